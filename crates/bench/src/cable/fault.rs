@@ -1,0 +1,147 @@
+//! Seeded faults: which frames are lost and which are held back.
+//!
+//! A frame's fate is drawn when it arrives, from its number alone and not from the time: the same
+//! seed and the same sequence of frames give the same losses, however busy the machine is.
+
+use serde::{Deserialize, Serialize};
+
+/// Frames that leave the wire and never arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Loss {
+    /// The share of frames lost, 0 to 1.
+    pub probability: f64,
+    /// Lose only UDP datagrams to this port; others are not even counted by the generator.
+    pub udp_port: Option<u16>,
+}
+
+/// Frames that overtakers pass: they arrive later than the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reorder {
+    /// The share of frames held back, 0 to 1.
+    pub probability: f64,
+    /// For how long, in nanoseconds, beyond the cable's delay.
+    pub extra_delay_ns: u64,
+}
+
+/// What becomes of one frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fate {
+    pub(super) lost: bool,
+    pub(super) extra_delay_ns: u64,
+}
+
+/// Draws fates in the order frames arrive.
+#[derive(Debug)]
+pub(super) struct Fates {
+    loss: Loss,
+    reorder: Reorder,
+    losses: Generator,
+    reorders: Generator,
+}
+
+impl Fates {
+    pub(super) fn new(loss: Loss, reorder: Reorder, seed: u64) -> Fates {
+        Fates {
+            loss,
+            reorder,
+            losses: Generator::new(seed),
+            // A generator of its own: turning reordering on does not change which frames are lost.
+            reorders: Generator::new(!seed),
+        }
+    }
+
+    /// The fate of the next frame, given its UDP destination port if it has one.
+    pub(super) fn draw(&mut self, udp_port: Option<u16>) -> Fate {
+        let exposed = self.loss.udp_port.is_none() || self.loss.udp_port == udp_port;
+        let lost = exposed && self.losses.happens(self.loss.probability);
+        let late = self.reorders.happens(self.reorder.probability);
+        Fate {
+            lost,
+            extra_delay_ns: if late { self.reorder.extra_delay_ns } else { 0 },
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and good enough to choose frames with.
+#[derive(Debug)]
+struct Generator(u64);
+
+impl Generator {
+    fn new(seed: u64) -> Generator {
+        Generator(seed)
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        if probability <= 0.0 {
+            return false;
+        }
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        // The 53 bits an f64 holds exactly.
+        let drawn = (mix(self.0) >> 11) as f64 / (1_u64 << 53) as f64;
+        drawn < probability
+    }
+}
+
+/// SplitMix64's finaliser: every bit of the result depends on every bit of the argument.
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(probability: f64, port: Option<u16>, seed: u64) -> Vec<bool> {
+        let loss = Loss {
+            probability,
+            udp_port: port,
+        };
+        let mut fates = Fates::new(loss, Reorder::default(), seed);
+        (0..10_000).map(|_| fates.draw(Some(7401)).lost).collect()
+    }
+
+    #[test]
+    fn a_seed_repeats_its_losses_and_another_has_others() {
+        assert_eq!(lost(0.1, None, 1), lost(0.1, None, 1));
+        assert_ne!(lost(0.1, None, 1), lost(0.1, None, 2));
+    }
+
+    #[test]
+    fn the_share_lost_is_the_probability() {
+        let count = lost(0.1, None, 7).iter().filter(|&&lost| lost).count();
+        assert!((900..1100).contains(&count), "{count} of 10000");
+        assert!(lost(0.0, None, 7).iter().all(|&lost| !lost));
+        assert!(lost(1.0, None, 7).iter().all(|&lost| lost));
+    }
+
+    #[test]
+    fn loss_for_one_port_spares_all_others() {
+        assert!(lost(1.0, Some(7400), 1).iter().all(|&lost| !lost));
+        assert!(lost(1.0, Some(7401), 1).iter().all(|&lost| lost));
+    }
+
+    #[test]
+    fn reordering_does_not_change_which_frames_are_lost() {
+        let loss = Loss {
+            probability: 0.3,
+            udp_port: None,
+        };
+        let reorder = Reorder {
+            probability: 0.3,
+            extra_delay_ns: 5,
+        };
+        let mut plain = Fates::new(loss, Reorder::default(), 3);
+        let mut both = Fates::new(loss, reorder, 3);
+        let mut held_back = 0;
+        for _ in 0..1000 {
+            let fate = both.draw(None);
+            assert_eq!(plain.draw(None).lost, fate.lost);
+            held_back += u32::from(fate.extra_delay_ns == 5);
+        }
+        assert!((200..400).contains(&held_back), "{held_back} of 1000");
+    }
+}

@@ -1,0 +1,328 @@
+//! The cable between two devices: packet sockets around two [`Link`]s.
+//!
+//! A frame is read straight into memory reserved before the start, its checksum finished, offered to
+//! its direction's link, and written from the same memory when the link lets go of it.
+//!
+//! While a direction's wire is busy, the relay does not wake up for arrivals in that direction: they
+//! would have to wait anyway. They are read when the wire is free, with the time the kernel saw them
+//! at, so the link decides as if they had been read at once. A flood then costs a wake-up for each
+//! frame that leaves and not for each that arrives, which leaves the core to its generators.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::netdevice::name_to_index;
+
+use super::frame::{complete_checksum, udp};
+use super::link::{Departure, Link, max_in_flight};
+use super::observe::{Observer, Passages};
+use super::{CableError, Config, DirectionReport, Report};
+use crate::clock::{NANOS_PER_SECOND, micros, now_and_realtime_offset_ns, now_ns, timespec};
+use crate::limits::{BATCH_FRAMES, BATCHES_PER_LOOK, FINAL_BATCHES};
+use crate::namespace::Host;
+use crate::process::{self, Note, Notes};
+use crate::stop::Stop;
+use crate::system::packet::{Frame, Receiver, Sender};
+
+/// Both directions, open and reserved.
+pub struct Relay {
+    a_to_b: Direction,
+    b_to_a: Direction,
+    notes: Notes,
+}
+
+impl Relay {
+    /// Opens the cable in the calling thread's network namespace. From here on frames are taken;
+    /// they are relayed by [`Relay::run`].
+    pub fn open(config: &Config) -> Result<Relay, CableError> {
+        config.check()?;
+        Ok(Relay {
+            a_to_b: Direction::open(config, Host::A, config.seed)?,
+            // Another sequence of fates than the opposite direction has.
+            b_to_a: Direction::open(config, Host::B, config.seed ^ 0x5555_5555_5555_5555)?,
+            notes: Notes::default(),
+        })
+    }
+
+    /// Pins the calling thread, raises it above everything it serves and locks its memory, as far
+    /// as the machine allows.
+    pub fn take_priority(&mut self, core: Option<usize>) -> &[Note] {
+        if let Some(core) = core {
+            self.notes.collect(process::pin_to_core(core));
+        }
+        self.notes.collect(process::exact_timers());
+        self.notes.collect(process::lock_memory());
+        self.notes
+            .collect(process::run_first_in_first_out(process::CABLE_PRIORITY));
+        &self.notes.0
+    }
+
+    /// Relays until asked to stop, and reports.
+    pub fn run(mut self, stop: &Stop) -> Result<Report, CableError> {
+        loop {
+            let (a_to_b, b_to_a) = (&mut self.a_to_b, &mut self.b_to_a);
+            a_to_b.look().map_err(CableError::Receive)?;
+            b_to_a.look().map_err(CableError::Receive)?;
+            let next = [a_to_b.link.next_time_ns(), b_to_a.link.next_time_ns()];
+            let timeout = next
+                .into_iter()
+                .flatten()
+                .min()
+                .map(|time| timespec(time.saturating_sub(now_ns())));
+            let mut sources = [
+                PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
+                PollFd::new(&a_to_b.receiver, a_to_b.awaited()),
+                PollFd::new(&b_to_a.receiver, b_to_a.awaited()),
+            ];
+            match poll(&mut sources, timeout.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(CableError::Wait(error.into())),
+            }
+            if !sources[0].revents().is_empty() {
+                return self.report();
+            }
+        }
+    }
+
+    fn report(self) -> Result<Report, CableError> {
+        let late_max_ns = self
+            .a_to_b
+            .link
+            .late_max_ns()
+            .max(self.b_to_a.link.late_max_ns());
+        let (a_to_b, a_to_b_passages) = self.a_to_b.report()?;
+        let (b_to_a, b_to_a_passages) = self.b_to_a.report()?;
+        Ok(Report {
+            a_to_b,
+            b_to_a,
+            late_max_us: micros(late_max_ns),
+            passages: a_to_b_passages.zip(b_to_a_passages).map(Into::into),
+            notes: self.notes.0,
+        })
+    }
+}
+
+/// From one host's device to the other's.
+struct Direction {
+    receiver: Receiver,
+    sender: Sender,
+    link: Link<Frame>,
+    observer: Option<Observer>,
+    /// Frames nobody uses. As many exist as the link can hold and a batch besides.
+    free: Vec<Frame>,
+    /// A batch of frames to receive into.
+    arriving: Vec<Frame>,
+    /// Frames due now, in order.
+    leaving: Vec<Frame>,
+}
+
+impl Direction {
+    fn open(config: &Config, from: Host, seed: u64) -> Result<Direction, CableError> {
+        let most_inside = 1 + u64::from(config.queue_frames) + max_in_flight(config);
+        let frames = most_inside as usize + BATCH_FRAMES;
+        let [arrives, leaves] = [from, from.other()].map(Host::cable_interface);
+        let index = |interface: &'static str| {
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+            Ok::<u32, io::Error>(name_to_index(socket, interface)?)
+        };
+        let sender = index(leaves)
+            .and_then(Sender::open)
+            .map_err(|source| CableError::open(leaves, source))?;
+        let link = Link::new(config, seed)?;
+        let observer = config.observe.map(Observer::new).transpose()?;
+        let free = (0..frames).map(|_| Frame::new()).collect();
+        // Last, so that nothing arrives before everything is reserved.
+        let receiver = index(arrives)
+            .and_then(Receiver::open)
+            .map_err(|source| CableError::open(arrives, source))?;
+        Ok(Direction {
+            receiver,
+            sender,
+            link,
+            observer,
+            free,
+            arriving: Vec::with_capacity(BATCH_FRAMES),
+            leaving: Vec::with_capacity(frames),
+        })
+    }
+
+    /// What to wake up for at the receiving end.
+    fn awaited(&self) -> PollFlags {
+        if self.link.is_busy() {
+            PollFlags::empty()
+        } else {
+            PollFlags::IN
+        }
+    }
+
+    /// Takes in what has arrived, within bounds, and lets go what is due.
+    fn look(&mut self) -> io::Result<()> {
+        self.take_batches(BATCHES_PER_LOOK)
+    }
+
+    fn take_batches(&mut self, most: usize) -> io::Result<()> {
+        for _ in 0..most {
+            let received = self.take_batch()?;
+            self.let_go(now_ns());
+            if received < BATCH_FRAMES {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_batch(&mut self) -> io::Result<usize> {
+        // Never short of a batch: the link holds at most what was reserved for it.
+        let missing = BATCH_FRAMES - self.arriving.len();
+        let rest = self.free.len() - missing;
+        self.arriving.extend(self.free.drain(rest..));
+        let received = self.receiver.receive(&mut self.arriving)?;
+        let (now_ns, realtime_offset_ns) = now_and_realtime_offset_ns();
+        for mut frame in self.arriving.drain(..received) {
+            if frame.is_oversize() {
+                self.link.refuse_oversize();
+                self.free.push(frame);
+                continue;
+            }
+            if let Some((start, position)) = frame.take_unfinished_checksum() {
+                complete_checksum(frame.as_bytes_mut(), start, position);
+            }
+            let arrived_ns = arrival(&frame, now_ns, realtime_offset_ns);
+            let datagram = udp(frame.as_bytes());
+            if let (Some(observer), Some((_, payload))) = (&mut self.observer, datagram) {
+                observer.arrived(payload, arrived_ns);
+            }
+            let port = datagram.map(|(port, _)| port);
+            let bytes = frame.as_bytes().len() as u64;
+            let (free, leaving) = (&mut self.free, &mut self.leaving);
+            self.link.advance(arrived_ns, now_ns, |departure| {
+                sort_out(departure, leaving, free);
+            });
+            if let Err(frame) = self.link.offer(arrived_ns, frame, bytes, port) {
+                self.free.push(frame);
+            }
+        }
+        Ok(received)
+    }
+
+    /// Hands over everything that is due.
+    fn let_go(&mut self, now_ns: u64) {
+        let (free, leaving) = (&mut self.free, &mut self.leaving);
+        self.link.advance(now_ns, now_ns, |departure| {
+            sort_out(departure, leaving, free);
+        });
+        if self.leaving.is_empty() {
+            return;
+        }
+        if let Some(observer) = &mut self.observer {
+            for frame in &self.leaving {
+                if let Some((_, payload)) = udp(frame.as_bytes()) {
+                    observer.sent(payload, now_ns);
+                }
+            }
+        }
+        let refused = self.sender.send(&self.leaving);
+        self.link.note_refused(refused);
+        self.free.append(&mut self.leaving);
+    }
+
+    /// Counts what is left and ends.
+    fn report(mut self) -> Result<(DirectionReport, Option<Passages>), CableError> {
+        // A busy wire leaves arrivals unread: they belong into the ledger.
+        self.take_batches(FINAL_BATCHES)
+            .map_err(CableError::Receive)?;
+        let report = DirectionReport {
+            frames: self.link.ledger(),
+            ingress_drops: self.receiver.take_drops().map_err(CableError::Receive)?,
+        };
+        Ok((report, self.observer.map(Observer::into_passages)))
+    }
+}
+
+/// Puts a frame that left the link where it belongs.
+fn sort_out(departure: Departure<Frame>, leaving: &mut Vec<Frame>, free: &mut Vec<Frame>) {
+    match departure {
+        Departure::Deliver(frame) => leaving.push(frame),
+        Departure::Lost(frame) => free.push(frame),
+    }
+}
+
+/// When a frame that is read at `now_ns` arrived, in monotonic time: never later than now, and not
+/// much earlier either, which would mean that somebody set the real-time clock in between.
+fn arrival(frame: &Frame, now_ns: u64, realtime_offset_ns: u64) -> u64 {
+    match frame.arrived_realtime_ns() {
+        Some(realtime_ns) => realtime_ns
+            .saturating_sub(realtime_offset_ns)
+            .clamp(now_ns.saturating_sub(NANOS_PER_SECOND), now_ns),
+        None => now_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::{Place, Testbed, TestbedConfig, TestbedError};
+
+    /// A frame on the wire with one or two tags, addressed to everybody.
+    fn tagged_frame(tags: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0xff; 6];
+        frame.extend([2, 0, 0, 0, 0, 1]);
+        frame.extend(tags);
+        // An ethertype for experiments (IEEE 802.1), so that no host answers.
+        frame.extend([0x88, 0xb5]);
+        frame.extend(1..=60);
+        frame
+    }
+
+    #[test]
+    fn vlan_tags_pass_unchanged() {
+        let testbed = match Testbed::new(&TestbedConfig::default()) {
+            Ok(testbed) => testbed,
+            Err(TestbedError::NotPermitted { action, right }) => {
+                println!("not permitted: {action} needs {right}; nothing was tested");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let index = |name: &str| {
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+            name_to_index(socket, name).unwrap()
+        };
+        let sender = testbed
+            .run(Host::A, || {
+                Sender::open(index(Host::A.interface())).unwrap()
+            })
+            .unwrap();
+        let receiver = testbed
+            .run(Host::B, || {
+                Receiver::open(index(Host::B.interface())).unwrap()
+            })
+            .unwrap();
+        let mut relay = testbed
+            .run(Place::Cable, || Relay::open(&Config::default()).unwrap())
+            .unwrap();
+        // Priority 7 in VLAN 5; the same inside a service tag.
+        let frames = [
+            tagged_frame(&[0x81, 0x00, 0xe0, 0x05]),
+            tagged_frame(&[0x88, 0xa8, 0x20, 0x09, 0x81, 0x00, 0xe0, 0x05]),
+        ];
+        for sent in frames {
+            let mut frame = [Frame::new()];
+            frame[0].fill(&sent);
+            assert_eq!(sender.send(&frame), 0);
+            let mut received = [Frame::new()];
+            let mut count = 0;
+            for _ in 0..500 {
+                relay.a_to_b.look().unwrap();
+                count = receiver.receive(&mut received).unwrap();
+                if count > 0 {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            assert_eq!(count, 1, "nothing arrived");
+            assert_eq!(received[0].as_bytes(), sent);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! One direction's end: reads everything, counts it, and forgets it.
+
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::{FIRST_PORT, FloodError, SinkConfig, SinkReport, check_streams};
+use crate::limits::{BATCH_FRAMES, SINK_RECEIVE_BYTES, SLOT_BYTES};
+use crate::process::{self, Note, Notes};
+use crate::stop::Stop;
+use crate::system::{batch, option};
+
+/// Counts in the calling process and network namespace until `stop`, and then what is left in its
+/// sockets.
+pub fn run_sink(
+    config: &SinkConfig,
+    stop: &Stop,
+    ready: impl FnOnce(&[Note]),
+) -> Result<SinkReport, FloodError> {
+    check_streams(config.streams)?;
+    let mut notes = Notes::default();
+    if let Some(core) = config.core {
+        notes.collect(process::pin_to_core(core));
+    }
+    let streams = open_streams(config)?;
+    ready(&notes.0);
+
+    let mut report = SinkReport::default();
+    let mut scratch = vec![0; SLOT_BYTES];
+    loop {
+        let mut sources: Vec<PollFd<'_>> = Vec::with_capacity(streams.len() + 1);
+        sources.push(PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN));
+        sources.extend(
+            streams
+                .iter()
+                .map(|stream| PollFd::new(stream, PollFlags::IN)),
+        );
+        match poll(&mut sources, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(FloodError::system("wait")(error.into())),
+        }
+        let stopping = !sources[0].revents().is_empty();
+        for (stream, source) in streams.iter().zip(&sources[1..]) {
+            if stopping || !source.revents().is_empty() {
+                count(stream, &mut scratch, &mut report)?;
+            }
+        }
+        if stopping {
+            for stream in &streams {
+                let overflowed = option::overflowed(stream);
+                report.overflowed += overflowed.map_err(FloodError::system("read its drops"))?;
+            }
+            report.notes = notes.0;
+            return Ok(report);
+        }
+    }
+}
+
+/// Empties a stream. Bounded by what its buffer holds and what arrives meanwhile.
+fn count(
+    stream: &UdpSocket,
+    scratch: &mut [u8],
+    report: &mut SinkReport,
+) -> Result<(), FloodError> {
+    loop {
+        let (datagrams, bytes) =
+            batch::receive_and_count(stream, scratch).map_err(FloodError::system("receive"))?;
+        report.received += datagrams as u64;
+        report.bytes += bytes;
+        if datagrams < BATCH_FRAMES {
+            return Ok(());
+        }
+    }
+}
+
+fn open_streams(config: &SinkConfig) -> Result<Vec<UdpSocket>, FloodError> {
+    (0..config.streams)
+        .map(|stream| {
+            let socket = UdpSocket::bind((config.address, FIRST_PORT + stream))?;
+            option::set_receive_buffer(&socket, SINK_RECEIVE_BYTES)?;
+            Ok(socket)
+        })
+        .collect::<Result<_, _>>()
+        .map_err(FloodError::system("open its streams"))
+}

@@ -1,0 +1,70 @@
+//! Every bound of this crate, with its reason.
+
+/// Frames moved by one system call: enough that its cost is shared, few enough that a batch's
+/// buffers stay in the cache.
+pub const BATCH_FRAMES: usize = 64;
+
+/// Receive batches taken from one direction before the relay looks at its timers again. The other
+/// direction and due departures wait for at most this much work.
+pub const BATCHES_PER_LOOK: usize = 4;
+
+/// Receive batches a direction takes when it is told to stop, so that unread frames are counted: a
+/// full receive buffer of short frames, and an end also under a flood that was not stopped first.
+pub const FINAL_BATCHES: usize = 2048;
+
+/// Bytes of a frame slot of the cable. An Ethernet frame of MTU 1500 with two VLAN tags has 1522;
+/// anything longer was left unsegmented by its host and is dropped, counted.
+pub const SLOT_BYTES: usize = 2048;
+
+/// The longest queue of one direction, in frames. At 40 Mbit/s and full frames this is 20 s.
+pub const MAX_QUEUE_FRAMES: u32 = 65_536;
+
+/// Frames that may be on the way in one direction at a time because of delay. Configurations that
+/// could exceed it are refused, so that memory is bounded and nothing is dropped for want of it.
+pub const MAX_IN_FLIGHT: u64 = 65_536;
+
+/// Kernel memory for frames that arrived at the cable and were not read yet. The relay may be held
+/// up for 15 ms on a shared machine; 64 MiB are far more than two veth ends deliver in that time.
+pub const CABLE_RECEIVE_BYTES: u32 = 64 << 20;
+
+/// Kernel memory for frames the cable sent and the host has not taken yet.
+pub const CABLE_SEND_BYTES: u32 = 8 << 20;
+
+/// Rounds the cable and the recorders stamp at most: ten minutes at 2 kHz, 48 MB of stamps.
+pub const MAX_SAMPLES: u32 = 1_200_000;
+
+/// UDP streams of a flood in one direction (definitions: 25).
+pub const MAX_STREAMS: u16 = 64;
+
+/// A flood never lasts longer than this, whatever its owner does.
+pub const MAX_FLOOD_SECONDS: u32 = 900;
+
+/// A flood never sends more datagrams than this in one direction.
+pub const MAX_FLOOD_DATAGRAMS: u64 = 200_000_000;
+
+/// UDP payload that fits an MTU of 1500 unfragmented: a flood of fragments is another disturbance.
+pub const MAX_FLOOD_PAYLOAD_BYTES: u32 = 1472;
+
+/// When a flood sender is held up longer than this, what it could not send is given up and counted
+/// as missed: caught up at once it would be a burst no 25 paced streams make.
+pub const FLOOD_CATCH_UP_NS: u64 = 20_000_000;
+
+/// Kernel memory of each flood sink socket: sinks share the hosts' core with more urgent work.
+pub const SINK_RECEIVE_BYTES: u32 = 4 << 20;
+
+/// The longest line a child may print: the stamps of [`MAX_SAMPLES`] rounds seen by the cable, as
+/// text.
+pub const MAX_CHILD_LINE_BYTES: usize = 256 << 20;
+
+/// How long a child has to say that it is ready: opening sockets and locking memory take
+/// milliseconds; a loaded machine is given seconds.
+pub const CHILD_READY_SECONDS: u64 = 20;
+
+/// How long a child has to print its result after being asked to stop.
+pub const CHILD_FINISH_SECONDS: u64 = 30;
+
+/// A percentile is stated only with at least this many samples beyond it (definitions).
+pub const SAMPLES_BEYOND_PERCENTILE: usize = 10;
+
+/// Bytes of one netlink answer. The kernel's longest for one link is below 4 KiB.
+pub const NETLINK_BUFFER_BYTES: usize = 32 << 10;

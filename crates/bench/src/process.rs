@@ -1,0 +1,160 @@
+//! What a measuring thread asks of the machine: a core of its own, a real-time priority, memory
+//! that is never paged, timers that are not rounded.
+//!
+//! None of these is required to run. A machine that refuses one gets a [`Note`] that says what was
+//! not done and what that costs; notes travel with the result, so that a reader knows.
+
+use std::fmt;
+use std::io;
+use std::num::NonZeroU64;
+
+use rustix::mm::MlockAllFlags;
+use rustix::thread::CpuSet;
+use serde::{Deserialize, Serialize};
+
+use crate::system::scheduler;
+
+/// The FIFO priority of the cable: above the hosts and everything that disturbs them.
+pub const CABLE_PRIORITY: u8 = 80;
+/// The FIFO priority of both ends of a round trip.
+pub const HOST_PRIORITY: u8 = 70;
+
+/// Something the machine did not allow, and what it means for the result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// What was tried, in the infinitive: "run at FIFO priority 80".
+    pub tried: String,
+    /// Why it was not done: the system's own words.
+    pub why: String,
+    /// What this costs.
+    pub cost: String,
+}
+
+impl Note {
+    pub(crate) fn new(tried: impl Into<String>, why: impl fmt::Display, cost: &str) -> Note {
+        Note {
+            tried: tried.into(),
+            why: why.to_string(),
+            cost: cost.into(),
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "could not {}: {} ({})", self.tried, self.why, self.cost)
+    }
+}
+
+/// Which cores the parts of a test run on (definitions: core 0 both hosts, core 1 cable and flood).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cores {
+    /// Both hosts, their receive work and the flood's sinks.
+    pub hosts: usize,
+    /// The cable, its receive work and the flood's senders.
+    pub cable: usize,
+}
+
+impl Cores {
+    /// The first two cores this process may use; with only one, both are that one.
+    pub fn of_machine() -> Cores {
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+        let mut usable = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+        let hosts = usable.next().unwrap_or(0);
+        let cable = usable.next().unwrap_or(hosts);
+        Cores { hosts, cable }
+    }
+}
+
+/// Lets the calling thread run on `core` only.
+pub fn pin_to_core(core: usize) -> Result<(), Note> {
+    let refused = |why: &dyn fmt::Display| {
+        Note::new(
+            format!("stay on core {core}"),
+            why,
+            "the parts of the test disturb each other on the same cores",
+        )
+    };
+    if core >= CpuSet::MAX_CPU {
+        return Err(refused(&"no such core"));
+    }
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    rustix::thread::sched_setaffinity(None, &cores).map_err(|error| refused(&error))
+}
+
+/// Gives the calling thread the policy SCHED_FIFO at `priority` (1 to 99).
+pub fn run_first_in_first_out(priority: u8) -> Result<(), Note> {
+    scheduler::set_fifo(priority).map_err(|error| {
+        Note::new(
+            format!("run at FIFO priority {priority}"),
+            with_remedy(&error, "CAP_SYS_NICE or an rtprio limit is needed"),
+            "other processes of the machine delay this one",
+        )
+    })
+}
+
+/// Keeps all memory of the process, present and future, resident.
+pub fn lock_memory() -> Result<(), Note> {
+    rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|error| {
+        Note::new(
+            "lock memory",
+            with_remedy(&error.into(), "CAP_IPC_LOCK or a memlock limit is needed"),
+            "a page fault may fall into a measurement",
+        )
+    })
+}
+
+/// Takes the rounding from the calling thread's timers (50 us for ordinary threads).
+pub fn exact_timers() -> Result<(), Note> {
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(|error| {
+        Note::new(
+            "make timers exact",
+            error,
+            "ordinary threads wake up to 50 us late",
+        )
+    })
+}
+
+/// What [`pin_to_core`] and the others said, collected over a start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notes(pub Vec<Note>);
+
+impl Notes {
+    /// Keeps the note of a step that was not possible.
+    pub fn collect(&mut self, step: Result<(), Note>) {
+        self.0.extend(step.err());
+    }
+}
+
+fn with_remedy(error: &io::Error, remedy: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("not permitted; {remedy}"),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_that_does_not_exist_is_a_note_and_no_panic() {
+        let note = pin_to_core(usize::MAX).unwrap_err();
+        assert!(
+            note.to_string().contains("could not stay on core"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn the_cores_of_the_machine_can_be_pinned_to() {
+        let cores = Cores::of_machine();
+        std::thread::spawn(move || {
+            assert_eq!(pin_to_core(cores.cable), Ok(()));
+            assert_eq!(rustix::thread::sched_getcpu(), cores.cable);
+        })
+        .join()
+        .unwrap();
+    }
+}

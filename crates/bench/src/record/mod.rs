@@ -1,0 +1,18 @@
+//! What is recorded of round trips, and the numbers made of it.
+//!
+//! Each end fills a recorder of its own, reserved before the start: the ping side knows when a
+//! message was meant to leave, left and came back, the pong side when it arrived and was answered.
+//! Afterwards both, and the cable's stamps where there are any, are merged by id into [`Rounds`].
+//!
+//! Storage is one array of stamps each, and percentiles come from sorting the exact values: a run
+//! has some ten thousand samples, so a histogram would save nothing and blur the tail. Nothing is
+//! ever trimmed.
+
+mod recorder;
+mod rounds;
+mod statistics;
+
+pub(crate) use recorder::stamp;
+pub use recorder::{PingRecorder, PongRecorder, Stamp, Verdict, nonce};
+pub use rounds::{MergeError, Rounds};
+pub use statistics::{Statistics, window_p99_median_us};

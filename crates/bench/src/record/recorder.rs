@@ -1,0 +1,174 @@
+//! The stamps of one end of a round trip.
+
+use std::num::NonZeroU64;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cable::mix;
+
+/// A time in nanoseconds of the monotonic clock, or that it never came to it.
+pub type Stamp = Option<NonZeroU64>;
+
+/// A time as a stamp. The clock's zero was at boot, so no measurement happens at it.
+pub(crate) fn stamp(time_ns: u64) -> NonZeroU64 {
+    NonZeroU64::new(time_ns).unwrap_or(NonZeroU64::MIN)
+}
+
+/// What a message of that id carries beside it, so that no other bytes are taken for it.
+pub fn nonce(seed: u64, id: u32) -> u32 {
+    (mix(seed ^ mix(u64::from(id) + 1)) >> 32) as u32
+}
+
+/// What a recorder made of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Stamped.
+    First,
+    /// Seen before; the first stamp stays, the duplicate is counted.
+    Duplicate,
+    /// Not a message of this run: unknown id or wrong nonce. Counted.
+    Foreign,
+}
+
+/// The ping side: intended, sent, returned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PingRecorder {
+    seed: u64,
+    pub(super) intended_ns: Vec<Stamp>,
+    pub(super) sent_ns: Vec<Stamp>,
+    pub(super) returned_ns: Vec<Stamp>,
+    pub(super) duplicates: u64,
+    pub(super) foreign: u64,
+}
+
+impl PingRecorder {
+    /// Reserves all stamps of `samples` rounds, ids 0 to `samples` - 1.
+    pub fn new(samples: u32, seed: u64) -> PingRecorder {
+        PingRecorder {
+            seed,
+            intended_ns: vec![None; samples as usize],
+            sent_ns: vec![None; samples as usize],
+            returned_ns: vec![None; samples as usize],
+            duplicates: 0,
+            foreign: 0,
+        }
+    }
+
+    /// The nonce of the message to be sent with that id.
+    pub fn nonce(&self, id: u32) -> u32 {
+        nonce(self.seed, id)
+    }
+
+    /// A ping was due at `intended_ns` and given to `write` at `sent_ns`. An id that was not
+    /// reserved is ignored.
+    pub fn sent(&mut self, id: u32, intended_ns: u64, sent_ns: u64) {
+        let index = id as usize;
+        if index < self.sent_ns.len() {
+            self.intended_ns[index] = Some(stamp(intended_ns));
+            self.sent_ns[index] = Some(stamp(sent_ns));
+        }
+    }
+
+    /// A pong came back.
+    pub fn returned(&mut self, id: u32, nonce: u32, now_ns: u64) -> Verdict {
+        let verdict = first_stamp(&mut self.returned_ns, self.seed, id, nonce, now_ns);
+        self.duplicates += u64::from(verdict == Verdict::Duplicate);
+        self.foreign += u64::from(verdict == Verdict::Foreign);
+        verdict
+    }
+
+    /// Rounds that have come back.
+    pub fn returned_count(&self) -> usize {
+        self.returned_ns.iter().flatten().count()
+    }
+}
+
+/// The pong side: received, replied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PongRecorder {
+    seed: u64,
+    pub(super) received_ns: Vec<Stamp>,
+    pub(super) replied_ns: Vec<Stamp>,
+    pub(super) duplicates: u64,
+    pub(super) foreign: u64,
+}
+
+impl PongRecorder {
+    /// Reserves all stamps of `samples` rounds.
+    pub fn new(samples: u32, seed: u64) -> PongRecorder {
+        PongRecorder {
+            seed,
+            received_ns: vec![None; samples as usize],
+            replied_ns: vec![None; samples as usize],
+            duplicates: 0,
+            foreign: 0,
+        }
+    }
+
+    /// A ping arrived.
+    pub fn received(&mut self, id: u32, nonce: u32, now_ns: u64) -> Verdict {
+        let verdict = first_stamp(&mut self.received_ns, self.seed, id, nonce, now_ns);
+        self.duplicates += u64::from(verdict == Verdict::Duplicate);
+        self.foreign += u64::from(verdict == Verdict::Foreign);
+        verdict
+    }
+
+    /// Its pong is given to `write` now. An id that was not reserved is ignored.
+    pub fn replied(&mut self, id: u32, now_ns: u64) {
+        if let Some(place) = self.replied_ns.get_mut(id as usize) {
+            place.get_or_insert(stamp(now_ns));
+        }
+    }
+}
+
+fn first_stamp(stamps: &mut [Stamp], seed: u64, id: u32, claimed: u32, now_ns: u64) -> Verdict {
+    match stamps.get_mut(id as usize) {
+        Some(place) if claimed == nonce(seed, id) => {
+            if place.is_some() {
+                return Verdict::Duplicate;
+            }
+            *place = Some(stamp(now_ns));
+            Verdict::First
+        }
+        _ => Verdict::Foreign,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pong_counts_once_and_only_with_its_nonce() {
+        let mut ping = PingRecorder::new(2, 9);
+        ping.sent(0, 100, 101);
+        assert_eq!(ping.returned(0, ping.nonce(0) ^ 1, 150), Verdict::Foreign);
+        assert_eq!(ping.returned(2, nonce(9, 2), 150), Verdict::Foreign);
+        assert_eq!(ping.returned(0, ping.nonce(0), 150), Verdict::First);
+        assert_eq!(ping.returned(0, ping.nonce(0), 160), Verdict::Duplicate);
+        assert_eq!((ping.duplicates, ping.foreign), (1, 2));
+        assert_eq!(ping.returned_ns[0], Some(stamp(150)));
+        assert_eq!(ping.returned_count(), 1);
+    }
+
+    #[test]
+    fn nonces_differ_between_ids_and_between_runs() {
+        let of_run = |seed| {
+            (0..1000)
+                .map(|id| nonce(seed, id))
+                .collect::<std::collections::HashSet<_>>()
+        };
+        assert_eq!(of_run(1).len(), 1000);
+        assert!(of_run(1).is_disjoint(&of_run(2)));
+    }
+
+    #[test]
+    fn an_id_outside_the_run_is_ignored() {
+        let mut ping = PingRecorder::new(1, 0);
+        ping.sent(1, 5, 5);
+        let mut pong = PongRecorder::new(1, 0);
+        pong.replied(1, 5);
+        assert_eq!(ping, PingRecorder::new(1, 0));
+        assert_eq!(pong, PongRecorder::new(1, 0));
+    }
+}

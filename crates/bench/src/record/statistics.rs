@@ -1,0 +1,170 @@
+//! The numbers a series of samples is summarised by.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{NANOS_PER_SECOND, micros};
+use crate::limits::SAMPLES_BEYOND_PERCENTILE;
+
+/// A series in microseconds. A value that the number of samples does not carry is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// The smallest.
+    pub min: Option<f64>,
+    /// Half of the samples are not above it.
+    pub median: Option<f64>,
+    /// 99 of 100 samples are not above it.
+    pub p99: Option<f64>,
+    /// 999 of 1000 samples are not above it.
+    pub p99_9: Option<f64>,
+    /// The largest.
+    pub max: Option<f64>,
+    /// The arithmetic mean.
+    pub mean: Option<f64>,
+    /// The sample variance (divided by n - 1), in square microseconds.
+    pub variance: Option<f64>,
+}
+
+impl Statistics {
+    /// Summarises samples in nanoseconds, all of them, in any order.
+    pub fn of(mut samples_ns: Vec<u64>) -> Statistics {
+        samples_ns.sort_unstable();
+        let count = samples_ns.len() as f64;
+        let mean = (!samples_ns.is_empty())
+            .then(|| samples_ns.iter().map(|&sample| micros(sample)).sum::<f64>() / count);
+        let variance = mean.filter(|_| samples_ns.len() > 1).map(|mean| {
+            let squares = samples_ns
+                .iter()
+                .map(|&sample| (micros(sample) - mean).powi(2));
+            squares.sum::<f64>() / (count - 1.0)
+        });
+        Statistics {
+            min: samples_ns.first().copied().map(micros),
+            median: percentile(&samples_ns, 500),
+            p99: percentile(&samples_ns, 990),
+            p99_9: percentile(&samples_ns, 999),
+            max: samples_ns.last().copied().map(micros),
+            mean,
+            variance,
+        }
+    }
+}
+
+/// The nearest-rank percentile of sorted samples: the smallest sample that at least
+/// `per_mille`/1000 of them do not exceed, in microseconds. `None` if too few lie beyond it.
+fn percentile(sorted_ns: &[u64], per_mille: usize) -> Option<f64> {
+    let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
+    let beyond = sorted_ns.len() - rank;
+    if rank == 0 || beyond < SAMPLES_BEYOND_PERCENTILE {
+        return None;
+    }
+    Some(micros(sorted_ns[rank - 1]))
+}
+
+/// The median of the p99s of one-second windows: what a typical second is like, on a machine whose
+/// stalls make the p99 of the whole run a matter of luck. `samples` are (time, value), both in
+/// nanoseconds; windows start at the first time. A window that carries no p99 is none.
+pub fn window_p99_median_us(samples: &[(u64, u64)]) -> Option<f64> {
+    let start_ns = samples.iter().map(|&(time, _)| time).min()?;
+    let mut ordered = samples.to_vec();
+    ordered.sort_unstable();
+    let mut p99s: Vec<f64> = ordered
+        .chunk_by(|a, b| window(a.0, start_ns) == window(b.0, start_ns))
+        .filter_map(|window| {
+            let mut values: Vec<u64> = window.iter().map(|&(_, value)| value).collect();
+            values.sort_unstable();
+            percentile(&values, 990)
+        })
+        .collect();
+    p99s.sort_unstable_by(f64::total_cmp);
+    let middle = p99s.len() / 2;
+    match p99s.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(p99s[middle]),
+        _ => Some((p99s[middle - 1] + p99s[middle]) / 2.0),
+    }
+}
+
+fn window(time_ns: u64, start_ns: u64) -> u64 {
+    (time_ns - start_ns) / NANOS_PER_SECOND
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_values() {
+        let all = Statistics::of((1..=10_000).map(|sample| sample * 1000).collect());
+        assert_eq!(all.min, Some(1.0));
+        assert_eq!(all.median, Some(5000.0));
+        assert_eq!(all.p99, Some(9900.0));
+        assert_eq!(all.p99_9, Some(9990.0));
+        assert_eq!(all.max, Some(10_000.0));
+        assert_eq!(all.mean, Some(5000.5));
+        // n (n + 1) / 12
+        assert!((all.variance.unwrap() - 10_000.0 * 10_001.0 / 12.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        let of = |count: u64| Statistics::of((0..count).collect());
+        assert_eq!(of(19).median, None);
+        assert!(of(20).median.is_some());
+        assert_eq!(of(999).p99, None);
+        assert!(of(1000).p99.is_some());
+        assert_eq!(of(9_999).p99_9, None);
+        assert!(of(10_000).p99_9.is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_null_and_never_zero() {
+        assert_eq!(Statistics::of(vec![]), Statistics::default());
+        let one = Statistics::of(vec![5000]);
+        assert_eq!(
+            (one.min, one.max, one.mean),
+            (Some(5.0), Some(5.0), Some(5.0))
+        );
+        assert_eq!((one.median, one.variance), (None, None));
+        let text = serde_json::to_value(Statistics::default()).unwrap();
+        for key in ["min", "median", "p99", "p99_9", "max", "mean", "variance"] {
+            assert!(text.as_object().unwrap()[key].is_null(), "{key}");
+        }
+    }
+
+    #[test]
+    fn one_bad_second_of_three_is_not_the_median_window() {
+        let samples: Vec<(u64, u64)> = (0..6000_u64)
+            .map(|id| {
+                (
+                    7 + id * 500_000,
+                    if (2000..4000).contains(&id) {
+                        9_000_000
+                    } else {
+                        200_000
+                    },
+                )
+            })
+            .collect();
+        assert_eq!(window_p99_median_us(&samples), Some(200.0));
+        assert_eq!(
+            window_p99_median_us(&samples[..4000]),
+            Some((200.0 + 9000.0) / 2.0)
+        );
+        assert_eq!(window_p99_median_us(&samples[..100]), None);
+        assert_eq!(window_p99_median_us(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_summary_is_ordered_and_does_not_depend_on_the_order(
+            mut samples in prop::collection::vec(0_u64..1_000_000_000, 1000..1200),
+        ) {
+            let all = Statistics::of(samples.clone());
+            let ordered = [all.min, all.median, all.p99, all.max].map(Option::unwrap);
+            prop_assert!(ordered.is_sorted());
+            samples.reverse();
+            prop_assert_eq!(Statistics::of(samples), all);
+        }
+    }
+}

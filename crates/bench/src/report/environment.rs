@@ -1,0 +1,105 @@
+//! Where a result was measured: nothing means the same on another machine.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+/// The machine, the program and how it was called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Release and build of the kernel.
+    pub kernel: String,
+    /// The processor's name.
+    pub cpu: Option<String>,
+    /// Cores this process may use.
+    pub cores: u32,
+    /// Whether the kernel is built with PREEMPT_RT.
+    pub realtime_kernel: bool,
+    /// What the program was built from.
+    pub commit: Option<String>,
+    /// The exact command.
+    pub command: String,
+    /// Whether it ran as root.
+    pub root: bool,
+}
+
+impl Environment {
+    /// Looks at the machine and this process.
+    pub fn probe() -> Environment {
+        let system = rustix::system::uname();
+        let kernel = [system.release(), system.version()].map(|text| text.to_string_lossy());
+        let words: Vec<String> = std::env::args_os()
+            .map(|word| quoted(&word.to_string_lossy()))
+            .collect();
+        Environment {
+            kernel: kernel.join(" "),
+            cpu: fs::read_to_string("/proc/cpuinfo")
+                .ok()
+                .as_deref()
+                .and_then(cpu_name),
+            cores: rustix::thread::sched_getaffinity(None).map_or(0, |cores| cores.count()),
+            realtime_kernel: fs::read_to_string("/sys/kernel/realtime")
+                .is_ok_and(|text| text.trim() == "1"),
+            commit: option_env!("ISOLANE_COMMIT").map(str::to_owned),
+            command: words.join(" "),
+            root: rustix::process::geteuid().is_root(),
+        }
+    }
+}
+
+/// The first processor's name: x86 says "model name", some ARM kernels "Hardware" or "Processor".
+fn cpu_name(cpuinfo: &str) -> Option<String> {
+    let of_key = |wanted: &str| {
+        let values = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        let mut matching = values.filter(|(key, _)| key.trim() == wanted);
+        matching.next().map(|(_, value)| value.trim().to_owned())
+    };
+    ["model name", "Hardware", "Processor"]
+        .into_iter()
+        .find_map(of_key)
+}
+
+/// A word as a shell would have to be given it.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,+@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_kernel_and_cores() {
+        let environment = Environment::probe();
+        assert!(
+            environment
+                .kernel
+                .starts_with(|first: char| first.is_ascii_digit())
+        );
+        assert!(environment.cores >= 1);
+        assert!(!environment.command.is_empty());
+    }
+
+    #[test]
+    fn the_processor_has_a_name_on_x86_and_on_arm() {
+        let x86 = "processor\t: 0\nmodel name\t: Some CPU @ 2.5GHz\nmodel name\t: other\n";
+        assert_eq!(cpu_name(x86).as_deref(), Some("Some CPU @ 2.5GHz"));
+        assert_eq!(
+            cpu_name("Hardware\t: A board\n").as_deref(),
+            Some("A board")
+        );
+        assert_eq!(cpu_name("flags: x\n"), None);
+    }
+
+    #[test]
+    fn a_command_can_be_pasted_back() {
+        assert_eq!(quoted("--json"), "--json");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,224 @@
+//! Distributions side by side, for the terminal: one row a bucket, one column a series.
+//!
+//! Both scales are logarithmic: buckets, because a disturbed round trip is a hundred times a quiet
+//! one, and bars, because the one sample in a thousand is what is looked for. Every sample is in a
+//! bucket; the number beside a bar is its count.
+
+use std::fmt::Write;
+
+use super::Charset;
+
+/// Buckets of one factor of ten: each reaches to 1.26 times its start.
+const PER_DECADE: u32 = 10;
+/// Rows at most; wider ranges get wider buckets.
+const MAX_ROWS: i32 = 40;
+
+/// One distribution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What stands above its column.
+    pub name: String,
+    /// All samples, in nanoseconds, in any order.
+    pub samples_ns: Vec<u64>,
+}
+
+/// The histogram of all series on one scale, at most `width` characters wide where that is
+/// possible at all (a column needs about 20).
+pub fn histogram(title: &str, series: &[Series], width: usize, charset: Charset) -> String {
+    let mut text = format!("{title}\n");
+    let Some(scale) = Scale::over(series) else {
+        text.push_str("no samples\n");
+        return text;
+    };
+    let counts: Vec<Vec<u64>> = series.iter().map(|one| scale.count(one)).collect();
+    let most = counts.iter().flatten().copied().max().unwrap_or(0);
+    let labels: Vec<String> = (0..scale.rows)
+        .map(|row| time(scale.start_us(row)))
+        .collect();
+    let label_width = labels.iter().map(String::len).max().unwrap_or(0);
+    let count_width = most.to_string().len();
+    // Between columns: separator, and a blank between bar and count.
+    let fixed = label_width + series.len() * (count_width + 3);
+    let bar_width = (width.saturating_sub(fixed) / series.len()).max(8);
+
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{:>label_width$} ", "from");
+    for one in series {
+        let name = format!("{} ({})", one.name, one.samples_ns.len());
+        let column = bar_width + count_width + 1;
+        let _ = write!(text, "{} {name:<column$.column$}", charset.separator());
+    }
+    trim_line(&mut text);
+    for (row, label) in labels.iter().enumerate() {
+        let _ = write!(text, "{label:>label_width$} ");
+        for counts in &counts {
+            let count = counts[row];
+            let bar = charset.bar(bar_eighths(count, most, bar_width));
+            let shown = match count {
+                0 => String::new(),
+                count => format!("{bar} {count}"),
+            };
+            let column = bar_width + count_width + 1;
+            let _ = write!(text, "{} {shown:<column$}", charset.separator());
+        }
+        trim_line(&mut text);
+    }
+    text
+}
+
+/// The length of a bar on a logarithmic scale: a single sample already has one.
+fn bar_eighths(count: u64, most: u64, bar_width: usize) -> usize {
+    let share = (1.0 + count as f64).ln() / (1.0 + most as f64).ln();
+    ((share * (bar_width * 8) as f64).round() as usize).max(usize::from(count > 0))
+}
+
+fn trim_line(text: &mut String) {
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+}
+
+/// Buckets of equal ratio that cover all samples.
+#[derive(Debug)]
+struct Scale {
+    /// Number of the first bucket, counted from 1 us.
+    first: i32,
+    rows: usize,
+    per_decade: u32,
+}
+
+impl Scale {
+    fn over(series: &[Series]) -> Option<Scale> {
+        let samples = || series.iter().flat_map(|one| one.samples_ns.iter().copied());
+        let (low, high) = (samples().min()?, samples().max()?);
+        let mut per_decade = PER_DECADE;
+        loop {
+            let (first, last) = (bucket(low, per_decade), bucket(high, per_decade));
+            if last - first < MAX_ROWS || per_decade == 1 {
+                return Some(Scale {
+                    first,
+                    rows: (last - first + 1) as usize,
+                    per_decade,
+                });
+            }
+            per_decade /= 2;
+        }
+    }
+
+    fn count(&self, series: &Series) -> Vec<u64> {
+        let mut counts = vec![0; self.rows];
+        for &sample in &series.samples_ns {
+            counts[(bucket(sample, self.per_decade) - self.first) as usize] += 1;
+        }
+        counts
+    }
+
+    /// Where a row starts, in microseconds.
+    fn start_us(&self, row: usize) -> f64 {
+        10_f64.powf(f64::from(self.first + row as i32) / f64::from(self.per_decade))
+    }
+}
+
+/// The number of the bucket a sample falls into. Everything below a nanosecond is the lowest.
+fn bucket(sample_ns: u64, per_decade: u32) -> i32 {
+    let decades = (sample_ns.max(1) as f64 / 1e3).log10();
+    (decades * f64::from(per_decade)).floor() as i32
+}
+
+/// A time with three digits and its unit.
+fn time(us: f64) -> String {
+    let (value, unit) = match us {
+        us if us >= 1e6 => (us / 1e6, "s"),
+        us if us >= 1e3 => (us / 1e3, "ms"),
+        us if us >= 1.0 => (us, "us"),
+        us => (us * 1e3, "ns"),
+    };
+    let decimals = match value {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn series(name: &str, samples_ns: Vec<u64>) -> Series {
+        Series {
+            name: name.into(),
+            samples_ns,
+        }
+    }
+
+    fn off_and_on() -> [Series; 2] {
+        let quiet = vec![215_000; 900].into_iter().chain([370_000; 100]);
+        let loaded = vec![5_000_000; 500].into_iter().chain([14_000_000]);
+        [
+            series("off", quiet.collect()),
+            series("flood", loaded.collect()),
+        ]
+    }
+
+    #[test]
+    fn quiet_and_disturbed_stand_side_by_side() {
+        let text = histogram("RTT, 64 B", &off_and_on(), 80, Charset::Unicode);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "RTT, 64 B");
+        assert!(
+            lines[1].contains("off (1000)") && lines[1].contains("flood (501)"),
+            "{text}"
+        );
+        let row = |start: &str| {
+            *lines
+                .iter()
+                .find(|line| line.trim_start().starts_with(start))
+                .unwrap()
+        };
+        assert!(row("200 us").contains("█ 900"), "{text}");
+        assert!(row("12.6 ms").ends_with(" 1"), "{text}");
+        assert!(
+            row("1.00 ms").trim_end().ends_with('│'),
+            "empty buckets are shown: {text}"
+        );
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn without_unicode_there_is_none() {
+        let text = histogram("RTT", &off_and_on(), 60, Charset::Ascii);
+        assert!(text.is_ascii() && text.contains("# 900"), "{text}");
+    }
+
+    #[test]
+    fn no_samples_is_said() {
+        assert_eq!(
+            histogram("RTT", &[series("off", vec![])], 80, Charset::Ascii),
+            "RTT\nno samples\n"
+        );
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        assert_eq!(time(0.5), "500 ns");
+        assert_eq!(time(1.0), "1.00 us");
+        assert_eq!(time(99.99), "100 us");
+        assert_eq!(time(12_589.0), "12.6 ms");
+        assert_eq!(time(2e6), "2.00 s");
+    }
+
+    proptest! {
+        #[test]
+        fn every_sample_is_in_a_bucket(samples in prop::collection::vec(any::<u64>(), 1..200)) {
+            let one = series("x", samples.clone());
+            let scale = Scale::over(std::slice::from_ref(&one)).unwrap();
+            prop_assert!(scale.rows <= MAX_ROWS as usize);
+            prop_assert_eq!(scale.count(&one).iter().sum::<u64>(), samples.len() as u64);
+            histogram("x", &[one], 0, Charset::Unicode);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Runs as a text table: the columns of paper 000's tables I and II, then the percentiles of the
+//! round trip, the median of windows' p99, and what was lost, late and how late the timers were.
+
+use std::fmt::Write;
+
+use super::Run;
+
+/// A column: its two lines of heading, and its cell.
+type Column = (&'static str, &'static str, fn(&Run) -> String);
+
+const COLUMNS: [Column; 18] = [
+    ("", "payload", |run| format!("{} B", run.payload_bytes)),
+    ("RTT", "max", |run| micros(run.rtt_us.max)),
+    ("OWD", "max", |run| micros(run.owd_us.max)),
+    ("RTT", "min", |run| micros(run.rtt_us.min)),
+    ("OWD", "min", |run| micros(run.owd_us.min)),
+    ("RTT", "var", |run| micros(run.rtt_us.variance)),
+    ("OWD", "var", |run| micros(run.owd_us.variance)),
+    ("RTT", "med", |run| micros(run.rtt_us.median)),
+    ("OWD", "med", |run| micros(run.owd_us.median)),
+    ("", "interf.", interference),
+    ("RTT", "p99", |run| micros(run.rtt_us.p99)),
+    ("RTT", "p99.9", |run| micros(run.rtt_us.p99_9)),
+    ("1 s p99", "median", |run| micros(run.window_p99_median_us)),
+    ("", "samples", |run| run.samples.to_string()),
+    ("", "lost", |run| run.lost.to_string()),
+    ("", "late", |run| run.late_sends.to_string()),
+    ("sender", "late max", |run| micros(run.sender_late_max_us)),
+    ("cable", "late max", |run| micros(run.cable_late_max_us)),
+];
+
+/// The table of all runs, one block for each way of running, in the order given. Times in
+/// microseconds, variances in square microseconds, "-" for what is not known.
+pub fn table(runs: &[Run]) -> String {
+    let mut text = String::new();
+    for block in runs.chunk_by(|a, b| way_of_running(a) == way_of_running(b)) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{} (times in us)", way_of_running(&block[0]));
+        write_block(&mut text, block);
+        for run in block {
+            if let Some(reason) = &run.invalid {
+                let interference = interference(run);
+                let _ = writeln!(
+                    text,
+                    "INVALID: {} B, {interference}: {reason}",
+                    run.payload_bytes
+                );
+            }
+        }
+    }
+    text
+}
+
+fn write_block(text: &mut String, block: &[Run]) {
+    let cells: Vec<[String; COLUMNS.len()]> = block
+        .iter()
+        .map(|run| COLUMNS.map(|(_, _, cell)| cell(run)))
+        .collect();
+    let widths: [usize; COLUMNS.len()] = std::array::from_fn(|column| {
+        let (over, name, _) = COLUMNS[column];
+        let contents = cells.iter().map(|row| row[column].len());
+        contents.chain([over.len(), name.len()]).max().unwrap_or(0)
+    });
+    let mut write_row = |cell: &dyn Fn(usize) -> String| {
+        let row: Vec<String> = (0..COLUMNS.len())
+            .map(|column| format!("{:>width$}", cell(column), width = widths[column]))
+            .collect();
+        text.push_str(row.join("  ").trim_end());
+        text.push('\n');
+    };
+    write_row(&|column| COLUMNS[column].0.to_owned());
+    write_row(&|column| COLUMNS[column].1.to_owned());
+    for row in &cells {
+        write_row(&|column| row[column].clone());
+    }
+}
+
+/// What a block has in common.
+fn way_of_running(run: &Run) -> String {
+    let stages: Vec<String> = run.stages.iter().map(name_of).collect();
+    let stages = match stages.is_empty() {
+        true => "no isolation".to_owned(),
+        false => stages.join(" + "),
+    };
+    let (order, publisher) = (name_of(&run.order), name_of(&run.publisher));
+    format!(
+        "{}: {stages}, order {order}, published by a {publisher}, {} Hz",
+        run.datapath, run.rate_hz
+    )
+}
+
+fn interference(run: &Run) -> String {
+    run.disturbance
+        .as_ref()
+        .map_or_else(|| "off".to_owned(), name_of)
+}
+
+/// The name a value has in the schema.
+fn name_of(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => "?".to_owned(),
+    }
+}
+
+fn micros(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::silent_run;
+    use super::super::{Disturbance, Order};
+    use super::*;
+
+    #[test]
+    fn each_way_of_running_is_a_block_and_unknown_is_a_dash() {
+        let mut fifo = silent_run(Some(Disturbance::Flood));
+        fifo.order = Order::Fifo;
+        fifo.rtt_us.max = Some(14_045.25);
+        fifo.invalid = Some("the ledger is off".into());
+        let text = table(&[silent_run(None), silent_run(Some(Disturbance::Flood)), fifo]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[0],
+            "udp: executor, order priority, published by a job, 2000 Hz (times in us)"
+        );
+        assert!(
+            lines[1].contains("RTT") && lines[2].contains("p99.9"),
+            "{text}"
+        );
+        assert!(
+            lines[3].contains("64 B") && lines[3].contains(" off "),
+            "{text}"
+        );
+        assert!(
+            lines[3].contains(" - ") && !lines[3].contains(" 0.0"),
+            "{text}"
+        );
+        assert!(lines[4].contains(" flood "), "{text}");
+        assert!(lines[6].contains("order fifo"), "{text}");
+        assert!(lines[9].contains("14045.2"), "{text}");
+        assert_eq!(lines[10], "INVALID: 64 B, flood: the ledger is off");
+    }
+
+    #[test]
+    fn columns_stand_under_their_headings() {
+        let mut run = silent_run(None);
+        run.rtt_us.variance = Some(148_494.1);
+        let text = table(&[run]);
+        let lines: Vec<&str> = text.lines().collect();
+        let end_of = |line: &str, word: &str| line.find(word).unwrap() + word.len();
+        assert_eq!(end_of(lines[2], "var"), end_of(lines[3], "148494.1"));
+        assert_eq!(end_of(lines[2], "samples"), end_of(lines[3], "10"));
+    }
+}

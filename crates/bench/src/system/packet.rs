@@ -1,0 +1,353 @@
+//! Packet sockets: whole Ethernet frames in and out of one network device.
+//!
+//! What the kernel keeps beside a frame comes along and must be put back, or a relay changes what
+//! it relays: a checksum that the sending host left to hardware that a veth does not have
+//! (`PACKET_VNET_HDR`), and a VLAN tag that the kernel took out (`PACKET_AUXDATA`). The time of
+//! arrival comes with it (`SO_TIMESTAMPNS`), so that a frame may be read later than it came.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use crate::limits::{BATCH_FRAMES, CABLE_RECEIVE_BYTES, CABLE_SEND_BYTES, SLOT_BYTES};
+
+use super::option::{self, Words};
+
+/// Bytes kept free in front of a received frame, for the VLAN tag that is put back.
+const TAG_BYTES: usize = 4;
+/// Both MAC addresses: a tag stands behind them.
+const ADDRESSES_BYTES: usize = 12;
+/// `struct virtio_net_hdr`.
+const OFFLOAD_HEADER_BYTES: usize = 10;
+/// Aligned room for the control messages of a frame (32 bytes for the time, 40 for the tag).
+const CONTROL_WORDS: usize = 12;
+
+/// A frame on its way: a handle to memory reserved before the start, cheap to move.
+pub(crate) struct Frame(Box<Slot>);
+
+struct Slot {
+    bytes: [u8; SLOT_BYTES],
+    start: usize,
+    end: usize,
+    offload_header: [u8; OFFLOAD_HEADER_BYTES],
+    control: [u64; CONTROL_WORDS],
+    arrived_realtime_ns: Option<u64>,
+    /// Longer than a slot, or several segments in one: no frame of a link with this MTU.
+    oversize: bool,
+}
+
+impl Frame {
+    pub(crate) fn new() -> Frame {
+        Frame(Box::new(Slot {
+            bytes: [0; SLOT_BYTES],
+            start: TAG_BYTES,
+            end: TAG_BYTES,
+            offload_header: [0; OFFLOAD_HEADER_BYTES],
+            control: [0; CONTROL_WORDS],
+            arrived_realtime_ns: None,
+            oversize: false,
+        }))
+    }
+
+    /// The frame as it was on the wire, from the destination address on, without checksum.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        let slot = &*self.0;
+        &slot.bytes[slot.start..slot.end]
+    }
+
+    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
+        let slot = &mut *self.0;
+        &mut slot.bytes[slot.start..slot.end]
+    }
+
+    /// When the frame came to the device, by the kernel's `CLOCK_REALTIME`.
+    pub(crate) fn arrived_realtime_ns(&self) -> Option<u64> {
+        self.0.arrived_realtime_ns
+    }
+
+    pub(crate) fn is_oversize(&self) -> bool {
+        self.0.oversize
+    }
+
+    /// Where the sender left a checksum undone: (first byte to sum, position of the checksum), both
+    /// relative to [`Frame::as_bytes`].
+    pub(crate) fn take_unfinished_checksum(&mut self) -> Option<(usize, usize)> {
+        const NEEDS_CHECKSUM: u8 = 1;
+        let [
+            flags,
+            _,
+            _,
+            _,
+            _,
+            _,
+            start_low,
+            start_high,
+            offset_low,
+            offset_high,
+        ] = self.0.offload_header;
+        if flags & NEEDS_CHECKSUM == 0 {
+            return None;
+        }
+        self.0.offload_header[0] = 0;
+        // The kernel counted from its own, untagged start of the frame.
+        let tag = TAG_BYTES - self.0.start;
+        let start = usize::from(u16::from_ne_bytes([start_low, start_high])) + tag;
+        let offset = usize::from(u16::from_ne_bytes([offset_low, offset_high]));
+        Some((start, start + offset))
+    }
+
+    /// Makes it a frame of these bytes.
+    #[cfg(test)]
+    pub(crate) fn fill(&mut self, bytes: &[u8]) {
+        self.0.start = TAG_BYTES;
+        self.0.end = TAG_BYTES + bytes.len();
+        self.as_bytes_mut().copy_from_slice(bytes);
+    }
+
+    /// Takes over what the kernel said about a received frame.
+    fn settle(&mut self, length: usize, header: &libc::msghdr) {
+        let slot = &mut *self.0;
+        let length = length.saturating_sub(OFFLOAD_HEADER_BYTES);
+        slot.start = TAG_BYTES;
+        slot.end = (TAG_BYTES + length).min(SLOT_BYTES);
+        let segmented = slot.offload_header[1] != 0;
+        slot.oversize = segmented || header.msg_flags & libc::MSG_TRUNC != 0;
+        let asides = Asides::of(header);
+        slot.arrived_realtime_ns = asides.arrived_realtime_ns;
+        if let Some((protocol, tag)) = asides.vlan_tag
+            && length >= ADDRESSES_BYTES
+        {
+            slot.bytes
+                .copy_within(TAG_BYTES..TAG_BYTES + ADDRESSES_BYTES, 0);
+            slot.start = 0;
+            slot.bytes[ADDRESSES_BYTES..ADDRESSES_BYTES + 2]
+                .copy_from_slice(&protocol.to_be_bytes());
+            slot.bytes[ADDRESSES_BYTES + 2..ADDRESSES_BYTES + 4]
+                .copy_from_slice(&tag.to_be_bytes());
+        }
+    }
+}
+
+/// What the kernel says about a received frame beside its bytes.
+#[derive(Default)]
+struct Asides {
+    arrived_realtime_ns: Option<u64>,
+    /// The (protocol, tag control information) it took out.
+    vlan_tag: Option<(u16, u16)>,
+}
+
+impl Asides {
+    /// Reads the control messages of a frame. `header` was filled by recvmmsg.
+    fn of(header: &libc::msghdr) -> Asides {
+        let mut asides = Asides::default();
+        // SAFETY: recvmmsg filled `header`, so its control pointer and length describe complete
+        // control messages, in memory the caller still borrows.
+        let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
+        while !message.is_null() {
+            // SAFETY: not null, so it points to a complete control message, see above.
+            let kind = unsafe { ((*message).cmsg_level, (*message).cmsg_type) };
+            // SAFETY: as above; the kernel puts a value of the type read here behind a header of
+            // each kind, at no particular alignment.
+            unsafe {
+                let data = libc::CMSG_DATA(message);
+                match kind {
+                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                        let time = ptr::read_unaligned(data.cast::<libc::timespec>());
+                        let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+                        asides.arrived_realtime_ns = Some(ns);
+                    }
+                    (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                        let data = ptr::read_unaligned(data.cast::<libc::tpacket_auxdata>());
+                        asides.vlan_tag = vlan_tag(&data);
+                    }
+                    _ => {}
+                }
+                message = libc::CMSG_NXTHDR(header, message);
+            }
+        }
+        asides
+    }
+}
+
+fn vlan_tag(data: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
+    if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let protocol = if data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID == 0 {
+        libc::ETH_P_8021Q as u16
+    } else {
+        data.tp_vlan_tpid
+    };
+    Some((protocol, data.tp_vlan_tci))
+}
+
+/// Receives every frame that arrives at a device, and none that leaves by it.
+pub(crate) struct Receiver(OwnedFd);
+
+impl Receiver {
+    /// Opens it on the device of that index in the calling thread's network namespace.
+    pub(crate) fn open(interface_index: u32) -> io::Result<Receiver> {
+        let socket = packet_socket()?;
+        option::set_receive_buffer(&socket, CABLE_RECEIVE_BYTES)?;
+        for wish in [
+            libc::PACKET_IGNORE_OUTGOING,
+            libc::PACKET_VNET_HDR,
+            libc::PACKET_AUXDATA,
+        ] {
+            option::set(&socket, libc::SOL_PACKET, wish, 1)?;
+        }
+        option::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        // Binding comes last: from then on frames arrive, and all of them as wished.
+        bind(&socket, interface_index, libc::ETH_P_ALL as u16)?;
+        Ok(Receiver(socket))
+    }
+
+    /// Fills frames from the front of `frames` with what has arrived; returns how many. Does not
+    /// wait. At most [`BATCH_FRAMES`] a call.
+    pub(crate) fn receive(&self, frames: &mut [Frame]) -> io::Result<usize> {
+        let count = frames.len().min(BATCH_FRAMES);
+        // SAFETY: all-zero is a valid iovec and a valid message without buffers.
+        let (mut parts, mut messages): (
+            [[libc::iovec; 2]; BATCH_FRAMES],
+            [libc::mmsghdr; BATCH_FRAMES],
+        ) = unsafe { (zeroed(), zeroed()) };
+        for ((frame, parts), message) in frames.iter_mut().zip(&mut parts).zip(&mut messages) {
+            parts[0].iov_base = frame.0.offload_header.as_mut_ptr().cast();
+            parts[0].iov_len = OFFLOAD_HEADER_BYTES;
+            parts[1].iov_base = frame.0.bytes[TAG_BYTES..].as_mut_ptr().cast();
+            parts[1].iov_len = SLOT_BYTES - TAG_BYTES;
+            message.msg_hdr.msg_iov = parts.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = 2;
+            message.msg_hdr.msg_control = frame.0.control.as_mut_ptr().cast();
+            message.msg_hdr.msg_controllen = size_of::<[u64; CONTROL_WORDS]>() as _;
+        }
+        // SAFETY: the first `count` messages point to buffers of as many distinct frames, which are
+        // mutably borrowed for the call; lengths are those of the buffers.
+        let received = unsafe {
+            libc::recvmmsg(
+                self.0.as_raw_fd(),
+                messages.as_mut_ptr(),
+                count as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                ptr::null_mut(),
+            )
+        };
+        if received < 0 {
+            return match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+                error => Err(error),
+            };
+        }
+        let received = received as usize;
+        for (frame, message) in frames.iter_mut().zip(&messages[..received]) {
+            frame.settle(message.msg_len as usize, &message.msg_hdr);
+        }
+        Ok(received)
+    }
+
+    /// Frames the kernel dropped before this socket since the last call.
+    pub(crate) fn take_drops(&self) -> io::Result<u64> {
+        // `struct tpacket_stats`: packets, drops. Reading resets both.
+        let statistics: Words<2> = option::get(&self.0, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
+        Ok(u64::from(statistics.0[1]))
+    }
+}
+
+impl AsFd for Receiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Sends frames out of a device and receives nothing.
+pub(crate) struct Sender(OwnedFd);
+
+impl Sender {
+    /// Opens it on the device of that index in the calling thread's network namespace.
+    pub(crate) fn open(interface_index: u32) -> io::Result<Sender> {
+        let socket = packet_socket()?;
+        option::set_send_buffer(&socket, CABLE_SEND_BYTES)?;
+        bind(&socket, interface_index, 0)?;
+        Ok(Sender(socket))
+    }
+
+    /// Sends all of `frames` in order and without waiting; returns how many the kernel refused.
+    pub(crate) fn send(&self, frames: &[Frame]) -> u64 {
+        let mut refused = 0;
+        for batch in frames.chunks(BATCH_FRAMES) {
+            let mut rest = batch;
+            while !rest.is_empty() {
+                // A frame that is refused is left out; those behind it still get their turn.
+                let taken = self.send_batch(rest);
+                refused += u64::from(taken == 0);
+                rest = &rest[taken.max(1)..];
+            }
+        }
+        refused
+    }
+
+    /// One system call for at most [`BATCH_FRAMES`] frames; returns how many were taken.
+    fn send_batch(&self, frames: &[Frame]) -> usize {
+        let count = frames.len().min(BATCH_FRAMES);
+        // SAFETY: all-zero is a valid iovec and a valid message without buffers.
+        let (mut parts, mut messages): (
+            [libc::iovec; BATCH_FRAMES],
+            [libc::mmsghdr; BATCH_FRAMES],
+        ) = unsafe { (zeroed(), zeroed()) };
+        for ((frame, part), message) in frames.iter().zip(&mut parts).zip(&mut messages) {
+            part.iov_base = frame.as_bytes().as_ptr().cast_mut().cast();
+            part.iov_len = frame.as_bytes().len();
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        // SAFETY: the first `count` messages describe frames borrowed for the call, which only
+        // reads them.
+        let sent = unsafe {
+            libc::sendmmsg(
+                self.0.as_raw_fd(),
+                messages.as_mut_ptr(),
+                count as libc::c_uint,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        usize::try_from(sent).unwrap_or(0)
+    }
+}
+
+fn packet_socket() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers. Protocol 0: nothing is received before `bind` names one.
+    let socket = unsafe {
+        libc::socket(
+            libc::AF_PACKET,
+            libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+            0,
+        )
+    };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: socket returned a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+fn bind(socket: &OwnedFd, interface_index: u32, protocol: u16) -> io::Result<()> {
+    // SAFETY: all-zero is a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = interface_index as libc::c_int;
+    // SAFETY: the pointer and the length describe `address`, which outlives the call.
+    let result = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

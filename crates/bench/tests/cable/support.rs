@@ -1,0 +1,91 @@
+//! The arrange part of these tests, a line each.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use isolane_bench::cable::{self, Relay};
+use isolane_bench::child::Program;
+use isolane_bench::namespace::{Host, Place, Testbed, TestbedConfig, TestbedError};
+use isolane_bench::stop::Stop;
+
+pub(crate) const PORT: u16 = 7401;
+/// Ethernet, IPv4 and UDP headers.
+pub(crate) const HEADERS: u64 = 42;
+
+/// A testbed, or the visible reason why this machine allows none.
+pub(crate) fn testbed() -> Option<Testbed> {
+    match Testbed::new(&TestbedConfig::default()) {
+        Ok(testbed) => {
+            for note in testbed.notes() {
+                println!("note: {note}");
+            }
+            Some(testbed)
+        }
+        Err(TestbedError::NotPermitted { action, right }) => {
+            println!("not permitted: {action} needs {right}; only this message was tested");
+            assert!(right.starts_with("CAP_"));
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub(crate) fn program() -> Program {
+    Program::new(env!("CARGO_BIN_EXE_isolane-bench-child"), &[])
+}
+
+/// A socket of a host, bound to `port`, that waits at most half a second.
+pub(crate) fn socket(testbed: &Testbed, host: Host, port: u16) -> UdpSocket {
+    let open = || -> io::Result<UdpSocket> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
+        // A reader that is held up loses nothing, where that much memory is permitted.
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 8 << 20);
+        socket.set_read_timeout(Some(Duration::from_millis(500)))?;
+        Ok(socket)
+    };
+    testbed.run(host, open).unwrap().unwrap()
+}
+
+pub(crate) fn to(host: Host, port: u16) -> SocketAddr {
+    (host.address(), port).into()
+}
+
+/// All datagrams that arrive until none comes for half a second.
+pub(crate) fn receive_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
+    let mut buffer = [0; 2048];
+    let mut all = Vec::new();
+    while let Ok(length) = socket.recv(&mut buffer) {
+        all.push(buffer[..length].to_vec());
+    }
+    all
+}
+
+/// Runs `work` while a cable relays on a thread of this process; returns what the cable did.
+pub(crate) fn with_cable(
+    testbed: &Testbed,
+    config: &cable::Config,
+    work: impl FnOnce(),
+) -> cable::Report {
+    let (stop, stopper) = Stop::pair().unwrap();
+    // Sockets belong to the namespace they were opened in, whichever thread uses them.
+    let open = || Relay::open(config).unwrap();
+    let relay = testbed.run(Place::Cable, open).unwrap();
+    thread::scope(|scope| {
+        let relay = scope.spawn(|| relay.run(&stop).unwrap());
+        // Dropped, it stops the cable also when `work` panics.
+        let stopper = stopper;
+        work();
+        stopper.stop();
+        relay.join().unwrap()
+    })
+}
+
+pub(crate) fn fast() -> cable::Config {
+    cable::Config {
+        bits_per_s: 1_000_000_000,
+        queue_frames: 4096,
+        ..cable::Config::default()
+    }
+}

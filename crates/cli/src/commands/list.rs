@@ -1,0 +1,143 @@
+//! `isolane ls`: who is there: participants, their writers and readers.
+
+use std::fmt::Write as _;
+
+use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
+use serde::Serialize;
+
+use super::participant::{Until, build};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{print, print_json, tell};
+use crate::settings::ListSettings;
+
+/// Listens for a while, then prints what it heard.
+pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
+    let until = Until::new(Some(settings.listen_for.value))?;
+    let participant = build(&settings.network, &settings.peers.value)?;
+    let seconds = settings.listen_for.value.as_secs();
+    tell(format!("listening for {seconds} s in domain {}", settings.network.domain.value));
+    until.run(&participant, || false);
+    if until.interrupted() {
+        return Ok(ExitCode::Interrupted);
+    }
+    let listing = Listing::of(&participant);
+    match &settings.json {
+        Some(destination) => print_json(&listing, destination),
+        None => print(&listing.text()),
+    }
+}
+
+/// All that was heard. The form of `--json`.
+#[derive(Debug, Serialize)]
+struct Listing {
+    schema: &'static str,
+    participants: Vec<ListedParticipant>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedParticipant {
+    guid_prefix: String,
+    name: String,
+    vendor: String,
+    rtps_version: String,
+    lease_s: f64,
+    addresses: Vec<String>,
+    endpoints: Vec<ListedEndpoint>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedEndpoint {
+    kind: &'static str,
+    topic: String,
+    r#type: String,
+    reliable: bool,
+    transient_local: bool,
+    level: u8,
+    addresses: Vec<String>,
+}
+
+impl Listing {
+    fn of(participant: &Participant) -> Self {
+        let endpoints = participant.endpoints();
+        let mut participants: Vec<_> = participant
+            .participants()
+            .iter()
+            .map(|participant| ListedParticipant::of(participant, &endpoints))
+            .collect();
+        participants.sort_by(|a, b| a.guid_prefix.cmp(&b.guid_prefix));
+        Self { schema: "isolane/ls/1", participants }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for participant in &self.participants {
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "{} {:?}, vendor {}, RTPS {}, at {}",
+                participant.guid_prefix,
+                participant.name,
+                participant.vendor,
+                participant.rtps_version,
+                participant.addresses.join(" ")
+            );
+            for endpoint in &participant.endpoints {
+                let _ = writeln!(
+                    text,
+                    "  {} {:?} of {:?}: {}, {}, level {}, at {}",
+                    endpoint.kind,
+                    endpoint.topic,
+                    endpoint.r#type,
+                    if endpoint.reliable { "reliable" } else { "best effort" },
+                    if endpoint.transient_local { "transient local" } else { "volatile" },
+                    endpoint.level,
+                    endpoint.addresses.join(" ")
+                );
+            }
+        }
+        if self.participants.is_empty() {
+            text.push_str("nobody was heard\n");
+        }
+        text
+    }
+}
+
+impl ListedParticipant {
+    fn of(participant: &RemoteParticipant, endpoints: &[RemoteEndpoint]) -> Self {
+        let data = &participant.data;
+        let mut own: Vec<_> = endpoints
+            .iter()
+            .filter(|endpoint| endpoint.data.guid.prefix == data.guid.prefix)
+            .map(ListedEndpoint::of)
+            .collect();
+        own.sort_by(|a, b| (&a.topic, a.kind).cmp(&(&b.topic, b.kind)));
+        Self {
+            guid_prefix: data.guid.prefix.to_string(),
+            name: data.entity_name.as_str().into(),
+            vendor: format!("{:02x}.{:02x}", data.vendor[0], data.vendor[1]),
+            rtps_version: format!("{}.{}", data.version[0], data.version[1]),
+            lease_s: data.lease.as_secs_f64(),
+            addresses: data.metatraffic_unicast.iter().map(ToString::to_string).collect(),
+            endpoints: own,
+        }
+    }
+}
+
+impl ListedEndpoint {
+    fn of(endpoint: &RemoteEndpoint) -> Self {
+        let data = &endpoint.data;
+        Self {
+            kind: match endpoint.kind {
+                EndpointKind::Writer => "writer",
+                EndpointKind::Reader => "reader",
+            },
+            topic: data.topic_name.as_str().into(),
+            r#type: data.type_name.as_str().into(),
+            reliable: data.qos.reliability.kind == isolane::ReliabilityKind::Reliable,
+            transient_local: data.qos.durability >= isolane::DurabilityKind::TransientLocal,
+            level: isolane::Level::clamp(data.qos.transport_priority).get(),
+            addresses: data.unicast.iter().chain(&data.multicast).map(ToString::to_string).collect(),
+        }
+    }
+}

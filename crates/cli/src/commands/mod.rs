@@ -1,0 +1,30 @@
+//! The commands, a file each: settings in, an exit code or a failure out.
+
+mod bench_rtt;
+mod bench_throughput;
+mod config;
+mod demo;
+mod list;
+mod participant;
+mod publish;
+mod subscribe;
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::settings::Command;
+
+/// Does what was asked.
+///
+/// # Errors
+/// Why it could not be done.
+pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Demo(settings) => demo::run(settings),
+        Command::Publish(settings) => publish::run(settings),
+        Command::Subscribe(settings) => subscribe::run(settings),
+        Command::List(settings) => list::run(settings),
+        Command::Config(settings) => config::run(settings),
+        Command::BenchRtt(settings) => bench_rtt::run(settings),
+        Command::BenchThroughput(settings) => bench_throughput::run(settings),
+    }
+}

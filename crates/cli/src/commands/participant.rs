@@ -1,0 +1,117 @@
+//! What `pub`, `sub` and `ls` have in common: a participant as the settings want it, and the wish
+//! to stop.
+
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use isolane::{Builder, BuildError, Interfaces as Chosen, Participant, Qos};
+use isolane_model::{Durability, History, Reliability};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::settings::{EndpointSettings, Interfaces, NetworkSettings};
+use crate::values::{Peer, Representation};
+
+/// How long the loop runs before it is looked whether to stop: a signal interrupts its sleep, so
+/// this only bounds the rare one that comes just before.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Makes the participant, and tells what it had to do without.
+pub(super) fn build(network: &NetworkSettings, peers: &[Peer]) -> Result<Participant, Failure> {
+    let mut builder: Builder = Participant::builder(network.domain.value.get());
+    if let Interfaces::Named(names) = &network.interfaces.value {
+        builder = builder.interfaces(Chosen::Named(names.clone()));
+    }
+    for peer in peers {
+        builder = match peer.port {
+            Some(port) => builder.peer_at(SocketAddrV4::new(peer.address, port)),
+            None => builder.peer(peer.address),
+        };
+    }
+    let participant = builder.build().map_err(failure)?;
+    for note in participant.notes() {
+        tell(format!("note: {note}"));
+    }
+    Ok(participant)
+}
+
+/// An error of the library, as this command tells it.
+pub(super) fn failure(error: BuildError) -> Failure {
+    let code = match error {
+        BuildError::Endpoint(_) | BuildError::SampleTooLarge { .. } => ExitCode::WrongUsage,
+        _ => ExitCode::MachineForbids,
+    };
+    Failure::new(code, "the participant could not be made", error.to_string(), "as it says; -v prints the settings")
+}
+
+/// The QoS of an endpoint.
+pub(super) fn qos(settings: &EndpointSettings) -> Qos {
+    let mut qos = match settings.reliability.value {
+        Reliability::BestEffort => Qos::best_effort(),
+        Reliability::Reliable => Qos::reliable(),
+    };
+    if settings.durability.value == Durability::TransientLocal {
+        qos = qos.transient_local();
+    }
+    qos = match settings.history.value {
+        History::KeepAll => qos.keep_all(),
+        History::KeepLast(depth) => qos.keep_last(u16::try_from(depth.get()).unwrap_or(u16::MAX)),
+    };
+    let samples = u16::try_from(settings.max_samples.value.get()).unwrap_or(u16::MAX);
+    qos.max_samples(samples)
+        .level(settings.level.value)
+        .representation(match settings.representation.value {
+            Representation::Xcdr1 => isolane::Representation::Xcdr1,
+            Representation::Xcdr2 => isolane::Representation::Xcdr2,
+        })
+}
+
+/// When to stop: at a signal, or when the time is over.
+pub(super) struct Until {
+    interrupted: Arc<AtomicBool>,
+    end: Option<Instant>,
+}
+
+impl Until {
+    pub(super) fn new(run_for: Option<Duration>) -> Result<Self, Failure> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(|error| {
+                Failure::new(
+                    ExitCode::MachineForbids,
+                    "signals cannot be caught",
+                    error.to_string(),
+                    "run it where they can",
+                )
+            })?;
+        }
+        Ok(Self { interrupted, end: run_for.map(|time| Instant::now() + time) })
+    }
+
+    pub(super) fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Whether to stop now.
+    pub(super) fn over(&self) -> bool {
+        self.interrupted() || self.end.is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// Runs the loop until `done`, a signal, or the end of the time; true: it was `done`.
+    pub(super) fn run(&self, participant: &Participant, mut done: impl FnMut() -> bool) -> bool {
+        loop {
+            if done() {
+                return true;
+            }
+            if self.over() {
+                return false;
+            }
+            let left = self.end.map_or(SLICE, |end| end.saturating_duration_since(Instant::now()));
+            participant.run_until(left.min(SLICE), || done() || self.interrupted());
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The command `isolane`: argument parsing and printing, and nothing else.
+//!
+//! A call goes through here once: `arguments` (what was written) -> `settings` (what it means,
+//! complete and consistent) -> `commands` (which does it, with the libraries) -> an exit code.
+//! Results go to standard output, everything else to standard error.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod commands;
+mod exit_code;
+mod failure;
+mod limits;
+mod output;
+mod settings;
+mod shape;
+mod values;
+
+use clap::Parser;
+
+use crate::arguments::Arguments;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+fn main() -> std::process::ExitCode {
+    // Wrong usage ends here, with the code for it.
+    let arguments = Arguments::parse();
+    let outcome = run(arguments).unwrap_or_else(|failure| {
+        output::tell(&failure);
+        failure.exit_code()
+    });
+    outcome.into()
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let settings = Settings::new(arguments, &|name| std::env::var_os(name))?;
+    if !settings.warnings.is_empty() {
+        output::tell(failure::draw(&settings.warnings));
+    }
+    if settings.verbosity > 0 {
+        output::tell(settings.describe().trim_end());
+    }
+    commands::run(settings.command)
+}

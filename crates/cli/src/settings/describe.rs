@@ -1,0 +1,169 @@
+//! The settings for people: one line a setting, with where it comes from.
+
+use std::fmt::{self, Display, Write};
+use std::time::Duration;
+
+use isolane_model::{Source, Sourced, Word, format_duration};
+
+use super::{
+    AtEnd, BenchRttSettings, BenchThroughputSettings, Command, ConfigSettings, EndpointSettings,
+    Interfaces, ListSettings, NetworkSettings, PublishSettings, RunSettings, Settings,
+};
+use crate::values::Destination;
+
+/// The column the sources stand in, unless a line is longer.
+const SOURCE_COLUMN: usize = 36;
+
+impl Settings {
+    /// Every setting with its source, a line each.
+    pub(crate) fn describe(&self) -> String {
+        let mut lines = Lines(String::new());
+        match &self.command {
+            Command::Demo(demo) => lines.runs(&demo.runs),
+            Command::Publish(publish) => lines.publish(publish),
+            Command::Subscribe(subscribe) => {
+                lines.endpoint(&subscribe.endpoint);
+                lines.optional("count", &subscribe.count, u64::to_string);
+            }
+            Command::List(list) => lines.list(list),
+            // The command prints it itself.
+            Command::Config(ConfigSettings::Example | ConfigSettings::System(_)) => {}
+            Command::BenchRtt(rtt) => lines.bench_rtt(rtt),
+            Command::BenchThroughput(throughput) => lines.bench_throughput(throughput),
+        }
+        lines.0
+    }
+}
+
+struct Lines(String);
+
+impl Lines {
+    fn network(&mut self, network: &NetworkSettings) {
+        self.plain("domain", &network.domain);
+        self.plain("interfaces", &network.interfaces);
+        self.line("verbosity", network.verbosity, &Source::CommandLine("-v"));
+    }
+
+    fn endpoint(&mut self, endpoint: &EndpointSettings) {
+        self.network(&endpoint.network);
+        self.line("topic", &endpoint.topic, &Source::CommandLine("TOPIC"));
+        self.word("type", &endpoint.sample_type);
+        self.word("reliability", &endpoint.reliability);
+        self.word("durability", &endpoint.durability);
+        self.plain("history", &endpoint.history);
+        self.plain("max_samples", &endpoint.max_samples);
+        self.line("level", endpoint.level.value.get(), &endpoint.level.source);
+        self.list_of("peers", &endpoint.peers, ToString::to_string);
+        self.word("representation", &endpoint.representation);
+        self.optional("run_for", &endpoint.run_for, |time| format_duration(*time));
+    }
+
+    fn publish(&mut self, publish: &PublishSettings) {
+        self.endpoint(&publish.endpoint);
+        self.plain("color", &publish.color);
+        self.plain("size", &publish.size);
+        self.duration("period", &publish.period);
+        self.optional("count", &publish.count, u64::to_string);
+        self.plain("at_end", &publish.at_end);
+    }
+
+    fn list(&mut self, list: &ListSettings) {
+        self.network(&list.network);
+        self.duration("listen_for", &list.listen_for);
+        self.list_of("peers", &list.peers, ToString::to_string);
+        self.json(list.json.as_ref());
+    }
+
+    fn runs(&mut self, runs: &RunSettings) {
+        self.network(&runs.network);
+        self.duration("run_for", &runs.run_for);
+        self.list_of("datapaths", &runs.datapaths, |datapath| {
+            datapath.word().to_owned()
+        });
+        self.list_of("payloads", &runs.payloads, |payload| {
+            payload.get().to_string()
+        });
+        self.json(runs.json.as_ref());
+    }
+
+    fn bench_rtt(&mut self, rtt: &BenchRttSettings) {
+        self.runs(&rtt.runs);
+        self.plain("rate_hz", &rtt.rate_hz);
+        self.list_of("disturbances", &rtt.disturbances, |word| {
+            word.word().to_owned()
+        });
+    }
+
+    fn bench_throughput(&mut self, throughput: &BenchThroughputSettings) {
+        self.runs(&throughput.runs);
+        self.word("reliability", &throughput.reliability);
+    }
+
+    fn json(&mut self, destination: Option<&Destination>) {
+        match destination {
+            Some(destination) => self.line("json", destination, &Source::CommandLine("--json")),
+            None => self.line("json", "none", &Source::Default),
+        }
+    }
+
+    fn plain(&mut self, name: &str, setting: &Sourced<impl Display>) {
+        self.line(name, &setting.value, &setting.source);
+    }
+
+    fn word(&mut self, name: &str, setting: &Sourced<impl Word>) {
+        self.line(name, setting.value.word(), &setting.source);
+    }
+
+    fn duration(&mut self, name: &str, setting: &Sourced<Duration>) {
+        self.line(name, format_duration(setting.value), &setting.source);
+    }
+
+    fn optional<T>(
+        &mut self,
+        name: &str,
+        setting: &Sourced<Option<T>>,
+        show: impl Fn(&T) -> String,
+    ) {
+        let shown = setting
+            .value
+            .as_ref()
+            .map_or_else(|| String::from("until stopped"), show);
+        self.line(name, shown, &setting.source);
+    }
+
+    fn list_of<T>(&mut self, name: &str, setting: &Sourced<Vec<T>>, show: impl Fn(&T) -> String) {
+        let shown: Vec<String> = setting.value.iter().map(show).collect();
+        let shown = if shown.is_empty() {
+            String::from("none")
+        } else {
+            shown.join(",")
+        };
+        self.line(name, shown, &setting.source);
+    }
+
+    fn line(&mut self, name: &str, value: impl Display, source: &Source) {
+        // Names and paths may hold anything; a line stays a line.
+        let setting = format!("{name} = {}", value.to_string().escape_debug());
+        writeln!(self.0, "{setting:SOURCE_COLUMN$} # {source}")
+            .expect("writing to a string does not fail");
+    }
+}
+
+impl Display for Interfaces {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => formatter.write_str("all that can multicast"),
+            Self::Named(names) => formatter.write_str(&names.join(",")),
+        }
+    }
+}
+
+impl Display for AtEnd {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Leave => "leave",
+            Self::Dispose => "dispose",
+            Self::Unregister => "unregister",
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! The settings of `pub` and `sub`: one writer or reader of a topic.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use isolane_model::{
+    Durability, History, Reliability, Source, Sourced, System, Topic, check_topic_name,
+};
+use isolane_wire::level::Level;
+
+use crate::arguments::{EndpointArguments, PublishArguments, SubscribeArguments};
+use crate::failure::Failure;
+use crate::limits::MAX_COLOR_BYTES;
+use crate::values::{Peer, Representation, SampleType};
+
+use super::{NetworkSettings, list_or_default, or_default, seconds};
+
+/// Period of a publisher nobody gave one, as shapes demonstrations have it.
+const DEFAULT_PERIOD: Duration = Duration::from_millis(33);
+
+#[derive(Debug)]
+pub(crate) struct PublishSettings {
+    pub(crate) endpoint: EndpointSettings,
+    pub(crate) color: Sourced<String>,
+    pub(crate) size: Sourced<i32>,
+    pub(crate) period: Sourced<Duration>,
+    /// Samples to write; `None`: until stopped.
+    pub(crate) count: Sourced<Option<u64>>,
+    pub(crate) at_end: Sourced<AtEnd>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SubscribeSettings {
+    pub(crate) endpoint: EndpointSettings,
+    /// Samples to receive; `None`: until stopped.
+    pub(crate) count: Sourced<Option<u64>>,
+}
+
+/// What a writer and a reader have in common.
+#[derive(Debug)]
+pub(crate) struct EndpointSettings {
+    pub(crate) network: NetworkSettings,
+    pub(crate) topic: String,
+    pub(crate) sample_type: Sourced<SampleType>,
+    pub(crate) reliability: Sourced<Reliability>,
+    pub(crate) durability: Sourced<Durability>,
+    pub(crate) history: Sourced<History>,
+    /// Samples to reserve, never less than the history keeps.
+    pub(crate) max_samples: Sourced<NonZeroU32>,
+    pub(crate) level: Sourced<Level>,
+    pub(crate) peers: Sourced<Vec<Peer>>,
+    pub(crate) representation: Sourced<Representation>,
+    /// How long to run; `None`: until stopped.
+    pub(crate) run_for: Sourced<Option<Duration>>,
+}
+
+/// What a publisher does with its instance before it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtEnd {
+    /// Nothing of its own: deleting the writer unregisters.
+    Leave,
+    Dispose,
+    Unregister,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Writer,
+    Reader,
+}
+
+impl PublishSettings {
+    pub(super) fn new(
+        network: NetworkSettings,
+        arguments: PublishArguments,
+        system: Option<&System>,
+    ) -> Result<Self, Failure> {
+        let described = system.and_then(|system| system.topic(&arguments.endpoint.topic));
+        let described_period = described.and_then(|topic| {
+            topic
+                .period
+                .value
+                .map(|period| Sourced::new(period, topic.period.source.clone()))
+        });
+        let color = or_default(arguments.color, "--color", String::from("BLUE"));
+        if color.value.len() > MAX_COLOR_BYTES || color.value.contains('\0') {
+            return Err(Failure::wrong_usage(
+                "this --color cannot be sent",
+                format!("ShapeType's color holds {MAX_COLOR_BYTES} bytes and no NUL"),
+                "give a shorter one",
+            ));
+        }
+        Ok(Self {
+            color,
+            size: or_default(arguments.size, "--size", 20),
+            period: layered(
+                arguments.period,
+                "--period",
+                described_period.as_ref(),
+                Sourced::default_value(DEFAULT_PERIOD),
+            ),
+            count: or_default(arguments.count.map(Some), "--count", None),
+            at_end: match (arguments.dispose_at_end, arguments.unregister_at_end) {
+                (true, _) => or_default(Some(AtEnd::Dispose), "--dispose-at-end", AtEnd::Leave),
+                (_, true) => {
+                    or_default(Some(AtEnd::Unregister), "--unregister-at-end", AtEnd::Leave)
+                }
+                (false, false) => Sourced::default_value(AtEnd::Leave),
+            },
+            endpoint: EndpointSettings::new(network, arguments.endpoint, Kind::Writer, described)?,
+        })
+    }
+}
+
+impl SubscribeSettings {
+    pub(super) fn new(
+        network: NetworkSettings,
+        arguments: SubscribeArguments,
+        system: Option<&System>,
+    ) -> Result<Self, Failure> {
+        let described = system.and_then(|system| system.topic(&arguments.endpoint.topic));
+        Ok(Self {
+            count: or_default(arguments.count.map(Some), "--count", None),
+            endpoint: EndpointSettings::new(network, arguments.endpoint, Kind::Reader, described)?,
+        })
+    }
+}
+
+impl EndpointSettings {
+    fn new(
+        network: NetworkSettings,
+        arguments: EndpointArguments,
+        kind: Kind,
+        described: Option<&Topic>,
+    ) -> Result<Self, Failure> {
+        if let Err(reason) = check_topic_name(&arguments.topic) {
+            return Err(Failure::wrong_usage(
+                format!(
+                    "\"{}\" cannot be the name of a topic",
+                    arguments.topic.escape_debug()
+                ),
+                reason.to_string(),
+                "give another name",
+            ));
+        }
+        let sample_type = or_default(arguments.sample_type, "--type", SampleType::Shape);
+        check_described_type(sample_type.value, described)?;
+        let durability = layered(
+            arguments.durability,
+            "--durability",
+            described.map(|topic| &topic.durability),
+            Sourced::default_value(Durability::default()),
+        );
+        let reliability = match (arguments.reliable, arguments.best_effort) {
+            (true, _) => from_option(Reliability::Reliable, "--reliable"),
+            (_, true) => from_option(Reliability::BestEffort, "--best-effort"),
+            (false, false) => described.map_or_else(
+                || default_reliability(kind, durability.value),
+                |topic| topic.reliability.clone(),
+            ),
+        };
+        let history_given = arguments.history.is_some();
+        let history = layered(
+            arguments.history,
+            "--history",
+            described.map(|topic| &topic.history),
+            Sourced::default_value(History::default()),
+        );
+        // The description's number belongs to the description's history.
+        let max_samples = match described {
+            Some(topic) if !history_given => topic.max_samples.clone(),
+            _ => history.value.default_max_samples(true),
+        };
+        Ok(Self {
+            network,
+            topic: arguments.topic,
+            sample_type,
+            reliability,
+            durability,
+            history,
+            max_samples,
+            level: layered(
+                arguments.level,
+                "--level",
+                described.map(|topic| &topic.level),
+                Sourced::default_value(Level::MIN),
+            ),
+            peers: list_or_default(arguments.peer, "--peer", &[]),
+            representation: or_default(
+                arguments.representation,
+                "--representation",
+                Representation::Xcdr1,
+            ),
+            run_for: or_default(
+                arguments.seconds.map(|n| Some(seconds(n))),
+                "--seconds",
+                None,
+            ),
+        })
+    }
+}
+
+/// The standard's defaults (DDS 1.4 §2.2.3.14): a reliable writer and a best-effort reader match
+/// whatever the other side is. A reader that wants history asks for reliability: only a reliable
+/// match carries it.
+fn default_reliability(kind: Kind, durability: Durability) -> Sourced<Reliability> {
+    match (kind, durability) {
+        (Kind::Writer, _) => Sourced::new(Reliability::Reliable, Source::DefaultFor("writers")),
+        (Kind::Reader, Durability::TransientLocal) => Sourced::new(
+            Reliability::Reliable,
+            Source::DefaultFor("transient-local readers"),
+        ),
+        (Kind::Reader, Durability::Volatile) => {
+            Sourced::new(Reliability::BestEffort, Source::DefaultFor("readers"))
+        }
+    }
+}
+
+fn check_described_type(sample_type: SampleType, described: Option<&Topic>) -> Result<(), Failure> {
+    match described {
+        Some(topic) if topic.type_name.value != sample_type.announced_name() => {
+            Err(Failure::wrong_usage(
+                format!(
+                    "topic {} has the type {}",
+                    topic.name.value, topic.type_name.value
+                ),
+                format!(
+                    "{} says so; `pub` and `sub` speak {}",
+                    topic.type_name.source,
+                    sample_type.announced_name()
+                ),
+                "name another topic, or write a program with that type",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn from_option<T>(value: T, option: &'static str) -> Sourced<T> {
+    Sourced::new(value, Source::CommandLine(option))
+}
+
+/// A value of the command line, else of the description, else the default.
+fn layered<T: Clone>(
+    given: Option<T>,
+    option: &'static str,
+    described: Option<&Sourced<T>>,
+    default: Sourced<T>,
+) -> Sourced<T> {
+    match (given, described) {
+        (Some(value), _) => from_option(value, option),
+        (None, Some(described)) => described.clone(),
+        (None, None) => default,
+    }
+}

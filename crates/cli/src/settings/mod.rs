@@ -1,0 +1,260 @@
+//! What a command does, complete and consistent: made once from the arguments, the environment and
+//! the description, so that no command looks at any of these again.
+//!
+//! A value comes from the command line; if not there, from the environment; if not there, from the
+//! description; and if nobody said anything it is the default written here. It remembers which
+//! ([`Sourced`]), and `-v` prints them all ([`Settings::describe`]).
+
+mod describe;
+mod endpoint;
+mod measure;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use isolane_model::{Domain, Problem, Source, Sourced, System, is_interface_name};
+
+use crate::arguments::{Arguments, Bench, Command as Raw, CommonArguments, ListArguments};
+use crate::failure::Failure;
+use crate::values::{Destination, Peer};
+
+pub(crate) use self::endpoint::{AtEnd, EndpointSettings, PublishSettings, SubscribeSettings};
+pub(crate) use self::measure::{
+    BenchRttSettings, BenchThroughputSettings, DemoSettings, RunSettings,
+};
+
+/// The description `config` reads when nobody names one.
+const USUAL_DESCRIPTION: &str = "isolane.toml";
+
+/// Looks up an environment variable. It is a parameter, so that tests need no environment.
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// What `isolane` was asked to do.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) command: Command,
+    /// 0: results only; 1: settings too; 2: what happens inside.
+    pub(crate) verbosity: u8,
+    /// What in the description is probably not meant.
+    pub(crate) warnings: Vec<Problem>,
+}
+
+/// A command with everything it needs.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Demo(DemoSettings),
+    Publish(PublishSettings),
+    Subscribe(SubscribeSettings),
+    List(ListSettings),
+    Config(ConfigSettings),
+    BenchRtt(BenchRttSettings),
+    BenchThroughput(BenchThroughputSettings),
+}
+
+/// Where in the network a command works.
+#[derive(Clone, Debug)]
+pub(crate) struct NetworkSettings {
+    pub(crate) domain: Sourced<Domain>,
+    pub(crate) interfaces: Sourced<Interfaces>,
+    /// 0: results only; 1: settings too; 2: what happens inside.
+    pub(crate) verbosity: u8,
+}
+
+/// The interfaces a command uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Interfaces {
+    /// All that can multicast.
+    All,
+    /// These, at least one, each once.
+    Named(Vec<String>),
+}
+
+#[derive(Debug)]
+pub(crate) struct ListSettings {
+    pub(crate) network: NetworkSettings,
+    pub(crate) listen_for: Sourced<Duration>,
+    pub(crate) peers: Sourced<Vec<Peer>>,
+    pub(crate) json: Option<Destination>,
+}
+
+/// What `config` prints.
+#[derive(Debug)]
+pub(crate) enum ConfigSettings {
+    Example,
+    System(Box<System>),
+}
+
+impl Settings {
+    /// Makes a configuration of what was asked.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, the environment or the description.
+    pub(crate) fn new(arguments: Arguments, environment: Environment<'_>) -> Result<Self, Failure> {
+        let Arguments { common, command } = arguments;
+        let verbosity = common.verbose;
+        refuse_interface_for_config(&common, &command)?;
+        let mut system = description(&common, &command, environment)?;
+        let network = network(&common, system.as_ref(), environment)?;
+        if let Some(system) = &mut system {
+            system.set_domain(network.domain.clone());
+        }
+        let warnings = system
+            .as_ref()
+            .map_or_else(Vec::new, |system| system.warnings().to_vec());
+        let described = system.as_ref();
+        let command = match command {
+            Raw::Demo(demo) => Command::Demo(DemoSettings::new(network, demo)?),
+            Raw::Publish(publish) => {
+                Command::Publish(PublishSettings::new(network, publish, described)?)
+            }
+            Raw::Subscribe(subscribe) => {
+                Command::Subscribe(SubscribeSettings::new(network, subscribe, described)?)
+            }
+            Raw::List(list) => Command::List(ListSettings::new(network, list)),
+            // A description has been read unless the example is wanted.
+            Raw::Config(_) => Command::Config(match system {
+                Some(system) => ConfigSettings::System(Box::new(system)),
+                None => ConfigSettings::Example,
+            }),
+            Raw::Bench(raw) => match raw.bench {
+                Bench::Rtt(rtt) => Command::BenchRtt(BenchRttSettings::new(network, rtt)?),
+                Bench::Throughput(throughput) => {
+                    Command::BenchThroughput(BenchThroughputSettings::new(network, throughput)?)
+                }
+            },
+        };
+        Ok(Self {
+            command,
+            verbosity,
+            warnings,
+        })
+    }
+}
+
+impl ListSettings {
+    fn new(network: NetworkSettings, arguments: ListArguments) -> Self {
+        Self {
+            network,
+            listen_for: or_default(arguments.seconds, "--seconds", 3).map(seconds),
+            peers: list_or_default(arguments.peer, "--peer", &[]),
+            json: arguments.json,
+        }
+    }
+}
+
+/// Each host of a description has an interface of its own, so that one for all says nothing.
+fn refuse_interface_for_config(common: &CommonArguments, command: &Raw) -> Result<(), Failure> {
+    if matches!(command, Raw::Config(_)) && !common.interface.is_empty() {
+        return Err(Failure::wrong_usage(
+            "`config` takes no --interface",
+            "each host of a description has an interface of its own",
+            "change `interface` in the description",
+        ));
+    }
+    Ok(())
+}
+
+/// The description, if there is one to read.
+fn description(
+    common: &CommonArguments,
+    command: &Raw,
+    environment: Environment<'_>,
+) -> Result<Option<System>, Failure> {
+    let usual = match command {
+        Raw::Config(config) if config.example => return Ok(None),
+        Raw::Config(_) => Some(PathBuf::from(USUAL_DESCRIPTION)),
+        _ => None,
+    };
+    let from_environment = || environment("ISOLANE_CONFIG").filter(|path| !path.is_empty());
+    let named = common
+        .config
+        .clone()
+        .or_else(|| from_environment().map(PathBuf::from));
+    let load = |path: &Path| System::load(path).map_err(Failure::Description);
+    named.or(usual).as_deref().map(load).transpose()
+}
+
+fn network(
+    common: &CommonArguments,
+    system: Option<&System>,
+    environment: Environment<'_>,
+) -> Result<NetworkSettings, Failure> {
+    let from_environment = match environment("ISOLANE_DOMAIN").filter(|text| !text.is_empty()) {
+        Some(text) => Some(domain_of_environment(&text)?),
+        None => None,
+    };
+    let domain = match (common.domain, from_environment, system) {
+        (Some(domain), _, _) => Sourced::new(domain, Source::CommandLine("--domain")),
+        (None, Some(domain), _) => Sourced::new(domain, Source::Environment("ISOLANE_DOMAIN")),
+        (None, None, Some(system)) => system.domain().clone(),
+        (None, None, None) => Sourced::default_value(Domain::default()),
+    };
+    let interfaces = interfaces(&common.interface)?;
+    Ok(NetworkSettings {
+        domain,
+        interfaces,
+        verbosity: common.verbose,
+    })
+}
+
+fn domain_of_environment(text: &OsString) -> Result<Domain, Failure> {
+    let text = text.to_string_lossy();
+    text.parse::<Domain>().map_err(|error| {
+        Failure::wrong_usage(
+            format!("ISOLANE_DOMAIN is \"{}\"", text.escape_debug()),
+            error.to_string(),
+            "set it to such a number, unset it, or give --domain",
+        )
+    })
+}
+
+fn interfaces(named: &[String]) -> Result<Sourced<Interfaces>, Failure> {
+    if named.is_empty() {
+        return Ok(Sourced::default_value(Interfaces::All));
+    }
+    if let Some(wrong) = named.iter().find(|name| !is_interface_name(name)) {
+        return Err(Failure::wrong_usage(
+            format!("--interface \"{}\"", wrong.escape_debug()),
+            "no interface can be called so",
+            "`ip link` lists the interfaces of this machine",
+        ));
+    }
+    let mut once: Vec<String> = Vec::with_capacity(named.len());
+    for name in named {
+        if !once.contains(name) {
+            once.push(name.clone());
+        }
+    }
+    Ok(Sourced::new(
+        Interfaces::Named(once),
+        Source::CommandLine("--interface"),
+    ))
+}
+
+/// A value of the command line, or the default.
+fn or_default<T>(given: Option<T>, option: &'static str, default: T) -> Sourced<T> {
+    match given {
+        Some(value) => Sourced::new(value, Source::CommandLine(option)),
+        None => Sourced::default_value(default),
+    }
+}
+
+/// The values of an option that may be repeated, or the default.
+fn list_or_default<T: Clone>(
+    given: Vec<T>,
+    option: &'static str,
+    default: &[T],
+) -> Sourced<Vec<T>> {
+    or_default(
+        Some(given).filter(|given| !given.is_empty()),
+        option,
+        default.to_vec(),
+    )
+}
+
+fn seconds(number: u32) -> Duration {
+    Duration::from_secs(u64::from(number))
+}

@@ -1,0 +1,167 @@
+//! Values that only the command line knows: parsed when they are read, valid ever after.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use isolane_model::{SampleBytes, Word, limits::MAX_SAMPLE_BYTES};
+
+use crate::limits::MIN_PAYLOAD_BYTES;
+
+/// Where participants are looked for by unicast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) address: Ipv4Addr,
+    /// `None`: the ports the standard gives a domain's first participants (RTPS 2.5 §9.6.2.3).
+    pub(crate) port: Option<u16>,
+}
+
+impl FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, port) = match text.split_once(':') {
+            Some((address, port)) => (address, Some(port.parse().ok().filter(|port| *port != 0))),
+            None => (text, None),
+        };
+        match (address.parse(), port) {
+            (Ok(address), None) => Ok(Self {
+                address,
+                port: None,
+            }),
+            (Ok(address), Some(Some(port))) => Ok(Self {
+                address,
+                port: Some(port),
+            }),
+            _ => Err(String::from(
+                "write an IPv4 address, or one with a port: 10.0.0.2:7410",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => write!(formatter, "{}:{port}", self.address),
+            None => write!(formatter, "{}", self.address),
+        }
+    }
+}
+
+/// Where JSON is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    StandardOutput,
+    File(PathBuf),
+}
+
+impl FromStr for Destination {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Err(String::from("name a file, or - for standard output")),
+            "-" => Ok(Self::StandardOutput),
+            file => Ok(Self::File(PathBuf::from(file))),
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StandardOutput => formatter.write_str("-"),
+            Self::File(path) => path.display().fmt(formatter),
+        }
+    }
+}
+
+/// A measurement's payload: the serialised size without encapsulation header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PayloadBytes(SampleBytes);
+
+impl PayloadBytes {
+    /// 64 bytes: a control value with its time stamp.
+    pub(crate) const SMALL: Self = Self(SampleBytes::new(64).expect("it fits"));
+    /// 1 KiB.
+    pub(crate) const MEDIUM: Self = Self(SampleBytes::new(1024).expect("it fits"));
+
+    pub(crate) fn get(self) -> u32 {
+        self.0.get()
+    }
+}
+
+impl FromStr for PayloadBytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse()
+            .ok()
+            .filter(|bytes| *bytes >= MIN_PAYLOAD_BYTES)
+            .and_then(SampleBytes::new)
+            .map(Self)
+            .ok_or_else(|| format!("a payload has {MIN_PAYLOAD_BYTES} to {MAX_SAMPLE_BYTES} bytes"))
+    }
+}
+
+/// The types `pub` and `sub` speak out of the box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SampleType {
+    /// `ShapeType`, which every DDS demonstrates itself with.
+    Shape,
+}
+
+impl SampleType {
+    /// The name discovery announces.
+    pub(crate) fn announced_name(self) -> &'static str {
+        match self {
+            Self::Shape => "ShapeType",
+        }
+    }
+}
+
+impl Word for SampleType {
+    const WORDS: &'static [(&'static str, Self)] = &[("shape", Self::Shape)];
+}
+
+/// How samples are serialised (XTypes 1.3 §7.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Representation {
+    Xcdr1,
+    Xcdr2,
+}
+
+impl Word for Representation {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("xcdr1", Self::Xcdr1), ("xcdr2", Self::Xcdr2)];
+}
+
+/// What a measurement is disturbed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disturbance {
+    /// Nothing.
+    None,
+    /// 25 UDP streams each way through the cable.
+    Flood,
+    /// Bulk multicast delivered to 250 sockets on the hosts.
+    Storm,
+    /// 200 endpoints appear and leave.
+    Joining,
+    /// A level-1 reliable topic as fast as it goes.
+    Bulk,
+    /// The same with loss on its port.
+    Repair,
+}
+
+impl Word for Disturbance {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("none", Self::None),
+        ("flood", Self::Flood),
+        ("storm", Self::Storm),
+        ("joining", Self::Joining),
+        ("bulk", Self::Bulk),
+        ("repair", Self::Repair),
+    ];
+}

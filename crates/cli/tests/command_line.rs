@@ -1,0 +1,240 @@
+//! What the command `isolane` does with its arguments, seen from outside: output and exit code.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory of one test, removed at its end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("isolane-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary directory");
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> &Path {
+        std::fs::write(self.0.join(name), text).expect("a file in it");
+        &self.0
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The command with no settings but these.
+fn isolane(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .args(arguments)
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG");
+    command
+}
+
+/// Runs it: exit code, standard output, standard error.
+fn run(command: &mut Command) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the command starts");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (
+        status.code().expect("no signal"),
+        text(stdout),
+        text(stderr),
+    )
+}
+
+const GOOD: &str = "domain = 3\n[host.a]\ninterface = \"lo\"\n\
+    [topic.Square]\ntype = \"ShapeType\"\nkeyed = true\nlevel = 6\nperiod = \"20ms\"\n\
+    max_bytes = 256\nreliability = \"best-effort\"\nhistory = 4\nfrom = [\"a\"]\nto = [\"a\"]\n\
+    [topic.Other]\ntype = \"vehicle::Other\"\nmax_bytes = 8\nfrom = [\"a\"]\nto = [\"a\"]\n";
+
+#[test]
+fn config_prints_the_description_with_the_source_of_each_value() {
+    let directory = Directory::new("config-good");
+    let mut command = isolane(&["config"]);
+    let (code, out, err) = run(command.current_dir(directory.write("isolane.toml", GOOD)));
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let line = |start: &'static str| {
+        out.lines()
+            .find(|line| line.starts_with(start))
+            .unwrap_or(start)
+    };
+    assert!(line("domain = 3").ends_with("# isolane.toml:1"), "{out}");
+    assert!(line("level = 6").ends_with("# isolane.toml:7"), "{out}");
+    assert!(line("datapath = \"auto\"").ends_with("# default"), "{out}");
+}
+
+#[test]
+fn the_command_line_wins_over_the_environment_and_that_over_the_description() {
+    let directory = Directory::new("config-layers");
+    let path = directory.write("other.toml", GOOD);
+    let domain = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let mut command = isolane(arguments);
+        let (code, out, err) = run(command.envs(environment.iter().copied()).current_dir(path));
+        assert_eq!(code, 0, "{err}");
+        out.lines().next().expect("a line").to_owned()
+    };
+    let both = [("ISOLANE_CONFIG", "other.toml"), ("ISOLANE_DOMAIN", "5")];
+    assert!(domain(&["config"], &both[..1]).ends_with("# other.toml:1"));
+    let line = domain(&["config"], &both);
+    assert!(line.starts_with("domain = 5 ") && line.ends_with("# environment ISOLANE_DOMAIN"));
+    let line = domain(&["config", "--domain", "7"], &both);
+    assert!(line.starts_with("domain = 7 ") && line.ends_with("# command line --domain"));
+}
+
+#[test]
+fn the_example_is_a_good_description() {
+    let (code, example, _) = run(&mut isolane(&["config", "--example"]));
+    assert_eq!(code, 0);
+    assert!(example.starts_with('#') && example.contains("[topic.BrakePressure]"));
+    let directory = Directory::new("config-example");
+    let path = directory.write("isolane.toml", &example);
+    let (code, printed, err) = run(isolane(&["config"]).current_dir(path));
+    assert_eq!((code, err.as_str()), (0, ""));
+    // What is printed is a description again.
+    let path = directory.write("printed.toml", &printed);
+    let (code, _, err) = run(isolane(&["config", "--config", "printed.toml"]).current_dir(path));
+    assert_eq!((code, err.as_str()), (0, ""));
+}
+
+#[test]
+fn a_bad_description_shows_all_its_problems_at_their_places() {
+    let bad = GOOD
+        .replace("level = 6", "levle = 6")
+        .replace("\"20ms\"", "20");
+    let directory = Directory::new("config-bad");
+    let path = directory.write("isolane.toml", &bad);
+    let (code, out, err) = run(isolane(&["config"]).current_dir(path));
+    assert_eq!((code, out.as_str()), (2, ""));
+    for said in [
+        "isolane.toml:7:1",
+        "levle = 6",
+        "did you mean `level`?",
+        "isolane.toml:8:10",
+    ] {
+        assert!(err.contains(said), "no \"{said}\" in\n{err}");
+    }
+}
+
+#[test]
+fn a_warning_is_told_and_the_description_is_used() {
+    let odd = GOOD.replace(
+        "period = \"20ms\"",
+        "period = \"20ms\"\ndeadline = \"30ms\"",
+    );
+    let directory = Directory::new("config-odd");
+    let path = directory.write("isolane.toml", &odd);
+    let (code, out, err) = run(isolane(&["config"]).current_dir(path));
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        out.contains("deadline = \"30ms\"") && err.contains("longer than the period"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_description_that_is_not_there_is_wrong_configuration() {
+    let directory = Directory::new("config-none");
+    let (code, out, err) = run(isolane(&["config"]).current_dir(&directory.0));
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(
+        err.contains("cannot read isolane.toml") && err.contains("--example"),
+        "{err}"
+    );
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_says_what_would_be_right() {
+    for (arguments, said) in [
+        (&[][..], "Usage: isolane"),
+        (&["pup", "Square"], "pub"),
+        (&["pub"], "TOPIC"),
+        (&["pub", ""], "cannot be the name of a topic"),
+        (&["pub", "Square", "--level", "8"], "0 to 7"),
+        (
+            &["pub", "Square", "--reliable", "--best-effort"],
+            "cannot be used with",
+        ),
+        (
+            &["pub", "Square", "--dispose-at-end", "--unregister-at-end"],
+            "cannot be used with",
+        ),
+        (&["pub", "Square", "--period", "33"], "33 has no unit"),
+        (&["pub", "Square", "--history", "0"], "from 1 to"),
+        (
+            &["pub", "Square", "--durability", "persistent"],
+            "volatile, transient-local",
+        ),
+        (
+            &["pub", "Square", "--representation", "xml"],
+            "xcdr1, xcdr2",
+        ),
+        (&["pub", "Square", "--type", "circle"], "shape"),
+        (&["sub", "Square", "--peer", "localhost"], "IPv4"),
+        (&["sub", "Square", "--peer", "10.0.0.1:0"], "IPv4"),
+        (&["sub", "Square", "--count", "0"], "--count"),
+        (&["ls", "--domain", "233"], "0 to 232"),
+        (&["ls", "--interface", "a/b"], "no interface"),
+        (&["demo", "--datapath", "udp,carrier-pigeon"], "xdp"),
+        (&["demo", "--payload", "64,64"], "twice"),
+        (&["bench", "rtt", "--payload", "4"], "12 to 60000"),
+        (&["config", "--interface", "lo"], "no --interface"),
+    ] {
+        let (code, out, err) = run(&mut isolane(arguments));
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.contains(said), "{arguments:?}: no \"{said}\" in\n{err}");
+    }
+    let (code, _, err) = run(isolane(&["ls"]).env("ISOLANE_DOMAIN", "many"));
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("ISOLANE_DOMAIN") && err.contains("0 to 232"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_topic_of_another_type_is_refused() {
+    let directory = Directory::new("pub-type");
+    let path = directory.write("isolane.toml", GOOD);
+    let mut command = isolane(&["pub", "Other", "--config", "isolane.toml"]);
+    let (code, _, err) = run(command.current_dir(path));
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("isolane.toml:15") && err.contains("ShapeType"),
+        "{err}"
+    );
+}
+
+#[test]
+fn the_help_of_every_command_ends_with_the_exit_codes() {
+    for command in [
+        &[][..],
+        &["demo"],
+        &["pub"],
+        &["sub"],
+        &["ls"],
+        &["config"],
+        &["bench"],
+        &["bench", "rtt"],
+        &["bench", "throughput"],
+    ] {
+        let (code, out, _) = run(isolane(command).arg("--help"));
+        assert_eq!(code, 0, "{command:?}");
+        // Where lines break depends on the terminal.
+        let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.ends_with(
+                "Exit codes: 0 done; 1 it ran and the answer is no; 2 wrong usage or \
+                 configuration; 3 the machine does not allow it; 130 interrupted"
+            ),
+            "{command:?}: {out}"
+        );
+    }
+}

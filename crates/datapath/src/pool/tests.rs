@@ -1,0 +1,167 @@
+//! Statements about frames. Small frames, so that Miri is through quickly.
+
+use std::thread;
+
+use super::{Class, Frame, LeasedFrame, Pool, PoolConfig};
+use crate::lane::Lane;
+
+const CRITICAL: Lane = Lane::ALL[8];
+const BULK: Lane = Lane::ALL[1];
+
+/// Two frames a class, of 64 bytes with 8 of head room.
+fn small_pool() -> Pool {
+    let pool = Pool::new(PoolConfig {
+        frame_bytes: 64,
+        head_room_bytes: 8,
+        receive_frames: [2; Lane::COUNT],
+        transmit_frames: [2; Lane::COUNT],
+    });
+    pool.reserve_lane(CRITICAL);
+    pool.reserve_lane(BULK);
+    pool
+}
+
+fn filled(pool: &Pool, lane: Lane, byte: u8) -> Frame {
+    let mut frame = pool.take(lane).expect("a free frame");
+    frame.append(&[byte; 16]).expect("room for 16 bytes");
+    frame
+}
+
+#[test]
+fn a_dropped_frame_goes_home_and_is_taken_again() {
+    let pool = small_pool();
+    let first = pool.take(CRITICAL).unwrap();
+    let address = first.buffer().as_ptr();
+    assert_eq!(pool.outstanding(), 1);
+    drop(first);
+    assert_eq!(pool.outstanding(), 0);
+    assert_eq!(pool.take(CRITICAL).unwrap().buffer().as_ptr(), address);
+}
+
+#[test]
+fn an_exhausted_class_takes_nothing_from_another() {
+    let pool = small_pool();
+    let bulk = [pool.take(BULK), pool.take(BULK)];
+    assert!(bulk.iter().all(Option::is_some));
+    assert!(pool.take(BULK).is_none());
+    assert_eq!(pool.exhausted(BULK), 1);
+    assert!(pool.take(CRITICAL).is_some());
+    assert!(pool.take(Class::Receive(BULK)).is_some());
+    assert_eq!(pool.exhausted(CRITICAL), 0);
+}
+
+#[test]
+fn a_lane_that_was_not_reserved_has_no_frames() {
+    let pool = small_pool();
+    assert!(pool.take(Lane::Discovery).is_none());
+    assert_eq!(pool.capacity(Lane::Discovery), 0);
+}
+
+#[test]
+fn reserving_a_lane_twice_changes_nothing() {
+    let pool = small_pool();
+    pool.reserve_lane(BULK);
+    assert_eq!(pool.capacity(BULK), 2);
+}
+
+#[test]
+fn frames_do_not_share_bytes() {
+    let pool = small_pool();
+    let frames = [filled(&pool, BULK, 1), filled(&pool, CRITICAL, 2)];
+    let more = [filled(&pool, BULK, 3), filled(&pool, CRITICAL, 4)];
+    for (frame, byte) in frames.iter().chain(&more).zip(1..) {
+        assert_eq!(**frame, [byte; 16]);
+    }
+}
+
+#[test]
+fn headers_are_put_in_front_of_a_payload_in_place() {
+    let pool = small_pool();
+    let mut frame = pool.take(CRITICAL).unwrap();
+    assert_eq!((frame.head_room(), frame.len()), (8, 0));
+    frame.reserve_head(4);
+    frame.append(b"payload").unwrap();
+    let address = frame.as_ptr();
+    frame.push_head(4).copy_from_slice(b"RTPS");
+    assert_eq!(&*frame, b"RTPSpayload");
+    assert_eq!(frame[4..].as_ptr(), address);
+    assert_eq!(frame.head_room(), 8);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_whole() {
+    let pool = small_pool();
+    let mut frame = pool.take(CRITICAL).unwrap();
+    let error = frame.append(&[0; 57]).unwrap_err();
+    assert_eq!((error.wanted, error.room), (57, 56));
+    assert!(frame.is_empty());
+    frame.append(&[0; 56]).unwrap();
+    assert_eq!(frame.tail_room(), 0);
+}
+
+#[test]
+#[should_panic(expected = "is no part of a frame of 64 bytes")]
+fn a_range_outside_of_the_frame_is_our_own_fault() {
+    let pool = small_pool();
+    pool.take(CRITICAL).unwrap().set_range(60..65);
+}
+
+#[test]
+fn a_leased_frame_is_filled_on_another_thread_and_adopted() {
+    let pool = small_pool();
+    let leased = pool.lease(CRITICAL, 3);
+    assert_eq!(leased.len(), 3);
+    // Beside those of the executor.
+    assert_eq!(pool.capacity(CRITICAL), 5);
+    let publisher = thread::spawn(move || {
+        let fill = |mut frame: LeasedFrame| {
+            frame.buffer_mut()[8..12].copy_from_slice(b"data");
+            frame.set_range(8..12);
+            frame
+        };
+        leased.into_iter().map(fill).collect::<Vec<_>>()
+    });
+    let back = publisher.join().unwrap();
+    let frames: Vec<Frame> = back.into_iter().map(|frame| pool.adopt(frame)).collect();
+    assert!(frames.iter().all(|frame| &**frame == b"data"));
+    drop(frames);
+    assert_eq!(pool.outstanding(), 0);
+    // A frame may go round again.
+    let again = pool.take(CRITICAL).unwrap().into_leased();
+    drop(pool.adopt(again));
+    assert_eq!(pool.outstanding(), 0);
+}
+
+#[test]
+fn a_lease_dropped_elsewhere_is_no_longer_outstanding() {
+    let pool = small_pool();
+    let leased = pool.lease(CRITICAL, 2);
+    assert_eq!(pool.outstanding(), 2);
+    thread::spawn(move || drop(leased)).join().unwrap();
+    assert_eq!(pool.outstanding(), 0);
+    assert_eq!(pool.capacity(CRITICAL), 2);
+}
+
+#[test]
+fn a_leased_frame_outlives_its_pool() {
+    let pool = small_pool();
+    let mut leased = pool.lease(CRITICAL, 1);
+    drop(pool);
+    leased[0].buffer_mut().fill(7);
+    assert_eq!(leased[0].buffer(), [7; 64]);
+}
+
+#[test]
+fn a_frame_outlives_its_handles() {
+    let pool = small_pool();
+    let frame = filled(&pool, CRITICAL, 9);
+    drop(pool);
+    assert_eq!(*frame, [9; 16]);
+}
+
+#[test]
+#[should_panic(expected = "a pool that never had it")]
+fn a_foreign_frame_is_not_adopted() {
+    let leased = small_pool().lease(CRITICAL, 1).remove(0);
+    drop(small_pool().adopt(leased));
+}

@@ -1,0 +1,310 @@
+//! The datapath of sockets: works everywhere, and is the one that others are compared with.
+//!
+//! # Sockets
+//!
+//! Each lane has one socket that sends and receives unicast, and one that receives its group:
+//!
+//! | lane | unicast | group |
+//! | --- | --- | --- |
+//! | discovery | 7410 + 250 · domain + 2 · participant | 239.255.0.1:7400 + 250 · domain |
+//! | level l | a port the kernel gives | 239.255.(16+l).(domain):7401 + 250 · domain |
+//!
+//! No queue of the kernel's sockets is shared by two lanes, so a flooded lane fills its own
+//! buffer and no other. A level's datagrams leave with SO_PRIORITY l (which queue of the host
+//! they wait in) and DSCP class selector l (which queue of a switch).
+//!
+//! # Copies and system calls
+//!
+//! None of the copies is ours: recvmmsg writes into the frame that the engine reads, sendmmsg
+//! reads the frame that a writer filled. The kernel copies once each way.
+//!
+//! | operation | system calls |
+//! | --- | --- |
+//! | receive, the first socket fills the limit | 1 recvmmsg |
+//! | receive, otherwise (an empty lane too) | 2 recvmmsg; 1 where the lane has no group |
+//! | send | 1 sendmmsg for up to 64 datagrams, and 1 for each that is refused |
+//! | send, the kernel stops within a burst | 1 recvmsg for what stopped it, and 1 sendmmsg |
+//! | an error that a host reported (ICMP) | 1 recvmsg for each, up to 16, and the call again |
+//! | reading the ledger | 1 getsockopt a socket |
+//!
+//! A datagram counts once for each destination, and for a group once for each interface. With
+//! time stamps, the clocks are read once a burst, which is no system call.
+//!
+//! # What is lost where
+//!
+//! The kernel drops what does not fit into a socket's buffer, and says how many with the next
+//! datagram (SO_RXQ_OVFL); [`Datapath::ledger`] also asks for those after the last one. A
+//! device whose queue is full reports that (IP_RECVERR) instead of dropping silently. A host
+//! that answers by ICMP that a port is not open is counted as `bounced`.
+
+mod config;
+pub mod interfaces;
+mod open;
+pub(crate) mod ports;
+mod receive;
+mod send;
+mod socket;
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use isolane_wire::locator::Locator;
+
+pub use self::config::{Interfaces, UdpConfig};
+use self::interfaces::Interface;
+use self::open::{OpenLane, Opener};
+use self::send::{Egress, Sender};
+use crate::burst::{Message, ReceiveBurst, SendReport, TransmitBurst};
+use crate::contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
+use crate::lane::Lane;
+use crate::ledger::{Ledger, ReceiveDrop, Refusal};
+use crate::limits::{MAX_INTERFACES, MAX_NOTES, MAX_UDP_PAYLOAD};
+use crate::pool::Pool;
+
+/// A participant's sockets.
+pub struct Udp {
+    config: UdpConfig,
+    interfaces: Vec<Interface>,
+    /// Where multicast leaves.
+    egress: heapless::Vec<Egress, MAX_INTERFACES>,
+    lanes: [Option<Box<OpenLane>>; Lane::COUNT],
+    sender: Sender,
+    pool: Pool,
+    capabilities: Capabilities,
+    ledger: Ledger,
+    notes: Vec<Note>,
+}
+
+impl Udp {
+    /// Looks at the host's interfaces; opens nothing yet.
+    ///
+    /// # Errors
+    /// [`OpenError`]: a domain without ports, interfaces that are not there.
+    pub fn new(config: UdpConfig) -> Result<Udp, OpenError> {
+        ports::last_participant_id(config.domain)?;
+        let present = interfaces::list();
+        let present = present.map_err(|error| OpenError::of("list the interfaces", error))?;
+        let (interfaces, notes) =
+            interfaces::choose(&config.interfaces, config.multicast, present)?;
+        let egress: heapless::Vec<Egress, MAX_INTERFACES> = interfaces
+            .iter()
+            .filter(|interface| config.multicast && interface.is_multicast)
+            .map(|interface| Egress {
+                index: interface.index,
+                address: interface.addresses[0].address,
+            })
+            .collect();
+        let pool = Pool::new(config.pool);
+        let pool_config = pool.config();
+        let max_frame_bytes = pool_config.frame_bytes - pool_config.head_room_bytes;
+        let capabilities = Capabilities {
+            max_frame_bytes: max_frame_bytes.min(MAX_UDP_PAYLOAD),
+            head_room_bytes: 0,
+            receive_copies: 0,
+            transmit_copies: 0,
+            kernel_copies: 1,
+            zero_copy: false,
+            multicast: !egress.is_empty(),
+            wakeup: Wakeup::Descriptors,
+            timestamps: config.timestamps,
+            priorities: true,
+            shaping: false,
+        };
+        Ok(Udp {
+            config,
+            interfaces,
+            egress,
+            lanes: Default::default(),
+            sender: Sender::new(),
+            pool,
+            capabilities,
+            ledger: Ledger::default(),
+            notes,
+        })
+    }
+
+    /// The interfaces in use.
+    #[must_use]
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// The networks this host is on by those interfaces: its address there, and how many leading
+    /// bits of it are the network's.
+    #[must_use]
+    pub fn networks(&self) -> Vec<([u8; 4], u8)> {
+        let addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
+        addresses
+            .map(|one| (one.address, one.prefix_bits))
+            .collect()
+    }
+
+    fn lane(&self, lane: Lane) -> Option<&OpenLane> {
+        self.lanes[lane.index()].as_deref()
+    }
+}
+
+impl fmt::Debug for Udp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Udp")
+            .field("config", &self.config)
+            .field("interfaces", &self.interfaces)
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a message goes, if this datapath reaches it.
+fn destination(
+    message: &Message,
+    bytes: usize,
+    max_frame_bytes: usize,
+) -> Result<([u8; 4], u16), Refusal> {
+    let address = message.to.ipv4().ok_or(Refusal::UnknownDestination)?;
+    let port = u16::try_from(message.to.port).unwrap_or(0);
+    if port == 0 {
+        return Err(Refusal::UnknownDestination);
+    }
+    if bytes > max_frame_bytes {
+        return Err(Refusal::TooLong);
+    }
+    Ok((address, port))
+}
+
+impl Datapath for Udp {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn open_lane(&mut self, lane: Lane) -> Result<(), OpenError> {
+        if self.lanes[lane.index()].is_some() {
+            return Ok(());
+        }
+        let mut opener = Opener {
+            config: &self.config,
+            interfaces: &self.interfaces,
+            notes: Vec::new(),
+        };
+        let opened = opener.open(lane);
+        let room = MAX_NOTES.saturating_sub(self.notes.len());
+        self.notes.extend(opener.notes.into_iter().take(room));
+        self.lanes[lane.index()] = Some(Box::new(opened?));
+        self.pool.reserve_lane(lane);
+        Ok(())
+    }
+
+    fn unicast(&self, lane: Lane) -> &[Locator] {
+        self.lane(lane).map_or(&[], |open| &open.unicast)
+    }
+
+    fn multicast(&self, lane: Lane) -> &[Locator] {
+        self.lane(lane).map_or(&[], |open| &open.multicast)
+    }
+
+    fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize {
+        let Some(open) = self.lanes[lane.index()].as_deref_mut() else {
+            return 0;
+        };
+        let OpenLane {
+            own,
+            group,
+            receiver,
+            group_first,
+            ..
+        } = open;
+        let ledger = self.ledger.lane_mut(lane);
+        let limit = limit.min(burst.capacity() - burst.len());
+        let sources = match group {
+            None => [Some(own), None],
+            Some(group) if *group_first => [Some(group), Some(own)],
+            Some(group) => [Some(own), Some(group)],
+        };
+        *group_first = !*group_first;
+        let mut taken = 0;
+        for source in sources.into_iter().flatten() {
+            if taken < limit {
+                taken += receiver.receive(source, limit - taken, &self.pool, ledger, burst);
+            }
+        }
+        taken
+    }
+
+    fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
+        let mut report = SendReport::default();
+        let ledger = &mut self.ledger.lane_mut(lane).transmit;
+        let Some(open) = self.lanes[lane.index()].as_deref() else {
+            let offered = burst.messages().len() as u64 + burst.unaddressed();
+            ledger.note_refused(Refusal::LaneClosed, offered);
+            report.refused = offered as u32;
+            burst.clear();
+            return report;
+        };
+        let mut batch = self.sender.batch(&open.own.socket, ledger, &mut report);
+        batch.refuse(Refusal::NoDestination, burst.unaddressed() as usize);
+        let max_frame_bytes = self.capabilities.max_frame_bytes;
+        for message in burst.messages() {
+            let bytes = burst.frame(message);
+            match destination(message, bytes.len(), max_frame_bytes) {
+                Err(reason) => batch.refuse(reason, 1),
+                Ok(to) if !message.to.is_multicast() => batch.push(bytes, to, None),
+                Ok(_) if self.egress.is_empty() => batch.refuse(Refusal::NoMulticast, 1),
+                Ok(to) => {
+                    for egress in &self.egress {
+                        batch.push(bytes, to, Some(*egress));
+                    }
+                }
+            }
+        }
+        batch.flush();
+        burst.clear();
+        report
+    }
+
+    fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)> {
+        let mut descriptors = Vec::new();
+        for lane in Lane::ALL {
+            let Some(open) = self.lane(lane) else {
+                continue;
+            };
+            let sources = [Some(&open.own), open.group.as_ref()];
+            let sockets = sources.into_iter().flatten();
+            descriptors.extend(sockets.map(|source| (lane, source.socket.as_fd())));
+        }
+        descriptors
+    }
+
+    /// All open lanes: the kernel's queues are seen by epoll.
+    fn ready_lanes(&mut self) -> u16 {
+        let open = Lane::ALL
+            .into_iter()
+            .filter(|lane| self.lane(*lane).is_some());
+        open.fold(0, |set, lane| set | lane.bit())
+    }
+
+    fn ledger(&self) -> Ledger {
+        let mut ledger = self.ledger;
+        for lane in Lane::ALL {
+            let Some(open) = self.lane(lane) else {
+                continue;
+            };
+            let sources = [Some(&open.own), open.group.as_ref()];
+            let sources = sources.into_iter().flatten();
+            let unseen = sources.map(|source| source.drops_unseen()).sum();
+            let receive = &mut ledger.lane_mut(lane).receive;
+            receive.note_dropped(ReceiveDrop::KernelOverflow, unseen);
+        }
+        ledger
+    }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+}

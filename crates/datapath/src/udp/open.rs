@@ -1,0 +1,277 @@
+//! Opening a lane: its sockets, their options, and where it is reached.
+
+use std::io;
+
+use isolane_wire::locator::Locator;
+use libc::c_int;
+
+use super::config::{Interfaces, UdpConfig};
+use super::interfaces::Interface;
+use super::ports;
+use super::receive::{Receiver, Source};
+use super::socket::Socket;
+use crate::contract::{Note, OpenError};
+use crate::lane::Lane;
+use crate::pool::Class;
+
+/// Not in libc for every target: linux/in.h.
+const IP_MULTICAST_ALL: c_int = 49;
+
+/// DSCP takes the upper six bits of the byte that IP_TOS sets.
+const DSCP_SHIFT: u32 = 2;
+
+/// An open lane.
+pub(super) struct OpenLane {
+    /// The socket that sends, and receives what is sent to this participant.
+    pub(super) own: Source,
+    /// The socket that receives what is sent to the lane's group.
+    pub(super) group: Option<Source>,
+    pub(super) receiver: Receiver,
+    pub(super) unicast: Vec<Locator>,
+    pub(super) multicast: Vec<Locator>,
+    /// Which socket is looked at first, in turns, so that neither starves the other.
+    pub(super) group_first: bool,
+}
+
+/// What opening needs to know, and where it leaves its notes.
+pub(super) struct Opener<'a> {
+    pub(super) config: &'a UdpConfig,
+    pub(super) interfaces: &'a [Interface],
+    pub(super) notes: Vec<Note>,
+}
+
+impl Opener<'_> {
+    pub(super) fn open(&mut self, lane: Lane) -> Result<OpenLane, OpenError> {
+        let own = self.open_own(lane)?;
+        let port = own.port();
+        let port = port.map_err(|error| OpenError::of("read a socket's port", error))?;
+        let (group, group_port) = ports::group(self.config.domain, lane)?;
+        let group_socket = self.open_group(lane, group, group_port)?;
+        let addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
+        let unicast = addresses.map(|address| Locator::udpv4(address.address, port));
+        let multicast = group_socket
+            .as_ref()
+            .map(|_| Locator::udpv4(group, group_port));
+        Ok(OpenLane {
+            unicast: unicast.collect(),
+            multicast: multicast.into_iter().collect(),
+            own: Source::new(own),
+            group: group_socket.map(Source::new),
+            receiver: Receiver::new(Class::Receive(lane), self.config.timestamps),
+            group_first: false,
+        })
+    }
+
+    /// The address unicast sockets are bound to: on loopback alone nothing may come in from
+    /// outside.
+    fn own_address(&self) -> [u8; 4] {
+        match self.config.interfaces {
+            Interfaces::Loopback => [127, 0, 0, 1],
+            Interfaces::All | Interfaces::Named(_) => [0; 4],
+        }
+    }
+
+    fn open_own(&mut self, lane: Lane) -> Result<Socket, OpenError> {
+        let socket = new_socket()?;
+        match lane {
+            Lane::Discovery => self.bind_metatraffic(&socket)?,
+            Lane::Level(level) => {
+                let port = self.config.level_ports[usize::from(level.get())].unwrap_or(0);
+                self.bind(&socket, port, "a level's unicast")?;
+            }
+        }
+        self.set_sending_options(&socket, lane)?;
+        self.set_receiving_options(&socket, lane)?;
+        Ok(socket)
+    }
+
+    /// The port of the participant asked for, or of the first that is free. The port is not
+    /// shared (no SO_REUSEADDR): that it can be bound is what makes the id ours.
+    fn bind_metatraffic(&self, socket: &Socket) -> Result<(), OpenError> {
+        const PURPOSE: &str = "metatraffic unicast";
+        let domain = self.config.domain;
+        if let Some(participant_id) = self.config.participant_id {
+            let port = ports::metatraffic_unicast(domain, participant_id)?;
+            return self.bind(socket, port, PURPOSE);
+        }
+        let last = ports::last_participant_id(domain)?;
+        for participant_id in 0..=last {
+            let port = ports::metatraffic_unicast(domain, participant_id)?;
+            match self.bind(socket, port, PURPOSE) {
+                Err(OpenError::PortInUse { .. }) => {}
+                settled => return settled,
+            }
+        }
+        Err(OpenError::NoFreeParticipant {
+            domain,
+            tried: last + 1,
+            first_port: ports::metatraffic_unicast(domain, 0)?,
+        })
+    }
+
+    fn bind(&self, socket: &Socket, port: u16, purpose: &'static str) -> Result<(), OpenError> {
+        let bound = socket.bind(self.own_address(), port);
+        bound.map_err(|error| match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => OpenError::PortInUse { port, purpose },
+            _ => OpenError::of("bind a UDP socket", error),
+        })
+    }
+
+    /// The group's socket, unless no interface takes part. It is bound to the group's address,
+    /// so it receives nothing else: groups of several levels share a port.
+    fn open_group(
+        &mut self,
+        lane: Lane,
+        group: [u8; 4],
+        port: u16,
+    ) -> Result<Option<Socket>, OpenError> {
+        let joinable = self.interfaces.iter().filter(|one| one.is_multicast);
+        if !self.config.multicast || joinable.clone().next().is_none() {
+            return Ok(None);
+        }
+        let socket = new_socket()?;
+        // Every participant of the host and domain binds this port, other vendors' too.
+        must(
+            &socket,
+            libc::SOL_SOCKET,
+            libc::SO_REUSEADDR,
+            1,
+            "share a group's port",
+        )?;
+        let bound = socket.bind(group, port);
+        bound.map_err(|error| match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => OpenError::PortInUse {
+                port,
+                purpose: "a group, by a program that does not share it",
+            },
+            _ => OpenError::of("bind a UDP socket to a group", error),
+        })?;
+        // Only what arrives by interfaces that this socket joined on, not any socket of the host.
+        must(
+            &socket,
+            libc::IPPROTO_IP,
+            IP_MULTICAST_ALL,
+            0,
+            "limit a socket to its groups",
+        )?;
+        let mut joined = false;
+        for interface in joinable {
+            match socket.join(group, interface.index) {
+                Ok(()) => joined = true,
+                Err(error) => self.notes.push(Note::NoMulticast {
+                    interface: interface.name.clone(),
+                    reason: format!("joining the group of {lane} failed: {error}"),
+                }),
+            }
+        }
+        if !joined {
+            return Ok(None);
+        }
+        self.set_receiving_options(&socket, lane)?;
+        Ok(Some(socket))
+    }
+
+    fn set_sending_options(&mut self, socket: &Socket, lane: Lane) -> Result<(), OpenError> {
+        let ip = libc::IPPROTO_IP;
+        // Groups are of this network: no router passes them on.
+        must(
+            socket,
+            ip,
+            libc::IP_MULTICAST_TTL,
+            1,
+            "limit multicast to one hop",
+        )?;
+        // Other participants on this host are reached by groups too.
+        must(
+            socket,
+            ip,
+            libc::IP_MULTICAST_LOOP,
+            1,
+            "reach this host by multicast",
+        )?;
+        // Otherwise a device that drops for a full queue is not heard of.
+        must(
+            socket,
+            ip,
+            libc::IP_RECVERR,
+            1,
+            "be told of datagrams that were dropped",
+        )?;
+        let Some(level) = lane.level() else {
+            return Ok(());
+        };
+        let class = c_int::from(level.dscp()) << DSCP_SHIFT;
+        must(
+            socket,
+            ip,
+            libc::IP_TOS,
+            class,
+            "mark datagrams with their class",
+        )?;
+        // After IP_TOS, which sets a priority of its own.
+        let priority = c_int::from(level.get());
+        if let Err(error) = socket.set(libc::SOL_SOCKET, libc::SO_PRIORITY, priority) {
+            self.notes.push(Note::NoPriority {
+                lane,
+                priority: level.get(),
+                reason: error.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    fn set_receiving_options(&mut self, socket: &Socket, lane: Lane) -> Result<(), OpenError> {
+        let level = libc::SOL_SOCKET;
+        must(
+            socket,
+            level,
+            libc::SO_RXQ_OVFL,
+            1,
+            "be told of receive overflows",
+        )?;
+        if self.config.timestamps {
+            must(
+                socket,
+                level,
+                libc::SO_TIMESTAMPNS,
+                1,
+                "stamp received datagrams",
+            )?;
+        }
+        if let Some(wanted) = self.config.receive_buffer_bytes {
+            let got = socket.set_receive_buffer(wanted);
+            let got = got.map_err(|error| OpenError::of("set a receive buffer", error))?;
+            if got < wanted {
+                self.notes
+                    .push(Note::SmallReceiveBuffer { lane, wanted, got });
+            }
+        }
+        if let Some(busy_poll_us) = self.config.busy_poll_us {
+            let microseconds = c_int::try_from(busy_poll_us).unwrap_or(c_int::MAX);
+            if let Err(error) = socket.set(level, libc::SO_BUSY_POLL, microseconds) {
+                self.notes.push(Note::OptionRefused {
+                    lane,
+                    option: "SO_BUSY_POLL",
+                    reason: error.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn new_socket() -> Result<Socket, OpenError> {
+    Socket::new().map_err(|error: io::Error| OpenError::of("open a UDP socket", error))
+}
+
+/// An option that the lane cannot do without.
+fn must(
+    socket: &Socket,
+    level: c_int,
+    name: c_int,
+    value: c_int,
+    action: &'static str,
+) -> Result<(), OpenError> {
+    let set = socket.set(level, name, value);
+    set.map_err(|error| OpenError::of(action, error))
+}

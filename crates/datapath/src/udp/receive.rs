@@ -1,0 +1,260 @@
+//! Receiving a burst: recvmmsg straight into frames.
+//!
+//! Frames stay armed between calls: a call replaces those that the last one filled, and no
+//! others, so an empty lane costs one system call and moves no frame. The arrays that the call
+//! needs are taken once; what they point to is written anew before each call, so no pointer in
+//! them is ever looked at after its frame has gone.
+
+use std::io;
+use std::mem;
+use std::ptr;
+
+use isolane_wire::locator::Locator;
+use isolane_wire::time::Instant;
+use libc::{iovec, mmsghdr, sockaddr_in};
+
+use super::socket::{Socket, for_each_control};
+use crate::burst::{ReceiveBurst, ReceivedFrame};
+use crate::clock::{WallToMonotonic, nanos_of};
+use crate::ledger::{LaneLedger, ReceiveDrop};
+use crate::limits::MAX_BURST;
+use crate::pool::{Class, Frame, Pool};
+
+/// Words of control data a datagram brings: a drop counter (24 bytes) and a time stamp (32).
+const CONTROL_WORDS: usize = 8;
+
+/// A socket that is received from.
+pub(super) struct Source {
+    pub(super) socket: Socket,
+    /// The kernel's drop counter as far as it is in the ledger.
+    drops_seen: u32,
+}
+
+impl Source {
+    pub(super) fn new(socket: Socket) -> Source {
+        Source {
+            socket,
+            drops_seen: 0,
+        }
+    }
+
+    /// Datagrams dropped by the kernel that are not in the ledger yet: those after the last
+    /// datagram that was received.
+    pub(super) fn drops_unseen(&self) -> u64 {
+        let drops = self.socket.kernel_drops().unwrap_or(self.drops_seen);
+        u64::from(drops.wrapping_sub(self.drops_seen))
+    }
+
+    /// The counter that came with a datagram. It only grows, modulo 2^32.
+    fn note_drops(&mut self, drops: u32, ledger: &mut LaneLedger) {
+        let new = drops.wrapping_sub(self.drops_seen);
+        self.drops_seen = drops;
+        let ledger = &mut ledger.receive;
+        ledger.note_dropped(ReceiveDrop::KernelOverflow, u64::from(new));
+    }
+}
+
+/// What a datagram's control data said.
+#[derive(Default)]
+struct Extras {
+    drops: Option<u32>,
+    wall_ns: Option<u64>,
+}
+
+/// Armed frames of one lane, and the arrays of recvmmsg.
+pub(super) struct Receiver {
+    class: Class,
+    /// Place i is filled by datagram i of a call. Armed ones are kept in front.
+    frames: [Option<Frame>; MAX_BURST],
+    headers: Box<[mmsghdr; MAX_BURST]>,
+    vectors: Box<[iovec; MAX_BURST]>,
+    names: Box<[sockaddr_in; MAX_BURST]>,
+    controls: Box<[[u64; CONTROL_WORDS]; MAX_BURST]>,
+    /// Stamps are asked for.
+    timestamps: bool,
+}
+
+impl Receiver {
+    pub(super) fn new(class: Class, timestamps: bool) -> Receiver {
+        // SAFETY: these are plain C structures, for which zeros are "nothing".
+        let (headers, vectors, names) = unsafe {
+            (
+                Box::new(mem::zeroed()),
+                Box::new(mem::zeroed()),
+                Box::new(mem::zeroed()),
+            )
+        };
+        Receiver {
+            class,
+            frames: [const { None }; MAX_BURST],
+            headers,
+            vectors,
+            names,
+            controls: Box::new([[0; CONTROL_WORDS]; MAX_BURST]),
+            timestamps,
+        }
+    }
+
+    /// Takes at most `limit` datagrams off one socket. `limit` is no more than the burst's room.
+    pub(super) fn receive(
+        &mut self,
+        source: &mut Source,
+        limit: usize,
+        pool: &Pool,
+        ledger: &mut LaneLedger,
+        burst: &mut ReceiveBurst,
+    ) -> usize {
+        let armed = self.arm(limit, pool);
+        if armed == 0 {
+            ledger.receive.starved += u64::from(limit > 0);
+            return 0;
+        }
+        let count = self.call_twice(source, armed, ledger);
+        let clock = (self.timestamps && count > 0).then(WallToMonotonic::now);
+        for place in 0..count {
+            self.finish(place, source, clock, ledger, burst);
+        }
+        let largest = &mut ledger.receive.largest_burst;
+        *largest = (*largest).max(count as u64);
+        count
+    }
+
+    /// Brings up to `limit` frames to the front, and says how many are there.
+    fn arm(&mut self, limit: usize, pool: &Pool) -> usize {
+        for place in 0..limit {
+            if self.frames[place].is_some() {
+                continue;
+            }
+            let Some(frame) = pool.take(self.class).or_else(|| self.take_behind(place)) else {
+                return place;
+            };
+            self.frames[place] = Some(frame);
+        }
+        limit
+    }
+
+    /// An armed frame of a later place, when the pool has none left.
+    fn take_behind(&mut self, place: usize) -> Option<Frame> {
+        self.frames[place + 1..].iter_mut().find_map(Option::take)
+    }
+
+    /// The call, and once more if the first brought nothing but an error of an earlier send.
+    fn call_twice(&mut self, source: &Source, armed: usize, ledger: &mut LaneLedger) -> usize {
+        for _ in 0..2 {
+            match self.call(&source.socket, armed) {
+                Ok(count) => return count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return 0,
+                Err(_) => ledger.transmit.bounced += source.socket.take_errors(),
+            }
+        }
+        0
+    }
+
+    fn call(&mut self, socket: &Socket, armed: usize) -> io::Result<usize> {
+        for place in 0..armed {
+            self.prepare(place);
+        }
+        let headers = self.headers.as_mut_ptr();
+        let flags = libc::MSG_DONTWAIT;
+        // SAFETY: the first `armed` headers were prepared just now: each points to a vector, a
+        // name and control data of its own, the vector to a frame that `frames` keeps armed;
+        // none of them moves or is touched during the call.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.raw(),
+                headers,
+                armed as libc::c_uint,
+                flags,
+                ptr::null_mut(),
+            )
+        };
+        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Points header `place` to the frame armed there.
+    fn prepare(&mut self, place: usize) {
+        let Some(frame) = &mut self.frames[place] else {
+            return;
+        };
+        let buffer = frame.buffer_mut();
+        self.vectors[place] = iovec {
+            iov_base: buffer.as_mut_ptr().cast(),
+            iov_len: buffer.len(),
+        };
+        let header = &mut self.headers[place].msg_hdr;
+        header.msg_name = (&raw mut self.names[place]).cast();
+        header.msg_namelen = size_of::<sockaddr_in>() as _;
+        header.msg_iov = &raw mut self.vectors[place];
+        header.msg_iovlen = 1;
+        header.msg_control = self.controls[place].as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(&self.controls[place]) as _;
+        header.msg_flags = 0;
+    }
+
+    /// Hands the datagram of one place on, or drops it by name and keeps its frame armed.
+    fn finish(
+        &mut self,
+        place: usize,
+        source: &mut Source,
+        clock: Option<WallToMonotonic>,
+        ledger: &mut LaneLedger,
+        burst: &mut ReceiveBurst,
+    ) {
+        let extras = self.extras(place);
+        if let Some(drops) = extras.drops {
+            source.note_drops(drops, ledger);
+        }
+        let header = &self.headers[place];
+        if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+            ledger.receive.note_dropped(ReceiveDrop::Truncated, 1);
+            return;
+        }
+        let Some(mut frame) = self.frames[place].take() else {
+            return;
+        };
+        let bytes = header.msg_len as usize;
+        frame.set_range(0..bytes);
+        ledger.receive.note_received(bytes);
+        let received = ReceivedFrame {
+            frame,
+            from: locator_of(&self.names[place]),
+            arrived: arrival(clock, extras.wall_ns),
+        };
+        // There is room: the limit was no more than that.
+        let _ = burst.push(received);
+    }
+
+    fn extras(&self, place: usize) -> Extras {
+        let mut extras = Extras::default();
+        // SAFETY: the kernel filled this header in the call that has just returned.
+        unsafe {
+            for_each_control(
+                &self.headers[place].msg_hdr,
+                |level, kind, data, len| match (level, kind) {
+                    (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) if len >= 4 => {
+                        extras.drops = Some(data.cast::<u32>().read_unaligned());
+                    }
+                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)
+                        if len >= size_of::<libc::timespec>() =>
+                    {
+                        let stamp = data.cast::<libc::timespec>().read_unaligned();
+                        extras.wall_ns = Some(nanos_of(&stamp));
+                    }
+                    _ => {}
+                },
+            );
+        }
+        extras
+    }
+}
+
+fn arrival(clock: Option<WallToMonotonic>, wall_ns: Option<u64>) -> Option<Instant> {
+    Some(clock?.instant_of(wall_ns?))
+}
+
+fn locator_of(name: &sockaddr_in) -> Locator {
+    Locator::udpv4(
+        name.sin_addr.s_addr.to_ne_bytes(),
+        u16::from_be(name.sin_port),
+    )
+}

@@ -1,0 +1,253 @@
+//! Sending a burst: sendmmsg straight out of frames.
+//!
+//! A frame with several destinations is several messages that point to the same bytes. A message
+//! to a group is one message for each interface, with that interface in its control data
+//! (IP_PKTINFO), so one socket and one call serve them all.
+
+use std::io;
+use std::mem;
+use std::ptr;
+
+use libc::{iovec, mmsghdr, sockaddr_in};
+
+use super::socket::{Socket, internet_address, socket_address};
+use crate::burst::SendReport;
+use crate::ledger::{Refusal, TransmitLedger};
+use crate::limits::MAX_MESSAGES;
+
+/// Words of control data: one in_pktinfo (12 bytes) behind its header (16).
+const CONTROL_WORDS: usize = 4;
+
+/// The interface a multicast message leaves by.
+#[derive(Clone, Copy)]
+pub(super) struct Egress {
+    pub(super) index: u32,
+    pub(super) address: [u8; 4],
+}
+
+/// The arrays of sendmmsg, taken once. Messages are collected, then sent in one call.
+pub(super) struct Sender {
+    headers: Box<[mmsghdr; MAX_MESSAGES]>,
+    vectors: Box<[iovec; MAX_MESSAGES]>,
+    names: Box<[sockaddr_in; MAX_MESSAGES]>,
+    controls: Box<[[u64; CONTROL_WORDS]; MAX_MESSAGES]>,
+}
+
+/// Messages collected for one call; they borrow the bytes they send.
+pub(super) struct Batch<'a> {
+    sender: &'a mut Sender,
+    socket: &'a Socket,
+    ledger: &'a mut TransmitLedger,
+    report: &'a mut SendReport,
+    count: usize,
+}
+
+impl Sender {
+    pub(super) fn new() -> Sender {
+        // SAFETY: these are plain C structures, for which zeros are "nothing".
+        let (headers, vectors, names) = unsafe {
+            (
+                Box::new(mem::zeroed()),
+                Box::new(mem::zeroed()),
+                Box::new(mem::zeroed()),
+            )
+        };
+        Sender {
+            headers,
+            vectors,
+            names,
+            controls: Box::new([[0; CONTROL_WORDS]; MAX_MESSAGES]),
+        }
+    }
+
+    pub(super) fn batch<'a>(
+        &'a mut self,
+        socket: &'a Socket,
+        ledger: &'a mut TransmitLedger,
+        report: &'a mut SendReport,
+    ) -> Batch<'a> {
+        Batch {
+            sender: self,
+            socket,
+            ledger,
+            report,
+            count: 0,
+        }
+    }
+
+    fn prepare(&mut self, place: usize, bytes: &[u8], to: ([u8; 4], u16), by: Option<Egress>) {
+        self.names[place] = socket_address(to.0, to.1);
+        self.vectors[place] = iovec {
+            // The kernel only reads what it sends.
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        };
+        let header = &mut self.headers[place].msg_hdr;
+        header.msg_name = (&raw mut self.names[place]).cast();
+        header.msg_namelen = size_of::<sockaddr_in>() as _;
+        header.msg_iov = &raw mut self.vectors[place];
+        header.msg_iovlen = 1;
+        header.msg_control = ptr::null_mut();
+        header.msg_controllen = 0;
+        if let Some(egress) = by {
+            write_egress(header, &mut self.controls[place], egress);
+        }
+    }
+}
+
+/// Says by which interface, and with which source address, a message leaves.
+fn write_egress(header: &mut libc::msghdr, control: &mut [u64; CONTROL_WORDS], egress: Egress) {
+    let info = libc::in_pktinfo {
+        ipi_ifindex: egress.index as libc::c_int,
+        ipi_spec_dst: internet_address(egress.address),
+        ipi_addr: internet_address([0; 4]),
+    };
+    let len = size_of_val(&info) as libc::c_uint;
+    header.msg_control = control.as_mut_ptr().cast();
+    // SAFETY: the control buffer holds CMSG_SPACE of an in_pktinfo (checked below), is aligned
+    // for its header, and is not used otherwise.
+    unsafe {
+        header.msg_controllen = libc::CMSG_SPACE(len) as _;
+        let message = libc::CMSG_FIRSTHDR(ptr::from_ref(header));
+        (*message).cmsg_level = libc::IPPROTO_IP;
+        (*message).cmsg_type = libc::IP_PKTINFO;
+        (*message).cmsg_len = libc::CMSG_LEN(len) as _;
+        let data = libc::CMSG_DATA(message).cast::<libc::in_pktinfo>();
+        data.write_unaligned(info);
+    }
+}
+
+const _: () = {
+    // SAFETY: a computation on numbers.
+    let space = unsafe { libc::CMSG_SPACE(size_of::<libc::in_pktinfo>() as _) };
+    assert!(space as usize <= CONTROL_WORDS * 8);
+};
+
+impl<'a> Batch<'a> {
+    /// Adds a message; sends what was collected if there is no room.
+    pub(super) fn push(&mut self, bytes: &'a [u8], to: ([u8; 4], u16), by: Option<Egress>) {
+        if self.count == MAX_MESSAGES {
+            self.flush();
+        }
+        self.sender.prepare(self.count, bytes, to, by);
+        self.count += 1;
+    }
+
+    /// Names a message that is not sent at all.
+    pub(super) fn refuse(&mut self, reason: Refusal, count: usize) {
+        self.ledger.note_refused(reason, count as u64);
+        self.report.refused += count as u32;
+    }
+
+    /// Sends what was collected. Each call of the kernel settles at least one message, or is the
+    /// one repetition after an error of an earlier datagram.
+    pub(super) fn flush(&mut self) {
+        let count = mem::take(&mut self.count);
+        let mut next = 0;
+        let mut repeated = None;
+        while next < count {
+            let error = match self.call(next, count) {
+                Ok(sent) if sent > 0 => {
+                    self.note_sent(next, sent);
+                    next += sent;
+                    if next < count {
+                        // What stopped the call, it does not say. If it was an error of an
+                        // earlier datagram, it is over now, but still listed.
+                        self.ledger.bounced += self.socket.take_errors();
+                    }
+                    continue;
+                }
+                Ok(_) => 0,
+                Err(error) => error.raw_os_error().unwrap_or(0),
+            };
+            if is_of_an_earlier_datagram(error) && repeated != Some(next) {
+                self.ledger.bounced += self.socket.take_errors();
+                repeated = Some(next);
+                continue;
+            }
+            let reason = refusal_of(error);
+            // The socket's buffer is full for all that follow as well.
+            let refused = match reason {
+                Refusal::WouldBlock => count - next,
+                _ => 1,
+            };
+            if reason == Refusal::Other {
+                self.ledger.last_error = error;
+            }
+            self.refuse(reason, refused);
+            next += refused;
+        }
+    }
+
+    fn call(&mut self, next: usize, count: usize) -> io::Result<usize> {
+        let headers = self.sender.headers[next..count].as_mut_ptr();
+        let messages = (count - next) as libc::c_uint;
+        // SAFETY: headers from `next` to `count` were prepared for this batch; each points to a
+        // vector, name and control data of its own, which do not move, and to bytes that the
+        // batch borrows for 'a.
+        let sent =
+            unsafe { libc::sendmmsg(self.socket.raw(), headers, messages, libc::MSG_DONTWAIT) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
+    fn note_sent(&mut self, first: usize, sent: usize) {
+        for vector in &self.sender.vectors[first..first + sent] {
+            self.ledger.note_sent(vector.iov_len);
+        }
+        self.report.sent += sent as u32;
+    }
+}
+
+/// Errors that ICMP may have brought for an earlier datagram: the kernel reports them once, in
+/// place of sending. If they are of this datagram, they come again.
+fn is_of_an_earlier_datagram(error: i32) -> bool {
+    matches!(
+        error,
+        libc::ECONNREFUSED
+            | libc::EHOSTUNREACH
+            | libc::ENETUNREACH
+            | libc::EHOSTDOWN
+            | libc::ENONET
+            | libc::ENOPROTOOPT
+            | libc::EOPNOTSUPP
+            | libc::EPROTO
+            | libc::EMSGSIZE
+            | libc::EACCES
+    )
+}
+
+fn refusal_of(error: i32) -> Refusal {
+    match error {
+        libc::EAGAIN => Refusal::WouldBlock,
+        libc::ENOBUFS | libc::ENOMEM => Refusal::NoBuffers,
+        libc::ECONNREFUSED => Refusal::ConnectionRefused,
+        libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
+            Refusal::Unreachable
+        }
+        libc::EMSGSIZE => Refusal::TooLong,
+        libc::EPERM | libc::EACCES => Refusal::NotPermitted,
+        _ => Refusal::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_of_sending_has_a_name() {
+        let cases = [
+            (libc::EAGAIN, Refusal::WouldBlock),
+            (libc::ENOBUFS, Refusal::NoBuffers),
+            (libc::ECONNREFUSED, Refusal::ConnectionRefused),
+            (libc::ENETUNREACH, Refusal::Unreachable),
+            (libc::EHOSTUNREACH, Refusal::Unreachable),
+            (libc::EMSGSIZE, Refusal::TooLong),
+            (libc::EPERM, Refusal::NotPermitted),
+            (libc::EINVAL, Refusal::Other),
+        ];
+        for (error, refusal) in cases {
+            assert_eq!(refusal_of(error), refusal, "{error}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Frames cost addresses until they are used: a program of its own, so that nothing else grows.
+
+use std::fs;
+
+use isolane_datapath::limits::FRAME_BYTES;
+use isolane_datapath::{Lane, Pool, PoolConfig};
+
+/// Bytes of this program in memory.
+fn resident_bytes() -> usize {
+    const PAGE_BYTES: usize = 4_096;
+    let statm = fs::read_to_string("/proc/self/statm").expect("Linux has statm");
+    let pages = statm.split_whitespace().nth(1).expect("resident pages");
+    pages.parse::<usize>().expect("a number") * PAGE_BYTES
+}
+
+#[test]
+fn frames_cost_memory_only_where_they_were_written() {
+    const MIB: usize = 1 << 20;
+    let before = resident_bytes();
+    let pool = Pool::new(PoolConfig::default());
+    for lane in Lane::ALL {
+        pool.reserve_lane(lane);
+    }
+    let frames: usize = Lane::ALL.into_iter().map(|lane| pool.capacity(lane)).sum();
+    assert!(frames * FRAME_BYTES > 16 * MIB);
+    let grown = resident_bytes() - before;
+    assert!(grown < MIB, "{grown} bytes for frames that nobody used");
+
+    let held: Vec<_> = std::iter::from_fn(|| pool.take(Lane::ALL[8])).collect();
+    assert_eq!(held.len(), pool.capacity(Lane::ALL[8]));
+    for mut frame in held {
+        frame.buffer_mut().fill(1);
+    }
+    let grown = resident_bytes() - before;
+    assert!(grown > MIB, "{grown} bytes for frames that were written");
+}

@@ -1,0 +1,125 @@
+//! After a lane is open, moving datagrams allocates nothing.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use isolane_datapath::conformance::{Fixture, Options};
+use isolane_datapath::memory::Network;
+use isolane_datapath::{Datapath, Lane, ReceiveBurst, TransmitBurst};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which counts for each thread.
+struct Counting;
+
+fn count() {
+    ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, bytes: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as promised by the caller.
+        unsafe { System.realloc(bytes, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, bytes: *mut u8, layout: Layout) {
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(bytes, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations_of(run: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    run();
+    ALLOCATIONS.get() - before
+}
+
+const LANES: [Lane; 2] = [Lane::ALL[2], Lane::ALL[8]];
+const NOWHERE: u16 = 9;
+
+/// Bursts of all kinds: full and empty, too long, refused, without destination, and more than
+/// the reader takes.
+fn exchange(one: &mut impl Datapath, other: &mut impl Datapath, rounds: usize) {
+    let mut transmit = TransmitBurst::new();
+    let mut receive = ReceiveBurst::new();
+    for round in 0..rounds {
+        let lane = LANES[round % 2];
+        let to = other.unicast(lane)[0];
+        let nowhere = isolane_wire::locator::Locator::udpv4([127, 0, 0, 1], NOWHERE);
+        for frames in 0..16 {
+            let Some(mut frame) = one.pool().take(lane) else {
+                break;
+            };
+            let len = if frames == 7 { 65_536 } else { frames * 100 };
+            frame.set_range(0..len);
+            transmit.push(frame).expect("room in the burst");
+            match frames {
+                3 => {}
+                5 => transmit.address(nowhere).expect("room"),
+                _ => transmit.address(to).expect("room"),
+            }
+        }
+        one.send_burst(lane, &mut transmit);
+        if round % 3 != 0 {
+            while other.receive_burst(lane, 16, &mut receive) == 16 {
+                receive.clear();
+            }
+            receive.clear();
+            one.receive_burst(lane, 16, &mut receive);
+            receive.clear();
+        }
+        let ledger = other.ledger();
+        assert_eq!(ledger.balance(), Ok(()));
+    }
+}
+
+fn assert_silent(mut one: impl Datapath, mut other: impl Datapath) {
+    for lane in LANES {
+        one.open_lane(lane).expect("the lane opens");
+        other.open_lane(lane).expect("the lane opens");
+    }
+    let allocations = allocations_of(|| exchange(&mut one, &mut other, 300));
+    assert_eq!(allocations, 0);
+    let total = other.ledger().total().receive;
+    assert!(total.received > 1_000, "{total:?}");
+}
+
+#[test]
+fn the_counter_counts() {
+    let allocate = || drop(std::hint::black_box(Box::new(1)));
+    assert_eq!(allocations_of(allocate), 1);
+}
+
+#[test]
+fn udp_allocates_nothing_after_open() {
+    let mut fixture = common::UdpOnLoopback::new();
+    let options = Options::default();
+    assert_silent(fixture.attach(&options), fixture.attach(&options));
+}
+
+#[test]
+fn memory_allocates_nothing_after_open() {
+    let network = Network::new(1);
+    assert_silent(network.attach([10, 0, 0, 1]), network.attach([10, 0, 0, 2]));
+}

@@ -1,0 +1,58 @@
+//! What can go wrong, and what to do about it.
+
+use isolane_datapath::OpenError;
+use isolane_engine::CreateError;
+use isolane_wire::cdr::CdrError;
+
+/// Why a participant or an endpoint could not be created.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The datapath: sockets, interfaces, rights.
+    #[error(transparent)]
+    Datapath(#[from] OpenError),
+    /// The engine: its tables and the QoS.
+    #[error(transparent)]
+    Endpoint(#[from] CreateError),
+    /// The executor's table of jobs.
+    #[error("this participant already has its {} jobs; use several participants", crate::limits::MAX_JOBS)]
+    TooManyJobs,
+    /// A sample larger than one datagram.
+    #[error(
+        "max_bytes {asked} is more than the {limit} bytes one datagram carries; larger samples need fragments, which isolane does not have yet"
+    )]
+    SampleTooLarge {
+        /// What was asked for.
+        asked: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// The system refused something the loop needs.
+    #[error("could not {action}: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Why a sample was not written. Nothing of it was sent then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// Every frame of this level is on its way: the loop was not run, or the link is slower than
+    /// the writer. The sample may be written later.
+    #[error("no frame of this level is free; run the loop, or write less")]
+    NoFrame,
+    /// As the engine says.
+    #[error(transparent)]
+    Engine(#[from] isolane_engine::WriteError),
+    /// The sample does not fit its type's bounds or the topic's `max_bytes`.
+    #[error("the sample cannot be serialised: {0}")]
+    Serialise(#[from] CdrError),
+    /// The ring to the executor is full: it is behind.
+    #[error("the executor has not yet taken what was written before; write later")]
+    QueueFull,
+    /// The participant is gone.
+    #[error("the participant no longer exists")]
+    Gone,
+}

@@ -1,0 +1,98 @@
+//! A DDS for Linux whose critical topics keep their latency bound.
+//!
+//! A [`Participant`] is one thread's: it owns its sockets, its RTPS engine and its executor, and runs
+//! them without a lock. Writers, readers and timers are handles to it.
+//!
+//! ```
+//! use isolane::{Network, Participant, Qos, TopicType, types::BoundedString};
+//! use std::time::Duration;
+//!
+//! #[derive(TopicType, Debug, Clone, PartialEq)]
+//! struct Greeting {
+//!     number: u32,
+//!     text: BoundedString<32>,
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Two participants on a network in memory; `Participant::builder(0).build()` takes the host's
+//! // interfaces.
+//! let network = Network::new(1);
+//! let alice = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+//! let bob = Participant::builder(0).memory(&network, [10, 0, 0, 2]).build()?;
+//!
+//! let writer = alice.create_writer::<Greeting>("Greetings", &Qos::reliable())?;
+//! let reader = bob.create_reader::<Greeting>("Greetings", &Qos::reliable())?;
+//!
+//! // Drive both until they have found each other: on one thread here, each on its own core
+//! // in a real system.
+//! let both = |done: &dyn Fn() -> bool| {
+//!     while !done() {
+//!         alice.run_for(Duration::from_millis(1));
+//!         bob.run_for(Duration::from_millis(1));
+//!     }
+//! };
+//! both(&|| writer.matched_readers() == 1 && reader.matched_writers() == 1);
+//!
+//! writer.write(&Greeting { number: 1, text: "hello".try_into()? })?;
+//! both(&|| reader.available() > 0);
+//! let sample = reader.take()?.expect("one is available");
+//! assert_eq!(sample.value.unwrap().text, "hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What runs when
+//!
+//! Everything the middleware does is a *job* with a priority, and so is every callback: see
+//! [`isolane_executor`]. A topic's level ([`Qos::level`]) gives its jobs their priority. The loop
+//! ([`Participant::run_for`] and its siblings, or [`Participant::poll`] inside your own) looks at the
+//! sources in the order of priority, runs one activation of the most urgent ready job to its end,
+//! and looks again.
+//!
+//! # Copies and memory
+//!
+//! A best-effort sample is serialised straight into the frame that is sent, and seen by
+//! [`DataReader::on_view`] in the frame that was received. A reliable sample is serialised into its
+//! history slot and copied once into a frame for each transmission; a cached one is copied once into
+//! its slot. All slots and frames are taken when endpoints are created; after that, nothing on
+//! these ways allocates.
+
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod limits;
+mod participant;
+mod qos;
+mod reader;
+mod remote;
+mod report;
+mod runtime;
+mod transport;
+mod wait;
+mod writer;
+
+pub use error::{BuildError, WriteError};
+pub use isolane_datapath::{memory::Network, udp::Interfaces};
+pub use isolane_derive::TopicType;
+pub use isolane_engine::{
+    ChangeKind, Counters, EndpointKind, Incompatible, InstanceState, ReaderLedger, RemoteEndpoint,
+    RemoteParticipant, SampleInfo, Timing, WriterLedger,
+};
+pub use isolane_executor::{Observed, Order};
+/// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.
+pub use isolane_wire::cdr as types;
+pub use isolane_wire::{
+    cdr::Representation,
+    guid::{Guid, GuidPrefix},
+    level::Level,
+    locator::Locator,
+    qos::{DurabilityKind, ReliabilityKind},
+    time::{Instant, Timestamp},
+};
+pub use participant::{Builder, Participant, Waiting};
+pub use qos::Qos;
+pub use reader::{DataReader, Sample};
+pub use remote::RemoteWriter;
+pub use report::{EndpointReport, JobReport, Report, WorkReport};
+pub use runtime::Timer;
+pub use writer::DataWriter;

@@ -1,0 +1,30 @@
+//! Every bound of the participant, with its reason.
+
+/// The largest serialised sample unless the QoS says otherwise: what fits one Ethernet frame
+/// behind the RTPS heads, so that nothing is fragmented by accident.
+pub const DEFAULT_MAX_BYTES: usize = 1_400;
+
+/// The largest serialised sample there can be before fragments exist: one UDP datagram, less the
+/// heads.
+pub const MAX_SAMPLE_BYTES: usize = 65_000;
+
+/// Jobs of a participant: 9 lanes, 16 priorities of protocol work, a callback a reader, timers and
+/// remote writers.
+pub const MAX_JOBS: usize = 256;
+
+/// Datagrams one activation receives or sends at the highest level in use; below it, one.
+pub const BURST: usize = 16;
+
+/// Activations one [`poll`](crate::Participant::poll) runs at most before it returns to a foreign
+/// loop.
+pub const ACTIVATIONS_PER_POLL: usize = 64;
+
+/// Participants looked for at each named peer address: RTPS gives each participant of a host its own
+/// port, and a peer does not say how many it has.
+pub const PARTICIPANTS_PER_PEER: u32 = 4;
+
+/// Samples a [`RemoteWriter`](crate::RemoteWriter) can have on the way to the executor.
+pub const REMOTE_QUEUE: usize = 16;
+
+/// Samples one activation takes from a remote writer's queue.
+pub const REMOTE_ITEMS: u16 = 4;

@@ -1,0 +1,180 @@
+//! Quality of service: the policies of DDS 1.4 §2.2.3 that a writer or reader is created with.
+//!
+//! One builder serves writers and readers. Policies have the effect that isolane gives them:
+//! TRANSPORT_PRIORITY is the level, and with it the lane, the UDP port, SO_PRIORITY, DSCP and the
+//! priority of every job of the topic; RESOURCE_LIMITS is the memory taken at creation.
+
+use std::time::Duration;
+
+use isolane_wire::{
+    cdr::Representation,
+    level::Level,
+    qos::{DataRepresentationId, DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
+};
+
+/// The policies of a writer or a reader.
+///
+/// Made from a preset, then adjusted:
+///
+/// ```
+/// use std::time::Duration;
+/// use isolane::{Level, Qos};
+///
+/// let brake = Qos::best_effort().level(Level::new(7).unwrap()).deadline(Duration::from_micros(500));
+/// let report = Qos::reliable().keep_all().max_samples(64).transient_local();
+/// assert!(report.is_reliable() && !brake.is_reliable());
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Qos {
+    pub(crate) policies: QosPolicies,
+    pub(crate) representation: Representation,
+    pub(crate) max_bytes: usize,
+    pub(crate) max_blocking: Duration,
+}
+
+impl Qos {
+    /// BEST_EFFORT, KEEP_LAST 1, VOLATILE: what is lost is lost, the newest counts.
+    #[must_use]
+    pub fn best_effort() -> Self {
+        let mut policies = QosPolicies::default();
+        policies.reliability.kind = ReliabilityKind::BestEffort;
+        Self {
+            policies,
+            representation: Representation::Xcdr1,
+            max_bytes: crate::limits::DEFAULT_MAX_BYTES,
+            max_blocking: Duration::ZERO,
+        }
+    }
+
+    /// RELIABLE, KEEP_LAST 1, VOLATILE.
+    #[must_use]
+    pub fn reliable() -> Self {
+        let mut qos = Self::best_effort();
+        qos.policies.reliability.kind = ReliabilityKind::Reliable;
+        qos
+    }
+
+    /// TRANSPORT_PRIORITY: the level, 0 to 7, 7 most critical. Default 0.
+    #[must_use]
+    pub fn level(mut self, level: Level) -> Self {
+        self.policies.transport_priority = i32::from(level.get());
+        self
+    }
+
+    /// HISTORY KEEP_LAST: the last `depth` samples of each instance.
+    #[must_use]
+    pub fn keep_last(mut self, depth: u16) -> Self {
+        self.policies.history.kind = HistoryKind::KeepLast;
+        self.policies.history.depth = i32::from(depth);
+        self
+    }
+
+    /// HISTORY KEEP_ALL: every sample, within [`max_samples`](Self::max_samples).
+    #[must_use]
+    pub fn keep_all(mut self) -> Self {
+        self.policies.history.kind = HistoryKind::KeepAll;
+        self
+    }
+
+    /// RESOURCE_LIMITS `max_samples`: slots taken at creation.
+    #[must_use]
+    pub fn max_samples(mut self, samples: u16) -> Self {
+        self.policies.resource_limits.max_samples = i32::from(samples);
+        self
+    }
+
+    /// RESOURCE_LIMITS `max_instances`.
+    #[must_use]
+    pub fn max_instances(mut self, instances: u16) -> Self {
+        self.policies.resource_limits.max_instances = i32::from(instances);
+        self
+    }
+
+    /// The largest serialised sample, with its encapsulation header; slots have this size. A larger
+    /// sample is refused by a writer and rejected by a reader. Default
+    /// [`DEFAULT_MAX_BYTES`](crate::limits::DEFAULT_MAX_BYTES).
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// DURABILITY TRANSIENT_LOCAL: a late joiner gets the writer's history.
+    #[must_use]
+    pub fn transient_local(mut self) -> Self {
+        self.policies.durability = DurabilityKind::TransientLocal;
+        self
+    }
+
+    /// DURABILITY VOLATILE: a late joiner begins with the next sample. The default.
+    #[must_use]
+    pub fn volatile(mut self) -> Self {
+        self.policies.durability = DurabilityKind::Volatile;
+        self
+    }
+
+    /// DEADLINE: offered by a writer, requested by a reader, compared when they match.
+    #[must_use]
+    pub fn deadline(mut self, period: Duration) -> Self {
+        self.policies.deadline = period.into();
+        self
+    }
+
+    /// RELIABILITY `max_blocking_time`: how long [`write`](crate::DataWriter::write) may wait for room
+    /// in a full history, driving the participant meanwhile. Default 0: full is an error at
+    /// once. Inside a callback it is always an error at once.
+    #[must_use]
+    pub fn max_blocking_time(mut self, time: Duration) -> Self {
+        self.max_blocking = time;
+        self.policies.reliability.max_blocking_time = time.into();
+        self
+    }
+
+    /// DATA_REPRESENTATION: what a writer sends. A reader takes both.
+    #[must_use]
+    pub fn representation(mut self, representation: Representation) -> Self {
+        self.representation = representation;
+        self
+    }
+
+    /// Whether RELIABILITY is RELIABLE.
+    #[must_use]
+    pub fn is_reliable(&self) -> bool {
+        self.policies.reliability.kind == ReliabilityKind::Reliable
+    }
+
+    /// The level of TRANSPORT_PRIORITY.
+    #[must_use]
+    pub fn transport_level(&self) -> Level {
+        Level::clamp(self.policies.transport_priority)
+    }
+
+    /// All policies, in the form discovery carries.
+    #[must_use]
+    pub fn policies(&self) -> &QosPolicies {
+        &self.policies
+    }
+
+    /// The policies of a writer: it offers the one representation it sends.
+    pub(crate) fn offered(&self) -> QosPolicies {
+        let mut policies = self.policies.clone();
+        let id = match self.representation {
+            Representation::Xcdr1 => DataRepresentationId::XCDR1,
+            Representation::Xcdr2 => DataRepresentationId::XCDR2,
+        };
+        policies.data_representation.clear();
+        // The list holds three; it was just emptied.
+        let _ = policies.data_representation.push(id);
+        policies
+    }
+
+    /// The policies of a reader: it takes both representations.
+    pub(crate) fn requested(&self) -> QosPolicies {
+        let mut policies = self.policies.clone();
+        policies.data_representation.clear();
+        for id in [DataRepresentationId::XCDR1, DataRepresentationId::XCDR2] {
+            let _ = policies.data_representation.push(id);
+        }
+        policies
+    }
+}

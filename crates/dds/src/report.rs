@@ -1,0 +1,155 @@
+//! What a participant has done, for people and for tests.
+
+use std::fmt;
+
+use isolane_datapath::{Datapath, Imbalance, Ledger};
+use isolane_engine::{Counters, Priority, ReaderLedger, WorkKind, WriterLedger};
+use isolane_executor::Observed;
+
+use crate::runtime::State;
+
+/// One job, or one kind of protocol work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobReport {
+    /// Its name.
+    pub name: String,
+    /// Its priority.
+    pub priority: u8,
+    /// What was observed of it.
+    pub observed: Observed,
+}
+
+/// Steps of one kind of protocol work at one priority.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkReport {
+    /// The kind.
+    pub kind: WorkKind,
+    /// The priority.
+    pub priority: u8,
+    /// How many.
+    pub steps: u64,
+    /// The longest.
+    pub execution_max_ns: u64,
+}
+
+/// A writer or a reader of this participant, remote writers included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointReport<L> {
+    /// The topic's name.
+    pub topic: String,
+    /// Endpoints of others it is matched with now.
+    pub matched: usize,
+    /// Where its samples went.
+    pub ledger: L,
+}
+
+/// Jobs, ledgers and counters of a participant.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Every job there is.
+    pub jobs: Vec<JobReport>,
+    /// Kinds of protocol work done so far.
+    pub work: Vec<WorkReport>,
+    /// Every writer there is.
+    pub writers: Vec<EndpointReport<WriterLedger>>,
+    /// Every reader there is.
+    pub readers: Vec<EndpointReport<ReaderLedger>>,
+    /// Datagrams.
+    pub datagrams: Ledger,
+    /// What the engine counted.
+    pub counters: Counters,
+    /// Protocol work that found no frame, and waits.
+    pub no_frame: u64,
+    /// Frames not at home: armed for receiving, lent to publishers, or in flight.
+    pub frames_out: usize,
+}
+
+impl Report {
+    pub(crate) fn of(state: &State) -> Self {
+        let jobs = state.executor.jobs().map(|(_, job)| JobReport {
+            name: job.config.name.as_str().into(),
+            priority: job.config.priority,
+            observed: job.observed,
+        });
+        let work = Priority::descending().flat_map(|priority| {
+            WorkKind::ALL.into_iter().map(move |kind| {
+                let observed =
+                    state.work_observed[usize::from(priority.get())][kind.index()];
+                WorkReport {
+                    kind,
+                    priority: priority.get(),
+                    steps: observed.steps,
+                    execution_max_ns: observed.execution_max_ns,
+                }
+            })
+        });
+        let engine = &state.engine;
+        let writers = engine.local_writers().filter_map(|id| {
+            Some(EndpointReport {
+                topic: engine.writer_data(id)?.topic_name.as_str().into(),
+                matched: engine.matched_readers(id),
+                ledger: engine.writer_ledger(id)?,
+            })
+        });
+        let readers = engine.local_readers().filter_map(|id| {
+            Some(EndpointReport {
+                topic: engine.reader_data(id)?.topic_name.as_str().into(),
+                matched: engine.matched_writers(id),
+                ledger: engine.reader_ledger(id)?,
+            })
+        });
+        Self {
+            writers: writers.collect(),
+            readers: readers.collect(),
+            jobs: jobs.collect(),
+            work: work.filter(|work| work.steps > 0).collect(),
+            datagrams: state.transport.ledger(),
+            counters: *state.engine.counters(),
+            no_frame: state.no_frame,
+            frames_out: state.transport.pool().outstanding(),
+        }
+    }
+
+    /// Whether every datagram is accounted for.
+    ///
+    /// # Errors
+    /// Which lane's is not, and by how many.
+    pub fn balance(&self) -> Result<(), Imbalance> {
+        self.datagrams.balance()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<40} {:>4} {:>11} {:>12} {:>12}",
+            "job", "prio", "activations", "longest us", "response us"
+        )?;
+        for job in &self.jobs {
+            if job.observed.activations == 0 {
+                continue;
+            }
+            writeln!(
+                f,
+                "{:<40} {:>4} {:>11} {:>12.1} {:>12.1}",
+                job.name,
+                job.priority,
+                job.observed.activations,
+                job.observed.execution_max_ns as f64 / 1e3,
+                job.observed.response_max_ns as f64 / 1e3
+            )?;
+        }
+        for work in &self.work {
+            writeln!(
+                f,
+                "  of these: {:<28} {:>4} {:>11} {:>12.1}",
+                work.kind.name(),
+                work.priority,
+                work.steps,
+                work.execution_max_ns as f64 / 1e3
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! `#[derive(TopicType)]`: a Rust type becomes the type of a DDS topic.
+//!
+//! The macro reads the declaration and writes the list of its members; what each member does with
+//! its bytes is in the traits it calls (`isolane::types::CdrType`). So what it generates is short, and a
+//! member that has no form in DDS is an error of the compiler at that member's type.
+//!
+//! It never looks at more than one declaration, reads no file and no environment.
+
+use proc_macro::TokenStream;
+use syn::{Data, DeriveInput, parse_macro_input};
+
+mod attributes;
+mod enumeration;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod unsupported;
+
+/// Makes a struct the type of a topic, and a struct or an enumeration a member of such types.
+///
+/// # Structs
+/// Members are numbers (`u8` to `u64`, `i8` to `i64`, `f32`, `f64`), `bool`, `Char8`, strings,
+/// sequences and arrays of all these, and other types with this derive. They travel in the order of
+/// declaration, which is also the order of their member ids.
+///
+/// ```
+/// use isolane_derive::TopicType;
+/// use isolane_wire::cdr::{
+///     BoundedSequence, BoundedString, Representation, key_hash, view_payload, write_payload,
+/// };
+///
+/// /// What a wheel's brake reports.
+/// #[derive(TopicType)]
+/// #[topic(name = "vehicle::BrakePressure", crate = "isolane_wire::cdr")]
+/// pub struct BrakePressure {
+///     /// Which wheel; each is an instance of its own.
+///     #[topic(key)]
+///     pub wheel: BoundedString<16>,
+///     /// In pascals.
+///     pub pressure: f32,
+///     /// The last samples of the sensor.
+///     pub raw: BoundedSequence<u16, 8>,
+/// }
+///
+/// let sample = BrakePressure {
+///     wheel: "front left".try_into().unwrap(),
+///     pressure: 4.0e6,
+///     raw: BoundedSequence::from_slice(&[812, 815]).unwrap(),
+/// };
+/// let mut payload = [0; 64];
+/// let length = write_payload(&sample, Representation::Xcdr1, &mut payload).unwrap();
+///
+/// let view = view_payload::<BrakePressure>(&payload[..length]).unwrap();
+/// assert_eq!(view.wheel, "front left");
+/// assert_eq!(view.raw.iter().max(), Some(815));
+/// assert_ne!(key_hash(&sample).unwrap(), [0; 16]);
+/// ```
+///
+/// Beside the traits the macro generates `BrakePressureView<'a>`, the form in which a received sample
+/// is read without copying: the same members, numbers by value, strings as `&'a str`, sequences and
+/// arrays as views.
+///
+/// # Enumerations
+/// An enum without fields travels as `i32`. It must be `Clone`, `Copy` and `Debug`, because views
+/// hold it by value. The first enumerator is its initial value.
+///
+/// ```
+/// # use isolane_derive::TopicType;
+/// #[derive(Clone, Copy, Debug, TopicType)]
+/// #[topic(crate = "isolane_wire::cdr")]
+/// pub enum Gear {
+///     Neutral,
+///     Drive = 4,
+///     Reverse = -1,
+/// }
+///
+/// #[derive(TopicType)]
+/// #[topic(final_, crate = "isolane_wire::cdr")]
+/// pub struct Drivetrain {
+///     pub gear: Gear,
+///     pub wheel_speeds: [f32; 4],
+/// }
+/// ```
+///
+/// # Attributes
+/// On the type:
+///
+/// | attribute | meaning |
+/// | --- | --- |
+/// | `#[topic(name = "module::Type")]` | the name that peers compare; default: the struct's own |
+/// | `#[topic(appendable)]` | members may be added at the end later; the default, as in XTypes |
+/// | `#[topic(final_)]` | never; saves 4 bytes in XCDR2 |
+/// | `#[topic(crate = "path")]` | where the traits are; default `::isolane::types` |
+///
+/// On a member:
+///
+/// | attribute | meaning |
+/// | --- | --- |
+/// | `#[topic(key)]` | part of the key: one instance for each value. Of a nested struct its key members count, or all if it has none |
+/// | `#[topic(bound = N)]` | a `String` holds at most N bytes, a `Vec` at most N elements; default 65,536. Applies to the strings and sequences inside a `Vec` too, but not to those in nested structs |
+///
+/// # What is refused
+/// Type parameters and lifetimes: a topic has one form on the wire.
+/// ```compile_fail
+/// #[derive(isolane_derive::TopicType)]
+/// #[topic(crate = "isolane_wire::cdr")]
+/// struct Generic<T> { value: T }
+/// ```
+/// Members that DDS has no form for:
+/// ```compile_fail
+/// #[derive(isolane_derive::TopicType)]
+/// #[topic(crate = "isolane_wire::cdr")]
+/// struct Letter { letter: char }
+/// ```
+/// ```compile_fail,E0277
+/// struct Plain { a: u8 }
+///
+/// #[derive(isolane_derive::TopicType)]
+/// #[topic(crate = "isolane_wire::cdr")]
+/// struct Outer { inner: Plain }
+/// ```
+/// A bound on what has its own, or none:
+/// ```compile_fail,E0277
+/// #[derive(isolane_derive::TopicType)]
+/// #[topic(crate = "isolane_wire::cdr")]
+/// struct Counter { #[topic(bound = 3)] count: u32 }
+/// ```
+/// An enumeration as the type of a topic:
+/// ```compile_fail,E0277
+/// #[derive(Clone, Copy, Debug, isolane_derive::TopicType)]
+/// #[topic(crate = "isolane_wire::cdr")]
+/// enum Gear { Neutral }
+///
+/// fn topic<T: isolane_wire::cdr::TopicType>() {}
+/// topic::<Gear>();
+/// ```
+/// And unions, enums with fields, tuple structs, and structs without members.
+#[proc_macro_derive(TopicType, attributes(topic))]
+pub fn derive_topic_type(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
+    if !input.generics.params.is_empty() {
+        return Err(syn::Error::new_spanned(
+            &input.generics,
+            "the type of a topic cannot be generic: it has one form on the wire",
+        ));
+    }
+    match &input.data {
+        Data::Struct(data) => structure::expand(input, data),
+        Data::Enum(data) => enumeration::expand(input, data),
+        Data::Union(data) => Err(syn::Error::new_spanned(
+            data.union_token,
+            "a union cannot be read safely from what a peer sends; use a struct",
+        )),
+    }
+}

@@ -1,0 +1,192 @@
+//! What the user does with a reader's cache and asks of endpoints.
+
+use isolane_wire::{discovery::EndpointData, guid::Guid, sequence::SequenceNumber};
+
+use crate::{
+    cache::SampleInfo,
+    engine::Engine,
+    ids::{ReaderId, WriterId},
+    matching::Incompatible,
+    writer::WriterStatus,
+};
+
+/// A sample in a reader's cache.
+#[derive(Debug, Clone, Copy)]
+pub struct CachedSample<'a> {
+    /// What is known of it.
+    pub info: &'a SampleInfo,
+    /// Its payload, with encapsulation header; a key, where the info says there is no value.
+    pub payload: &'a [u8],
+    /// Whether it was read before (DDS 1.4: *sample state*).
+    pub read: bool,
+}
+
+impl Engine {
+    /// How many samples a reader has for the user.
+    #[must_use]
+    pub fn available(&self, id: ReaderId) -> usize {
+        let cache = self
+            .readers
+            .get(id.0)
+            .and_then(|reader| reader.cache.as_ref());
+        cache.map_or(0, |cache| cache.available())
+    }
+
+    /// The `nth` available sample of a reader, oldest first.
+    #[must_use]
+    pub fn sample(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
+        let (info, payload, read) = self.readers.get(id.0)?.cache.as_ref()?.get(nth)?;
+        Some(CachedSample {
+            info,
+            payload,
+            read,
+        })
+    }
+
+    /// Marks the `nth` available sample as read.
+    pub fn mark_read(&mut self, id: ReaderId, nth: usize) {
+        if let Some(cache) = self
+            .readers
+            .get_mut(id.0)
+            .and_then(|reader| reader.cache.as_mut())
+        {
+            cache.mark_read(nth);
+        }
+    }
+
+    /// Takes the oldest available sample out of the cache, as delivered: the user has seen it
+    /// through [`Self::sample`]. What was refused for want of room is asked for again.
+    pub fn remove_oldest(&mut self, id: ReaderId) {
+        self.discard_oldest(id.0);
+    }
+
+    pub(crate) fn discard_oldest(&mut self, index: u16) {
+        let Some(reader) = self.readers.get_mut(index) else {
+            return;
+        };
+        let Some(cache) = &mut reader.cache else {
+            return;
+        };
+        if cache.pop() == Some(true) {
+            reader.ledger.delivered += 1;
+        }
+        if core::mem::take(&mut reader.blocked) {
+            for at in 0.. {
+                let proxy = self
+                    .readers
+                    .get(index)
+                    .and_then(|reader| reader.proxies.get(at));
+                let Some(&proxy) = proxy else { break };
+                self.advance_proxy(proxy);
+                self.file_acknack(proxy);
+            }
+        }
+    }
+
+    /// The sample delivered last turned out not to be of the type: it counts as rejected.
+    pub fn reject_delivered(&mut self, id: ReaderId) {
+        if let Some(reader) = self.readers.get_mut(id.0)
+            && reader.ledger.delivered > 0
+        {
+            reader.ledger.delivered -= 1;
+            reader.ledger.rejected += 1;
+        }
+    }
+
+    /// The topic, type, policies and addresses an endpoint was created with.
+    #[must_use]
+    pub fn reader_data(&self, id: ReaderId) -> Option<&EndpointData> {
+        self.readers.get(id.0).map(|reader| &reader.data)
+    }
+
+    /// As [`Self::reader_data`].
+    #[must_use]
+    pub fn writer_data(&self, id: WriterId) -> Option<&EndpointData> {
+        self.writers.get(id.0).map(|writer| &writer.data)
+    }
+
+    /// The user's writers; those of discovery are not among them.
+    pub fn local_writers(&self) -> impl Iterator<Item = WriterId> + '_ {
+        let of_user = self
+            .writers
+            .iter()
+            .filter(|(_, writer)| writer.level.is_some());
+        of_user.map(|(index, _)| WriterId(index))
+    }
+
+    /// The user's readers; those of discovery are not among them.
+    pub fn local_readers(&self) -> impl Iterator<Item = ReaderId> + '_ {
+        let of_user = self
+            .readers
+            .iter()
+            .filter(|(_, reader)| reader.level.is_some());
+        of_user.map(|(index, _)| ReaderId(index))
+    }
+
+    /// Writers a reader is matched with now.
+    #[must_use]
+    pub fn matched_writers(&self, id: ReaderId) -> usize {
+        self.readers
+            .get(id.0)
+            .map_or(0, |reader| reader.proxies.len())
+    }
+
+    /// For each matched writer: who, and the highest number the reader is done with.
+    pub fn matched_writer_progress(
+        &self,
+        id: ReaderId,
+    ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
+        let proxies = self
+            .readers
+            .get(id.0)
+            .map_or(&[][..], |reader| &reader.proxies);
+        proxies.iter().filter_map(|&proxy| {
+            let proxy = self.writer_proxies.get(proxy)?;
+            Some((proxy.guid, SequenceNumber(proxy.expected.get() - 1)))
+        })
+    }
+
+    /// The last incompatible reader a writer has met.
+    #[must_use]
+    pub fn offered_incompatible(&self, id: WriterId) -> Option<Incompatible> {
+        self.writers.get(id.0)?.incompatible
+    }
+
+    /// The last incompatible writer a reader has met.
+    #[must_use]
+    pub fn requested_incompatible(&self, id: ReaderId) -> Option<Incompatible> {
+        self.readers.get(id.0)?.incompatible
+    }
+
+    /// Whether every matched reliable reader has acknowledged all that was written.
+    #[must_use]
+    pub fn all_acknowledged(&self, id: WriterId) -> bool {
+        self.writers.get(id.0).is_none_or(|writer| {
+            writer.next_unsent > writer.last
+                && writer.proxies.iter().all(|&proxy| {
+                    self.reader_proxies.get(proxy).is_none_or(|proxy| {
+                        !proxy.reliable || proxy.acknowledged.max(proxy.start) > writer.last
+                    })
+                })
+        })
+    }
+
+    /// Whether a write of an instance would find room in the history now.
+    #[must_use]
+    pub fn has_room(&self, id: WriterId, key_hash: Option<[u8; 16]>) -> bool {
+        self.writers.get(id.0).is_some_and(|writer| {
+            writer
+                .history
+                .as_ref()
+                .is_none_or(|history| history.room_for(key_hash).is_ok())
+        })
+    }
+
+    /// Asks to be told ([`WriterStatus::ROOM`]) when a full history has room again.
+    pub fn request_room_notice(&mut self, id: WriterId) {
+        if let Some(writer) = self.writers.get_mut(id.0) {
+            writer.status -= WriterStatus::ROOM;
+            writer.wants_room = true;
+        }
+    }
+}

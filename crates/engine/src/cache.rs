@@ -1,0 +1,377 @@
+//! The cache of a reader, with all its memory reserved at creation.
+//!
+//! A sample comes in out of order or in order. Out of order (reliable readers only) it waits in
+//! one of a few slots set aside for that, until what lies before it has come. In order it becomes
+//! *available*: the user sees it, until it is taken or, under KEEP_LAST, pushed out by a younger
+//! one of its instance.
+//!
+//! Two rules keep RESOURCE_LIMITS from losing reliable samples. What finds no room is refused, not
+//! dropped: it is not acknowledged, the writer keeps it, and it is asked for when there is room.
+//! And waiting samples never take the room of the one that everybody waits for: the slots for
+//! waiting are apart, and a writer's furthest waiting sample gives way to a nearer one.
+
+use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
+
+use isolane_wire::{
+    cdr::KeyHash,
+    guid::Guid,
+    sequence::SequenceNumber,
+    time::{Instant, Timestamp},
+};
+
+use crate::{
+    chain::Links,
+    history::{ChangeKind, Keep},
+    instance::{InstanceState, Instances},
+};
+
+/// What is known of a sample beside its value (DDS 1.4 §2.2.2.5.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleInfo {
+    /// The writer.
+    pub writer: Guid,
+    /// The writer's number for it.
+    pub sequence: SequenceNumber,
+    /// When the writer says it was written; `None` if it does not say.
+    pub source_timestamp: Option<Timestamp>,
+    /// When it came in, by this participant's clock.
+    pub received: Instant,
+    /// A sample, or the end of its instance: then there is no value, only a key.
+    pub kind: ChangeKind,
+    /// The instance's state when the sample came in.
+    pub instance_state: InstanceState,
+    /// The instance; `None` for topics without a key.
+    pub key_hash: Option<KeyHash>,
+}
+
+impl SampleInfo {
+    /// Whether there is a value (DDS 1.4: `valid_data`).
+    #[must_use]
+    pub fn valid_data(&self) -> bool {
+        self.kind == ChangeKind::Alive
+    }
+}
+
+/// A sample in a slot.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    info: SampleInfo,
+    /// Index of the writer's proxy.
+    proxy: u16,
+    instance: u16,
+    length: u32,
+    read: bool,
+    /// Made here because writers left, not received: it does not count in the ledger.
+    synthetic: bool,
+}
+
+/// Why a sample was not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// No room; a reliable reader asks for it again.
+    Full,
+    /// Larger than a slot: the local limit for this topic.
+    TooLarge,
+}
+
+/// How much a cache holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Available samples.
+    pub(crate) samples: u16,
+    /// Samples out of order.
+    pub(crate) waiting: u16,
+    /// The largest payload.
+    pub(crate) slot_bytes: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cache {
+    keep: Keep,
+    slot_bytes: usize,
+    payload: Box<[u8]>,
+    slots: Vec<Option<Slot>>,
+    free: Vec<u16>,
+    /// What the user may see, in order.
+    available: VecDeque<u16>,
+    /// Out of order, ascending by (proxy, sequence).
+    waiting: Vec<u16>,
+    available_room: usize,
+    waiting_room: usize,
+    keyed: bool,
+    pub(crate) instances: Instances,
+    links: Links,
+    /// Available samples that were received, not made here.
+    pub(crate) counted: u64,
+    /// Available samples that KEEP_LAST pushed out before they were taken.
+    pub(crate) evicted: u64,
+}
+
+impl Cache {
+    /// An empty cache, its memory taken.
+    pub(crate) fn new(keep: Keep, keyed: bool, room: Room, seed: u64) -> Self {
+        let Room {
+            samples,
+            waiting,
+            slot_bytes,
+        } = room;
+        let slots = samples.saturating_add(waiting).min(u16::MAX - 1);
+        Self {
+            keep,
+            slot_bytes,
+            payload: vec![0; usize::from(slots) * slot_bytes].into_boxed_slice(),
+            slots: vec![None; usize::from(slots)],
+            free: (0..slots).rev().collect(),
+            available: VecDeque::with_capacity(usize::from(slots)),
+            waiting: Vec::with_capacity(usize::from(waiting)),
+            available_room: usize::from(samples),
+            waiting_room: usize::from(waiting),
+            keyed,
+            instances: Instances::new(slots.saturating_add(1), seed),
+            links: Links::new(slots),
+            counted: 0,
+            evicted: 0,
+        }
+    }
+
+    /// Samples the user may see now.
+    pub(crate) fn available(&self) -> usize {
+        self.available.len()
+    }
+
+    /// Samples that wait for earlier ones.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn would_replace(&self, key: KeyHash) -> bool {
+        match self.keep {
+            Keep::All => false,
+            Keep::Last { depth } => self.instances.samples(key) >= depth,
+        }
+    }
+
+    /// Stores the next sample in order and makes it available.
+    pub(crate) fn push(
+        &mut self,
+        proxy: u16,
+        info: SampleInfo,
+        payload: &[u8],
+    ) -> Result<(), Refused> {
+        if payload.len() > self.slot_bytes {
+            return Err(Refused::TooLarge);
+        }
+        let key = info.key_hash.unwrap_or_default();
+        if self.would_replace(key) {
+            self.evict_oldest(key);
+        } else if self.available.len() >= self.available_room {
+            return Err(Refused::Full);
+        }
+        let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
+        self.make_available(slot);
+        Ok(())
+    }
+
+    /// Stores a sample that others must come before. A sample of the same writer that lies
+    /// further ahead gives way: its number is returned, it counts as never received.
+    pub(crate) fn wait(
+        &mut self,
+        proxy: u16,
+        info: SampleInfo,
+        payload: &[u8],
+    ) -> Result<Option<SequenceNumber>, Refused> {
+        if payload.len() > self.slot_bytes {
+            return Err(Refused::TooLarge);
+        }
+        let mut displaced = None;
+        if self.waiting.len() >= self.waiting_room {
+            let furthest = self.waiting_of(proxy).end;
+            let last = furthest.checked_sub(1).filter(|&at| {
+                let slot = self.slot(self.waiting[at]);
+                slot.proxy == proxy && slot.info.sequence > info.sequence
+            });
+            let slot = self.waiting.remove(last.ok_or(Refused::Full)?);
+            displaced = Some(self.slot(slot).info.sequence);
+            self.slots[usize::from(slot)] = None;
+            self.free.push(slot);
+        }
+        let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
+        let place = self.waiting.partition_point(|&other| {
+            let other = self.slot(other);
+            (other.proxy, other.info.sequence) < (proxy, info.sequence)
+        });
+        self.waiting.insert(place, slot);
+        Ok(displaced)
+    }
+
+    /// Makes a writer's waiting sample `sequence` available if there is room.
+    ///
+    /// `Ok(false)`: no such sample waits.
+    pub(crate) fn promote(
+        &mut self,
+        proxy: u16,
+        sequence: SequenceNumber,
+    ) -> Result<bool, Refused> {
+        let place = self.waiting_of(proxy).start;
+        let Some(&slot) = self.waiting.get(place) else {
+            return Ok(false);
+        };
+        let found = *self.slot(slot);
+        if found.proxy != proxy || found.info.sequence != sequence {
+            return Ok(false);
+        }
+        let key = found.info.key_hash.unwrap_or_default();
+        if self.would_replace(key) {
+            self.evict_oldest(key);
+        } else if self.available.len() >= self.available_room {
+            return Err(Refused::Full);
+        }
+        self.waiting.remove(place);
+        self.make_available(slot);
+        Ok(true)
+    }
+
+    /// Drops what waits for a writer that is gone.
+    pub(crate) fn forget_waiting(&mut self, proxy: u16) {
+        for place in self.waiting_of(proxy).rev() {
+            let slot = self.waiting.remove(place);
+            self.slots[usize::from(slot)] = None;
+            self.free.push(slot);
+        }
+    }
+
+    /// Takes note that a writer is gone; instances it was the last one of are no longer alive,
+    /// which becomes visible as a sample without data where there is room for one. Returns how many found none.
+    pub(crate) fn writer_gone(&mut self, proxy: u16, writer: Guid, now: Instant) -> u64 {
+        self.forget_waiting(proxy);
+        let mut unseen = 0;
+        for instance in 0..self.instances.end() {
+            let Some(key) = self.instances.unregister_gone(instance, proxy) else {
+                continue;
+            };
+            let info = SampleInfo {
+                writer,
+                sequence: SequenceNumber::UNKNOWN,
+                source_timestamp: None,
+                received: now,
+                kind: ChangeKind::Unregister,
+                instance_state: InstanceState::NotAliveNoWriters,
+                key_hash: self.keyed.then_some(key),
+            };
+            let pushed = self.free.len() > self.waiting_room - self.waiting.len()
+                && self.push_synthetic(proxy, info);
+            unseen += u64::from(!pushed);
+        }
+        unseen
+    }
+
+    fn push_synthetic(&mut self, proxy: u16, info: SampleInfo) -> bool {
+        let Some(slot) = self.fill(proxy, info, &[]) else {
+            return false;
+        };
+        if let Some(filled) = &mut self.slots[usize::from(slot)] {
+            filled.synthetic = true;
+        }
+        self.make_available(slot);
+        true
+    }
+
+    /// The `nth` available sample.
+    pub(crate) fn get(&self, nth: usize) -> Option<(&SampleInfo, &[u8], bool)> {
+        let index = *self.available.get(nth)?;
+        let slot = self.slot(index);
+        let start = usize::from(index) * self.slot_bytes;
+        Some((
+            &slot.info,
+            &self.payload[start..][..slot.length as usize],
+            slot.read,
+        ))
+    }
+
+    /// Marks the `nth` available sample as read.
+    pub(crate) fn mark_read(&mut self, nth: usize) {
+        if let Some(&index) = self.available.get(nth)
+            && let Some(slot) = &mut self.slots[usize::from(index)]
+        {
+            slot.read = true;
+        }
+    }
+
+    /// Removes the oldest available sample; `Some(true)` if it counts in the ledger.
+    pub(crate) fn pop(&mut self) -> Option<bool> {
+        let index = self.available.pop_front()?;
+        Some(!self.release(index).synthetic)
+    }
+
+    fn release(&mut self, index: u16) -> Slot {
+        let slot = self.slots[usize::from(index)]
+            .take()
+            .expect("an available slot is filled");
+        let oldest = self
+            .links
+            .pop_oldest(self.instances.chain_mut(slot.instance));
+        debug_assert_eq!(
+            oldest,
+            Some(index),
+            "samples of an instance leave oldest first"
+        );
+        self.free.push(index);
+        self.counted -= u64::from(!slot.synthetic);
+        slot
+    }
+
+    fn evict_oldest(&mut self, key: KeyHash) {
+        let Some(index) = self.instances.oldest(key) else {
+            return;
+        };
+        self.available.retain(|&there| there != index);
+        if !self.release(index).synthetic {
+            self.evicted += 1;
+        }
+    }
+
+    fn make_available(&mut self, index: u16) {
+        let Some(slot) = &mut self.slots[usize::from(index)] else {
+            return;
+        };
+        let key = slot.info.key_hash.unwrap_or_default();
+        let (instance, state) = self.instances.note(key, slot.proxy, slot.info.kind);
+        slot.instance = instance;
+        slot.info.instance_state = state;
+        self.counted += u64::from(!slot.synthetic);
+        self.links.push(self.instances.chain_mut(instance), index);
+        self.available.push_back(index);
+    }
+
+    fn fill(&mut self, proxy: u16, info: SampleInfo, payload: &[u8]) -> Option<u16> {
+        let index = self.free.pop()?;
+        let start = usize::from(index) * self.slot_bytes;
+        self.payload[start..start + payload.len()].copy_from_slice(payload);
+        self.slots[usize::from(index)] = Some(Slot {
+            info,
+            proxy,
+            instance: u16::MAX,
+            length: payload.len() as u32,
+            read: false,
+            synthetic: false,
+        });
+        Some(index)
+    }
+
+    fn slot(&self, index: u16) -> &Slot {
+        self.slots[usize::from(index)]
+            .as_ref()
+            .expect("a listed slot is filled")
+    }
+
+    /// The places in `waiting` of one writer's samples.
+    fn waiting_of(&self, proxy: u16) -> core::ops::Range<usize> {
+        let start = self
+            .waiting
+            .partition_point(|&slot| self.slot(slot).proxy < proxy);
+        let end = self
+            .waiting
+            .partition_point(|&slot| self.slot(slot).proxy <= proxy);
+        start..end
+    }
+}

@@ -1,0 +1,157 @@
+//! What an engine is told when it is made: who it is, where it is reached, how much it may hold.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use heapless::String as BoundedString;
+use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator};
+
+/// How much an engine may hold. All of it is reserved when the engine is made; beyond it a
+/// newcomer is refused and counted, what is there goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Local writers and readers, each.
+    pub local_endpoints: u16,
+    /// Participants of others.
+    pub participants: u16,
+    /// Their endpoints.
+    pub remote_endpoints: u16,
+    /// Pairs of a local writer and a reader, and of a local reader and a writer, each; every peer
+    /// participant uses two of both for discovery.
+    pub matches: u16,
+}
+
+impl Default for Limits {
+    /// A vehicle computer's few dozen participants with some twenty endpoints each.
+    fn default() -> Self {
+        Self {
+            local_endpoints: 64,
+            participants: 32,
+            remote_endpoints: 640,
+            matches: 512,
+        }
+    }
+}
+
+/// When the engine does what it does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// Time between two announcements of this participant.
+    pub announce_period: Duration,
+    /// The first announcements come faster, so that a lost one costs little.
+    pub announce_initial_period: Duration,
+    /// How many first ones.
+    pub announce_initial_count: u8,
+    /// How long peers are to believe an announcement (RTPS 2.5 §8.5.3.2 `leaseDuration`).
+    pub lease: Duration,
+    /// Time from a sample to the HEARTBEAT that asks for its acknowledgement, and between such.
+    pub heartbeat_period: Duration,
+    /// The longest time between two, reached by doubling while nothing is acknowledged.
+    pub heartbeat_period_max: Duration,
+    /// A reader asks for the same sample again no sooner, unless the writer demands an answer.
+    pub nack_suppression: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            announce_period: Duration::from_secs(2),
+            announce_initial_period: Duration::from_millis(100),
+            announce_initial_count: 5,
+            lease: Duration::from_secs(10),
+            heartbeat_period: Duration::from_millis(20),
+            heartbeat_period_max: Duration::from_secs(1),
+            nack_suppression: Duration::from_millis(5),
+        }
+    }
+}
+
+/// An IPv4 network this host is on: address and prefix length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    /// The host's address in it.
+    pub address: [u8; 4],
+    /// Bits of the prefix, 0 to 32.
+    pub prefix_bits: u8,
+}
+
+impl Network {
+    /// Whether an address lies in the network.
+    #[must_use]
+    pub fn contains(&self, address: [u8; 4]) -> bool {
+        let differing = u32::from_be_bytes(self.address) ^ u32::from_be_bytes(address);
+        differing.leading_zeros() >= u32::from(self.prefix_bits.min(32))
+    }
+}
+
+/// What makes an engine.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// The DDS domain.
+    pub domain: u32,
+    /// Unique in the domain, and different at every start.
+    pub guid_prefix: GuidPrefix,
+    /// Random: makes the order in hash tables unpredictable to peers.
+    pub seed: u64,
+    /// A name for people (`entityName`).
+    pub name: BoundedString<64>,
+    /// Wall-clock time minus the monotonic clock, for source time stamps.
+    pub wall_offset_ns: u64,
+    /// Where SEDP reaches this participant.
+    pub metatraffic_unicast: LocatorList,
+    /// The group SEDP may use to reach it.
+    pub metatraffic_multicast: LocatorList,
+    /// Where data reaches endpoints that announce no locator of their own.
+    pub default_unicast: LocatorList,
+    /// Where this participant announces itself: the SPDP group, and known peers.
+    pub announce_to: Vec<Locator>,
+    /// The networks this host is on: of a peer's several addresses one in these is used.
+    pub networks: Vec<Network>,
+    /// Times.
+    pub timing: Timing,
+    /// Sizes.
+    pub limits: Limits,
+}
+
+impl EngineConfig {
+    /// A configuration with defaults for all but the identity.
+    #[must_use]
+    pub fn new(domain: u32, guid_prefix: GuidPrefix, seed: u64) -> Self {
+        Self {
+            domain,
+            guid_prefix,
+            seed,
+            name: BoundedString::new(),
+            wall_offset_ns: 0,
+            metatraffic_unicast: LocatorList::new(),
+            metatraffic_multicast: LocatorList::new(),
+            default_unicast: LocatorList::new(),
+            announce_to: Vec::new(),
+            networks: Vec::new(),
+            timing: Timing::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_contains_the_addresses_that_share_its_prefix() {
+        let network = Network {
+            address: [10, 78, 0, 1],
+            prefix_bits: 24,
+        };
+        assert!(network.contains([10, 78, 0, 200]));
+        assert!(!network.contains([10, 78, 1, 1]));
+        assert!(
+            Network {
+                address: [0; 4],
+                prefix_bits: 0
+            }
+            .contains([9, 9, 9, 9])
+        );
+    }
+}

@@ -1,0 +1,441 @@
+//! Creating and deleting the user's writers and readers, and the built-in ones.
+
+use alloc::vec::Vec;
+
+use heapless::String as BoundedString;
+use isolane_wire::{
+    discovery::{EndpointData, LocatorList},
+    guid::{EntityId, EntityKind, Guid},
+    level::Level,
+    qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
+    sequence::SequenceNumber,
+    time::Instant,
+};
+use thiserror::Error;
+
+use crate::{
+    cache::{Cache, Room},
+    discovery::{PUBLICATIONS, SUBSCRIPTIONS},
+    engine::{BUILTIN_ENDPOINTS, Engine, Subject},
+    history::{ChangeKind, History, Keep},
+    ids::{ReaderId, WriterId},
+    limits::{
+        DEFAULT_INSTANCES, DEFAULT_SAMPLES, DISCOVERY_SLOT_BYTES, MAX_NAME_BYTES, MAX_WAITING,
+        MIN_WAITING, SEDP_CACHE_SLOTS,
+    },
+    reader::{DeliveryMode, KeyOf, Reader, ReaderLedger, ReaderStatus},
+    work::WorkKind,
+    writer::{Writer, WriterLedger, WriterStatus},
+};
+
+/// What makes a writer or a reader.
+#[derive(Debug, Clone)]
+pub struct EndpointConfig<'a> {
+    /// The topic.
+    pub topic_name: &'a str,
+    /// The type, by the name peers know it by.
+    pub type_name: &'a str,
+    /// Whether the type has key members.
+    pub keyed: bool,
+    /// The key of a payload; needed by readers of keyed topics.
+    pub key_of: Option<KeyOf>,
+    /// The policies; `transport_priority` is the level.
+    pub qos: QosPolicies,
+    /// The largest payload, with its encapsulation header.
+    pub max_payload_bytes: usize,
+    /// Where this endpoint is reached: announced to peers.
+    pub unicast: LocatorList,
+    /// Groups it listens to; of a writer, none.
+    pub multicast: LocatorList,
+}
+
+/// Why an endpoint was not created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum CreateError {
+    /// Every place for local endpoints is taken.
+    #[error("this participant already has its {0} endpoints; raise limits.local_endpoints")]
+    TableFull(u16),
+    /// Topic or type name is longer than RTPS carries.
+    #[error("a topic or type name is longer than 255 bytes")]
+    NameTooLong,
+    /// A reader that takes views keeps nothing, so nothing can be asked for again.
+    #[error("a reader that takes samples as views must be best effort")]
+    ViewNeedsBestEffort,
+    /// HISTORY and RESOURCE_LIMITS contradict each other (DDS 1.4 §2.2.3.19).
+    #[error("HISTORY depth or max_samples_per_instance exceeds max_samples, or is zero")]
+    InconsistentLimits,
+    /// Discovery has no room for what is to be announced.
+    #[error("the endpoint cannot be announced: discovery's history is full")]
+    AnnouncementFull,
+}
+
+/// What HISTORY and RESOURCE_LIMITS come to.
+fn keep(qos: &QosPolicies, keyed: bool) -> Result<(Keep, u16), CreateError> {
+    let bound = |value: i32| u16::try_from(value).ok().filter(|&value| value > 0);
+    let max_samples = bound(qos.resource_limits.max_samples);
+    match qos.history.kind {
+        HistoryKind::KeepAll => Ok((Keep::All, max_samples.unwrap_or(DEFAULT_SAMPLES))),
+        HistoryKind::KeepLast => {
+            let depth = bound(qos.history.depth).ok_or(CreateError::InconsistentLimits)?;
+            let instances = if keyed {
+                bound(qos.resource_limits.max_instances).unwrap_or(DEFAULT_INSTANCES)
+            } else {
+                1
+            };
+            let samples = max_samples.unwrap_or(depth.saturating_mul(instances));
+            if samples < depth {
+                return Err(CreateError::InconsistentLimits);
+            }
+            Ok((Keep::Last { depth }, samples))
+        }
+    }
+}
+
+impl Engine {
+    /// Creates a writer, takes the memory for its history, and announces it.
+    ///
+    /// A best-effort writer keeps no history, also where it is TRANSIENT_LOCAL: only reliable
+    /// readers can be given one.
+    ///
+    /// # Errors
+    /// As named in [`CreateError`]; nothing was created then.
+    pub fn create_writer(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig<'_>,
+    ) -> Result<WriterId, CreateError> {
+        let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
+        let (keeps, samples) = keep(&config.qos, config.keyed)?;
+        if self.writers.is_full() {
+            return Err(CreateError::TableFull(self.config.limits.local_endpoints));
+        }
+        let guid = self.user_guid(
+            config.keyed,
+            EntityKind::WRITER_WITH_KEY, EntityKind::WRITER_NO_KEY,
+        );
+        let level = Level::clamp(config.qos.transport_priority);
+        let history = reliable
+            .then(|| History::new(keeps, samples, config.max_payload_bytes, self.config.seed));
+        let data = endpoint_data(guid, config)?;
+        let writer = self.writer(
+            guid,
+            data,
+            config.keyed,
+            Some(level),
+            history,
+            config.max_payload_bytes,
+        );
+        let index = self.insert_writer(writer)?;
+        self.publish(now, PUBLICATIONS, index, true)?;
+        self.match_new_writer(now, index);
+        Ok(WriterId(index))
+    }
+
+    /// Creates a reader, takes the memory for its cache, and announces it.
+    ///
+    /// # Errors
+    /// As named in [`CreateError`]; nothing was created then.
+    pub fn create_reader(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig<'_>,
+        delivery: DeliveryMode,
+    ) -> Result<ReaderId, CreateError> {
+        let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
+        let (keeps, samples) = keep(&config.qos, config.keyed)?;
+        if delivery == DeliveryMode::View && reliable {
+            return Err(CreateError::ViewNeedsBestEffort);
+        }
+        if self.readers.is_full() {
+            return Err(CreateError::TableFull(self.config.limits.local_endpoints));
+        }
+        let guid = self.user_guid(
+            config.keyed,
+            EntityKind::READER_WITH_KEY, EntityKind::READER_NO_KEY,
+        );
+        let level = Level::clamp(config.qos.transport_priority);
+        // One slot even for best effort: what tells that an instance has lost its writers.
+        let waiting = if reliable {
+            samples.clamp(MIN_WAITING, MAX_WAITING)
+        } else {
+            1
+        };
+        let room = Room {
+            samples,
+            waiting,
+            slot_bytes: config.max_payload_bytes,
+        };
+        let cache = (delivery == DeliveryMode::Cache)
+            .then(|| Cache::new(keeps, config.keyed, room, self.config.seed));
+        let data = endpoint_data(guid, config)?;
+        let mut reader = self.reader(
+            guid,
+            data,
+            config.keyed,
+            Some(level),
+            cache,
+            config.max_payload_bytes,
+        );
+        reader.key_of = config.key_of;
+        let index = self
+            .readers
+            .insert(reader)
+            .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
+        self.publish(now, SUBSCRIPTIONS, index, false)?;
+        self.match_new_reader(now, index);
+        Ok(ReaderId(index))
+    }
+
+    /// Deletes a writer; peers are told, and its instances lose it (they are not disposed).
+    pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
+        let Some(writer) = self.writers.get(id.0) else {
+            return;
+        };
+        if writer.level.is_none() {
+            return;
+        }
+        let data = writer.data.clone();
+        for index in 0..self.reader_proxies.end() {
+            if self
+                .reader_proxies
+                .get(index)
+                .is_some_and(|proxy| proxy.writer == id.0)
+            {
+                self.remove_reader_proxy(now, index);
+            }
+        }
+        self.unmatch(now, data.guid);
+        self.timers
+            .disarm(Subject::heartbeat(id.0, &self.config.limits));
+        self.board
+            .withdraw(&[WorkKind::Data, WorkKind::Heartbeat], id.0);
+        self.forget_writer_notes(id.0);
+        self.writer_by_entity.remove(&data.guid.entity);
+        self.writers.remove(id.0);
+        self.retract(now, PUBLICATIONS, &data);
+    }
+
+    /// Deletes a reader; peers are told.
+    pub fn delete_reader(&mut self, now: Instant, id: ReaderId) {
+        let Some(reader) = self.readers.get(id.0) else {
+            return;
+        };
+        if reader.level.is_none() {
+            return;
+        }
+        let data = reader.data.clone();
+        for index in 0..self.writer_proxies.end() {
+            if self
+                .writer_proxies
+                .get(index)
+                .is_some_and(|proxy| proxy.reader == id.0)
+            {
+                self.remove_writer_proxy(now, index);
+            }
+        }
+        self.unmatch(now, data.guid);
+        self.forget_reader_notes(id.0);
+        self.readers.remove(id.0);
+        self.retract(now, SUBSCRIPTIONS, &data);
+    }
+
+    /// What became of a writer's samples.
+    #[must_use]
+    pub fn writer_ledger(&self, id: WriterId) -> Option<WriterLedger> {
+        self.writers.get(id.0).map(Writer::ledger)
+    }
+
+    /// Where a reader's samples went.
+    #[must_use]
+    pub fn reader_ledger(&self, id: ReaderId) -> Option<ReaderLedger> {
+        self.readers.get(id.0).map(Reader::ledger)
+    }
+
+    fn publish(
+        &mut self,
+        now: Instant,
+        builtin: u16,
+        index: u16,
+        is_writer: bool,
+    ) -> Result<(), CreateError> {
+        let data = if is_writer {
+            self.writers.get(index).map(|writer| writer.data.clone())
+        } else {
+            self.readers.get(index).map(|reader| reader.data.clone())
+        };
+        let Some(data) = data else { return Ok(()) };
+        let announced = self.announce_endpoint(now, builtin, &data, ChangeKind::Alive);
+        if announced.is_err() {
+            if is_writer {
+                self.writer_by_entity.remove(&data.guid.entity);
+                self.writers.remove(index);
+            } else {
+                self.readers.remove(index);
+            }
+            return Err(CreateError::AnnouncementFull);
+        }
+        Ok(())
+    }
+
+    fn retract(&mut self, now: Instant, builtin: u16, data: &EndpointData) {
+        // KEEP_LAST 1: the end of the endpoint takes the place of its announcement, so there is
+        // always room for it.
+        let retracted = self.announce_endpoint(now, builtin, data, ChangeKind::Dispose);
+        debug_assert_eq!(retracted, Ok(()));
+    }
+
+    fn user_guid(&mut self, keyed: bool, with_key: u8, no_key: u8) -> Guid {
+        let entity = self.next_entity(if keyed { with_key } else { no_key });
+        self.guid(entity)
+    }
+
+    fn insert_writer(&mut self, writer: Writer) -> Result<u16, CreateError> {
+        let entity = writer.guid.entity;
+        let index = self
+            .writers
+            .insert(writer)
+            .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
+        self.writer_by_entity.insert(entity, index);
+        Ok(index)
+    }
+
+    fn writer(
+        &self,
+        guid: Guid,
+        data: EndpointData,
+        keyed: bool,
+        level: Option<Level>,
+        history: Option<History>,
+        max_payload_bytes: usize,
+    ) -> Writer {
+        Writer {
+            guid,
+            keyed,
+            level,
+            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            volatile: data.qos.durability == DurabilityKind::Volatile,
+            data,
+            max_payload_bytes,
+            history,
+            last: SequenceNumber(0),
+            next_unsent: SequenceNumber(1),
+            proxies: Vec::with_capacity(usize::from(self.config.limits.matches)),
+            destinations: heapless::Vec::new(),
+            data_filed: false,
+            heartbeat_filed: false,
+            heartbeat_count: 0,
+            heartbeat_period_ns: self.config.timing.heartbeat_period.as_nanos() as u64,
+            since_demand: 0,
+            wants_room: false,
+            status: WriterStatus::empty(),
+            noted: false,
+            incompatible: None,
+            ledger: WriterLedger::default(),
+        }
+    }
+
+    fn reader(
+        &self,
+        guid: Guid,
+        data: EndpointData,
+        keyed: bool,
+        level: Option<Level>,
+        cache: Option<Cache>,
+        max_payload_bytes: usize,
+    ) -> Reader {
+        Reader {
+            guid,
+            keyed,
+            key_of: None,
+            level,
+            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
+            volatile: data.qos.durability == DurabilityKind::Volatile,
+            data,
+            max_payload_bytes,
+            cache,
+            proxies: Vec::with_capacity(usize::from(self.config.limits.matches)),
+            status: ReaderStatus::empty(),
+            noted: false,
+            incompatible: None,
+            ledger: ReaderLedger::default(),
+            blocked: false,
+        }
+    }
+
+    /// The two writers and two readers of SEDP (RTPS 2.5 §8.5.4.2): reliable, TRANSIENT_LOCAL,
+    /// KEEP_LAST 1, keyed by the endpoint's GUID.
+    pub(crate) fn create_builtin_endpoints(&mut self) {
+        let mut qos = QosPolicies::default();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        qos.durability = DurabilityKind::TransientLocal;
+        let local = self.config.limits.local_endpoints;
+        // An ended endpoint's last word stays for late joiners, beside what took its place.
+        let announced = local.saturating_mul(2).saturating_add(1);
+        let endpoints = [
+            (
+                EntityId::SEDP_PUBLICATIONS_WRITER,
+                EntityId::SEDP_PUBLICATIONS_READER,
+            ),
+            (
+                EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+                EntityId::SEDP_SUBSCRIPTIONS_READER,
+            ),
+        ];
+        for (index, (writer, reader)) in (0..BUILTIN_ENDPOINTS).zip(endpoints) {
+            let seed = self.config.seed;
+            let guid = self.guid(writer);
+            let history = History::new(
+                Keep::Last { depth: 1 },
+                announced,
+                DISCOVERY_SLOT_BYTES / 2,
+                seed,
+            );
+            let data = EndpointData {
+                qos: qos.clone(),
+                ..EndpointData::new(guid)
+            };
+            let writer = self.writer(
+                guid,
+                data,
+                true,
+                None,
+                Some(history),
+                DISCOVERY_SLOT_BYTES / 2,
+            );
+            let inserted = self.insert_writer(writer);
+            assert_eq!(inserted, Ok(index), "the built-in writers come first");
+
+            let guid = self.guid(reader);
+            let room = Room {
+                samples: SEDP_CACHE_SLOTS as u16,
+                waiting: SEDP_CACHE_SLOTS as u16,
+                slot_bytes: DISCOVERY_SLOT_BYTES,
+            };
+            let cache = Cache::new(Keep::All, true, room, seed);
+            let data = EndpointData {
+                qos: qos.clone(),
+                ..EndpointData::new(guid)
+            };
+            let reader = self.reader(guid, data, true, None, Some(cache), DISCOVERY_SLOT_BYTES);
+            let inserted = self.readers.insert(reader);
+            assert_eq!(inserted, Ok(index), "the built-in readers come first");
+        }
+    }
+}
+
+fn endpoint_data(guid: Guid, config: &EndpointConfig<'_>) -> Result<EndpointData, CreateError> {
+    let name = |name: &str| {
+        if name.len() > MAX_NAME_BYTES {
+            return Err(CreateError::NameTooLong);
+        }
+        BoundedString::try_from(name).map_err(|_| CreateError::NameTooLong)
+    };
+    Ok(EndpointData {
+        topic_name: name(config.topic_name)?,
+        type_name: name(config.type_name)?,
+        qos: config.qos.clone(),
+        unicast: config.unicast.clone(),
+        multicast: config.multicast.clone(),
+        ..EndpointData::new(guid)
+    })
+}

@@ -1,0 +1,373 @@
+//! The engine: its tables, its creation, and what time brings.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use isolane_wire::{
+    guid::{EntityId, Guid, GuidPrefix},
+    locator::Locator,
+    rtps::{Header, VENDOR_ID, VERSION},
+    time::{Instant, Timestamp},
+};
+
+use crate::{
+    config::{EngineConfig, Limits, Timing},
+    discovery::{Inbox, RemoteEndpoint, RemoteParticipant},
+    ids::{ReaderId, WriterId},
+    limits::SPDP_INBOX_SLOTS,
+    priority::Priority,
+    reader::{Reader, ReaderStatus, WriterProxy},
+    table::Table,
+    timers::Timers,
+    work::{Board, Filed, WorkKind},
+    writer::{ReaderProxy, Writer, WriterStatus},
+};
+
+/// What was counted because nothing else could be done with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Messages with a readable header.
+    pub messages: u64,
+    /// Datagrams that are not RTPS messages.
+    pub malformed_messages: u64,
+    /// Submessages that could not be read.
+    pub malformed_submessages: u64,
+    /// Submessages of kinds this engine does not use.
+    pub skipped_submessages: u64,
+    /// Submessages for another participant.
+    pub for_others: u64,
+    /// DATA of writers that no local reader is matched with.
+    pub unmatched_data: u64,
+    /// ACKNACKs of readers that no local writer is matched with.
+    pub unmatched_acknacks: u64,
+    /// Announcements that could not be read, or were larger than a slot.
+    pub malformed_announcements: u64,
+    /// SPDP announcements that found the box full.
+    pub announcements_dropped: u64,
+    /// Participants that found the table full.
+    pub participants_refused: u64,
+    /// Endpoints that found the table full.
+    pub endpoints_refused: u64,
+    /// Matches that found a table full.
+    pub matches_refused: u64,
+    /// Readers a writer cannot reach because its list of destinations is full.
+    pub destinations_full: u64,
+    /// Datagrams that did not fit the buffer they were to be written to.
+    pub buffer_too_small: u64,
+    /// Participants whose lease ran out.
+    pub leases_expired: u64,
+    /// Ends of instances that found no room in a cache.
+    pub instance_ends_unseen: u64,
+}
+
+/// Something to tell the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusChange {
+    /// At a reader.
+    Reader(ReaderId, ReaderStatus),
+    /// At a writer.
+    Writer(WriterId, WriterStatus),
+    /// The participants or endpoints known have changed.
+    Discovery,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Noted {
+    Reader(u16),
+    Writer(u16),
+    Discovery,
+}
+
+/// Which timer is whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Announce,
+    Lease(u16),
+    Heartbeat(u16),
+}
+
+/// Local writers (or readers) that the engine makes for itself.
+pub(crate) const BUILTIN_ENDPOINTS: u16 = 2;
+
+impl Subject {
+    const ANNOUNCE: usize = 0;
+
+    pub(crate) fn lease(participant: u16) -> usize {
+        1 + usize::from(participant)
+    }
+
+    pub(crate) fn heartbeat(writer: u16, limits: &Limits) -> usize {
+        1 + usize::from(limits.participants) + usize::from(writer)
+    }
+
+    fn of(timer: usize, limits: &Limits) -> Self {
+        match timer.checked_sub(1) {
+            None => Self::Announce,
+            Some(rest) => match rest.checked_sub(usize::from(limits.participants)) {
+                None => Self::Lease(rest as u16),
+                Some(writer) => Self::Heartbeat(writer as u16),
+            },
+        }
+    }
+
+    fn count(limits: &Limits) -> usize {
+        1 + usize::from(limits.participants)
+            + usize::from(limits.local_endpoints)
+            + usize::from(BUILTIN_ENDPOINTS)
+    }
+}
+
+/// RTPS as a state machine. See the [crate] for how it is driven.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) config: EngineConfig,
+    pub(crate) header: Header,
+    pub(crate) writers: Table<Writer>,
+    pub(crate) readers: Table<Reader>,
+    pub(crate) reader_proxies: Table<ReaderProxy>,
+    pub(crate) writer_proxies: Table<WriterProxy>,
+    /// First of the chain of proxies (one a local reader) of a writer.
+    pub(crate) proxies_of_writer: HashMap<Guid, u16, FixedState>,
+    /// The proxy of a reader at a local writer.
+    pub(crate) proxy_of_reader: HashMap<(u16, Guid), u16, FixedState>,
+    pub(crate) writer_by_entity: HashMap<EntityId, u16, FixedState>,
+    pub(crate) participants: Table<RemoteParticipant>,
+    pub(crate) participant_by_prefix: HashMap<GuidPrefix, u16, FixedState>,
+    pub(crate) endpoints: Table<RemoteEndpoint>,
+    pub(crate) endpoint_by_guid: HashMap<Guid, u16, FixedState>,
+    pub(crate) board: Board,
+    pub(crate) timers: Timers,
+    pub(crate) inbox: Inbox,
+    pub(crate) next_entity: u32,
+    pub(crate) announcements_sent: u32,
+    pub(crate) counters: Counters,
+    pub(crate) announce_filed: bool,
+    pub(crate) discovery_filed: bool,
+    noted: VecDeque<Noted>,
+    discovery_noted: bool,
+}
+
+impl Engine {
+    /// Makes an engine, all its memory taken, and files its first announcement.
+    #[must_use]
+    pub fn new(config: EngineConfig, now: Instant) -> Self {
+        let limits = config.limits;
+        let local = usize::from(limits.local_endpoints + BUILTIN_ENDPOINTS);
+        let matches = usize::from(limits.matches);
+        let participants = usize::from(limits.participants);
+        let remote = usize::from(limits.remote_endpoints);
+        // Data and heartbeat a writer, repair and history a reader proxy, ACKNACK a writer
+        // proxy, an announcement a participant and one to all, one discovery step.
+        let filed_at_most = 2 * local + 3 * matches + participants + 2;
+        let hash = |salt: u64| FixedState::with_seed(config.seed.wrapping_add(salt));
+        let header = Header {
+            version: VERSION,
+            vendor: VENDOR_ID,
+            prefix: config.guid_prefix,
+        };
+        let mut engine = Self {
+            header,
+            writers: Table::new(local),
+            readers: Table::new(local),
+            reader_proxies: Table::new(matches),
+            writer_proxies: Table::new(matches),
+            proxies_of_writer: HashMap::with_capacity_and_hasher(matches, hash(1)),
+            proxy_of_reader: HashMap::with_capacity_and_hasher(matches, hash(2)),
+            writer_by_entity: HashMap::with_capacity_and_hasher(local, hash(3)),
+            participants: Table::new(participants),
+            participant_by_prefix: HashMap::with_capacity_and_hasher(participants, hash(4)),
+            endpoints: Table::new(remote),
+            endpoint_by_guid: HashMap::with_capacity_and_hasher(remote, hash(5)),
+            board: Board::new(filed_at_most),
+            timers: Timers::new(Subject::count(&limits)),
+            inbox: Inbox::new(SPDP_INBOX_SLOTS),
+            next_entity: 0,
+            announcements_sent: 0,
+            counters: Counters::default(),
+            noted: VecDeque::with_capacity(2 * local + 1),
+            discovery_noted: false,
+            announce_filed: false,
+            discovery_filed: false,
+            config,
+        };
+        engine.create_builtin_endpoints();
+        engine.file_announcement(0);
+        engine.timers.arm(
+            Subject::ANNOUNCE,
+            now + engine.config.timing.announce_initial_period,
+        );
+        engine
+    }
+
+    /// The GUID prefix of this participant.
+    #[must_use]
+    pub fn guid_prefix(&self) -> GuidPrefix {
+        self.config.guid_prefix
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Where participants are announced.
+    #[must_use]
+    pub fn announce_to(&self) -> &[Locator] {
+        &self.config.announce_to
+    }
+
+    /// The wall clock at a monotonic instant, as a source time stamp.
+    #[must_use]
+    pub fn timestamp(&self, now: Instant) -> Timestamp {
+        Timestamp::from_nanos(now.as_nanos().wrapping_add(self.config.wall_offset_ns))
+    }
+
+    /// Follows the wall clock: its time minus the monotonic clock's.
+    pub fn set_wall_offset(&mut self, wall_offset_ns: u64) {
+        self.config.wall_offset_ns = wall_offset_ns;
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        self.config.timing
+    }
+
+    /// Bit *p* is set where [`Self::next_work`] has something to do at priority *p*.
+    #[must_use]
+    pub fn ready(&self) -> u16 {
+        self.board.ready()
+    }
+
+    /// When [`Self::advance`] is to be called next; `None`: no timer runs.
+    #[must_use]
+    pub fn next_time(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// Files what has fallen due by `now`.
+    pub fn advance(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.expire(now) {
+            match Subject::of(timer, &self.config.limits) {
+                Subject::Announce => self.announce_due(now),
+                Subject::Lease(participant) => self.lease_expired(now, participant),
+                Subject::Heartbeat(writer) => self.heartbeat_due(now, writer),
+            }
+        }
+    }
+
+    fn announce_due(&mut self, now: Instant) {
+        let timing = self.config.timing;
+        let is_initial = self.announcements_sent < u32::from(timing.announce_initial_count);
+        let period: Duration = if is_initial {
+            timing.announce_initial_period
+        } else {
+            timing.announce_period
+        };
+        self.file_announcement(0);
+        self.timers.arm(Subject::ANNOUNCE, now + period);
+    }
+
+    pub(crate) fn file(&mut self, priority: Priority, kind: WorkKind, subject: u16) {
+        self.board.file(priority, Filed { kind, subject });
+    }
+
+    /// The next thing the user may want to know; each endpoint once, with all that has changed.
+    pub fn next_status(&mut self) -> Option<StatusChange> {
+        while let Some(noted) = self.noted.pop_front() {
+            match noted {
+                Noted::Discovery => {
+                    self.discovery_noted = false;
+                    return Some(StatusChange::Discovery);
+                }
+                Noted::Reader(index) => {
+                    let Some(reader) = self.readers.get_mut(index) else {
+                        continue;
+                    };
+                    reader.noted = false;
+                    let status = core::mem::take(&mut reader.status);
+                    if !status.is_empty() {
+                        return Some(StatusChange::Reader(ReaderId(index), status));
+                    }
+                }
+                Noted::Writer(index) => {
+                    let Some(writer) = self.writers.get_mut(index) else {
+                        continue;
+                    };
+                    writer.noted = false;
+                    let status = core::mem::take(&mut writer.status);
+                    if !status.is_empty() {
+                        return Some(StatusChange::Writer(WriterId(index), status));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Remembers that a reader of the user has something to tell.
+    pub(crate) fn note_reader(&mut self, index: u16) {
+        let Some(reader) = self.readers.get_mut(index) else {
+            return;
+        };
+        if reader.level.is_none() {
+            // Discovery's own: its samples are work.
+            self.file_discovery();
+        } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
+            self.noted.push_back(Noted::Reader(index));
+        }
+    }
+
+    /// Remembers that a writer of the user has something to tell.
+    pub(crate) fn note_writer(&mut self, index: u16) {
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        if writer.level.is_none() {
+            writer.status = WriterStatus::empty();
+        } else if !writer.status.is_empty() && !core::mem::replace(&mut writer.noted, true) {
+            self.noted.push_back(Noted::Writer(index));
+        }
+    }
+
+    pub(crate) fn note_discovery(&mut self) {
+        if !core::mem::replace(&mut self.discovery_noted, true) {
+            self.noted.push_back(Noted::Discovery);
+        }
+    }
+
+    /// Forgets what was to be told of an endpoint that goes away.
+    pub(crate) fn forget_reader_notes(&mut self, index: u16) {
+        self.noted.retain(|noted| *noted != Noted::Reader(index));
+    }
+
+    /// As [`Self::forget_reader_notes`].
+    pub(crate) fn forget_writer_notes(&mut self, index: u16) {
+        self.noted.retain(|noted| *noted != Noted::Writer(index));
+    }
+
+    /// The participants of others known now.
+    pub fn remote_participants(&self) -> impl Iterator<Item = &RemoteParticipant> {
+        self.participants.iter().map(|(_, participant)| participant)
+    }
+
+    /// The endpoints of others known now.
+    pub fn remote_endpoints(&self) -> impl Iterator<Item = &RemoteEndpoint> {
+        self.endpoints.iter().map(|(_, endpoint)| endpoint)
+    }
+
+    /// Entity ids of the user's endpoints: numbered from 1, the kind in the last byte
+    /// (RTPS 2.5 §9.3.1.2).
+    pub(crate) fn next_entity(&mut self, kind: u8) -> EntityId {
+        self.next_entity += 1;
+        EntityId::user(self.next_entity, kind)
+    }
+
+    pub(crate) fn guid(&self, entity: EntityId) -> Guid {
+        Guid {
+            prefix: self.config.guid_prefix,
+            entity,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Handles by which the user of an engine names its endpoints.
+
+/// A local writer. Valid from `create_writer` to `delete_writer`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WriterId(pub(crate) u16);
+
+/// A local reader. Valid from `create_reader` to `delete_reader`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReaderId(pub(crate) u16);
+
+impl WriterId {
+    /// The index in tables that are kept beside the engine's.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl ReaderId {
+    /// The index in tables that are kept beside the engine's.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}

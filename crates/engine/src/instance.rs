@@ -1,0 +1,153 @@
+//! The instances a reader knows (DDS 1.4 §2.2.2.5.1): which are alive, and who writes them.
+//!
+//! The table has one place more than the cache has slots, so that there is always one instance
+//! without samples to forget when a new one comes. Forgetting an instance loses no sample; should
+//! it come again it counts as new.
+
+use alloc::vec::Vec;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use heapless::Vec as BoundedVec;
+use isolane_wire::cdr::KeyHash;
+
+use crate::{chain::Chain, history::ChangeKind, limits::INSTANCE_WRITERS};
+
+/// Whether an instance is written (DDS 1.4 §2.2.2.5.1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum InstanceState {
+    /// A writer writes it.
+    #[default]
+    Alive,
+    /// A writer disposed it.
+    NotAliveDisposed,
+    /// No writer is left that has it registered.
+    NotAliveNoWriters,
+}
+
+#[derive(Debug)]
+struct Instance {
+    key: KeyHash,
+    state: InstanceState,
+    /// Proxies of the writers that wrote it and have not unregistered it.
+    writers: BoundedVec<u16, INSTANCE_WRITERS>,
+    chain: Chain,
+}
+
+#[derive(Debug)]
+pub(crate) struct Instances {
+    records: Vec<Instance>,
+    index: HashMap<KeyHash, u16, FixedState>,
+    room: usize,
+    /// Instances without samples that made way for new ones.
+    pub(crate) forgotten: u64,
+}
+
+impl Instances {
+    pub(crate) fn new(room: u16, seed: u64) -> Self {
+        let room = usize::from(room);
+        Self {
+            records: Vec::with_capacity(room),
+            index: HashMap::with_capacity_and_hasher(room, FixedState::with_seed(seed)),
+            room,
+            forgotten: 0,
+        }
+    }
+
+    /// Samples of this instance in the cache.
+    pub(crate) fn samples(&self, key: KeyHash) -> u16 {
+        self.find(key).map_or(0, |instance| instance.chain.count())
+    }
+
+    /// The slot of the instance's oldest sample.
+    pub(crate) fn oldest(&self, key: KeyHash) -> Option<u16> {
+        self.find(key)?.chain.oldest()
+    }
+
+    pub(crate) fn chain_mut(&mut self, instance: u16) -> &mut Chain {
+        &mut self.records[usize::from(instance)].chain
+    }
+
+    /// One past the last instance.
+    pub(crate) fn end(&self) -> u16 {
+        self.records.len() as u16
+    }
+
+    /// Takes note of a change by a writer; returns the instance and the state it is in now.
+    pub(crate) fn note(
+        &mut self,
+        key: KeyHash,
+        writer: u16,
+        kind: ChangeKind,
+    ) -> (u16, InstanceState) {
+        let index = match self.index.get(&key) {
+            Some(&index) => index,
+            None => self.add(key),
+        };
+        let instance = &mut self.records[usize::from(index)];
+        match kind {
+            ChangeKind::Alive => {
+                instance.state = InstanceState::Alive;
+                if !instance.writers.contains(&writer) {
+                    // Beyond the bound a writer shares the last place; see the limit's reason.
+                    let _ = instance.writers.push(writer);
+                }
+            }
+            ChangeKind::Dispose => instance.state = InstanceState::NotAliveDisposed,
+            ChangeKind::Unregister => {
+                instance.writers.retain(|&other| other != writer);
+                if instance.writers.is_empty() && instance.state == InstanceState::Alive {
+                    instance.state = InstanceState::NotAliveNoWriters;
+                }
+            }
+        }
+        (index, instance.state)
+    }
+
+    /// Unregisters a writer that is gone. The key, if that ended the instance.
+    pub(crate) fn unregister_gone(&mut self, index: u16, writer: u16) -> Option<KeyHash> {
+        let instance = &mut self.records[usize::from(index)];
+        let before = instance.writers.len();
+        instance.writers.retain(|&other| other != writer);
+        let left = instance.writers.len() < before && instance.writers.is_empty();
+        if left && instance.state == InstanceState::Alive {
+            instance.state = InstanceState::NotAliveNoWriters;
+            return Some(instance.key);
+        }
+        None
+    }
+
+    fn find(&self, key: KeyHash) -> Option<&Instance> {
+        self.index
+            .get(&key)
+            .map(|&index| &self.records[usize::from(index)])
+    }
+
+    fn add(&mut self, key: KeyHash) -> u16 {
+        let fresh = Instance {
+            key,
+            state: InstanceState::Alive,
+            writers: BoundedVec::new(),
+            chain: Chain::EMPTY,
+        };
+        let index = if self.records.len() < self.room {
+            self.records.push(fresh);
+            self.records.len() - 1
+        } else {
+            let idle = |instance: &Instance| instance.chain.count() == 0;
+            let ended = |instance: &Instance| instance.state != InstanceState::Alive;
+            let index = self
+                .records
+                .iter()
+                .position(|instance| idle(instance) && ended(instance))
+                .or_else(|| self.records.iter().position(idle))
+                .expect("there are more instances than slots, so one has no sample");
+            self.index.remove(&self.records[index].key);
+            self.records[index] = fresh;
+            self.forgotten += 1;
+            index
+        };
+        self.index.insert(key, index as u16);
+        index as u16
+    }
+}

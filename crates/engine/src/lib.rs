@@ -1,0 +1,74 @@
+//! RTPS 2.5 as a pure state machine.
+//!
+//! An [`Engine`] is one DDS participant: its discovery, its writers and readers, their caches and
+//! timers. It has no socket, clock, thread or random source. Its user brings it received
+//! datagrams and the time, and carries away what it wants sent:
+//!
+//! ```text
+//!   datagram ──► receive ──► a view of a sample for the user, at once
+//!                   │
+//!                   └──────► filed work ──► next_work(priority) ──► one datagram to send
+//!   time ─────► advance ─────────▲
+//!   sample ───► reserve, commit ─┘
+//!          └──► write_best_effort ──► the datagram, in the frame the sample already lies in
+//! ```
+//!
+//! **Nothing is answered while receiving.** What a message calls for (an acknowledgement, a
+//! repair, the history for a late joiner, a match) is filed by priority and taken with
+//! [`Engine::next_work`] one bounded step at a time, so that the executor decides what comes
+//! first; see [`Priority`].
+//!
+//! **All memory is taken before the start**: in [`Engine::new`] and when an endpoint is created.
+//! Every bound is in [`limits`], [`Limits`] or the QoS of the endpoint, and has a counter or an
+//! error for what exceeds it.
+//!
+//! **Nothing a peer sends can panic**, allocate, or cost more than its length: see
+//! [`Engine::receive`].
+//!
+//! The files are named for the concepts of the standard: [`writer`](WriterLedger) and
+//! [`reader`](ReaderLedger) with their proxies, `history` and `cache` for the two kinds of
+//! HistoryCache, `discovery`, `matching`, `receive` (the RTPS Receiver), `transmit`.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod access;
+mod cache;
+mod chain;
+mod config;
+mod discovery;
+mod endpoints;
+mod engine;
+mod history;
+mod ids;
+mod instance;
+pub mod limits;
+mod matching;
+mod priority;
+mod reader;
+mod receive;
+mod table;
+mod timers;
+mod transmit;
+mod work;
+mod write;
+mod writer;
+
+pub use access::CachedSample;
+pub use cache::SampleInfo;
+pub use config::{EngineConfig, Limits, Network, Timing};
+pub use discovery::{EndpointKind, RemoteEndpoint, RemoteParticipant};
+pub use endpoints::{CreateError, EndpointConfig};
+pub use engine::{Counters, Engine, StatusChange};
+pub use history::ChangeKind;
+pub use ids::{ReaderId, WriterId};
+pub use instance::InstanceState;
+pub use matching::{Incompatible, incompatible_policy};
+pub use priority::Priority;
+pub use reader::{DeliveryMode, KeyOf, ReaderLedger, ReaderStatus};
+pub use receive::{Delivery, MessageReceiver};
+pub use work::{Destinations, Work, WorkKind};
+pub use write::{WriteError, WriteSample};
+pub use writer::{WriterLedger, WriterStatus};

@@ -1,0 +1,58 @@
+//! Every bound of the engine, with its reason.
+//!
+//! A table whose size a user may choose has its default here and its value in
+//! [`Limits`](crate::Limits); what no user needs to choose is a constant.
+
+/// Locators one first transmission goes to. A writer with more unicast readers than this
+/// uses the readers' multicast group, and counts those it cannot reach
+/// ([`Counters::destinations_full`](crate::Counters)).
+pub const MAX_DESTINATIONS: usize = 16;
+
+/// Sequence numbers behind the lowest missing one that a reader keeps track of: the bits an
+/// ACKNACK can carry (RTPS 2.5 §9.4.2.6), so that all it knows to be missing can be asked for.
+pub const WINDOW: u32 = 256;
+
+/// Bytes of one slot for what SPDP or SEDP announces. Cyclone DDS with type information stays
+/// below 1 KiB, Fast DDS with a type object below 4 KiB; what is larger is dropped and counted.
+pub const DISCOVERY_SLOT_BYTES: usize = 8 * 1024;
+
+/// SPDP announcements that wait for the discovery job. They are repeated, so a full box costs
+/// a period, not a peer.
+pub const SPDP_INBOX_SLOTS: usize = 16;
+
+/// SEDP announcements of one kind that wait for the discovery job. They are reliable: one that
+/// finds no slot is not acknowledged and comes again.
+pub const SEDP_CACHE_SLOTS: usize = 32;
+
+/// Bytes in front of a payload that
+/// [`Engine::write_best_effort`](crate::Engine::write_best_effort) may fill: RTPS header 20,
+/// INFO_TS 12, DATA 24, inline QoS of key hash 20, status 8 and sentinel 4; rounded up to keep
+/// the payload on a cache line.
+pub const MAX_HEAD_BYTES: usize = 128;
+
+/// Writers that may be registered for one instance at a reader. The standard has no bound; more
+/// than this many share the last place, so that an instance ends when the known ones have left.
+pub const INSTANCE_WRITERS: usize = 8;
+
+/// Bytes a datagram can carry over UDP and IPv4: 65,535 less 20 and 8.
+pub const MAX_DATAGRAM_BYTES: usize = 65_507;
+
+/// Bytes of the smallest buffer [`Engine::next_work`](crate::Engine::next_work) needs beside a
+/// payload: heads of a repair with its GAP and HEARTBEAT.
+pub const WORK_HEAD_BYTES: usize = 256;
+
+/// Samples of a KEEP_ALL history without RESOURCE_LIMITS: the standard says unlimited, memory says
+/// otherwise.
+pub const DEFAULT_SAMPLES: u16 = 64;
+
+/// Instances of a keyed KEEP_LAST topic without RESOURCE_LIMITS.
+pub const DEFAULT_INSTANCES: u16 = 16;
+
+/// Fewest samples out of order that a reliable reader keeps.
+pub const MIN_WAITING: u16 = 16;
+
+/// Most samples out of order that a reliable reader keeps: what one ACKNACK can ask for.
+pub const MAX_WAITING: u16 = WINDOW as u16;
+
+/// Bytes of a topic or type name (RTPS 2.5 §9.6.3.2: string<256> with its NUL).
+pub const MAX_NAME_BYTES: usize = 255;

@@ -1,0 +1,284 @@
+//! A local reader, and what it knows of each writer it is matched with.
+//!
+//! [`WriterProxy`] is the reader's side of the reliable protocol (RTPS 2.5 §8.4.10.4): which
+//! sequence numbers have come, which are known to exist, and so which to ask for. All of it is
+//! one window of [`WINDOW`](crate::limits::WINDOW) bits behind the lowest number that is missing.
+
+use alloc::vec::Vec;
+
+use bitflags::bitflags;
+use isolane_wire::{
+    discovery::EndpointData,
+    guid::Guid,
+    level::Level,
+    locator::Locator,
+    rtps::{AckNack, Heartbeat},
+    sequence::{SequenceNumber, SequenceNumberSet},
+    time::Instant,
+};
+
+use crate::{cache::Cache, limits::WINDOW, matching::Incompatible, priority::Priority};
+
+/// The key of a serialised sample or of a serialised key, as a hash (RTPS 2.5 §9.6.4.8); `None` if the
+/// bytes are not of the type.
+pub type KeyOf = fn(payload: &[u8], key_only: bool) -> Option<[u8; 16]>;
+
+/// How samples reach the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryMode {
+    /// As a view of the received frame, while it is being received; nothing is kept. For best
+    /// effort only.
+    View,
+    /// Through the cache.
+    Cache,
+}
+
+bitflags! {
+    /// What has changed at a reader since it was last asked (DDS 1.4 §2.2.4.1).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct ReaderStatus: u8 {
+        /// Samples are available.
+        const DATA_AVAILABLE = 1;
+        /// The number of matched writers changed.
+        const SUBSCRIPTION_MATCHED = 2;
+        /// A writer offers less than is requested.
+        const REQUESTED_INCOMPATIBLE_QOS = 4;
+        /// A sample will never come.
+        const SAMPLE_LOST = 8;
+        /// A sample came and was not taken in.
+        const SAMPLE_REJECTED = 16;
+    }
+}
+
+/// Where a reader's samples went. `accounted` = the sum of the others but the last three, at
+/// every moment; see [`Self::balances`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReaderLedger {
+    /// Sequence numbers this reader is done with.
+    pub accounted: u64,
+    /// Handed to the user.
+    pub delivered: u64,
+    /// In the cache, not yet taken.
+    pub available: u64,
+    /// Never came: best effort lost them on the way, or the writer no longer had them.
+    pub lost: u64,
+    /// Pushed out of the cache by younger ones (KEEP_LAST) before they were taken.
+    pub evicted: u64,
+    /// Came and were not taken in: no room (best effort), larger than the local limit, or not of
+    /// the type.
+    pub rejected: u64,
+    /// Came and wait for earlier ones; not yet accounted.
+    pub waiting: u64,
+    /// Came again, or out of order at a best-effort reader; counted beside the balance.
+    pub duplicates: u64,
+    /// Came and were refused for now, to be asked for again; counted beside the balance.
+    pub deferred: u64,
+}
+
+impl ReaderLedger {
+    /// Whether every sample is accounted for exactly once.
+    #[must_use]
+    pub fn balances(&self) -> bool {
+        self.accounted == self.delivered + self.available + self.lost + self.evicted + self.rejected
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) guid: Guid,
+    pub(crate) data: EndpointData,
+    pub(crate) keyed: bool,
+    pub(crate) key_of: Option<KeyOf>,
+    pub(crate) level: Option<Level>,
+    pub(crate) reliable: bool,
+    pub(crate) volatile: bool,
+    pub(crate) max_payload_bytes: usize,
+    /// `None`: samples are delivered as views.
+    pub(crate) cache: Option<Cache>,
+    pub(crate) proxies: Vec<u16>,
+    pub(crate) status: ReaderStatus,
+    /// It is on the list of endpoints with something to tell.
+    pub(crate) noted: bool,
+    pub(crate) incompatible: Option<Incompatible>,
+    pub(crate) ledger: ReaderLedger,
+    /// A sample was refused for want of room: ask again when there is some.
+    pub(crate) blocked: bool,
+}
+
+impl Reader {
+    pub(crate) fn protocol_priority(&self) -> Priority {
+        self.level
+            .map_or(Priority::DISCOVERY, Priority::of_protocol)
+    }
+
+    pub(crate) fn ledger(&self) -> ReaderLedger {
+        let mut ledger = self.ledger;
+        if let Some(cache) = &self.cache {
+            ledger.available = cache.counted;
+            ledger.waiting = cache.waiting() as u64;
+            ledger.evicted = cache.evicted;
+        }
+        ledger
+    }
+}
+
+/// What a HEARTBEAT or GAP calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Nothing,
+    AckNack,
+}
+
+/// A matched writer, as one reader sees it.
+#[derive(Debug)]
+pub(crate) struct WriterProxy {
+    pub(crate) reader: u16,
+    pub(crate) guid: Guid,
+    /// Where ACKNACKs go.
+    pub(crate) reply_to: Option<Locator>,
+    pub(crate) reliable: bool,
+    /// The writer keeps history this reader does not want (it is VOLATILE).
+    pub(crate) skips_history: bool,
+    /// The next proxy of the same writer, at another reader.
+    pub(crate) next_of_writer: Option<u16>,
+    /// The lowest number that has not come.
+    pub(crate) expected: SequenceNumber,
+    /// Bit (number mod WINDOW) for numbers in `expected..expected + WINDOW` that need not be
+    /// asked for.
+    received: [u64; (WINDOW / 64) as usize],
+    /// The highest number known to exist.
+    pub(crate) last: SequenceNumber,
+    /// Best effort: a first sample has come. Reliable: a first heartbeat.
+    pub(crate) started: bool,
+    heartbeat_count: Option<i32>,
+    acknack_count: i32,
+    pub(crate) acknack_filed: bool,
+    nacked_until: SequenceNumber,
+    nacked_at: Instant,
+}
+
+impl WriterProxy {
+    pub(crate) fn new(reader: u16, guid: Guid, reliable: bool) -> Self {
+        Self {
+            reader,
+            guid,
+            reply_to: None,
+            reliable,
+            skips_history: false,
+            next_of_writer: None,
+            expected: SequenceNumber(1),
+            received: [0; (WINDOW / 64) as usize],
+            last: SequenceNumber(0),
+            started: false,
+            heartbeat_count: None,
+            acknack_count: 0,
+            acknack_filed: false,
+            nacked_until: SequenceNumber(0),
+            nacked_at: Instant::new(0),
+        }
+    }
+
+    /// Whether this number lies in the window.
+    pub(crate) fn in_window(&self, sequence: SequenceNumber) -> bool {
+        let ahead = sequence.get().wrapping_sub(self.expected.get());
+        (0..i64::from(WINDOW)).contains(&ahead)
+    }
+
+    pub(crate) fn has(&self, sequence: SequenceNumber) -> bool {
+        let bit = sequence.get() as u64 % u64::from(WINDOW);
+        self.received[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+    }
+
+    pub(crate) fn mark(&mut self, sequence: SequenceNumber) {
+        let bit = sequence.get() as u64 % u64::from(WINDOW);
+        self.received[(bit / 64) as usize] |= 1 << (bit % 64);
+    }
+
+    pub(crate) fn unmark(&mut self, sequence: SequenceNumber) {
+        let bit = sequence.get() as u64 % u64::from(WINDOW);
+        self.received[(bit / 64) as usize] &= !(1 << (bit % 64));
+    }
+
+    /// Moves past `expected`: it has come, or never will.
+    pub(crate) fn advance(&mut self) {
+        self.unmark(self.expected);
+        self.expected = self.expected.next();
+    }
+
+    /// Moves to `sequence` at once, forgetting the window.
+    pub(crate) fn jump(&mut self, sequence: SequenceNumber) {
+        self.expected = sequence;
+        self.received = [0; (WINDOW / 64) as usize];
+    }
+
+    pub(crate) fn is_missing_any(&self) -> bool {
+        self.lowest_missing().is_some()
+    }
+
+    fn lowest_missing(&self) -> Option<SequenceNumber> {
+        let end = self
+            .last
+            .get()
+            .min(self.expected.get().saturating_add(i64::from(WINDOW) - 1));
+        (self.expected.get()..=end)
+            .map(SequenceNumber)
+            .find(|&sequence| !self.has(sequence))
+    }
+
+    /// Whether this heartbeat is news (RTPS 2.5 §8.3.8.6.4: `count` increases).
+    pub(crate) fn accept_heartbeat(&mut self, heartbeat: &Heartbeat) -> bool {
+        let is_new = self
+            .heartbeat_count
+            .is_none_or(|last| heartbeat.count.wrapping_sub(last) > 0);
+        if is_new {
+            self.heartbeat_count = Some(heartbeat.count);
+        }
+        is_new
+    }
+
+    /// Whether to answer a heartbeat (§8.4.12.2: a final one only when something is missing, and
+    /// the same thing not again within the suppression time).
+    pub(crate) fn answer(&self, is_final: bool, now: Instant, suppression_ns: u64) -> Answer {
+        if !is_final {
+            return Answer::AckNack;
+        }
+        let Some(missing) = self.lowest_missing() else {
+            return Answer::Nothing;
+        };
+        let asked_lately =
+            now.saturating_since(self.nacked_at).as_nanos() < u128::from(suppression_ns);
+        if asked_lately && missing <= self.nacked_until && self.last <= self.nacked_until {
+            Answer::Nothing
+        } else {
+            Answer::AckNack
+        }
+    }
+
+    /// The ACKNACK for what is missing now; `blocked` asks for nothing, because it could not be kept.
+    pub(crate) fn acknack(&mut self, reader: &Guid, now: Instant, blocked: bool) -> AckNack {
+        let mut state = SequenceNumberSet::new(self.expected);
+        if !blocked {
+            let end = self
+                .last
+                .get()
+                .min(self.expected.get().saturating_add(i64::from(WINDOW) - 1));
+            for sequence in (self.expected.get()..=end).map(SequenceNumber) {
+                if !self.has(sequence) {
+                    state.insert(sequence);
+                    self.nacked_until = sequence;
+                    self.nacked_at = now;
+                }
+            }
+        }
+        // Before the first heartbeat an ACKNACK asks for one: not final.
+        let is_final = self.started;
+        self.acknack_count = self.acknack_count.wrapping_add(1);
+        AckNack {
+            reader: reader.entity,
+            writer: self.guid.entity,
+            state,
+            count: self.acknack_count,
+            is_final,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The way in from the user: samples to be written.
+//!
+//! Best effort: the payload is already in a frame, [`Engine::write_best_effort`] puts the heads in
+//! front of it. Reliable: [`Engine::reserve`] lends a slot of the history, [`Engine::commit`] makes
+//! it a change and files its transmission.
+
+use core::ops::Range;
+
+use isolane_wire::{
+    cdr::KeyHash,
+    guid::EntityId,
+    locator::Locator,
+    rtps::{DataHead, HEADER_BYTES, INFO_TIMESTAMP_BYTES, InfoTimestamp, PayloadKind, StatusInfo},
+    sequence::SequenceNumber,
+    time::{Instant, Timestamp},
+};
+use thiserror::Error;
+
+use crate::{
+    engine::Engine,
+    history::{Change, ChangeKind, HistoryFull},
+    ids::WriterId,
+    work::WorkKind,
+};
+
+/// A sample to be written, beside its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteSample {
+    /// A sample, or the end of its instance (then the payload is the key).
+    pub kind: ChangeKind,
+    /// The instance; `None` for topics without a key.
+    pub key_hash: Option<KeyHash>,
+    /// When it was written, by the wall clock.
+    pub timestamp: Timestamp,
+}
+
+/// Why a sample was not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum WriteError {
+    /// The writer was deleted.
+    #[error("the writer no longer exists")]
+    NoSuchWriter,
+    /// KEEP_ALL: readers have not yet acknowledged what fills the history. Write later, or make
+    /// `max_samples` larger.
+    #[error(
+        "the history is full of samples that readers have not acknowledged; write later or raise max_samples"
+    )]
+    HistoryFull,
+    /// KEEP_LAST: a new instance, and every place belongs to another. Unregister instances, or
+    /// make `max_instances` larger.
+    #[error("every place in the history belongs to another instance; raise max_instances")]
+    InstancesFull,
+    /// Larger than `max_bytes` of the topic.
+    #[error("the sample is larger than the {limit} bytes this topic allows")]
+    TooLarge {
+        /// The bound.
+        limit: usize,
+    },
+    /// The buffer has no room for the heads in front of the payload.
+    #[error("the frame has no room for the RTPS heads")]
+    NoHeadRoom,
+    /// The other kind of writer is meant: best effort or reliable.
+    #[error("this call is for the other kind of writer")]
+    WrongKind,
+}
+
+impl From<HistoryFull> for WriteError {
+    fn from(full: HistoryFull) -> Self {
+        match full {
+            HistoryFull::Unacknowledged => Self::HistoryFull,
+            HistoryFull::Instances => Self::InstancesFull,
+        }
+    }
+}
+
+impl Engine {
+    /// Whether this writer keeps a history: it is written by [`Self::reserve`] and
+    /// [`Self::commit`], else by [`Self::write_best_effort`].
+    #[must_use]
+    pub fn keeps_history(&self, writer: WriterId) -> bool {
+        self.writers
+            .get(writer.0)
+            .is_some_and(|writer| writer.history.is_some())
+    }
+
+    /// The largest payload this writer takes, with its encapsulation header.
+    #[must_use]
+    pub fn max_payload_bytes(&self, writer: WriterId) -> usize {
+        self.writers
+            .get(writer.0)
+            .map_or(0, |writer| writer.max_payload_bytes)
+    }
+
+    /// Where first transmissions of this writer go.
+    #[must_use]
+    pub fn destinations(&self, writer: WriterId) -> &[Locator] {
+        self.writers
+            .get(writer.0)
+            .map_or(&[], |writer| &writer.destinations)
+    }
+
+    /// Puts the heads of a datagram in front of a payload that already lies in
+    /// `buffer[payload]`, and returns where in the buffer the datagram lies.
+    ///
+    /// The payload's length must be a multiple of four, as
+    /// [`write_payload`](isolane_wire::cdr::write_payload) makes it, and there must be
+    /// [`MAX_HEAD_BYTES`](crate::limits::MAX_HEAD_BYTES) in front of it.
+    ///
+    /// # Errors
+    /// [`WriteError::WrongKind`] for a writer with history; otherwise as named.
+    pub fn write_best_effort(
+        &mut self,
+        id: WriterId,
+        sample: &WriteSample,
+        buffer: &mut [u8],
+        payload: Range<usize>,
+    ) -> Result<Range<usize>, WriteError> {
+        let header = self.header;
+        let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        if writer.history.is_some() {
+            return Err(WriteError::WrongKind);
+        }
+        let length = payload.len();
+        if length > writer.max_payload_bytes {
+            writer.ledger.refused += 1;
+            return Err(WriteError::TooLarge {
+                limit: writer.max_payload_bytes,
+            });
+        }
+        let head = data_head(
+            writer.guid.entity,
+            EntityId::UNKNOWN,
+            writer.last.next(),
+            sample,
+        );
+        let data_bytes = head.buffer_len();
+        let start = payload
+            .start
+            .checked_sub(HEADER_BYTES + INFO_TIMESTAMP_BYTES + data_bytes)
+            .ok_or(WriteError::NoHeadRoom)?;
+        let front = buffer
+            .get_mut(start..payload.start)
+            .ok_or(WriteError::NoHeadRoom)?;
+        let (header_bytes, rest) = front.split_at_mut(HEADER_BYTES);
+        let (info_bytes, data_head_bytes) = rest.split_at_mut(INFO_TIMESTAMP_BYTES);
+        header.emit(header_bytes);
+        InfoTimestamp(Some(sample.timestamp)).emit(info_bytes);
+        head.emit(data_head_bytes, length);
+        writer.last = writer.last.next();
+        if writer.destinations.is_empty() {
+            writer.ledger.unmatched += 1;
+        } else {
+            writer.ledger.sent += 1;
+        }
+        Ok(start..payload.end)
+    }
+
+    /// Lends a slot of the history to serialise the next sample of this instance into.
+    ///
+    /// # Errors
+    /// [`WriteError::HistoryFull`] or [`WriteError::InstancesFull`]: nothing was written.
+    pub fn reserve(
+        &mut self,
+        id: WriterId,
+        key_hash: Option<KeyHash>,
+    ) -> Result<&mut [u8], WriteError> {
+        let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
+        if let Err(full) = history.room_for(key_hash) {
+            writer.ledger.refused += 1;
+            writer.wants_room = true;
+            return Err(full.into());
+        }
+        Ok(history.reserve(key_hash)?)
+    }
+
+    /// Makes the reserved slot, filled with `length` bytes, the writer's next change, and files
+    /// its transmission.
+    ///
+    /// # Errors
+    /// [`WriteError::TooLarge`] if `length` is larger than the slot.
+    pub fn commit(
+        &mut self,
+        now: Instant,
+        id: WriterId,
+        sample: &WriteSample,
+        length: usize,
+    ) -> Result<SequenceNumber, WriteError> {
+        let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
+        let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
+        if length > history.slot_bytes() {
+            writer.ledger.refused += 1;
+            return Err(WriteError::TooLarge {
+                limit: history.slot_bytes(),
+            });
+        }
+        let sequence = writer.last.next();
+        history.commit(Change {
+            sequence,
+            kind: sample.kind,
+            key_hash: sample.key_hash,
+            timestamp: sample.timestamp,
+            length: length as u32,
+        });
+        writer.last = sequence;
+        if !core::mem::replace(&mut writer.data_filed, true) {
+            let priority = writer.data_priority();
+            self.file(priority, WorkKind::Data, id.0);
+        }
+        self.arm_heartbeat(now, id.0);
+        Ok(sequence)
+    }
+}
+
+/// The head of a DATA for this sample.
+pub(crate) fn data_head(
+    writer: EntityId,
+    reader: EntityId,
+    sequence: SequenceNumber,
+    sample: &WriteSample,
+) -> DataHead {
+    let (payload, status) = match sample.kind {
+        ChangeKind::Alive => (PayloadKind::Data, None),
+        ChangeKind::Dispose => (
+            PayloadKind::Key,
+            Some(StatusInfo {
+                disposed: true,
+                unregistered: false,
+            }),
+        ),
+        ChangeKind::Unregister => (
+            PayloadKind::Key,
+            Some(StatusInfo {
+                disposed: false,
+                unregistered: true,
+            }),
+        ),
+    };
+    DataHead {
+        reader,
+        writer,
+        sequence,
+        key_hash: sample.key_hash,
+        status,
+        payload,
+    }
+}

@@ -1,0 +1,215 @@
+//! A local writer, and what it knows of each reader it is matched with.
+//!
+//! [`ReaderProxy`] is the writer's side of the reliable protocol (RTPS 2.5 §8.4.7.5, §8.4.9): what
+//! a reader has acknowledged, what it asks for, and how far its share of the history was sent.
+
+use alloc::vec::Vec;
+
+use bitflags::bitflags;
+use heapless::Vec as BoundedVec;
+use isolane_wire::{
+    discovery::EndpointData,
+    guid::Guid,
+    level::Level,
+    locator::Locator,
+    rtps::Heartbeat,
+    sequence::{SequenceNumber, SequenceNumberSet},
+};
+
+use crate::{
+    history::History, limits::MAX_DESTINATIONS, matching::Incompatible, priority::Priority,
+};
+
+bitflags! {
+    /// What has changed at a writer since it was last asked (DDS 1.4 §2.2.4.1).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct WriterStatus: u8 {
+        /// The number of matched readers changed.
+        const PUBLICATION_MATCHED = 1;
+        /// A reader requests more than is offered.
+        const OFFERED_INCOMPATIBLE_QOS = 2;
+        /// A full history has room again.
+        const ROOM = 4;
+        /// Every matched reliable reader has acknowledged all that was written.
+        const ALL_ACKNOWLEDGED = 8;
+    }
+}
+
+/// What became of a writer's samples on this side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriterLedger {
+    /// Accepted from the user: the last sequence number.
+    pub written: u64,
+    /// Sent for the first time.
+    pub sent: u64,
+    /// Nobody was matched when they were to be sent.
+    pub unmatched: u64,
+    /// Pushed out of the history (KEEP_LAST) before they were sent at all.
+    pub evicted_unsent: u64,
+    /// Filed, not yet sent.
+    pub pending: u64,
+    /// Refused with an error: never written; beside the balance.
+    pub refused: u64,
+    /// Sent again because a reader asked; beside the balance.
+    pub repaired: u64,
+    /// Sent from the history to late joiners; beside the balance.
+    pub history: u64,
+    /// Numbers answered with GAP; beside the balance.
+    pub gaps: u64,
+    /// HEARTBEATs sent; beside the balance.
+    pub heartbeats: u64,
+}
+
+impl WriterLedger {
+    /// Whether every written sample is accounted for exactly once.
+    #[must_use]
+    pub fn balances(&self) -> bool {
+        self.written == self.sent + self.unmatched + self.evicted_unsent + self.pending
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) guid: Guid,
+    pub(crate) data: EndpointData,
+    pub(crate) keyed: bool,
+    /// `None`: discovery.
+    pub(crate) level: Option<Level>,
+    pub(crate) reliable: bool,
+    pub(crate) volatile: bool,
+    pub(crate) max_payload_bytes: usize,
+    /// `None`: best effort, nothing is kept.
+    pub(crate) history: Option<History>,
+    pub(crate) last: SequenceNumber,
+    /// The lowest number not yet sent for the first time.
+    pub(crate) next_unsent: SequenceNumber,
+    pub(crate) proxies: Vec<u16>,
+    pub(crate) destinations: BoundedVec<Locator, MAX_DESTINATIONS>,
+    pub(crate) data_filed: bool,
+    pub(crate) heartbeat_filed: bool,
+    pub(crate) heartbeat_count: i32,
+    /// The present time between heartbeats.
+    pub(crate) heartbeat_period_ns: u64,
+    /// Samples sent since a heartbeat demanded an answer.
+    pub(crate) since_demand: u32,
+    /// A write was refused for want of room.
+    pub(crate) wants_room: bool,
+    pub(crate) status: WriterStatus,
+    /// It is on the list of endpoints with something to tell.
+    pub(crate) noted: bool,
+    pub(crate) incompatible: Option<Incompatible>,
+    pub(crate) ledger: WriterLedger,
+}
+
+impl Writer {
+    pub(crate) fn data_priority(&self) -> Priority {
+        self.level.map_or(Priority::DISCOVERY, Priority::of_data)
+    }
+
+    pub(crate) fn protocol_priority(&self) -> Priority {
+        self.level
+            .map_or(Priority::DISCOVERY, Priority::of_protocol)
+    }
+
+    pub(crate) fn ledger(&self) -> WriterLedger {
+        let pending = match &self.history {
+            Some(_) => (self.last.get() + 1 - self.next_unsent.get()) as u64,
+            None => 0,
+        };
+        WriterLedger {
+            written: self.last.get() as u64,
+            pending,
+            ..self.ledger
+        }
+    }
+
+    /// The lowest number still in the history; one past the last if it is empty.
+    pub(crate) fn first_kept(&self) -> SequenceNumber {
+        let kept = self.history.as_ref().and_then(History::first);
+        kept.unwrap_or(self.last.next())
+    }
+
+    /// The next HEARTBEAT: what has been sent and is still kept. What waits for its first
+    /// transmission is not announced, or readers would ask for it before it is due.
+    pub(crate) fn heartbeat(&mut self, is_final: bool) -> Heartbeat {
+        let last = SequenceNumber(self.next_unsent.get() - 1);
+        let first = self.first_kept().min(self.next_unsent);
+        self.heartbeat_count = self.heartbeat_count.wrapping_add(1);
+        if !is_final {
+            self.since_demand = 0;
+        }
+        self.ledger.heartbeats += 1;
+        Heartbeat {
+            reader: isolane_wire::guid::EntityId::UNKNOWN,
+            writer: self.guid.entity,
+            first,
+            last,
+            count: self.heartbeat_count,
+            is_final,
+            liveliness: false,
+        }
+    }
+
+    /// Samples sent after which an acknowledgement is demanded at once: a quarter of the history, so that
+    /// it is free again before a steady writer has filled the rest.
+    pub(crate) fn demand_after(&self) -> u32 {
+        self.history
+            .as_ref()
+            .map_or(u32::MAX, |history| (history.capacity() as u32 / 4).max(1))
+    }
+}
+
+/// A matched reader, as one writer sees it.
+#[derive(Debug)]
+pub(crate) struct ReaderProxy {
+    pub(crate) writer: u16,
+    pub(crate) guid: Guid,
+    pub(crate) unicast: Option<Locator>,
+    pub(crate) multicast: Option<Locator>,
+    pub(crate) reliable: bool,
+    /// Numbers below are not for this reader: it joined later and is VOLATILE.
+    pub(crate) start: SequenceNumber,
+    /// Every number below is acknowledged.
+    pub(crate) acknowledged: SequenceNumber,
+    pub(crate) requested: SequenceNumberSet,
+    /// The next number of the history to send unasked.
+    pub(crate) history_next: Option<SequenceNumber>,
+    pub(crate) repair_filed: bool,
+    pub(crate) history_filed: bool,
+    acknack_count: Option<i32>,
+}
+
+impl ReaderProxy {
+    pub(crate) fn new(writer: u16, guid: Guid, reliable: bool) -> Self {
+        Self {
+            writer,
+            guid,
+            unicast: None,
+            multicast: None,
+            reliable,
+            start: SequenceNumber(1),
+            acknowledged: SequenceNumber(1),
+            requested: SequenceNumberSet::new(SequenceNumber(1)),
+            history_next: None,
+            repair_filed: false,
+            history_filed: false,
+            acknack_count: None,
+        }
+    }
+
+    /// Where what is meant for this reader alone goes.
+    pub(crate) fn address(&self) -> Option<Locator> {
+        self.unicast.or(self.multicast)
+    }
+
+    /// Whether this ACKNACK is news. A preemptive one (base 0 or 1, count 0) always is.
+    pub(crate) fn accept_acknack(&mut self, count: i32) -> bool {
+        let is_new = self
+            .acknack_count
+            .is_none_or(|last| count.wrapping_sub(last) > 0);
+        if is_new {
+            self.acknack_count = Some(count);
+        }
+        is_new
+    }
+}

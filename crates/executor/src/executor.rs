@@ -1,0 +1,490 @@
+//! The table of jobs, and a job's way through it.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use isolane_wire::time::Instant;
+
+use crate::history::{Activation, History};
+use crate::job::{Job, JobConfig, JobId, Observed, State, Trigger};
+use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY};
+use crate::ready::{Order, ReadyQueue};
+use crate::time_queue::TimeQueue;
+
+/// How an executor is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutorConfig {
+    /// Which of the ready jobs is chosen.
+    pub order: Order,
+    /// Lines of the table; memory for all of them is taken at once. More than
+    /// [`MAX_JOBS`] is taken as that.
+    pub max_jobs: usize,
+}
+
+impl Default for ExecutorConfig {
+    fn default() -> ExecutorConfig {
+        ExecutorConfig {
+            order: Order::Priority,
+            max_jobs: DEFAULT_JOBS,
+        }
+    }
+}
+
+/// Every line of the table is taken: remove a job, or make the executor with more `max_jobs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the executor's table of {max_jobs} jobs is full: raise max_jobs, or remove a job")]
+pub struct TableFull {
+    /// Lines of the table.
+    pub max_jobs: usize,
+}
+
+struct Line {
+    /// How often the line was given away, so that an old id names nobody.
+    generation: u16,
+    job: Option<Job>,
+}
+
+#[derive(Clone, Copy)]
+struct Running {
+    id: JobId,
+    begin: Instant,
+}
+
+/// One table of jobs, of which one at a time runs. See the crate's head.
+pub struct Executor {
+    lines: Vec<Line>,
+    /// Lines without a job; the last one is given away next.
+    free: Vec<u16>,
+    ready: ReadyQueue,
+    /// Periodic jobs by their next release, sporadic ones deferred.
+    releases: TimeQueue,
+    /// Ready and running jobs that have a deadline, by that.
+    deadlines: TimeQueue,
+    running: Option<Running>,
+    history: History,
+}
+
+impl Executor {
+    /// An empty table. All memory it will ever use is taken here.
+    #[must_use]
+    pub fn new(config: ExecutorConfig) -> Executor {
+        let max_jobs = config.max_jobs.min(MAX_JOBS);
+        let line = |_| Line {
+            generation: 0,
+            job: None,
+        };
+        Executor {
+            lines: (0..max_jobs).map(line).collect(),
+            free: (0..max_jobs as u16).rev().collect(),
+            ready: ReadyQueue::new(config.order, max_jobs),
+            releases: TimeQueue::new(max_jobs),
+            deadlines: TimeQueue::new(max_jobs),
+            running: None,
+            history: History::new(),
+        }
+    }
+
+    /// Adds a job, idle. A periodic one is released from the next [`release`](Self::release) on.
+    ///
+    /// # Errors
+    /// [`TableFull`], and the table is as it was.
+    pub fn add(&mut self, mut config: JobConfig) -> Result<JobId, TableFull> {
+        let Some(index) = self.free.pop() else {
+            return Err(TableFull {
+                max_jobs: self.lines.len(),
+            });
+        };
+        config.priority = config.priority.min(MAX_PRIORITY);
+        if let Trigger::Periodic { .. } = config.trigger {
+            // Due at once: the first look at the clock finds the phase.
+            self.releases.insert(index, Instant::new(0));
+        }
+        let line = &mut self.lines[usize::from(index)];
+        line.job = Some(Job::new(config));
+        Ok(JobId {
+            index,
+            generation: line.generation,
+        })
+    }
+
+    /// Removes a job, ready or not; the one that runs is removed when it finishes. False if the
+    /// id names nobody.
+    pub fn remove(&mut self, id: JobId) -> bool {
+        let Some(job) = self.get_mut(id) else {
+            return false;
+        };
+        let (state, priority) = (job.state, job.config.priority);
+        job.condemned = true;
+        self.releases.remove(id.index);
+        self.deadlines.remove(id.index);
+        match state {
+            State::Running(_) => {}
+            State::Ready(_) => {
+                self.ready.remove(id.index, priority);
+                self.vacate(id.index);
+            }
+            State::Idle | State::Deferred => self.vacate(id.index),
+        }
+        true
+    }
+
+    fn vacate(&mut self, index: u16) {
+        let line = &mut self.lines[usize::from(index)];
+        line.job = None;
+        line.generation = line.generation.wrapping_add(1);
+        self.free.push(index);
+    }
+
+    /// An event of the job arrived at `at`: when it happened if that is known (a frame's time
+    /// stamp), otherwise now. Nothing changes while the job is ready: the first stamp counts.
+    /// An event that arrives while the job runs makes it ready when it finishes. Ids that name
+    /// nobody are ignored: the event was on its way when the job was removed.
+    pub fn activate(&mut self, id: JobId, at: Instant) {
+        let Some(job) = self.get_mut(id) else {
+            return;
+        };
+        match job.state {
+            State::Idle => self.arrive(id.index, at),
+            State::Running(_) if !job.condemned => {
+                job.pending.get_or_insert(at);
+            }
+            State::Ready(_) | State::Deferred | State::Running(_) => {}
+        }
+    }
+
+    /// An idle job's event: ready at once, or later if it is sporadic and too early.
+    fn arrive(&mut self, index: u16, at: Instant) {
+        let job = self.at_mut(index);
+        let Trigger::Sporadic {
+            min_interarrival_ns,
+        } = job.config.trigger
+        else {
+            return self.make_ready(index, at);
+        };
+        match job
+            .last_release
+            .map(|last| after(last, min_interarrival_ns))
+        {
+            Some(earliest) if at < earliest => {
+                job.state = State::Deferred;
+                job.observed.releases_deferred += 1;
+                self.releases.insert(index, earliest);
+            }
+            _ => self.make_ready(index, at),
+        }
+    }
+
+    fn make_ready(&mut self, index: u16, at: Instant) {
+        let job = self.at_mut(index);
+        job.state = State::Ready(at);
+        job.last_release = Some(at);
+        job.row_began.get_or_insert(at);
+        let (priority, deadline_ns) = (job.config.priority, job.config.deadline_ns);
+        if let Some(deadline_ns) = deadline_ns {
+            self.deadlines.insert(index, after(at, deadline_ns));
+        }
+        self.ready.push(index, priority);
+    }
+
+    /// Releases what time has made due: to be called with the clock before each
+    /// [`next`](Self::next).
+    ///
+    /// A periodic job is released as of the instant of its period. If several have passed, it is
+    /// released once, as of the first, and the others are counted as missed.
+    pub fn release(&mut self, now: Instant) {
+        while let Some((at, index)) = self.releases.pop_if(|at| at <= now) {
+            let job = self.at_mut(index);
+            match job.config.trigger {
+                Trigger::Periodic {
+                    period_ns,
+                    offset_ns,
+                } => {
+                    let period_ns = period_ns.max(1);
+                    if job.anchored {
+                        self.release_periodic(index, at, now, period_ns);
+                    } else {
+                        job.anchored = true;
+                        let first = first_release(now, period_ns, offset_ns);
+                        self.releases.insert(index, first);
+                    }
+                }
+                Trigger::Event | Trigger::Sporadic { .. } => self.make_ready(index, at),
+            }
+        }
+    }
+
+    fn release_periodic(&mut self, index: u16, at: Instant, now: Instant, period_ns: u64) {
+        let passed = (now.as_nanos() - at.as_nanos()) / period_ns;
+        // `passed + 1` periods after `at` is later than now, so each job is released once a call.
+        let next = after(at, period_ns.saturating_mul(passed + 1));
+        self.releases.insert(index, next);
+        let job = self.at_mut(index);
+        job.observed.releases_missed += passed;
+        match job.state {
+            State::Idle => self.make_ready(index, at),
+            State::Running(_) if job.pending.is_none() => job.pending = Some(at),
+            State::Ready(_) | State::Running(_) | State::Deferred => {
+                job.observed.releases_missed += 1;
+            }
+        }
+    }
+
+    /// When [`release`](Self::release) has something to do: the loop sleeps no longer. An
+    /// instant of the past if a periodic job was added since.
+    #[must_use]
+    pub fn next_release(&self) -> Option<Instant> {
+        self.releases.first().map(|(at, _)| at)
+    }
+
+    /// The job to begin now; it stays ready until it has begun.
+    #[must_use]
+    pub fn next(&self) -> Option<JobId> {
+        self.ready.first().map(|index| self.id_at(index))
+    }
+
+    /// The job runs from `now` on, until [`finish`](Self::finish). A job that was not ready
+    /// counts as released now.
+    ///
+    /// # Panics
+    /// If a job is running already, or the id names nobody: the loop is at fault.
+    pub fn begin(&mut self, id: JobId, now: Instant) {
+        assert!(
+            self.running.is_none(),
+            "{id} begins while another job is running"
+        );
+        self.settle_deadlines(now);
+        let index = id.index;
+        if !self.job(id).is_ready() {
+            self.releases_of_sporadic_off(index);
+            self.make_ready(index, now);
+        }
+        let priority = self.job(id).config.priority;
+        self.ready.remove(index, priority);
+        let job = self.at_mut(index);
+        let released = job.released_at().unwrap_or(now);
+        job.state = State::Running(released);
+        job.observed.activations += 1;
+        self.observe_wait(index, released);
+        self.running = Some(Running { id, begin: now });
+    }
+
+    /// A deferred job begun by hand is no longer waiting for its release.
+    fn releases_of_sporadic_off(&mut self, index: u16) {
+        if self.at_mut(index).state == State::Deferred {
+            self.releases.remove(index);
+        }
+    }
+
+    /// What lower priorities did between the release and now.
+    fn observe_wait(&mut self, index: u16, released: Instant) {
+        let Executor { lines, history, .. } = self;
+        let Some(job) = lines[usize::from(index)].job.as_mut() else {
+            return;
+        };
+        let observed = &mut job.observed;
+        let lower = history
+            .ended_after(released)
+            .filter(|activation| activation.priority < job.config.priority);
+        for activation in lower {
+            if activation.begin > released {
+                observed.inversions += 1;
+                continue;
+            }
+            let blocking_ns = nanos_between(released, activation.finish);
+            if blocking_ns > observed.blocking_max_ns {
+                observed.blocking_max_ns = blocking_ns;
+                observed.blocked_by = Some(activation.job);
+            }
+        }
+    }
+
+    /// The job that runs has ended at `now`. With `again` it stopped at its item limit, or its
+    /// source was not empty: it is ready once more, behind its equals, released now (or when
+    /// an event arrived meanwhile).
+    ///
+    /// # Panics
+    /// If that job is not the one that runs: the loop is at fault.
+    pub fn finish(&mut self, id: JobId, now: Instant, again: bool) {
+        let running = self.running.filter(|running| running.id == id);
+        let Some(Running { begin, .. }) = running else {
+            panic!("{id} finishes, but is not the job that is running");
+        };
+        self.settle_deadlines(now);
+        self.running = None;
+        self.deadlines.remove(id.index);
+
+        let job = self.at_mut(id.index);
+        let released = job.released_at().unwrap_or(begin);
+        observe_activation(job, released, begin, now);
+        job.state = State::Idle;
+        let activation = Activation {
+            job: id,
+            priority: job.config.priority,
+            begin,
+            finish: now,
+        };
+        let row_began = job.row_began.unwrap_or(released);
+        let pending = job.pending.take();
+        if again {
+            job.observed.continued += 1;
+        } else {
+            let drain_ns = nanos_between(row_began, now);
+            job.observed.drain_max_ns = job.observed.drain_max_ns.max(drain_ns);
+            job.row_began = None;
+        }
+        let condemned = job.condemned;
+        self.history.push(activation);
+
+        if condemned {
+            self.vacate(id.index);
+        } else if let Some(at) = pending {
+            self.arrive(id.index, at);
+        } else if again {
+            self.arrive(id.index, now);
+        }
+    }
+
+    /// Counts the deadlines that fell before `now`, while it is known who was running.
+    fn settle_deadlines(&mut self, now: Instant) {
+        while let Some((deadline, index)) = self.deadlines.pop_if(|deadline| deadline < now) {
+            let running = match self.running {
+                Some(running) if running.begin <= deadline => Some(running.id),
+                _ => self.history.running_at(deadline).map(|past| past.job),
+            };
+            let observed = &mut self.at_mut(index).observed;
+            observed.deadline_misses += 1;
+            observed.running_at_miss = running;
+        }
+    }
+
+    /// The job of an id.
+    ///
+    /// # Panics
+    /// If the id names nobody; [`get`](Self::get) does not.
+    #[must_use]
+    pub fn job(&self, id: JobId) -> &Job {
+        match self.get(id) {
+            Some(job) => job,
+            None => panic!("{id} was removed"),
+        }
+    }
+
+    /// The job of an id, unless it was removed.
+    #[must_use]
+    pub fn get(&self, id: JobId) -> Option<&Job> {
+        let line = self.lines.get(id.index())?;
+        line.job
+            .as_ref()
+            .filter(|_| line.generation == id.generation)
+    }
+
+    fn get_mut(&mut self, id: JobId) -> Option<&mut Job> {
+        let line = self.lines.get_mut(id.index())?;
+        line.job
+            .as_mut()
+            .filter(|_| line.generation == id.generation)
+    }
+
+    /// The job of a line that some queue names: it is there, since `remove` withdraws a job from
+    /// every queue.
+    fn at_mut(&mut self, index: u16) -> &mut Job {
+        match &mut self.lines[usize::from(index)].job {
+            Some(job) => job,
+            None => panic!("a queue names line {index}, which has no job"),
+        }
+    }
+
+    fn id_at(&self, index: u16) -> JobId {
+        JobId {
+            index,
+            generation: self.lines[usize::from(index)].generation,
+        }
+    }
+
+    /// All jobs, in the order of their lines.
+    pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
+        (0..)
+            .zip(&self.lines)
+            .filter_map(|(index, line)| Some((self.id_at(index), line.job.as_ref()?)))
+    }
+
+    /// Jobs released and not yet begun.
+    #[must_use]
+    pub fn ready_count(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// The job that runs.
+    #[must_use]
+    pub fn running(&self) -> Option<JobId> {
+        self.running.map(|running| running.id)
+    }
+
+    /// Forgets what was observed of every job: a measurement begins.
+    pub fn reset_observed(&mut self) {
+        for job in self.lines.iter_mut().filter_map(|line| line.job.as_mut()) {
+            job.observed = Observed::default();
+        }
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor")
+            .field("jobs", &self.jobs().count())
+            .field("ready", &self.ready_count())
+            .field("running", &self.running())
+            .finish_non_exhaustive()
+    }
+}
+
+fn observe_activation(job: &mut Job, released: Instant, begin: Instant, finish: Instant) {
+    let execution_ns = nanos_between(begin, finish);
+    let response_ns = nanos_between(released, finish);
+    let Job {
+        config, observed, ..
+    } = job;
+    observed.execution_max_ns = observed.execution_max_ns.max(execution_ns);
+    observed.execution_total_ns = observed.execution_total_ns.saturating_add(execution_ns);
+    observed.response_max_ns = observed.response_max_ns.max(response_ns);
+    if config.wcet_ns.is_some_and(|wcet_ns| execution_ns > wcet_ns) {
+        observed.wcet_violations += 1;
+    }
+    if config
+        .bound_ns
+        .is_some_and(|bound_ns| response_ns > bound_ns)
+    {
+        observed.bound_violations += 1;
+    }
+    if let Some(deadline_ns) = config.deadline_ns {
+        let lateness_ns = signed(response_ns).saturating_sub(signed(deadline_ns));
+        let worst_ns = observed.lateness_max_ns.unwrap_or(i64::MIN);
+        observed.lateness_max_ns = Some(worst_ns.max(lateness_ns));
+    }
+}
+
+fn signed(nanos: u64) -> i64 {
+    i64::try_from(nanos).unwrap_or(i64::MAX)
+}
+
+/// 0 if `end` is before `start`: stamps of different clocks may disagree by a little.
+fn nanos_between(start: Instant, end: Instant) -> u64 {
+    end.as_nanos().saturating_sub(start.as_nanos())
+}
+
+/// Saturating: a deadline of 2^64 ns is none.
+fn after(instant: Instant, nanos: u64) -> Instant {
+    Instant::new(instant.as_nanos().saturating_add(nanos))
+}
+
+/// The first instant from `now` on that is `offset_ns` modulo `period_ns`.
+fn first_release(now: Instant, period_ns: u64, offset_ns: u64) -> Instant {
+    let phase_ns = offset_ns % period_ns;
+    let now_ns = now.as_nanos() % period_ns;
+    let wait_ns = if phase_ns >= now_ns {
+        phase_ns - now_ns
+    } else {
+        period_ns - now_ns + phase_ns
+    };
+    after(now, wait_ns)
+}

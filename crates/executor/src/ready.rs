@@ -1,0 +1,117 @@
+//! The ready jobs: a bit a priority, and a doubly linked list a priority in the order in which
+//! jobs became ready. The links lie in one table beside the jobs (the lists are intrusive), so
+//! filing, choosing and withdrawing a job each take constant time and no memory.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use crate::limits::PRIORITIES;
+
+/// Which of the ready jobs is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Order {
+    /// The highest priority; the first released within one priority.
+    #[default]
+    Priority,
+    /// The one that became ready first, whatever its priority: the baseline of comparisons.
+    Fifo,
+}
+
+const NONE: u16 = u16::MAX;
+
+#[derive(Clone, Copy)]
+struct List {
+    head: u16,
+    tail: u16,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    before: u16,
+    behind: u16,
+}
+
+pub(crate) struct ReadyQueue {
+    order: Order,
+    /// Bit p: the list of priority p is not empty.
+    occupied: u32,
+    lists: [List; PRIORITIES],
+    links: Box<[Link]>,
+    count: usize,
+}
+
+impl ReadyQueue {
+    pub(crate) fn new(order: Order, max_jobs: usize) -> ReadyQueue {
+        let link = Link {
+            before: NONE,
+            behind: NONE,
+        };
+        let list = List {
+            head: NONE,
+            tail: NONE,
+        };
+        ReadyQueue {
+            order,
+            occupied: 0,
+            lists: [list; PRIORITIES],
+            links: vec![link; max_jobs].into_boxed_slice(),
+            count: 0,
+        }
+    }
+
+    /// Fifo is one list for all.
+    fn list_of(&self, priority: u8) -> usize {
+        match self.order {
+            Order::Priority => usize::from(priority),
+            Order::Fifo => 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Files a job that is in no list behind its equals.
+    pub(crate) fn push(&mut self, index: u16, priority: u8) {
+        let list = self.list_of(priority);
+        let tail = self.lists[list].tail;
+        self.links[usize::from(index)] = Link {
+            before: tail,
+            behind: NONE,
+        };
+        if tail == NONE {
+            self.lists[list].head = index;
+            self.occupied |= 1 << list;
+        } else {
+            self.links[usize::from(tail)].behind = index;
+        }
+        self.lists[list].tail = index;
+        self.count += 1;
+    }
+
+    /// The job to run next.
+    pub(crate) fn first(&self) -> Option<u16> {
+        let highest = self.occupied.checked_ilog2()?;
+        Some(self.lists[highest as usize].head)
+    }
+
+    /// Takes a job out of the list it is in.
+    pub(crate) fn remove(&mut self, index: u16, priority: u8) {
+        let list = self.list_of(priority);
+        let Link { before, behind } = self.links[usize::from(index)];
+        if before == NONE {
+            self.lists[list].head = behind;
+        } else {
+            self.links[usize::from(before)].behind = behind;
+        }
+        if behind == NONE {
+            self.lists[list].tail = before;
+        } else {
+            self.links[usize::from(behind)].before = before;
+        }
+        if self.lists[list].head == NONE {
+            self.occupied &= !(1 << list);
+        }
+        self.count -= 1;
+    }
+}

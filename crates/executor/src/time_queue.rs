@@ -1,0 +1,105 @@
+//! Jobs by an instant each, the earliest first: a binary heap that knows where each job stands,
+//! so that a job can be withdrawn. Each job is in it at most once, hence it never grows.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use isolane_wire::time::Instant;
+
+const ABSENT: u16 = u16::MAX;
+
+pub(crate) struct TimeQueue {
+    /// The earlier the nearer to the front; equal instants by index, so that runs repeat.
+    heap: Vec<(Instant, u16)>,
+    /// Where each job stands in `heap`.
+    places: Box<[u16]>,
+}
+
+impl TimeQueue {
+    pub(crate) fn new(max_jobs: usize) -> TimeQueue {
+        TimeQueue {
+            heap: Vec::with_capacity(max_jobs),
+            places: vec![ABSENT; max_jobs].into_boxed_slice(),
+        }
+    }
+
+    pub(crate) fn first(&self) -> Option<(Instant, u16)> {
+        self.heap.first().copied()
+    }
+
+    /// Takes the earliest job out if it is due.
+    pub(crate) fn pop_if(&mut self, due: impl Fn(Instant) -> bool) -> Option<(Instant, u16)> {
+        let (at, index) = self.first()?;
+        if !due(at) {
+            return None;
+        }
+        self.remove(index);
+        Some((at, index))
+    }
+
+    /// Sets the job's instant, whether or not it had one.
+    pub(crate) fn insert(&mut self, index: u16, at: Instant) {
+        self.remove(index);
+        let place = self.heap.len();
+        self.heap.push((at, index));
+        self.places[usize::from(index)] = place as u16;
+        self.rise(place);
+    }
+
+    /// Forgets the job, if it is there.
+    pub(crate) fn remove(&mut self, index: u16) {
+        let place = self.places[usize::from(index)];
+        if place == ABSENT {
+            return;
+        }
+        let place = usize::from(place);
+        self.places[usize::from(index)] = ABSENT;
+        self.heap.swap_remove(place);
+        if place < self.heap.len() {
+            self.note_place(place);
+            self.sink(place);
+            self.rise(place);
+        }
+    }
+
+    fn note_place(&mut self, place: usize) {
+        let (_, index) = self.heap[place];
+        self.places[usize::from(index)] = place as u16;
+    }
+
+    fn swap(&mut self, one: usize, other: usize) {
+        self.heap.swap(one, other);
+        self.note_place(one);
+        self.note_place(other);
+    }
+
+    fn rise(&mut self, mut place: usize) {
+        while place > 0 {
+            let parent = (place - 1) / 2;
+            if self.heap[parent] <= self.heap[place] {
+                break;
+            }
+            self.swap(parent, place);
+            place = parent;
+        }
+    }
+
+    fn sink(&mut self, mut place: usize) {
+        loop {
+            let left = 2 * place + 1;
+            let Some(left_entry) = self.heap.get(left) else {
+                break;
+            };
+            let child = match self.heap.get(left + 1) {
+                Some(right_entry) if right_entry < left_entry => left + 1,
+                _ => left,
+            };
+            if self.heap[place] <= self.heap[child] {
+                break;
+            }
+            self.swap(place, child);
+            place = child;
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The DDS domain.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::limits::MAX_DOMAIN;
+
+/// A DDS domain, 0 to [`MAX_DOMAIN`]: participants of different domains do not see each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Domain(u32);
+
+impl Domain {
+    /// A domain, if its ports exist.
+    pub const fn new(domain: u32) -> Option<Self> {
+        if domain <= MAX_DOMAIN {
+            Some(Self(domain))
+        } else {
+            None
+        }
+    }
+
+    /// Its number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// The text is no number from 0 to [`MAX_DOMAIN`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DomainError;
+
+impl fmt::Display for DomainError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a domain is a number from 0 to {MAX_DOMAIN}")
+    }
+}
+
+impl core::error::Error for DomainError {}
+
+impl FromStr for Domain {
+    type Err = DomainError;
+
+    fn from_str(text: &str) -> Result<Self, DomainError> {
+        text.parse().ok().and_then(Self::new).ok_or(DomainError)
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}

@@ -1,0 +1,66 @@
+//! A host of the system: the name topics refer to, and what of the machine isolane uses there.
+
+use crate::limits::MAX_INTERFACE_NAME_BYTES;
+use crate::source::Sourced;
+use crate::word::Word;
+
+/// A host, `[host.NAME]`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Host {
+    /// Its name, which topics refer to. Unique in the system.
+    pub name: Sourced<String>,
+    /// The network interface that carries the topics.
+    pub interface: Sourced<String>,
+    /// The executor's core; `None` leaves it to the scheduler.
+    pub core: Sourced<Option<u16>>,
+    /// How frames move.
+    pub datapath: Sourced<Datapath>,
+}
+
+/// How frames move between the network and the engine, by name. That a description may name a
+/// datapath does not say that this machine, or this build, has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Datapath {
+    /// The best that works on the machine.
+    #[default]
+    Auto,
+    /// Kernel sockets.
+    Udp,
+    /// AF_XDP.
+    Xdp,
+    /// An eBPF program writes into a mapped ring, the executor spins.
+    XdpPoll,
+    /// RTPS in Ethernet frames, without IP.
+    XdpL2,
+    /// Inside one process.
+    Memory,
+    /// Between processes of one host.
+    SharedMemory,
+    /// DPDK, RTPS in Ethernet frames.
+    DpdkL2,
+    /// RDMA unreliable datagrams.
+    RdmaUd,
+}
+
+impl Word for Datapath {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("auto", Self::Auto),
+        ("udp", Self::Udp),
+        ("xdp", Self::Xdp),
+        ("xdp-poll", Self::XdpPoll),
+        ("xdp-l2", Self::XdpL2),
+        ("memory", Self::Memory),
+        ("shm", Self::SharedMemory),
+        ("dpdk-l2", Self::DpdkL2),
+        ("rdma-ud", Self::RdmaUd),
+    ];
+}
+
+/// Whether Linux can call an interface so: 1 to [`MAX_INTERFACE_NAME_BYTES`] visible characters,
+/// none of them `/` or `:`.
+pub fn is_interface_name(name: &str) -> bool {
+    let letter = |c: u8| c.is_ascii_graphic() && c != b'/' && c != b':';
+    (1..=MAX_INTERFACE_NAME_BYTES).contains(&name.len()) && name.bytes().all(letter)
+}

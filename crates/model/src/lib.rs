@@ -1,0 +1,63 @@
+//! The system description `isolane.toml`: hosts, topics, and what each topic needs.
+//!
+//! A description is read once, at the edge, into a [`System`] that is complete (defaults filled
+//! in), consistent (every host a topic names exists) and remembers for each value where it comes
+//! from. Everything isolane does for a system starts from one. What is wrong with a description
+//! comes out as [`Problem`]s, all of them at once, each with its place and what to do about it.
+//!
+//! ```
+//! use isolane_model::System;
+//!
+//! let text = r#"
+//! [host.left]
+//! interface = "eth0"
+//!
+//! [topic.BrakePressure]
+//! type = "vehicle::BrakePressure"
+//! level = 7
+//! dealine = "400us"
+//! max_bytes = 64
+//! from = ["left"]
+//! to = ["left"]
+//! "#;
+//! let problems = System::from_toml(text, "isolane.toml").unwrap_err();
+//! assert_eq!(problems[0].help(), Some("did you mean `deadline`?"));
+//! assert_eq!((problems[0].line(), problems[0].column()), (Some(8), Some(1)));
+//!
+//! let system = System::from_toml(&text.replace("dealine", "deadline"), "isolane.toml").unwrap();
+//! let topic = system.topic("BrakePressure").unwrap();
+//! assert_eq!(topic.level.value.get(), 7);
+//! assert_eq!(topic.level.source.to_string(), "isolane.toml:7");
+//! assert_eq!(topic.history.source.to_string(), "default");
+//! ```
+//!
+//! This crate touches no network and no machine: whether a host has the interface that is named
+//! is not its question.
+
+#![forbid(unsafe_code)]
+
+mod domain;
+mod duration;
+mod host;
+pub mod limits;
+mod load;
+mod print;
+mod problem;
+mod read;
+mod source;
+mod system;
+mod topic;
+mod word;
+
+pub use domain::{Domain, DomainError};
+pub use duration::{DurationError, format_duration, parse_duration};
+pub use host::{Datapath, Host, is_interface_name};
+pub use load::example;
+pub use problem::{Problem, Severity};
+pub use source::{Source, Sourced};
+pub use system::System;
+pub use topic::{
+    Budget, Durability, History, HistoryDepth, HistoryError, OverBudget, Reliability, SampleBytes,
+    Topic, TopicNameError, check_topic_name,
+};
+pub use word::Word;

@@ -1,0 +1,187 @@
+//! A system written back as a description: complete, defaults included, if wanted with the source
+//! of each value beside it. What is written reads back as the same system.
+
+use core::fmt::{self, Write};
+
+use crate::duration::format_duration;
+use crate::host::Host;
+use crate::source::Source;
+use crate::system::System;
+use crate::topic::{Budget, History, Topic};
+use crate::word::Word;
+
+/// The column the sources stand in, unless a line is longer.
+const SOURCE_COLUMN: usize = 44;
+
+impl System {
+    /// The description, complete, without sources.
+    pub fn to_toml(&self) -> String {
+        self.print(false)
+    }
+
+    /// The description, complete, with a comment on each line that says where its value comes
+    /// from.
+    pub fn to_toml_with_sources(&self) -> String {
+        self.print(true)
+    }
+
+    fn print(&self, with_sources: bool) -> String {
+        let mut printer = Printer {
+            out: String::new(),
+            with_sources,
+        };
+        printer
+            .system(self)
+            .expect("writing to a string does not fail");
+        printer.out
+    }
+}
+
+struct Printer {
+    out: String,
+    with_sources: bool,
+}
+
+impl Printer {
+    fn system(&mut self, system: &System) -> fmt::Result {
+        self.value(
+            "domain",
+            &system.domain.value.to_string(),
+            &system.domain.source,
+        )?;
+        system.hosts.iter().try_for_each(|host| self.host(host))?;
+        system.topics.iter().try_for_each(|topic| self.topic(topic))
+    }
+
+    fn host(&mut self, host: &Host) -> fmt::Result {
+        self.header("host", &host.name.value, &host.name.source)?;
+        self.value(
+            "interface",
+            &quoted(&host.interface.value),
+            &host.interface.source,
+        )?;
+        match host.core.value {
+            Some(core) => self.value("core", &core.to_string(), &host.core.source)?,
+            None => self.absent("core: wherever the scheduler puts it", &host.core.source)?,
+        }
+        self.value(
+            "datapath",
+            &quoted(host.datapath.value.word()),
+            &host.datapath.source,
+        )
+    }
+
+    fn topic(&mut self, topic: &Topic) -> fmt::Result {
+        self.header("topic", &topic.name.value, &topic.name.source)?;
+        self.value(
+            "type",
+            &quoted(&topic.type_name.value),
+            &topic.type_name.source,
+        )?;
+        self.value("keyed", &topic.keyed.value.to_string(), &topic.keyed.source)?;
+        self.value(
+            "level",
+            &topic.level.value.get().to_string(),
+            &topic.level.source,
+        )?;
+        match topic.period.value {
+            Some(period) => self.duration("period", period, &topic.period.source)?,
+            None => self.absent("period: unknown", &topic.period.source)?,
+        }
+        match topic.deadline.value {
+            Some(deadline) => self.duration("deadline", deadline, &topic.deadline.source)?,
+            None => self.absent("deadline: none", &topic.deadline.source)?,
+        }
+        self.value(
+            "max_bytes",
+            &topic.max_bytes.value.get().to_string(),
+            &topic.max_bytes.source,
+        )?;
+        self.value(
+            "reliability",
+            &quoted(topic.reliability.value.word()),
+            &topic.reliability.source,
+        )?;
+        self.value(
+            "durability",
+            &quoted(topic.durability.value.word()),
+            &topic.durability.source,
+        )?;
+        let history = match topic.history.value {
+            History::KeepLast(depth) => depth.get().to_string(),
+            History::KeepAll => quoted("all"),
+        };
+        self.value("history", &history, &topic.history.source)?;
+        self.value(
+            "max_samples",
+            &topic.max_samples.value.to_string(),
+            &topic.max_samples.source,
+        )?;
+        self.value("from", &list(&topic.from.value), &topic.from.source)?;
+        self.value("to", &list(&topic.to.value), &topic.to.source)?;
+        match &topic.budget {
+            Some(budget) => self.budget(budget),
+            None => self.absent("budget: none", &Source::Default),
+        }
+    }
+
+    fn budget(&mut self, budget: &Budget) -> fmt::Result {
+        // Dotted keys and no inline table: each value has a line for its source.
+        let capacity = budget.capacity.value.to_string();
+        self.value("budget.capacity", &capacity, &budget.capacity.source)?;
+        self.duration("budget.period", budget.period.value, &budget.period.source)?;
+        self.value(
+            "budget.over",
+            &quoted(budget.over.value.word()),
+            &budget.over.source,
+        )
+    }
+
+    fn header(&mut self, kind: &str, name: &str, source: &Source) -> fmt::Result {
+        self.out.write_char('\n')?;
+        let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let name = if name.chars().all(bare) {
+            name.to_owned()
+        } else {
+            quoted(name)
+        };
+        self.line(&format!("[{kind}.{name}]"), source)
+    }
+
+    fn duration(&mut self, key: &str, value: core::time::Duration, source: &Source) -> fmt::Result {
+        self.value(key, &quoted(&format_duration(value)), source)
+    }
+
+    fn value(&mut self, key: &str, value: &str, source: &Source) -> fmt::Result {
+        self.line(&format!("{key} = {value}"), source)
+    }
+
+    /// A setting without a value is a comment: TOML has no word for "none".
+    fn absent(&mut self, what: &str, source: &Source) -> fmt::Result {
+        if self.with_sources {
+            self.line(&format!("# {what}"), source)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn line(&mut self, line: &str, source: &Source) -> fmt::Result {
+        if self.with_sources {
+            // A file's name may hold anything but must not end the comment.
+            let source = source.to_string().escape_debug().to_string();
+            writeln!(self.out, "{line:SOURCE_COLUMN$} # {source}")
+        } else {
+            writeln!(self.out, "{line}")
+        }
+    }
+}
+
+/// A TOML basic string. Names hold no control characters, so that two escapes do.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn list(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    format!("[{}]", names.join(", "))
+}

@@ -1,0 +1,211 @@
+//! What is wrong with a description, told to the person who wrote it: what, where, and what to do.
+//!
+//! A [`Problem`] is a miette [`Diagnostic`], which a command may draw with its fancy handler; a
+//! program without one prints it with `{:#}`, which says line, column and the line itself.
+
+use core::fmt;
+use core::ops::Range;
+use std::sync::Arc;
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+
+pub use miette::Severity;
+
+/// Something wrong with a description.
+#[derive(Clone)]
+pub struct Problem {
+    severity: Severity,
+    what: String,
+    help: Option<String>,
+    place: Option<Place>,
+}
+
+/// Where in which text.
+#[derive(Clone)]
+struct Place {
+    text: Arc<Text>,
+    span: Range<usize>,
+    label: String,
+}
+
+impl Problem {
+    /// A problem of the file as a whole: it cannot be read, or is none.
+    pub(crate) fn of_file(what: String, help: Option<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            what,
+            help,
+            place: None,
+        }
+    }
+
+    /// A problem of a place in a text. A span that leaves the text or cuts a character is moved to
+    /// what lies inside.
+    pub(crate) fn at(
+        severity: Severity,
+        text: &Arc<Text>,
+        span: Range<usize>,
+        what: String,
+        label: String,
+        help: Option<String>,
+    ) -> Self {
+        let content = &*text.content;
+        // A mark needs something to stand under: what is missing at the end is marked before it.
+        let last = content.len().saturating_sub(1);
+        let start = content.floor_char_boundary(span.start.min(last));
+        let end = content.ceil_char_boundary(span.end.max(start));
+        let place = Place {
+            text: Arc::clone(text),
+            span: start..end,
+            label,
+        };
+        Self {
+            severity,
+            what,
+            help,
+            place: Some(place),
+        }
+    }
+
+    /// An error makes the description unusable; a warning does not.
+    pub fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// What is wrong, without the place.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The bytes of the file it is about, on character boundaries; `None` if it is about the file
+    /// as a whole.
+    pub fn span(&self) -> Option<Range<usize>> {
+        self.place.as_ref().map(|place| place.span.clone())
+    }
+
+    /// The line, from 1.
+    pub fn line(&self) -> Option<usize> {
+        self.place
+            .as_ref()
+            .map(|place| place.text.line_of(place.span.start))
+    }
+
+    /// The column in characters, from 1.
+    pub fn column(&self) -> Option<usize> {
+        self.place
+            .as_ref()
+            .map(|place| place.text.column_of(place.span.start))
+    }
+}
+
+impl fmt::Display for Problem {
+    /// `{}` is what is wrong, alone; `{:#}` adds the place, the line and the help, each on a line.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !formatter.alternate() {
+            return formatter.write_str(&self.what);
+        }
+        let severity = if self.severity == Severity::Error {
+            "error"
+        } else {
+            "warning"
+        };
+        if let Some(Place { text, span, label }) = &self.place {
+            let (line, column) = (text.line_of(span.start), text.column_of(span.start));
+            writeln!(
+                formatter,
+                "{}:{line}:{column}: {severity}: {}",
+                text.name, self.what
+            )?;
+            write!(formatter, "  {} ({label})", text.line(line).trim())?;
+        } else {
+            write!(formatter, "{severity}: {}", self.what)?;
+        }
+        self.help
+            .as_ref()
+            .map_or(Ok(()), |help| write!(formatter, "\n  help: {help}"))
+    }
+}
+
+impl fmt::Debug for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{self:#}")
+    }
+}
+
+impl core::error::Error for Problem {}
+
+impl Diagnostic for Problem {
+    fn severity(&self) -> Option<Severity> {
+        Some(self.severity)
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help
+            .as_ref()
+            .map(|help| Box::new(help) as Box<dyn fmt::Display + 'a>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.place
+            .as_ref()
+            .map(|place| &place.text.named as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let place = self.place.as_ref()?;
+        let label = LabeledSpan::new_with_span(Some(place.label.clone()), place.span.clone());
+        Some(Box::new(core::iter::once(label)))
+    }
+}
+
+/// A file's text with the places of its lines.
+pub(crate) struct Text {
+    pub(crate) name: Arc<str>,
+    content: Arc<str>,
+    /// The same content, as miette wants it.
+    named: NamedSource<Arc<str>>,
+    /// Byte offset of the first character of each line.
+    line_starts: Vec<usize>,
+}
+
+impl Text {
+    pub(crate) fn new(name: &str, content: &str) -> Self {
+        let content: Arc<str> = Arc::from(content);
+        let after_newlines = content.match_indices('\n').map(|(offset, _)| offset + 1);
+        let line_starts = core::iter::once(0).chain(after_newlines).collect();
+        let named = NamedSource::new(name, Arc::clone(&content)).with_language("TOML");
+        Self {
+            name: Arc::from(name),
+            content,
+            named,
+            line_starts,
+        }
+    }
+
+    /// Line of a byte offset, from 1.
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
+        // The first line starts at 0, so that there is always one at or before the offset.
+        self.line_starts.partition_point(|start| *start <= offset)
+    }
+
+    /// Column of a byte offset in characters, from 1.
+    fn column_of(&self, offset: usize) -> usize {
+        let start = self.line_starts[self.line_of(offset) - 1];
+        self.content[start..offset].chars().count() + 1
+    }
+
+    /// A line, from 1, without its end.
+    fn line(&self, line: usize) -> &str {
+        let end = self
+            .line_starts
+            .get(line)
+            .copied()
+            .unwrap_or(self.content.len());
+        self.content[self.line_starts[line - 1]..end].trim_end_matches(['\r', '\n'])
+    }
+}

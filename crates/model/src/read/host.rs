@@ -1,0 +1,49 @@
+//! Reads a `[host.NAME]` table.
+
+use crate::host::{Datapath, Host};
+use crate::limits::MAX_HOST_NAME_BYTES;
+use crate::source::Sourced;
+
+use super::report::{Report, Wrong};
+use super::table::Table;
+use super::values;
+
+/// Reads a host; `None` if anything needed is missing or wrong.
+pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
+    let name = name(&table, report);
+    let interface = table.field("interface", report, values::interface);
+    let interface = table.require(
+        "interface",
+        "name the interface: interface = \"eth0\"",
+        interface,
+        report,
+    );
+    let core = table.field("core", report, values::core).optional();
+    let datapath = table
+        .field("datapath", report, values::word)
+        .or(Datapath::default());
+    table.finish(report);
+    Some(Host {
+        name: name?,
+        interface: interface?,
+        core: core?,
+        datapath: datapath?,
+    })
+}
+
+fn name(table: &Table<'_>, report: &mut Report) -> Option<Sourced<String>> {
+    let name = table.name();
+    let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > MAX_HOST_NAME_BYTES || !name.chars().all(letters) {
+        let what = format!(
+            "\"{}\" cannot be the name of a host",
+            values::shortened(name)
+        );
+        let help = format!(
+            "use 1 to {MAX_HOST_NAME_BYTES} letters, digits, `-`, `_` and `.`, as host names have"
+        );
+        report.error(table.place(), Wrong::new(what, "this name").help(help));
+        return None;
+    }
+    Some(Sourced::new(name.to_owned(), report.source(&table.place())))
+}

@@ -1,0 +1,136 @@
+//! From text to a [`System`], once, at the edge.
+//!
+//! The way of a description: bytes -> text -> a tree of TOML values in which every key and value
+//! knows its place -> the typed system. The tree's parser goes on after an error, and so does
+//! everything here: each table is read to its end whatever is wrong in it, so that a person sees
+//! all problems of a file at once. A system comes out only if there was no error.
+//!
+//! Nothing here panics or loops longer than the text, whatever the text.
+
+mod host;
+mod report;
+mod syntax;
+mod table;
+mod topic;
+mod values;
+
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::domain::Domain;
+use crate::limits::{MAX_FILE_BYTES, MAX_HOSTS, MAX_TOPICS};
+use crate::problem::{Problem, Text};
+use crate::system::System;
+
+use self::report::{Report, Wrong};
+use self::table::Table;
+
+/// Reads a description. Problems come in the order of the file.
+pub(crate) fn read(bytes: &[u8], file_name: &str) -> Result<System, Vec<Problem>> {
+    if bytes.len() > MAX_FILE_BYTES {
+        let what = format!("{file_name} is longer than {MAX_FILE_BYTES} bytes");
+        let help = Some(String::from("is it a system description?"));
+        return Err(vec![Problem::of_file(what, help)]);
+    }
+    let content = String::from_utf8_lossy(bytes);
+    let text = Arc::new(Text::new(file_name, &content));
+    let mut report = Report::new(text);
+    if let Err(error) = core::str::from_utf8(bytes) {
+        let first = error.valid_up_to();
+        report.error(
+            first..first,
+            Wrong::new("the file is not UTF-8 text", "this byte is no character")
+                .help("save the file as UTF-8"),
+        );
+        return Err(report.into_problems());
+    }
+    let (tree, errors) = DeTable::parse_recoverable(&content);
+    syntax::report(&content, &errors, &mut report);
+    let system = read_system(tree.get_ref(), &mut report);
+    match system {
+        Some(mut system) if !report.has_errors() => {
+            system.warnings = report.into_problems();
+            Ok(system)
+        }
+        _ => Err(report.into_problems()),
+    }
+}
+
+/// Reads the root table: `None` if anything needed is missing or wrong.
+fn read_system(tree: &DeTable<'_>, report: &mut Report) -> Option<System> {
+    let mut root = Table::root(tree);
+    let domain = root
+        .field("domain", report, values::domain)
+        .or(Domain::default());
+    let (hosts, host_names) = read_hosts(&mut root, report);
+    let topics: Vec<_> = named_tables(&mut root, "topic", MAX_TOPICS, report)
+        .into_iter()
+        .map(|table| topic::read(table, &host_names, report))
+        .collect();
+    root.finish(report);
+    Some(System {
+        domain: domain?,
+        hosts: hosts?,
+        topics: topics.into_iter().collect::<Option<_>>()?,
+        warnings: Vec::new(),
+    })
+}
+
+/// Reads the hosts, and apart from them their names: a host with a wrong setting still exists for
+/// the topics that name it.
+fn read_hosts<'a>(
+    root: &mut Table<'a>,
+    report: &mut Report,
+) -> (Option<Vec<crate::host::Host>>, Vec<&'a str>) {
+    let tables = named_tables(root, "host", MAX_HOSTS, report);
+    let names = tables.iter().map(Table::name).collect();
+    let hosts: Vec<_> = tables
+        .into_iter()
+        .map(|table| host::read(table, report))
+        .collect();
+    (hosts.into_iter().collect(), names)
+}
+
+/// The tables `[kind.NAME]` in the order of the file, at most `limit`.
+fn named_tables<'a>(
+    root: &mut Table<'a>,
+    kind: &'static str,
+    limit: usize,
+    report: &mut Report,
+) -> Vec<Table<'a>> {
+    let Some(value) = root.entry(kind) else {
+        return Vec::new();
+    };
+    let help = format!("a {kind} has a name: [{kind}.NAME]");
+    let DeValue::Table(members) = value.get_ref() else {
+        let wrong = Wrong::new(
+            format!("`{kind}` must be a table"),
+            values::this_is(value.get_ref()),
+        );
+        report.error(value.span(), wrong.help(help));
+        return Vec::new();
+    };
+    let mut members: Vec<(&Spanned<_>, &Spanned<DeValue<'a>>)> = members.iter().collect();
+    members.sort_by_key(|(key, _)| key.span().start);
+    if let Some((key, _)) = members.get(limit) {
+        let wrong = Wrong::new(format!("more than {limit} {kind}s"), "one too many");
+        report.error(key.span(), wrong);
+        members.truncate(limit);
+    }
+    let mut tables = Vec::with_capacity(members.len());
+    for (key, value) in members {
+        if let DeValue::Table(entries) = value.get_ref() {
+            tables.push(Table::named(kind, key, entries));
+        } else {
+            let what = format!(
+                "`{}` in [{kind}] must be a table",
+                values::shortened(key.get_ref())
+            );
+            let wrong = Wrong::new(what, values::this_is(value.get_ref()));
+            report.error(key.span(), wrong.help(&help));
+        }
+    }
+    tables
+}

@@ -1,0 +1,77 @@
+//! Errors of syntax, as the TOML parser finds them, in this program's words.
+
+use core::ops::Range;
+
+use toml::de::Error;
+
+use super::report::{Report, Wrong};
+use super::values::shortened;
+
+/// Reports the parser's errors.
+pub(super) fn report(content: &str, errors: &[Error], report: &mut Report) {
+    let mut errors: Vec<(Range<usize>, &str)> = errors
+        .iter()
+        .map(|error| (error.span().unwrap_or(0..0), error.message()))
+        .collect();
+    errors.sort_by_key(|(span, _)| span.start);
+    // A table that is given twice gives all its keys twice: that is one mistake, not ten.
+    let mut repeated_table: Option<Range<usize>> = None;
+    for (span, message) in errors {
+        let in_header = line_at(content, span.start).trim_start().starts_with('[');
+        if message != "duplicate key" {
+            let wrong = Wrong::new(message, "here").help(help_for(message));
+            report.syntax(span, wrong, in_header);
+            continue;
+        }
+        if repeated_table
+            .as_ref()
+            .is_some_and(|table| table.contains(&span.start))
+        {
+            continue;
+        }
+        let name = shortened(content.get(span.clone()).unwrap_or_default());
+        let wrong = if in_header {
+            repeated_table = Some(table_at(content, span.start));
+            Wrong::new(
+                format!("the table of `{name}` is given twice"),
+                "the second one",
+            )
+            .help("names are unique: rename one, or make one table of both")
+        } else {
+            Wrong::new(format!("`{name}` is given twice"), "the second one")
+                .help("remove one of them")
+        };
+        // The tree is whole but for the second value: everything else is still worth reporting.
+        report.syntax(span, wrong, false);
+    }
+}
+
+/// What to do about an error of the parser's.
+fn help_for(message: &str) -> &'static str {
+    if message.starts_with("string values must be quoted") {
+        "write it in double quotes"
+    } else if message.contains("unclosed") {
+        "the closing bracket or quote is missing"
+    } else {
+        "a line is `key = value`, `[table]` or `# comment`; see `isolane config --example`"
+    }
+}
+
+/// The line around a byte offset.
+fn line_at(content: &str, offset: usize) -> &str {
+    let (before, after) = content.split_at(content.floor_char_boundary(offset));
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let end = after
+        .find('\n')
+        .map_or(content.len(), |newline| before.len() + newline);
+    &content[start..end]
+}
+
+/// From an offset in a table's header to the next header.
+fn table_at(content: &str, offset: usize) -> Range<usize> {
+    let offset = content.floor_char_boundary(offset);
+    let end = content[offset..]
+        .find("\n[")
+        .map_or(content.len(), |newline| offset + newline);
+    offset..end
+}

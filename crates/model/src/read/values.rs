@@ -1,0 +1,172 @@
+//! What a single TOML value means: functions from a value to a typed setting, or to what is wrong
+//! with it. The messages complete "`key` in [table] ...".
+
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use isolane_wire::level::Level;
+use toml::de::DeValue;
+
+use crate::domain::Domain;
+use crate::duration::parse_duration;
+use crate::host::is_interface_name;
+use crate::limits::{
+    MAX_BUDGET_FRAMES, MAX_CORE, MAX_DOMAIN, MAX_QUOTED_BYTES, MAX_SAMPLE_BYTES, MAX_SAMPLES,
+};
+use crate::topic::{History, HistoryDepth, SampleBytes, check_topic_name};
+use crate::word::{Word, closest, list};
+
+use super::report::Wrong;
+
+/// What a value is, for the label at its place.
+pub(super) fn this_is(value: &DeValue<'_>) -> String {
+    let kind = match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    };
+    format!("this is {kind}")
+}
+
+/// A piece of the file as messages repeat it: on one line, and not at any length.
+pub(super) fn shortened(text: &str) -> String {
+    let kept = text.floor_char_boundary(MAX_QUOTED_BYTES);
+    let dots = if kept < text.len() { "..." } else { "" };
+    format!("{}{dots}", text[..kept].escape_debug())
+}
+
+pub(super) fn domain(value: &DeValue<'_>) -> Result<Domain, Wrong> {
+    let number = whole(value, 0, MAX_DOMAIN)?;
+    Ok(Domain::new(number).expect("whole() keeps to the bounds"))
+}
+
+pub(super) fn level(value: &DeValue<'_>) -> Result<Level, Wrong> {
+    let number = whole(value, 0, 7).map_err(|wrong| wrong.help("7 is the most critical"))?;
+    let level = u8::try_from(number).ok().and_then(Level::new);
+    Ok(level.expect("whole() keeps to the bounds"))
+}
+
+pub(super) fn core(value: &DeValue<'_>) -> Result<u16, Wrong> {
+    let number = whole(value, 0, u32::from(MAX_CORE))?;
+    Ok(u16::try_from(number).expect("whole() keeps to the bounds"))
+}
+
+pub(super) fn sample_bytes(value: &DeValue<'_>) -> Result<SampleBytes, Wrong> {
+    let number = whole(value, 1, MAX_SAMPLE_BYTES).map_err(|wrong| {
+        wrong.help("a sample travels in one datagram: samples are not fragmented yet")
+    })?;
+    Ok(SampleBytes::new(number).expect("whole() keeps to the bounds"))
+}
+
+pub(super) fn samples(value: &DeValue<'_>) -> Result<NonZeroU32, Wrong> {
+    positive(value, MAX_SAMPLES)
+}
+
+pub(super) fn budget_capacity(value: &DeValue<'_>) -> Result<NonZeroU32, Wrong> {
+    positive(value, MAX_BUDGET_FRAMES)
+}
+
+pub(super) fn history(value: &DeValue<'_>) -> Result<History, Wrong> {
+    let expected = format!("must be a number of samples from 1 to {MAX_SAMPLES}, or \"all\"");
+    match value {
+        DeValue::Integer(_) => {
+            let number = whole(value, 1, MAX_SAMPLES)?;
+            let depth = HistoryDepth::new(number).expect("whole() keeps to the bounds");
+            Ok(History::KeepLast(depth))
+        }
+        DeValue::String(text) if text == "all" => Ok(History::KeepAll),
+        DeValue::String(text) => {
+            let label = format!("\"{}\" is neither", shortened(text));
+            let wrong = Wrong::new(expected, label);
+            Err(match text.parse::<History>() {
+                Ok(history) => wrong.help(format!("write {history} without quotes")),
+                Err(_) => wrong.help("`history = 1` keeps the last sample"),
+            })
+        }
+        other => Err(Wrong::new(expected, this_is(other))),
+    }
+}
+
+pub(super) fn duration(value: &DeValue<'_>) -> Result<Duration, Wrong> {
+    let expected = "must be a duration in quotes, like \"500us\", \"10ms\" or \"1s\"";
+    match value {
+        DeValue::String(text) => parse_duration(text).map_err(|error| {
+            Wrong::new(expected, shortened(&error.to_string())).help(error.help())
+        }),
+        DeValue::Integer(number) => {
+            let number = shortened(number.as_str());
+            let label = format!("{number} has no unit");
+            Err(Wrong::new(expected, label).help(format!("write \"{number}us\" or \"{number}ms\"")))
+        }
+        other => Err(Wrong::new(expected, this_is(other))),
+    }
+}
+
+pub(super) fn truth(value: &DeValue<'_>) -> Result<bool, Wrong> {
+    value
+        .as_bool()
+        .ok_or_else(|| Wrong::new("must be true or false, without quotes", this_is(value)))
+}
+
+/// One word out of a few.
+pub(super) fn word<W: Word>(value: &DeValue<'_>) -> Result<W, Wrong> {
+    let words: Vec<&str> = W::WORDS.iter().map(|(word, _)| *word).collect();
+    let expected = format!("must be {}", list(&words, "\""));
+    let DeValue::String(text) = value else {
+        return Err(Wrong::new(expected, this_is(value)));
+    };
+    W::from_word(text).ok_or_else(|| {
+        let wrong = Wrong::new(expected, format!("\"{}\" is not known", shortened(text)));
+        match closest(text, words) {
+            Some(known) => wrong.help(format!("did you mean \"{known}\"?")),
+            None => wrong,
+        }
+    })
+}
+
+/// A network interface's name.
+pub(super) fn interface(value: &DeValue<'_>) -> Result<String, Wrong> {
+    let expected = "must be the name of a network interface, like \"eth0\"";
+    match value {
+        DeValue::String(name) if is_interface_name(name) => Ok(name.to_string()),
+        DeValue::String(_) => Err(Wrong::new(expected, "no interface can be called so")
+            .help("`ip link` lists the interfaces")),
+        other => Err(Wrong::new(expected, this_is(other))),
+    }
+}
+
+/// The name of a topic's type.
+pub(super) fn type_name(value: &DeValue<'_>) -> Result<String, Wrong> {
+    let expected = "must be the name of a type, like \"vehicle::BrakePressure\"";
+    match value {
+        DeValue::String(name) => match check_topic_name(name) {
+            Ok(()) => Ok(name.to_string()),
+            Err(reason) => Err(Wrong::new(expected, reason.to_string())),
+        },
+        other => Err(Wrong::new(expected, this_is(other))),
+    }
+}
+
+fn positive(value: &DeValue<'_>, most: u32) -> Result<NonZeroU32, Wrong> {
+    let number = whole(value, 1, most)?;
+    Ok(NonZeroU32::new(number).expect("whole() keeps to the bounds"))
+}
+
+/// A whole number within bounds.
+fn whole(value: &DeValue<'_>, least: u32, most: u32) -> Result<u32, Wrong> {
+    let expected = format!("must be a whole number from {least} to {most}");
+    let DeValue::Integer(number) = value else {
+        return Err(Wrong::new(expected, this_is(value)));
+    };
+    u32::from_str_radix(number.as_str(), number.radix())
+        .ok()
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| {
+            let label = format!("{} is out of range", shortened(&number.to_string()));
+            Wrong::new(expected, label)
+        })
+}

@@ -1,0 +1,136 @@
+//! Reading and writing numbers in a slice: the one place where a byte order is turned.
+
+use crate::{Error, cdr::ByteOrder};
+
+/// The byte order that a submessage's flags state (RTPS 2.5 §9.4.5.1.2).
+#[inline]
+pub(crate) const fn order_of(flags: u8) -> ByteOrder {
+    if flags & 1 == 0 {
+        ByteOrder::Big
+    } else {
+        ByteOrder::Little
+    }
+}
+
+/// Two bytes as a number.
+#[inline]
+pub(crate) const fn u16_of(order: ByteOrder, bytes: [u8; 2]) -> u16 {
+    match order {
+        ByteOrder::Big => u16::from_be_bytes(bytes),
+        ByteOrder::Little => u16::from_le_bytes(bytes),
+    }
+}
+
+/// Reads from the front of a slice.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> Reader<'a> {
+    #[inline]
+    pub(crate) const fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
+        Self { rest: bytes, order }
+    }
+
+    #[inline]
+    pub(crate) const fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// What has not been read yet.
+    #[inline]
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// A string as CDR has it: its length with the NUL, its bytes, the NUL. An empty one may also
+    /// come as length 0 without a NUL, as some implementations send it. `None` if it is not UTF-8,
+    /// or has a NUL inside.
+    pub(crate) fn string(&mut self) -> Option<&'a str> {
+        let length = self.u32().ok()? as usize;
+        let bytes = match self.take(length).ok()? {
+            [] => &[],
+            [bytes @ .., 0] => bytes,
+            _ => return None,
+        };
+        let text = core::str::from_utf8(bytes).ok()?;
+        (!text.contains('\0')).then_some(text)
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Error::Truncated)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    #[inline]
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(Error::Truncated)?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    #[inline]
+    pub(crate) fn u16(&mut self) -> Result<u16, Error> {
+        Ok(u16_of(self.order, self.array()?))
+    }
+
+    #[inline]
+    pub(crate) fn u32(&mut self) -> Result<u32, Error> {
+        let bytes = self.array()?;
+        Ok(match self.order {
+            ByteOrder::Big => u32::from_be_bytes(bytes),
+            ByteOrder::Little => u32::from_le_bytes(bytes),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn i32(&mut self) -> Result<i32, Error> {
+        Ok(self.u32()? as i32)
+    }
+}
+
+/// Writes little-endian to the front of a slice. That the slice is long enough is the caller's to
+/// see to: it knows the length of what it writes.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    buffer: &'a mut [u8],
+    length: usize,
+}
+
+impl<'a> Writer<'a> {
+    #[inline]
+    pub(crate) fn new(buffer: &'a mut [u8]) -> Self {
+        Self { buffer, length: 0 }
+    }
+
+    /// Bytes written so far.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.buffer[self.length..][..bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+    }
+
+    #[inline]
+    pub(crate) fn u16(&mut self, value: u16) {
+        self.put(&value.to_le_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn u32(&mut self, value: u32) {
+        self.put(&value.to_le_bytes());
+    }
+
+    #[inline]
+    pub(crate) fn i32(&mut self, value: i32) {
+        self.put(&value.to_le_bytes());
+    }
+}

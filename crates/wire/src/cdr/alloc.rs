@@ -1,0 +1,162 @@
+//! The standard library's strings and sequences, with the feature `alloc`.
+//!
+//! Their bound is not in the type but in the member that holds them: `#[topic(bound = N)]`, or
+//! [`DEFAULT_BOUND`](super::limits::DEFAULT_BOUND). Decoding takes memory as elements arrive and
+//! never before their bytes were seen; decoding into a value that already has the memory takes
+//! none.
+
+extern crate alloc;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{
+    CdrError, CdrType, Decoder, Encoder, KeySize, KeySource, Kind, LocallyBounded, SequenceView,
+    sequence, string,
+};
+
+impl LocallyBounded for String {}
+
+impl CdrType for String {
+    const KIND: Kind = Kind::Other;
+    type View<'a> = &'a str;
+
+    #[inline]
+    fn initial() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn initial_view<'a>() -> &'a str {
+        ""
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.clear();
+    }
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        string::encode(self, encoder.bound(), encoder)
+    }
+
+    #[inline]
+    fn view<'a>(decoder: &mut Decoder<'a>) -> Result<&'a str, CdrError> {
+        decoder.string(decoder.bound())
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Self::view(decoder).map(Self::from)
+    }
+
+    #[inline]
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
+        let value = Self::view(decoder)?;
+        self.clear();
+        self.push_str(value);
+        Ok(())
+    }
+
+    #[inline]
+    fn transcribe_key(
+        _: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        encoder.string(Self::view(decoder)?)
+    }
+
+    #[inline]
+    fn measure_key(size: &mut KeySize) {
+        match size.bound() {
+            Some(bound) => size.string(bound),
+            None => size.unbounded(),
+        }
+    }
+}
+
+impl<T: CdrType> LocallyBounded for Vec<T> {}
+
+impl<T: CdrType> CdrType for Vec<T> {
+    const KIND: Kind = Kind::Other;
+    type View<'a> = SequenceView<'a, T>;
+
+    #[inline]
+    fn initial() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn initial_view<'a>() -> SequenceView<'a, T> {
+        SequenceView::EMPTY
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.clear();
+    }
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if self.len() > encoder.bound() {
+            return Err(CdrError::BoundExceeded);
+        }
+        sequence::encode(self, encoder)
+    }
+
+    #[inline]
+    fn view<'a>(decoder: &mut Decoder<'a>) -> Result<SequenceView<'a, T>, CdrError> {
+        sequence::view(decoder, decoder.bound())
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut values = Self::new();
+        values.decode_into(decoder)?;
+        Ok(values)
+    }
+
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
+        decoder.collection(T::KIND.delimits_sequence(), |decoder| {
+            let length = decoder.length::<T>(decoder.bound())?;
+            if T::KIND.is_primitive() {
+                // `length` has seen that all their bytes are there.
+                self.resize_with(length, T::initial);
+                return T::decode_elements(self, decoder);
+            }
+            self.truncate(length);
+            T::decode_elements(self, decoder)?;
+            while self.len() < length {
+                self.push(T::decode(decoder)?);
+            }
+            Ok(())
+        })
+    }
+
+    #[inline]
+    fn encode_as_key(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if self.len() > encoder.bound() {
+            return Err(CdrError::BoundExceeded);
+        }
+        sequence::encode_as_key(self, encoder)
+    }
+
+    #[inline]
+    fn transcribe_key(
+        source: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        sequence::transcribe_key::<T>(source, decoder, encoder, decoder.bound())
+    }
+
+    #[inline]
+    fn measure_key(size: &mut KeySize) {
+        match size.bound() {
+            Some(bound) => sequence::measure_key::<T>(size, bound),
+            None => size.unbounded(),
+        }
+    }
+}

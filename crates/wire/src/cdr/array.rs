@@ -1,0 +1,211 @@
+//! Arrays: as many elements as the type says, without a number in front.
+
+use core::fmt::{self, Debug};
+
+use super::{
+    CdrError, CdrType, Decoder, Elements, Encoder, KeySize, KeySource, Kind, SequenceView,
+};
+
+/// An array inside a sample, not copied. Its elements were checked when the view was made and are
+/// decoded when they are asked for.
+pub struct ArrayView<'a, T, const N: usize> {
+    /// All elements, or none: a member that the writer's older type does not have.
+    elements: SequenceView<'a, T>,
+}
+
+impl<'a, T: CdrType, const N: usize> ArrayView<'a, T, N> {
+    /// The number of elements: `N`.
+    #[inline]
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "an array of DDS has at least one element"
+    )]
+    pub const fn len(&self) -> usize {
+        N
+    }
+
+    /// The element at `index`, or `None` behind the last. In constant time for primitives, see
+    /// [`SequenceView::get`].
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<T::View<'a>> {
+        (index < N).then(|| self.elements.get(index).unwrap_or_else(T::initial_view))
+    }
+
+    /// The elements in order.
+    #[inline]
+    pub const fn iter(&self) -> ArrayElements<'a, T> {
+        ArrayElements {
+            elements: self.elements.iter(),
+            left: N,
+        }
+    }
+
+    /// All elements by value.
+    #[inline]
+    pub fn to_array(&self) -> [T::View<'a>; N] {
+        let mut elements = self.elements.iter();
+        core::array::from_fn(|_| elements.next().unwrap_or_else(T::initial_view))
+    }
+}
+
+impl<'a, const N: usize> ArrayView<'a, u8, N> {
+    const ZEROS: &'static [u8; N] = &[0; N];
+
+    /// The bytes themselves.
+    #[inline]
+    pub fn as_bytes(&self) -> &'a [u8; N] {
+        self.elements
+            .as_bytes()
+            .first_chunk()
+            .unwrap_or(Self::ZEROS)
+    }
+}
+
+impl<T, const N: usize> Clone for ArrayView<'_, T, N> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, const N: usize> Copy for ArrayView<'_, T, N> {}
+
+impl<T: CdrType, const N: usize> Debug for ArrayView<'_, T, N> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a, T: CdrType, const N: usize> IntoIterator for ArrayView<'a, T, N> {
+    type Item = T::View<'a>;
+    type IntoIter = ArrayElements<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> ArrayElements<'a, T> {
+        self.iter()
+    }
+}
+
+impl<'a, T: CdrType, const N: usize> IntoIterator for &ArrayView<'a, T, N> {
+    type Item = T::View<'a>;
+    type IntoIter = ArrayElements<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> ArrayElements<'a, T> {
+        self.iter()
+    }
+}
+
+/// Iterator over the elements of an [`ArrayView`].
+#[derive(Clone, Debug)]
+pub struct ArrayElements<'a, T> {
+    elements: Elements<'a, T>,
+    left: usize,
+}
+
+impl<'a, T: CdrType> Iterator for ArrayElements<'a, T> {
+    type Item = T::View<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<T::View<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.elements.next().unwrap_or_else(T::initial_view))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: CdrType> ExactSizeIterator for ArrayElements<'_, T> {}
+
+impl<T: CdrType, const N: usize> CdrType for [T; N] {
+    const KIND: Kind = {
+        assert!(N > 0, "an array of DDS has at least one element");
+        match T::KIND {
+            Kind::Primitive { .. } | Kind::PrimitiveArray => Kind::PrimitiveArray,
+            Kind::Other => Kind::Array,
+            // IDL's a[2][3] has one DHEADER, which stands before the outer dimension. Without a
+            // use for it this is better refused than written in a way no peer reads.
+            Kind::Array => panic!("arrays of several dimensions can only hold primitives"),
+        }
+    };
+
+    type View<'a> = ArrayView<'a, T, N>;
+
+    #[inline]
+    fn initial() -> Self {
+        core::array::from_fn(|_| T::initial())
+    }
+
+    #[inline]
+    fn initial_view<'a>() -> ArrayView<'a, T, N> {
+        ArrayView {
+            elements: SequenceView::EMPTY,
+        }
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.iter_mut().for_each(T::reset);
+    }
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        encoder.collection(Self::KIND.delimits_array(), |encoder| {
+            T::encode_elements(self, encoder)
+        })
+    }
+
+    #[inline]
+    fn view<'a>(decoder: &mut Decoder<'a>) -> Result<ArrayView<'a, T, N>, CdrError> {
+        decoder.collection(Self::KIND.delimits_array(), |decoder| {
+            SequenceView::check(decoder, N).map(|elements| ArrayView { elements })
+        })
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut values = Self::initial();
+        values.decode_into(decoder)?;
+        Ok(values)
+    }
+
+    #[inline]
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
+        decoder.collection(Self::KIND.delimits_array(), |decoder| {
+            T::decode_elements(self, decoder)
+        })
+    }
+
+    #[inline]
+    fn encode_as_key(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        encoder.collection(Self::KIND.delimits_array(), |encoder| {
+            self.iter()
+                .try_for_each(|value| value.encode_as_key(encoder))
+        })
+    }
+
+    #[inline]
+    fn transcribe_key(
+        source: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        let delimits = Self::KIND.delimits_array();
+        decoder.collection(delimits, |decoder| {
+            encoder.collection(delimits, |encoder| {
+                (0..N).try_for_each(|_| T::transcribe_key(source, decoder, encoder))
+            })
+        })
+    }
+
+    #[inline]
+    fn measure_key(size: &mut KeySize) {
+        if Self::KIND.delimits_array() {
+            size.primitives(size_of::<u32>(), 1);
+        }
+        size.elements::<T>(N);
+    }
+}

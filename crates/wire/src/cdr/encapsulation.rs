@@ -1,0 +1,155 @@
+//! The four bytes in front of every serialised payload, and what they say about the rest.
+//!
+//! RTPS 2.5 §10.2 and XTypes 1.3 §7.6.3.1.2: a 16-bit identifier, always big-endian, then 16 bits of
+//! options whose two lowest say how many padding bytes were added behind the body. Positions in
+//! the body are aligned relative to its own start, behind these four bytes.
+
+use super::CdrError;
+
+/// Length of the encapsulation header in bytes.
+pub const ENCAPSULATION_BYTES: usize = 4;
+
+/// A version of CDR (XTypes 1.3 §7.4.1 and §7.4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Representation {
+    /// Version 1: 8-byte primitives are aligned to 8; appendable types look like final ones. The
+    /// default of DDS.
+    #[default]
+    Xcdr1,
+    /// Version 2: nothing is aligned to more than 4; appendable structures, and collections of
+    /// anything but primitives, are preceded by their length.
+    Xcdr2,
+}
+
+impl Representation {
+    /// The largest alignment of this version, in bytes.
+    #[inline]
+    pub const fn max_alignment(self) -> usize {
+        match self {
+            Self::Xcdr1 => 8,
+            Self::Xcdr2 => 4,
+        }
+    }
+}
+
+/// How a type may change between versions of a system (XTypes 1.3 §7.2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Extensibility {
+    /// Never: both sides have the same members.
+    Final,
+    /// Members may be added at the end. The default of XTypes 1.3.
+    #[default]
+    Appendable,
+}
+
+/// The order of the bytes of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ByteOrder {
+    /// Most significant byte first.
+    Big,
+    /// Least significant byte first.
+    Little,
+}
+
+impl ByteOrder {
+    /// The order of this machine.
+    pub const NATIVE: Self = if cfg!(target_endian = "big") {
+        Self::Big
+    } else {
+        Self::Little
+    };
+}
+
+/// What an encapsulation header says about the body behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Encapsulation {
+    /// The version of CDR.
+    pub representation: Representation,
+    /// The order of bytes.
+    pub order: ByteOrder,
+    /// Whether the body begins with a DHEADER (`D_CDR2`): the writer's type is appendable.
+    pub delimited: bool,
+}
+
+impl Encapsulation {
+    /// The encapsulation of a type in a representation. A DHEADER stands only before appendable
+    /// types in XCDR2.
+    #[inline]
+    pub const fn of(
+        representation: Representation,
+        extensibility: Extensibility,
+        order: ByteOrder,
+    ) -> Self {
+        let delimited = matches!(
+            (representation, extensibility),
+            (Representation::Xcdr2, Extensibility::Appendable)
+        );
+        Self {
+            representation,
+            order,
+            delimited,
+        }
+    }
+
+    /// The identifier (XTypes 1.3 Table 60; the values of its Table 39 are a known misprint).
+    #[inline]
+    pub const fn identifier(self) -> u16 {
+        let big_endian = match (self.representation, self.delimited) {
+            (Representation::Xcdr1, _) => 0x0000,
+            (Representation::Xcdr2, false) => 0x0006,
+            (Representation::Xcdr2, true) => 0x0008,
+        };
+        match self.order {
+            ByteOrder::Big => big_endian,
+            ByteOrder::Little => big_endian + 1,
+        }
+    }
+
+    /// The inverse of [`identifier`](Self::identifier).
+    ///
+    /// # Errors
+    /// [`CdrError::UnknownEncapsulation`] for parameter lists (mutable types), XML and whatever
+    /// else is not in 0x0000..=0x0001 or 0x0006..=0x0009.
+    #[inline]
+    pub const fn from_identifier(identifier: u16) -> Result<Self, CdrError> {
+        let (representation, delimited) = match identifier {
+            0x0000 | 0x0001 => (Representation::Xcdr1, false),
+            0x0006 | 0x0007 => (Representation::Xcdr2, false),
+            0x0008 | 0x0009 => (Representation::Xcdr2, true),
+            unknown => return Err(CdrError::UnknownEncapsulation(unknown)),
+        };
+        let order = if identifier & 1 == 0 {
+            ByteOrder::Big
+        } else {
+            ByteOrder::Little
+        };
+        Ok(Self {
+            representation,
+            order,
+            delimited,
+        })
+    }
+
+    /// The header of a body that is followed by `padding` bytes, 0 to 3.
+    #[inline]
+    pub const fn header(self, padding: u8) -> [u8; ENCAPSULATION_BYTES] {
+        let [high, low] = self.identifier().to_be_bytes();
+        [high, low, 0, padding & 0b11]
+    }
+
+    /// Splits a payload into what its header says and its body, without the padding.
+    ///
+    /// # Errors
+    /// [`CdrError::Truncated`] if the payload is shorter than its header and padding;
+    /// [`CdrError::UnknownEncapsulation`] as [`from_identifier`](Self::from_identifier).
+    #[inline]
+    pub fn split(payload: &[u8]) -> Result<(Self, &[u8]), CdrError> {
+        let Some((&[high, low, _, options], body)) = payload.split_first_chunk() else {
+            return Err(CdrError::Truncated);
+        };
+        let encapsulation = Self::from_identifier(u16::from_be_bytes([high, low]))?;
+        let padding = usize::from(options & 0b11);
+        let length = body.len().checked_sub(padding).ok_or(CdrError::Truncated)?;
+        Ok((encapsulation, body.get(..length).unwrap_or_default()))
+    }
+}

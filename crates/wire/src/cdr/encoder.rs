@@ -1,0 +1,232 @@
+//! Writing values behind one another into a slice.
+
+use super::limits::DEFAULT_BOUND;
+use super::{ByteOrder, CdrError, CdrType, Extensibility, Primitive, Representation};
+
+/// Writes CDR into a slice that begins where alignment is counted from: behind the encapsulation
+/// header.
+///
+/// Padding is written as zeros, so nothing of what the buffer held before leaves this host. When
+/// an operation fails the buffer's content is unspecified and the value must be written again from
+/// its start.
+#[derive(Debug)]
+pub struct Encoder<'a> {
+    buffer: &'a mut [u8],
+    position: usize,
+    representation: Representation,
+    order: ByteOrder,
+    /// False for key hashes, which are computed over final types (XTypes 1.3 §7.6.8).
+    delimits_structures: bool,
+    /// Of the member being written: most elements or bytes of its `Vec`s and `String`s.
+    bound: usize,
+}
+
+impl<'a> Encoder<'a> {
+    /// An encoder at the start of `buffer`.
+    #[inline]
+    pub const fn new(
+        buffer: &'a mut [u8],
+        representation: Representation,
+        order: ByteOrder,
+    ) -> Self {
+        Self {
+            buffer,
+            position: 0,
+            representation,
+            order,
+            delimits_structures: true,
+            bound: DEFAULT_BOUND,
+        }
+    }
+
+    /// An encoder of what a key hash is computed over: big-endian XCDR2, structures without
+    /// DHEADER.
+    #[inline]
+    pub(super) const fn of_key_hash(buffer: &'a mut [u8]) -> Self {
+        let mut encoder = Self::new(buffer, Representation::Xcdr2, ByteOrder::Big);
+        encoder.delimits_structures = false;
+        encoder
+    }
+
+    /// Bytes written so far, padding between members included.
+    #[inline]
+    pub const fn position(&self) -> usize {
+        self.position
+    }
+
+    /// The bytes written so far.
+    #[inline]
+    pub fn written(&self) -> &[u8] {
+        self.buffer.get(..self.position).unwrap_or_default()
+    }
+
+    /// Most elements of a `Vec`, or bytes of a `String`, in the member being written.
+    #[inline]
+    pub const fn bound(&self) -> usize {
+        self.bound
+    }
+
+    /// Writes a primitive at its alignment: its size, at most [`Representation::max_alignment`]
+    /// (XTypes 1.3 §7.4.1 and §7.4.2).
+    ///
+    /// # Errors
+    /// [`CdrError::NoRoom`].
+    #[inline]
+    pub fn primitive<P: Primitive>(&mut self, value: P) -> Result<(), CdrError> {
+        self.align(P::BYTES)?;
+        let order = self.order;
+        value.put(self.claim(P::BYTES)?, order);
+        Ok(())
+    }
+
+    /// Writes primitives behind one another, without their number, in one copy where the order is
+    /// this machine's.
+    ///
+    /// # Errors
+    /// [`CdrError::NoRoom`].
+    #[inline]
+    pub fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError> {
+        if values.is_empty() {
+            // Nothing is aligned that is not there.
+            return Ok(());
+        }
+        self.align(P::BYTES)?;
+        let order = self.order;
+        P::put_all(values, self.claim(size_of_val(values))?, order);
+        Ok(())
+    }
+
+    /// Writes the number of elements or bytes that follow, as `u32`.
+    ///
+    /// # Errors
+    /// [`CdrError::BoundExceeded`] beyond `u32::MAX`; [`CdrError::NoRoom`].
+    #[inline]
+    pub fn length(&mut self, length: usize) -> Result<(), CdrError> {
+        let length = u32::try_from(length).map_err(|_| CdrError::BoundExceeded)?;
+        self.primitive(length)
+    }
+
+    /// Writes a string: its length with the NUL, its bytes, the NUL.
+    ///
+    /// # Errors
+    /// [`CdrError::InvalidString`] if it contains a NUL, where every peer would end it;
+    /// [`CdrError::NoRoom`].
+    #[inline]
+    pub fn string(&mut self, value: &str) -> Result<(), CdrError> {
+        let bytes = value.as_bytes();
+        if bytes.contains(&0) {
+            return Err(CdrError::InvalidString);
+        }
+        self.length(bytes.len().saturating_add(1))?;
+        self.primitives(bytes)?;
+        self.primitive(0_u8)
+    }
+
+    /// Writes a structure: its DHEADER where it needs one, then what `write` writes.
+    ///
+    /// # Errors
+    /// [`CdrError::NoRoom`], and those of `write`.
+    #[inline]
+    pub fn structure(
+        &mut self,
+        extensibility: Extensibility,
+        write: impl FnOnce(&mut Self) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
+        // Members set their own bounds; the one of the structure around this one comes back for
+        // the elements behind it.
+        let bound = self.bound;
+        let delimited = self.delimits_structures
+            && extensibility == Extensibility::Appendable
+            && self.representation == Representation::Xcdr2;
+        self.maybe_delimited(delimited, write)?;
+        self.bound = bound;
+        Ok(())
+    }
+
+    /// Writes a collection: in XCDR2 its DHEADER if its elements `need_delimiter`, then what `write`
+    /// writes.
+    ///
+    /// # Errors
+    /// [`CdrError::NoRoom`], and those of `write`.
+    #[inline]
+    pub fn collection(
+        &mut self,
+        needs_delimiter: bool,
+        write: impl FnOnce(&mut Self) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
+        let delimited = needs_delimiter && self.representation == Representation::Xcdr2;
+        self.maybe_delimited(delimited, write)
+    }
+
+    /// Writes a member whose `Vec`s and `String`s hold at most `bound` elements or bytes.
+    ///
+    /// # Errors
+    /// Those of the member's [`CdrType::encode`].
+    #[inline]
+    pub fn member<T: CdrType>(&mut self, value: &T, bound: usize) -> Result<(), CdrError> {
+        self.bound = bound;
+        value.encode(self)
+    }
+
+    /// Writes a member as part of a key: of a structure with keys of its own only those.
+    ///
+    /// # Errors
+    /// Those of the member's [`CdrType::encode_as_key`].
+    #[inline]
+    pub fn key_member<T: CdrType>(&mut self, value: &T, bound: usize) -> Result<(), CdrError> {
+        self.bound = bound;
+        value.encode_as_key(self)
+    }
+
+    /// Writes zeros up to a multiple of `alignment` (a power of two) or of the representation's
+    /// largest alignment, whichever is less.
+    #[inline]
+    pub(super) fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
+        let alignment = alignment.min(self.representation.max_alignment());
+        let padding = padding(self.position, alignment);
+        if padding > 0 {
+            self.claim(padding)?.fill(0);
+        }
+        Ok(())
+    }
+
+    /// Takes the next `length` bytes of the buffer.
+    #[inline]
+    fn claim(&mut self, length: usize) -> Result<&mut [u8], CdrError> {
+        let rest = self
+            .buffer
+            .get_mut(self.position..)
+            .ok_or(CdrError::NoRoom)?;
+        let claimed = rest.get_mut(..length).ok_or(CdrError::NoRoom)?;
+        self.position += length;
+        Ok(claimed)
+    }
+
+    /// Writes a DHEADER (XTypes 1.3 §7.4.3.4: the number of bytes behind it) in front of what
+    /// `write` writes.
+    #[inline]
+    fn maybe_delimited(
+        &mut self,
+        delimited: bool,
+        write: impl FnOnce(&mut Self) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
+        if !delimited {
+            return write(self);
+        }
+        self.length(0)?;
+        let start = self.position;
+        write(self)?;
+        let end = self.position;
+        // The length is known only now: go back for it.
+        self.position = start - size_of::<u32>();
+        self.length(end - start)?;
+        self.position = end;
+        Ok(())
+    }
+}
+
+/// Bytes from `position` to the next multiple of `alignment`, a power of two.
+#[inline]
+pub(super) const fn padding(position: usize, alignment: usize) -> usize {
+    position.wrapping_neg() & (alignment - 1)
+}

@@ -1,0 +1,141 @@
+//! Sequences with their bound in the type, and what all sequences share.
+
+use heapless::Vec;
+
+use super::{CdrError, CdrType, Decoder, Encoder, KeySize, KeySource, Kind, SequenceView};
+
+/// Writes the number of elements and the elements.
+#[inline]
+pub(super) fn encode<T: CdrType>(values: &[T], encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+    encoder.collection(T::KIND.delimits_sequence(), |encoder| {
+        encoder.length(values.len())?;
+        T::encode_elements(values, encoder)
+    })
+}
+
+/// Writes a sequence as part of a key.
+#[inline]
+pub(super) fn encode_as_key<T: CdrType>(
+    values: &[T],
+    encoder: &mut Encoder<'_>,
+) -> Result<(), CdrError> {
+    encoder.collection(T::KIND.delimits_sequence(), |encoder| {
+        encoder.length(values.len())?;
+        values
+            .iter()
+            .try_for_each(|value| value.encode_as_key(encoder))
+    })
+}
+
+/// Checks a sequence of at most `bound` elements and borrows it.
+#[inline]
+pub(super) fn view<'a, T: CdrType>(
+    decoder: &mut Decoder<'a>,
+    bound: usize,
+) -> Result<SequenceView<'a, T>, CdrError> {
+    decoder.collection(T::KIND.delimits_sequence(), |decoder| {
+        let length = decoder.length::<T>(bound)?;
+        SequenceView::check(decoder, length)
+    })
+}
+
+/// Reads a sequence of at most `bound` elements and writes it as part of a key.
+#[inline]
+pub(super) fn transcribe_key<T: CdrType>(
+    source: KeySource,
+    decoder: &mut Decoder<'_>,
+    encoder: &mut Encoder<'_>,
+    bound: usize,
+) -> Result<(), CdrError> {
+    let delimits = T::KIND.delimits_sequence();
+    decoder.collection(delimits, |decoder| {
+        encoder.collection(delimits, |encoder| {
+            let length = decoder.length::<T>(bound)?;
+            encoder.length(length)?;
+            (0..length).try_for_each(|_| T::transcribe_key(source, decoder, encoder))
+        })
+    })
+}
+
+/// Adds the size of a sequence of at most `bound` elements.
+#[inline]
+pub(super) fn measure_key<T: CdrType>(size: &mut KeySize, bound: usize) {
+    if T::KIND.delimits_sequence() {
+        size.primitives(size_of::<u32>(), 1);
+    }
+    size.primitives(size_of::<u32>(), 1);
+    size.elements::<T>(bound);
+}
+
+impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
+    const KIND: Kind = Kind::Other;
+    type View<'a> = SequenceView<'a, T>;
+
+    #[inline]
+    fn initial() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn initial_view<'a>() -> SequenceView<'a, T> {
+        SequenceView::EMPTY
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.clear();
+    }
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        encode(self, encoder)
+    }
+
+    #[inline]
+    fn view<'a>(decoder: &mut Decoder<'a>) -> Result<SequenceView<'a, T>, CdrError> {
+        view(decoder, N)
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut values = Self::new();
+        values.decode_into(decoder)?;
+        Ok(values)
+    }
+
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CdrError> {
+        decoder.collection(T::KIND.delimits_sequence(), |decoder| {
+            let length = decoder.length::<T>(N)?;
+            self.truncate(length);
+            if T::KIND.is_primitive() {
+                while self.len() < length && self.push(T::initial()).is_ok() {}
+                return T::decode_elements(self, decoder);
+            }
+            T::decode_elements(self, decoder)?;
+            while self.len() < length {
+                self.push(T::decode(decoder)?)
+                    .map_err(|_| CdrError::BoundExceeded)?;
+            }
+            Ok(())
+        })
+    }
+
+    #[inline]
+    fn encode_as_key(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        encode_as_key(self, encoder)
+    }
+
+    #[inline]
+    fn transcribe_key(
+        source: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        transcribe_key::<T>(source, decoder, encoder, N)
+    }
+
+    #[inline]
+    fn measure_key(size: &mut KeySize) {
+        measure_key::<T>(size, N);
+    }
+}

@@ -1,0 +1,160 @@
+//! Elements read from a sample when they are asked for.
+
+use core::fmt::{self, Debug};
+use core::marker::PhantomData;
+
+use super::{ByteOrder, CdrError, CdrType, Decoder, Kind, Representation};
+
+/// A sequence inside a sample, not copied. Its elements were checked when the view was made and are
+/// decoded when they are asked for, each time anew.
+pub struct SequenceView<'a, T> {
+    /// Before the first element.
+    first: Decoder<'a>,
+    length: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: CdrType> SequenceView<'a, T> {
+    pub(super) const EMPTY: Self = Self {
+        first: Decoder::new(&[], Representation::Xcdr2, ByteOrder::NATIVE),
+        length: 0,
+        element: PhantomData,
+    };
+
+    /// Checks `length` elements, goes past them, and gives the view of them.
+    #[inline]
+    pub(super) fn check(decoder: &mut Decoder<'a>, length: usize) -> Result<Self, CdrError> {
+        let first = *decoder;
+        T::skip_elements(length, decoder)?;
+        Ok(Self {
+            first,
+            length,
+            element: PhantomData,
+        })
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The element at `index`, or `None` behind the last. In constant time for primitives; elements
+    /// of other types are passed over one by one, for all of them use [`iter`](Self::iter).
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<T::View<'a>> {
+        if index >= self.length {
+            return None;
+        }
+        let mut decoder = self.first;
+        if let Kind::Primitive { bytes } = T::KIND {
+            decoder.take_primitives(bytes, index).ok()?;
+        } else {
+            T::skip_elements(index, &mut decoder).ok()?;
+        }
+        T::view(&mut decoder).ok()
+    }
+
+    /// The elements in order.
+    #[inline]
+    pub const fn iter(&self) -> Elements<'a, T> {
+        Elements {
+            next: self.first,
+            left: self.length,
+            element: PhantomData,
+        }
+    }
+}
+
+impl<'a> SequenceView<'a, u8> {
+    /// The bytes themselves.
+    #[inline]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        let mut decoder = self.first;
+        decoder.primitives::<u8>(self.length).unwrap_or_default()
+    }
+}
+
+impl<T> Clone for SequenceView<'_, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for SequenceView<'_, T> {}
+
+impl<T: CdrType> Debug for SequenceView<'_, T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a, T: CdrType> IntoIterator for SequenceView<'a, T> {
+    type Item = T::View<'a>;
+    type IntoIter = Elements<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Elements<'a, T> {
+        self.iter()
+    }
+}
+
+impl<'a, T: CdrType> IntoIterator for &SequenceView<'a, T> {
+    type Item = T::View<'a>;
+    type IntoIter = Elements<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Elements<'a, T> {
+        self.iter()
+    }
+}
+
+/// Iterator over the elements of a [`SequenceView`].
+pub struct Elements<'a, T> {
+    next: Decoder<'a>,
+    left: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Elements<'_, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<T> Debug for Elements<'_, T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Elements")
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: CdrType> Iterator for Elements<'a, T> {
+    type Item = T::View<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<T::View<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        // Checked when the view was made, so there is no error to lose here.
+        T::view(&mut self.next).ok()
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: CdrType> ExactSizeIterator for Elements<'_, T> {}
+
+impl<T: CdrType> core::iter::FusedIterator for Elements<'_, T> {}

@@ -1,0 +1,59 @@
+//! Strings with their bound in the type, and what all strings share.
+
+use heapless::String;
+
+use super::encoder::Encoder;
+use super::{CdrError, CdrType, Decoder, KeySize, KeySource, Kind};
+
+/// Writes a string of at most `bound` bytes.
+#[inline]
+pub(super) fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+    if value.len() > bound {
+        return Err(CdrError::BoundExceeded);
+    }
+    encoder.string(value)
+}
+
+impl<const N: usize> CdrType for String<N> {
+    const KIND: Kind = Kind::Other;
+    type View<'a> = &'a str;
+
+    #[inline]
+    fn initial() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    fn initial_view<'a>() -> &'a str {
+        ""
+    }
+
+    #[inline]
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        encode(self, N, encoder)
+    }
+
+    #[inline]
+    fn view<'a>(decoder: &mut Decoder<'a>) -> Result<&'a str, CdrError> {
+        decoder.string(N)
+    }
+
+    #[inline]
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Self::try_from(decoder.string(N)?).map_err(|_| CdrError::BoundExceeded)
+    }
+
+    #[inline]
+    fn transcribe_key(
+        _: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
+        encoder.string(decoder.string(N)?)
+    }
+
+    #[inline]
+    fn measure_key(size: &mut KeySize) {
+        size.string(N);
+    }
+}

@@ -1,0 +1,156 @@
+//! A topic's type, and its samples as payloads of DATA.
+
+use super::encapsulation::ENCAPSULATION_BYTES;
+use super::{
+    ByteOrder, CdrError, CdrType, Decoder, Encapsulation, Encoder, Extensibility, KeySize,
+    KeySource, Representation,
+};
+
+/// A structure whose values are the samples of a topic. Made by `#[derive(TopicType)]`.
+///
+/// How a value is written and read is in [`CdrType`], which every nested structure has as well.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the type of a topic",
+    note = "put #[derive(TopicType)] on the struct; enumerations, numbers and collections can only be members"
+)]
+pub trait TopicType: CdrType {
+    /// The type's name as discovery compares it, for example `vehicle::BrakePressure`.
+    const TYPE_NAME: &'static str;
+
+    /// Whether members are marked as key: the topic has an instance for each value of them.
+    const KEYED: bool;
+
+    /// Whether members may be added later.
+    const EXTENSIBILITY: Extensibility;
+
+    /// Writes the key members in the order of their ids, which is that of declaration. Writes
+    /// nothing if there are none.
+    ///
+    /// # Errors
+    /// As [`CdrType::encode`].
+    #[inline]
+    fn encode_key(&self, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if Self::KEYED {
+            self.encode_as_key(encoder)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads a whole sample and writes its key as [`encode_key`](Self::encode_key) would.
+    ///
+    /// # Errors
+    /// Those of reading and writing.
+    #[inline]
+    fn skip_to_key(decoder: &mut Decoder<'_>, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if Self::KEYED {
+            Self::transcribe_key(KeySource::Sample, decoder, encoder)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads a key and writes it as [`encode_key`](Self::encode_key) would.
+    ///
+    /// # Errors
+    /// Those of reading and writing.
+    #[inline]
+    fn copy_key(decoder: &mut Decoder<'_>, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+        if Self::KEYED {
+            Self::transcribe_key(KeySource::Key, decoder, encoder)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The most bytes of a key in big-endian XCDR2, as for the key hash. `None` if there is no
+    /// limit or it is beyond [`MAX_KEY_BYTES`](super::limits::MAX_KEY_BYTES).
+    #[inline]
+    fn max_key_bytes() -> Option<usize> {
+        if Self::KEYED {
+            KeySize::of::<Self>()
+        } else {
+            Some(0)
+        }
+    }
+}
+
+/// Writes a sample with its encapsulation header, little-endian, padded to a multiple of 4 bytes.
+/// Returns the number of bytes.
+///
+/// # Errors
+/// As [`CdrType::encode`].
+#[inline]
+pub fn write_payload<T: TopicType>(
+    value: &T,
+    representation: Representation,
+    out: &mut [u8],
+) -> Result<usize, CdrError> {
+    encapsulate(representation, T::EXTENSIBILITY, out, |encoder| {
+        value.encode(encoder)
+    })
+}
+
+/// Writes a sample's key with its encapsulation header, as a dispose or unregister carries it.
+/// Returns the number of bytes: 4, the header, for a type without key.
+///
+/// # Errors
+/// As [`CdrType::encode`].
+#[inline]
+pub fn write_key_payload<T: TopicType>(
+    value: &T,
+    representation: Representation,
+    out: &mut [u8],
+) -> Result<usize, CdrError> {
+    encapsulate(representation, T::EXTENSIBILITY, out, |encoder| {
+        value.encode_key(encoder)
+    })
+}
+
+/// Reads a sample in place: strings and collections stay in `payload`.
+///
+/// # Errors
+/// Whatever of [`CdrError`] is wrong with the payload.
+#[inline]
+pub fn view_payload<T: TopicType>(payload: &[u8]) -> Result<T::View<'_>, CdrError> {
+    T::view(&mut Decoder::of_payload(payload)?)
+}
+
+/// Reads a sample.
+///
+/// # Errors
+/// Whatever of [`CdrError`] is wrong with the payload.
+#[inline]
+pub fn read_payload<T: TopicType>(payload: &[u8]) -> Result<T, CdrError> {
+    T::decode(&mut Decoder::of_payload(payload)?)
+}
+
+/// Reads a sample into `value`, reusing the memory it has reserved. After an error `value` is valid
+/// but holds parts of both samples.
+///
+/// # Errors
+/// Whatever of [`CdrError`] is wrong with the payload.
+#[inline]
+pub fn read_payload_into<T: TopicType>(payload: &[u8], value: &mut T) -> Result<(), CdrError> {
+    value.decode_into(&mut Decoder::of_payload(payload)?)
+}
+
+#[inline]
+fn encapsulate(
+    representation: Representation,
+    extensibility: Extensibility,
+    out: &mut [u8],
+    write: impl FnOnce(&mut Encoder<'_>) -> Result<(), CdrError>,
+) -> Result<usize, CdrError> {
+    let (header, body) = out
+        .split_first_chunk_mut::<ENCAPSULATION_BYTES>()
+        .ok_or(CdrError::NoRoom)?;
+    let order = ByteOrder::Little;
+    let mut encoder = Encoder::new(body, representation, order);
+    write(&mut encoder)?;
+    let end = encoder.position();
+    encoder.align(4)?;
+    let padding = (encoder.position() - end) as u8;
+    *header = Encapsulation::of(representation, extensibility, order).header(padding);
+    Ok(ENCAPSULATION_BYTES + encoder.position())
+}

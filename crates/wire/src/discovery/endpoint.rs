@@ -1,0 +1,152 @@
+//! What a writer or reader announces of itself (SEDP; RTPS 2.5 §8.5.4.4).
+
+use super::{LocatorList, payload, put_locators, read_guid, read_locator, skip, valid};
+use crate::{
+    BufferTooSmall, Error,
+    guid::{EntityId, Guid},
+    limits::MAX_NAME_BYTES,
+    parameter::pid,
+    qos::QosPolicies,
+};
+
+/// A writer or a reader; which of them, and whether its topic has a key, says the GUID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointData {
+    /// Its GUID.
+    pub guid: Guid,
+    /// Its topic's name.
+    pub topic_name: heapless::String<MAX_NAME_BYTES>,
+    /// Its type's name.
+    pub type_name: heapless::String<MAX_NAME_BYTES>,
+    /// Its QoS.
+    pub qos: QosPolicies,
+    /// Where it is reached; if there is nothing here or in `multicast`, the participant's defaults
+    /// hold.
+    pub unicast: LocatorList,
+    /// Groups it has joined.
+    pub multicast: LocatorList,
+    /// Whether, being a reader, it wants QoS with every sample.
+    pub expects_inline_qos: bool,
+}
+
+impl EndpointData {
+    /// An endpoint without a topic, with the QoS that is the default of what `guid` names.
+    #[must_use]
+    pub fn new(guid: Guid) -> Self {
+        let qos = if guid.entity.is_writer() {
+            QosPolicies::writer_default()
+        } else {
+            QosPolicies::reader_default()
+        };
+        Self::with_qos(guid, qos)
+    }
+
+    fn with_qos(guid: Guid, qos: QosPolicies) -> Self {
+        Self {
+            guid,
+            topic_name: heapless::String::new(),
+            type_name: heapless::String::new(),
+            qos,
+            unicast: LocatorList::new(),
+            multicast: LocatorList::new(),
+            expects_inline_qos: false,
+        }
+    }
+
+    /// The participant it belongs to.
+    #[must_use]
+    pub fn participant(&self) -> Guid {
+        Guid {
+            prefix: self.guid.prefix,
+            entity: EntityId::PARTICIPANT,
+        }
+    }
+
+    /// Whether its topic has a key.
+    #[must_use]
+    pub fn is_keyed(&self) -> bool {
+        self.guid.entity.is_keyed()
+    }
+
+    /// Reads the payload that announces a writer.
+    ///
+    /// # Errors
+    /// [`Error::MissingParameter`] without a GUID, topic name or type name;
+    /// [`Error::BoundExceeded`] of a name or of PARTITION; [`Error::InvalidParameter`],
+    /// [`Error::MustUnderstand`] of any parameter; [`Error::UnknownEncapsulation`];
+    /// [`Error::Truncated`].
+    pub fn parse_writer(payload: &[u8]) -> Result<Self, Error> {
+        Self::parse(payload, QosPolicies::writer_default())
+    }
+
+    /// Reads the payload that announces a reader.
+    ///
+    /// # Errors
+    /// As [`parse_writer`](Self::parse_writer).
+    pub fn parse_reader(payload: &[u8]) -> Result<Self, Error> {
+        Self::parse(payload, QosPolicies::reader_default())
+    }
+
+    fn parse(payload: &[u8], defaults: QosPolicies) -> Result<Self, Error> {
+        let list = payload::parse(payload)?;
+        let mut data = Self::with_qos(Guid::UNKNOWN, defaults);
+        let (mut guid, mut participant) = (None, None);
+        for parameter in &list {
+            let id = parameter.id;
+            let reader = &mut list.reader(parameter.value);
+            match id {
+                pid::ENDPOINT_GUID => guid = Some(read_guid(id, reader)?),
+                pid::PARTICIPANT_GUID => participant = Some(read_guid(id, reader)?),
+                pid::TOPIC_NAME => data.topic_name = name(id, reader.string())?,
+                pid::TYPE_NAME => data.type_name = name(id, reader.string())?,
+                pid::UNICAST_LOCATOR => read_locator(id, reader, &mut data.unicast)?,
+                pid::MULTICAST_LOCATOR => read_locator(id, reader, &mut data.multicast)?,
+                pid::EXPECTS_INLINE_QOS => {
+                    let [byte] = valid(id, reader.array())?;
+                    data.expects_inline_qos = byte != 0;
+                }
+                _ => {
+                    if !data.qos.take(id, reader)? {
+                        skip(&parameter)?;
+                    }
+                }
+            }
+        }
+        data.guid = guid.ok_or(Error::MissingParameter(pid::ENDPOINT_GUID))?;
+        if data.topic_name.is_empty() {
+            return Err(Error::MissingParameter(pid::TOPIC_NAME));
+        }
+        if data.type_name.is_empty() {
+            return Err(Error::MissingParameter(pid::TYPE_NAME));
+        }
+        // The prefix says whose an endpoint is; a second opinion cannot be right.
+        if participant.is_some_and(|participant| participant.prefix != data.guid.prefix) {
+            return Err(Error::InvalidParameter(pid::PARTICIPANT_GUID));
+        }
+        Ok(data)
+    }
+
+    /// Writes the payload that announces it; returns its length. What has its default is left out.
+    ///
+    /// # Errors
+    /// [`BufferTooSmall`].
+    pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, BufferTooSmall> {
+        payload::emit(buffer, |list| {
+            list.put(pid::ENDPOINT_GUID, &self.guid.to_bytes());
+            list.put(pid::PARTICIPANT_GUID, &self.participant().to_bytes());
+            list.put_str(pid::TOPIC_NAME, &self.topic_name);
+            list.put_str(pid::TYPE_NAME, &self.type_name);
+            self.qos.put(list);
+            put_locators(list, pid::UNICAST_LOCATOR, &self.unicast);
+            put_locators(list, pid::MULTICAST_LOCATOR, &self.multicast);
+            if self.expects_inline_qos {
+                list.put_u8(pid::EXPECTS_INLINE_QOS, 1);
+            }
+        })
+    }
+}
+
+fn name(id: u16, text: Option<&str>) -> Result<heapless::String<MAX_NAME_BYTES>, Error> {
+    let text = text.ok_or(Error::InvalidParameter(id))?;
+    heapless::String::try_from(text).map_err(|_| Error::BoundExceeded(id))
+}

@@ -1,0 +1,83 @@
+//! Levels: the one scale of urgency from a QoS policy down to the queue of a network card.
+
+use core::fmt;
+
+/// One of eight levels, 0 to 7, 7 the most critical.
+///
+/// A level is at once TRANSPORT_PRIORITY (clamped), `SO_PRIORITY`, the priority code point of a
+/// VLAN tag, the class selector in the IP header, and the number of the lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Level(u8);
+
+impl Level {
+    /// The least critical level.
+    pub const MIN: Self = Self(0);
+    /// The most critical level.
+    pub const MAX: Self = Self(7);
+    /// How many levels there are.
+    pub const COUNT: usize = 8;
+    /// All levels, least critical first; `ALL[n]` is level n.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self(0),
+        Self(1),
+        Self(2),
+        Self(3),
+        Self(4),
+        Self(5),
+        Self(6),
+        Self(7),
+    ];
+
+    /// Level `number`; `None` above 7.
+    #[inline]
+    #[must_use]
+    pub const fn new(number: u8) -> Option<Self> {
+        if number <= Self::MAX.0 {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+
+    /// The level of a TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.15): values outside 0 to 7 count as the
+    /// nearest inside.
+    #[inline]
+    #[must_use]
+    pub const fn clamp(transport_priority: i32) -> Self {
+        if transport_priority < 0 {
+            Self::MIN
+        } else if transport_priority > Self::MAX.0 as i32 {
+            Self::MAX
+        } else {
+            Self(transport_priority as u8)
+        }
+    }
+
+    /// The number, 0 to 7.
+    #[inline]
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// The class selector CS0 to CS7 as a differentiated services code point, six bits (RFC 2474
+    /// §4.2.2). The TOS byte is this, shifted left by two.
+    #[inline]
+    #[must_use]
+    pub const fn dscp(self) -> u8 {
+        self.0 << 3
+    }
+
+    /// The priority code point of a VLAN tag, three bits (IEEE 802.1Q §9.6).
+    #[inline]
+    #[must_use]
+    pub const fn pcp(self) -> u8 {
+        self.0
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)
+    }
+}

@@ -1,0 +1,235 @@
+//! Parameter lists: numbered values behind one another, as in inline QoS and in discovery (RTPS 2.5
+//! §9.4.2.11).
+//!
+//! A list is walked once when it is parsed, to find its end and to check every length. Walking it
+//! again to read values then cannot fail.
+
+use crate::{
+    BufferTooSmall, ByteOrder, Error,
+    bytes::{Reader, u16_of},
+};
+
+pub mod pid;
+
+/// Set in an identifier if a receiver that does not know it must not use what it belongs to.
+pub const MUST_UNDERSTAND: u16 = 0x4000;
+
+/// Set in an identifier that a vendor has defined: read it only from a vendor you know.
+pub const VENDOR_SPECIFIC: u16 = 0x8000;
+
+/// One parameter, borrowed from its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter<'a> {
+    /// What it is: one of [`pid`], without the bit [`MUST_UNDERSTAND`].
+    pub id: u16,
+    /// Whether the sender insists on its being understood.
+    pub must_understand: bool,
+    /// The value, with its padding: a multiple of four bytes.
+    pub value: &'a [u8],
+}
+
+/// A checked parameter list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParameterList<'a> {
+    /// The parameters, without the sentinel.
+    bytes: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> ParameterList<'a> {
+    /// Checks the list at the start of `bytes` up to its sentinel. Returns it, and how many bytes it
+    /// takes with the sentinel.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if the bytes end before the sentinel; [`Error::InvalidParameter`] if a
+    /// length is not a multiple of four.
+    #[inline]
+    pub fn parse(bytes: &'a [u8], order: ByteOrder) -> Result<(Self, usize), Error> {
+        let mut position = 0;
+        loop {
+            let head = bytes.get(position..).and_then(<[u8]>::first_chunk::<4>);
+            let [a, b, c, d] = *head.ok_or(Error::Truncated)?;
+            let id = u16_of(order, [a, b]);
+            if id & !MUST_UNDERSTAND == pid::SENTINEL {
+                let bytes = &bytes[..position];
+                return Ok((Self { bytes, order }, position + 4));
+            }
+            let length = u16_of(order, [c, d]);
+            if length % 4 != 0 {
+                return Err(Error::InvalidParameter(id));
+            }
+            position += 4 + usize::from(length);
+        }
+    }
+
+    /// The byte order of the values.
+    #[inline]
+    #[must_use]
+    pub fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// The parameters in the order sent, padding left out.
+    #[inline]
+    #[must_use]
+    pub fn iter(&self) -> Parameters<'a> {
+        Parameters {
+            rest: self.bytes,
+            order: self.order,
+        }
+    }
+
+    /// The value of the first parameter with this identifier.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, id: u16) -> Option<&'a [u8]> {
+        self.iter()
+            .find(|parameter| parameter.id == id)
+            .map(|parameter| parameter.value)
+    }
+
+    pub(crate) fn reader(&self, value: &'a [u8]) -> Reader<'a> {
+        Reader::new(value, self.order)
+    }
+}
+
+impl<'a> IntoIterator for &ParameterList<'a> {
+    type Item = Parameter<'a>;
+    type IntoIter = Parameters<'a>;
+
+    fn into_iter(self) -> Parameters<'a> {
+        self.iter()
+    }
+}
+
+/// Iterator of [`ParameterList::iter`].
+#[derive(Debug, Clone)]
+pub struct Parameters<'a> {
+    rest: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> Iterator for Parameters<'a> {
+    type Item = Parameter<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Parameter<'a>> {
+        loop {
+            let (&[a, b, c, d], rest) = self.rest.split_first_chunk::<4>()?;
+            let id = u16_of(self.order, [a, b]);
+            let length = u16_of(self.order, [c, d]);
+            let (value, rest) = rest.split_at_checked(usize::from(length))?;
+            self.rest = rest;
+            if id & !MUST_UNDERSTAND != pid::PAD {
+                return Some(Parameter {
+                    id: id & !MUST_UNDERSTAND,
+                    must_understand: id & MUST_UNDERSTAND != 0,
+                    value,
+                });
+            }
+        }
+    }
+}
+
+/// Writes a little-endian parameter list.
+///
+/// A parameter that does not fit is left out whole; so, after one, are all further ones, and
+/// [`finish`](Self::finish) says so. Callers put everything and look once.
+#[derive(Debug)]
+pub struct ParameterWriter<'a> {
+    buffer: &'a mut [u8],
+    length: usize,
+    overflowed: bool,
+}
+
+impl<'a> ParameterWriter<'a> {
+    /// Starts a list at the front of `buffer`.
+    #[must_use]
+    pub fn new(buffer: &'a mut [u8]) -> Self {
+        Self {
+            buffer,
+            length: 0,
+            overflowed: false,
+        }
+    }
+
+    /// Room for a value of `length` bytes, zeroed, behind its identifier and length; `None` if it
+    /// does not fit. Values are padded to a multiple of four with zeros.
+    fn reserve(&mut self, id: u16, length: usize) -> Option<&mut [u8]> {
+        let padded = length.next_multiple_of(4);
+        let room = match u16::try_from(padded) {
+            Ok(wire_length) if !self.overflowed => self
+                .buffer
+                .get_mut(self.length..)
+                .and_then(|rest| rest.get_mut(..4 + padded))
+                .map(|room| (room, wire_length)),
+            _ => None,
+        };
+        let Some((room, wire_length)) = room else {
+            self.overflowed = true;
+            return None;
+        };
+        self.length += room.len();
+        let (head, value) = room.split_at_mut(4);
+        head[..2].copy_from_slice(&id.to_le_bytes());
+        head[2..].copy_from_slice(&wire_length.to_le_bytes());
+        value.fill(0);
+        Some(value)
+    }
+
+    /// A value of bytes.
+    pub fn put(&mut self, id: u16, value: &[u8]) -> &mut Self {
+        if let Some(room) = self.reserve(id, value.len()) {
+            room[..value.len()].copy_from_slice(value);
+        }
+        self
+    }
+
+    /// A number of one byte.
+    pub fn put_u8(&mut self, id: u16, value: u8) -> &mut Self {
+        self.put(id, &[value])
+    }
+
+    /// A number of four bytes.
+    pub fn put_u32(&mut self, id: u16, value: u32) -> &mut Self {
+        self.put(id, &value.to_le_bytes())
+    }
+
+    /// A number of four bytes with a sign.
+    pub fn put_i32(&mut self, id: u16, value: i32) -> &mut Self {
+        self.put(id, &value.to_le_bytes())
+    }
+
+    /// A string: length with the NUL, bytes, NUL.
+    pub fn put_str(&mut self, id: u16, value: &str) -> &mut Self {
+        self.put_with(id, 4 + value.len() + 1, |writer| {
+            writer.u32(value.len() as u32 + 1);
+            writer.put(value.as_bytes());
+        })
+    }
+
+    /// A value of `length` bytes, written by `write`.
+    pub(crate) fn put_with(
+        &mut self,
+        id: u16,
+        length: usize,
+        write: impl FnOnce(&mut crate::bytes::Writer<'_>),
+    ) -> &mut Self {
+        if let Some(room) = self.reserve(id, length) {
+            write(&mut crate::bytes::Writer::new(room));
+        }
+        self
+    }
+
+    /// Writes the sentinel. Returns the length of the list with it.
+    ///
+    /// # Errors
+    /// [`BufferTooSmall`] if any parameter, or the sentinel, did not fit.
+    pub fn finish(mut self) -> Result<usize, BufferTooSmall> {
+        self.put(pid::SENTINEL, &[]);
+        if self.overflowed {
+            return Err(BufferTooSmall);
+        }
+        Ok(self.length)
+    }
+}

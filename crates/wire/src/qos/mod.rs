@@ -1,0 +1,20 @@
+//! The QoS policies that discovery carries (DDS 1.4 §2.2.3, RTPS 2.5 §9.6.3, §9.6.4).
+//!
+//! [`QosPolicies`] holds one value of each policy; what an announcement leaves out has the
+//! standard's default. Kinds are ordered as the standard orders them for matching: the greater
+//! offers more. Whether two endpoints match is not decided here.
+
+mod kinds;
+mod policies;
+mod policy_id;
+mod wire_form;
+
+pub use kinds::{
+    DataRepresentationId, DestinationOrderKind, DurabilityKind, HistoryKind, LivelinessKind,
+    OwnershipKind, PresentationAccessScope, ReliabilityKind,
+};
+pub use policies::{
+    DataRepresentations, DurabilityService, History, LENGTH_UNLIMITED, Liveliness, Partition,
+    Presentation, QosPolicies, Reliability, ResourceLimits,
+};
+pub use policy_id::PolicyId;

@@ -1,0 +1,212 @@
+//! DATA_FRAG: fragments of a change too large for one datagram (RTPS 2.5 §8.3.8.3).
+
+use super::{
+    PayloadKind, StatusInfo,
+    data::{
+        Head, INLINE_QOS, OCTETS_TO_INLINE_QOS, inline_qos_len, key_hash_of, read_inline_qos,
+        write_inline_qos,
+    },
+    submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header},
+};
+use crate::{
+    ByteOrder, Error,
+    bytes::{Reader, Writer, order_of},
+    guid::EntityId,
+    parameter::ParameterList,
+    sequence::SequenceNumber,
+};
+
+/// Flag K of DATA_FRAG: the payload is a key. (In DATA this bit is flag D.)
+const KEY: u8 = 0x04;
+/// Flag N of DATA_FRAG: the payload is not one of the standard's formats. (In DATA this bit is flag
+/// K.)
+const NON_STANDARD: u8 = 0x08;
+
+/// Bytes of extraFlags and octetsToInlineQos, from whose end the latter counts.
+const BEFORE_COUNTED: usize = 4;
+/// Fragment numbers and sizes, which follow what DATA has too.
+const FRAGMENT_BYTES: usize = 12;
+const FIXED_BYTES: usize = BEFORE_COUNTED + OCTETS_TO_INLINE_QOS as usize + FRAGMENT_BYTES;
+
+/// Some fragments of a change, behind one another, borrowed from their message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataFrag<'a> {
+    /// Who it is for; [`EntityId::UNKNOWN`]: all readers matched.
+    pub reader: EntityId,
+    /// Who wrote it.
+    pub writer: EntityId,
+    /// Its number in the writer's history.
+    pub sequence: SequenceNumber,
+    /// The first fragment here; the first of the change is 1.
+    pub first_fragment: u32,
+    /// How many fragments are here, 1 or more.
+    pub fragments: u16,
+    /// Bytes of every fragment but the change's last, which may be shorter; 1 or more.
+    pub fragment_size: u16,
+    /// Bytes of the whole payload, with its encapsulation header.
+    pub sample_size: u32,
+    /// Parameters that came along.
+    pub inline_qos: Option<ParameterList<'a>>,
+    /// What the payload is; never [`PayloadKind::None`].
+    pub payload: PayloadKind,
+    /// The fragments, without padding: exactly as long as numbers and sizes say.
+    pub bytes: &'a [u8],
+    /// Where in the whole message [`bytes`](Self::bytes) begins.
+    pub payload_offset: usize,
+    /// The byte order of the submessage; that of the payload stands in its encapsulation header.
+    pub little_endian: bool,
+    /// The payload is in a format of the vendor's, and must not be decoded.
+    pub non_standard: bool,
+}
+
+impl<'a> DataFrag<'a> {
+    /// Reads a body that begins at `body_offset` of its message.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSequenceNumber`] if the number is not positive; [`Error::InvalidFragment`]
+    /// if a number or size is 0, a fragment lies beyond the end of the sample, a fragment is larger
+    /// than the sample, or the payload is longer than its fragments; [`Error::InvalidParameter`] or
+    /// [`Error::MustUnderstand`] of inline QoS; [`Error::Truncated`].
+    #[inline]
+    pub fn parse(flags: u8, body: &'a [u8], body_offset: usize) -> Result<Self, Error> {
+        let order = order_of(flags);
+        let mut reader = Reader::new(body, order);
+        let _extra_flags = reader.u16()?;
+        let to_inline_qos = usize::from(reader.u16()?);
+        let head = Head::read(&mut reader)?;
+        let first_fragment = reader.u32()?;
+        let fragments = reader.u16()?;
+        let fragment_size = reader.u16()?;
+        let sample_size = reader.u32()?;
+        let length = fragments_len(first_fragment, fragments, fragment_size, sample_size)
+            .ok_or(Error::InvalidFragment)?;
+        let after_head = BEFORE_COUNTED + to_inline_qos;
+        if after_head < FIXED_BYTES {
+            return Err(Error::Truncated);
+        }
+        let rest = body.get(after_head..).ok_or(Error::Truncated)?;
+        let (inline_qos, rest) = read_inline_qos(flags, rest, order)?;
+        let bytes = rest.get(..length).ok_or(Error::Truncated)?;
+        // What is beyond can only be padding of the submessage to a multiple of four.
+        if rest.len() - length > 3 {
+            return Err(Error::InvalidFragment);
+        }
+        Ok(Self {
+            reader: head.reader,
+            writer: head.writer,
+            sequence: head.sequence,
+            first_fragment,
+            fragments,
+            fragment_size,
+            sample_size,
+            inline_qos,
+            payload: if flags & KEY == 0 {
+                PayloadKind::Data
+            } else {
+                PayloadKind::Key
+            },
+            bytes,
+            payload_offset: body_offset + (body.len() - rest.len()),
+            little_endian: order == ByteOrder::Little,
+            non_standard: flags & NON_STANDARD != 0,
+        })
+    }
+
+    /// How many fragments the whole payload has.
+    #[must_use]
+    pub fn total_fragments(&self) -> u32 {
+        self.sample_size.div_ceil(u32::from(self.fragment_size))
+    }
+
+    /// Where in the whole payload [`bytes`](Self::bytes) belong.
+    #[must_use]
+    pub fn sample_offset(&self) -> usize {
+        (self.first_fragment - 1) as usize * usize::from(self.fragment_size)
+    }
+
+    /// What the change does to its instance.
+    #[must_use]
+    pub fn status_info(&self) -> StatusInfo {
+        StatusInfo::of(self.inline_qos.as_ref())
+    }
+
+    /// The key's hash, as the writer computed it, if it came along.
+    #[must_use]
+    pub fn key_hash(&self) -> Option<[u8; 16]> {
+        key_hash_of(self.inline_qos.as_ref())
+    }
+}
+
+/// How many bytes these fragments have; `None` if the numbers contradict each other.
+fn fragments_len(first: u32, count: u16, size: u16, sample_size: u32) -> Option<usize> {
+    let (count, size) = (u64::from(count), u64::from(size));
+    let sample_size = u64::from(sample_size);
+    if count == 0 || size == 0 || size > sample_size {
+        return None;
+    }
+    let before = u64::from(first.checked_sub(1)?);
+    if before + count > sample_size.div_ceil(size) {
+        return None;
+    }
+    let end = ((before + count) * size).min(sample_size);
+    usize::try_from(end - before * size).ok()
+}
+
+/// A DATA_FRAG submessage up to its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataFragHead {
+    /// Who it is for; [`EntityId::UNKNOWN`]: all readers matched.
+    pub reader: EntityId,
+    /// Who writes it.
+    pub writer: EntityId,
+    /// Its number in the writer's history; from 1 up.
+    pub sequence: SequenceNumber,
+    /// The first fragment here; the first of the change is 1.
+    pub first_fragment: u32,
+    /// How many fragments are here, 1 or more.
+    pub fragments: u16,
+    /// Bytes of every fragment but the change's last.
+    pub fragment_size: u16,
+    /// Bytes of the whole payload, with its encapsulation header.
+    pub sample_size: u32,
+    /// The key's hash, to be sent along.
+    pub key_hash: Option<[u8; 16]>,
+    /// What it does to its instance, to be sent along.
+    pub status: Option<StatusInfo>,
+    /// Whether the payload is a key rather than a sample.
+    pub is_key: bool,
+}
+
+impl DataFragHead {
+    /// Bytes that [`emit`](Self::emit) writes: submessage header, fixed part and inline QoS.
+    #[must_use]
+    pub fn buffer_len(&self) -> usize {
+        SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + inline_qos_len(self.key_hash.as_ref(), self.status)
+    }
+
+    /// Writes the head into the first [`buffer_len`](Self::buffer_len) bytes of `head`. The
+    /// fragments, `payload_len` bytes padded to a multiple of four, follow.
+    ///
+    /// # Panics
+    /// If the buffer is shorter.
+    pub fn emit(&self, head: &mut [u8], payload_len: usize) {
+        let inline_qos_len = inline_qos_len(self.key_hash.as_ref(), self.status);
+        let mut flags = if self.is_key { KEY } else { 0 };
+        if inline_qos_len != 0 {
+            flags |= INLINE_QOS;
+        }
+        let body = FIXED_BYTES + inline_qos_len + payload_len;
+        let mut writer = Writer::new(head);
+        write_header(&mut writer, SubmessageId::DATA_FRAG, flags, body);
+        writer.u16(0);
+        writer.u16(OCTETS_TO_INLINE_QOS + FRAGMENT_BYTES as u16);
+        writer.put(&self.reader.0);
+        writer.put(&self.writer.0);
+        self.sequence.write(&mut writer);
+        writer.u32(self.first_fragment);
+        writer.u16(self.fragments);
+        writer.u16(self.fragment_size);
+        writer.u32(self.sample_size);
+        write_inline_qos(&mut writer, self.key_hash.as_ref(), self.status);
+    }
+}

@@ -1,0 +1,60 @@
+//! INFO_TS: when what follows was written (RTPS 2.5 §8.3.8.11).
+
+use super::submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header};
+use crate::{
+    Error,
+    bytes::{Reader, Writer, order_of},
+    time::Timestamp,
+};
+
+/// Bytes of an INFO_TS with a timestamp, with its submessage header.
+pub const INFO_TIMESTAMP_BYTES: usize = SUBMESSAGE_HEADER_BYTES + 8;
+
+/// Flag I: there is no timestamp, and an earlier one no longer holds.
+const INVALIDATE: u8 = 0x02;
+
+/// When what follows was written; `None` takes an earlier one back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InfoTimestamp(pub Option<Timestamp>);
+
+impl InfoTimestamp {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if it is shorter than its timestamp.
+    #[inline]
+    pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
+        if flags & INVALIDATE != 0 {
+            return Ok(Self(None));
+        }
+        let timestamp = Timestamp::read(&mut Reader::new(body, order_of(flags)))?;
+        Ok(Self((timestamp != Timestamp::INVALID).then_some(timestamp)))
+    }
+
+    /// Bytes that [`emit`](Self::emit) writes.
+    #[inline]
+    #[must_use]
+    pub fn buffer_len(&self) -> usize {
+        match self.0 {
+            Some(_) => INFO_TIMESTAMP_BYTES,
+            None => SUBMESSAGE_HEADER_BYTES,
+        }
+    }
+
+    /// Writes the submessage with its header; returns its length.
+    ///
+    /// # Panics
+    /// If the buffer is shorter than [`buffer_len`](Self::buffer_len).
+    #[inline]
+    pub fn emit(&self, buffer: &mut [u8]) -> usize {
+        let mut writer = Writer::new(buffer);
+        match self.0 {
+            Some(timestamp) => {
+                write_header(&mut writer, SubmessageId::INFO_TS, 0, 8);
+                timestamp.write(&mut writer);
+            }
+            None => write_header(&mut writer, SubmessageId::INFO_TS, INVALIDATE, 0),
+        }
+        writer.len()
+    }
+}

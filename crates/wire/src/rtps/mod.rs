@@ -1,0 +1,40 @@
+//! RTPS messages (RTPS 2.5 §8.3, §9.4): a header, then submessages.
+//!
+//! Reading: [`Header::parse`], then [`Submessages`], which yields each submessage as a plain value,
+//! checked against the standard's clauses of validity (§8.3.8). Payloads, inline QoS and lists of
+//! locators stay in the message and are borrowed.
+//!
+//! Writing: [`MessageWriter`] appends submessages to a buffer. On the hot path the payload already
+//! lies in the frame, and [`DataHead`] is written in front of it. What is written is little-endian.
+
+mod acknack;
+mod data;
+mod data_fragment;
+mod gap;
+mod heartbeat;
+mod heartbeat_fragment;
+mod info_destination;
+mod info_reply;
+mod info_source;
+mod info_timestamp;
+mod message;
+mod nack_fragment;
+mod status_info;
+mod submessage;
+mod writer;
+
+pub use acknack::AckNack;
+pub use data::{Data, DataHead, PayloadKind};
+pub use data_fragment::{DataFrag, DataFragHead};
+pub use gap::Gap;
+pub use heartbeat::{HEARTBEAT_BYTES, Heartbeat};
+pub use heartbeat_fragment::{HEARTBEAT_FRAG_BYTES, HeartbeatFrag};
+pub use info_destination::{INFO_DESTINATION_BYTES, InfoDestination};
+pub use info_reply::InfoReply;
+pub use info_source::{INFO_SOURCE_BYTES, InfoSource};
+pub use info_timestamp::{INFO_TIMESTAMP_BYTES, InfoTimestamp};
+pub use message::{HEADER_BYTES, Header, VENDOR_ID, VERSION};
+pub use nack_fragment::NackFrag;
+pub use status_info::StatusInfo;
+pub use submessage::{SUBMESSAGE_HEADER_BYTES, Submessage, SubmessageId, Submessages};
+pub use writer::MessageWriter;

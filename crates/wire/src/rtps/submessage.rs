@@ -1,0 +1,179 @@
+//! The submessages of a message, one after the other (RTPS 2.5 §8.3.3, §9.4.5.1).
+
+use super::{
+    AckNack, Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, InfoDestination, InfoReply, InfoSource,
+    InfoTimestamp, NackFrag,
+};
+use crate::{
+    Error,
+    bytes::{Writer, order_of, u16_of},
+    guid::GuidPrefix,
+    time::Timestamp,
+};
+
+/// Bytes in front of each submessage's body: identifier, flags, length.
+pub const SUBMESSAGE_HEADER_BYTES: usize = 4;
+
+/// Flag E of every submessage: its numbers are little-endian.
+pub(super) const LITTLE_ENDIAN: u8 = 0x01;
+
+/// The identifiers of submessages (RTPS 2.5 §9.4.5.1.1).
+pub struct SubmessageId;
+
+impl SubmessageId {
+    /// Fills space.
+    pub const PAD: u8 = 0x01;
+    /// A reader acknowledges and asks.
+    pub const ACKNACK: u8 = 0x06;
+    /// A writer says what it has.
+    pub const HEARTBEAT: u8 = 0x07;
+    /// A writer says what is not to be expected.
+    pub const GAP: u8 = 0x08;
+    /// When what follows was written.
+    pub const INFO_TS: u8 = 0x09;
+    /// Who wrote what follows.
+    pub const INFO_SRC: u8 = 0x0c;
+    /// Where replies go, IPv4 only; not decoded.
+    pub const INFO_REPLY_IP4: u8 = 0x0d;
+    /// Whom what follows is for.
+    pub const INFO_DST: u8 = 0x0e;
+    /// Where replies go.
+    pub const INFO_REPLY: u8 = 0x0f;
+    /// A reader asks for fragments.
+    pub const NACK_FRAG: u8 = 0x12;
+    /// A writer says what fragments it has.
+    pub const HEARTBEAT_FRAG: u8 = 0x13;
+    /// A change.
+    pub const DATA: u8 = 0x15;
+    /// Fragments of a change.
+    pub const DATA_FRAG: u8 = 0x16;
+}
+
+/// Writes a submessage's header; `body` is the length of what follows it.
+#[inline]
+pub(super) fn write_header(writer: &mut Writer<'_>, id: u8, flags: u8, body: usize) {
+    // Only DATA and DATA_FRAG can be longer than the field can say. Zero then means "to the end of
+    // the message" (RTPS 2.5 §9.4.5.1.3).
+    let length = u16::try_from(body).unwrap_or(0);
+    writer.put(&[id, flags | LITTLE_ENDIAN]);
+    writer.u16(length);
+}
+
+/// One submessage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submessage<'a> {
+    /// Nothing.
+    Pad,
+    /// A reader acknowledges and asks.
+    AckNack(AckNack),
+    /// A writer says what it has.
+    Heartbeat(Heartbeat),
+    /// A writer says what is not to be expected.
+    Gap(Gap),
+    /// When what follows was written; `None` takes an earlier one back.
+    InfoTimestamp(Option<Timestamp>),
+    /// Who wrote what follows, in place of the message's header.
+    InfoSource(InfoSource),
+    /// Whom what follows is for; [`GuidPrefix::UNKNOWN`] is everybody.
+    InfoDestination(GuidPrefix),
+    /// Where replies to what follows go.
+    InfoReply(InfoReply<'a>),
+    /// A reader asks for fragments.
+    NackFrag(NackFrag),
+    /// A writer says what fragments it has.
+    HeartbeatFrag(HeartbeatFrag),
+    /// A change.
+    Data(Data<'a>),
+    /// Fragments of a change.
+    DataFrag(DataFrag<'a>),
+    /// One that isolane does not decode: of a vendor, or of a later minor version.
+    Other {
+        /// Its identifier; from 0x80 up it is a vendor's.
+        id: u8,
+        /// Its flags.
+        flags: u8,
+        /// Its bytes.
+        body: &'a [u8],
+    },
+}
+
+impl<'a> Submessage<'a> {
+    /// Decodes one body that begins at `offset` of its message.
+    #[inline]
+    fn parse(id: u8, flags: u8, body: &'a [u8], offset: usize) -> Result<Self, Error> {
+        Ok(match id {
+            SubmessageId::DATA => Self::Data(Data::parse(flags, body, offset)?),
+            SubmessageId::INFO_TS => Self::InfoTimestamp(InfoTimestamp::parse(flags, body)?.0),
+            SubmessageId::INFO_DST => Self::InfoDestination(InfoDestination::parse(flags, body)?.0),
+            SubmessageId::HEARTBEAT => Self::Heartbeat(Heartbeat::parse(flags, body)?),
+            SubmessageId::ACKNACK => Self::AckNack(AckNack::parse(flags, body)?),
+            SubmessageId::GAP => Self::Gap(Gap::parse(flags, body)?),
+            SubmessageId::DATA_FRAG => Self::DataFrag(DataFrag::parse(flags, body, offset)?),
+            SubmessageId::HEARTBEAT_FRAG => Self::HeartbeatFrag(HeartbeatFrag::parse(flags, body)?),
+            SubmessageId::NACK_FRAG => Self::NackFrag(NackFrag::parse(flags, body)?),
+            SubmessageId::INFO_SRC => Self::InfoSource(InfoSource::parse(flags, body)?),
+            SubmessageId::INFO_REPLY => Self::InfoReply(InfoReply::parse(flags, body)?),
+            SubmessageId::PAD => Self::Pad,
+            _ => Self::Other { id, flags, body },
+        })
+    }
+}
+
+/// Iterator over the submessages of a message.
+///
+/// A body that is malformed yields an error and iteration goes on behind it, since its length is
+/// known; a header that is cut off, or whose length leaves the message, yields an error and ends it.
+#[derive(Debug, Clone)]
+pub struct Submessages<'a> {
+    message: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Submessages<'a> {
+    /// From `offset` of a whole message on: [`HEADER_BYTES`](super::HEADER_BYTES) for the first one,
+    /// or what [`offset`](Self::offset) returned earlier. Beyond the message there are none.
+    #[inline]
+    #[must_use]
+    pub fn new(message: &'a [u8], offset: usize) -> Self {
+        Self { message, offset }
+    }
+
+    /// Where in the message the next submessage begins; the message's length after the last one.
+    #[inline]
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    fn end(&mut self) -> Result<Submessage<'a>, Error> {
+        self.offset = self.message.len();
+        Err(Error::Truncated)
+    }
+}
+
+impl<'a> Iterator for Submessages<'a> {
+    type Item = Result<Submessage<'a>, Error>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.message.get(self.offset..)?;
+        if rest.is_empty() {
+            return None;
+        }
+        let Some((&[id, flags, a, b], rest)) = rest.split_first_chunk() else {
+            return Some(self.end());
+        };
+        let length = match u16_of(order_of(flags), [a, b]) {
+            // The last one says 0 if it goes on to the end, except those that may be empty (RTPS
+            // 2.5 §9.4.5.1.3).
+            0 if !matches!(id, SubmessageId::PAD | SubmessageId::INFO_TS) => rest.len(),
+            length => usize::from(length),
+        };
+        let Some(body) = rest.get(..length) else {
+            return Some(self.end());
+        };
+        let start = self.offset + SUBMESSAGE_HEADER_BYTES;
+        self.offset = start + length;
+        Some(Submessage::parse(id, flags, body, start))
+    }
+}

@@ -1,0 +1,281 @@
+//! Sequence numbers, fragment numbers, and the sets of them that acknowledge and announce.
+
+use core::fmt;
+
+use crate::{
+    Error,
+    bitmap::{Bitmap, Offsets},
+    bytes::{Reader, Writer},
+};
+
+/// The number of a change in its writer's history; the first is 1 (RTPS 2.5 §8.3.5.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SequenceNumber(pub i64);
+
+impl SequenceNumber {
+    /// No number (RTPS 2.5 §9.3.2.5).
+    pub const UNKNOWN: Self = Self(-1 << 32);
+
+    /// The number after this one.
+    #[inline]
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The bare number.
+    #[inline]
+    #[must_use]
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+
+    /// High half, low half, each in the byte order of the submessage.
+    #[inline]
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let high = reader.i32()?;
+        let low = reader.u32()?;
+        Ok(Self(i64::from(high) << 32 | i64::from(low)))
+    }
+
+    /// As [`read`](Self::read), but only numbers that a change can have.
+    #[inline]
+    pub(crate) fn read_positive(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let read = Self::read(reader)?;
+        if read.0 < 1 {
+            return Err(Error::InvalidSequenceNumber);
+        }
+        Ok(read)
+    }
+
+    #[inline]
+    pub(crate) fn write(self, writer: &mut Writer<'_>) {
+        writer.i32((self.0 >> 32) as i32);
+        writer.u32(self.0 as u32);
+    }
+}
+
+impl fmt::Display for SequenceNumber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)
+    }
+}
+
+/// Up to 256 sequence numbers from a base upwards (RTPS 2.5 §8.3.5.5).
+///
+/// In an ACKNACK everything below the base is acknowledged and the members are missing; in a GAP
+/// the members are irrelevant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SequenceNumberSet {
+    base: SequenceNumber,
+    bits: Bitmap,
+}
+
+impl SequenceNumberSet {
+    /// The empty set at `base`.
+    #[inline]
+    #[must_use]
+    pub fn new(base: SequenceNumber) -> Self {
+        Self {
+            base,
+            bits: Bitmap::default(),
+        }
+    }
+
+    /// The number of the first bit.
+    #[inline]
+    #[must_use]
+    pub fn base(&self) -> SequenceNumber {
+        self.base
+    }
+
+    /// The width: one more than the distance of the highest number ever inserted from the base, 0
+    /// to 256.
+    #[inline]
+    #[must_use]
+    pub fn num_bits(&self) -> u32 {
+        self.bits.len()
+    }
+
+    /// Whether it has no members.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bits.is_empty()
+    }
+
+    #[inline]
+    fn offset(&self, sequence: SequenceNumber) -> Option<u64> {
+        u64::try_from(sequence.0.checked_sub(self.base.0)?).ok()
+    }
+
+    /// Adds a number. False, and nothing happens, if it lies below the base or 256 or more above.
+    #[inline]
+    pub fn insert(&mut self, sequence: SequenceNumber) -> bool {
+        self.offset(sequence)
+            .is_some_and(|offset| self.bits.insert(offset))
+    }
+
+    /// Takes a number out; its width stays.
+    #[inline]
+    pub fn remove(&mut self, sequence: SequenceNumber) {
+        if let Some(offset) = self.offset(sequence) {
+            self.bits.remove(offset);
+        }
+    }
+
+    /// Whether the number is a member.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, sequence: SequenceNumber) -> bool {
+        self.offset(sequence)
+            .is_some_and(|offset| self.bits.contains(offset))
+    }
+
+    /// The members in ascending order.
+    #[inline]
+    #[must_use]
+    pub fn iter(&self) -> SequenceNumbers {
+        SequenceNumbers {
+            base: self.base,
+            offsets: self.bits.offsets(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn buffer_len(&self) -> usize {
+        8 + self.bits.buffer_len()
+    }
+
+    /// Reads a set whose base is at least `lowest`.
+    #[inline]
+    pub(crate) fn read(reader: &mut Reader<'_>, lowest: i64) -> Result<Self, Error> {
+        let base = SequenceNumber::read(reader)?;
+        let bits = Bitmap::read(reader)?;
+        if base.0 < lowest || base.0.checked_add(i64::from(bits.len())).is_none() {
+            return Err(Error::InvalidSet);
+        }
+        Ok(Self { base, bits })
+    }
+
+    #[inline]
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        self.base.write(writer);
+        self.bits.write(writer);
+    }
+}
+
+impl IntoIterator for &SequenceNumberSet {
+    type Item = SequenceNumber;
+    type IntoIter = SequenceNumbers;
+
+    fn into_iter(self) -> SequenceNumbers {
+        self.iter()
+    }
+}
+
+/// Iterator of [`SequenceNumberSet::iter`].
+#[derive(Debug, Clone)]
+pub struct SequenceNumbers {
+    base: SequenceNumber,
+    offsets: Offsets,
+}
+
+impl Iterator for SequenceNumbers {
+    type Item = SequenceNumber;
+
+    #[inline]
+    fn next(&mut self) -> Option<SequenceNumber> {
+        let offset = self.offsets.next()?;
+        Some(SequenceNumber(
+            self.base.0.saturating_add(i64::from(offset)),
+        ))
+    }
+}
+
+/// Up to 256 fragment numbers from a base upwards; the first fragment of a sample is 1 (RTPS 2.5
+/// §8.3.5.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FragmentNumberSet {
+    base: u32,
+    bits: Bitmap,
+}
+
+impl FragmentNumberSet {
+    /// The empty set at `base`.
+    #[must_use]
+    pub fn new(base: u32) -> Self {
+        Self {
+            base,
+            bits: Bitmap::default(),
+        }
+    }
+
+    /// The number of the first bit.
+    #[must_use]
+    pub fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// The width, 0 to 256.
+    #[must_use]
+    pub fn num_bits(&self) -> u32 {
+        self.bits.len()
+    }
+
+    /// Whether it has no members.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bits.is_empty()
+    }
+
+    fn offset(&self, fragment: u32) -> Option<u64> {
+        fragment.checked_sub(self.base).map(u64::from)
+    }
+
+    /// Adds a number. False, and nothing happens, if it lies below the base or 256 or more above.
+    pub fn insert(&mut self, fragment: u32) -> bool {
+        self.offset(fragment)
+            .is_some_and(|offset| self.bits.insert(offset))
+    }
+
+    /// Takes a number out; the width stays.
+    pub fn remove(&mut self, fragment: u32) {
+        if let Some(offset) = self.offset(fragment) {
+            self.bits.remove(offset);
+        }
+    }
+
+    /// Whether the number is a member.
+    #[must_use]
+    pub fn contains(&self, fragment: u32) -> bool {
+        self.offset(fragment)
+            .is_some_and(|offset| self.bits.contains(offset))
+    }
+
+    /// The members in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
+        let base = self.base;
+        self.bits
+            .offsets()
+            .map(move |offset| base.saturating_add(offset))
+    }
+
+    pub(crate) fn buffer_len(&self) -> usize {
+        4 + self.bits.buffer_len()
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let base = reader.u32()?;
+        let bits = Bitmap::read(reader)?;
+        if base < 1 || base.checked_add(bits.len()).is_none() {
+            return Err(Error::InvalidSet);
+        }
+        Ok(Self { base, bits })
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.base);
+        self.bits.write(writer);
+    }
+}

@@ -1,0 +1,176 @@
+//! Writers and readers that know different versions of an appendable type.
+
+use isolane_derive::TopicType;
+use isolane_wire::cdr::{
+    BoundedSequence, BoundedString, ByteOrder, CdrError, Representation, key_hash,
+    key_hash_of_payload, view_payload,
+};
+
+use crate::support::{ALL_FORMS, Gear, payload, read};
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(name = "Report", crate = "isolane_wire::cdr")]
+struct Old {
+    #[topic(key)]
+    id: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(name = "Report", crate = "isolane_wire::cdr")]
+struct New {
+    #[topic(key)]
+    id: u16,
+    gear: Gear,
+    name: BoundedString<8>,
+    array: [u8; 3],
+    pair: [Gear; 2],
+    inner: Old,
+    list: BoundedSequence<Old, 2>,
+}
+
+fn new() -> New {
+    New {
+        id: 5,
+        gear: Gear::Drive,
+        name: "n".try_into().unwrap(),
+        array: [1, 2, 3],
+        pair: [Gear::Reverse; 2],
+        inner: Old { id: 6 },
+        list: BoundedSequence::from_slice(&[Old { id: 7 }]).unwrap(),
+    }
+}
+
+#[test]
+fn an_old_reader_skips_the_members_of_a_newer_writer() {
+    for form in ALL_FORMS {
+        assert_eq!(read(&payload(&new(), form)), Ok(Old { id: 5 }));
+    }
+}
+
+#[test]
+fn a_new_reader_gives_initial_values_to_what_an_older_writer_lacks() {
+    let expected = New {
+        id: 5,
+        gear: Gear::Neutral,
+        name: BoundedString::new(),
+        array: [0; 3],
+        pair: [Gear::Neutral; 2],
+        inner: Old { id: 0 },
+        list: BoundedSequence::new(),
+    };
+    for form in ALL_FORMS {
+        let payload = payload(&Old { id: 5 }, form);
+        assert_eq!(read(&payload).as_ref(), Ok(&expected));
+
+        let mut reused = new();
+        isolane_wire::cdr::read_payload_into(&payload, &mut reused).unwrap();
+        assert_eq!(reused, expected, "nothing of the last sample is left");
+
+        let view = view_payload::<New>(&payload).unwrap();
+        assert_eq!(
+            (view.gear, view.name, view.inner.id),
+            (Gear::Neutral, "", 0)
+        );
+        assert_eq!(view.array.as_bytes(), &[0; 3]);
+        assert_eq!(view.pair.to_array(), [Gear::Neutral; 2]);
+        assert_eq!(view.pair.get(1), Some(Gear::Neutral));
+        assert_eq!(view.pair.iter().count(), 2);
+        assert!(view.list.is_empty());
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct OldList {
+    items: [Old; 2],
+    end: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct NewList {
+    items: [New; 2],
+    end: u8,
+}
+
+#[test]
+fn in_xcdr2_nested_structures_evolve_as_well() {
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let form = (Representation::Xcdr2, order);
+        let newer = NewList {
+            items: [new(), new()],
+            end: 9,
+        };
+        let older = OldList {
+            items: [Old { id: 5 }, Old { id: 5 }],
+            end: 9,
+        };
+        assert_eq!(read(&payload(&newer, form)).as_ref(), Ok(&older));
+        let read: NewList = read(&payload(&older, form)).unwrap();
+        assert_eq!(
+            (read.items[1].id, read.items[1].gear, read.end),
+            (5, Gear::Neutral, 9)
+        );
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(final_, crate = "isolane_wire::cdr")]
+struct FinalOld {
+    #[topic(key)]
+    id: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(final_, crate = "isolane_wire::cdr")]
+struct FinalNew {
+    id: u16,
+    gear: Gear,
+}
+
+#[test]
+fn a_final_type_must_be_complete() {
+    for form in ALL_FORMS {
+        let short = payload(&FinalOld { id: 5 }, form);
+        assert_eq!(read::<FinalNew>(&short), Err(CdrError::Truncated));
+    }
+}
+
+#[test]
+fn the_encapsulation_decides_whether_the_outermost_structure_has_a_dheader() {
+    // Declared final by one side and appendable by the other.
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let form = (Representation::Xcdr2, order);
+        assert_eq!(read(&payload(&Old { id: 5 }, form)), Ok(FinalOld { id: 5 }));
+        assert_eq!(read(&payload(&FinalOld { id: 5 }, form)), Ok(Old { id: 5 }));
+        assert_eq!(
+            key_hash_of_payload::<Old>(&payload(&FinalOld { id: 5 }, form), false),
+            key_hash(&Old { id: 5 })
+        );
+    }
+}
+
+#[test]
+fn nothing_is_read_past_what_a_dheader_announces() {
+    // The DHEADER ends inside `id`; the byte behind it must not become part of it.
+    let payload = [0, 9, 0, 0, 1, 0, 0, 0, 5, 6, 7, 8];
+    assert_eq!(read::<Old>(&payload), Err(CdrError::Truncated));
+    // And one that points behind the payload is not believed.
+    let payload = [0, 9, 0, 0, 5, 0, 0, 0, 5, 6, 7, 8];
+    assert_eq!(read::<Old>(&payload), Err(CdrError::Truncated));
+    let payload = [0, 9, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 6, 7, 8];
+    assert_eq!(read::<Old>(&payload), Err(CdrError::Truncated));
+}
+
+#[test]
+fn announced_padding_is_not_taken_for_a_member() {
+    #[derive(Debug, PartialEq, TopicType)]
+    #[topic(crate = "isolane_wire::cdr")]
+    struct Grown {
+        id: u16,
+        flag: u8,
+    }
+    // The padding is not zero, to tell.
+    let payload = [0, 1, 0, 2, 5, 0, 0xee, 0xee];
+    assert_eq!(read(&payload), Ok(Grown { id: 5, flag: 0 }));
+}

@@ -1,0 +1,219 @@
+//! Keys: which members, in which form, and their hash.
+
+use isolane_derive::TopicType;
+use isolane_wire::cdr::{
+    BoundedSequence, BoundedString, CdrError, Representation, TopicType, key_hash,
+    key_hash_of_payload, limits::MAX_KEY_BYTES, write_key_payload,
+};
+use md5::{Digest, Md5};
+
+use crate::support::{ALL_FORMS, Everything, Gear, Note, ShapeType, payload};
+
+fn key_payload<T: TopicType>(value: &T, representation: Representation) -> Vec<u8> {
+    let mut out = [0xaa; 512];
+    let length = write_key_payload(value, representation, &mut out).unwrap();
+    out[..length].to_vec()
+}
+
+#[derive(TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Numbers {
+    before: BoundedString<20>,
+    #[topic(key)]
+    small: u8,
+    between: f64,
+    #[topic(key)]
+    wide: u64,
+}
+
+fn numbers() -> Numbers {
+    Numbers {
+        before: "abc".try_into().unwrap(),
+        small: 1,
+        between: 0.5,
+        wide: 2,
+    }
+}
+
+#[test]
+fn a_key_of_at_most_16_bytes_is_its_own_hash_in_big_endian_xcdr2() {
+    assert_eq!(Numbers::max_key_bytes(), Some(12));
+    let hash = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0];
+    assert_eq!(key_hash(&numbers()), Ok(hash));
+    for form in ALL_FORMS {
+        let sample = payload(&numbers(), form);
+        assert_eq!(
+            key_hash_of_payload::<Numbers>(&sample, false),
+            Ok(hash),
+            "{form:?}"
+        );
+    }
+}
+
+#[test]
+fn a_key_payload_holds_the_key_members_alone() {
+    assert_eq!(
+        key_payload(&numbers(), Representation::Xcdr1),
+        [0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]
+    );
+    assert_eq!(
+        key_payload(&numbers(), Representation::Xcdr2),
+        [0, 9, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]
+    );
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        assert_eq!(
+            key_hash_of_payload::<Numbers>(&key_payload(&numbers(), representation), true),
+            key_hash(&numbers())
+        );
+    }
+}
+
+#[derive(TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Keyed {
+    noise: u32,
+    #[topic(key)]
+    id: i16,
+}
+
+#[derive(TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Unkeyed {
+    a: u8,
+    b: u16,
+}
+
+#[derive(TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Composite {
+    #[topic(key)]
+    keyed: Keyed,
+    #[topic(key)]
+    unkeyed: Unkeyed,
+    #[topic(key)]
+    gears: [Gear; 1],
+}
+
+#[test]
+fn of_a_nested_key_only_its_keys_count_or_all_members_if_it_has_none() {
+    let value = Composite {
+        keyed: Keyed { noise: 99, id: -2 },
+        unkeyed: Unkeyed { a: 3, b: 4 },
+        gears: [Gear::Drive],
+    };
+    // id, a, padding, b, padding, the array's DHEADER, its element; no DHEADER of structures.
+    let hash = [0xff, 0xfe, 3, 0, 0, 4, 0, 0, 0, 0, 0, 4, 0, 0, 0, 4];
+    assert_eq!(Composite::max_key_bytes(), Some(16));
+    assert_eq!(key_hash(&value), Ok(hash));
+    for form in ALL_FORMS {
+        assert_eq!(
+            key_hash_of_payload::<Composite>(&payload(&value, form), false),
+            Ok(hash)
+        );
+    }
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let key = key_payload(&value, representation);
+        assert_eq!(key_hash_of_payload::<Composite>(&key, true), Ok(hash));
+    }
+}
+
+#[test]
+fn the_type_decides_between_raw_key_and_md5_not_the_value() {
+    #[derive(TopicType)]
+    #[topic(crate = "isolane_wire::cdr")]
+    struct Short {
+        #[topic(key)]
+        name: BoundedString<11>,
+    }
+    #[derive(TopicType)]
+    #[topic(crate = "isolane_wire::cdr")]
+    struct Longer {
+        #[topic(key)]
+        name: BoundedString<12>,
+    }
+    let serialised = [0, 0, 0, 2, b'a', 0];
+    let mut raw = [0; 16];
+    raw[..6].copy_from_slice(&serialised);
+    assert_eq!(
+        key_hash(&Short {
+            name: "a".try_into().unwrap()
+        }),
+        Ok(raw)
+    );
+    let md5: [u8; 16] = Md5::digest(serialised).into();
+    assert_eq!(
+        key_hash(&Longer {
+            name: "a".try_into().unwrap()
+        }),
+        Ok(md5)
+    );
+    assert_eq!(ShapeType::max_key_bytes(), Some(4 + 129));
+}
+
+#[test]
+fn a_standard_string_is_bounded_as_a_key_only_if_its_member_says_so() {
+    #[derive(TopicType)]
+    #[topic(crate = "isolane_wire::cdr")]
+    struct Open {
+        #[topic(key)]
+        name: String,
+    }
+    #[derive(TopicType)]
+    #[topic(crate = "isolane_wire::cdr")]
+    struct Bounded {
+        #[topic(key, bound = 5)]
+        name: String,
+        #[topic(key, bound = 3)]
+        bytes: Vec<u8>,
+    }
+    assert_eq!(Open::max_key_bytes(), None);
+    // 4 + 6, padding 2, 4 + 3
+    assert_eq!(Bounded::max_key_bytes(), Some(19));
+    let long = Open {
+        name: "x".repeat(MAX_KEY_BYTES),
+    };
+    assert_eq!(key_hash(&long), Err(CdrError::KeyTooLong));
+}
+
+#[test]
+fn a_type_without_key_has_an_empty_key_and_a_hash_of_zeros() {
+    let value = Unkeyed { a: 1, b: 2 };
+    const { assert!(!Unkeyed::KEYED) };
+    assert_eq!(Unkeyed::max_key_bytes(), Some(0));
+    assert_eq!(key_hash(&value), Ok([0; 16]));
+    assert_eq!(key_payload(&value, Representation::Xcdr1), [0, 1, 0, 0]);
+}
+
+#[test]
+fn a_key_that_an_older_writer_lacks_has_its_initial_value() {
+    let lacking = [0, 1, 0, 0, 9, 0, 0, 0];
+    assert_eq!(
+        key_hash_of_payload::<Keyed>(&lacking, false),
+        key_hash(&Keyed { noise: 0, id: 0 })
+    );
+}
+
+#[test]
+fn the_hash_covers_keys_behind_members_of_every_kind() {
+    let value = crate::properties::everything_for_keys();
+    for form in ALL_FORMS {
+        assert_eq!(
+            key_hash_of_payload::<Everything>(&payload(&value, form), false),
+            key_hash(&value),
+            "{form:?}"
+        );
+    }
+    let mut other = value.clone();
+    other.word ^= 1;
+    assert_ne!(key_hash(&other), key_hash(&value));
+    other = value.clone();
+    other.note = Note {
+        text: "other".try_into().unwrap(),
+        weight: 1,
+    };
+    assert_ne!(key_hash(&other), key_hash(&value));
+    other = value.clone();
+    other.bytes = BoundedSequence::new();
+    other.last ^= 1;
+    assert_eq!(key_hash(&other), key_hash(&value));
+}

@@ -1,0 +1,215 @@
+//! `String` and `Vec`: the same bytes as their bounded relatives, bounds from attributes, memory
+//! reused.
+
+use isolane_derive::TopicType;
+use isolane_wire::cdr::{
+    BoundedSequence, BoundedString, CdrError, Representation, limits::DEFAULT_BOUND, read_payload,
+    read_payload_into, write_payload,
+};
+
+use crate::support::{ALL_FORMS, payload, read};
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(name = "Log", crate = "isolane_wire::cdr")]
+struct Log {
+    #[topic(bound = 8)]
+    source: String,
+    #[topic(bound = 3)]
+    values: Vec<u32>,
+    #[topic(bound = 4)]
+    words: Vec<String>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Entry {
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(name = "Log", crate = "isolane_wire::cdr")]
+struct InPlace {
+    source: BoundedString<90>,
+    values: BoundedSequence<u32, 90>,
+    words: BoundedSequence<BoundedString<90>, 90>,
+    entries: BoundedSequence<InPlaceEntry, 4>,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct InPlaceEntry {
+    text: BoundedString<90>,
+}
+
+fn log(source: &str, values: &[u32], words: &[&str], entries: &[&str]) -> Log {
+    Log {
+        source: source.to_owned(),
+        values: values.to_vec(),
+        words: words.iter().copied().map(String::from).collect(),
+        entries: entries
+            .iter()
+            .map(|text| Entry {
+                text: String::from(*text),
+            })
+            .collect(),
+    }
+}
+
+fn in_place(log: &Log) -> InPlace {
+    InPlace {
+        source: log.source.as_str().try_into().unwrap(),
+        values: BoundedSequence::from_slice(&log.values).unwrap(),
+        words: log
+            .words
+            .iter()
+            .map(|word| word.as_str().try_into().unwrap())
+            .collect(),
+        entries: log
+            .entries
+            .iter()
+            .map(|entry| InPlaceEntry {
+                text: entry.text.as_str().try_into().unwrap(),
+            })
+            .collect(),
+    }
+}
+
+#[test]
+fn they_have_the_bytes_of_their_bounded_relatives() {
+    let value = log(
+        "engine",
+        &[1, 2, 3],
+        &["a", "bcd"],
+        &["longer than any bound", ""],
+    );
+    for form in ALL_FORMS {
+        let bytes = payload(&value, form);
+        assert_eq!(bytes, payload(&in_place(&value), form));
+        assert_eq!(read(&bytes).as_ref(), Ok(&value));
+        assert_eq!(read(&bytes).as_ref(), Ok(&in_place(&value)));
+    }
+}
+
+#[test]
+fn a_stated_bound_holds_for_writing_and_reading() {
+    let mut out = [0; 256];
+    for value in [
+        log("nine byte", &[], &[], &[]),
+        log("", &[1, 2, 3, 4], &[], &[]),
+        log("", &[], &["a", "b", "c", "d", "e"], &[]),
+        // The bound of a member holds for the strings inside it, too.
+        log("", &[], &["hello"], &[]),
+    ] {
+        assert_eq!(
+            write_payload(&value, Representation::Xcdr1, &mut out),
+            Err(CdrError::BoundExceeded),
+            "{value:?}"
+        );
+        for form in ALL_FORMS {
+            let bytes = payload(&in_place(&value), form);
+            assert_eq!(
+                read::<Log>(&bytes),
+                Err(CdrError::BoundExceeded),
+                "{value:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_bound_of_a_member_does_not_reach_into_nested_structures() {
+    #[derive(Clone, Debug, PartialEq, TopicType)]
+    #[topic(crate = "isolane_wire::cdr")]
+    struct Logs {
+        #[topic(bound = 2)]
+        lists: [Vec<Entry>; 2],
+    }
+    let entry = |text: &str| Entry {
+        text: text.to_owned(),
+    };
+    let value = Logs {
+        lists: [
+            vec![entry("long text"), entry("longer text")],
+            vec![entry("more")],
+        ],
+    };
+    for form in ALL_FORMS {
+        assert_eq!(read(&payload(&value, form)).as_ref(), Ok(&value));
+    }
+    // And it is in force again behind the nested structure.
+    let mut out = [0; 256];
+    let value = Logs {
+        lists: [vec![entry("x")], vec![entry(""), entry(""), entry("")]],
+    };
+    assert_eq!(
+        write_payload(&value, Representation::Xcdr1, &mut out),
+        Err(CdrError::BoundExceeded)
+    );
+}
+
+#[test]
+fn without_a_stated_bound_the_default_holds_and_a_larger_one_can_be_stated() {
+    #[derive(Debug, PartialEq, TopicType)]
+    #[topic(name = "Image", crate = "isolane_wire::cdr")]
+    struct Default {
+        pixels: Vec<u8>,
+    }
+    #[derive(Debug, PartialEq, TopicType)]
+    #[topic(name = "Image", crate = "isolane_wire::cdr")]
+    struct Large {
+        #[topic(bound = 100_000)]
+        pixels: Vec<u8>,
+    }
+    let image = Large {
+        pixels: vec![3; DEFAULT_BOUND + 1],
+    };
+    let mut out = vec![0; DEFAULT_BOUND + 16];
+    let length = write_payload(&image, Representation::Xcdr1, &mut out).unwrap();
+    assert_eq!(read(&out[..length]), Ok(image));
+    assert_eq!(
+        read::<Default>(&out[..length]),
+        Err(CdrError::BoundExceeded)
+    );
+    let image = Default {
+        pixels: vec![3; DEFAULT_BOUND + 1],
+    };
+    assert_eq!(
+        write_payload(&image, Representation::Xcdr1, &mut out),
+        Err(CdrError::BoundExceeded)
+    );
+}
+
+#[test]
+fn decoding_into_a_value_reuses_its_memory() {
+    let form = ALL_FORMS[0];
+    let mut value = log("12345678", &[9; 3], &["abcd", "efgh"], &["first", "second"]);
+    let places = |value: &Log| {
+        (
+            value.source.as_ptr(),
+            value.values.as_ptr(),
+            value.words.as_ptr(),
+            value.words[0].as_ptr(),
+            value.entries[0].text.as_ptr(),
+        )
+    };
+    let before = places(&value);
+    let next = log("1", &[8; 2], &["x"], &["y"]);
+    read_payload_into(&payload(&next, form), &mut value).unwrap();
+    assert_eq!(value, next);
+    assert_eq!(places(&value), before);
+}
+
+#[test]
+fn a_claimed_length_takes_no_memory_before_its_bytes_were_seen() {
+    #[derive(Debug, PartialEq, TopicType)]
+    #[topic(crate = "isolane_wire::cdr")]
+    struct Numbers {
+        #[topic(bound = usize::MAX)]
+        numbers: Vec<u64>,
+    }
+    // 2^31 numbers are claimed, one is there. Taking memory for the claim would be 16 GiB.
+    let mut bytes = vec![0, 7, 0, 0, 0, 0, 0, 0x80];
+    bytes.extend([0; 8]);
+    assert_eq!(read_payload::<Numbers>(&bytes), Err(CdrError::Truncated));
+}

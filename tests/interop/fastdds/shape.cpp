@@ -1,0 +1,178 @@
+// The peer Fast DDS (C++ API of 2.9): publishes or subscribes to ShapeType. Usage: ../peer.h.
+//
+// Only UDP over IPv4: /dev/shm is shared by all network namespaces of a machine, so shared memory
+// would go around the network under test.
+#include "../peer.h"
+#include "shape_type.hpp"
+
+#include <map>
+#include <memory>
+
+#include <fastdds/dds/domain/DomainParticipant.hpp>
+#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastdds/dds/publisher/DataWriter.hpp>
+#include <fastdds/dds/publisher/Publisher.hpp>
+#include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
+#include <fastdds/dds/subscriber/DataReader.hpp>
+#include <fastdds/dds/subscriber/SampleInfo.hpp>
+#include <fastdds/dds/subscriber/Subscriber.hpp>
+#include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
+#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
+
+namespace fast = eprosima::fastdds::dds;
+
+// Every failing call ends the program: a test program has nothing to fall back to.
+template<typename T> static T* must(T* entity, const char* what)
+{
+  if (entity == nullptr) {
+    fprintf(stderr, "shape: %s failed\n", what);
+    exit(EXIT_USAGE);
+  }
+  return entity;
+}
+
+static fast::DomainParticipantQos udp_only()
+{
+  fast::DomainParticipantQos qos;
+  qos.transport().use_builtin_transports = false;
+  qos.transport().user_transports.push_back(
+    std::make_shared<eprosima::fastdds::rtps::UDPv4TransportDescriptor>());
+  return qos;
+}
+
+// What a writer's and a reader's QoS have in common.
+template<typename Qos> static Qos make_qos(const arguments& arguments)
+{
+  Qos qos;
+  qos.reliability().kind =
+    arguments.reliable ? fast::RELIABLE_RELIABILITY_QOS : fast::BEST_EFFORT_RELIABILITY_QOS;
+  qos.durability().kind =
+    arguments.transient_local ? fast::TRANSIENT_LOCAL_DURABILITY_QOS : fast::VOLATILE_DURABILITY_QOS;
+  qos.history().kind = arguments.keep_all ? fast::KEEP_ALL_HISTORY_QOS : fast::KEEP_LAST_HISTORY_QOS;
+  qos.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
+  qos.data_sharing().off(); // shared memory again
+  return qos;
+}
+
+static bool wait_for_match(const fast::DataWriter& writer, uint32_t seconds)
+{
+  const uint64_t deadline_ms = now_ms() + uint64_t{seconds} * 1000;
+  while (!interrupted && now_ms() < deadline_ms) {
+    fast::PublicationMatchedStatus status;
+    writer.get_publication_matched_status(status);
+    if (status.current_count > 0)
+      return true;
+    sleep_ms(POLL_PERIOD_MS);
+  }
+  return false;
+}
+
+// True once every matched reader acknowledged everything. A reader that left counts as done: Fast DDS
+// does not wake the wait when that happens, so it is made of short ones.
+static bool wait_for_acknowledgments(fast::DataWriter& writer, uint32_t seconds)
+{
+  const uint64_t deadline_ms = now_ms() + uint64_t{seconds} * 1000;
+  while (!interrupted && now_ms() < deadline_ms) {
+    if (writer.wait_for_acknowledgments(eprosima::fastrtps::Duration_t(0.1L)) == ReturnCode_t::RETCODE_OK)
+      return true;
+  }
+  return false;
+}
+
+static int publish(fast::DomainParticipant& participant, fast::Topic& topic, const arguments& arguments)
+{
+  auto qos = make_qos<fast::DataWriterQos>(arguments);
+  qos.publish_mode().kind = fast::SYNCHRONOUS_PUBLISH_MODE;
+  // The default, 3 s, leaves little of a cell's ten seconds for repair.
+  qos.reliable_writer_qos().times.heartbeatPeriod = eprosima::fastrtps::Duration_t(0.1L);
+  // Deleting a writer must unregister its instances, not dispose them.
+  qos.writer_data_lifecycle().autodispose_unregistered_instances = false;
+  auto* publisher = must(participant.create_publisher(fast::PUBLISHER_QOS_DEFAULT), "create publisher");
+  auto* writer = must(publisher->create_datawriter(&topic, qos), "create writer");
+  if (!wait_for_match(*writer, arguments.seconds)) {
+    fprintf(stderr, "shape: no reader matched within %u s\n", arguments.seconds);
+    return EXIT_INCOMPLETE;
+  }
+
+  ShapeType shape;
+  shape.color = arguments.color;
+  shape.shapesize = SHAPE_SIZE;
+  shape.additional_payload_size.assign(arguments.payload_bytes, 255);
+  for (uint32_t number = 0; number < arguments.count && !interrupted; number++) {
+    shape.x = static_cast<int32_t>(number);
+    shape.y = static_cast<int32_t>(number);
+    if (!writer->write(&shape)) {
+      fprintf(stderr, "shape: write of sample %u failed\n", number);
+      return EXIT_USAGE;
+    }
+    sleep_ms(arguments.period_ms);
+  }
+  if (arguments.end == END_DISPOSE)
+    writer->dispose(&shape, fast::HANDLE_NIL);
+  if (arguments.end == END_UNREGISTER)
+    writer->unregister_instance(&shape, fast::HANDLE_NIL);
+
+  const bool acknowledged = !arguments.reliable || wait_for_acknowledgments(*writer, arguments.seconds);
+  if (!acknowledged)
+    fprintf(stderr, "shape: not all samples were acknowledged within %u s\n", arguments.seconds);
+  sleep_ms(PUBLISHER_LINGER_MS);
+  return acknowledged && !interrupted ? EXIT_DONE : EXIT_INCOMPLETE;
+}
+
+// Prints what has arrived and returns how many samples were among it. An instance that ended comes
+// without its key, so `colors` remembers which instance has which.
+static uint32_t take_and_print(
+  fast::DataReader& reader, const char* topic, std::map<fast::InstanceHandle_t, std::string>& colors)
+{
+  uint32_t arrived = 0;
+  ShapeType shape;
+  fast::SampleInfo info;
+  while (!interrupted && reader.take_next_sample(&shape, &info) == ReturnCode_t::RETCODE_OK) {
+    if (info.valid_data) {
+      colors[info.instance_handle] = shape.color;
+      print_sample(topic, shape.color.c_str(), shape.x, shape.y, shape.shapesize);
+      arrived++;
+    } else if (info.instance_state != fast::ALIVE_INSTANCE_STATE) {
+      print_instance_end(topic, colors[info.instance_handle].c_str(),
+                         info.instance_state == fast::NOT_ALIVE_DISPOSED_INSTANCE_STATE);
+    }
+  }
+  return arrived;
+}
+
+static int subscribe(fast::DomainParticipant& participant, fast::Topic& topic, const arguments& arguments)
+{
+  const auto qos = make_qos<fast::DataReaderQos>(arguments);
+  auto* subscriber = must(participant.create_subscriber(fast::SUBSCRIBER_QOS_DEFAULT), "create subscriber");
+  auto* reader = must(subscriber->create_datareader(&topic, qos), "create reader");
+  std::map<fast::InstanceHandle_t, std::string> colors;
+  uint64_t deadline_ms = now_ms() + uint64_t{arguments.seconds} * 1000;
+  uint32_t arrived = 0;
+  bool complete = false;
+  while (!interrupted && now_ms() < deadline_ms) {
+    arrived += take_and_print(*reader, arguments.topic, colors);
+    if (!complete && arrived >= arguments.count) {
+      complete = true;
+      deadline_ms = now_ms() + SUBSCRIBER_LINGER_MS;
+    }
+    sleep_ms(POLL_PERIOD_MS);
+  }
+  return complete ? EXIT_DONE : EXIT_INCOMPLETE;
+}
+
+int main(int argc, char** argv)
+{
+  const arguments arguments = parse_arguments(argc, argv);
+  auto* factory = fast::DomainParticipantFactory::get_instance();
+  auto* participant =
+    must(factory->create_participant(arguments.domain, udp_only()), "create participant");
+  fast::TypeSupport type(new ShapeTypeSupport);
+  type.register_type(participant);
+  auto* topic =
+    must(participant->create_topic(arguments.topic, type.get_type_name(), fast::TOPIC_QOS_DEFAULT), "create topic");
+  const int status = arguments.publish ? publish(*participant, *topic, arguments)
+                                       : subscribe(*participant, *topic, arguments);
+  participant->delete_contained_entities();
+  factory->delete_participant(participant);
+  return status;
+}

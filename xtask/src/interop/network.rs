@@ -1,0 +1,39 @@
+//! The network of one run: two hosts and the cable between them, gone with the run.
+
+use std::process::Command;
+
+use isolane_bench::cable::{Cable, Config};
+use isolane_bench::child::Program;
+use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+
+use crate::{CABLE_COMMAND, Result};
+
+/// Two hosts that reach each other and nothing else.
+pub(super) struct Network {
+    testbed: Testbed,
+    cable: Cable,
+}
+
+impl Network {
+    pub(super) fn new() -> Result<Self> {
+        let testbed = Testbed::new(&TestbedConfig::default())?;
+        // Behaviour is tested here, not time: the queue holds the largest sample of a peer's burst,
+        // so that the network loses nothing unless a cell asks it to.
+        let config = Config {
+            queue_frames: 4096,
+            ..Config::default()
+        };
+        let cable = Cable::start(&testbed, &Program::current(&[CABLE_COMMAND])?, &config)?;
+        Ok(Self { testbed, cable })
+    }
+
+    /// Makes the command start on a host, and die with us.
+    pub(super) fn command(&self, host: Host, command: Command) -> Command {
+        self.testbed.command(host, command)
+    }
+
+    /// Takes the network down; an error when it lost frames it should not have.
+    pub(super) fn finish(self) -> Result<()> {
+        Ok(self.cable.finish()?.validate()?)
+    }
+}

@@ -1,0 +1,91 @@
+//! The results as `isolane/interop/1`.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::Result;
+
+/// What `--json` writes.
+#[derive(Serialize)]
+pub(super) struct Report {
+    pub(super) schema: &'static str,
+    pub(super) cells: Vec<CellReport>,
+}
+
+/// One cell's result.
+#[derive(Serialize)]
+pub(super) struct CellReport {
+    /// Name and version: "cyclonedds 0.10.2".
+    pub(super) peer: String,
+    pub(super) peer_role: &'static str,
+    pub(super) case: &'static str,
+    pub(super) datapath: &'static str,
+    pub(super) result: Verdict,
+    /// What arrived, or what went wrong.
+    pub(super) detail: String,
+    /// How long the cell ran, in seconds; `null` when it did not.
+    pub(super) seconds: Option<f64>,
+}
+
+/// Schema version 1 also has `skip`, for what a peer lacks; no present cell asks for such a thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Verdict {
+    Pass,
+    Fail,
+}
+
+impl Report {
+    pub(super) fn new(cells: Vec<CellReport>) -> Self {
+        Self {
+            schema: "isolane/interop/1",
+            cells,
+        }
+    }
+
+    pub(super) fn count(&self, verdict: Verdict) -> usize {
+        self.cells
+            .iter()
+            .filter(|cell| cell.result == verdict)
+            .count()
+    }
+
+    /// Writes it to a file, or to standard output for `-`.
+    pub(super) fn write(&self, file: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)?;
+        if file == Path::new("-") {
+            println!("{text}");
+        } else {
+            fs::write(file, text + "\n")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_has_the_keys_that_programs_rely_on() {
+        let report = Report::new(vec![CellReport {
+            peer: "cyclonedds 0.10.2".into(),
+            peer_role: "publisher",
+            case: "reliable",
+            datapath: "udp",
+            result: Verdict::Fail,
+            detail: "3 of 4 samples".into(),
+            seconds: None,
+        }]);
+        let value = serde_json::to_value(&report).unwrap();
+        assert_eq!(value["schema"], "isolane/interop/1");
+        let cell = &value["cells"][0];
+        for key in ["peer", "peer_role", "case", "datapath", "result", "detail"] {
+            assert!(cell[key].is_string(), "{key}");
+        }
+        assert_eq!(cell["result"], "fail");
+        assert!(cell["seconds"].is_null());
+    }
+}

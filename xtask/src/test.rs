@@ -1,0 +1,167 @@
+//! `cargo xtask test`: every check, in the order in which a developer wants to hear of trouble.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::packages::is_root;
+use crate::steps::{Outcome, Steps};
+use crate::workspace::{Metadata, cargo};
+use crate::{Result, command, demo, dependencies, interop, packages};
+
+/// Runs all steps, prints the summary, and says whether nothing failed.
+pub(crate) fn run() -> Result<bool> {
+    let metadata = Metadata::read()?;
+    let mut steps = Steps::default();
+
+    steps.run("packages", packages::install_missing);
+    steps.run("format", || {
+        passes(cargo().args(["fmt", "--all", "--check"]))
+    });
+    steps.run("lints", || {
+        passes(cargo().args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))
+    });
+    steps.run("dependencies", || dependencies::check(&metadata));
+    steps.run("tests", cargo_test);
+    steps.run("documentation", || {
+        passes(
+            cargo()
+                .args(["doc", "--workspace", "--no-deps"])
+                .env("RUSTDOCFLAGS", "-Dwarnings"),
+        )
+    });
+
+    // What follows runs the command itself, between hosts in namespaces.
+    let built = steps.run("build", || {
+        passes(cargo().args(["build", "--release", "--package", "isolane-cli"]))
+    });
+    let obstacle = match (built, is_root()) {
+        (false, _) => Some("the build failed"),
+        (true, false) => Some("network namespaces need root"),
+        (true, true) => None,
+    };
+    match obstacle {
+        None => {
+            steps.run("interop", || interop::step(&metadata));
+            steps.run("demo", || demo::check(&metadata));
+        }
+        Some(reason) => {
+            steps.leave_out("interop", reason);
+            steps.leave_out("demo", reason);
+        }
+    }
+
+    print!("\n{}", steps.summary());
+    Ok(steps.counts().1 == 0)
+}
+
+fn passes(command: &mut Command) -> Result<Outcome> {
+    command::run(command).map(|()| Outcome::Passed)
+}
+
+/// All tests of all packages, documentation tests included, counted one by one.
+fn cargo_test() -> Result<Outcome> {
+    let mut command = cargo();
+    command
+        .args(["test", "--workspace", "--no-fail-fast"])
+        .stdout(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .map_err(|error| command::cannot_start(&command, &error))?;
+    let mut totals = Totals::default();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            let line = line?;
+            eprintln!("{line}");
+            totals.add_line(&line);
+        }
+    }
+    Ok(totals.outcome(child.wait()?.success()))
+}
+
+/// Sums over the test programs, each of which ends with a line
+/// `test result: ok. 12 passed; 0 failed; 0 ignored; ...`.
+#[derive(Default)]
+struct Totals {
+    passed: usize,
+    failed: usize,
+}
+
+impl Totals {
+    fn add_line(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let words = result
+            .split([' ', ';', '.'])
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>();
+        for pair in words.windows(2) {
+            match (pair[0].parse::<usize>(), pair[1]) {
+                (Ok(count), "passed") => self.passed += count,
+                (Ok(count), "failed") => self.failed += count,
+                _ => {}
+            }
+        }
+    }
+
+    /// A run that failed although no test did (it did not compile, or a test program died) is one
+    /// failure more: nothing may look like a pass because it never reported.
+    fn outcome(&self, success: bool) -> Outcome {
+        match (success, self.passed, self.failed) {
+            (true, 0, 0) => Outcome::Failed("no test ran".into()),
+            (false, _, 0) => Outcome::Counted {
+                passed: self.passed,
+                failed: 1,
+            },
+            _ => Outcome::Counted {
+                passed: self.passed,
+                failed: self.failed,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(lines: &[&str]) -> Totals {
+        let mut totals = Totals::default();
+        lines.iter().for_each(|line| totals.add_line(line));
+        totals
+    }
+
+    #[test]
+    fn the_results_of_all_test_programs_are_added() {
+        let totals = totals(&[
+            "running 12 tests",
+            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
+            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
+        ]);
+        assert_eq!((totals.passed, totals.failed), (15, 2));
+    }
+
+    #[test]
+    fn a_run_that_died_without_a_failing_test_is_a_failure() {
+        let died = totals(&["test result: ok. 12 passed; 0 failed; 0 ignored"]).outcome(false);
+        assert!(matches!(
+            died,
+            Outcome::Counted {
+                passed: 12,
+                failed: 1
+            }
+        ));
+    }
+
+    #[test]
+    fn a_run_without_any_test_is_a_failure() {
+        assert!(matches!(totals(&[]).outcome(true), Outcome::Failed(_)));
+    }
+}
