@@ -5,7 +5,7 @@
 //! behind it ([`Program`], [`main`]). It prints two lines to standard output: that it is ready, and,
 //! once its standard input ends, its result. It writes nothing else there. When the parent dies, it
 //! is killed. A child that must not begin before others are ready waits for a word on its standard
-//! input ([`Running::go`], [`wait_for_go`]).
+//! input ([`Running::go`], [`heard`]).
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -170,23 +170,32 @@ fn print_line(line: &impl Serialize) {
     }
 }
 
-/// Waits, in a child, until the parent says go; false: it was told to stop instead.
-pub fn wait_for_go(stop: &Stop) -> io::Result<bool> {
+/// What a parent says to a child that is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Begin.
+    Go,
+    /// Finish.
+    Stop,
+}
+
+/// In a child that waits for [`Running::go`]: what the parent has said, if anything. Does not wait.
+pub fn heard(stop: &Stop) -> io::Result<Option<Word>> {
     // A word on standard input makes the stop readable, and taking the word unmakes it.
-    let mut any = [PollFd::new(stop, PollFlags::IN)];
-    while let Err(error) = poll(&mut any, None) {
-        if error != rustix::io::Errno::INTR {
-            return Err(error.into());
-        }
+    if !stop.is_requested() {
+        return Ok(None);
     }
     let input = rustix::stdio::stdin();
     let mut input_only = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
     if poll(&mut input_only, Some(&timespec(0)))? == 0 {
         // A signal.
-        return Ok(false);
+        return Ok(Some(Word::Stop));
     }
     let mut word = [0; GO.len()];
-    Ok(rustix::io::read(input, &mut word)? > 0)
+    Ok(Some(match rustix::io::read(input, &mut word)? {
+        0 => Word::Stop,
+        _ => Word::Go,
+    }))
 }
 
 /// What a parent says to a child that waits.
@@ -270,7 +279,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Lets a child begin that waits for it ([`wait_for_go`]).
+    /// Lets a child begin that waits for it ([`heard`]).
     pub fn go(&mut self) -> Result<(), ChildError> {
         let input = self.child.stdin.as_mut();
         let said = input.map(|input| input.write_all(GO));

@@ -68,3 +68,18 @@ pub const SAMPLES_BEYOND_PERCENTILE: usize = 10;
 
 /// Bytes of one netlink answer. The kernel's longest for one link is below 4 KiB.
 pub const NETLINK_BUFFER_BYTES: usize = 32 << 10;
+
+/// Serialised bytes of a measured message at most: with RTPS (60 bytes), UDP and IP heads (28) it
+/// fits an MTU of 1500. The cable knows a message in one frame only.
+pub const MAX_MESSAGE_BYTES: u32 = 1_400;
+
+/// How long the two ends of a scenario have to find each other: first announcements are 100 ms
+/// apart, and a few may be lost in a flood.
+pub const MATCH_SECONDS: u64 = 10;
+
+/// The domain of runs over 127.0.0.1: not one that applications of the machine are likely to use,
+/// and its ports (RTPS 2.5 §9.6.2: 31,650 and up) are below those the kernel gives away.
+pub const LOOPBACK_DOMAIN: u32 = 97;
+
+/// A ping without a pong so long after the last one was sent is lost (definitions).
+pub const LOST_AFTER_MS: u64 = 500;

@@ -30,7 +30,13 @@ pub(crate) fn position(n: u64) -> [i32; 2] {
 
 /// A sample as shapes programs print it.
 pub(crate) fn line(topic: &str, shape: &ShapeType) -> String {
-    let ShapeType { color, x, y, shapesize, additional_payload_size } = shape;
+    let ShapeType {
+        color,
+        x,
+        y,
+        shapesize,
+        additional_payload_size,
+    } = shape;
     let payload = match additional_payload_size.last() {
         Some(last) => format!(" {{{last}}}"),
         None => String::new(),

@@ -14,7 +14,10 @@ pub enum BuildError {
     #[error(transparent)]
     Endpoint(#[from] CreateError),
     /// The executor's table of jobs.
-    #[error("this participant already has its {} jobs; use several participants", crate::limits::MAX_JOBS)]
+    #[error(
+        "this participant already has its {} jobs; use several participants",
+        crate::limits::MAX_JOBS
+    )]
     TooManyJobs,
     /// A sample larger than one datagram.
     #[error(

@@ -184,18 +184,26 @@ impl Builder {
         config.metatraffic_unicast = locators(transport.unicast(Lane::Discovery));
         config.default_unicast = config.metatraffic_unicast.clone();
         config.announce_to = announce_to(&transport, self.domain, &self.peers);
-        config.announce_to.extend(self.peers_at.iter().copied().map(Locator::from));
+        config
+            .announce_to
+            .extend(self.peers_at.iter().copied().map(Locator::from));
         config.networks = match &transport {
             Transport::Udp(udp) => udp.networks(),
             Transport::Memory(_) => Vec::new(),
         }
         .into_iter()
-        .map(|(address, prefix_bits)| isolane_engine::Network { address, prefix_bits })
+        .map(|(address, prefix_bits)| isolane_engine::Network {
+            address,
+            prefix_bits,
+        })
         .collect();
         config.timing = self.timing;
         config.limits = self.limits;
 
-        let executor = Executor::new(ExecutorConfig { order: self.order, max_jobs: MAX_JOBS });
+        let executor = Executor::new(ExecutorConfig {
+            order: self.order,
+            max_jobs: MAX_JOBS,
+        });
         let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
         let mut state = State::new(Parts {
             engine: Engine::new(config, now),
@@ -206,8 +214,13 @@ impl Builder {
         })
         .map_err(|_| BuildError::TooManyJobs)?;
         state.open_lane(Lane::Discovery)?;
-        let core = Core { state: RefCell::new(state), running: false.into() };
-        Ok(Participant { core: Rc::new(core) })
+        let core = Core {
+            state: RefCell::new(state),
+            running: false.into(),
+        };
+        Ok(Participant {
+            core: Rc::new(core),
+        })
     }
 }
 
@@ -308,8 +321,9 @@ impl Participant {
                 topic_name: topic,
                 type_name: T::TYPE_NAME,
                 keyed: T::KEYED,
-                key_of: T::KEYED
-                    .then_some(|payload, key_only| key_hash_of_payload::<T>(payload, key_only).ok()),
+                key_of: T::KEYED.then_some(|payload, key_only| {
+                    key_hash_of_payload::<T>(payload, key_only).ok()
+                }),
                 qos: qos.requested(),
                 max_payload_bytes: qos.max_bytes,
                 unicast,
@@ -357,7 +371,10 @@ impl Participant {
             offset.as_nanos() as u64,
         );
         let job = state.add_job(config, Task::Timer(index))?;
-        state.timers.push(TimerSlot { callback: Some(Box::new(callback)), job: Some(job) });
+        state.timers.push(TimerSlot {
+            callback: Some(Box::new(callback)),
+            job: Some(job),
+        });
         Ok(Timer(index))
     }
 
@@ -443,26 +460,44 @@ impl Participant {
     }
 
     fn must_not_run(&self) {
-        assert!(!self.core.running.get(), "the loop is running: a callback cannot drive it");
+        assert!(
+            !self.core.running.get(),
+            "the loop is running: a callback cannot drive it"
+        );
     }
 
     /// This participant's GUID.
     #[must_use]
     pub fn guid(&self) -> Guid {
         let prefix = self.core.state.borrow().engine.guid_prefix();
-        Guid { prefix, entity: EntityId::PARTICIPANT }
+        Guid {
+            prefix,
+            entity: EntityId::PARTICIPANT,
+        }
     }
 
     /// The participants of others that are known now.
     #[must_use]
     pub fn participants(&self) -> Vec<RemoteParticipant> {
-        self.core.state.borrow().engine.remote_participants().cloned().collect()
+        self.core
+            .state
+            .borrow()
+            .engine
+            .remote_participants()
+            .cloned()
+            .collect()
     }
 
     /// The endpoints of others that are known now.
     #[must_use]
     pub fn endpoints(&self) -> Vec<RemoteEndpoint> {
-        self.core.state.borrow().engine.remote_endpoints().cloned().collect()
+        self.core
+            .state
+            .borrow()
+            .engine
+            .remote_endpoints()
+            .cloned()
+            .collect()
     }
 
     /// What the engine counted.
@@ -475,7 +510,12 @@ impl Participant {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let state = self.core.state.borrow();
-        state.transport.notes().iter().map(ToString::to_string).collect()
+        state
+            .transport
+            .notes()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     /// Jobs, ledgers and counters, as of now.
@@ -523,16 +563,25 @@ impl State {
 /// Opens the lane of a QoS's level; where an endpoint of it is reached.
 fn prepare(state: &mut State, qos: &Qos) -> Result<(LocatorList, LocatorList), BuildError> {
     if qos.max_bytes > MAX_SAMPLE_BYTES {
-        return Err(BuildError::SampleTooLarge { asked: qos.max_bytes, limit: MAX_SAMPLE_BYTES });
+        return Err(BuildError::SampleTooLarge {
+            asked: qos.max_bytes,
+            limit: MAX_SAMPLE_BYTES,
+        });
     }
     let lane = Lane::Level(qos.transport_level());
     state.open_lane(lane)?;
-    Ok((locators(state.transport.unicast(lane)), locators(state.transport.multicast(lane))))
+    Ok((
+        locators(state.transport.unicast(lane)),
+        locators(state.transport.multicast(lane)),
+    ))
 }
 
 /// As many as are announced.
 fn locators(all: &[Locator]) -> LocatorList {
-    all.iter().copied().take(LocatorList::new().capacity()).collect()
+    all.iter()
+        .copied()
+        .take(LocatorList::new().capacity())
+        .collect()
 }
 
 /// The GUID prefix, its first two bytes the vendor's (RTPS 2.5 §9.3.1.5), and the seed.
@@ -540,7 +589,9 @@ fn identity(random: &[u8; 18]) -> (GuidPrefix, u64) {
     let mut prefix = [0; 12];
     prefix[..2].copy_from_slice(&VENDOR_ID);
     prefix[2..].copy_from_slice(&random[..10]);
-    let seed = random[10..].iter().fold(0, |seed, &byte| seed << 8 | u64::from(byte));
+    let seed = random[10..]
+        .iter()
+        .fold(0, |seed, &byte| seed << 8 | u64::from(byte));
     (GuidPrefix(prefix), seed)
 }
 
@@ -560,7 +611,11 @@ fn announce_to(transport: &Transport, domain: u32, peers: &[Ipv4Addr]) -> Vec<Lo
     for peer in peers {
         for participant in 0..PARTICIPANTS_PER_PEER {
             let port = 7_410 + 250 * domain + 2 * participant;
-            places.extend(u16::try_from(port).ok().map(|port| Locator::udpv4(peer.octets(), port)));
+            places.extend(
+                u16::try_from(port)
+                    .ok()
+                    .map(|port| Locator::udpv4(peer.octets(), port)),
+            );
         }
     }
     places

@@ -35,7 +35,13 @@ pub struct DataReader<T: TopicType> {
 impl<T: TopicType> DataReader<T> {
     pub(crate) fn new(participant: Participant, id: ReaderId, qos: &Qos, topic: &str) -> Self {
         let priority = Priority::of_data(qos.transport_level());
-        Self { participant, id, name: topic.into(), priority, of: PhantomData }
+        Self {
+            participant,
+            id,
+            name: topic.into(),
+            priority,
+            of: PhantomData,
+        }
     }
 
     /// Sets the callback of a view reader: it sees each sample in the received frame, strings and
@@ -76,7 +82,9 @@ impl<T: TopicType> DataReader<T> {
             let Some(core) = core.upgrade() else { return };
             let info = {
                 let mut state = core.state.borrow_mut();
-                let Some(sample) = state.engine.sample(id, 0) else { return };
+                let Some(sample) = state.engine.sample(id, 0) else {
+                    return;
+                };
                 let info = *sample.info;
                 let decoded = match info.valid_data() {
                     true => read_payload_into(sample.payload, &mut value),
@@ -89,15 +97,19 @@ impl<T: TopicType> DataReader<T> {
                 }
                 info
             };
-            callback(Sample { value: info.valid_data().then_some(&value), info });
+            callback(Sample {
+                value: info.valid_data().then_some(&value),
+                info,
+            });
         };
         let mut state = self.participant.core.state.borrow_mut();
         let name = format!("callback {}", self.name);
         let job = match state.readers[id.index()].job {
             Some(job) => job,
-            None => {
-                state.add_job(JobConfig::event(&name, self.priority.get()), Task::Callback(id))?
-            }
+            None => state.add_job(
+                JobConfig::event(&name, self.priority.get()),
+                Task::Callback(id),
+            )?,
         };
         state.readers[id.index()].job = Some(job);
         state.readers[id.index()].cached = Some(Box::new(callback));
@@ -110,7 +122,12 @@ impl<T: TopicType> DataReader<T> {
     /// Samples that wait to be taken.
     #[must_use]
     pub fn available(&self) -> usize {
-        self.participant.core.state.borrow().engine.available(self.id)
+        self.participant
+            .core
+            .state
+            .borrow()
+            .engine
+            .available(self.id)
     }
 
     /// Takes the oldest sample (DDS 1.4 §2.2.2.5.3.9).
@@ -120,14 +137,22 @@ impl<T: TopicType> DataReader<T> {
     /// rejected.
     pub fn take(&self) -> Result<Option<Sample<T>>, CdrError> {
         let mut state = self.participant.core.state.borrow_mut();
-        let Some(sample) = state.engine.sample(self.id, 0) else { return Ok(None) };
+        let Some(sample) = state.engine.sample(self.id, 0) else {
+            return Ok(None);
+        };
         let info = *sample.info;
-        let value = info.valid_data().then(|| read_payload(sample.payload)).transpose();
+        let value = info
+            .valid_data()
+            .then(|| read_payload(sample.payload))
+            .transpose();
         state.engine.remove_oldest(self.id);
         if value.is_err() {
             state.engine.reject_delivered(self.id);
         }
-        Ok(Some(Sample { value: value?, info }))
+        Ok(Some(Sample {
+            value: value?,
+            info,
+        }))
     }
 
     /// Takes the oldest sample into `value`, reusing what it has reserved. `value` is untouched
@@ -137,7 +162,9 @@ impl<T: TopicType> DataReader<T> {
     /// As [`take`](Self::take).
     pub fn take_into(&self, value: &mut T) -> Result<Option<SampleInfo>, CdrError> {
         let mut state = self.participant.core.state.borrow_mut();
-        let Some(sample) = state.engine.sample(self.id, 0) else { return Ok(None) };
+        let Some(sample) = state.engine.sample(self.id, 0) else {
+            return Ok(None);
+        };
         let info = *sample.info;
         let decoded = match info.valid_data() {
             true => read_payload_into(sample.payload, value),
@@ -157,9 +184,14 @@ impl<T: TopicType> DataReader<T> {
     /// The payload is not of the type, or exceeds its bounds; it stays until it is taken.
     pub fn read(&self, nth: usize) -> Result<Option<(Sample<T>, bool)>, CdrError> {
         let mut state = self.participant.core.state.borrow_mut();
-        let Some(sample) = state.engine.sample(self.id, nth) else { return Ok(None) };
+        let Some(sample) = state.engine.sample(self.id, nth) else {
+            return Ok(None);
+        };
         let (info, read) = (*sample.info, sample.read);
-        let value = info.valid_data().then(|| read_payload(sample.payload)).transpose()?;
+        let value = info
+            .valid_data()
+            .then(|| read_payload(sample.payload))
+            .transpose()?;
         state.engine.mark_read(self.id, nth);
         Ok(Some((Sample { value, info }, read)))
     }
@@ -167,13 +199,23 @@ impl<T: TopicType> DataReader<T> {
     /// Writers matched now.
     #[must_use]
     pub fn matched_writers(&self) -> usize {
-        self.participant.core.state.borrow().engine.matched_writers(self.id)
+        self.participant
+            .core
+            .state
+            .borrow()
+            .engine
+            .matched_writers(self.id)
     }
 
     /// The last writer that offered less than this reader requests.
     #[must_use]
     pub fn incompatible(&self) -> Option<Incompatible> {
-        self.participant.core.state.borrow().engine.requested_incompatible(self.id)
+        self.participant
+            .core
+            .state
+            .borrow()
+            .engine
+            .requested_incompatible(self.id)
     }
 
     /// Where its samples went.
@@ -187,7 +229,9 @@ impl<T: TopicType> DataReader<T> {
 impl<T: TopicType> Drop for DataReader<T> {
     fn drop(&mut self) {
         // While unwinding from a panic inside a step the state may be borrowed.
-        let Ok(mut state) = self.participant.core.state.try_borrow_mut() else { return };
+        let Ok(mut state) = self.participant.core.state.try_borrow_mut() else {
+            return;
+        };
         state.engine.delete_reader(monotonic_now(), self.id);
         let slot = std::mem::take(&mut state.readers[self.id.index()]);
         if let Some(job) = slot.job {

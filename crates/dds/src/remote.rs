@@ -116,7 +116,10 @@ pub(crate) fn create<T: TopicType>(
     let index = state.inlets.len() as u16;
     let name = format!("remote writer {topic}");
     let priority = Priority::of_data(qos.transport_level());
-    let config = JobConfig { items: REMOTE_ITEMS, ..JobConfig::event(&name, priority.get()) };
+    let config = JobConfig {
+        items: REMOTE_ITEMS,
+        ..JobConfig::event(&name, priority.get())
+    };
     let job = state.add_job(config, Task::Inlet(index))?;
     let begin = payload_begin(&state);
     state.inlets.push(Inlet {
@@ -161,7 +164,11 @@ impl<T: TopicType> RemoteWriter<T> {
         if self.handed.is_abandoned() {
             return Err(WriteError::Gone);
         }
-        let key = if T::KEYED { Some(key_hash(value)?) } else { None };
+        let key = if T::KEYED {
+            Some(key_hash(value)?)
+        } else {
+            None
+        };
         let timestamp = Timestamp::from_nanos(wall_now_ns());
         let mut frame = self.empty.pop().map_err(|_| WriteError::QueueFull)?;
         let room = &mut frame.buffer_mut()[self.begin..][..self.max_bytes];
@@ -170,15 +177,31 @@ impl<T: TopicType> RemoteWriter<T> {
             Err(error) => {
                 // The frame stays with this thread: it goes to the back of the ring of empty
                 // ones by way of the executor, as a sample of length 0.
-                let sample = WriteSample { kind, key_hash: key, timestamp };
-                let _ = self.handed.push(Handed { frame, payload: 0..0, sample });
+                let sample = WriteSample {
+                    kind,
+                    key_hash: key,
+                    timestamp,
+                };
+                let _ = self.handed.push(Handed {
+                    frame,
+                    payload: 0..0,
+                    sample,
+                });
                 return Err(error.into());
             }
         };
-        let sample = WriteSample { kind, key_hash: key, timestamp };
+        let sample = WriteSample {
+            kind,
+            key_hash: key,
+            timestamp,
+        };
         let payload = self.begin..self.begin + length;
         // As many places as frames: a frame in hand means there is a place.
-        let _ = self.handed.push(Handed { frame, payload, sample });
+        let _ = self.handed.push(Handed {
+            frame,
+            payload,
+            sample,
+        });
         fence(Ordering::SeqCst);
         if self.bell.sleeping.load(Ordering::SeqCst) {
             // It can only fail by overflow, which means that it is readable already.
@@ -194,7 +217,14 @@ pub(crate) fn drain(core: &Rc<Core>, now: Instant, index: u16) -> bool {
     let state = &mut *guard;
     for _ in 0..REMOTE_ITEMS {
         let inlet = &mut state.inlets[usize::from(index)];
-        let Ok(Handed { frame, payload, sample }) = inlet.handed.pop() else { return false };
+        let Ok(Handed {
+            frame,
+            payload,
+            sample,
+        }) = inlet.handed.pop()
+        else {
+            return false;
+        };
         let (writer, encoding) = (inlet.writer, inlet.encoding);
         let mut frame = state.transport.pool().adopt(frame);
         if payload.is_empty() {
@@ -211,7 +241,9 @@ pub(crate) fn drain(core: &Rc<Core>, now: Instant, index: u16) -> bool {
             drop(frame);
         } else {
             let datagram =
-                state.engine.write_best_effort(writer, &sample, frame.buffer_mut(), payload);
+                state
+                    .engine
+                    .write_best_effort(writer, &sample, frame.buffer_mut(), payload);
             if let Ok(datagram) = datagram {
                 frame.set_range(datagram);
                 state.send(encoding.lane, frame, Addresses::Writer(writer));
@@ -220,7 +252,9 @@ pub(crate) fn drain(core: &Rc<Core>, now: Instant, index: u16) -> bool {
         let inlet = &mut state.inlets[usize::from(index)];
         inlet.owed += 1;
         while inlet.owed > 0 {
-            let Some(frame) = state.transport.pool().take(encoding.lane) else { break };
+            let Some(frame) = state.transport.pool().take(encoding.lane) else {
+                break;
+            };
             let _ = inlet.empty.push(frame.into_leased());
             inlet.owed -= 1;
         }

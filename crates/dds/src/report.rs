@@ -73,8 +73,7 @@ impl Report {
         });
         let work = Priority::descending().flat_map(|priority| {
             WorkKind::ALL.into_iter().map(move |kind| {
-                let observed =
-                    state.work_observed[usize::from(priority.get())][kind.index()];
+                let observed = state.work_observed[usize::from(priority.get())][kind.index()];
                 WorkReport {
                     kind,
                     priority: priority.get(),

@@ -24,11 +24,7 @@ use isolane_engine::{
     StatusChange, WorkKind,
 };
 use isolane_executor::{Executor, JobConfig, JobId};
-use isolane_wire::{
-    level::Level,
-    locator::Locator,
-    time::Instant,
-};
+use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
     limits::BURST,
@@ -123,7 +119,13 @@ pub(crate) struct Parts {
 
 impl State {
     pub(crate) fn new(parts: Parts) -> Result<Self, isolane_executor::TableFull> {
-        let Parts { engine, mut executor, transport, waiter, spinning } = parts;
+        let Parts {
+            engine,
+            mut executor,
+            transport,
+            waiter,
+            spinning,
+        } = parts;
         let mut tasks = vec![None; crate::limits::MAX_JOBS];
         let mut work_jobs = Vec::with_capacity(Priority::COUNT);
         for priority in Priority::descending() {
@@ -180,13 +182,17 @@ impl State {
         }
         let (name, priority) = match lane {
             Lane::Discovery => (String::from("receive discovery"), Priority::DISCOVERY),
-            Lane::Level(level) => {
-                (format!("receive level {}", level.get()), Priority::of_data(level))
-            }
+            Lane::Level(level) => (
+                format!("receive level {}", level.get()),
+                Priority::of_data(level),
+            ),
         };
         let job = self
             .executor
-            .add(JobConfig { items: BURST as u16, ..JobConfig::event(&name, priority.get()) })
+            .add(JobConfig {
+                items: BURST as u16,
+                ..JobConfig::event(&name, priority.get())
+            })
             .map_err(|_| crate::BuildError::TooManyJobs)?;
         self.tasks[job.index()] = Some(Task::Receive(lane));
         self.receive_jobs[lane.index()] = Some(job);
@@ -195,15 +201,24 @@ impl State {
     }
 
     /// Adds a job.
-    pub(crate) fn add_job(&mut self, config: JobConfig, task: Task) -> Result<JobId, crate::BuildError> {
-        let job = self.executor.add(config).map_err(|_| crate::BuildError::TooManyJobs)?;
+    pub(crate) fn add_job(
+        &mut self,
+        config: JobConfig,
+        task: Task,
+    ) -> Result<JobId, crate::BuildError> {
+        let job = self
+            .executor
+            .add(config)
+            .map_err(|_| crate::BuildError::TooManyJobs)?;
         self.tasks[job.index()] = Some(task);
         Ok(job)
     }
 
     /// The priority of the most urgent lane: what a look may find.
     fn highest_lane_priority(&self) -> u8 {
-        self.highest.map_or(Priority::DISCOVERY, Priority::of_data).get()
+        self.highest
+            .map_or(Priority::DISCOVERY, Priority::of_data)
+            .get()
     }
 
     /// When something is due without any event.
@@ -255,7 +270,8 @@ impl State {
         while ready != 0 {
             let priority = ready.trailing_zeros();
             ready &= ready - 1;
-            self.executor.activate(self.work_jobs[priority as usize], now);
+            self.executor
+                .activate(self.work_jobs[priority as usize], now);
         }
         while let Some(change) = self.engine.next_status() {
             if let StatusChange::Reader(id, status) = change
@@ -314,7 +330,11 @@ impl State {
     fn take_work_frame(&self, priority: Priority) -> Option<Frame> {
         let level = Level::new(priority.get() / 2)?;
         let lane = Lane::Level(level);
-        let lane = if self.receive_jobs[lane.index()].is_some() { lane } else { Lane::Discovery };
+        let lane = if self.receive_jobs[lane.index()].is_some() {
+            lane
+        } else {
+            Lane::Discovery
+        };
         self.transport.pool().take(lane)
     }
 }
@@ -350,13 +370,18 @@ impl Core {
     /// One turn: looks (sleeping up to `timeout` if nothing is ready), and runs one activation.
     /// False: nothing was ready.
     pub(crate) fn turn(self: &Rc<Self>, timeout: Option<Duration>) -> bool {
-        let Some((job, task)) = self.choose(timeout) else { return false };
+        let Some((job, task)) = self.choose(timeout) else {
+            return false;
+        };
         let now = monotonic_now();
         self.state.borrow_mut().executor.begin(job, now);
         self.running.set(true);
         let again = self.run(now, task);
         self.running.set(false);
-        self.state.borrow_mut().executor.finish(job, monotonic_now(), again);
+        self.state
+            .borrow_mut()
+            .executor
+            .finish(job, monotonic_now(), again);
         true
     }
 
@@ -381,7 +406,11 @@ impl Core {
             }
             // A sample handed over before the flag was set is seen here, one after it wakes.
             let handed_over = sleeps && state.inlets.iter().any(Inlet::has_samples);
-            state.look(if handed_over { Some(Duration::ZERO) } else { timeout });
+            state.look(if handed_over {
+                Some(Duration::ZERO)
+            } else {
+                timeout
+            });
             if sleeps {
                 for inlet in &state.inlets {
                     inlet.set_sleeping(false);
@@ -427,7 +456,11 @@ impl Core {
         let (mut burst, limit, taken) = {
             let mut state = self.state.borrow_mut();
             let mut burst = std::mem::take(&mut state.received);
-            let limit = if lane.level() == state.highest { BURST.min(MAX_BURST) } else { 1 };
+            let limit = if lane.level() == state.highest {
+                BURST.min(MAX_BURST)
+            } else {
+                1
+            };
             let taken = state.transport.receive_burst(lane, limit, &mut burst);
             (burst, limit, taken)
         };
@@ -435,7 +468,10 @@ impl Core {
             let mut message = MessageReceiver::new(received.from);
             loop {
                 let delivery =
-                    self.state.borrow_mut().engine.receive(now, &mut message, &received.frame);
+                    self.state
+                        .borrow_mut()
+                        .engine
+                        .receive(now, &mut message, &received.frame);
                 let Some(delivery) = delivery else { break };
                 self.deliver_view(&delivery, &received.frame);
             }
@@ -461,7 +497,9 @@ impl Core {
     fn call_back(&self, reader: ReaderId) -> bool {
         let place = reader.index();
         let callback = self.state.borrow_mut().readers[place].cached.take();
-        let Some(mut callback) = callback else { return false };
+        let Some(mut callback) = callback else {
+            return false;
+        };
         callback();
         let mut state = self.state.borrow_mut();
         state.readers[place].cached.get_or_insert(callback);
@@ -480,14 +518,18 @@ impl Core {
         };
         let Some(mut callback) = callback else { return };
         callback(release);
-        self.state.borrow_mut().timers[place].callback.get_or_insert(callback);
+        self.state.borrow_mut().timers[place]
+            .callback
+            .get_or_insert(callback);
     }
 }
 
 impl State {
     /// How long the loop may sleep: to the next release, at most as long as it was told.
     fn sleep_time(&self, timeout: Option<Duration>) -> Option<Duration> {
-        let until_next = self.next_time().map(|at| at.saturating_since(monotonic_now()));
+        let until_next = self
+            .next_time()
+            .map(|at| at.saturating_since(monotonic_now()));
         match (until_next, timeout) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

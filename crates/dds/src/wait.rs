@@ -40,14 +40,28 @@ impl Waiter {
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &wake, epoll::EventData::new_u64(WAKE_BIT), epoll::EventFlags::IN)?;
-        Ok(Self { epoll, wake: Arc::new(wake), events: Vec::with_capacity(EVENTS) })
+        epoll::add(
+            &epoll,
+            &wake,
+            epoll::EventData::new_u64(WAKE_BIT),
+            epoll::EventFlags::IN,
+        )?;
+        Ok(Self {
+            epoll,
+            wake: Arc::new(wake),
+            events: Vec::with_capacity(EVENTS),
+        })
     }
 
     /// Adds a descriptor of a lane.
     pub(crate) fn add(&self, lane: Lane, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let data = epoll::EventData::new_u64(u64::from(lane.bit()));
-        Ok(epoll::add(&self.epoll, descriptor, data, epoll::EventFlags::IN)?)
+        Ok(epoll::add(
+            &self.epoll,
+            descriptor,
+            data,
+            epoll::EventFlags::IN,
+        )?)
     }
 
     /// Readable when the loop has something to do, time apart.

@@ -63,7 +63,13 @@ impl Encoding {
 impl<T: TopicType> DataWriter<T> {
     pub(crate) fn new(participant: Participant, id: WriterId, qos: &Qos) -> Self {
         let encoding = Encoding::of(qos);
-        Self { participant, id, encoding, max_blocking: qos.max_blocking, of: PhantomData }
+        Self {
+            participant,
+            id,
+            encoding,
+            max_blocking: qos.max_blocking,
+            of: PhantomData,
+        }
     }
 
     /// Writes a sample. Best effort: it is sent before this returns. Reliable: it is kept, and sent by
@@ -94,7 +100,11 @@ impl<T: TopicType> DataWriter<T> {
 
     fn write_change(&self, value: &T, kind: ChangeKind) -> Result<(), WriteError> {
         let core = &self.participant.core;
-        let key = if T::KEYED { Some(key_hash(value)?) } else { None };
+        let key = if T::KEYED {
+            Some(key_hash(value)?)
+        } else {
+            None
+        };
         let must_wait = !self.max_blocking.is_zero() && !core.running.get();
         if must_wait && self.encoding.reliable {
             self.participant.run_until(self.max_blocking, || {
@@ -104,7 +114,11 @@ impl<T: TopicType> DataWriter<T> {
         let mut state = core.state.borrow_mut();
         let now = monotonic_now();
         let timestamp = state.engine.timestamp(now);
-        let sample = WriteSample { kind, key_hash: key, timestamp };
+        let sample = WriteSample {
+            kind,
+            key_hash: key,
+            timestamp,
+        };
         if self.encoding.reliable {
             let slot = state.engine.reserve(self.id, key)?;
             let length = self.encoding.serialise(value, kind, slot)?;
@@ -112,10 +126,16 @@ impl<T: TopicType> DataWriter<T> {
             return Ok(());
         }
         let state = &mut *state;
-        let mut frame =
-            state.transport.pool().take(self.encoding.lane).ok_or(WriteError::NoFrame)?;
+        let mut frame = state
+            .transport
+            .pool()
+            .take(self.encoding.lane)
+            .ok_or(WriteError::NoFrame)?;
         let begin = payload_begin(state);
-        let room = frame.buffer_mut().get_mut(begin..).ok_or(WriteError::NoFrame)?;
+        let room = frame
+            .buffer_mut()
+            .get_mut(begin..)
+            .ok_or(WriteError::NoFrame)?;
         let length = self.encoding.serialise(value, kind, room)?;
         let datagram = state.engine.write_best_effort(
             self.id,
@@ -131,13 +151,23 @@ impl<T: TopicType> DataWriter<T> {
     /// Readers matched now.
     #[must_use]
     pub fn matched_readers(&self) -> usize {
-        self.participant.core.state.borrow().engine.matched_readers(self.id)
+        self.participant
+            .core
+            .state
+            .borrow()
+            .engine
+            .matched_readers(self.id)
     }
 
     /// The last reader that requested more than this writer offers.
     #[must_use]
     pub fn incompatible(&self) -> Option<Incompatible> {
-        self.participant.core.state.borrow().engine.offered_incompatible(self.id)
+        self.participant
+            .core
+            .state
+            .borrow()
+            .engine
+            .offered_incompatible(self.id)
     }
 
     /// What became of its samples on this side.
@@ -150,7 +180,12 @@ impl<T: TopicType> DataWriter<T> {
     /// Whether every matched reliable reader has acknowledged all that was written.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {
-        self.participant.core.state.borrow().engine.all_acknowledged(self.id)
+        self.participant
+            .core
+            .state
+            .borrow()
+            .engine
+            .all_acknowledged(self.id)
     }
 
     /// Runs the loop until all is acknowledged (DDS 1.4 §2.2.2.4.1.12); false: not in time.
@@ -158,7 +193,8 @@ impl<T: TopicType> DataWriter<T> {
     /// # Panics
     /// Inside a callback of the participant.
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> bool {
-        self.participant.run_until(timeout, || self.all_acknowledged())
+        self.participant
+            .run_until(timeout, || self.all_acknowledged())
     }
 }
 

@@ -14,7 +14,9 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
-    discovery::{BuiltinEndpoints, EndpointData, EndpointKey, ParticipantData, emit_key_guid, parse_key_guid},
+    discovery::{
+        BuiltinEndpoints, EndpointData, EndpointKey, ParticipantData, emit_key_guid, parse_key_guid,
+    },
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
     rtps::{Data, DataHead, PayloadKind, StatusInfo, VENDOR_ID, VERSION},

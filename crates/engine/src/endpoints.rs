@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use heapless::String as BoundedString;
 use isolane_wire::{
-    discovery::{EndpointData, LocatorList},
+    discovery::{EndpointData, LocatorList, parse_key_guid},
     guid::{EntityId, EntityKind, Guid},
     level::Level,
     qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
@@ -111,7 +111,8 @@ impl Engine {
         }
         let guid = self.user_guid(
             config.keyed,
-            EntityKind::WRITER_WITH_KEY, EntityKind::WRITER_NO_KEY,
+            EntityKind::WRITER_WITH_KEY,
+            EntityKind::WRITER_NO_KEY,
         );
         let level = Level::clamp(config.qos.transport_priority);
         let history = reliable
@@ -151,7 +152,8 @@ impl Engine {
         }
         let guid = self.user_guid(
             config.keyed,
-            EntityKind::READER_WITH_KEY, EntityKind::READER_NO_KEY,
+            EntityKind::READER_WITH_KEY,
+            EntityKind::READER_NO_KEY,
         );
         let level = Level::clamp(config.qos.transport_priority);
         // One slot even for best effort: what tells that an instance has lost its writers.
@@ -416,7 +418,9 @@ impl Engine {
                 qos: qos.clone(),
                 ..EndpointData::new(guid)
             };
-            let reader = self.reader(guid, data, true, None, Some(cache), DISCOVERY_SLOT_BYTES);
+            let mut reader = self.reader(guid, data, true, None, Some(cache), DISCOVERY_SLOT_BYTES);
+            // Peers send the key hash or not; the announcement always holds its key.
+            reader.key_of = Some(|payload, _| parse_key_guid(payload).map(Guid::to_bytes));
             let inserted = self.readers.insert(reader);
             assert_eq!(inserted, Ok(index), "the built-in readers come first");
         }

@@ -468,12 +468,20 @@ impl Engine {
         self.counters.destinations_full += left_out;
     }
 
-    /// Readers a writer is matched with now.
+    /// Readers a writer is matched with now. A reliable one counts from its first answer on: then
+    /// it is known to know the writer, and gets all that is written.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterId) -> usize {
-        self.writers
+        let proxies = self
+            .writers
             .get(writer.0)
-            .map_or(0, |writer| writer.proxies.len())
+            .map_or(&[][..], |writer| &writer.proxies);
+        let is_ready = |&&proxy: &&u16| {
+            self.reader_proxies
+                .get(proxy)
+                .is_some_and(ReaderProxy::is_ready)
+        };
+        proxies.iter().filter(is_ready).count()
     }
 }
 

@@ -73,6 +73,10 @@ pub struct ReaderLedger {
     pub duplicates: u64,
     /// Came and were refused for now, to be asked for again; counted beside the balance.
     pub deferred: u64,
+    /// Numbers below the one this reader began with at a writer: they were never for it. Counted
+    /// beside the balance; `accounted` + `skipped` is the sum over all matches of the numbers this
+    /// reader is done with.
+    pub skipped: u64,
 }
 
 impl ReaderLedger {

@@ -29,6 +29,7 @@ use crate::{
     instance::InstanceState,
     reader::{Answer, ReaderStatus},
     work::WorkKind,
+    writer::WriterStatus,
 };
 
 /// Where in a message the reading stands, and what the submessages so far have said.
@@ -219,6 +220,8 @@ impl Engine {
                 if lost > 0 {
                     reader.status |= ReaderStatus::SAMPLE_LOST;
                 }
+            } else {
+                reader.ledger.skipped += (sequence.get() - proxy.expected.get()) as u64;
             }
             proxy.started = true;
             proxy.expected = sequence;
@@ -421,6 +424,7 @@ impl Engine {
                     heartbeat.first
                 };
                 if begin > proxy.expected && reader.cache.is_some() {
+                    reader.ledger.skipped += (begin.get() - proxy.expected.get()) as u64;
                     proxy.jump(begin);
                     if let Some(cache) = &mut reader.cache {
                         cache.forget_waiting(index);
@@ -524,8 +528,12 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
+        let was_ready = proxy.is_ready();
         if !proxy.reliable || !proxy.accept_acknack(acknack.count) {
             return;
+        }
+        if !was_ready {
+            writer.status |= WriterStatus::PUBLICATION_MATCHED;
         }
         // A peer cannot acknowledge what was not sent.
         let base = acknack.state.base().min(writer.next_unsent);
@@ -552,9 +560,10 @@ impl Engine {
         } else if !acknack.is_final {
             self.file_heartbeat(writer_index);
         }
-        if progress {
+        if progress || !was_ready {
             self.release_acknowledged(writer_index);
             self.arm_heartbeat(now, writer_index);
+            self.note_writer(writer_index);
         }
     }
 }

@@ -365,7 +365,8 @@ impl Engine {
         }
     }
 
-    /// Starts the heartbeat timer while something sent is not acknowledged by all.
+    /// Starts the heartbeat timer while something sent is not acknowledged by all, or a reader has
+    /// not yet answered at all.
     pub(crate) fn arm_heartbeat(&mut self, now: Instant, writer_index: u16) {
         let timer = Subject::heartbeat(writer_index, &self.config.limits);
         let Some(writer) = self.writers.get_mut(writer_index) else {
@@ -376,7 +377,9 @@ impl Engine {
         }
         let is_owed = writer.proxies.iter().any(|&proxy| {
             self.reader_proxies.get(proxy).is_some_and(|proxy| {
-                proxy.reliable && proxy.acknowledged.max(proxy.start) < writer.next_unsent
+                proxy.reliable
+                    && (!proxy.is_ready()
+                        || proxy.acknowledged.max(proxy.start) < writer.next_unsent)
             })
         });
         if !is_owed {

@@ -180,6 +180,13 @@ pub(crate) struct ReaderProxy {
 }
 
 impl ReaderProxy {
+    /// Whether the reader is known to know this writer. A reliable one shows it by its first
+    /// ACKNACK. Until then what is written may be history to it, which a VOLATILE reader of
+    /// Cyclone DDS never asks for, so the user is not told of the match before.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.reliable || self.acknack_count.is_some()
+    }
+
     pub(crate) fn new(writer: u16, guid: Guid, reliable: bool) -> Self {
         Self {
             writer,

@@ -46,6 +46,9 @@ pub enum Error {
     /// A version, length or offset field of a frame header has a value that cannot be.
     #[error("a field of the header is malformed")]
     MalformedHeader,
+    /// A part of an IP packet; the kernel puts it together and hands it over as a whole.
+    #[error("the packet is an IP fragment")]
+    Fragment,
     /// A checksum does not fit the bytes it covers.
     #[error("the checksum is wrong")]
     Checksum,

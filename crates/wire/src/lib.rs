@@ -5,7 +5,7 @@
 //! classifier all read through it.
 //!
 //! The way of a frame, from the outside in:
-//! [`ethernet`] (with up to two VLAN tags) → [`ipv4`] → [`udp`] → [`rtps`] message → submessages →
+//! [`ethernet`] (with up to two [`vlan`] tags) → [`ipv4`] → [`udp`] → [`rtps`] message → submessages →
 //! [`cdr`] payloads of users, or [`parameter`] lists of [`discovery`] with the [`qos`] in them.
 //!
 //! Two shapes recur. Frame headers have a *view* (`Frame`, `Packet`, `Datagram`), checked once and
@@ -24,9 +24,12 @@
 mod bitmap;
 mod bytes;
 pub mod cdr;
+pub mod checksum;
 pub mod discovery;
 pub mod error;
+pub mod ethernet;
 pub mod guid;
+pub mod ipv4;
 pub mod level;
 pub mod limits;
 pub mod locator;
@@ -35,6 +38,8 @@ pub mod qos;
 pub mod rtps;
 pub mod sequence;
 pub mod time;
+pub mod udp;
+pub mod vlan;
 
 pub use cdr::ByteOrder;
 pub use error::{BufferTooSmall, Error};

@@ -16,7 +16,10 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
     let until = Until::new(Some(settings.listen_for.value))?;
     let participant = build(&settings.network, &settings.peers.value)?;
     let seconds = settings.listen_for.value.as_secs();
-    tell(format!("listening for {seconds} s in domain {}", settings.network.domain.value));
+    tell(format!(
+        "listening for {seconds} s in domain {}",
+        settings.network.domain.value
+    ));
     until.run(&participant, || false);
     if until.interrupted() {
         return Ok(ExitCode::Interrupted);
@@ -66,7 +69,10 @@ impl Listing {
             .map(|participant| ListedParticipant::of(participant, &endpoints))
             .collect();
         participants.sort_by(|a, b| a.guid_prefix.cmp(&b.guid_prefix));
-        Self { schema: "isolane/ls/1", participants }
+        Self {
+            schema: "isolane/ls/1",
+            participants,
+        }
     }
 
     fn text(&self) -> String {
@@ -89,8 +95,16 @@ impl Listing {
                     endpoint.kind,
                     endpoint.topic,
                     endpoint.r#type,
-                    if endpoint.reliable { "reliable" } else { "best effort" },
-                    if endpoint.transient_local { "transient local" } else { "volatile" },
+                    if endpoint.reliable {
+                        "reliable"
+                    } else {
+                        "best effort"
+                    },
+                    if endpoint.transient_local {
+                        "transient local"
+                    } else {
+                        "volatile"
+                    },
                     endpoint.level,
                     endpoint.addresses.join(" ")
                 );
@@ -118,7 +132,11 @@ impl ListedParticipant {
             vendor: format!("{:02x}.{:02x}", data.vendor[0], data.vendor[1]),
             rtps_version: format!("{}.{}", data.version[0], data.version[1]),
             lease_s: data.lease.as_secs_f64(),
-            addresses: data.metatraffic_unicast.iter().map(ToString::to_string).collect(),
+            addresses: data
+                .metatraffic_unicast
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             endpoints: own,
         }
     }
@@ -137,7 +155,12 @@ impl ListedEndpoint {
             reliable: data.qos.reliability.kind == isolane::ReliabilityKind::Reliable,
             transient_local: data.qos.durability >= isolane::DurabilityKind::TransientLocal,
             level: isolane::Level::clamp(data.qos.transport_priority).get(),
-            addresses: data.unicast.iter().chain(&data.multicast).map(ToString::to_string).collect(),
+            addresses: data
+                .unicast
+                .iter()
+                .chain(&data.multicast)
+                .map(ToString::to_string)
+                .collect(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use isolane::{Builder, BuildError, Interfaces as Chosen, Participant, Qos};
+use isolane::{BuildError, Builder, Interfaces as Chosen, Participant, Qos};
 use isolane_model::{Durability, History, Reliability};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -45,7 +45,12 @@ pub(super) fn failure(error: BuildError) -> Failure {
         BuildError::Endpoint(_) | BuildError::SampleTooLarge { .. } => ExitCode::WrongUsage,
         _ => ExitCode::MachineForbids,
     };
-    Failure::new(code, "the participant could not be made", error.to_string(), "as it says; -v prints the settings")
+    Failure::new(
+        code,
+        "the participant could not be made",
+        error.to_string(),
+        "as it says; -v prints the settings",
+    )
 }
 
 /// The QoS of an endpoint.
@@ -89,7 +94,10 @@ impl Until {
                 )
             })?;
         }
-        Ok(Self { interrupted, end: run_for.map(|time| Instant::now() + time) })
+        Ok(Self {
+            interrupted,
+            end: run_for.map(|time| Instant::now() + time),
+        })
     }
 
     pub(super) fn interrupted(&self) -> bool {
@@ -110,7 +118,9 @@ impl Until {
             if self.over() {
                 return false;
             }
-            let left = self.end.map_or(SLICE, |end| end.saturating_duration_since(Instant::now()));
+            let left = self
+                .end
+                .map_or(SLICE, |end| end.saturating_duration_since(Instant::now()));
             participant.run_until(left.min(SLICE), || done() || self.interrupted());
         }
     }

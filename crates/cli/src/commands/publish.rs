@@ -31,10 +31,17 @@ pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     let writer = Rc::new(writer);
 
     if settings.endpoint.durability.value == Durability::Volatile {
-        tell(format!("waiting for a subscriber of {}", settings.endpoint.topic));
+        tell(format!(
+            "waiting for a subscriber of {}",
+            settings.endpoint.topic
+        ));
         let matched = until.run(&participant, || writer.matched_readers() > 0);
         if !matched {
-            return Ok(ended(&until, "no subscriber was found", &incompatible(&writer)));
+            return Ok(ended(
+                &until,
+                "no subscriber was found",
+                &incompatible(&writer),
+            ));
         }
     }
     let (written, refused) = publish(&participant, &writer, &settings, &until)?;
@@ -71,16 +78,22 @@ fn publish(
         let mut shape = shape(settings);
         let name = format!("publish {}", settings.endpoint.topic);
         let level = settings.endpoint.level.value;
-        participant.create_timer(&name, level, settings.period.value, Duration::ZERO, move |_| {
-            if written.get() == wanted {
-                return;
-            }
-            [shape.x, shape.y] = position(written.get());
-            match writer.write(&shape) {
-                Ok(()) => written.set(written.get() + 1),
-                Err(_) => refused.set(refused.get() + 1),
-            }
-        })
+        participant.create_timer(
+            &name,
+            level,
+            settings.period.value,
+            Duration::ZERO,
+            move |_| {
+                if written.get() == wanted {
+                    return;
+                }
+                [shape.x, shape.y] = position(written.get());
+                match writer.write(&shape) {
+                    Ok(()) => written.set(written.get() + 1),
+                    Err(_) => refused.set(refused.get() + 1),
+                }
+            },
+        )
     };
     let timer = timer.map_err(failure)?;
     until.run(participant, || written.get() == wanted);
@@ -103,7 +116,9 @@ fn finish(
         AtEnd::Unregister => writer.unregister(&shape),
     };
     if let Err(error) = end {
-        tell(format!("the end of the instance could not be written: {error}"));
+        tell(format!(
+            "the end of the instance could not be written: {error}"
+        ));
     }
     let acknowledged = !reliable || writer.wait_for_acknowledgments(LAST_ACKNOWLEDGMENTS);
     participant.run_for(LINGER);
@@ -122,7 +137,11 @@ fn shape(settings: &PublishSettings) -> ShapeType {
 /// Why readers of the topic do not match, if there are such.
 fn incompatible(writer: &DataWriter<ShapeType>) -> String {
     writer.incompatible().map_or_else(String::new, |found| {
-        format!(": {} readers ask for more than is offered: {}", found.total, found.policy.name())
+        format!(
+            ": {} readers ask for more than is offered: {}",
+            found.total,
+            found.policy.name()
+        )
     })
 }
 

@@ -25,7 +25,13 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
         .create_reader::<ShapeType>(&settings.endpoint.topic, &qos(&settings.endpoint))
         .map_err(failure)?;
 
-    let mut printer = Printer { reader, topic: settings.endpoint.topic.clone(), colors: BTreeMap::new(), samples: 0, unreadable: 0 };
+    let mut printer = Printer {
+        reader,
+        topic: settings.endpoint.topic.clone(),
+        colors: BTreeMap::new(),
+        samples: 0,
+        unreadable: 0,
+    };
     let wanted = settings.count.value.unwrap_or(u64::MAX);
     let mut printed = Ok(ExitCode::Done);
     let done = until.run(&participant, || {
@@ -44,7 +50,11 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     ));
     Ok(if until.interrupted() {
         ExitCode::Interrupted
-    } else if settings.count.value.is_some_and(|count| printer.samples < count) {
+    } else if settings
+        .count
+        .value
+        .is_some_and(|count| printer.samples < count)
+    {
         tell_why_too_few(&printer.reader);
         ExitCode::AnswerIsNo
     } else {
@@ -81,7 +91,9 @@ impl Printer {
             Some(shape) => {
                 self.samples += 1;
                 if self.colors.len() < MAX_COLORS {
-                    self.colors.entry(key).or_insert_with(|| shape.color.as_str().into());
+                    self.colors
+                        .entry(key)
+                        .or_insert_with(|| shape.color.as_str().into());
                 }
                 format!("{}\n", line(&self.topic, &shape))
             }

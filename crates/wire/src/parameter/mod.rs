@@ -55,7 +55,7 @@ impl<'a> ParameterList<'a> {
                 return Ok((Self { bytes, order }, position + 4));
             }
             let length = u16_of(order, [c, d]);
-            if length % 4 != 0 {
+            if !length.is_multiple_of(4) {
                 return Err(Error::InvalidParameter(id));
             }
             position += 4 + usize::from(length);

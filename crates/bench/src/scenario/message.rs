@@ -1,0 +1,74 @@
+//! The message of a round trip, and of a throughput run.
+
+use isolane::TopicType;
+
+use super::ConfigError;
+use crate::limits::MAX_MESSAGE_BYTES;
+
+/// `id`, `nonce`, and padding up to the size that is measured. Its serialised size, without
+/// encapsulation header, is what reports call `payload_bytes`.
+#[derive(Clone, Debug, PartialEq, Eq, TopicType)]
+#[topic(final_)]
+pub struct RttMessage {
+    /// Counts from 0.
+    pub id: u32,
+    /// Belongs to the id, so that nothing else is taken for this message: see
+    /// [`nonce`](crate::record::nonce).
+    pub nonce: u32,
+    /// Zeros.
+    pub padding: Vec<u8>,
+}
+
+impl RttMessage {
+    /// The size of a message without padding: id, nonce, and the padding's length.
+    pub const MIN_BYTES: u32 = 12;
+    /// The encapsulation header in front of it.
+    const HEADER_BYTES: usize = 4;
+
+    /// A message of that serialised size.
+    pub fn of_size(payload_bytes: u32) -> Result<RttMessage, ConfigError> {
+        if !(Self::MIN_BYTES..=MAX_MESSAGE_BYTES).contains(&payload_bytes) {
+            return Err(ConfigError::Payload {
+                bytes: payload_bytes,
+                least: Self::MIN_BYTES,
+                most: MAX_MESSAGE_BYTES,
+            });
+        }
+        Ok(RttMessage {
+            id: 0,
+            nonce: 0,
+            padding: vec![0; (payload_bytes - Self::MIN_BYTES) as usize],
+        })
+    }
+
+    /// What an endpoint must reserve for messages of that size (RTPS pads to four bytes).
+    pub(super) fn max_bytes(payload_bytes: u32) -> usize {
+        (Self::HEADER_BYTES + payload_bytes as usize).next_multiple_of(4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolane::Representation;
+    use isolane::types::write_payload;
+
+    #[test]
+    fn a_message_has_the_size_that_was_asked_for() {
+        for size in [12, 13, 64, 512, 1024, 1399] {
+            let message = RttMessage::of_size(size).unwrap();
+            let mut payload = [0; 2048];
+            let length = write_payload(&message, Representation::Xcdr1, &mut payload).unwrap();
+            assert_eq!(length, RttMessage::max_bytes(size));
+            // The low bits of the options say how much of that is padding (XTypes 1.3 §7.6.3.1.2).
+            let padding = usize::from(payload[3] & 3);
+            assert_eq!(length - padding - 4, size as usize);
+        }
+    }
+
+    #[test]
+    fn a_message_fits_one_frame_or_is_refused() {
+        assert!(RttMessage::of_size(11).is_err());
+        assert!(RttMessage::of_size(MAX_MESSAGE_BYTES + 1).is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! The end where round trips start.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use isolane::{DataReader, Participant};
+use serde::{Deserialize, Serialize};
+
+use super::publisher::Publisher;
+use super::{EndConfig, PONG_TOPIC};
+use crate::clock::now_ns;
+use crate::limits::LOST_AFTER_MS;
+use crate::process::Note;
+use crate::record::PingRecorder;
+use crate::scenario::RttMessage;
+use crate::scenario::end::{self, EndError};
+use crate::scenario::flow::EndCounts;
+use crate::stop::Stop;
+
+/// From the word to go to the first ping: what was still in sockets is drained by then.
+pub(super) const LEAD_NS: u64 = 100_000_000;
+
+/// How long a publisher that is behind at the end of its schedule is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What this end hands back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PingReport {
+    /// All stamps.
+    pub recorder: PingRecorder,
+    /// Pings given to `write`.
+    pub offered: u64,
+    /// Pings it refused.
+    pub refused: u64,
+    /// What the participant counted.
+    pub counts: EndCounts,
+}
+
+/// The whole of this end, in the calling process, until the last pong is back or lost.
+pub fn run_ping(
+    config: &EndConfig,
+    stop: &Stop,
+    ready: impl FnOnce(&[Note]),
+) -> Result<PingReport, EndError> {
+    config.check()?;
+    let notes = end::take_resources(config.core);
+    let participant = end::participant(config.site, "isolane rtt ping", config.order)?;
+    let ping = Ping::new(&participant, config)?;
+    end::run_until_matched(&participant, stop)?;
+    ready(&notes.0);
+    end::run_until_go(&participant, stop)?;
+    ping.begin(now_ns() + LEAD_NS);
+    let schedule = Duration::from_nanos(LEAD_NS + config.duration_ns());
+    end::run_until(&participant, stop, schedule, || false)?;
+    end::run_until(&participant, stop, PATIENCE, || ping.is_over())?;
+    let lost_after = Duration::from_millis(LOST_AFTER_MS);
+    end::run_until(&participant, stop, lost_after, || false)?;
+    ping.finish(&participant)
+}
+
+/// Publisher, reader and recorder on a participant.
+pub(super) struct Ping {
+    publisher: Publisher,
+    recorder: Rc<RefCell<PingRecorder>>,
+    period_ns: u64,
+    // Its callback fills the recorder.
+    _pongs: DataReader<RttMessage>,
+}
+
+impl Ping {
+    pub(super) fn new(participant: &Participant, config: &EndConfig) -> Result<Ping, EndError> {
+        let recorder = PingRecorder::new(config.samples, config.seed);
+        let recorder = Rc::new(RefCell::new(recorder));
+        let pongs = participant.create_view_reader::<RttMessage>(PONG_TOPIC, &config.qos())?;
+        let of_callback = Rc::clone(&recorder);
+        pongs.on_view(move |sample| {
+            let now_ns = now_ns();
+            if let Some(pong) = sample.value {
+                let mut recorder = of_callback.borrow_mut();
+                recorder.returned(pong.id, pong.nonce, now_ns);
+            }
+        });
+        Ok(Ping {
+            publisher: Publisher::new(participant, config)?,
+            recorder,
+            period_ns: config.period_ns(),
+            _pongs: pongs,
+        })
+    }
+
+    /// Pings leave from that time on, or a fraction of a period later.
+    pub(super) fn begin(&self, start_ns: u64) {
+        // Time-triggered jobs are released at whole multiples of their period.
+        self.publisher.begin(start_ns.next_multiple_of(self.period_ns));
+    }
+
+    /// Whether all pings are out.
+    pub(super) fn is_over(&self) -> bool {
+        self.publisher.is_over()
+    }
+
+    /// Puts both sides' stamps together.
+    pub(super) fn finish(self, participant: &Participant) -> Result<PingReport, EndError> {
+        let published = self.publisher.finish()?;
+        let (offered, refused) = published.schedule.offered_and_refused();
+        let mut recorder = self.recorder.borrow().clone();
+        published.schedule.record_into(&mut recorder);
+        Ok(PingReport {
+            recorder,
+            offered,
+            refused,
+            counts: EndCounts::of(participant),
+        })
+    }
+}

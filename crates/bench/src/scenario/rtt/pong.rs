@@ -1,0 +1,103 @@
+//! The end where round trips turn.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use isolane::{DataReader, Participant};
+use serde::{Deserialize, Serialize};
+
+use super::{EndConfig, PING_TOPIC, PONG_TOPIC};
+use crate::clock::now_ns;
+use crate::process::Note;
+use crate::record::{PongRecorder, Verdict};
+use crate::scenario::RttMessage;
+use crate::scenario::end::{self, EndError};
+use crate::scenario::flow::EndCounts;
+use crate::stop::Stop;
+
+/// What this end hands back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PongReport {
+    /// All stamps.
+    pub recorder: PongRecorder,
+    /// Pongs given to `write`.
+    pub offered: u64,
+    /// Pongs it refused.
+    pub refused: u64,
+    /// What the participant counted.
+    pub counts: EndCounts,
+}
+
+/// The whole of this end, in the calling process, until it is told to stop.
+pub fn run_pong(
+    config: &EndConfig,
+    stop: &Stop,
+    ready: impl FnOnce(&[Note]),
+) -> Result<PongReport, EndError> {
+    config.check()?;
+    let notes = end::take_resources(config.core);
+    let participant = end::participant(config.site, "isolane rtt pong", config.order)?;
+    let pong = Pong::new(&participant, config)?;
+    end::run_until_matched(&participant, stop)?;
+    ready(&notes.0);
+    end::run_until_stopped(&participant, stop);
+    Ok(pong.finish(&participant))
+}
+
+/// A reader whose callback writes.
+pub(super) struct Pong {
+    answers: Rc<RefCell<Answers>>,
+    _pings: DataReader<RttMessage>,
+}
+
+struct Answers {
+    recorder: PongRecorder,
+    /// Reused for every answer.
+    message: RttMessage,
+    offered: u64,
+    refused: u64,
+}
+
+impl Pong {
+    pub(super) fn new(participant: &Participant, config: &EndConfig) -> Result<Pong, EndError> {
+        let answers = Rc::new(RefCell::new(Answers {
+            recorder: PongRecorder::new(config.samples, config.seed),
+            message: RttMessage::of_size(config.payload_bytes)?,
+            offered: 0,
+            refused: 0,
+        }));
+        let pongs = participant.create_writer::<RttMessage>(PONG_TOPIC, &config.qos())?;
+        let pings = participant.create_view_reader::<RttMessage>(PING_TOPIC, &config.qos())?;
+        let of_callback = Rc::clone(&answers);
+        pings.on_view(move |sample| {
+            let received_ns = now_ns();
+            let Some(ping) = sample.value else { return };
+            let mut answers = of_callback.borrow_mut();
+            let verdict = answers.recorder.received(ping.id, ping.nonce, received_ns);
+            if verdict != Verdict::First {
+                return;
+            }
+            answers.message.id = ping.id;
+            answers.message.nonce = ping.nonce;
+            answers.recorder.replied(ping.id, now_ns());
+            answers.offered += 1;
+            let written = pongs.write(&answers.message);
+            answers.refused += u64::from(written.is_err());
+        });
+        Ok(Pong {
+            answers,
+            _pings: pings,
+        })
+    }
+
+    pub(super) fn finish(self, participant: &Participant) -> PongReport {
+        let counts = EndCounts::of(participant);
+        let answers = self.answers.borrow();
+        PongReport {
+            recorder: answers.recorder.clone(),
+            offered: answers.offered,
+            refused: answers.refused,
+            counts,
+        }
+    }
+}

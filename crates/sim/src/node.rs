@@ -1,0 +1,251 @@
+//! A node: a host with one participant, its addresses and its lanes.
+//!
+//! Node *n* has an address of its own in 10.0.0.0/16. It is reached there at port 7410 for
+//! discovery and at 7420 + *l* for data of level *l*, and in the groups it has joined: the
+//! one of SPDP, and 239.255.(16 + *l*).0 of each level it has a multicast reader of. Each port of
+//! each level has a lane of its own, so that a frame's priority is known before it is read.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    rc::Rc,
+    time::Duration,
+};
+
+use isolane_engine::{Engine, EngineConfig, Limits, Network, Priority, Timing};
+use isolane_wire::{
+    discovery::LocatorList, guid::GuidPrefix, level::Level, locator::Locator, time::Instant,
+};
+
+use crate::limits::MAX_NODES;
+
+/// The multicast group of SPDP in domain 0 (RTPS 2.5 §9.6.1.4).
+pub(crate) const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
+
+const DISCOVERY_PORT: u16 = 7410;
+const LEVEL_PORT: u16 = 7420;
+const GROUP_PORT: u16 = 7401;
+const FIRST_GROUP: u8 = 16;
+
+/// One lane for discovery, one a level.
+const LANES: usize = 1 + Level::ALL.len();
+
+/// Wall-clock time at the start of every world: in November 2026.
+const WALL_OFFSET_NS: u64 = 1_795_000_000_000_000_000;
+
+/// A node of a world, numbered from 0 in the order of their making.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub usize);
+
+impl NodeId {
+    /// The node's IPv4 address.
+    #[must_use]
+    pub fn address(self) -> [u8; 4] {
+        assert!(self.0 < MAX_NODES, "a world has at most {MAX_NODES} nodes");
+        [10, 0, (self.0 / 250) as u8, (1 + self.0 % 250) as u8]
+    }
+
+    /// The node with this address, if there can be one.
+    pub(crate) fn of_address(address: [u8; 4]) -> Option<Self> {
+        match address {
+            [10, 0, high, low @ 1..=250] => {
+                Some(Self(usize::from(high) * 250 + usize::from(low) - 1))
+            }
+            _ => None,
+        }
+    }
+
+    /// Where discovery reaches it.
+    #[must_use]
+    pub fn discovery_locator(self) -> Locator {
+        Locator::udpv4(self.address(), DISCOVERY_PORT)
+    }
+
+    /// Where data of a level reaches it.
+    #[must_use]
+    pub fn level_locator(self, level: Level) -> Locator {
+        Locator::udpv4(self.address(), LEVEL_PORT + u16::from(level.get()))
+    }
+
+    /// The multicast group of a level.
+    #[must_use]
+    pub fn level_group(level: Level) -> Locator {
+        Locator::udpv4([239, 255, FIRST_GROUP + level.get(), 0], GROUP_PORT)
+    }
+}
+
+/// The lane of a node that an address leads to; `None`: nobody listens there.
+pub(crate) fn lane_of(locator: Locator) -> Option<usize> {
+    if locator == SPDP_GROUP {
+        return Some(0);
+    }
+    let level = match locator.ipv4()? {
+        [239, 255, group, 0] if locator.port == u32::from(GROUP_PORT) => {
+            group.checked_sub(FIRST_GROUP)?
+        }
+        _ if locator.port == u32::from(DISCOVERY_PORT) => return Some(0),
+        _ => u8::try_from(locator.port.checked_sub(u32::from(LEVEL_PORT))?).ok()?,
+    };
+    Level::new(level).map(|level| 1 + usize::from(level.get()))
+}
+
+/// The priority at which a lane's frames are received.
+fn priority_of(lane: usize) -> u8 {
+    match lane.checked_sub(1) {
+        None => Priority::DISCOVERY.get(),
+        Some(level) => Priority::of_data(Level::clamp(level as i32)).get(),
+    }
+}
+
+/// How a node finds others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Discovery {
+    /// It announces itself in the group of SPDP, and listens there.
+    Multicast,
+    /// It announces itself to these nodes, and is in no group.
+    Peers(Vec<NodeId>),
+}
+
+/// What a node is made with.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// How it finds others.
+    pub discovery: Discovery,
+    /// When its engine does what it does by itself.
+    pub timing: Timing,
+    /// How much its engine may hold.
+    pub limits: Limits,
+    /// How long one step takes: the reception of a frame, or one work.
+    pub step: Duration,
+}
+
+impl Default for NodeConfig {
+    /// Multicast, the engine's default times, room for some thirty peers, 5 µs a step.
+    fn default() -> Self {
+        Self {
+            discovery: Discovery::Multicast,
+            timing: Timing::default(),
+            limits: Limits {
+                local_endpoints: 16,
+                participants: 32,
+                remote_endpoints: 256,
+                matches: 256,
+            },
+            step: Duration::from_micros(5),
+        }
+    }
+}
+
+impl NodeConfig {
+    /// The default with a list of peers in place of multicast.
+    #[must_use]
+    pub fn with_peers(peers: &[NodeId]) -> Self {
+        Self {
+            discovery: Discovery::Peers(peers.to_vec()),
+            ..Self::default()
+        }
+    }
+}
+
+/// A datagram, and who sent it.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    pub(crate) from: Locator,
+    pub(crate) bytes: Rc<[u8]>,
+}
+
+/// What a node does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    Receive { lane: usize },
+    Work(Priority),
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) config: NodeConfig,
+    /// `None`: the node is down.
+    pub(crate) engine: Option<Engine>,
+    /// How often it was started.
+    pub(crate) incarnation: u32,
+    pub(crate) lanes: [VecDeque<Frame>; LANES],
+    pub(crate) groups: BTreeSet<Locator>,
+    /// A step is in the world's queue.
+    pub(crate) step_filed: bool,
+    /// The timer that is in the world's queue.
+    pub(crate) timer: Option<Instant>,
+}
+
+impl Node {
+    pub(crate) fn new(config: NodeConfig) -> Self {
+        Self {
+            config,
+            engine: None,
+            incarnation: 0,
+            lanes: Default::default(),
+            groups: BTreeSet::new(),
+            step_filed: false,
+            timer: None,
+        }
+    }
+
+    /// Starts a participant that never was before. `seed` is for its hash tables.
+    pub(crate) fn start(&mut self, id: NodeId, seed: u64, now: Instant) {
+        self.incarnation += 1;
+        let mut prefix = [0; 12];
+        prefix[..2].copy_from_slice(&isolane_wire::rtps::VENDOR_ID);
+        prefix[4..8].copy_from_slice(&(id.0 as u32).to_be_bytes());
+        prefix[8..].copy_from_slice(&self.incarnation.to_be_bytes());
+        let mut config = EngineConfig::new(0, GuidPrefix(prefix), seed);
+        config.wall_offset_ns = WALL_OFFSET_NS;
+        config.metatraffic_unicast = LocatorList::from_iter([id.discovery_locator()]);
+        config.networks = vec![Network {
+            address: id.address(),
+            prefix_bits: 16,
+        }];
+        config.timing = self.config.timing;
+        config.limits = self.config.limits;
+        match &self.config.discovery {
+            Discovery::Multicast => {
+                config.announce_to = vec![SPDP_GROUP];
+                self.groups.insert(SPDP_GROUP);
+            }
+            Discovery::Peers(peers) => {
+                config.announce_to = peers.iter().map(|peer| peer.discovery_locator()).collect();
+            }
+        }
+        self.engine = Some(Engine::new(config, now));
+    }
+
+    /// What is most urgent: of a frame and a work of the same priority the frame, as the executor
+    /// looks at its sources before its jobs.
+    pub(crate) fn next(&self) -> Option<Next> {
+        let engine = self.engine.as_ref()?;
+        let waits = |&lane: &usize| !self.lanes[lane].is_empty();
+        let lane = (0..LANES).rev().find(waits);
+        let work = Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
+        match (lane, work) {
+            (Some(lane), Some(work)) if work.get() > priority_of(lane) => Some(Next::Work(work)),
+            (Some(lane), _) => Some(Next::Receive { lane }),
+            (None, work) => work.map(Next::Work),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_of_a_node_leads_to_its_lane() {
+        let node = NodeId(260);
+        assert_eq!(NodeId::of_address(node.address()), Some(node));
+        assert_eq!(lane_of(SPDP_GROUP), Some(0));
+        assert_eq!(lane_of(node.discovery_locator()), Some(0));
+        for level in Level::ALL {
+            let lane = Some(1 + usize::from(level.get()));
+            assert_eq!(lane_of(node.level_locator(level)), lane);
+            assert_eq!(lane_of(NodeId::level_group(level)), lane);
+        }
+        assert_eq!(lane_of(Locator::udpv4(node.address(), 9999)), None);
+    }
+}

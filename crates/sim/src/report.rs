@@ -1,0 +1,133 @@
+//! Whether the books balance, and what is so when something went wrong.
+
+use std::fmt::Write;
+
+use crate::{node::NodeId, world::World};
+
+impl World {
+    /// The first ledger that does not balance, in words; `None`: all do.
+    ///
+    /// Looked at are the link's, those of every writer and reader that exists, what its user was
+    /// handed beside what the reader's ledger says was delivered, and for each reader the sum over
+    /// its writers of the numbers it is done with: written = delivered + every named drop +
+    /// pending.
+    #[must_use]
+    pub fn imbalance(&self) -> Option<String> {
+        if !self.ledger.balances() {
+            return Some(format!("the link's ledger does not balance: {:?}", self.ledger));
+        }
+        let writers = (0..self.writers.len()).filter(|&writer| self.writer_exists(writer));
+        let readers = (0..self.readers.len()).filter(|&reader| self.reader_exists(reader));
+        writers
+            .filter_map(|writer| self.writer_imbalance(writer))
+            .chain(readers.filter_map(|reader| self.reader_imbalance(reader)))
+            .next()
+    }
+
+    fn writer_imbalance(&self, writer: usize) -> Option<String> {
+        let record = &self.writers[writer];
+        let ledger = self.engine(record.node).writer_ledger(record.id)?;
+        let is_written = ledger.written == record.written.len() as u64;
+        (!ledger.balances() || !is_written).then(|| {
+            let accepted = record.written.len();
+            format!("writer {writer}: {accepted} were accepted, the ledger says {ledger:?}")
+        })
+    }
+
+    fn reader_imbalance(&self, reader: usize) -> Option<String> {
+        let record = &self.readers[reader];
+        let engine = self.engine(record.node);
+        let ledger = engine.reader_ledger(record.id)?;
+        let taken = record.received.iter().filter(|taken| taken.was_sent()).count();
+        if !ledger.balances() || ledger.delivered != taken as u64 {
+            return Some(format!(
+                "reader {reader}: {taken} were taken, the ledger says {ledger:?}"
+            ));
+        }
+        if record.has_lost_a_match {
+            // The numbers of writers that are gone are in the ledger still, and nowhere else.
+            return None;
+        }
+        let progress = engine.matched_writer_progress(record.id);
+        let done: i64 = progress.map(|(_, done)| done.get()).sum();
+        (done as u64 != ledger.accounted + ledger.skipped).then(|| {
+            format!("reader {reader}: is done with {done} numbers, the ledger says {ledger:?}")
+        })
+    }
+
+    pub(crate) fn assert_writer_balanced(&self, writer: usize) {
+        let imbalance = self.writer_imbalance(writer);
+        assert_eq!(imbalance, None, "seed {}", self.seed);
+    }
+
+    pub(crate) fn assert_reader_balanced(&self, reader: usize) {
+        let imbalance = self.reader_imbalance(reader);
+        assert_eq!(imbalance, None, "seed {}", self.seed);
+    }
+
+    /// Before a node goes, and its ledgers with it.
+    pub(crate) fn assert_node_balanced(&self, node: NodeId) {
+        for writer in (0..self.writers.len()).filter(|&writer| self.writer_exists(writer)) {
+            if self.writers[writer].node == node {
+                self.assert_writer_balanced(writer);
+            }
+        }
+        for reader in (0..self.readers.len()).filter(|&reader| self.reader_exists(reader)) {
+            if self.readers[reader].node == node {
+                self.assert_reader_balanced(reader);
+            }
+        }
+    }
+
+    /// What is so now, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut text = format!("after {:?}: {:?}\n", self.elapsed(), self.ledger);
+        for (id, node) in self.nodes.iter().enumerate() {
+            // Writing to a string does not fail.
+            let _ = match &node.engine {
+                None => writeln!(text, "node {id}: down"),
+                Some(engine) => {
+                    let peers = engine.remote_participants().count();
+                    writeln!(text, "node {id}: {peers} peers, {:?}", engine.counters())
+                }
+            };
+        }
+        for (writer, record) in self.writers.iter().enumerate() {
+            let node = record.node.0;
+            let _ = match self.writer_exists(writer) {
+                false => writeln!(text, "writer {writer} on node {node}: gone"),
+                true => {
+                    let engine = self.engine(record.node);
+                    writeln!(
+                        text,
+                        "writer {writer} on node {node}: {} readers, {} wait for room, {:?}",
+                        engine.matched_readers(record.id),
+                        record.backlog.len(),
+                        engine.writer_ledger(record.id),
+                    )
+                }
+            };
+        }
+        for (reader, record) in self.readers.iter().enumerate() {
+            let node = record.node.0;
+            let _ = match self.reader_exists(reader) {
+                false => writeln!(text, "reader {reader} on node {node}: gone"),
+                true => {
+                    let engine = self.engine(record.node);
+                    writeln!(
+                        text,
+                        "reader {reader} on node {node}: {} taken, {:?}, done with {:?}",
+                        record.received.len(),
+                        engine.reader_ledger(record.id),
+                        engine
+                            .matched_writer_progress(record.id)
+                            .map(|(guid, done)| format!("{guid} {done}"))
+                            .collect::<Vec<_>>(),
+                    )
+                }
+            };
+        }
+        text
+    }
+}

@@ -1,0 +1,153 @@
+//! The one type all topics of a world carry.
+//!
+//! In IDL `struct Sample { @key unsigned long key; unsigned long long value; }`, as XCDR1,
+//! little-endian; a topic without a key has 0 there. It is written out by hand: the engine takes
+//! payloads as bytes, and so does the world.
+
+use isolane_engine::{ChangeKind, WriteSample};
+use isolane_wire::{cdr::KeyHash, time::Timestamp};
+
+/// Encapsulation: CDR_LE, no options.
+const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
+
+/// Bytes of a sample's payload without padding: encapsulation, key, gap of alignment, value.
+pub(crate) const SAMPLE_BYTES: usize = 20;
+
+/// Bytes of a key's payload.
+const KEY_BYTES: usize = 8;
+
+/// A value of an instance, or its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sample {
+    /// Whether it is a value, or the instance's end.
+    pub kind: ChangeKind,
+    /// Which instance.
+    pub key: u32,
+    /// The value; 0 for an end.
+    pub value: u64,
+    /// Bytes the payload is made longer by, so that it exceeds a limit.
+    pub padding: u16,
+}
+
+impl Sample {
+    /// A value of the instance 0, or of a topic without key.
+    #[must_use]
+    pub const fn value(value: u64) -> Self {
+        Self::keyed(0, value)
+    }
+
+    /// A value of an instance.
+    #[must_use]
+    pub const fn keyed(key: u32, value: u64) -> Self {
+        Self {
+            kind: ChangeKind::Alive,
+            key,
+            value,
+            padding: 0,
+        }
+    }
+
+    /// The instance is disposed.
+    #[must_use]
+    pub const fn dispose(key: u32) -> Self {
+        Self {
+            kind: ChangeKind::Dispose,
+            ..Self::keyed(key, 0)
+        }
+    }
+
+    /// The writer no longer writes the instance.
+    #[must_use]
+    pub const fn unregister(key: u32) -> Self {
+        Self {
+            kind: ChangeKind::Unregister,
+            ..Self::keyed(key, 0)
+        }
+    }
+
+    /// The same, longer by this many bytes, a multiple of four.
+    #[must_use]
+    pub const fn padded(self, padding: u16) -> Self {
+        Self { padding, ..self }
+    }
+
+    /// The payload, with its encapsulation header.
+    #[must_use]
+    pub fn payload(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(SAMPLE_BYTES + usize::from(self.padding));
+        bytes.extend(ENCAPSULATION);
+        bytes.extend(self.key.to_le_bytes());
+        if self.kind == ChangeKind::Alive {
+            bytes.extend([0; 4]);
+            bytes.extend(self.value.to_le_bytes());
+            bytes.resize(bytes.len() + usize::from(self.padding), 0xa5);
+        }
+        bytes
+    }
+
+    /// Reads a change's payload back; `None` if it is not one of ours.
+    #[must_use]
+    pub fn parse(kind: ChangeKind, payload: &[u8]) -> Option<Self> {
+        let key = u32::from_le_bytes(payload.get(4..KEY_BYTES)?.try_into().ok()?);
+        if payload.get(..4)? != ENCAPSULATION {
+            return None;
+        }
+        let (value, padding) = if kind == ChangeKind::Alive {
+            let value = payload.get(12..SAMPLE_BYTES)?;
+            let padding = (payload.len() - SAMPLE_BYTES) as u16;
+            (u64::from_le_bytes(value.try_into().ok()?), padding)
+        } else {
+            (0, 0)
+        };
+        Some(Self {
+            kind,
+            key,
+            value,
+            padding,
+        })
+    }
+
+    pub(crate) fn to_write(self, is_keyed: bool, timestamp: Timestamp) -> WriteSample {
+        WriteSample {
+            kind: self.kind,
+            key_hash: is_keyed.then(|| key_hash(self.key)),
+            timestamp,
+        }
+    }
+}
+
+/// The key's hash: it is at most 16 bytes long, so it is itself, big-endian, filled up with zeros
+/// (RTPS 2.5 §9.6.4.8).
+pub(crate) fn key_hash(key: u32) -> KeyHash {
+    let mut hash = [0; 16];
+    hash[..4].copy_from_slice(&key.to_be_bytes());
+    hash
+}
+
+/// The key of a payload, as the engine wants it.
+#[must_use]
+pub fn key_of(payload: &[u8], key_only: bool) -> Option<KeyHash> {
+    let kind = if key_only {
+        ChangeKind::Dispose
+    } else {
+        ChangeKind::Alive
+    };
+    Sample::parse(kind, payload).map(|sample| key_hash(sample.key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_survives_the_way_to_bytes_and_back() {
+        for sample in [
+            Sample::keyed(7, 1 << 40),
+            Sample::value(3).padded(8),
+            Sample::dispose(9),
+            Sample::unregister(9),
+        ] {
+            assert_eq!(Sample::parse(sample.kind, &sample.payload()), Some(sample));
+        }
+    }
+}

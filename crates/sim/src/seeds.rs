@@ -1,0 +1,96 @@
+//! Running a test over many seeds, on all cores, and saying how to run one of them again.
+
+use std::{
+    env,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    thread,
+};
+
+use crate::limits::FAILURES_SHOWN;
+
+/// The environment variable that names the one seed to run.
+pub const SEED_VARIABLE: &str = "ISOLANE_SEED";
+
+/// Runs a test with each seed of a range, or with the one that [`SEED_VARIABLE`] names, and returns
+/// what it returned, in the order of the seeds.
+///
+/// # Panics
+/// If the test panics with a seed. The message says which, and the command that runs it again.
+pub fn for_each<T: Send>(seeds: Range<u64>, test: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let named = env::var(SEED_VARIABLE).ok();
+    let seeds = match named.map(|seed| seed.parse::<u64>()) {
+        None => seeds,
+        Some(Ok(seed)) => seed..seed + 1,
+        Some(Err(error)) => panic!("{SEED_VARIABLE} is not a seed: {error}"),
+    };
+    let next = AtomicU64::new(seeds.start);
+    let failures = AtomicUsize::new(0);
+    let work = || {
+        let (mut passed, mut failed) = (Vec::new(), Vec::new());
+        while failures.load(Ordering::Relaxed) < FAILURES_SHOWN {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                break;
+            }
+            match catch_unwind(AssertUnwindSafe(|| test(seed))) {
+                Ok(result) => passed.push((seed, result)),
+                Err(_) => {
+                    failures.fetch_add(1, Ordering::Relaxed);
+                    failed.push(seed);
+                }
+            }
+        }
+        (passed, failed)
+    };
+    let (mut passed, mut failed) = (Vec::new(), Vec::new());
+    thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            let (some_passed, some_failed) = thread.join().expect("panics were caught");
+            passed.extend(some_passed);
+            failed.extend(some_failed);
+        }
+    });
+    failed.sort_unstable();
+    assert!(
+        failed.is_empty(),
+        "failed with seeds {failed:?}; run one again with\n  {}",
+        replay(failed[0])
+    );
+    passed.sort_unstable_by_key(|&(seed, _)| seed);
+    passed.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The command that runs this test with one seed, and tells each datagram.
+fn replay(seed: u64) -> String {
+    let executable = env::current_exe().unwrap_or_default();
+    // Cargo appends a hash to the name of a test.
+    let name = executable.file_stem().unwrap_or_default().to_string_lossy();
+    let binary = name.rsplit_once('-').map_or(&*name, |(binary, _)| binary);
+    let current = thread::current();
+    let test = current.name().filter(|&name| name != "main").unwrap_or("");
+    format!(
+        "{SEED_VARIABLE}={seed} ISOLANE_TRACE=1 cargo test -p isolane-sim --test {binary} {test} -- --nocapture"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_seeds() {
+        assert_eq!(for_each(0..100, |seed| seed * 2)[10..12], [20, 22]);
+    }
+
+    #[test]
+    fn a_failure_says_how_to_run_it_again() {
+        let run = || for_each(0..20, |seed| assert_ne!(seed, 17));
+        let message = *catch_unwind(run).unwrap_err().downcast::<String>().unwrap();
+        assert!(message.contains("ISOLANE_SEED=17"), "{message}");
+        assert!(message.contains("a_failure_says_how_to_run_it_again"));
+    }
+}

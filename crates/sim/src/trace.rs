@@ -1,0 +1,66 @@
+//! A datagram in a line, for people.
+
+use std::fmt::Write;
+
+use isolane_wire::rtps::{HEADER_BYTES, Header, Submessage, Submessages};
+
+/// What a datagram says.
+pub(crate) fn tell(bytes: &[u8]) -> String {
+    let Ok(header) = Header::parse(bytes) else {
+        return format!("{} bytes that are not RTPS", bytes.len());
+    };
+    let mut text = format!("{}", header.prefix);
+    for submessage in Submessages::new(bytes, HEADER_BYTES) {
+        // Writing to a string does not fail.
+        let _ = match submessage {
+            Ok(submessage) => tell_one(&mut text, &submessage),
+            Err(error) => write!(text, " | {error}"),
+        };
+    }
+    text
+}
+
+fn tell_one(text: &mut String, submessage: &Submessage<'_>) -> std::fmt::Result {
+    match submessage {
+        Submessage::InfoTimestamp(_) | Submessage::Pad => Ok(()),
+        Submessage::InfoDestination(prefix) => write!(text, " | to {prefix}"),
+        Submessage::Data(data) => write!(
+            text,
+            " | DATA {} -> {} #{} {:?} {} bytes",
+            data.writer,
+            data.reader,
+            data.sequence,
+            data.payload,
+            data.bytes.len()
+        ),
+        Submessage::Heartbeat(beat) => write!(
+            text,
+            " | HEARTBEAT {} {}..={} count {}{}",
+            beat.writer,
+            beat.first,
+            beat.last,
+            beat.count,
+            if beat.is_final { " final" } else { "" }
+        ),
+        Submessage::AckNack(ack) => write!(
+            text,
+            " | ACKNACK {} -> {} below {} lacks {:?} count {}{}",
+            ack.reader,
+            ack.writer,
+            ack.state.base(),
+            ack.state.iter().map(|s| s.get()).collect::<Vec<_>>(),
+            ack.count,
+            if ack.is_final { " final" } else { "" }
+        ),
+        Submessage::Gap(gap) => write!(
+            text,
+            " | GAP {} -> {} {}..{} and {:?}",
+            gap.writer,
+            gap.reader,
+            gap.start,
+            gap.list.base(),
+            gap.list.iter().map(|s| s.get()).collect::<Vec<_>>()
+        ),
+        other => write!(text, " | {other:?}"),
+    }
+}

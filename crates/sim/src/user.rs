@@ -1,0 +1,100 @@
+//! The users of a node's writers and readers: what they do, and what they remember.
+
+use std::{collections::VecDeque, time::Duration};
+
+use isolane_engine::{
+    ChangeKind, InstanceState, ReaderId, ReaderStatus, SampleInfo, WriterId, WriterStatus,
+};
+use isolane_wire::{guid::Guid, sequence::SequenceNumber, time::Instant};
+
+use crate::{node::NodeId, sample::Sample};
+
+/// When the user of a reader takes what is available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// All, as soon as there is some.
+    AtOnce,
+    /// One, this long after the reader said there is some, or after the one before.
+    OneEvery(Duration),
+    /// When the test calls [`World::take`](crate::World::take).
+    OnRequest,
+}
+
+/// A change that a user has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// When.
+    pub at: Instant,
+    /// What the engine knew of it.
+    pub info: SampleInfo,
+    /// Its payload; empty where an instance ended because its writers are gone.
+    pub payload: Vec<u8>,
+}
+
+impl Received {
+    /// The sample; `None` if there is no payload, or not one of ours.
+    #[must_use]
+    pub fn sample(&self) -> Option<Sample> {
+        Sample::parse(self.info.kind, &self.payload)
+    }
+
+    /// Whether it was sent by a writer, and not made by the engine because writers are gone.
+    #[must_use]
+    pub fn was_sent(&self) -> bool {
+        self.info.sequence != SequenceNumber::UNKNOWN
+    }
+
+    /// Kind, and the state of the instance.
+    #[must_use]
+    pub fn states(&self) -> (ChangeKind, InstanceState) {
+        (self.info.kind, self.info.instance_state)
+    }
+}
+
+/// A change that a writer has accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// When.
+    pub at: Instant,
+    /// The number it got.
+    pub sequence: SequenceNumber,
+    /// What it was.
+    pub sample: Sample,
+}
+
+#[derive(Debug)]
+pub(crate) struct WriterRecord {
+    pub(crate) node: NodeId,
+    pub(crate) incarnation: u32,
+    pub(crate) id: WriterId,
+    pub(crate) guid: Guid,
+    pub(crate) is_keyed: bool,
+    pub(crate) is_deleted: bool,
+    /// To be written as soon as there is room.
+    pub(crate) backlog: VecDeque<Sample>,
+    /// To be put into the backlog one by one.
+    pub(crate) planned: VecDeque<Sample>,
+    pub(crate) written: Vec<Written>,
+    /// Writes that found no room, and were tried again.
+    pub(crate) refused: u64,
+    /// All that was ever reported.
+    pub(crate) statuses: WriterStatus,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReaderRecord {
+    pub(crate) node: NodeId,
+    pub(crate) incarnation: u32,
+    pub(crate) id: ReaderId,
+    pub(crate) guid: Guid,
+    pub(crate) is_deleted: bool,
+    pub(crate) take: Take,
+    /// The user will look in later.
+    pub(crate) visit_filed: bool,
+    pub(crate) received: Vec<Received>,
+    /// All that was ever reported.
+    pub(crate) statuses: ReaderStatus,
+    /// Matched writers when last looked; whether there were ever fewer than before.
+    pub(crate) matched: Vec<Guid>,
+    pub(crate) has_lost_a_match: bool,
+}

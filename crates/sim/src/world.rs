@@ -1,0 +1,515 @@
+//! The world itself: the clock, the queue of what is going to happen, and the link.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+    rc::Rc,
+    time::Duration,
+};
+
+use isolane_engine::{Destinations, Engine, MessageReceiver};
+use isolane_wire::{locator::Locator, time::Instant};
+
+use crate::{
+    ledger::LinkLedger,
+    limits::{LANE_DATAGRAMS, LOOPBACK_DELAY, MAX_DATAGRAM_BYTES},
+    link::{Fate, LinkConfig},
+    node::{Frame, Next, Node, NodeConfig, NodeId, lane_of},
+    partition::Partition,
+    random::Random,
+    trace,
+    user::{ReaderRecord, WriterRecord},
+};
+
+/// Something that is going to happen.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A datagram reaches a lane of a node.
+    Arrival {
+        to: NodeId,
+        lane: usize,
+        frame: Frame,
+    },
+    /// A node does what is most urgent.
+    Step(NodeId),
+    /// A node's engine wants to be told the time.
+    Timer(NodeId, Instant),
+    /// The user of a reader looks in.
+    Visit(usize),
+    /// The user of a writer has the next sample planned.
+    Publish { writer: usize, period: Duration },
+}
+
+/// An event's place in the queue: by time, then by the order of making.
+#[derive(Debug)]
+struct Scheduled {
+    at: Instant,
+    number: u64,
+    event: Event,
+}
+
+impl Scheduled {
+    fn place(&self) -> (Instant, u64) {
+        (self.at, self.number)
+    }
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.place() == other.place()
+    }
+}
+
+impl Eq for Scheduled {}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+/// Many engines in virtual time. See the [crate] for what that is.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) seed: u64,
+    pub(crate) now: Instant,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) writers: Vec<WriterRecord>,
+    pub(crate) readers: Vec<ReaderRecord>,
+    pub(crate) ledger: LinkLedger,
+    queue: BinaryHeap<Reverse<Scheduled>>,
+    scheduled: u64,
+    random: Random,
+    engine_seeds: Random,
+    link: LinkConfig,
+    links: BTreeMap<(NodeId, NodeId), LinkConfig>,
+    partitions: Vec<Partition>,
+    buffer: Vec<u8>,
+    tap: Option<Vec<Vec<u8>>>,
+    is_traced: bool,
+}
+
+impl World {
+    /// An empty world at time 0, with a perfect link.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let engine_seeds = random.fork();
+        Self {
+            seed,
+            now: Instant::new(0),
+            nodes: Vec::new(),
+            writers: Vec::new(),
+            readers: Vec::new(),
+            ledger: LinkLedger::default(),
+            queue: BinaryHeap::new(),
+            scheduled: 0,
+            random,
+            engine_seeds,
+            link: LinkConfig::default(),
+            links: BTreeMap::new(),
+            partitions: Vec::new(),
+            buffer: vec![0; MAX_DATAGRAM_BYTES],
+            tap: None,
+            is_traced: std::env::var_os("ISOLANE_TRACE").is_some(),
+        }
+    }
+
+    /// The same world with this link between all nodes that have none of their own.
+    #[must_use]
+    pub fn link(mut self, link: LinkConfig) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// Changes the link between all nodes that have none of their own.
+    pub fn set_link(&mut self, link: LinkConfig) {
+        self.link = link;
+    }
+
+    /// Gives one direction between two nodes a link of its own.
+    pub fn set_link_between(&mut self, from: NodeId, to: NodeId, link: LinkConfig) {
+        self.links.insert((from, to), link);
+    }
+
+    /// Cuts the network.
+    pub fn partition(&mut self, partition: Partition) {
+        self.partitions.push(partition);
+    }
+
+    /// Takes all partitions back.
+    pub fn heal(&mut self) {
+        self.partitions.clear();
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The time since the world began.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.now.saturating_since(Instant::new(0))
+    }
+
+    /// What all follows from.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Where the datagrams went.
+    #[must_use]
+    pub fn link_ledger(&self) -> &LinkLedger {
+        &self.ledger
+    }
+
+    /// Keeps a copy of every datagram sent from now on, for [`Self::tapped`].
+    pub fn tap(&mut self) {
+        self.tap.get_or_insert_default();
+    }
+
+    /// The datagrams sent since [`Self::tap`], each once however many it was for.
+    #[must_use]
+    pub fn tapped(&self) -> &[Vec<u8>] {
+        self.tap.as_deref().unwrap_or_default()
+    }
+
+    /// Makes a node and starts its participant.
+    pub fn node(&mut self, config: NodeConfig) -> NodeId {
+        let id = NodeId(self.nodes.len());
+        self.nodes.push(Node::new(config));
+        self.start(id);
+        id
+    }
+
+    /// Makes a node that is not started yet: [`Self::restart`] does.
+    pub fn node_down(&mut self, config: NodeConfig) -> NodeId {
+        self.nodes.push(Node::new(config));
+        NodeId(self.nodes.len() - 1)
+    }
+
+    /// Several nodes alike.
+    pub fn nodes(&mut self, count: usize, config: &NodeConfig) -> Vec<NodeId> {
+        (0..count).map(|_| self.node(config.clone())).collect()
+    }
+
+    fn start(&mut self, id: NodeId) {
+        let seed = self.engine_seeds.next();
+        self.nodes[id.0].start(id, seed, self.now);
+        self.settle(id);
+    }
+
+    /// The node stops, without a word. Its endpoints are gone.
+    pub fn crash(&mut self, id: NodeId) {
+        self.assert_node_balanced(id);
+        let node = &mut self.nodes[id.0];
+        node.engine = None;
+        node.groups.clear();
+        for lane in &mut node.lanes {
+            self.ledger.queued -= lane.len() as u64;
+            self.ledger.node_down += lane.len() as u64;
+            lane.clear();
+        }
+    }
+
+    /// The participant says good-bye, and the node stops.
+    pub fn leave(&mut self, id: NodeId) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let engine = self.engine_mut(id);
+        let length = engine.farewell(&mut buffer);
+        let to = engine.announce_to().to_vec();
+        self.send(id, &buffer[..length], &to);
+        self.buffer = buffer;
+        self.crash(id);
+    }
+
+    /// Starts a stopped node again (or stops it, without a word, first): the same address, a new
+    /// participant, no endpoints.
+    pub fn restart(&mut self, id: NodeId) {
+        if self.nodes[id.0].engine.is_some() {
+            self.crash(id);
+        }
+        self.start(id);
+    }
+
+    /// The engine of a node that runs.
+    #[must_use]
+    pub fn engine(&self, id: NodeId) -> &Engine {
+        self.nodes[id.0].engine.as_ref().expect("the node runs")
+    }
+
+    pub(crate) fn engine_mut(&mut self, id: NodeId) -> &mut Engine {
+        self.nodes[id.0].engine.as_mut().expect("the node runs")
+    }
+
+    /// A datagram of the test's own making arrives at a node's port now.
+    pub fn inject(&mut self, to: Locator, from: Locator, bytes: &[u8]) {
+        let target = to.ipv4().and_then(NodeId::of_address);
+        let target = target.expect("the address of a node");
+        let frame = Frame {
+            from,
+            bytes: bytes.into(),
+        };
+        self.ledger.sent += 1;
+        self.carry(target, to, frame, Some(Duration::ZERO));
+    }
+
+    /// Lets this much time pass.
+    pub fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.happen(end) {}
+        self.now = end;
+    }
+
+    /// Lets time pass until something is so.
+    ///
+    /// # Panics
+    /// If it is not so within `patience`; says what is so instead.
+    pub fn run_until(
+        &mut self,
+        what: &str,
+        patience: Duration,
+        mut is_so: impl FnMut(&Self) -> bool,
+    ) {
+        let end = self.now + patience;
+        while !is_so(self) {
+            assert!(
+                self.happen(end),
+                "seed {}: not within {patience:?}: {what}\n{}",
+                self.seed,
+                self.describe()
+            );
+        }
+    }
+
+    /// The next event up to `end`; false if there is none.
+    fn happen(&mut self, end: Instant) -> bool {
+        if self.queue.peek().is_none_or(|Reverse(next)| next.at > end) {
+            return false;
+        }
+        let Some(Reverse(next)) = self.queue.pop() else {
+            return false;
+        };
+        self.now = next.at;
+        match next.event {
+            Event::Arrival { to, lane, frame } => self.arrive(to, lane, frame),
+            Event::Step(node) => self.step(node),
+            Event::Timer(node, at) => self.timer(node, at),
+            Event::Visit(reader) => self.visit(reader),
+            Event::Publish { writer, period } => self.publish_next(writer, period),
+        }
+        true
+    }
+
+    pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
+        self.scheduled += 1;
+        self.queue.push(Reverse(Scheduled {
+            at,
+            number: self.scheduled,
+            event,
+        }));
+    }
+
+    fn arrive(&mut self, to: NodeId, lane: usize, frame: Frame) {
+        self.ledger.in_flight -= 1;
+        let node = &mut self.nodes[to.0];
+        if node.engine.is_none() {
+            self.ledger.node_down += 1;
+            return;
+        }
+        if node.lanes[lane].len() >= LANE_DATAGRAMS {
+            self.ledger.lane_full += 1;
+            return;
+        }
+        self.ledger.queued += 1;
+        node.lanes[lane].push_back(frame);
+        self.wake(to);
+    }
+
+    fn timer(&mut self, id: NodeId, at: Instant) {
+        let now = self.now;
+        let node = &mut self.nodes[id.0];
+        if node.timer != Some(at) {
+            // An earlier one took its place.
+            return;
+        }
+        node.timer = None;
+        if let Some(engine) = &mut node.engine {
+            engine.advance(now);
+            self.settle(id);
+        }
+    }
+
+    /// One step of a node: a frame, or a work.
+    fn step(&mut self, id: NodeId) {
+        let node = &mut self.nodes[id.0];
+        node.step_filed = false;
+        match node.next() {
+            None => return,
+            Some(Next::Receive { lane }) => {
+                if let Some(frame) = node.lanes[lane].pop_front() {
+                    self.ledger.queued -= 1;
+                    self.ledger.delivered += 1;
+                    self.receive(id, &frame);
+                }
+            }
+            Some(Next::Work(priority)) => {
+                let now = self.now;
+                let mut buffer = std::mem::take(&mut self.buffer);
+                let engine = self.engine_mut(id);
+                if let Some(work) = engine.next_work(now, priority, &mut buffer)
+                    && work.bytes > 0
+                {
+                    let to = match &work.to {
+                        Destinations::Writer(writer) => engine.destinations(*writer).to_vec(),
+                        Destinations::Announce => engine.announce_to().to_vec(),
+                        Destinations::Listed(listed) => listed.to_vec(),
+                    };
+                    self.send(id, &buffer[..work.bytes], &to);
+                }
+                self.buffer = buffer;
+            }
+        }
+        self.settle(id);
+    }
+
+    fn receive(&mut self, id: NodeId, frame: &Frame) {
+        if self.is_traced {
+            eprintln!(
+                "{:>12?} node {} <- {} {}",
+                self.elapsed(),
+                id.0,
+                frame.from,
+                trace::tell(&frame.bytes)
+            );
+        }
+        let now = self.now;
+        let mut message = MessageReceiver::new(frame.from);
+        while let Some(delivery) = self
+            .engine_mut(id)
+            .receive(now, &mut message, &frame.bytes)
+        {
+            self.view(id, &delivery, &frame.bytes);
+        }
+    }
+
+    /// After anything was done with a node's engine: its users react, its timer is set, and it
+    /// goes on if there is more to do.
+    pub(crate) fn settle(&mut self, id: NodeId) {
+        self.users_react(id);
+        let node = &mut self.nodes[id.0];
+        let next = node.engine.as_ref().and_then(Engine::next_time);
+        if let Some(at) = next
+            && node.timer.is_none_or(|filed| at < filed)
+        {
+            let at = at.max(self.now);
+            node.timer = Some(at);
+            self.schedule(at, Event::Timer(id, at));
+        }
+        self.wake(id);
+    }
+
+    fn wake(&mut self, id: NodeId) {
+        let node = &mut self.nodes[id.0];
+        if !node.step_filed && node.next().is_some() {
+            node.step_filed = true;
+            let at = self.now + node.config.step;
+            self.schedule(at, Event::Step(id));
+        }
+    }
+
+    /// A node sends a datagram to some addresses.
+    pub(crate) fn send(&mut self, from: NodeId, bytes: &[u8], to: &[Locator]) {
+        if let Some(tap) = &mut self.tap {
+            tap.push(bytes.to_vec());
+        }
+        let frame = Frame {
+            from: from.discovery_locator(),
+            bytes: Rc::from(bytes),
+        };
+        for &locator in to {
+            if self.is_traced {
+                eprintln!(
+                    "{:>12?} node {} -> {locator} {}",
+                    self.elapsed(),
+                    from.0,
+                    trace::tell(bytes)
+                );
+            }
+            if locator.is_multicast() {
+                for target in (0..self.nodes.len()).map(NodeId) {
+                    if self.nodes[target.0].groups.contains(&locator) {
+                        self.pass(from, target, locator, frame.clone());
+                    }
+                }
+            } else {
+                match locator.ipv4().and_then(NodeId::of_address) {
+                    Some(target) if target.0 < self.nodes.len() => {
+                        self.pass(from, target, locator, frame.clone());
+                    }
+                    _ => {
+                        self.ledger.sent += 1;
+                        self.ledger.unreachable += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One datagram on the link between two nodes.
+    fn pass(&mut self, from: NodeId, to: NodeId, locator: Locator, frame: Frame) {
+        self.ledger.sent += 1;
+        if from == to {
+            self.carry(to, locator, frame, Some(LOOPBACK_DELAY));
+            return;
+        }
+        let now = self.now;
+        if self.partitions.iter().any(|cut| cut.stops(from, to, now)) {
+            self.ledger.partitioned += 1;
+            return;
+        }
+        let link = self.links.get(&(from, to)).unwrap_or(&self.link);
+        let Fate {
+            arrives,
+            arrives_again,
+        } = link.fate(&mut self.random);
+        if arrives_again.is_some() {
+            self.ledger.doubled += 1;
+            self.carry(to, locator, frame.clone(), arrives_again);
+        }
+        self.carry(to, locator, frame, arrives);
+    }
+
+    /// Puts one datagram on its way; `None`: it is lost there.
+    fn carry(&mut self, to: NodeId, locator: Locator, frame: Frame, travels: Option<Duration>) {
+        match (lane_of(locator), travels) {
+            (None, _) => self.ledger.unreachable += 1,
+            (_, None) => self.ledger.lost += 1,
+            (Some(lane), Some(travels)) => {
+                self.ledger.in_flight += 1;
+                self.schedule(self.now + travels, Event::Arrival { to, lane, frame });
+            }
+        }
+    }
+}
+
+impl Drop for World {
+    /// # Panics
+    /// If a ledger does not balance.
+    fn drop(&mut self) {
+        if !std::thread::panicking()
+            && let Some(imbalance) = self.imbalance()
+        {
+            panic!("seed {}: {imbalance}\n{}", self.seed, self.describe());
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Ethernet frames, with up to two VLAN tags (IEEE 802.3 §3, IEEE 802.1Q §9).
+
+use core::fmt;
+
+use crate::{
+    Error,
+    limits::MAX_VLAN_TAGS,
+    vlan::{TAG_BYTES, VlanTag, is_tag},
+};
+
+/// Bytes of a header without tags.
+pub const HEADER_BYTES: usize = 14;
+
+/// Where the ethertype, or the first tag, stands.
+const ETHER_TYPE: usize = 12;
+
+/// Numbers of what a frame carries.
+pub struct EtherType;
+
+impl EtherType {
+    /// IPv4.
+    pub const IPV4: u16 = 0x0800;
+    /// The address resolution protocol.
+    pub const ARP: u16 = 0x0806;
+    /// IPv6.
+    pub const IPV6: u16 = 0x86dd;
+}
+
+/// The address of an interface, or of a group of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl MacAddress {
+    /// Everybody.
+    pub const BROADCAST: Self = Self([0xff; 6]);
+
+    /// The group that carries an IPv4 multicast address; its upper nine bits are lost (RFC 1112
+    /// §6.4).
+    #[inline]
+    #[must_use]
+    pub const fn of_ipv4_group(group: [u8; 4]) -> Self {
+        Self([0x01, 0x00, 0x5e, group[1] & 0x7f, group[2], group[3]])
+    }
+
+    /// Whether it names a group rather than one interface.
+    #[inline]
+    #[must_use]
+    pub const fn is_multicast(&self) -> bool {
+        self.0[0] & 1 != 0
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, f] = self.0;
+        write!(formatter, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+    }
+}
+
+/// As displayed.
+impl fmt::Debug for MacAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// A frame whose header and tags have been checked to be there whole.
+#[derive(Debug, Clone)]
+pub struct Frame<T: AsRef<[u8]>> {
+    buffer: T,
+    tags: usize,
+}
+
+impl<T: AsRef<[u8]>> Frame<T> {
+    /// Checks a frame, without preamble and check sequence. A third tag is not looked into: it is
+    /// then the ethertype.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`].
+    #[inline]
+    pub fn new_checked(buffer: T) -> Result<Self, Error> {
+        let bytes = buffer.as_ref();
+        let mut tags = 0;
+        loop {
+            let position = ETHER_TYPE + tags * TAG_BYTES;
+            let rest = bytes.get(position..).ok_or(Error::Truncated)?;
+            let ether_type = *rest.first_chunk::<2>().ok_or(Error::Truncated)?;
+            if tags == MAX_VLAN_TAGS || !is_tag(u16::from_be_bytes(ether_type)) {
+                return Ok(Self { buffer, tags });
+            }
+            tags += 1;
+        }
+    }
+
+    #[inline]
+    fn array<const N: usize>(&self, position: usize) -> [u8; N] {
+        // The check has seen to it that the header is there.
+        self.buffer.as_ref()[position..][..N]
+            .try_into()
+            .unwrap_or([0; N])
+    }
+
+    /// Whom it is for.
+    #[inline]
+    pub fn destination(&self) -> MacAddress {
+        MacAddress(self.array(0))
+    }
+
+    /// Who sent it.
+    #[inline]
+    pub fn source(&self) -> MacAddress {
+        MacAddress(self.array(6))
+    }
+
+    /// Its tags, the outer one first.
+    #[inline]
+    pub fn tags(&self) -> impl Iterator<Item = VlanTag> {
+        (0..self.tags).map(|index| VlanTag::read(&self.array(ETHER_TYPE + index * TAG_BYTES)))
+    }
+
+    /// What it carries, behind the tags.
+    #[inline]
+    pub fn ether_type(&self) -> u16 {
+        u16::from_be_bytes(self.array(ETHER_TYPE + self.tags * TAG_BYTES))
+    }
+
+    /// Bytes of header and tags.
+    #[inline]
+    pub fn header_len(&self) -> usize {
+        HEADER_BYTES + self.tags * TAG_BYTES
+    }
+}
+
+impl<'a, T: AsRef<[u8]> + ?Sized> Frame<&'a T> {
+    /// What follows the header, padding included.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        &self.buffer.as_ref()[self.header_len()..]
+    }
+}
+
+/// A frame's header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repr {
+    /// Whom it is for.
+    pub destination: MacAddress,
+    /// Who sends it.
+    pub source: MacAddress,
+    /// Its tags, the outer one first.
+    pub tags: heapless::Vec<VlanTag, MAX_VLAN_TAGS>,
+    /// What it carries.
+    pub ether_type: u16,
+}
+
+impl Repr {
+    /// Reads the header of a checked frame.
+    pub fn parse<T: AsRef<[u8]>>(frame: &Frame<T>) -> Self {
+        Self {
+            destination: frame.destination(),
+            source: frame.source(),
+            tags: frame.tags().collect(),
+            ether_type: frame.ether_type(),
+        }
+    }
+
+    /// Bytes that [`emit`](Self::emit) writes.
+    #[inline]
+    #[must_use]
+    pub fn buffer_len(&self) -> usize {
+        HEADER_BYTES + self.tags.len() * TAG_BYTES
+    }
+
+    /// Writes the header at the front of `buffer`; returns its length.
+    ///
+    /// # Panics
+    /// If the buffer is shorter than [`buffer_len`](Self::buffer_len).
+    #[inline]
+    pub fn emit(&self, buffer: &mut [u8]) -> usize {
+        let (addresses, mut rest) = buffer.split_at_mut(ETHER_TYPE);
+        addresses[..6].copy_from_slice(&self.destination.0);
+        addresses[6..].copy_from_slice(&self.source.0);
+        for tag in &self.tags {
+            let (head, behind) = rest.split_at_mut(TAG_BYTES);
+            head.copy_from_slice(&tag.to_bytes());
+            rest = behind;
+        }
+        rest[..2].copy_from_slice(&self.ether_type.to_be_bytes());
+        self.buffer_len()
+    }
+}

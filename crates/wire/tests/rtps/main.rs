@@ -1,0 +1,10 @@
+//! RTPS messages: every submessage in both byte orders, and every clause of validity violated once.
+
+mod acknowledgement;
+mod bytes;
+mod data;
+mod fragments;
+mod info;
+mod lists;
+mod message;
+mod writing;

@@ -1,0 +1,184 @@
+//! Messages written submessage by submessage.
+
+use isolane_wire::{
+    BufferTooSmall,
+    guid::{EntityId, GuidPrefix},
+    rtps::{
+        AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag,
+        InfoSource, MessageWriter, NackFrag, PayloadKind, Submessage, Submessages,
+    },
+    sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
+    time::Timestamp,
+};
+
+use crate::bytes::{READER, WRITER};
+
+const PREFIX: GuidPrefix = GuidPrefix([7; 12]);
+const ONE: SequenceNumber = SequenceNumber(1);
+
+const HEARTBEAT: Heartbeat = Heartbeat {
+    reader: READER,
+    writer: WRITER,
+    first: ONE,
+    last: ONE,
+    count: 1,
+    is_final: true,
+    liveliness: false,
+};
+
+const HEAD: DataHead = DataHead {
+    reader: EntityId::UNKNOWN,
+    writer: WRITER,
+    sequence: ONE,
+    key_hash: None,
+    status: None,
+    payload: PayloadKind::Data,
+};
+
+fn fragment() -> DataFragHead {
+    DataFragHead {
+        reader: READER,
+        writer: WRITER,
+        sequence: ONE,
+        first_fragment: 1,
+        fragments: 1,
+        fragment_size: 5,
+        sample_size: 10,
+        key_hash: None,
+        status: None,
+        is_key: false,
+    }
+}
+
+/// One submessage of each kind.
+fn write_all(message: &mut MessageWriter<'_>) -> Result<(), BufferTooSmall> {
+    let acknack = AckNack {
+        reader: READER,
+        writer: WRITER,
+        state: SequenceNumberSet::new(ONE),
+        count: 1,
+        is_final: true,
+    };
+    let nack_frag = NackFrag {
+        reader: READER,
+        writer: WRITER,
+        sequence: ONE,
+        state: FragmentNumberSet::new(1),
+        count: 1,
+    };
+    let heartbeat_frag = HeartbeatFrag {
+        reader: READER,
+        writer: WRITER,
+        sequence: ONE,
+        last_fragment: 1,
+        count: 1,
+    };
+    let gap = Gap {
+        reader: READER,
+        writer: WRITER,
+        start: ONE,
+        list: SequenceNumberSet::new(SequenceNumber(3)),
+    };
+    let source = InfoSource {
+        version: [2, 5],
+        vendor: [0, 0],
+        prefix: PREFIX,
+    };
+    message
+        .info_source(&source)?
+        .info_destination(PREFIX)?
+        .info_timestamp(Timestamp::ZERO)?
+        .data(&HEAD, b"\0\x01\0\0a")?
+        .data_frag(&fragment(), b"12345")?
+        .heartbeat(&HEARTBEAT)?
+        .heartbeat_frag(&heartbeat_frag)?
+        .acknack(&acknack)?
+        .nack_frag(&nack_frag)?
+        .gap(&gap)
+        .map(|_| ())
+}
+
+fn kinds(message: &[u8]) -> String {
+    Submessages::new(message, HEADER_BYTES)
+        .map(|submessage| match submessage.unwrap() {
+            Submessage::InfoSource(_) => "source ",
+            Submessage::InfoDestination(_) => "destination ",
+            Submessage::InfoTimestamp(_) => "timestamp ",
+            Submessage::Data(_) => "data ",
+            Submessage::DataFrag(_) => "data_frag ",
+            Submessage::Heartbeat(_) => "heartbeat ",
+            Submessage::HeartbeatFrag(_) => "heartbeat_frag ",
+            Submessage::AckNack(_) => "acknack ",
+            Submessage::NackFrag(_) => "nack_frag ",
+            Submessage::Gap(_) => "gap ",
+            other => panic!("{other:?} was not written"),
+        })
+        .collect()
+}
+
+const ALL: &str = "source destination timestamp data data_frag heartbeat heartbeat_frag acknack \
+                   nack_frag gap ";
+
+#[test]
+fn what_is_written_reads_back_in_order() {
+    let header = Header::new(PREFIX);
+    let mut buffer = [0xaa; 512];
+    let mut message = MessageWriter::new(&mut buffer, &header).unwrap();
+    assert_eq!((message.len(), message.remaining()), (20, 492));
+    write_all(&mut message).unwrap();
+    let length = message.len();
+    assert_eq!(message.remaining(), 512 - length);
+    assert_eq!(Header::parse(&buffer), Ok(header));
+    assert_eq!(kinds(&buffer[..length]), ALL);
+}
+
+#[test]
+fn in_a_buffer_of_any_size_a_message_holds_whole_submessages_only() {
+    for room in 0..400 {
+        let mut buffer = vec![0xaa; room];
+        let Ok(mut message) = MessageWriter::new(&mut buffer, &Header::new(PREFIX)) else {
+            assert!(room < HEADER_BYTES);
+            continue;
+        };
+        let fitted = write_all(&mut message).is_ok();
+        let length = message.len();
+        let written = kinds(&buffer[..length]);
+        assert!(ALL.starts_with(&written), "{room} bytes: {written}");
+        assert_eq!(fitted, written == ALL);
+        assert!(
+            buffer[length..].iter().all(|byte| *byte == 0xaa),
+            "{room} bytes"
+        );
+    }
+}
+
+#[test]
+fn a_payload_is_padded_with_zeros_to_a_multiple_of_four() {
+    let mut buffer = [0xaa; 64];
+    let mut message = MessageWriter::new(&mut buffer, &Header::new(PREFIX)).unwrap();
+    message.data(&HEAD, b"\0\x01\0\x03a").unwrap();
+    let length = message.len();
+    let Some(Ok(Submessage::Data(data))) = Submessages::new(&buffer[..length], HEADER_BYTES).next()
+    else {
+        panic!("no DATA");
+    };
+    assert_eq!(data.bytes, b"\0\x01\0\x03a\0\0\0");
+}
+
+#[test]
+fn a_payload_too_long_for_the_length_field_is_refused_amid_others() {
+    let mut buffer = vec![0; 100_000];
+    let mut message = MessageWriter::new(&mut buffer, &Header::new(PREFIX)).unwrap();
+    assert_eq!(
+        message.data(&HEAD, &[0; 65_536]).err(),
+        Some(BufferTooSmall)
+    );
+    assert_eq!(message.len(), HEADER_BYTES);
+    message
+        .data(&HEAD, &[0; 65_500])
+        .unwrap()
+        .heartbeat(&HEARTBEAT)
+        .unwrap();
+    let length = message.len();
+    assert_eq!(kinds(&buffer[..length]), "data heartbeat ");
+}
