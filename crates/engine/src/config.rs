@@ -6,6 +6,8 @@ use core::time::Duration;
 use heapless::String as BoundedString;
 use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator};
 
+use crate::limits::MIN_PERIOD;
+
 /// How much an engine may hold. All of it is reserved when the engine is made; beyond it a
 /// newcomer is refused and counted, what is there goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +52,20 @@ pub struct Timing {
     pub heartbeat_period_max: Duration,
     /// A reader asks for the same sample again no sooner, unless the writer demands an answer.
     pub nack_suppression: Duration,
+}
+
+impl Timing {
+    /// The same with no period below [`MIN_PERIOD`]: a timer that is due again at once would
+    /// never let time go on.
+    pub(crate) fn bounded(self) -> Self {
+        Self {
+            announce_period: self.announce_period.max(MIN_PERIOD),
+            announce_initial_period: self.announce_initial_period.max(MIN_PERIOD),
+            heartbeat_period: self.heartbeat_period.max(MIN_PERIOD),
+            heartbeat_period_max: self.heartbeat_period_max.max(MIN_PERIOD),
+            ..self
+        }
+    }
 }
 
 impl Default for Timing {

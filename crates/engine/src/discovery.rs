@@ -414,10 +414,12 @@ impl Engine {
         };
         if let Some(&known) = self.endpoint_by_guid.get(&guid) {
             // Changed QoS: what no longer fits is parted, what now fits is joined.
-            if let Some(endpoint) = self.endpoints.get_mut(known) {
-                endpoint.data = data;
+            let changed = self.endpoints.get_mut(known).is_some_and(|endpoint| {
+                core::mem::replace(&mut endpoint.data, data) != endpoint.data
+            });
+            if changed {
+                self.match_remote(now, known);
             }
-            self.match_remote(now, known);
             return;
         }
         let Ok(index) = self.endpoints.insert(RemoteEndpoint {

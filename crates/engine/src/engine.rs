@@ -152,7 +152,8 @@ pub struct Engine {
 impl Engine {
     /// Makes an engine, all its memory taken, and files its first announcement.
     #[must_use]
-    pub fn new(config: EngineConfig, now: Instant) -> Self {
+    pub fn new(mut config: EngineConfig, now: Instant) -> Self {
+        config.timing = config.timing.bounded();
         let limits = config.limits;
         let local = usize::from(limits.local_endpoints + BUILTIN_ENDPOINTS);
         let matches = usize::from(limits.matches);

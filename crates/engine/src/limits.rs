@@ -3,6 +3,8 @@
 //! A table whose size a user may choose has its default here and its value in
 //! [`Limits`](crate::Limits); what no user needs to choose is a constant.
 
+use core::time::Duration;
+
 /// Locators one first transmission goes to. A writer with more unicast readers than this
 /// uses the readers' multicast group, and counts those it cannot reach
 /// ([`Counters::destinations_full`](crate::Counters)).
@@ -56,3 +58,7 @@ pub const MAX_WAITING: u16 = WINDOW as u16;
 
 /// Bytes of a topic or type name (RTPS 2.5 §9.6.3.2: string<256> with its NUL).
 pub const MAX_NAME_BYTES: usize = 255;
+
+/// The shortest period of anything the engine does by itself: below it a participant would do
+/// nothing else.
+pub const MIN_PERIOD: Duration = Duration::from_millis(1);

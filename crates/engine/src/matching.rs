@@ -8,7 +8,9 @@ use isolane_wire::{
     discovery::{EndpointData, LocatorList},
     guid::Guid,
     locator::Locator,
-    qos::{DataRepresentationId, DurabilityKind, PolicyId, QosPolicies, ReliabilityKind},
+    qos::{
+        DataRepresentationId, DurabilityKind, Partition, PolicyId, QosPolicies, ReliabilityKind,
+    },
     time::Instant,
 };
 
@@ -496,4 +498,15 @@ fn same_topic(own: &EndpointData, keyed: bool, other: &EndpointData) -> bool {
     own.topic_name == other.topic_name
         && own.type_name == other.type_name
         && keyed == other.guid.entity.is_keyed()
+        && partitions_meet(&own.qos.partition, &other.qos.partition)
+}
+
+/// PARTITION (DDS 1.4 §2.2.3.13): endpoints meet where they share a partition; no partition is the
+/// one without a name. Names are compared as they are: wildcards are not expanded yet. Not to meet
+/// is no incompatibility, and nobody is told.
+fn partitions_meet(own: &Partition, other: &Partition) -> bool {
+    let is_default = |partition: &Partition| {
+        partition.is_empty() || partition.iter().any(|name| name.is_empty())
+    };
+    own.iter().any(|name| other.contains(name)) || (is_default(own) && is_default(other))
 }

@@ -106,13 +106,10 @@ impl Engine {
         let mut submessages = Submessages::new(bytes, message.offset);
         loop {
             let start = submessages.offset();
-            let submessage = match submessages.next()? {
-                Ok(submessage) => submessage,
-                Err(_) => {
-                    self.counters.malformed_submessages += 1;
-                    message.offset = submessages.offset();
-                    continue;
-                }
+            let Ok(submessage) = submessages.next()? else {
+                self.counters.malformed_submessages += 1;
+                message.offset = submessages.offset();
+                continue;
             };
             match submessage {
                 Submessage::InfoTimestamp(timestamp) => message.timestamp = timestamp,
@@ -133,7 +130,7 @@ impl Engine {
                     }
                 }
                 Submessage::Heartbeat(heartbeat) => {
-                    self.receive_heartbeat(now, message, &heartbeat)
+                    self.receive_heartbeat(now, message, &heartbeat);
                 }
                 Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
                 Submessage::Gap(gap) => self.receive_gap(now, message, &gap),
@@ -293,7 +290,9 @@ impl Engine {
             Err(Refused::TooLarge) => return self.reject(proxy_index, sequence),
             Err(Refused::Full) if proxy.reliable => {
                 reader.ledger.deferred += 1;
-                reader.blocked = true;
+                // Only for the next sample in order is there nothing to ask for until the user
+                // has taken one; one that found no place to wait comes when its turn has come.
+                reader.blocked |= sequence == proxy.expected;
             }
             Err(Refused::Full) => return self.reject(proxy_index, sequence),
         }

@@ -73,7 +73,6 @@ impl Engine {
     /// First transmission of the next unsent sample.
     fn send_data(&mut self, now: Instant, index: u16, buffer: &mut [u8]) -> Option<Work> {
         let header = self.header;
-        let demands_always = self.config.timing.heartbeat_period.is_zero();
         let writer = self.writers.get_mut(index)?;
         writer.data_filed = false;
         let history = writer.history.as_ref()?;
@@ -113,7 +112,7 @@ impl Engine {
                     // The last of a run tells what there is, so that a loss before it shows at
                     // once; a quarter of the history sent demands an acknowledgement.
                     let is_last = writer.next_unsent > writer.last;
-                    let demands = demands_always || writer.since_demand >= writer.demand_after();
+                    let demands = writer.since_demand >= writer.demand_after();
                     if writer.reliable && (is_last || demands) {
                         let heartbeat = writer.heartbeat(!demands);
                         // Where it finds no room the timer's heartbeat follows.

@@ -15,6 +15,7 @@ use crate::clock::NANOS_PER_SECOND;
 use crate::flood;
 use crate::process::Note;
 use crate::record::{Rounds, Statistics};
+use crate::scenario::flow::Flow;
 
 pub use environment::Environment;
 pub use histogram::{Series, histogram};
@@ -209,6 +210,8 @@ pub struct Run {
     pub bound_us: Option<f64>,
     /// Where all frames of the run went.
     pub ledger: Option<Ledger>,
+    /// Where the samples of each topic went.
+    pub flows: Vec<Flow>,
     /// Why this run is no result, if it is none.
     pub invalid: Option<String>,
     /// What the machine did not allow.
@@ -269,6 +272,7 @@ impl Run {
             sender_late_max_us: rounds.sender_late_max_us(),
             cable_late_max_us: cable.map(|cable| cable.late_max_us),
             bound_us: scenario.bound_us,
+            flows: Vec::new(),
             invalid: invalid.map(|invalid| invalid.to_string()),
             notes: cable.map(|cable| cable.notes.clone()).unwrap_or_default(),
             ledger: cable.map(|cable| Ledger {

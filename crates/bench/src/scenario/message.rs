@@ -7,7 +7,7 @@ use crate::limits::MAX_MESSAGE_BYTES;
 
 /// `id`, `nonce`, and padding up to the size that is measured. Its serialised size, without
 /// encapsulation header, is what reports call `payload_bytes`.
-#[derive(Clone, Debug, PartialEq, Eq, TopicType)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, TopicType)]
 #[topic(final_)]
 pub struct RttMessage {
     /// Counts from 0.

@@ -101,8 +101,8 @@ fn publish(
     Ok((written.get(), refused.get()))
 }
 
-/// Ends the instance as it was asked, and waits for what is on the way. Whether all was
-/// acknowledged.
+/// Waits for what is on the way (a KEEP_LAST history would drop it for the end of the instance), then
+/// ends the instance as it was asked. Whether all was acknowledged.
 fn finish(
     participant: &Participant,
     writer: &DataWriter<ShapeType>,
@@ -110,6 +110,7 @@ fn finish(
     reliable: bool,
 ) -> bool {
     let shape = shape(settings);
+    let mut acknowledged = !reliable || writer.wait_for_acknowledgments(LAST_ACKNOWLEDGMENTS);
     let end = match settings.at_end.value {
         AtEnd::Leave => Ok(()),
         AtEnd::Dispose => writer.dispose(&shape),
@@ -120,7 +121,7 @@ fn finish(
             "the end of the instance could not be written: {error}"
         ));
     }
-    let acknowledged = !reliable || writer.wait_for_acknowledgments(LAST_ACKNOWLEDGMENTS);
+    acknowledged &= !reliable || writer.wait_for_acknowledgments(LAST_ACKNOWLEDGMENTS);
     participant.run_for(LINGER);
     acknowledged
 }

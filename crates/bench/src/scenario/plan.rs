@@ -1,0 +1,116 @@
+//! Which runs the demo makes, and what is compared.
+
+use crate::cable;
+use crate::clock::now_ns;
+use crate::flood;
+use crate::report::{Disturbance, Order, Publisher, Ratio, Run, Scenario, Stage};
+use crate::scenario::rtt::Config;
+
+/// Pings a second, as in paper 000.
+pub const RATE_HZ: u32 = 2_000;
+
+/// What the demo's flood offers, in multiples of the cable's rate: the wire is full with it alone,
+/// and the critical topic comes on top.
+pub const FLOOD_FACTOR: f64 = 1.0;
+
+/// The rows of the demo: each payload, published by a thread and by a job, without and with the flood.
+/// The two of a pair run one after the other, so that they are measured on the same machine.
+pub fn demo(payloads: &[u32], seconds: u32) -> Vec<Config> {
+    let mut rows = Vec::new();
+    for publisher in [Publisher::Thread, Publisher::Job] {
+        for &payload_bytes in payloads {
+            for disturbance in [None, Some(Disturbance::Flood)] {
+                let scenario = scenario("udp", publisher, payload_bytes, disturbance);
+                rows.push(config(scenario, seconds));
+            }
+        }
+    }
+    rows
+}
+
+/// What can be shown where the machine allows no namespaces.
+pub fn without_rights(payloads: &[u32], seconds: u32) -> Vec<Config> {
+    let mut rows = Vec::new();
+    for datapath in ["memory", "udp-loopback"] {
+        for &payload_bytes in payloads {
+            let scenario = scenario(datapath, Publisher::Job, payload_bytes, None);
+            rows.push(config(scenario, seconds));
+        }
+    }
+    rows
+}
+
+/// A scenario as this version has it: sockets, and jobs by priority.
+pub fn scenario(
+    datapath: &str,
+    publisher: Publisher,
+    payload_bytes: u32,
+    disturbance: Option<Disturbance>,
+) -> Scenario {
+    Scenario {
+        datapath: datapath.to_owned(),
+        stages: vec![Stage::Executor],
+        publisher,
+        order: Order::Priority,
+        disturbance,
+        payload_bytes,
+        rate_hz: RATE_HZ,
+        bound_us: None,
+    }
+}
+
+/// A run of a scenario through the usual cable.
+pub fn config(scenario: Scenario, seconds: u32) -> Config {
+    Config {
+        scenario,
+        seconds,
+        // Differs from run to run: a message of another one is not taken for this one's.
+        seed: now_ns(),
+        cable: cable::Config::default(),
+        flood: flood::Config {
+            factor: FLOOD_FACTOR,
+            ..flood::Config::default()
+        },
+    }
+}
+
+/// What a run is summarised by, of those quoted (definitions: never p99.9 or the maximum).
+type Measure = (&'static str, fn(&Run) -> Option<f64>);
+
+const MEASURES: [Measure; 3] = [
+    ("median", |run| run.rtt_us.median),
+    ("p99", |run| run.rtt_us.p99),
+    ("1 s p99", |run| run.window_p99_median_us),
+];
+
+/// How much longer round trips take under the flood, for each pair of valid runs that differ in
+/// nothing else.
+pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
+    let mut ratios = Vec::new();
+    let valid = || runs.iter().filter(|run| run.invalid.is_none());
+    for loaded in valid().filter(|run| run.disturbance == Some(Disturbance::Flood)) {
+        let is_same_otherwise = |quiet: &&Run| {
+            quiet.disturbance.is_none()
+                && quiet.datapath == loaded.datapath
+                && quiet.publisher == loaded.publisher
+                && quiet.order == loaded.order
+                && quiet.payload_bytes == loaded.payload_bytes
+        };
+        let Some(quiet) = valid().find(is_same_otherwise) else {
+            continue;
+        };
+        let publisher = match loaded.publisher {
+            Publisher::Thread => "thread",
+            Publisher::Job => "job",
+        };
+        for (name, measure) in MEASURES {
+            let datapath = &loaded.datapath;
+            ratios.push(Ratio::of_pairs(
+                format!("{datapath} {publisher} flood {name} / {datapath} {publisher} {name}"),
+                loaded.payload_bytes,
+                [(measure(loaded), measure(quiet))],
+            ));
+        }
+    }
+    ratios
+}

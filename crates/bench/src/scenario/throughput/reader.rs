@@ -1,0 +1,102 @@
+//! The end that counts.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use isolane::{DataReader, Participant, Sample};
+use serde::{Deserialize, Serialize};
+
+use super::{EndConfig, Reliability, TOPIC};
+use crate::clock::now_ns;
+use crate::process::{self, Note, Notes};
+use crate::report::Order;
+use crate::scenario::RttMessage;
+use crate::scenario::end::{self, EndError};
+use crate::scenario::flow::EndCounts;
+use crate::stop::Stop;
+
+/// What this end hands back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReaderReport {
+    /// Samples the callback got.
+    pub samples: u64,
+    /// From the first to the last, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// What the participant counted.
+    pub counts: EndCounts,
+}
+
+/// The whole of this end, in the calling process, until it is told to stop.
+pub fn run_reader(
+    config: &EndConfig,
+    stop: &Stop,
+    ready: impl FnOnce(&[Note]),
+) -> Result<ReaderReport, EndError> {
+    config.check()?;
+    let notes = take_core(config.core);
+    let participant = end::participant(config.site, "isolane reader", Order::Priority)?;
+    let tally = Rc::new(Cell::new(Tally::default()));
+    let _reader = count_into(&participant, config, &tally)?;
+    end::run_until_matched(&participant, stop)?;
+    ready(&notes.0);
+    end::run_until_stopped(&participant, stop);
+    let tally = tally.get();
+    Ok(ReaderReport {
+        samples: tally.samples,
+        elapsed_ns: tally.last_ns - tally.first_ns,
+        counts: EndCounts::of(&participant),
+    })
+}
+
+/// Pins to a core; no real-time priority, because this scenario never sleeps.
+pub(super) fn take_core(core: Option<usize>) -> Notes {
+    let mut notes = Notes::default();
+    if let Some(core) = core {
+        notes.collect(process::pin_to_core(core));
+    }
+    notes
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    samples: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Tally {
+    /// Counts a sample; what only says that its writer has gone is none.
+    fn count<V>(self, sample: &Sample<V>) -> Tally {
+        if sample.value.is_none() {
+            return self;
+        }
+        let now_ns = now_ns();
+        Tally {
+            samples: self.samples + 1,
+            first_ns: if self.samples == 0 { now_ns } else { self.first_ns },
+            last_ns: now_ns,
+        }
+    }
+}
+
+fn count_into(
+    participant: &Participant,
+    config: &EndConfig,
+    tally: &Rc<Cell<Tally>>,
+) -> Result<DataReader<RttMessage>, EndError> {
+    let tally = Rc::clone(tally);
+    let qos = config.qos();
+    Ok(match config.reliability {
+        Reliability::BestEffort => {
+            let reader = participant.create_view_reader::<RttMessage>(TOPIC, &qos)?;
+            reader.on_view(move |sample| tally.set(tally.get().count(&sample)));
+            reader
+        }
+        Reliability::Reliable => {
+            let reader = participant.create_reader::<RttMessage>(TOPIC, &qos)?;
+            let value = RttMessage::of_size(config.payload_bytes)?;
+            reader.on_sample(value, move |sample| tally.set(tally.get().count(&sample)))?;
+            reader
+        }
+    })
+}

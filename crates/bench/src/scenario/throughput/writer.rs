@@ -1,0 +1,120 @@
+//! The end that writes.
+
+use std::time::Duration;
+
+use isolane::{DataWriter, Participant, WriteError};
+use isolane_engine::WriteError as Refusal;
+use serde::{Deserialize, Serialize};
+
+use super::{EndConfig, Reliability, TOPIC};
+use crate::clock::{NANOS_PER_SECOND, now_ns};
+use crate::process::Note;
+use crate::report::Order;
+use crate::scenario::RttMessage;
+use crate::scenario::end::{self, EndError};
+use crate::scenario::flow::EndCounts;
+use crate::stop::Stop;
+
+/// Best-effort writes between two looks at everything else: discovery goes on.
+const WRITES_PER_LOOK: u32 = 256;
+
+/// How long the reader has to acknowledge what was written last.
+const ACKNOWLEDGE: Duration = Duration::from_secs(5);
+
+/// What this end hands back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriterReport {
+    /// Samples given to `write` and accepted, or refused for good.
+    pub offered: u64,
+    /// Samples refused for good.
+    pub refused: u64,
+    /// How often the history was full and the writer had to wait.
+    pub waits: u64,
+    /// Whether the reader has all, as far as the writer can know.
+    pub acknowledged: bool,
+    /// From the first write to the last, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// What the participant counted.
+    pub counts: EndCounts,
+}
+
+/// The whole of this end, in the calling process, until its time is over.
+pub fn run_writer(
+    config: &EndConfig,
+    stop: &Stop,
+    ready: impl FnOnce(&[Note]),
+) -> Result<WriterReport, EndError> {
+    config.check()?;
+    let notes = super::reader::take_core(config.core);
+    let participant = end::participant(config.site, "isolane writer", Order::Priority)?;
+    let writer = participant.create_writer::<RttMessage>(TOPIC, &config.qos())?;
+    end::run_until_matched(&participant, stop)?;
+    ready(&notes.0);
+    end::run_until_go(&participant, stop)?;
+
+    let mut report = WriterReport {
+        offered: 0,
+        refused: 0,
+        waits: 0,
+        acknowledged: true,
+        elapsed_ns: 0,
+        counts: EndCounts::default(),
+    };
+    write_for(config, &participant, &writer, stop, &mut report)?;
+    if config.reliability == Reliability::Reliable {
+        let all = || writer.all_acknowledged();
+        report.acknowledged = end::run_until(&participant, stop, ACKNOWLEDGE, all)?;
+    }
+    report.counts = EndCounts::of(&participant);
+    Ok(report)
+}
+
+/// Writes until the time is over.
+fn write_for(
+    config: &EndConfig,
+    participant: &Participant,
+    writer: &DataWriter<RttMessage>,
+    stop: &Stop,
+    report: &mut WriterReport,
+) -> Result<(), EndError> {
+    let mut message = RttMessage::of_size(config.payload_bytes)?;
+    let start_ns = now_ns();
+    let length_ns = u64::from(config.seconds) * NANOS_PER_SECOND;
+    let mut since_look = 0;
+    loop {
+        report.elapsed_ns = now_ns() - start_ns;
+        if report.elapsed_ns >= length_ns {
+            return Ok(());
+        }
+        message.id = report.offered as u32;
+        match writer.write(&message) {
+            Ok(()) => report.offered += 1,
+            Err(WriteError::Engine(Refusal::HistoryFull)) => {
+                report.waits += 1;
+                one_turn(participant);
+            }
+            Err(WriteError::NoFrame) => {
+                report.offered += 1;
+                report.refused += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        since_look += 1;
+        if since_look == WRITES_PER_LOOK {
+            since_look = 0;
+            participant.poll();
+            if stop.is_requested() {
+                return Err(EndError::Stopped);
+            }
+        }
+    }
+}
+
+/// One activation of whatever is most urgent, slept for if need be.
+fn one_turn(participant: &Participant) {
+    let mut asked = 0;
+    participant.run_until(Duration::from_millis(1), || {
+        asked += 1;
+        asked > 1
+    });
+}

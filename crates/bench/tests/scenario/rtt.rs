@@ -1,0 +1,76 @@
+//! Round trips.
+
+use isolane_bench::report::{Disturbance, Publisher, Run};
+use isolane_bench::scenario::rtt::{self, Outcome};
+use isolane_bench::scenario::{ScenarioError, plan};
+
+use crate::support::{program, testbed};
+
+fn config(datapath: &str, publisher: Publisher, disturbance: Option<Disturbance>) -> rtt::Config {
+    plan::config(plan::scenario(datapath, publisher, 64, disturbance), 1)
+}
+
+/// Asserts what is true of every run, whatever the machine.
+fn is_whole(outcome: &Outcome) -> &Run {
+    let run = &outcome.run;
+    assert_eq!(run.invalid, None, "{run:#?}");
+    assert_eq!(run.samples, 2_000);
+    assert_eq!(outcome.rtt_ns.len() as u64 + run.lost, run.samples);
+    assert_eq!(run.duplicates, 0);
+    for flow in &run.flows {
+        assert_eq!(flow.check(), Ok(()));
+    }
+    run
+}
+
+#[test]
+fn through_memory_every_ping_comes_back() {
+    let outcome = rtt::run_in_memory(&config("memory", Publisher::Job, None)).unwrap();
+    let run = is_whole(&outcome);
+    assert_eq!(run.lost, 0);
+    assert!(run.rtt_us.median.is_some());
+    assert_eq!(run.cable_us.median, None);
+}
+
+#[test]
+fn in_memory_there_is_no_thread_to_publish_from() {
+    let config = config("memory", Publisher::Thread, None);
+    let error = rtt::run_in_memory(&config).unwrap_err();
+    assert!(matches!(error, ScenarioError::Config(_)), "{error}");
+}
+
+#[test]
+fn over_loopback_every_ping_is_accounted_for() {
+    let config = config("udp-loopback", Publisher::Job, None);
+    let outcome = rtt::run_over_loopback(&program(), &config).unwrap();
+    is_whole(&outcome);
+}
+
+#[test]
+fn between_hosts_a_round_trip_has_the_cables_part_and_the_hosts_part() {
+    let Some(testbed) = testbed() else { return };
+    for publisher in [Publisher::Thread, Publisher::Job] {
+        let config = config("udp", publisher, None);
+        let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
+        let run = is_whole(&outcome);
+        let cable = run.cable_us.min.expect("the cable stamps");
+        // 186 bytes each way at 40 Mbit/s, and never less.
+        assert!(cable >= 2.0 * 37.0, "{cable}");
+        assert!(run.rtt_us.min.unwrap() > cable);
+    }
+}
+
+#[test]
+fn under_a_flood_what_is_lost_is_named() {
+    let Some(testbed) = testbed() else { return };
+    let mut config = config("udp", Publisher::Thread, Some(Disturbance::Flood));
+    // Long frames: the machine must carry twice the cable's rate.
+    config.scenario.payload_bytes = 1_024;
+    config.flood.factor = 2.0;
+    let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
+    let run = is_whole(&outcome);
+    let dropped = run.flows[0].cable.expect("a cable").dropped;
+    assert!(dropped > 0 && run.lost >= dropped, "{run:#?}");
+    let flood = run.ledger.as_ref().and_then(|ledger| ledger.flood.as_ref());
+    assert!(flood.expect("a flood").a_to_b.factor > 1.0);
+}

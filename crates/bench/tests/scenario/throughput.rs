@@ -1,0 +1,40 @@
+//! Throughput.
+
+use isolane_bench::process::Cores;
+use isolane_bench::scenario::throughput::{self, Reliability};
+
+use crate::support::{program, testbed};
+
+fn config(reliability: Reliability) -> throughput::Config {
+    throughput::Config {
+        reliability,
+        payload_bytes: 1_024,
+        seconds: 1,
+        cores: Cores::of_machine(),
+    }
+}
+
+#[test]
+fn over_loopback_reliable_samples_all_come() {
+    let run = throughput::run_over_loopback(&program(), &config(Reliability::Reliable)).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    assert!(run.samples_written > 0);
+    assert_eq!(run.samples_lost, 0);
+    assert!(run.samples_per_s.unwrap() > 0.0);
+}
+
+#[test]
+fn over_loopback_best_effort_samples_are_accounted_for() {
+    let run = throughput::run_over_loopback(&program(), &config(Reliability::BestEffort)).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    assert!(run.samples_delivered > 0);
+}
+
+#[test]
+fn between_hosts_reliable_samples_all_come() {
+    let Some(testbed) = testbed() else { return };
+    let config = config(Reliability::Reliable);
+    let run = throughput::run_between_hosts(&testbed, &program(), &config).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    assert_eq!(run.samples_lost, 0);
+}

@@ -1,0 +1,13 @@
+//! How engines behave in a world: statements about what users and peers see.
+//!
+//! Every world ends by balancing its ledgers (`World` sees to that when it is dropped).
+
+mod best_effort;
+mod delivery;
+mod discovery;
+mod foreign;
+mod history;
+mod hostile;
+mod keyed;
+mod support;
+mod world;

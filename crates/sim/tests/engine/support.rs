@@ -1,0 +1,64 @@
+//! What several of these tests arrange in the same way.
+
+use std::time::Duration;
+
+use isolane_engine::ChangeKind;
+use isolane_sim::{NodeConfig, NodeId, Random, ReaderHandle, Sample, World, WriterHandle};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// Longer than anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
+pub(crate) const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// Two nodes that find each other by multicast.
+pub(crate) fn two_nodes(world: &mut World) -> (NodeId, NodeId) {
+    let nodes = world.nodes(2, &NodeConfig::default());
+    (nodes[0], nodes[1])
+}
+
+/// Values 1 to `count`.
+pub(crate) fn values(count: u64) -> impl Iterator<Item = Sample> {
+    (1..=count).map(Sample::value)
+}
+
+/// Values of a few instances, some of them ended and begun again.
+pub(crate) fn keyed_samples(count: u64, chance: &mut Random) -> Vec<Sample> {
+    let sample = |value| {
+        let key = chance.below(3) as u32;
+        match chance.below(10) {
+            0 => Sample::dispose(key),
+            1 => Sample::unregister(key),
+            _ => Sample::keyed(key, value),
+        }
+    };
+    (1..=count).map(sample).collect()
+}
+
+/// A sequence number and what came under it.
+pub(crate) type Numbered = (i64, Sample);
+
+/// What a writer has written from a number on.
+pub(crate) fn written(world: &World, writer: WriterHandle, from: i64) -> Vec<Numbered> {
+    let written = world.written(writer).iter();
+    written
+        .map(|written| (written.sequence.get(), written.sample))
+        .filter(|&(sequence, _)| sequence >= from)
+        .collect()
+}
+
+/// What a reader has taken of a writer.
+pub(crate) fn taken(world: &World, reader: ReaderHandle, writer: WriterHandle) -> Vec<Numbered> {
+    let received = world.received_from(reader, writer);
+    received
+        .filter(|received| received.was_sent())
+        .map(|received| {
+            let sample = received.sample().expect("a sample of ours");
+            assert_eq!(sample.kind == ChangeKind::Alive, received.info.valid_data());
+            (received.info.sequence.get(), sample)
+        })
+        .collect()
+}
