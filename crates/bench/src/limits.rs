@@ -69,9 +69,9 @@ pub const SAMPLES_BEYOND_PERCENTILE: usize = 10;
 /// Bytes of one netlink answer. The kernel's longest for one link is below 4 KiB.
 pub const NETLINK_BUFFER_BYTES: usize = 32 << 10;
 
-/// Serialised bytes of a measured message at most: with RTPS (60 bytes), UDP and IP heads (28) it
+/// Serialised bytes of a round trip's message at most: with RTPS (60 bytes), UDP and IP heads (28) it
 /// fits an MTU of 1500. The cable knows a message in one frame only.
-pub const MAX_MESSAGE_BYTES: u32 = 1_400;
+pub const MAX_RTT_MESSAGE_BYTES: u32 = 1_400;
 
 /// How long the two ends of a scenario have to find each other: first announcements are 100 ms
 /// apart, and a few may be lost in a flood.

@@ -66,6 +66,19 @@ pub(crate) enum Command {
     /// Measure
     #[command(after_help = ExitCode::help())]
     Bench(BenchArguments),
+    /// A part of a measurement that is a process of its own: what `demo` and `bench` start
+    #[command(name = CHILD_COMMAND, hide = true)]
+    Child(ChildArguments),
+}
+
+/// How parts of a measurement are told from a person's commands.
+pub(crate) const CHILD_COMMAND: &str = "child";
+
+#[derive(Debug, Args)]
+pub(crate) struct ChildArguments {
+    /// What to be, as JSON
+    #[arg(value_name = "ROLE")]
+    pub(crate) role: String,
 }
 
 #[derive(Debug, Args)]
@@ -76,7 +89,7 @@ pub(crate) struct DemoArguments {
     /// Datapaths to show, separated by commas [default: udp]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
     pub(crate) datapath: Vec<Datapath>,
-    /// Payload sizes in bytes, separated by commas [default: 64]
+    /// Payload sizes in bytes, separated by commas [default: 64,512,1024]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) payload: Vec<PayloadBytes>,
     /// Write the results as JSON; `-` is standard output

@@ -51,16 +51,6 @@ impl Failure {
         Self::new(ExitCode::WrongUsage, what, why, remedy)
     }
 
-    /// The command is declared and has no body.
-    pub(crate) fn not_built_yet(command: &str) -> Self {
-        Self::new(
-            ExitCode::MachineForbids,
-            format!("`isolane {command}` did nothing"),
-            "not built yet: this version reads its arguments and has no body for it",
-            "use a later version, or `isolane config`, which works",
-        )
-    }
-
     /// How the command ends.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {

@@ -87,6 +87,12 @@ impl PayloadBytes {
     pub(crate) const SMALL: Self = Self(SampleBytes::new(64).expect("it fits"));
     /// 1 KiB.
     pub(crate) const MEDIUM: Self = Self(SampleBytes::new(1024).expect("it fits"));
+    /// The sizes paper 000 measures.
+    pub(crate) const OF_PAPER: [Self; 3] = [
+        Self::SMALL,
+        Self(SampleBytes::new(512).expect("it fits")),
+        Self::MEDIUM,
+    ];
 
     pub(crate) fn get(self) -> u32 {
         self.0.get()

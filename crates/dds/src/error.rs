@@ -29,6 +29,18 @@ pub enum BuildError {
         /// The bound.
         limit: usize,
     },
+    /// A timer without a period would always be due.
+    #[error("a timer needs a period of at least a nanosecond")]
+    NoPeriod,
+    /// More peers are named than one announcement reaches.
+    #[error(
+        "the named peers are {places} places to announce this participant to, {} is the limit: name fewer, or use multicast",
+        crate::limits::ANNOUNCED_PLACES
+    )]
+    TooManyPeers {
+        /// Groups, and ports of named peers.
+        places: usize,
+    },
     /// The system refused something the loop needs.
     #[error("could not {action}: {source}")]
     System {
@@ -49,13 +61,20 @@ pub enum WriteError {
     /// As the engine says.
     #[error(transparent)]
     Engine(#[from] isolane_engine::WriteError),
-    /// The sample does not fit its type's bounds or the topic's `max_bytes`.
+    /// The sample does not fit its type's bounds.
     #[error("the sample cannot be serialised: {0}")]
     Serialise(#[from] CdrError),
-    /// The ring to the executor is full: it is behind.
+    /// The ring to the executor is full: it is behind, or the history it takes samples to is full.
     #[error("the executor has not yet taken what was written before; write later")]
     QueueFull,
     /// The participant is gone.
     #[error("the participant no longer exists")]
     Gone,
+}
+
+impl WriteError {
+    /// A sample that does not fit the topic's `max_bytes`.
+    pub(crate) fn too_large(limit: usize) -> Self {
+        Self::Engine(isolane_engine::WriteError::TooLarge { limit })
+    }
 }

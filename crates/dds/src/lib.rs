@@ -59,6 +59,7 @@
 
 #![forbid(unsafe_code)]
 
+mod builder;
 mod error;
 pub mod limits;
 mod participant;
@@ -67,6 +68,7 @@ mod reader;
 mod remote;
 mod report;
 mod runtime;
+mod state;
 mod transport;
 mod wait;
 mod writer;
@@ -75,8 +77,8 @@ pub use error::{BuildError, WriteError};
 pub use isolane_datapath::{memory::Network, udp::Interfaces};
 pub use isolane_derive::TopicType;
 pub use isolane_engine::{
-    ChangeKind, Counters, EndpointKind, Incompatible, InstanceState, ReaderLedger, RemoteEndpoint,
-    RemoteParticipant, SampleInfo, Timing, WriterLedger,
+    ChangeKind, Counters, EndpointKind, Incompatible, InstanceState, Limits, ReaderLedger,
+    RemoteEndpoint, RemoteParticipant, SampleInfo, Timing, WriterLedger,
 };
 pub use isolane_executor::{Observed, Order};
 /// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.
@@ -89,10 +91,15 @@ pub use isolane_wire::{
     qos::{DurabilityKind, ReliabilityKind},
     time::{Instant, Timestamp},
 };
-pub use participant::{Builder, Participant, Waiting};
+pub use builder::{Builder, Waiting};
+pub use participant::{Participant, Timer};
 pub use qos::Qos;
 pub use reader::{DataReader, Sample};
 pub use remote::RemoteWriter;
 pub use report::{EndpointReport, JobReport, Report, WorkReport};
-pub use runtime::Timer;
 pub use writer::DataWriter;
+
+/// The README's programs are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,11 +1,13 @@
 //! Every bound of the participant, with its reason.
 
+use std::time::Duration;
+
 /// The largest serialised sample unless the QoS says otherwise: what fits one Ethernet frame
 /// behind the RTPS heads, so that nothing is fragmented by accident.
 pub const DEFAULT_MAX_BYTES: usize = 1_400;
 
 /// The largest serialised sample there can be before fragments exist: one UDP datagram, less the
-/// heads.
+/// heads. A datapath with smaller frames has a smaller bound.
 pub const MAX_SAMPLE_BYTES: usize = 65_000;
 
 /// Jobs of a participant: 9 lanes, 16 priorities of protocol work, a callback a reader, timers and
@@ -22,6 +24,18 @@ pub const ACTIVATIONS_PER_POLL: usize = 64;
 /// Participants looked for at each named peer address: RTPS gives each participant of a host its own
 /// port, and a peer does not say how many it has.
 pub const PARTICIPANTS_PER_PEER: u32 = 4;
+
+/// Places a participant announces itself to, each group and each port of a named peer: what one
+/// call of the datapath sends a frame to.
+pub const ANNOUNCED_PLACES: usize = isolane_datapath::limits::MAX_MESSAGES;
+
+/// How long protocol work that found no frame waits before it looks for one again: frames come
+/// home without a word. Short beside the time between heartbeats, long beside a turn of the loop.
+pub const FRAME_RETRY: Duration = Duration::from_millis(1);
+
+/// How long a reliable writer of another thread stays after its [`RemoteWriter`](crate::RemoteWriter)
+/// was dropped, so that readers can get and acknowledge what it handed over.
+pub const REMOTE_LINGER: Duration = Duration::from_secs(2);
 
 /// Samples a [`RemoteWriter`](crate::RemoteWriter) can have on the way to the executor.
 pub const REMOTE_QUEUE: usize = 16;

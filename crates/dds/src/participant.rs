@@ -1,253 +1,96 @@
-//! The participant: how it is built, what it creates, how it is driven.
+//! The participant: what it creates, how it is driven, what it knows.
 
 use std::{
-    cell::RefCell,
     marker::PhantomData,
-    net::{Ipv4Addr, SocketAddrV4},
     os::fd::{AsRawFd, RawFd},
     rc::Rc,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-use isolane_datapath::{
-    Datapath, Lane,
-    clock::{monotonic_now, wall_now_ns},
-    memory::{Memory, Network},
-    udp::{Interfaces, Udp, UdpConfig},
-};
+use isolane_datapath::{Datapath, Lane, clock::monotonic_now};
 use isolane_engine::{
-    Counters, DeliveryMode, EndpointConfig, Engine, EngineConfig, Priority, RemoteEndpoint,
-    RemoteParticipant, Timing, WriterId,
+    Counters, DeliveryMode, EndpointConfig, Priority, RemoteEndpoint, RemoteParticipant, WriterId,
+    limits::WORK_HEAD_BYTES,
 };
-use isolane_executor::{Executor, ExecutorConfig, JobConfig, Order};
+use isolane_executor::{JobConfig, JobId};
 use isolane_wire::{
     cdr::{TopicType, key_hash_of_payload},
     discovery::LocatorList,
-    guid::{EntityId, Guid, GuidPrefix},
+    guid::{EntityId, Guid},
     level::Level,
-    locator::Locator,
-    rtps::VENDOR_ID,
     time::Instant,
 };
 
 use crate::{
+    builder::{Builder, locators},
     error::BuildError,
-    limits::{ACTIVATIONS_PER_POLL, MAX_JOBS, MAX_SAMPLE_BYTES, PARTICIPANTS_PER_PEER},
+    limits::MAX_SAMPLE_BYTES,
     qos::Qos,
     reader::DataReader,
     remote::RemoteWriter,
     report::Report,
-    runtime::{Addresses, Core, Parts, State, Task, Timer, TimerSlot},
-    transport::Transport,
-    wait::Waiter,
+    runtime::Core,
+    state::{State, Task},
     writer::DataWriter,
 };
 
-/// What the loop does when nothing is ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Waiting {
-    /// Sleeps until something is.
-    #[default]
-    Sleep,
-    /// Looks again at once. For a core of its own; never under SCHED_FIFO on a core that others
-    /// need.
-    Spin,
-}
-
-/// The datapath asked for.
-enum Choice {
-    Udp,
-    Memory(Memory),
-}
-
-/// Builds a [`Participant`].
-pub struct Builder {
-    domain: u32,
-    name: String,
-    choice: Choice,
-    interfaces: Interfaces,
-    multicast: bool,
-    peers: Vec<Ipv4Addr>,
-    peers_at: Vec<SocketAddrV4>,
-    timing: Timing,
-    limits: isolane_engine::Limits,
-    order: Order,
-    waiting: Waiting,
-}
-
-impl Builder {
-    /// A name for people, announced to peers; at most 63 bytes, the rest is cut.
-    #[must_use]
-    pub fn name(mut self, name: &str) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// The interfaces to use. Default: all that are up.
-    #[must_use]
-    pub fn interfaces(mut self, interfaces: Interfaces) -> Self {
-        self.interfaces = interfaces;
-        self
-    }
-
-    /// Unicast on 127.0.0.1 only, finding participants of this host without multicast.
-    #[must_use]
-    pub fn loopback(mut self) -> Self {
-        self.interfaces = Interfaces::Loopback;
-        self.multicast = false;
-        self.peers.push(Ipv4Addr::LOCALHOST);
-        self
-    }
-
-    /// Whether groups are joined and used. Default: yes, where interfaces can.
-    #[must_use]
-    pub fn multicast(mut self, multicast: bool) -> Self {
-        self.multicast = multicast;
-        self
-    }
-
-    /// A host to announce this participant to by unicast, beside the group.
-    #[must_use]
-    pub fn peer(mut self, address: Ipv4Addr) -> Self {
-        self.peers.push(address);
-        self
-    }
-
-    /// As [`peer`](Self::peer), where the port of its discovery is known.
-    #[must_use]
-    pub fn peer_at(mut self, address: SocketAddrV4) -> Self {
-        self.peers_at.push(address);
-        self
-    }
-
-    /// A place on a network in memory instead of sockets. Participants on it share a thread.
-    #[must_use]
-    pub fn memory(mut self, network: &Network, address: [u8; 4]) -> Self {
-        self.choice = Choice::Memory(network.attach(address));
-        self
-    }
-
-    /// Periods of announcements and heartbeats.
-    #[must_use]
-    pub fn timing(mut self, timing: Timing) -> Self {
-        self.timing = timing;
-        self
-    }
-
-    /// How much the engine may hold.
-    #[must_use]
-    pub fn limits(mut self, limits: isolane_engine::Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// The order in which ready jobs run. Default: by priority; FIFO is the baseline of
-    /// comparisons.
-    #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
-        self.order = order;
-        self
-    }
-
-    /// What the loop does with nothing to do.
-    #[must_use]
-    pub fn waiting(mut self, waiting: Waiting) -> Self {
-        self.waiting = waiting;
-        self
-    }
-
-    /// Makes the participant: opens the sockets of discovery and takes the memory.
-    ///
-    /// # Errors
-    /// [`BuildError`]: what happened, why, and what to do.
-    pub fn build(self) -> Result<Participant, BuildError> {
-        let mut transport = match self.choice {
-            Choice::Memory(memory) => Transport::Memory(memory),
-            Choice::Udp => Transport::Udp(Udp::new(UdpConfig {
-                interfaces: self.interfaces,
-                multicast: self.multicast,
-                ..UdpConfig::new(self.domain)
-            })?),
-        };
-        transport.open_lane(Lane::Discovery)?;
-
-        let system = |action| move |source: std::io::Error| BuildError::System { action, source };
-        let mut random = [0; 18];
-        getrandom::fill(&mut random)
-            .map_err(|error| system("read random bytes")(std::io::Error::other(error)))?;
-        let (prefix, seed) = identity(&random);
-        let now = monotonic_now();
-        let mut config = EngineConfig::new(self.domain, prefix, seed);
-        config.name = bounded_name(&self.name);
-        config.wall_offset_ns = wall_now_ns().wrapping_sub(now.as_nanos());
-        config.metatraffic_unicast = locators(transport.unicast(Lane::Discovery));
-        config.default_unicast = config.metatraffic_unicast.clone();
-        config.announce_to = announce_to(&transport, self.domain, &self.peers);
-        config
-            .announce_to
-            .extend(self.peers_at.iter().copied().map(Locator::from));
-        config.networks = match &transport {
-            Transport::Udp(udp) => udp.networks(),
-            Transport::Memory(_) => Vec::new(),
-        }
-        .into_iter()
-        .map(|(address, prefix_bits)| isolane_engine::Network {
-            address,
-            prefix_bits,
-        })
-        .collect();
-        config.timing = self.timing;
-        config.limits = self.limits;
-
-        let executor = Executor::new(ExecutorConfig {
-            order: self.order,
-            max_jobs: MAX_JOBS,
-        });
-        let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
-        let mut state = State::new(Parts {
-            engine: Engine::new(config, now),
-            executor,
-            transport,
-            waiter,
-            spinning: self.waiting == Waiting::Spin,
-        })
-        .map_err(|_| BuildError::TooManyJobs)?;
-        state.open_lane(Lane::Discovery)?;
-        let core = Core {
-            state: RefCell::new(state),
-            running: false.into(),
-        };
-        Ok(Participant {
-            core: Rc::new(core),
-        })
-    }
-}
-
 /// A participant in a domain (DDS 1.4 §2.2.2.2.1): a handle; its clones are the same participant.
-/// When the last handle to it and to its endpoints goes, it says good-bye to its peers.
+///
+/// When the last clone goes, so do its timers and all callbacks, with the endpoints they own: nothing
+/// could run them any more. When its other endpoints are gone too, it says good-bye to its peers and
+/// is no more. A callback that owns a clone of its own participant therefore keeps it, until its
+/// reader is dropped or its timer stopped.
 #[derive(Clone)]
 pub struct Participant {
-    pub(crate) core: Rc<Core>,
+    handle: Rc<Handle>,
 }
+
+/// What all clones of a participant share, and its endpoints do not.
+struct Handle {
+    core: Rc<Core>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.core.drop_callbacks();
+    }
+}
+
+/// A time-triggered job, as [`Participant::create_timer`] returns it. Dropping this does not stop the
+/// timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timer(JobId);
 
 impl Participant {
     /// Begins to build a participant of this domain, 0 to 232.
+    ///
+    /// ```
+    /// use isolane::{Participant, Waiting};
+    ///
+    /// // Unicast on 127.0.0.1, under a name that `isolane ls` shows.
+    /// let participant = Participant::builder(90)
+    ///     .name("zone-left")
+    ///     .loopback()
+    ///     .waiting(Waiting::Sleep)
+    ///     .build()?;
+    /// println!("{} is {}", "zone-left", participant.guid());
+    /// # Ok::<(), isolane::BuildError>(())
+    /// ```
     #[must_use]
     pub fn builder(domain: u32) -> Builder {
-        Builder {
-            domain,
-            name: String::from("isolane"),
-            choice: Choice::Udp,
-            interfaces: Interfaces::All,
-            multicast: true,
-            peers: Vec::new(),
-            peers_at: Vec::new(),
-            timing: Timing::default(),
-            limits: isolane_engine::Limits::default(),
-            order: Order::Priority,
-            waiting: Waiting::Sleep,
+        Builder::new(domain)
+    }
+
+    pub(crate) fn new(state: State) -> Self {
+        let core = Rc::new(Core::new(state));
+        Self {
+            handle: Rc::new(Handle { core }),
         }
+    }
+
+    fn core(&self) -> &Rc<Core> {
+        &self.handle.core
     }
 
     /// Creates a writer of a topic. Takes the memory of its history.
@@ -259,27 +102,9 @@ impl Participant {
         topic: &str,
         qos: &Qos,
     ) -> Result<DataWriter<T>, BuildError> {
-        let id = self.writer_id::<T>(topic, qos)?;
-        Ok(DataWriter::new(self.clone(), id, qos))
-    }
-
-    fn writer_id<T: TopicType>(&self, topic: &str, qos: &Qos) -> Result<WriterId, BuildError> {
-        let mut state = self.core.state.borrow_mut();
-        let (unicast, _) = prepare(&mut state, qos)?;
-        let id = state.engine.create_writer(
-            monotonic_now(),
-            &EndpointConfig {
-                topic_name: topic,
-                type_name: T::TYPE_NAME,
-                keyed: T::KEYED,
-                key_of: None,
-                qos: qos.offered(),
-                max_payload_bytes: qos.max_bytes,
-                unicast,
-                multicast: LocatorList::new(),
-            },
-        )?;
-        Ok(id)
+        let mut state = self.core().state.borrow_mut();
+        let id = create_writer::<T>(&mut state, topic, qos)?;
+        Ok(DataWriter::new(Rc::clone(self.core()), id, qos))
     }
 
     /// Creates a reader of a topic that keeps samples until they are taken.
@@ -313,8 +138,8 @@ impl Participant {
         qos: &Qos,
         delivery: DeliveryMode,
     ) -> Result<DataReader<T>, BuildError> {
-        let mut state = self.core.state.borrow_mut();
-        let (unicast, multicast) = prepare(&mut state, qos)?;
+        let mut state = self.core().state.borrow_mut();
+        let (unicast, multicast) = open_lane(&mut state, qos)?;
         let id = state.engine.create_reader(
             monotonic_now(),
             &EndpointConfig {
@@ -331,7 +156,8 @@ impl Participant {
             },
             delivery,
         )?;
-        Ok(DataReader::new(self.clone(), id, qos, topic))
+        state.make_reader_slot(id);
+        Ok(DataReader::new(Rc::clone(self.core()), id, qos, topic))
     }
 
     /// Creates a writer that another thread writes to: it is `Send`, and its samples go through a
@@ -344,16 +170,35 @@ impl Participant {
         topic: &str,
         qos: &Qos,
     ) -> Result<RemoteWriter<T>, BuildError> {
-        let writer = self.writer_id::<T>(topic, qos)?;
-        crate::remote::create(self, writer, topic, qos)
+        crate::remote::create(&mut self.core().state.borrow_mut(), topic, qos)
     }
 
     /// Creates a time-triggered job: `callback` runs on the loop at every instant `t` of the
     /// monotonic clock with `t = offset (mod period)`, at the priority of the level's samples, and
-    /// is told the instant that was planned.
+    /// is told the instant that was planned. Instants that pass while it waits or runs are not made up
+    /// for; the job's [`Observed`](crate::Observed) counts them.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    /// use isolane::{Level, Network, Participant};
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let ticks = Rc::new(Cell::new(0));
+    /// let counted = Rc::clone(&ticks);
+    /// let millisecond = Duration::from_millis(1);
+    /// let timer = participant.create_timer("tick", Level::new(7).unwrap(), millisecond, Duration::ZERO,
+    ///     move |planned| {
+    ///         assert_eq!(planned.as_nanos() % 1_000_000, 0);
+    ///         counted.set(counted.get() + 1);
+    ///     })?;
+    /// assert!(participant.run_until(Duration::from_secs(5), || ticks.get() >= 3));
+    /// participant.stop_timer(timer);
+    /// # Ok::<(), isolane::BuildError>(())
+    /// ```
     ///
     /// # Errors
-    /// [`BuildError::TooManyJobs`].
+    /// [`BuildError::NoPeriod`], [`BuildError::TooManyJobs`].
     pub fn create_timer(
         &self,
         name: &str,
@@ -362,114 +207,95 @@ impl Participant {
         offset: Duration,
         callback: impl FnMut(Instant) + 'static,
     ) -> Result<Timer, BuildError> {
-        let mut state = self.core.state.borrow_mut();
-        let index = state.timers.len() as u16;
-        let config = JobConfig::periodic(
-            name,
-            Priority::of_data(level).get(),
-            period.as_nanos() as u64,
-            offset.as_nanos() as u64,
-        );
-        let job = state.add_job(config, Task::Timer(index))?;
-        state.timers.push(TimerSlot {
-            callback: Some(Box::new(callback)),
-            job: Some(job),
-        });
-        Ok(Timer(index))
-    }
-
-    /// Stops a timer.
-    pub fn stop_timer(&self, timer: Timer) {
-        let mut state = self.core.state.borrow_mut();
-        let state = &mut *state;
-        if let Some(slot) = state.timers.get_mut(usize::from(timer.0)) {
-            slot.callback = None;
-            if let Some(job) = slot.job.take() {
-                state.executor.remove(job);
-            }
+        if period.is_zero() {
+            return Err(BuildError::NoPeriod);
         }
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let priority = Priority::of_data(level).get();
+        let config = JobConfig::periodic(name, priority, nanos(period), nanos(offset));
+        let mut state = self.core().state.borrow_mut();
+        let job = state.add_job(config, Task::Timer)?;
+        state.timers[job.index()] = Some(Box::new(callback));
+        Ok(Timer(job))
     }
 
-    /// Runs what is ready now, at most
-    /// [`ACTIVATIONS_PER_POLL`] activations, without sleeping; returns how many ran. For a loop of your own: call it
-    /// when [`descriptor`](Self::descriptor) is readable and at [`next_time`](Self::next_time).
+    /// Stops a timer, also from its own callback. Nothing happens if it was stopped before.
+    pub fn stop_timer(&self, timer: Timer) {
+        let callback = self.core().state.borrow_mut().remove_timer(timer.0);
+        // What it owns may be a writer, which is deleted now that the state is free.
+        drop(callback);
+    }
+
+    /// Runs what is ready now, at most [`ACTIVATIONS_PER_POLL`](crate::limits::ACTIVATIONS_PER_POLL)
+    /// activations, without sleeping; returns how many ran. For a loop of your own: call it when
+    /// [`descriptor`](Self::descriptor) is readable, and at [`next_time`](Self::next_time), which is to
+    /// be asked after each call and each write.
+    ///
+    /// ```
+    /// use isolane::{Instant, Network, Participant};
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// // It has an announcement to make, so it is to be polled at once.
+    /// assert_eq!(participant.next_time(), Some(Instant::new(0)));
+    /// while participant.poll() > 0 {}
+    /// // Now there is time, until the next announcement.
+    /// assert!(participant.next_time() > Some(Instant::new(0)));
+    /// # Ok::<(), isolane::BuildError>(())
+    /// ```
     ///
     /// # Panics
     /// Inside a callback of this participant.
     pub fn poll(&self) -> usize {
-        self.must_not_run();
-        let ran = (0..ACTIVATIONS_PER_POLL)
-            .take_while(|_| self.core.turn(Some(Duration::ZERO)))
-            .count();
-        for inlet in &self.core.state.borrow().inlets {
-            inlet.set_sleeping(true);
-        }
-        ran
+        self.core().poll()
     }
 
     /// Readable when [`poll`](Self::poll) has something to do, time apart. Valid while the participant
     /// is.
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
-        self.core.state.borrow().waiter.descriptor().as_raw_fd()
+        self.core().state.borrow().waiter.descriptor().as_raw_fd()
     }
 
-    /// When [`poll`](Self::poll) is to be called next, whatever the descriptor says.
+    /// When [`poll`](Self::poll) is to be called next, whatever the descriptor says, on the clock of
+    /// CLOCK_MONOTONIC: an instant of the past if there is something to do now.
     #[must_use]
     pub fn next_time(&self) -> Option<Instant> {
-        self.core.state.borrow().next_time()
+        self.core().state.borrow_mut().next_time()
     }
 
     /// Runs the loop for a while.
     ///
     /// # Panics
-    /// Inside a callback of this participant.
+    /// Inside a callback of this participant. A panic of a callback passes through here; the loop can
+    /// be run again afterwards, without that callback.
     pub fn run_for(&self, duration: Duration) {
         self.run_until(duration, || false);
     }
 
-    /// Runs the loop until `done` says so, which is asked after every activation; false: the time was
-    /// over first.
+    /// Runs the loop until `done` says so, which is asked after every activation and every sleep;
+    /// false: the time was over first. What `done` looks at should change by what the loop does: what
+    /// another thread or the clock changes is seen when something else wakes the loop.
     ///
     /// # Panics
-    /// Inside a callback of this participant.
-    pub fn run_until(&self, timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
-        self.must_not_run();
-        let end = monotonic_now() + timeout;
-        loop {
-            if done() {
-                return true;
-            }
-            let left = end.saturating_since(monotonic_now());
-            if left.is_zero() {
-                return false;
-            }
-            self.core.turn(Some(left));
-        }
+    /// As [`run_for`](Self::run_for).
+    pub fn run_until(&self, timeout: Duration, done: impl FnMut() -> bool) -> bool {
+        self.core().run_until(timeout, done)
     }
 
-    /// Runs the loop until the flag is set, by a signal handler for example.
+    /// Runs the loop until the flag is set, by a signal handler or another thread. It is seen after
+    /// the next activation: within a second, since housekeeping is one.
     ///
     /// # Panics
-    /// Inside a callback of this participant.
+    /// As [`run_for`](Self::run_for).
     pub fn run(&self, stop: &AtomicBool) {
-        self.must_not_run();
-        while !stop.load(Ordering::Relaxed) {
-            self.core.turn(None);
-        }
-    }
-
-    fn must_not_run(&self) {
-        assert!(
-            !self.core.running.get(),
-            "the loop is running: a callback cannot drive it"
-        );
+        self.core().run_while(|| !stop.load(Ordering::Relaxed));
     }
 
     /// This participant's GUID.
     #[must_use]
     pub fn guid(&self) -> Guid {
-        let prefix = self.core.state.borrow().engine.guid_prefix();
+        let prefix = self.core().state.borrow().engine.guid_prefix();
         Guid {
             prefix,
             entity: EntityId::PARTICIPANT,
@@ -479,37 +305,27 @@ impl Participant {
     /// The participants of others that are known now.
     #[must_use]
     pub fn participants(&self) -> Vec<RemoteParticipant> {
-        self.core
-            .state
-            .borrow()
-            .engine
-            .remote_participants()
-            .cloned()
-            .collect()
+        let state = self.core().state.borrow();
+        state.engine.remote_participants().cloned().collect()
     }
 
     /// The endpoints of others that are known now.
     #[must_use]
     pub fn endpoints(&self) -> Vec<RemoteEndpoint> {
-        self.core
-            .state
-            .borrow()
-            .engine
-            .remote_endpoints()
-            .cloned()
-            .collect()
+        let state = self.core().state.borrow();
+        state.engine.remote_endpoints().cloned().collect()
     }
 
     /// What the engine counted.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        *self.core.state.borrow().engine.counters()
+        *self.core().state.borrow().engine.counters()
     }
 
     /// What the datapath had to do without on this machine, in sentences.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let state = self.core.state.borrow();
+        let state = self.core().state.borrow();
         state
             .transport
             .notes()
@@ -521,51 +337,43 @@ impl Participant {
     /// Jobs, ledgers and counters, as of now.
     #[must_use]
     pub fn report(&self) -> Report {
-        Report::of(&self.core.state.borrow())
-    }
-
-    pub(crate) fn delete_writer(&self, id: WriterId) {
-        // While unwinding from a panic inside a step the state may be borrowed.
-        if let Ok(mut state) = self.core.state.try_borrow_mut() {
-            state.engine.delete_writer(monotonic_now(), id);
-        }
+        Report::of(&self.core().state.borrow())
     }
 }
 
-impl Drop for Core {
-    fn drop(&mut self) {
-        let state = self.state.get_mut();
-        let now = monotonic_now();
-        // What is filed for peers (the ends of endpoints) goes out first, within bounds.
-        for _ in 0..ACTIVATIONS_PER_POLL {
-            if !state.work_once(now) {
-                break;
-            }
-        }
-        if let Some(mut frame) = state.transport.pool().take(Lane::Discovery) {
-            let bytes = state.engine.farewell(frame.buffer_mut());
-            frame.set_range(0..bytes);
-            state.send(Lane::Discovery, frame, Addresses::Announce);
-        }
-    }
-}
-
-impl State {
-    fn work_once(&mut self, now: Instant) -> bool {
-        let ready = self.engine.ready();
-        let Some(priority) = Priority::descending().find(|p| ready & (1 << p.get()) != 0) else {
-            return false;
-        };
-        self.work(now, priority)
-    }
+/// Creates a writer at the engine.
+pub(crate) fn create_writer<T: TopicType>(
+    state: &mut State,
+    topic: &str,
+    qos: &Qos,
+) -> Result<WriterId, BuildError> {
+    let (unicast, _) = open_lane(state, qos)?;
+    let id = state.engine.create_writer(
+        monotonic_now(),
+        &EndpointConfig {
+            topic_name: topic,
+            type_name: T::TYPE_NAME,
+            keyed: T::KEYED,
+            key_of: None,
+            qos: qos.offered(),
+            max_payload_bytes: qos.max_bytes,
+            unicast,
+            multicast: LocatorList::new(),
+        },
+    )?;
+    Ok(id)
 }
 
 /// Opens the lane of a QoS's level; where an endpoint of it is reached.
-fn prepare(state: &mut State, qos: &Qos) -> Result<(LocatorList, LocatorList), BuildError> {
-    if qos.max_bytes > MAX_SAMPLE_BYTES {
+fn open_lane(state: &mut State, qos: &Qos) -> Result<(LocatorList, LocatorList), BuildError> {
+    let frame_bytes = state.transport.capabilities().max_frame_bytes;
+    let limit = frame_bytes
+        .saturating_sub(WORK_HEAD_BYTES)
+        .min(MAX_SAMPLE_BYTES);
+    if qos.max_bytes > limit {
         return Err(BuildError::SampleTooLarge {
             asked: qos.max_bytes,
-            limit: MAX_SAMPLE_BYTES,
+            limit,
         });
     }
     let lane = Lane::Level(qos.transport_level());
@@ -574,51 +382,6 @@ fn prepare(state: &mut State, qos: &Qos) -> Result<(LocatorList, LocatorList), B
         locators(state.transport.unicast(lane)),
         locators(state.transport.multicast(lane)),
     ))
-}
-
-/// As many as are announced.
-fn locators(all: &[Locator]) -> LocatorList {
-    all.iter()
-        .copied()
-        .take(LocatorList::new().capacity())
-        .collect()
-}
-
-/// The GUID prefix, its first two bytes the vendor's (RTPS 2.5 §9.3.1.5), and the seed.
-fn identity(random: &[u8; 18]) -> (GuidPrefix, u64) {
-    let mut prefix = [0; 12];
-    prefix[..2].copy_from_slice(&VENDOR_ID);
-    prefix[2..].copy_from_slice(&random[..10]);
-    let seed = random[10..]
-        .iter()
-        .fold(0, |seed, &byte| seed << 8 | u64::from(byte));
-    (GuidPrefix(prefix), seed)
-}
-
-fn bounded_name(name: &str) -> heapless::String<64> {
-    let mut bounded = heapless::String::new();
-    for character in name.chars() {
-        if bounded.len() + character.len_utf8() > 63 || bounded.push(character).is_err() {
-            break;
-        }
-    }
-    bounded
-}
-
-/// The SPDP group where there is one, and the ports of named peers (RTPS 2.5 §9.6.2.3).
-fn announce_to(transport: &Transport, domain: u32, peers: &[Ipv4Addr]) -> Vec<Locator> {
-    let mut places = transport.multicast(Lane::Discovery).to_vec();
-    for peer in peers {
-        for participant in 0..PARTICIPANTS_PER_PEER {
-            let port = 7_410 + 250 * domain + 2 * participant;
-            places.extend(
-                u16::try_from(port)
-                    .ok()
-                    .map(|port| Locator::udpv4(peer.octets(), port)),
-            );
-        }
-    }
-    places
 }
 
 /// A handle's type parameter, without owning one.

@@ -1,6 +1,6 @@
 //! Readers, on the participant's own thread.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, rc::Rc};
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_engine::{Incompatible, Priority, ReaderId, ReaderLedger, SampleInfo};
@@ -9,9 +9,10 @@ use isolane_wire::cdr::{CdrError, TopicType, read_payload, read_payload_into, vi
 
 use crate::{
     error::BuildError,
-    participant::{Of, Participant},
+    participant::Of,
     qos::Qos,
-    runtime::Task,
+    runtime::Core,
+    state::Task,
 };
 
 /// A sample: its value, where there is one, and what is known of it.
@@ -25,7 +26,7 @@ pub struct Sample<V> {
 
 /// A reader of one topic (DDS 1.4 §2.2.2.5.3). Dropping it deletes it, and with it its callback.
 pub struct DataReader<T: TopicType> {
-    participant: Participant,
+    core: Rc<Core>,
     id: ReaderId,
     name: String,
     priority: Priority,
@@ -33,10 +34,10 @@ pub struct DataReader<T: TopicType> {
 }
 
 impl<T: TopicType> DataReader<T> {
-    pub(crate) fn new(participant: Participant, id: ReaderId, qos: &Qos, topic: &str) -> Self {
+    pub(crate) fn new(core: Rc<Core>, id: ReaderId, qos: &Qos, topic: &str) -> Self {
         let priority = Priority::of_data(qos.transport_level());
         Self {
-            participant,
+            core,
             id,
             name: topic.into(),
             priority,
@@ -45,7 +46,33 @@ impl<T: TopicType> DataReader<T> {
     }
 
     /// Sets the callback of a view reader: it sees each sample in the received frame, strings and
-    /// sequences borrowed from it, inside the job that receives.
+    /// sequences borrowed from it, inside the job that receives. A sample that comes while there is
+    /// no callback, or is not of the type, counts as rejected.
+    ///
+    /// The callback may write, and create and delete endpoints, this reader included. If it panics,
+    /// the panic passes through the call that runs the loop, and the reader has no callback any more.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    /// use isolane::{Network, Participant, Qos, TopicType, types::BoundedString};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Note { text: BoundedString<32> }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let writer = participant.create_writer::<Note>("Notes", &Qos::best_effort())?;
+    /// let reader = participant.create_view_reader::<Note>("Notes", &Qos::best_effort())?;
+    /// let bytes = Rc::new(Cell::new(0));
+    /// let seen = Rc::clone(&bytes);
+    /// reader.on_view(move |sample| {
+    ///     let text: &str = sample.value.unwrap().text; // borrowed from the frame
+    ///     seen.set(text.len());
+    /// });
+    /// writer.write(&Note { text: "hello".try_into()? })?;
+    /// assert!(participant.run_until(Duration::from_secs(5), || bytes.get() == 5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on_view(&self, mut callback: impl FnMut(Sample<T::View<'_>>) + 'static) {
         let callback = move |payload: &[u8], info: &SampleInfo| {
             let value = match info.valid_data() {
@@ -58,13 +85,40 @@ impl<T: TopicType> DataReader<T> {
             callback(Sample { value, info: *info });
             true
         };
-        self.participant.core.state.borrow_mut().readers[self.id.index()].view =
-            Some(Box::new(callback));
+        let former = self.core.state.borrow_mut().readers[self.id.index()]
+            .view
+            .replace(Box::new(callback));
+        // What it owns may be a writer, which is deleted now that the state is free.
+        drop(former);
     }
 
     /// Sets the callback of a reader with a cache: it takes each sample, in a job of its own at the
     /// topic's priority, one an activation. `value` is where samples are decoded; what it has
-    /// reserved is reused.
+    /// reserved is reused. What the callback may do, and what becomes of one that panics, is as for
+    /// [`on_view`](Self::on_view); the sample it was given is taken.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    /// use isolane::{Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType, Default)]
+    /// struct Count { number: u32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let writer = participant.create_writer::<Count>("Counts", &Qos::reliable().keep_all())?;
+    /// let reader = participant.create_reader::<Count>("Counts", &Qos::reliable().keep_all())?;
+    /// let sum = Rc::new(Cell::new(0));
+    /// let summed = Rc::clone(&sum);
+    /// reader.on_sample(Count::default(), move |sample| {
+    ///     summed.set(summed.get() + sample.value.map_or(0, |count| count.number));
+    /// })?;
+    /// for number in 1..=4 {
+    ///     writer.write(&Count { number })?;
+    /// }
+    /// assert!(participant.run_until(Duration::from_secs(5), || sum.get() == 10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`BuildError::TooManyJobs`].
@@ -76,7 +130,7 @@ impl<T: TopicType> DataReader<T> {
     where
         T: 'static,
     {
-        let core = std::rc::Rc::downgrade(&self.participant.core);
+        let core = Rc::downgrade(&self.core);
         let id = self.id;
         let callback = move || {
             let Some(core) = core.upgrade() else { return };
@@ -102,32 +156,33 @@ impl<T: TopicType> DataReader<T> {
                 info,
             });
         };
-        let mut state = self.participant.core.state.borrow_mut();
-        let name = format!("callback {}", self.name);
-        let job = match state.readers[id.index()].job {
-            Some(job) => job,
-            None => state.add_job(
-                JobConfig::event(&name, self.priority.get()),
-                Task::Callback(id),
-            )?,
+        let former = {
+            let mut state = self.core.state.borrow_mut();
+            let job = match state.readers[id.index()].job {
+                Some(job) => job,
+                None => {
+                    let name = format!("callback {}", self.name);
+                    let config = JobConfig::event(&name, self.priority.get());
+                    state.add_job(config, Task::Callback(id))?
+                }
+            };
+            let slot = &mut state.readers[id.index()];
+            slot.job = Some(job);
+            let former = slot.cached.replace(Box::new(callback));
+            if state.engine.available(id) > 0 {
+                state.executor.activate(job, monotonic_now());
+            }
+            former
         };
-        state.readers[id.index()].job = Some(job);
-        state.readers[id.index()].cached = Some(Box::new(callback));
-        if state.engine.available(id) > 0 {
-            state.executor.activate(job, monotonic_now());
-        }
+        // What it owns may be a writer, which is deleted now that the state is free.
+        drop(former);
         Ok(())
     }
 
     /// Samples that wait to be taken.
     #[must_use]
     pub fn available(&self) -> usize {
-        self.participant
-            .core
-            .state
-            .borrow()
-            .engine
-            .available(self.id)
+        self.core.state.borrow().engine.available(self.id)
     }
 
     /// Takes the oldest sample (DDS 1.4 §2.2.2.5.3.9).
@@ -136,7 +191,7 @@ impl<T: TopicType> DataReader<T> {
     /// The payload is not of the type, or exceeds its bounds: the sample is gone, counted as
     /// rejected.
     pub fn take(&self) -> Result<Option<Sample<T>>, CdrError> {
-        let mut state = self.participant.core.state.borrow_mut();
+        let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.engine.sample(self.id, 0) else {
             return Ok(None);
         };
@@ -161,7 +216,7 @@ impl<T: TopicType> DataReader<T> {
     /// # Errors
     /// As [`take`](Self::take).
     pub fn take_into(&self, value: &mut T) -> Result<Option<SampleInfo>, CdrError> {
-        let mut state = self.participant.core.state.borrow_mut();
+        let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.engine.sample(self.id, 0) else {
             return Ok(None);
         };
@@ -183,7 +238,7 @@ impl<T: TopicType> DataReader<T> {
     /// # Errors
     /// The payload is not of the type, or exceeds its bounds; it stays until it is taken.
     pub fn read(&self, nth: usize) -> Result<Option<(Sample<T>, bool)>, CdrError> {
-        let mut state = self.participant.core.state.borrow_mut();
+        let mut state = self.core.state.borrow_mut();
         let Some(sample) = state.engine.sample(self.id, nth) else {
             return Ok(None);
         };
@@ -199,29 +254,20 @@ impl<T: TopicType> DataReader<T> {
     /// Writers matched now.
     #[must_use]
     pub fn matched_writers(&self) -> usize {
-        self.participant
-            .core
-            .state
-            .borrow()
-            .engine
-            .matched_writers(self.id)
+        self.core.state.borrow().engine.matched_writers(self.id)
     }
 
     /// The last writer that offered less than this reader requests.
     #[must_use]
     pub fn incompatible(&self) -> Option<Incompatible> {
-        self.participant
-            .core
-            .state
-            .borrow()
-            .engine
-            .requested_incompatible(self.id)
+        let state = self.core.state.borrow();
+        state.engine.requested_incompatible(self.id)
     }
 
     /// Where its samples went.
     #[must_use]
     pub fn ledger(&self) -> ReaderLedger {
-        let state = self.participant.core.state.borrow();
+        let state = self.core.state.borrow();
         state.engine.reader_ledger(self.id).unwrap_or_default()
     }
 }
@@ -229,13 +275,13 @@ impl<T: TopicType> DataReader<T> {
 impl<T: TopicType> Drop for DataReader<T> {
     fn drop(&mut self) {
         // While unwinding from a panic inside a step the state may be borrowed.
-        let Ok(mut state) = self.participant.core.state.try_borrow_mut() else {
+        let Ok(mut state) = self.core.state.try_borrow_mut() else {
             return;
         };
         state.engine.delete_reader(monotonic_now(), self.id);
-        let slot = std::mem::take(&mut state.readers[self.id.index()]);
-        if let Some(job) = slot.job {
-            state.executor.remove(job);
-        }
+        let callbacks = state.clear_reader_slot(self.id.index());
+        drop(state);
+        // What they own may be writers, which are deleted now that the state is free.
+        drop(callbacks);
     }
 }

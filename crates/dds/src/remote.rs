@@ -1,47 +1,59 @@
 //! Writers for other threads.
 //!
 //! A [`RemoteWriter`] and the executor share two wait-free rings: samples on the way in, empty
-//! frames on the way back. The publisher serialises into a frame it was lent at creation, hands the frame over,
-//! and writes the eventfd only when the loop has said that it sleeps. Nothing is copied for best
-//! effort: the frame that was filled is the one that is sent.
+//! frames on the way back. The publisher serialises into a frame it was lent at creation, hands the
+//! frame over, and writes the eventfd only when the loop has said that it sleeps. Nothing is copied
+//! for best effort: the frame that was filled is the one that is sent.
 //!
 //! The order that makes it safe to sleep: the loop sets *sleeping*, then looks at the rings once
 //! more; the publisher puts the sample into the ring, then looks at *sleeping*. One of the two sees
-//! the other.
+//! the other. The publisher that sees it takes it back, so that one sleep costs one system call.
+//!
+//! A sample that was handed over is as good as written. Where a KEEP_ALL history is full, samples
+//! stay in the ring until readers have acknowledged others, and the ring is what is full next; when
+//! the writer is dropped, what it handed over is still written, and the endpoint lingers until
+//! readers have it, or [`REMOTE_LINGER`] has passed.
 
 use std::{
     marker::PhantomData,
+    ops::Range,
     os::fd::OwnedFd,
-    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering, fence},
     },
 };
 
-use isolane_datapath::{Datapath, LeasedFrame, clock::wall_now_ns};
+use isolane_datapath::{Datapath, Frame, LeasedFrame, Pool, clock::wall_now_ns};
 use isolane_engine::{ChangeKind, Priority, WriteSample, WriterId};
 use isolane_executor::{JobConfig, JobId};
 use isolane_wire::{
-    cdr::{TopicType, key_hash},
+    cdr::{CdrError, TopicType, key_hash},
+    qos::HistoryKind,
     time::{Instant, Timestamp},
 };
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{
     error::{BuildError, WriteError},
-    limits::{REMOTE_ITEMS, REMOTE_QUEUE},
-    participant::{Of, Participant},
+    limits::{REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
+    participant::{Of, create_writer},
     qos::Qos,
-    runtime::{Addresses, Core, Task},
+    state::{Addresses, State, Task},
     writer::{Encoding, payload_begin},
 };
 
-/// A sample on its way to the executor.
+/// A frame on its way to the executor.
 struct Handed {
     frame: LeasedFrame,
+    /// The sample in it; `None` for a frame that is only given back.
+    written: Option<Written>,
+}
+
+/// A serialised sample.
+struct Written {
     /// Where in the frame the payload lies.
-    payload: std::ops::Range<usize>,
+    payload: Range<usize>,
     sample: WriteSample,
 }
 
@@ -51,42 +63,112 @@ struct Doorbell {
     wake: Arc<OwnedFd>,
 }
 
+/// The publisher's end of the doorbell; it rings once more when it is dropped.
+struct Bell(Arc<Doorbell>);
+
+impl Bell {
+    /// Wakes the loop if it sleeps; what it is to see has been done before.
+    fn ring(&self) {
+        fence(Ordering::SeqCst);
+        let sleeping = &self.0.sleeping;
+        if sleeping.load(Ordering::SeqCst) && sleeping.swap(false, Ordering::SeqCst) {
+            // It can only fail by overflow, which means that it is readable already.
+            let _ = rustix::io::write(&*self.0.wake, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        self.ring();
+    }
+}
+
 /// The executor's end.
 pub(crate) struct Inlet {
     pub(crate) job: JobId,
-    writer: WriterId,
+    pub(crate) writer: WriterId,
     encoding: Encoding,
+    keeps_all: bool,
     handed: Consumer<Handed>,
     empty: Producer<LeasedFrame>,
     bell: Arc<Doorbell>,
     /// Frames that could not be lent again because the pool had none; made up for later.
     owed: usize,
+    /// Nothing can be done before the writer's status changes: it has room, or all is acknowledged.
+    parked: bool,
+    /// The publisher is gone, and all it handed over is taken: the endpoint goes by then.
+    lingers_until: Option<Instant>,
 }
 
 impl Inlet {
-    pub(crate) fn has_samples(&self) -> bool {
-        !self.handed.is_empty()
+    /// Whether its job has something to do.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.parked && (!self.handed.is_empty() || self.handed.is_abandoned())
     }
 
-    /// The publisher is gone, and all it handed over is taken: the endpoint to delete.
-    pub(crate) fn ended(&self) -> Option<WriterId> {
-        (self.handed.is_abandoned() && self.handed.is_empty()).then_some(self.writer)
+    /// The writer's status has changed.
+    pub(crate) fn wake(&mut self) {
+        self.parked = false;
     }
 
+    /// Tells the publisher whether to ring.
     pub(crate) fn set_sleeping(&self, sleeping: bool) {
         self.bell.sleeping.store(sleeping, Ordering::SeqCst);
         if sleeping {
             fence(Ordering::SeqCst);
         }
     }
+
+    /// Lends frames again for those that were handed in.
+    pub(crate) fn repay(&mut self, pool: &Pool) {
+        while self.owed > 0 && !self.handed.is_abandoned() {
+            let Some(frame) = pool.take(self.encoding.lane) else {
+                return;
+            };
+            // As many places as frames were lent.
+            let _ = self.empty.push(frame.into_leased());
+            self.owed -= 1;
+        }
+    }
+
+    /// Frames in the publisher's hands, or on the way to or from there.
+    pub(crate) fn lent(&self) -> usize {
+        REMOTE_QUEUE - self.owed
+    }
 }
 
-/// A writer that one other thread uses. When it is dropped, the participant's housekeeping deletes
-/// the endpoint, within about a second.
+/// A writer that one other thread uses.
+///
+/// When it is dropped, what it handed over is still written; the endpoint is deleted when readers
+/// have acknowledged that (at once for best effort), at the latest after
+/// [`REMOTE_LINGER`].
+///
+/// ```
+/// use std::{thread, time::Duration};
+/// use isolane::{Network, Participant, Qos, TopicType};
+///
+/// #[derive(TopicType)]
+/// struct Speed { metres_per_second: f32 }
+///
+/// let network = Network::new(1);
+/// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+/// let reader = participant.create_reader::<Speed>("Speed", &Qos::best_effort())?;
+/// let mut writer = participant.create_remote_writer::<Speed>("Speed", &Qos::best_effort())?;
+///
+/// let publisher = thread::spawn(move || writer.write(&Speed { metres_per_second: 3.5 }));
+/// // The loop runs here, and may be asleep when the other thread writes.
+/// assert!(participant.run_until(Duration::from_secs(5), || reader.available() == 1));
+/// publisher.join().unwrap()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct RemoteWriter<T: TopicType> {
+    // Dropped in this order: the ring is abandoned before the bell rings for the last time.
     handed: Producer<Handed>,
     empty: Consumer<LeasedFrame>,
-    bell: Arc<Doorbell>,
+    /// A frame whose sample could not be serialised; used first.
+    spare: Option<LeasedFrame>,
+    bell: Bell,
     encoding: Encoding,
     begin: usize,
     max_bytes: usize,
@@ -94,65 +176,70 @@ pub struct RemoteWriter<T: TopicType> {
 }
 
 pub(crate) fn create<T: TopicType>(
-    participant: &Participant,
-    writer: WriterId,
+    state: &mut State,
     topic: &str,
     qos: &Qos,
 ) -> Result<RemoteWriter<T>, BuildError> {
-    let mut state = participant.core.state.borrow_mut();
     let encoding = Encoding::of(qos);
-    let frames = state.transport.pool().lease(encoding.lane, REMOTE_QUEUE);
+    let config = JobConfig {
+        items: REMOTE_ITEMS,
+        ..JobConfig::event(
+            &format!("remote writer {topic}"),
+            Priority::of_data(qos.transport_level()).get(),
+        )
+    };
+    let job = state.add_job(config, Task::Inlet)?;
+    let writer = create_writer::<T>(state, topic, qos).inspect_err(|_| {
+        state.remove_job(job);
+    })?;
     let (handed_in, handed_out) = RingBuffer::new(REMOTE_QUEUE);
     let (mut empty_in, empty_out) = RingBuffer::new(REMOTE_QUEUE);
+    let frames = state.transport.pool().lease(encoding.lane, REMOTE_QUEUE);
+    let owed = REMOTE_QUEUE - frames.len();
     for frame in frames {
-        if empty_in.push(frame).is_err() {
-            unreachable!("the ring was made for as many");
-        }
+        // As many places as frames.
+        let _ = empty_in.push(frame);
     }
     let bell = Arc::new(Doorbell {
         sleeping: AtomicBool::new(true),
         wake: state.waiter.wake_descriptor(),
     });
-    let index = state.inlets.len() as u16;
-    let name = format!("remote writer {topic}");
-    let priority = Priority::of_data(qos.transport_level());
-    let config = JobConfig {
-        items: REMOTE_ITEMS,
-        ..JobConfig::event(&name, priority.get())
-    };
-    let job = state.add_job(config, Task::Inlet(index))?;
-    let begin = payload_begin(&state);
     state.inlets.push(Inlet {
         job,
         writer,
         encoding,
+        keeps_all: qos.policies().history.kind == HistoryKind::KeepAll,
         handed: handed_out,
         empty: empty_in,
         bell: Arc::clone(&bell),
-        owed: 0,
+        owed,
+        parked: false,
+        lingers_until: None,
     });
     Ok(RemoteWriter {
         handed: handed_in,
         empty: empty_out,
-        bell,
+        spare: None,
+        bell: Bell(bell),
         encoding,
-        begin,
+        begin: payload_begin(state),
         max_bytes: qos.max_bytes,
         of: PhantomData,
     })
 }
 
 impl<T: TopicType> RemoteWriter<T> {
-    /// Writes a sample: serialises it and hands it to the executor.
+    /// Writes a sample: serialises it and hands it to the executor. Never waits.
     ///
     /// # Errors
-    /// [`WriteError::QueueFull`] if the executor is behind. What goes wrong later (a full
-    /// history) is counted in the writer's ledger as refused.
+    /// [`WriteError::QueueFull`] if the executor is behind, or a KEEP_ALL history is full;
+    /// [`WriteError::Gone`] if the participant is. A KEEP_LAST history without room for another
+    /// instance is found out later, and counted in the writer's ledger as refused.
     pub fn write(&mut self, value: &T) -> Result<(), WriteError> {
         self.write_change(value, ChangeKind::Alive)
     }
 
-    /// Disposes the instance of this key.
+    /// Disposes the instance of this key (DDS 1.4 §2.2.2.4.2.10).
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -160,104 +247,143 @@ impl<T: TopicType> RemoteWriter<T> {
         self.write_change(key, ChangeKind::Dispose)
     }
 
+    /// Says that this writer no longer writes the instance (§2.2.2.4.2.7).
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn unregister(&mut self, key: &T) -> Result<(), WriteError> {
+        self.write_change(key, ChangeKind::Unregister)
+    }
+
     fn write_change(&mut self, value: &T, kind: ChangeKind) -> Result<(), WriteError> {
         if self.handed.is_abandoned() {
             return Err(WriteError::Gone);
         }
-        let key = if T::KEYED {
-            Some(key_hash(value)?)
-        } else {
-            None
+        let key_hash = T::KEYED.then(|| key_hash(value)).transpose()?;
+        let sample = WriteSample {
+            kind,
+            key_hash,
+            timestamp: Timestamp::from_nanos(wall_now_ns()),
         };
-        let timestamp = Timestamp::from_nanos(wall_now_ns());
-        let mut frame = self.empty.pop().map_err(|_| WriteError::QueueFull)?;
+        let frame = self.spare.take().or_else(|| self.empty.pop().ok());
+        let mut frame = frame.ok_or(WriteError::QueueFull)?;
         let room = &mut frame.buffer_mut()[self.begin..][..self.max_bytes];
         let length = match self.encoding.serialise(value, kind, room) {
             Ok(length) => length,
             Err(error) => {
-                // The frame stays with this thread: it goes to the back of the ring of empty
-                // ones by way of the executor, as a sample of length 0.
-                let sample = WriteSample {
-                    kind,
-                    key_hash: key,
-                    timestamp,
-                };
-                let _ = self.handed.push(Handed {
-                    frame,
-                    payload: 0..0,
-                    sample,
+                self.spare = Some(frame);
+                return Err(match error {
+                    CdrError::NoRoom => WriteError::too_large(self.max_bytes),
+                    error => error.into(),
                 });
-                return Err(error.into());
             }
         };
-        let sample = WriteSample {
-            kind,
-            key_hash: key,
-            timestamp,
-        };
-        let payload = self.begin..self.begin + length;
-        // As many places as frames: a frame in hand means there is a place.
-        let _ = self.handed.push(Handed {
-            frame,
-            payload,
+        let written = Some(Written {
+            payload: self.begin..self.begin + length,
             sample,
         });
-        fence(Ordering::SeqCst);
-        if self.bell.sleeping.load(Ordering::SeqCst) {
-            // It can only fail by overflow, which means that it is readable already.
-            let _ = rustix::io::write(&*self.bell.wake, &1u64.to_ne_bytes());
-        }
+        // As many places as frames: a frame in hand means there is a place.
+        let _ = self.handed.push(Handed { frame, written });
+        self.bell.ring();
         Ok(())
     }
 }
 
-/// Takes handed-over samples, up to the job's limit. True: there are more.
-pub(crate) fn drain(core: &Rc<Core>, now: Instant, index: u16) -> bool {
-    let mut guard = core.state.borrow_mut();
-    let state = &mut *guard;
-    for _ in 0..REMOTE_ITEMS {
-        let inlet = &mut state.inlets[usize::from(index)];
-        let Ok(Handed {
-            frame,
-            payload,
-            sample,
-        }) = inlet.handed.pop()
-        else {
-            return false;
-        };
-        let (writer, encoding) = (inlet.writer, inlet.encoding);
-        let mut frame = state.transport.pool().adopt(frame);
-        if payload.is_empty() {
-            drop(frame);
-        } else if encoding.reliable {
-            let copied = state.engine.reserve(writer, sample.key_hash).map(|slot| {
-                let bytes = &frame.buffer()[payload.clone()];
-                slot[..bytes.len()].copy_from_slice(bytes);
-            });
-            if copied.is_ok() {
-                // The slot was just reserved, and takes what the writer was created with.
-                let _ = state.engine.commit(now, writer, &sample, payload.len());
-            }
-            drop(frame);
-        } else {
-            let datagram =
-                state
-                    .engine
-                    .write_best_effort(writer, &sample, frame.buffer_mut(), payload);
-            if let Ok(datagram) = datagram {
-                frame.set_range(datagram);
-                state.send(encoding.lane, frame, Addresses::Writer(writer));
-            }
-        }
-        let inlet = &mut state.inlets[usize::from(index)];
-        inlet.owed += 1;
-        while inlet.owed > 0 {
-            let Some(frame) = state.transport.pool().take(encoding.lane) else {
-                break;
-            };
-            let _ = inlet.empty.push(frame.into_leased());
-            inlet.owed -= 1;
+impl<T: TopicType> Drop for RemoteWriter<T> {
+    fn drop(&mut self) {
+        // The frames go home the way samples go.
+        let empty = std::iter::from_fn(|| self.empty.pop().ok());
+        for frame in self.spare.take().into_iter().chain(empty) {
+            let written = None;
+            let _ = self.handed.push(Handed { frame, written });
         }
     }
-    state.inlets[usize::from(index)].has_samples()
+}
+
+/// Takes what was handed over to the inlet of this job, up to the job's limit. True: there is more.
+pub(crate) fn drain(state: &mut State, now: Instant, job: JobId) -> bool {
+    let Some(place) = state.inlets.iter().position(|inlet| inlet.job == job) else {
+        return false;
+    };
+    for _ in 0..REMOTE_ITEMS {
+        if !take_one(state, now, place) {
+            break;
+        }
+    }
+    state.inlets[place].repay(state.transport.pool());
+    if state.inlets[place].is_ready() && state.inlets[place].handed.is_empty() {
+        end(state, now, place);
+        return false;
+    }
+    state.inlets[place].is_ready()
+}
+
+/// Takes one frame out of the ring, and writes the sample in it. False: there is none, or none can be
+/// written now.
+fn take_one(state: &mut State, now: Instant, place: usize) -> bool {
+    let inlet = &mut state.inlets[place];
+    let writer = inlet.writer;
+    let Ok(next) = inlet.handed.peek() else {
+        return false;
+    };
+    if let Some(written) = &next.written
+        && inlet.keeps_all
+        && !state.engine.has_room(writer, written.sample.key_hash)
+    {
+        state.engine.request_room_notice(writer);
+        inlet.parked = true;
+        return false;
+    }
+    let Ok(Handed { frame, written }) = inlet.handed.pop() else {
+        return false;
+    };
+    inlet.owed += 1;
+    let encoding = inlet.encoding;
+    let frame = state.transport.pool().adopt(frame);
+    if let Some(written) = written {
+        write(state, now, writer, encoding, frame, written);
+    }
+    true
+}
+
+/// Writes a serialised sample. What cannot be written is counted by the engine.
+fn write(
+    state: &mut State,
+    now: Instant,
+    writer: WriterId,
+    encoding: Encoding,
+    mut frame: Frame,
+    written: Written,
+) {
+    let Written { payload, sample } = written;
+    if encoding.reliable {
+        let bytes = &frame.buffer()[payload];
+        if let Ok(slot) = state.engine.reserve(writer, sample.key_hash) {
+            slot[..bytes.len()].copy_from_slice(bytes);
+            // The slot was just reserved, and is as large as the publisher's room.
+            let _ = state.engine.commit(now, writer, &sample, bytes.len());
+        }
+        return;
+    }
+    let buffer = frame.buffer_mut();
+    let datagram = state
+        .engine
+        .write_best_effort(writer, &sample, buffer, payload);
+    if let Ok(datagram) = datagram {
+        frame.set_range(datagram);
+        state.send(encoding.lane, frame, Addresses::Writer(writer));
+    }
+}
+
+/// The publisher is gone and the ring empty: deletes the writer, or lets it linger for its readers.
+fn end(state: &mut State, now: Instant, place: usize) {
+    let inlet = &mut state.inlets[place];
+    let until = *inlet.lingers_until.get_or_insert(now + REMOTE_LINGER);
+    if now < until && !state.engine.all_acknowledged(inlet.writer) {
+        inlet.parked = true;
+        return;
+    }
+    let inlet = state.inlets.swap_remove(place);
+    state.engine.delete_writer(now, inlet.writer);
+    state.remove_job(inlet.job);
 }

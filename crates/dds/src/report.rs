@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use isolane_datapath::{Datapath, Imbalance, Ledger};
+use isolane_datapath::{Class, Datapath, Imbalance, Ledger};
 use isolane_engine::{Counters, Priority, ReaderLedger, WorkKind, WriterLedger};
 use isolane_executor::Observed;
 
-use crate::runtime::State;
+use crate::{remote::Inlet, state::State};
 
 /// One job, or one kind of protocol work.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,10 +58,14 @@ pub struct Report {
     pub datagrams: Ledger,
     /// What the engine counted.
     pub counters: Counters,
-    /// Protocol work that found no frame, and waits.
+    /// How often protocol work found no frame, and had to wait a little.
     pub no_frame: u64,
-    /// Frames not at home: armed for receiving, lent to publishers, or in flight.
+    /// Frames not at home: `frames_armed`, `frames_lent` and those in flight.
     pub frames_out: usize,
+    /// Of these, frames for arriving datagrams: armed in the datapath, or being read.
+    pub frames_armed: usize,
+    /// Of these, frames lent to the threads of remote writers.
+    pub frames_lent: usize,
 }
 
 impl Report {
@@ -106,6 +110,8 @@ impl Report {
             counters: *state.engine.counters(),
             no_frame: state.no_frame,
             frames_out: state.transport.pool().outstanding(),
+            frames_armed: state.frames_out(Class::Receive),
+            frames_lent: state.inlets.iter().map(Inlet::lent).sum(),
         }
     }
 

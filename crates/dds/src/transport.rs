@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use isolane_datapath::{
     Capabilities, Datapath, Lane, Ledger, Note, OpenError, Pool, ReceiveBurst, SendReport,
-    TransmitBurst, memory::Memory, udp::Udp,
+    TransmitBurst, Wakeup, memory::Memory, udp::Udp,
 };
 use isolane_wire::locator::Locator;
 
@@ -13,6 +13,13 @@ use isolane_wire::locator::Locator;
 pub(crate) enum Transport {
     Memory(Memory),
     Udp(Udp),
+}
+
+impl Transport {
+    /// Whether epoll tells what lanes are readable; otherwise the datapath itself does.
+    pub(crate) fn has_descriptors(&self) -> bool {
+        self.capabilities().wakeup == Wakeup::Descriptors
+    }
 }
 
 /// Calls the same method of whichever it is.

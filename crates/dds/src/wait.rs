@@ -21,15 +21,6 @@ const WAKE_BIT: u64 = 1 << 63;
 /// Events taken at once: two sockets a lane and the eventfd.
 const EVENTS: usize = 2 * Lane::COUNT + 1;
 
-/// What was found ready.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Ready {
-    /// [`Lane::bit`]s.
-    pub(crate) lanes: u16,
-    /// Another thread has handed something in.
-    pub(crate) woken: bool,
-}
-
 pub(crate) struct Waiter {
     epoll: OwnedFd,
     wake: Arc<OwnedFd>,
@@ -74,8 +65,9 @@ impl Waiter {
         Arc::clone(&self.wake)
     }
 
-    /// Looks, and sleeps up to `timeout` (`None`: without end) if nothing is ready.
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Ready> {
+    /// Looks, and sleeps up to `timeout` (`None`: without end) if nothing is ready. Returns the
+    /// readable lanes ([`Lane::bit`]).
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<u16> {
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
@@ -85,21 +77,20 @@ impl Waiter {
         match epoll::wait(&self.epoll, buffer, timeout.as_ref()) {
             Ok(_) => {}
             // A signal is no event; the loop looks at its stop condition and comes again.
-            Err(rustix::io::Errno::INTR) => return Ok(Ready::default()),
+            Err(rustix::io::Errno::INTR) => return Ok(0),
             Err(error) => return Err(error.into()),
         }
-        let mut ready = Ready::default();
+        let mut lanes = 0;
         for event in &self.events {
             let data = event.data.u64();
             if data == WAKE_BIT {
-                ready.woken = true;
                 let mut count = [0; 8];
-                // Empty is fine: the flag is what counts.
+                // Nothing to read is fine: what was handed in is seen in the rings.
                 let _ = rustix::io::read(&*self.wake, &mut count);
             } else {
-                ready.lanes |= data as u16;
+                lanes |= data as u16;
             }
         }
-        Ok(ready)
+        Ok(lanes)
     }
 }

@@ -1,26 +1,31 @@
 //! Writers, on the participant's own thread.
 
-use std::{marker::PhantomData, time::Duration};
+use std::{marker::PhantomData, rc::Rc, time::Duration};
 
 use isolane_datapath::{Datapath, Lane, clock::monotonic_now};
 use isolane_engine::{
     ChangeKind, Incompatible, WriteSample, WriterId, WriterLedger, limits::MAX_HEAD_BYTES,
 };
-use isolane_wire::cdr::{
-    CdrError, Representation, TopicType, key_hash, write_key_payload, write_payload,
+use isolane_wire::{
+    cdr::{CdrError, Representation, TopicType, key_hash, write_key_payload, write_payload},
+    time::Instant,
 };
 
 use crate::{
     error::WriteError,
-    participant::{Of, Participant},
+    participant::Of,
     qos::Qos,
-    runtime::{Addresses, State},
+    runtime::Core,
+    state::{Addresses, State},
 };
 
-/// A writer of one topic (DDS 1.4 §2.2.2.4.2). Dropping it deletes it: readers see its instances
-/// lose their writer, not disposed.
+/// A writer of one topic (DDS 1.4 §2.2.2.4.2).
+///
+/// Dropping it deletes it: readers see its instances lose their writer, not disposed, and what they
+/// do not have yet goes with it. A reliable writer's last samples are therefore waited for with
+/// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments).
 pub struct DataWriter<T: TopicType> {
-    participant: Participant,
+    core: Rc<Core>,
     id: WriterId,
     encoding: Encoding,
     max_blocking: Duration,
@@ -61,10 +66,10 @@ impl Encoding {
 }
 
 impl<T: TopicType> DataWriter<T> {
-    pub(crate) fn new(participant: Participant, id: WriterId, qos: &Qos) -> Self {
+    pub(crate) fn new(core: Rc<Core>, id: WriterId, qos: &Qos) -> Self {
         let encoding = Encoding::of(qos);
         Self {
-            participant,
+            core,
             id,
             encoding,
             max_blocking: qos.max_blocking,
@@ -99,93 +104,98 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     fn write_change(&self, value: &T, kind: ChangeKind) -> Result<(), WriteError> {
-        let core = &self.participant.core;
-        let key = if T::KEYED {
-            Some(key_hash(value)?)
-        } else {
-            None
-        };
-        let must_wait = !self.max_blocking.is_zero() && !core.running.get();
-        if must_wait && self.encoding.reliable {
-            self.participant.run_until(self.max_blocking, || {
-                core.state.borrow().engine.has_room(self.id, key)
+        let key = T::KEYED.then(|| key_hash(value)).transpose()?;
+        if self.encoding.reliable && !self.max_blocking.is_zero() && !self.core.is_running() {
+            self.core.run_until(self.max_blocking, || {
+                self.core.state.borrow().engine.has_room(self.id, key)
             });
         }
-        let mut state = core.state.borrow_mut();
+        let mut state = self.core.state.borrow_mut();
         let now = monotonic_now();
-        let timestamp = state.engine.timestamp(now);
         let sample = WriteSample {
             kind,
             key_hash: key,
-            timestamp,
+            timestamp: state.engine.timestamp(now),
         };
         if self.encoding.reliable {
-            let slot = state.engine.reserve(self.id, key)?;
-            let length = self.encoding.serialise(value, kind, slot)?;
-            state.engine.commit(now, self.id, &sample, length)?;
-            return Ok(());
+            self.keep(&mut state, now, value, &sample)
+        } else {
+            self.send(&mut state, value, &sample)
         }
-        let state = &mut *state;
-        let mut frame = state
-            .transport
-            .pool()
-            .take(self.encoding.lane)
-            .ok_or(WriteError::NoFrame)?;
+    }
+
+    /// Reliable: into the history; the loop sends it.
+    fn keep(
+        &self,
+        state: &mut State,
+        now: Instant,
+        value: &T,
+        sample: &WriteSample,
+    ) -> Result<(), WriteError> {
+        let slot = state.engine.reserve(self.id, sample.key_hash)?;
+        let limit = slot.len();
+        match self.encoding.serialise(value, sample.kind, slot) {
+            Ok(length) => {
+                state.engine.commit(now, self.id, sample, length)?;
+                Ok(())
+            }
+            Err(error) => {
+                state.engine.note_refused(self.id);
+                Err(match error {
+                    CdrError::NoRoom => WriteError::too_large(limit),
+                    error => error.into(),
+                })
+            }
+        }
+    }
+
+    /// Best effort: into a frame, and away.
+    fn send(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
+        let lane = self.encoding.lane;
+        let Some(mut frame) = state.transport.pool().take(lane) else {
+            state.engine.note_refused(self.id);
+            return Err(WriteError::NoFrame);
+        };
         let begin = payload_begin(state);
-        let room = frame
-            .buffer_mut()
-            .get_mut(begin..)
-            .ok_or(WriteError::NoFrame)?;
-        let length = self.encoding.serialise(value, kind, room)?;
-        let datagram = state.engine.write_best_effort(
-            self.id,
-            &sample,
-            frame.buffer_mut(),
-            begin..begin + length,
-        )?;
+        let buffer = frame.buffer_mut();
+        // A sample larger than `max_bytes` fits here, and is refused by the engine by that name.
+        let serialised = self
+            .encoding
+            .serialise(value, sample.kind, &mut buffer[begin..]);
+        let length = serialised.inspect_err(|_| state.engine.note_refused(self.id))?;
+        let datagram =
+            state
+                .engine
+                .write_best_effort(self.id, sample, buffer, begin..begin + length)?;
         frame.set_range(datagram);
-        state.send(self.encoding.lane, frame, Addresses::Writer(self.id));
+        state.send(lane, frame, Addresses::Writer(self.id));
         Ok(())
     }
 
     /// Readers matched now.
     #[must_use]
     pub fn matched_readers(&self) -> usize {
-        self.participant
-            .core
-            .state
-            .borrow()
-            .engine
-            .matched_readers(self.id)
+        self.core.state.borrow().engine.matched_readers(self.id)
     }
 
     /// The last reader that requested more than this writer offers.
     #[must_use]
     pub fn incompatible(&self) -> Option<Incompatible> {
-        self.participant
-            .core
-            .state
-            .borrow()
-            .engine
-            .offered_incompatible(self.id)
+        let state = self.core.state.borrow();
+        state.engine.offered_incompatible(self.id)
     }
 
     /// What became of its samples on this side.
     #[must_use]
     pub fn ledger(&self) -> WriterLedger {
-        let state = self.participant.core.state.borrow();
+        let state = self.core.state.borrow();
         state.engine.writer_ledger(self.id).unwrap_or_default()
     }
 
     /// Whether every matched reliable reader has acknowledged all that was written.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {
-        self.participant
-            .core
-            .state
-            .borrow()
-            .engine
-            .all_acknowledged(self.id)
+        self.core.state.borrow().engine.all_acknowledged(self.id)
     }
 
     /// Runs the loop until all is acknowledged (DDS 1.4 §2.2.2.4.1.12); false: not in time.
@@ -193,14 +203,16 @@ impl<T: TopicType> DataWriter<T> {
     /// # Panics
     /// Inside a callback of the participant.
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> bool {
-        self.participant
-            .run_until(timeout, || self.all_acknowledged())
+        self.core.run_until(timeout, || self.all_acknowledged())
     }
 }
 
 impl<T: TopicType> Drop for DataWriter<T> {
     fn drop(&mut self) {
-        self.participant.delete_writer(self.id);
+        // While unwinding from a panic inside a step the state may be borrowed.
+        if let Ok(mut state) = self.core.state.try_borrow_mut() {
+            state.engine.delete_writer(monotonic_now(), self.id);
+        }
     }
 }
 

@@ -174,6 +174,22 @@ impl Engine {
         }
     }
 
+    /// Files announcements to the participants that those to all do not reach: they list us and
+    /// we do not list them.
+    pub(crate) fn file_announcements_to_unlisted(&mut self) {
+        for index in 0..self.participants.end() {
+            let announce_to = &self.config.announce_to;
+            let is_unlisted = self.participants.get(index).is_some_and(|peer| {
+                let reached = |locator: &Locator| announce_to.contains(locator);
+                let (one, group) = (&peer.data.metatraffic_unicast, &peer.data.metatraffic_multicast);
+                !one.iter().any(reached) && !group.iter().any(reached)
+            });
+            if is_unlisted {
+                self.file_announcement(index + 1);
+            }
+        }
+    }
+
     /// Makes the SPDP announcement, for all (0) or for one newly found.
     pub(crate) fn announce(&mut self, subject: u16, buffer: &mut [u8]) -> Option<Work> {
         let to = match subject.checked_sub(1) {
@@ -315,6 +331,7 @@ impl Engine {
                     known.data = data;
                     known.heard = now;
                 }
+                self.ask_again(prefix);
                 index
             }
             None => {
@@ -336,6 +353,19 @@ impl Engine {
             }
         };
         self.timers.arm(Subject::lease(index), now + lease);
+    }
+
+    /// Asks writers of a participant again for their first heartbeat: the question may have been
+    /// lost, and a writer that thinks we have all it has says nothing by itself.
+    fn ask_again(&mut self, prefix: GuidPrefix) {
+        for index in 0..self.writer_proxies.end() {
+            let waits = self.writer_proxies.get(index).is_some_and(|proxy| {
+                proxy.guid.prefix == prefix && proxy.reliable && !proxy.started
+            });
+            if waits {
+                self.file_acknack(index);
+            }
+        }
     }
 
     /// Matches the built-in endpoints with a new participant's.

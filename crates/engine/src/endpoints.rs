@@ -361,6 +361,7 @@ impl Engine {
             incompatible: None,
             ledger: ReaderLedger::default(),
             blocked: false,
+            acknack_count: 0,
         }
     }
 

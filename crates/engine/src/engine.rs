@@ -52,7 +52,8 @@ pub struct Counters {
     pub endpoints_refused: u64,
     /// Matches that found a table full.
     pub matches_refused: u64,
-    /// Readers a writer cannot reach because its list of destinations is full.
+    /// Readers that no first transmission reaches because the writer's list of destinations is
+    /// full.
     pub destinations_full: u64,
     /// Datagrams that did not fit the buffer they were to be written to.
     pub buffer_too_small: u64,
@@ -267,6 +268,7 @@ impl Engine {
             timing.announce_period
         };
         self.file_announcement(0);
+        self.file_announcements_to_unlisted();
         self.timers.arm(Subject::ANNOUNCE, now + period);
     }
 

@@ -69,6 +69,8 @@ pub(crate) struct History {
     order: VecDeque<(SequenceNumber, u16)>,
     instances: HashMap<KeyHash, Chain, FixedState>,
     links: Links,
+    /// How many changes are ends of instances.
+    ended: usize,
     /// The slot lent out by `reserve`.
     reserved: Option<u16>,
 }
@@ -97,6 +99,7 @@ impl History {
                 FixedState::with_seed(seed),
             ),
             links: Links::new(slots),
+            ended: 0,
             reserved: None,
         }
     }
@@ -167,6 +170,7 @@ impl History {
             }
             _ => None,
         };
+        self.ended += usize::from(change.kind != ChangeKind::Alive);
         self.changes[usize::from(slot)] = change;
         self.order.push_back((change.sequence, slot));
         let instance = self.instances.entry(key).or_insert(Chain::EMPTY);
@@ -193,7 +197,9 @@ impl History {
             return;
         };
         let (_, slot) = self.order.remove(position).expect("the position was found");
-        let key = self.changes[usize::from(slot)].key_hash.unwrap_or_default();
+        let change = &self.changes[usize::from(slot)];
+        let key = change.key_hash.unwrap_or_default();
+        self.ended -= usize::from(change.kind != ChangeKind::Alive);
         if let Some(instance) = self.instances.get_mut(&key) {
             // KEEP_LAST pushes out the oldest, and acknowledged changes go in the order of
             // their numbers: a chain always loses its oldest.
@@ -204,6 +210,21 @@ impl History {
             }
         }
         self.free.push(slot);
+    }
+
+    /// Removes the ends of instances below `sequence`.
+    pub(crate) fn remove_ended_below(&mut self, sequence: SequenceNumber) {
+        let mut at = 0;
+        while self.ended > 0
+            && let Some(&(there, slot)) = self.order.get(at)
+            && there < sequence
+        {
+            if self.changes[usize::from(slot)].kind == ChangeKind::Alive {
+                at += 1;
+            } else {
+                self.remove(there);
+            }
+        }
     }
 
     /// Removes every change below `sequence`; returns how many.

@@ -6,8 +6,9 @@
 use core::time::Duration;
 
 /// Locators one first transmission goes to. A writer with more unicast readers than this
-/// uses the readers' multicast group, and counts those it cannot reach
-/// ([`Counters::destinations_full`](crate::Counters)).
+/// uses the readers' multicast group, and counts those it does not reach so
+/// ([`Counters::destinations_full`](crate::Counters)). Reliable ones among those get a HEARTBEAT of
+/// their own, and ask for all; the others get nothing.
 pub const MAX_DESTINATIONS: usize = 16;
 
 /// Sequence numbers behind the lowest missing one that a reader keeps track of: the bits an

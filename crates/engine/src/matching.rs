@@ -6,11 +6,12 @@
 
 use isolane_wire::{
     discovery::{EndpointData, LocatorList},
-    guid::Guid,
+    guid::{Guid, GuidPrefix},
     locator::Locator,
     qos::{
         DataRepresentationId, DurabilityKind, Partition, PolicyId, QosPolicies, ReliabilityKind,
     },
+    rtps::VENDOR_ID,
     time::Instant,
 };
 
@@ -154,6 +155,7 @@ impl Engine {
         }
         let guid = writer.data.guid;
         let known = self.proxy_of_writer_at(guid, reader_index);
+        let says_where_to_begin = self.is_isolane(guid.prefix);
         let Some(reader) = self.readers.get_mut(reader_index) else {
             return;
         };
@@ -176,10 +178,23 @@ impl Engine {
         }
         // A best-effort reader of a reliable writer is told nothing and asks for nothing.
         let mut proxy = WriterProxy::new(reader_index, guid, reader.reliable);
-        proxy.skips_history =
-            reader.volatile && writer.data.qos.durability > DurabilityKind::Volatile;
+        // A writer of isolane answers with a GAP what was written before it knew of the reader.
+        // Of others a VOLATILE reader cannot tell history from what was written just after the
+        // match: it begins with the first sample that comes unasked, or behind the first heartbeat.
+        proxy.skips_history = reader.volatile
+            && writer.data.qos.durability > DurabilityKind::Volatile
+            && !says_where_to_begin;
         proxy.reply_to = writer.address.0.or(writer.address.1);
         self.add_writer_proxy(proxy);
+    }
+
+    /// Whether a participant is this one, or one of isolane.
+    fn is_isolane(&self, prefix: GuidPrefix) -> bool {
+        let found = self.participant_by_prefix.get(&prefix);
+        let participant = found.and_then(|&index| self.participants.get(index));
+        participant.map_or(prefix == self.guid_prefix(), |participant| {
+            participant.data.vendor == VENDOR_ID
+        })
     }
 
     /// Matches a peer's endpoint with the user's.
@@ -293,6 +308,7 @@ impl Engine {
         };
         let (guid, reliable) = (proxy.guid, proxy.reliable);
         let gets_history = reliable && wants_history && !writer.volatile;
+        proxy.wants_history = gets_history;
         // What is not yet sent goes to this reader with the others.
         proxy.start = if gets_history {
             writer.first_kept().min(writer.next_unsent)
@@ -439,18 +455,15 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
-        let proxies = || {
-            writer
-                .proxies
-                .iter()
-                .filter_map(|&proxy| self.reader_proxies.get(proxy))
-        };
         let mut destinations = heapless::Vec::<Locator, MAX_DESTINATIONS>::new();
-        let mut left_out = 0;
-        for proxy in proxies() {
+        for &index in &writer.proxies {
+            let Some(proxy) = self.reader_proxies.get(index) else {
+                continue;
+            };
             // A group pays when it saves a datagram: another address listens to it too.
+            let mut others = writer.proxies.iter().filter_map(|&other| self.reader_proxies.get(other));
             let shares_group = proxy.multicast.is_some()
-                && proxies().any(|other| {
+                && others.any(|other| {
                     other.multicast == proxy.multicast && other.unicast != proxy.unicast
                 });
             let to = if shares_group {
@@ -458,16 +471,15 @@ impl Engine {
             } else {
                 proxy.address()
             };
-            let Some(to) = to else {
-                left_out += 1;
-                continue;
-            };
-            if !destinations.contains(&to) && destinations.push(to).is_err() {
-                left_out += 1;
+            let is_reached = to.is_some_and(|to| {
+                destinations.contains(&to) || destinations.push(to).is_ok()
+            });
+            if let Some(proxy) = self.reader_proxies.get_mut(index) {
+                let was_reached = core::mem::replace(&mut proxy.is_reached, is_reached);
+                self.counters.destinations_full += u64::from(was_reached && !is_reached);
             }
         }
         writer.destinations = destinations;
-        self.counters.destinations_full += left_out;
     }
 
     /// Readers a writer is matched with now. A reliable one counts from its first answer on: then

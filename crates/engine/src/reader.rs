@@ -73,9 +73,9 @@ pub struct ReaderLedger {
     pub duplicates: u64,
     /// Came and were refused for now, to be asked for again; counted beside the balance.
     pub deferred: u64,
-    /// Numbers below the one this reader began with at a writer: they were never for it. Counted
-    /// beside the balance; `accounted` + `skipped` is the sum over all matches of the numbers this
-    /// reader is done with.
+    /// Numbers before the first sample of a writer that came: history that is gone, or was never
+    /// for this reader. Counted beside the balance; `accounted` + `skipped` is the sum over all
+    /// matches of the numbers this reader is done with.
     pub skipped: u64,
 }
 
@@ -83,7 +83,20 @@ impl ReaderLedger {
     /// Whether every sample is accounted for exactly once.
     #[must_use]
     pub fn balances(&self) -> bool {
-        self.accounted == self.delivered + self.available + self.lost + self.evicted + self.rejected
+        // What is lost is what writers say they have written, and so can be anything.
+        let held = self.delivered + self.available + self.evicted + self.rejected;
+        self.accounted == self.lost.wrapping_add(held)
+    }
+
+    /// Counts numbers that will never come; the user is to be told if `true`.
+    pub(crate) fn lose(&mut self, count: u64, has_begun: bool) -> bool {
+        if has_begun {
+            self.lost = self.lost.wrapping_add(count);
+            self.accounted = self.accounted.wrapping_add(count);
+        } else {
+            self.skipped = self.skipped.wrapping_add(count);
+        }
+        has_begun && count > 0
     }
 }
 
@@ -107,6 +120,9 @@ pub(crate) struct Reader {
     pub(crate) ledger: ReaderLedger,
     /// A sample was refused for want of room: ask again when there is some.
     pub(crate) blocked: bool,
+    /// Of the last ACKNACK to any writer. It outlives the proxies, so that a writer that was
+    /// forgotten and found again, and has forgotten nothing itself, sees it grow.
+    pub(crate) acknack_count: i32,
 }
 
 impl Reader {
@@ -141,7 +157,8 @@ pub(crate) struct WriterProxy {
     /// Where ACKNACKs go.
     pub(crate) reply_to: Option<Locator>,
     pub(crate) reliable: bool,
-    /// The writer keeps history this reader does not want (it is VOLATILE).
+    /// The writer keeps history this reader does not want (it is VOLATILE), and cannot be relied
+    /// upon to say where that ends.
     pub(crate) skips_history: bool,
     /// The next proxy of the same writer, at another reader.
     pub(crate) next_of_writer: Option<u16>,
@@ -152,10 +169,11 @@ pub(crate) struct WriterProxy {
     received: [u64; (WINDOW / 64) as usize],
     /// The highest number known to exist.
     pub(crate) last: SequenceNumber,
-    /// Best effort: a first sample has come. Reliable: a first heartbeat.
+    /// A first heartbeat has come.
     pub(crate) started: bool,
+    /// A first sample was taken in, or rejected: what is missing from here on is lost.
+    pub(crate) begun: bool,
     heartbeat_count: Option<i32>,
-    acknack_count: i32,
     pub(crate) acknack_filed: bool,
     nacked_until: SequenceNumber,
     nacked_at: Instant,
@@ -174,8 +192,8 @@ impl WriterProxy {
             received: [0; (WINDOW / 64) as usize],
             last: SequenceNumber(0),
             started: false,
+            begun: false,
             heartbeat_count: None,
-            acknack_count: 0,
             acknack_filed: false,
             nacked_until: SequenceNumber(0),
             nacked_at: Instant::new(0),
@@ -258,10 +276,11 @@ impl WriterProxy {
         }
     }
 
-    /// The ACKNACK for what is missing now; `blocked` asks for nothing, because it could not be kept.
-    pub(crate) fn acknack(&mut self, reader: &Guid, now: Instant, blocked: bool) -> AckNack {
+    /// The ACKNACK for what is missing now; a blocked reader asks for nothing, because it could not
+    /// be kept.
+    pub(crate) fn acknack(&mut self, reader: &mut Reader, now: Instant) -> AckNack {
         let mut state = SequenceNumberSet::new(self.expected);
-        if !blocked {
+        if !reader.blocked {
             let end = self
                 .last
                 .get()
@@ -276,12 +295,12 @@ impl WriterProxy {
         }
         // Before the first heartbeat an ACKNACK asks for one: not final.
         let is_final = self.started;
-        self.acknack_count = self.acknack_count.wrapping_add(1);
+        reader.acknack_count = reader.acknack_count.wrapping_add(1);
         AckNack {
-            reader: reader.entity,
+            reader: reader.guid.entity,
             writer: self.guid.entity,
             state,
-            count: self.acknack_count,
+            count: reader.acknack_count,
             is_final,
         }
     }

@@ -202,6 +202,12 @@ impl Engine {
         if proxy.last < sequence {
             proxy.last = sequence;
         }
+        if proxy.skips_history && !proxy.started && !proxy.begun {
+            // It came unasked, so it is no history: this reader begins with it.
+            let missing = (sequence.get() - proxy.expected.get()) as u64;
+            reader.ledger.lose(missing, false);
+            proxy.jump(sequence);
+        }
         if proxy.reliable && (!proxy.in_window(sequence) || proxy.has(sequence)) {
             // Beyond the window: it will be asked for when its turn has come.
             reader.ledger.duplicates += u64::from(proxy.in_window(sequence));
@@ -209,18 +215,10 @@ impl Engine {
             return None;
         }
         if !proxy.reliable {
-            // The first sample a best-effort reader sees is where it starts to count.
-            if proxy.started {
-                let lost = (sequence.get() - proxy.expected.get()) as u64;
-                reader.ledger.lost += lost;
-                reader.ledger.accounted += lost;
-                if lost > 0 {
-                    reader.status |= ReaderStatus::SAMPLE_LOST;
-                }
-            } else {
-                reader.ledger.skipped += (sequence.get() - proxy.expected.get()) as u64;
+            let missing = (sequence.get() - proxy.expected.get()) as u64;
+            if reader.ledger.lose(missing, proxy.begun) {
+                reader.status |= ReaderStatus::SAMPLE_LOST;
             }
-            proxy.started = true;
             proxy.expected = sequence;
         }
 
@@ -258,6 +256,7 @@ impl Engine {
             key_hash,
         };
         let Some(cache) = &mut reader.cache else {
+            proxy.begun = true;
             proxy.expected = sequence.next();
             reader.ledger.accounted += 1;
             reader.ledger.delivered += 1;
@@ -282,6 +281,7 @@ impl Engine {
         };
         match stored {
             Ok(true) => {
+                proxy.begun = true;
                 proxy.advance();
                 reader.ledger.accounted += 1;
                 self.advance_proxy(proxy_index);
@@ -306,14 +306,13 @@ impl Engine {
         let reader_index = proxy.reader;
         let reader = self.readers.get_mut(reader_index)?;
         reader.status |= ReaderStatus::SAMPLE_REJECTED;
+        // One out of order comes again when its turn has come, and is counted then.
         if sequence == proxy.expected {
+            proxy.begun = true;
             proxy.advance();
             reader.ledger.accounted += 1;
             reader.ledger.rejected += 1;
             self.advance_proxy(proxy_index);
-        } else {
-            // Nothing waits under this number, so the advance will count it with the lost.
-            proxy.mark(sequence);
         }
         self.note_reader(reader_index);
         None
@@ -331,10 +330,14 @@ impl Engine {
         if let Some(cache) = &mut reader.cache {
             while proxy.reliable && proxy.has(proxy.expected) {
                 match cache.promote(proxy_index, proxy.expected) {
-                    Ok(true) => {}
+                    Ok(true) => {
+                        proxy.begun = true;
+                        reader.ledger.accounted += 1;
+                    }
                     Ok(false) => {
-                        reader.ledger.lost += 1;
-                        reader.status |= ReaderStatus::SAMPLE_LOST;
+                        if reader.ledger.lose(1, proxy.begun) {
+                            reader.status |= ReaderStatus::SAMPLE_LOST;
+                        }
                     }
                     Err(_) => {
                         reader.blocked = true;
@@ -342,7 +345,6 @@ impl Engine {
                     }
                 }
                 proxy.advance();
-                reader.ledger.accounted += 1;
             }
             if cache.available() > 0 {
                 reader.status |= ReaderStatus::DATA_AVAILABLE;
@@ -381,9 +383,10 @@ impl Engine {
             return;
         };
         if proxy.expected < to {
-            let lost = (to.get() - proxy.expected.get()) as u64;
-            reader.ledger.lost += lost;
-            reader.ledger.accounted += lost;
+            let missing = (to.get() - proxy.expected.get()) as u64;
+            if reader.ledger.lose(missing, proxy.begun) {
+                reader.status |= ReaderStatus::SAMPLE_LOST;
+            }
             proxy.jump(to);
         }
     }
@@ -417,13 +420,14 @@ impl Engine {
             if !core::mem::replace(&mut proxy.started, true) {
                 // Where this reader begins: at what the writer still has, or, where that is history
                 // the reader does not want, behind it. Nothing before was ever for it.
-                let begin = if proxy.skips_history {
+                let begin = if proxy.skips_history && !proxy.begun {
                     last.next()
                 } else {
                     heartbeat.first
                 };
                 if begin > proxy.expected && reader.cache.is_some() {
-                    reader.ledger.skipped += (begin.get() - proxy.expected.get()) as u64;
+                    let missing = (begin.get() - proxy.expected.get()) as u64;
+                    reader.ledger.lose(missing, proxy.begun);
                     proxy.jump(begin);
                     if let Some(cache) = &mut reader.cache {
                         cache.forget_waiting(index);
@@ -528,7 +532,7 @@ impl Engine {
             return;
         };
         let was_ready = proxy.is_ready();
-        if !proxy.reliable || !proxy.accept_acknack(acknack.count) {
+        if !proxy.reliable || !proxy.accept_acknack(acknack) {
             return;
         }
         if !was_ready {
@@ -559,6 +563,8 @@ impl Engine {
         } else if !acknack.is_final {
             self.file_heartbeat(writer_index);
         }
+        // Always, since a reader may also have gone back to the beginning.
+        self.arm_heartbeat(now, writer_index);
         if progress || !was_ready {
             self.release_acknowledged(writer_index);
             self.arm_heartbeat(now, writer_index);

@@ -8,7 +8,7 @@ use heapless::Vec as BoundedVec;
 use isolane_wire::{
     guid::{EntityId, Guid},
     locator::Locator,
-    rtps::{Gap, MessageWriter},
+    rtps::{Gap, Heartbeat, MessageWriter},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
 };
@@ -172,8 +172,8 @@ impl Engine {
         let header = self.header;
         let proxy = self.writer_proxies.get_mut(index)?;
         proxy.acknack_filed = false;
-        let reader = self.readers.get(proxy.reader)?;
-        let acknack = proxy.acknack(&reader.guid, now, reader.blocked);
+        let reader = self.readers.get_mut(proxy.reader)?;
+        let acknack = proxy.acknack(reader, now);
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
         let bytes = self.finish(
             buffer,
@@ -198,7 +198,9 @@ impl Engine {
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.repair_filed = false;
         let writer_index = proxy.writer;
-        let sequence = proxy.requested.iter().next()?;
+        let Some(sequence) = proxy.requested.iter().next() else {
+            return self.send_heartbeat_to(index, buffer);
+        };
         proxy.requested.remove(sequence);
         let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
         let level = self.writers.get(writer_index)?.level;
@@ -236,6 +238,36 @@ impl Engine {
         }
         Some(Work {
             kind: WorkKind::Repair,
+            level,
+            bytes,
+            to: to_one(to),
+        })
+    }
+
+    /// A HEARTBEAT for a reader that none of the writer's destinations reaches: by it the reader
+    /// learns what to ask for.
+    fn send_heartbeat_to(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let header = self.header;
+        let proxy = self.reader_proxies.get(index)?;
+        let (guid, to) = (proxy.guid, proxy.address());
+        let writer = self.writers.get_mut(proxy.writer)?;
+        let level = writer.level;
+        let heartbeat = Heartbeat {
+            reader: guid.entity,
+            ..writer.heartbeat(false)
+        };
+        let bytes = self.finish(
+            buffer,
+            |message| {
+                message
+                    .info_destination(guid.prefix)?
+                    .heartbeat(&heartbeat)
+                    .map(|_| ())
+            },
+            header,
+        );
+        Some(Work {
+            kind: WorkKind::Heartbeat,
             level,
             bytes,
             to: to_one(to),
@@ -358,9 +390,25 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
-        if writer.reliable && !core::mem::replace(&mut writer.heartbeat_filed, true) {
-            let priority = writer.protocol_priority();
+        if !writer.reliable {
+            return;
+        }
+        let priority = writer.protocol_priority();
+        if !core::mem::replace(&mut writer.heartbeat_filed, true) {
             self.file(priority, WorkKind::Heartbeat, writer_index);
+        }
+        for at in 0.. {
+            let writer = self.writers.get(writer_index);
+            let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
+                return;
+            };
+            if let Some(proxy) = self.reader_proxies.get_mut(index)
+                && proxy.reliable
+                && !proxy.is_reached
+                && !core::mem::replace(&mut proxy.repair_filed, true)
+            {
+                self.file(priority, WorkKind::Repair, index);
+            }
         }
     }
 
@@ -421,6 +469,12 @@ impl Engine {
             && let Some(history) = &mut writer.history
         {
             removed = history.remove_below(lowest);
+        }
+        if writer.level.is_none()
+            && let Some(history) = &mut writer.history
+        {
+            // Who knew the endpoint knows that it has ended; who comes later never has to.
+            history.remove_ended_below(lowest);
         }
         if all_acknowledged {
             writer.status |= WriterStatus::ALL_ACKNOWLEDGED;

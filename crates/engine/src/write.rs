@@ -147,12 +147,21 @@ impl Engine {
         InfoTimestamp(Some(sample.timestamp)).emit(info_bytes);
         head.emit(data_head_bytes, length);
         writer.last = writer.last.next();
+        // Nothing is kept: it counts as sent, and nobody is waited for.
+        writer.next_unsent = writer.last.next();
         if writer.destinations.is_empty() {
             writer.ledger.unmatched += 1;
         } else {
             writer.ledger.sent += 1;
         }
         Ok(start..payload.end)
+    }
+
+    /// Counts a sample that could not be written before it came to the engine.
+    pub fn note_refused(&mut self, id: WriterId) {
+        if let Some(writer) = self.writers.get_mut(id.0) {
+            writer.ledger.refused += 1;
+        }
     }
 
     /// Lends a slot of the history to serialise the next sample of this instance into.

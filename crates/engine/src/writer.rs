@@ -12,7 +12,7 @@ use isolane_wire::{
     guid::Guid,
     level::Level,
     locator::Locator,
-    rtps::Heartbeat,
+    rtps::{AckNack, Heartbeat},
     sequence::{SequenceNumber, SequenceNumberSet},
 };
 
@@ -167,6 +167,10 @@ pub(crate) struct ReaderProxy {
     pub(crate) unicast: Option<Locator>,
     pub(crate) multicast: Option<Locator>,
     pub(crate) reliable: bool,
+    /// It wants what was written before it came.
+    pub(crate) wants_history: bool,
+    /// One of the writer's destinations leads to it.
+    pub(crate) is_reached: bool,
     /// Numbers below are not for this reader: it joined later and is VOLATILE.
     pub(crate) start: SequenceNumber,
     /// Every number below is acknowledged.
@@ -194,6 +198,9 @@ impl ReaderProxy {
             unicast: None,
             multicast: None,
             reliable,
+            wants_history: false,
+            // Until the destinations are worked out.
+            is_reached: true,
             start: SequenceNumber(1),
             acknowledged: SequenceNumber(1),
             requested: SequenceNumberSet::new(SequenceNumber(1)),
@@ -209,14 +216,25 @@ impl ReaderProxy {
         self.unicast.or(self.multicast)
     }
 
-    /// Whether this ACKNACK is news. A preemptive one (base 0 or 1, count 0) always is.
-    pub(crate) fn accept_acknack(&mut self, count: i32) -> bool {
+    /// Whether this ACKNACK is news. A preemptive one (base 0 or 1, nothing asked for, not final)
+    /// always is: the reader knows nothing yet, or has forgotten this writer and found it again, and
+    /// may count from the beginning. (An old one that comes late costs an answer, no more.)
+    pub(crate) fn accept_acknack(&mut self, acknack: &AckNack) -> bool {
+        let state = &acknack.state;
+        let is_preemptive = state.base().get() <= 1 && state.is_empty() && !acknack.is_final;
         let is_new = self
             .acknack_count
-            .is_none_or(|last| count.wrapping_sub(last) > 0);
-        if is_new {
-            self.acknack_count = Some(count);
+            .is_none_or(|last| acknack.count.wrapping_sub(last) > 0);
+        if is_preemptive && self.wants_history {
+            // It has nothing, so it is owed heartbeats until it has.
+            self.acknowledged = self.start;
+        } else if is_preemptive {
+            // What it had acknowledged it has had.
+            self.start = self.start.max(self.acknowledged);
         }
-        is_new
+        if is_new || is_preemptive {
+            self.acknack_count = Some(acknack.count);
+        }
+        is_new || is_preemptive
     }
 }

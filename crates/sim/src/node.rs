@@ -207,6 +207,7 @@ impl Node {
         match &self.config.discovery {
             Discovery::Multicast => {
                 config.announce_to = vec![SPDP_GROUP];
+                config.metatraffic_multicast = LocatorList::from_iter([SPDP_GROUP]);
                 self.groups.insert(SPDP_GROUP);
             }
             Discovery::Peers(peers) => {

@@ -34,6 +34,14 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, order }
     }
 
+    /// Over exactly the first `N` bytes. The compiler then knows the length, and the reads that
+    /// follow cost no checks.
+    #[inline]
+    pub(crate) fn fixed<const N: usize>(bytes: &'a [u8], order: ByteOrder) -> Result<Self, Error> {
+        let fixed = bytes.first_chunk::<N>().ok_or(Error::Truncated)?;
+        Ok(Self::new(fixed, order))
+    }
+
     #[inline]
     pub(crate) const fn order(&self) -> ByteOrder {
         self.order

@@ -208,6 +208,8 @@ pub struct Run {
     pub cable_late_max_us: Option<f64>,
     /// What the analysis promised.
     pub bound_us: Option<f64>,
+    /// The flood that was asked for; what it reached is in the ledger.
+    pub flood: Option<FloodAsked>,
     /// Where all frames of the run went.
     pub ledger: Option<Ledger>,
     /// Where the samples of each topic went.
@@ -216,6 +218,15 @@ pub struct Run {
     pub invalid: Option<String>,
     /// What the machine did not allow.
     pub notes: Vec<Note>,
+}
+
+/// What a flood was to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FloodAsked {
+    /// Its wire rate each way, in multiples of the cable's.
+    pub factor: f64,
+    /// UDP payload of each of its datagrams.
+    pub payload_bytes: u32,
 }
 
 /// The datagrams of a run, hop by hop.
@@ -272,6 +283,7 @@ impl Run {
             sender_late_max_us: rounds.sender_late_max_us(),
             cable_late_max_us: cable.map(|cable| cable.late_max_us),
             bound_us: scenario.bound_us,
+            flood: None,
             flows: Vec::new(),
             invalid: invalid.map(|invalid| invalid.to_string()),
             notes: cable.map(|cable| cable.notes.clone()).unwrap_or_default(),

@@ -79,8 +79,9 @@ impl EndCounts {
     }
 
     fn fault(&mut self, what: &str, topic: &str, ledger: &dyn std::fmt::Debug) {
-        self.faults
-            .push(format!("the {what} of {topic} does not balance: {ledger:?}"));
+        self.faults.push(format!(
+            "the {what} of {topic} does not balance: {ledger:?}"
+        ));
     }
 }
 
@@ -168,7 +169,9 @@ impl Flow {
     /// # Errors
     /// The first hop where it is not, with both numbers.
     pub fn check(&self) -> Result<(), String> {
-        let leaves = self.cable.map_or(self.sent, |cable| cable.arrived - cable.dropped);
+        let leaves = self
+            .cable
+            .map_or(self.sent, |cable| cable.arrived - cable.dropped);
         let hops = [
             ("given to write", self.offered, self.refused + self.written),
             (

@@ -1,9 +1,9 @@
 //! The message of a round trip, and of a throughput run.
 
 use isolane::TopicType;
+use isolane::limits::MAX_SAMPLE_BYTES;
 
 use super::ConfigError;
-use crate::limits::MAX_MESSAGE_BYTES;
 
 /// `id`, `nonce`, and padding up to the size that is measured. Its serialised size, without
 /// encapsulation header, is what reports call `payload_bytes`.
@@ -25,19 +25,28 @@ impl RttMessage {
     /// The encapsulation header in front of it.
     const HEADER_BYTES: usize = 4;
 
+    /// The largest there is, in one datagram.
+    pub const MAX_BYTES: u32 = MAX_SAMPLE_BYTES as u32 - Self::HEADER_BYTES as u32;
+
     /// A message of that serialised size.
     pub fn of_size(payload_bytes: u32) -> Result<RttMessage, ConfigError> {
-        if !(Self::MIN_BYTES..=MAX_MESSAGE_BYTES).contains(&payload_bytes) {
-            return Err(ConfigError::Payload {
-                bytes: payload_bytes,
-                least: Self::MIN_BYTES,
-                most: MAX_MESSAGE_BYTES,
-            });
-        }
+        Self::check_size(payload_bytes, Self::MAX_BYTES)?;
         Ok(RttMessage {
             id: 0,
             nonce: 0,
             padding: vec![0; (payload_bytes - Self::MIN_BYTES) as usize],
+        })
+    }
+
+    /// Whether there is a message of that size, of those up to `most`.
+    pub(super) fn check_size(payload_bytes: u32, most: u32) -> Result<(), ConfigError> {
+        if (Self::MIN_BYTES..=most).contains(&payload_bytes) {
+            return Ok(());
+        }
+        Err(ConfigError::Payload {
+            bytes: payload_bytes,
+            least: Self::MIN_BYTES,
+            most,
         })
     }
 
@@ -67,8 +76,9 @@ mod tests {
     }
 
     #[test]
-    fn a_message_fits_one_frame_or_is_refused() {
+    fn a_message_that_does_not_fit_is_refused() {
         assert!(RttMessage::of_size(11).is_err());
-        assert!(RttMessage::of_size(MAX_MESSAGE_BYTES + 1).is_err());
+        assert!(RttMessage::of_size(RttMessage::MAX_BYTES).is_ok());
+        assert!(RttMessage::of_size(RttMessage::MAX_BYTES + 1).is_err());
     }
 }

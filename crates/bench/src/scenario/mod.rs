@@ -60,14 +60,14 @@ impl ScenarioError {
 /// A scenario outside of what can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Outside of one frame.
-    #[error("a message of {bytes} bytes: it has at least {least} and, to fit one frame, at most {most}")]
+    /// Too small for its members, or too large for one frame or datagram.
+    #[error("a message of {bytes} bytes: this can be measured with {least} to {most}")]
     Payload {
         /// As configured.
         bytes: u32,
         /// Id, nonce and the length of the padding.
         least: u32,
-        /// What an MTU of 1500 leaves.
+        /// What the scenario can carry.
         most: u32,
     },
     /// Nothing, or more than is reserved for.

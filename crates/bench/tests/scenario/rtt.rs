@@ -65,7 +65,7 @@ fn under_a_flood_what_is_lost_is_named() {
     let Some(testbed) = testbed() else { return };
     let mut config = config("udp", Publisher::Thread, Some(Disturbance::Flood));
     // Long frames: the machine must carry twice the cable's rate.
-    config.scenario.payload_bytes = 1_024;
+    config.flood.payload_bytes = 1_024;
     config.flood.factor = 2.0;
     let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
     let run = is_whole(&outcome);

@@ -31,10 +31,10 @@ fn over_loopback_best_effort_samples_are_accounted_for() {
 }
 
 #[test]
-fn between_hosts_reliable_samples_all_come() {
+fn in_a_host_reliable_samples_all_come() {
     let Some(testbed) = testbed() else { return };
     let config = config(Reliability::Reliable);
-    let run = throughput::run_between_hosts(&testbed, &program(), &config).unwrap();
+    let run = throughput::run_in_host(&testbed, &program(), &config).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
     assert_eq!(run.samples_lost, 0);
 }

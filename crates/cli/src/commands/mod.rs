@@ -2,11 +2,15 @@
 
 mod bench_rtt;
 mod bench_throughput;
+mod child;
 mod config;
 mod demo;
+mod laboratory;
 mod list;
 mod participant;
+mod progress;
 mod publish;
+mod round_trips;
 mod subscribe;
 
 use crate::exit_code::ExitCode;
@@ -26,5 +30,6 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Config(settings) => config::run(settings),
         Command::BenchRtt(settings) => bench_rtt::run(settings),
         Command::BenchThroughput(settings) => bench_throughput::run(settings),
+        Command::Child(role) => Ok(child::run(&role)),
     }
 }

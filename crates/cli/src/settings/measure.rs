@@ -57,7 +57,7 @@ impl DemoSettings {
             payload,
             json,
         };
-        let runs = RunSettings::new(network, arguments, 5, &[PayloadBytes::SMALL])?;
+        let runs = RunSettings::new(network, arguments, 5, &PayloadBytes::OF_PAPER)?;
         Ok(Self { runs })
     }
 }

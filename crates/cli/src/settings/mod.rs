@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Config(ConfigSettings),
     BenchRtt(BenchRttSettings),
     BenchThroughput(BenchThroughputSettings),
+    /// The role, as JSON.
+    Child(String),
 }
 
 /// Where in the network a command works.
@@ -119,6 +121,7 @@ impl Settings {
                 Some(system) => ConfigSettings::System(Box::new(system)),
                 None => ConfigSettings::Example,
             }),
+            Raw::Child(child) => Command::Child(child.role),
             Raw::Bench(raw) => match raw.bench {
                 Bench::Rtt(rtt) => Command::BenchRtt(BenchRttSettings::new(network, rtt)?),
                 Bench::Throughput(throughput) => {
@@ -165,6 +168,8 @@ fn description(
 ) -> Result<Option<System>, Failure> {
     let usual = match command {
         Raw::Config(config) if config.example => return Ok(None),
+        // Its role says everything.
+        Raw::Child(_) => return Ok(None),
         Raw::Config(_) => Some(PathBuf::from(USUAL_DESCRIPTION)),
         _ => None,
     };

@@ -88,7 +88,7 @@ fn a_bad_world(seed: u64) -> Hardship {
     } else {
         topic.clone().keep_all(chance.between(1, 8) as u16)
     };
-    let mut read_topic = |chance: &mut Random| {
+    let read_topic = |chance: &mut Random| {
         let read = topic.clone().keep_all(chance.between(1, 8) as u16);
         if is_durable && chance.chance(0.5) {
             read.transient_local()

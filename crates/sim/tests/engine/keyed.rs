@@ -1,1 +1,132 @@
-//! x
+//! Instances: how they live and end.
+
+use isolane_engine::{ChangeKind, InstanceState};
+use isolane_sim::{LinkConfig, NodeId, ReaderHandle, Sample, Topic, World, WriterHandle, key_of};
+use isolane_wire::rtps::{HEADER_BYTES, PayloadKind, Submessage, Submessages};
+
+use crate::support::{SECOND, two_nodes};
+
+fn a_keyed_pair(topic: &Topic) -> (World, NodeId, WriterHandle, ReaderHandle) {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, topic);
+    let reader = world.create_reader(b, topic);
+    world.until_matched(&[writer], &[reader]);
+    (world, a, writer, reader)
+}
+
+fn keyed() -> Topic {
+    Topic::new("Keyed").keyed().reliable().keep_all(16)
+}
+
+/// How the last thing taken of an instance shows.
+fn last(world: &World, reader: ReaderHandle, key: u32) -> (ChangeKind, InstanceState) {
+    let taken = world.last_of_instance(reader, key);
+    taken.expect("something came of the instance").states()
+}
+
+#[test]
+fn an_instance_is_alive_disposed_and_alive_again() {
+    for topic in [keyed(), Topic::new("Keyed").keyed()] {
+        let (mut world, _, writer, reader) = a_keyed_pair(&topic);
+        let steps = [
+            (Sample::keyed(7, 1), ChangeKind::Alive, InstanceState::Alive),
+            (Sample::dispose(7), ChangeKind::Dispose, InstanceState::NotAliveDisposed),
+            (Sample::keyed(7, 2), ChangeKind::Alive, InstanceState::Alive),
+            (Sample::unregister(7), ChangeKind::Unregister, InstanceState::NotAliveNoWriters),
+            (Sample::keyed(7, 3), ChangeKind::Alive, InstanceState::Alive),
+        ];
+        for (sample, kind, state) in steps {
+            world.enqueue(writer, [sample, Sample::keyed(8, 0)]);
+            world.run_for(SECOND);
+            assert_eq!(last(&world, reader, 7), (kind, state), "{sample:?}");
+            assert_eq!(last(&world, reader, 8).1, InstanceState::Alive);
+            let came = world.last_of_instance(reader, 7).and_then(|taken| taken.sample());
+            assert_eq!(came, Some(sample), "the key came with the end");
+        }
+    }
+}
+
+#[test]
+fn an_instance_lives_until_its_last_writer_has_unregistered_it() {
+    let (mut world, a, one, reader) = a_keyed_pair(&keyed());
+    let other = world.create_writer(a, &keyed());
+    world.until_matched(&[one, other], &[reader]);
+    world.enqueue(one, [Sample::keyed(7, 1)]);
+    world.enqueue(other, [Sample::keyed(7, 2)]);
+    world.run_for(SECOND);
+    world.enqueue(one, [Sample::unregister(7)]);
+    world.run_for(SECOND);
+    assert_eq!(last(&world, reader, 7), (ChangeKind::Unregister, InstanceState::Alive));
+    world.enqueue(other, [Sample::unregister(7)]);
+    world.run_for(SECOND);
+    assert_eq!(last(&world, reader, 7).1, InstanceState::NotAliveNoWriters);
+}
+
+#[test]
+fn the_end_of_an_instance_is_sent_with_key_key_hash_and_status() {
+    let (mut world, _, writer, _) = a_keyed_pair(&keyed());
+    world.tap();
+    world.enqueue(writer, [Sample::dispose(7), Sample::unregister(7)]);
+    world.run_for(SECOND);
+    let mut ends = Vec::new();
+    for datagram in world.tapped() {
+        for submessage in Submessages::new(datagram, HEADER_BYTES) {
+            if let Ok(Submessage::Data(data)) = submessage
+                && !data.writer.is_builtin()
+            {
+                assert_eq!(data.payload, PayloadKind::Key);
+                assert_eq!(data.key_hash(), key_of(data.bytes, true));
+                assert!(data.key_hash().is_some());
+                ends.push((data.status_info().disposed, data.status_info().unregistered));
+            }
+        }
+    }
+    assert_eq!(ends, [(true, false), (false, true)]);
+}
+
+#[test]
+fn a_deleted_writer_leaves_its_instances_without_writers_and_not_disposed() {
+    let (mut world, a, writer, reader) = a_keyed_pair(&keyed());
+    let other = world.create_writer(a, &keyed());
+    world.until_matched(&[writer, other], &[reader]);
+    world.enqueue(writer, [Sample::keyed(1, 1), Sample::keyed(2, 2), Sample::dispose(3)]);
+    world.enqueue(other, [Sample::keyed(2, 3)]);
+    world.run_for(SECOND);
+    world.delete_writer(writer);
+    world.run_for(SECOND);
+    let states = [1, 2, 3].map(|key| last(&world, reader, key).1);
+    assert_eq!(
+        states,
+        [
+            InstanceState::NotAliveNoWriters,
+            InstanceState::Alive,
+            InstanceState::NotAliveDisposed
+        ]
+    );
+    let of_first = world.last_of_instance(reader, 1).expect("it came");
+    assert!(!of_first.was_sent() && !of_first.info.valid_data());
+    assert_eq!(of_first.info.writer, world.writer_guid(writer));
+}
+
+#[test]
+fn a_writer_that_vanishes_leaves_its_instances_without_writers() {
+    let (mut world, a, writer, reader) = a_keyed_pair(&keyed());
+    world.enqueue(writer, [Sample::keyed(1, 1)]);
+    world.run_for(SECOND);
+    world.crash(a);
+    world.run_for(11 * SECOND);
+    assert_eq!(last(&world, reader, 1), (ChangeKind::Unregister, InstanceState::NotAliveNoWriters));
+}
+
+#[test]
+fn more_instances_than_a_reader_has_places_for_are_all_delivered() {
+    let mut world = World::new(5).link(LinkConfig::lossy(0.2));
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, &keyed());
+    let reader = world.create_reader(b, &keyed().keep_all(2));
+    world.until_matched(&[writer], &[reader]);
+    world.enqueue(writer, (0..200).map(|key| Sample::keyed(key, u64::from(key))));
+    world.run_until("all came", 60 * SECOND, |world| world.received(reader).len() == 200);
+    assert_eq!(world.values(reader), (0..200).collect::<Vec<_>>());
+}

@@ -78,7 +78,7 @@ impl<'a> Data<'a> {
             _ => return Err(Error::InvalidFlags(flags)),
         };
         let order = order_of(flags);
-        let mut reader = Reader::new(body, order);
+        let mut reader = Reader::fixed::<FIXED_BYTES>(body, order)?;
         let _extra_flags = reader.u16()?;
         let to_inline_qos = usize::from(reader.u16()?);
         let head = Head::read(&mut reader)?;

@@ -70,7 +70,7 @@ impl<'a> DataFrag<'a> {
     #[inline]
     pub fn parse(flags: u8, body: &'a [u8], body_offset: usize) -> Result<Self, Error> {
         let order = order_of(flags);
-        let mut reader = Reader::new(body, order);
+        let mut reader = Reader::fixed::<FIXED_BYTES>(body, order)?;
         let _extra_flags = reader.u16()?;
         let to_inline_qos = usize::from(reader.u16()?);
         let head = Head::read(&mut reader)?;

@@ -9,7 +9,9 @@ use crate::{
 };
 
 /// Bytes of a HEARTBEAT with its submessage header.
-pub const HEARTBEAT_BYTES: usize = SUBMESSAGE_HEADER_BYTES + 28;
+pub const HEARTBEAT_BYTES: usize = SUBMESSAGE_HEADER_BYTES + BODY_BYTES;
+
+const BODY_BYTES: usize = 28;
 
 /// Flag F: no answer is needed.
 const FINAL: u8 = 0x02;
@@ -42,7 +44,7 @@ impl Heartbeat {
     /// [`Error::InvalidSequenceNumber`] if `first < 1` or `last < first - 1`; [`Error::Truncated`].
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
-        let mut reader = Reader::new(body, order_of(flags));
+        let mut reader = Reader::fixed::<BODY_BYTES>(body, order_of(flags))?;
         let parsed = Self {
             reader: EntityId(reader.array()?),
             writer: EntityId(reader.array()?),
@@ -76,7 +78,7 @@ impl Heartbeat {
         if self.liveliness {
             flags |= LIVELINESS;
         }
-        write_header(&mut writer, SubmessageId::HEARTBEAT, flags, 28);
+        write_header(&mut writer, SubmessageId::HEARTBEAT, flags, BODY_BYTES);
         writer.put(&self.reader.0);
         writer.put(&self.writer.0);
         self.first.write(&mut writer);

@@ -8,7 +8,9 @@ use crate::{
 };
 
 /// Bytes of an INFO_TS with a timestamp, with its submessage header.
-pub const INFO_TIMESTAMP_BYTES: usize = SUBMESSAGE_HEADER_BYTES + 8;
+pub const INFO_TIMESTAMP_BYTES: usize = SUBMESSAGE_HEADER_BYTES + BODY_BYTES;
+
+const BODY_BYTES: usize = 8;
 
 /// Flag I: there is no timestamp, and an earlier one no longer holds.
 const INVALIDATE: u8 = 0x02;
@@ -27,7 +29,8 @@ impl InfoTimestamp {
         if flags & INVALIDATE != 0 {
             return Ok(Self(None));
         }
-        let timestamp = Timestamp::read(&mut Reader::new(body, order_of(flags)))?;
+        let mut reader = Reader::fixed::<BODY_BYTES>(body, order_of(flags))?;
+        let timestamp = Timestamp::read(&mut reader)?;
         Ok(Self((timestamp != Timestamp::INVALID).then_some(timestamp)))
     }
 
@@ -50,7 +53,7 @@ impl InfoTimestamp {
         let mut writer = Writer::new(buffer);
         match self.0 {
             Some(timestamp) => {
-                write_header(&mut writer, SubmessageId::INFO_TS, 0, 8);
+                write_header(&mut writer, SubmessageId::INFO_TS, 0, BODY_BYTES);
                 timestamp.write(&mut writer);
             }
             None => write_header(&mut writer, SubmessageId::INFO_TS, INVALIDATE, 0),

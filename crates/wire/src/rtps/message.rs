@@ -48,10 +48,11 @@ impl Header {
     /// [`Error::NotRtps`], [`Error::UnsupportedVersion`], or [`Error::Truncated`].
     #[inline]
     pub fn parse(message: &[u8]) -> Result<Self, Error> {
-        let mut reader = Reader::new(message, ByteOrder::Big);
-        if reader.array()? != MAGIC {
+        if message.first_chunk().is_some_and(|magic| *magic != MAGIC) {
             return Err(Error::NotRtps);
         }
+        let mut reader = Reader::fixed::<HEADER_BYTES>(message, ByteOrder::Big)?;
+        let _magic: [u8; MAGIC.len()] = reader.array()?;
         let version = reader.array()?;
         let header = Self {
             version,

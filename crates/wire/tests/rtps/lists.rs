@@ -175,6 +175,6 @@ fn nothing_follows_a_parameter_that_did_not_fit() {
 fn a_value_too_long_for_its_length_field_does_not_fit() {
     let mut buffer = vec![0; 80_000];
     let mut writer = ParameterWriter::new(&mut buffer);
-    writer.put(pid::USER_DATA, &[0; 65_536]);
+    writer.put(pid::USER_DATA, &vec![0; 65_536]);
     assert_eq!(writer.finish(), Err(BufferTooSmall));
 }

@@ -170,12 +170,12 @@ fn a_payload_too_long_for_the_length_field_is_refused_amid_others() {
     let mut buffer = vec![0; 100_000];
     let mut message = MessageWriter::new(&mut buffer, &Header::new(PREFIX)).unwrap();
     assert_eq!(
-        message.data(&HEAD, &[0; 65_536]).err(),
+        message.data(&HEAD, &vec![0; 65_536]).err(),
         Some(BufferTooSmall)
     );
     assert_eq!(message.len(), HEADER_BYTES);
     message
-        .data(&HEAD, &[0; 65_500])
+        .data(&HEAD, &vec![0; 65_500])
         .unwrap()
         .heartbeat(&HEARTBEAT)
         .unwrap();

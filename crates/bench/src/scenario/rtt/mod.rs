@@ -25,7 +25,7 @@ use super::end::measured_level;
 use super::message::RttMessage;
 use super::{ConfigError, Site};
 use crate::clock::NANOS_PER_SECOND;
-use crate::limits::MAX_SAMPLES;
+use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::report::{Order, Publisher};
 
 pub use memory::run_in_memory;
@@ -63,7 +63,7 @@ pub struct EndConfig {
 impl EndConfig {
     /// Whether this can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
-        RttMessage::of_size(self.payload_bytes)?;
+        RttMessage::check_size(self.payload_bytes, MAX_RTT_MESSAGE_BYTES)?;
         if !(1..=MAX_SAMPLES).contains(&self.samples) || self.rate_hz == 0 {
             return Err(ConfigError::Samples {
                 samples: self.samples.into(),

@@ -92,7 +92,8 @@ impl Ping {
     /// Pings leave from that time on, or a fraction of a period later.
     pub(super) fn begin(&self, start_ns: u64) {
         // Time-triggered jobs are released at whole multiples of their period.
-        self.publisher.begin(start_ns.next_multiple_of(self.period_ns));
+        self.publisher
+            .begin(start_ns.next_multiple_of(self.period_ns));
     }
 
     /// Whether all pings are out.

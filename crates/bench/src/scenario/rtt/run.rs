@@ -10,9 +10,9 @@ use crate::flood::{self, Flood};
 use crate::namespace::{Host, Testbed};
 use crate::process::Note;
 use crate::record::Rounds;
-use crate::report::{Disturbance, Run, Scenario};
+use crate::report::{Disturbance, FloodAsked, Run, Scenario};
 use crate::scenario::flow::{CableFlow, Flow};
-use crate::scenario::{ScenarioError, Site};
+use crate::scenario::{ConfigError, ScenarioError, Site};
 
 /// How long the flood runs before the first ping: the cable's queue has found its level.
 const FLOOD_SETTLES: Duration = Duration::from_millis(300);
@@ -30,7 +30,8 @@ pub struct Config {
     pub seed: u64,
     /// The link between the hosts. What it observes is set by the run.
     pub cable: cable::Config,
-    /// The flood, where the scenario has one. Its payload, rate and length are set by the run.
+    /// The flood, where the scenario has one. Its length, and the rate it is a multiple of, are set
+    /// by the run.
     pub flood: flood::Config,
 }
 
@@ -47,6 +48,11 @@ impl Config {
     /// Pings scheduled.
     pub fn samples(&self) -> u64 {
         u64::from(self.seconds) * u64::from(self.scenario.rate_hz)
+    }
+
+    /// Whether this can be measured.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.end(Site::Loopback).check()
     }
 
     pub(super) fn end(&self, site: Site) -> EndConfig {
@@ -78,7 +84,6 @@ impl Config {
     fn flood(&self) -> flood::Config {
         flood::Config {
             cable_bits_per_s: self.cable.bits_per_s,
-            payload_bytes: self.scenario.payload_bytes,
             seconds: self.seconds + FLOOD_OUTLASTS_SECONDS,
             ..self.flood.clone()
         }
@@ -181,6 +186,10 @@ pub(super) fn outcome(
         .or_else(|| faults.into_iter().next())
         .or_else(|| flows.iter().find_map(|flow| flow.check().err()));
     run.flows = flows.to_vec();
+    run.flood = (config.scenario.disturbance == Some(Disturbance::Flood)).then(|| FloodAsked {
+        factor: config.flood.factor,
+        payload_bytes: config.flood.payload_bytes,
+    });
     // Every child says what it was refused, several times the same.
     for note in notes {
         if !run.notes.contains(&note) {
@@ -197,10 +206,7 @@ pub(super) fn outcome(
 fn flows(ping: &PingReport, pong: &PongReport, passages: Option<&RoundPassages>) -> [Flow; 2] {
     let a_to_b = passages.map(|passages| CableFlow::of(&passages.a_to_b));
     let b_to_a = passages.map(|passages| CableFlow::of(&passages.b_to_a));
-    let (pings, pongs) = (
-        (ping.offered, ping.refused),
-        (pong.offered, pong.refused),
-    );
+    let (pings, pongs) = ((ping.offered, ping.refused), (pong.offered, pong.refused));
     [
         Flow::between(PING_TOPIC, pings, &ping.counts, &pong.counts, a_to_b),
         Flow::between(PONG_TOPIC, pongs, &pong.counts, &ping.counts, b_to_a),

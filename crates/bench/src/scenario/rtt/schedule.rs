@@ -70,7 +70,9 @@ impl Schedule {
 
     /// Tells the recorder of the returns when each ping was meant to leave and left.
     pub(super) fn record_into(&self, recorder: &mut PingRecorder) {
-        let Some(start_ns) = self.start_ns else { return };
+        let Some(start_ns) = self.start_ns else {
+            return;
+        };
         for (id, &sent_ns) in (0..).zip(&self.sent_ns) {
             recorder.sent(id, self.intended_ns(start_ns, id), sent_ns);
         }

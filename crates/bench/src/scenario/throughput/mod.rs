@@ -1,13 +1,12 @@
-//! Throughput: host A writes as fast as it may, host B counts what its callback gets.
+//! Throughput: one process writes as fast as it may, another counts what its callback gets.
 //!
 //! Best effort, every `write` is a datagram at once and what is lost is lost; reliable (KEEP_ALL), a
 //! full history holds the writer back until the reader has acknowledged. The rate is that of the
 //! reader, from its first sample to its last.
 //!
 //! Both ends are ordinary threads on cores of their own: a writer that never sleeps must not run
-//! under SCHED_FIFO. Between two test hosts the cable is set so fast that it holds nothing back by
-//! rule, but it is a process that carries every frame, on the reader's core: a result says so in its
-//! `link`. Over loopback there is none.
+//! under SCHED_FIFO. They are in one network namespace: the cable, a process that carries each frame
+//! at a rate, would measure itself.
 
 mod reader;
 mod run;
@@ -21,7 +20,7 @@ use super::{ConfigError, RttMessage, Site};
 use crate::report::Environment;
 
 pub use reader::{ReaderReport, run_reader};
-pub use run::{Config, Run, run_between_hosts, run_over_loopback};
+pub use run::{Config, Run, run_in_host, run_over_loopback};
 pub use writer::{WriterReport, run_writer};
 
 /// The name of the schema and its version.

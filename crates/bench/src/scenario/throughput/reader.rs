@@ -73,7 +73,11 @@ impl Tally {
         let now_ns = now_ns();
         Tally {
             samples: self.samples + 1,
-            first_ns: if self.samples == 0 { now_ns } else { self.first_ns },
+            first_ns: if self.samples == 0 {
+                now_ns
+            } else {
+                self.first_ns
+            },
             last_ns: now_ns,
         }
     }

@@ -6,17 +6,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{EndConfig, ReaderReport, Reliability, TOPIC, WriterReport};
-use crate::cable::{self, Cable};
-use crate::child::{Program, Role, Running};
+use crate::child::{ChildError, Program, Role, Running};
 use crate::clock::NANOS_PER_SECOND;
 use crate::namespace::{Host, Testbed};
 use crate::process::{Cores, Note};
-use crate::scenario::flow::{CableFlow, Flow};
+use crate::scenario::flow::Flow;
 use crate::scenario::{ScenarioError, Site};
-
-/// The cable of these runs holds nothing back by rule.
-const CABLE_BITS_PER_S: u64 = 10_000_000_000;
-const CABLE_QUEUE_FRAMES: u32 = 4096;
 
 /// What is on the way when the writer ends has arrived after this time.
 const DRAIN: Duration = Duration::from_millis(300);
@@ -30,7 +25,7 @@ pub struct Config {
     pub payload_bytes: u32,
     /// How long the writer writes.
     pub seconds: u32,
-    /// Writer on `hosts`, reader (and cable) on `cable`.
+    /// Writer on `hosts`, reader on `cable`.
     pub cores: Cores,
 }
 
@@ -67,66 +62,44 @@ pub struct Run {
     pub notes: Vec<Note>,
 }
 
-/// Measures between the two hosts of a testbed, through a cable that is set as fast as it goes.
-pub fn run_between_hosts(
+/// Measures between two processes of one test host: the kernel hands its datagrams from one to the
+/// other, and nothing else of the machine is on their way.
+pub fn run_in_host(
     testbed: &Testbed,
     program: &Program,
     config: &Config,
 ) -> Result<Run, ScenarioError> {
-    let cable = cable::Config {
-        bits_per_s: CABLE_BITS_PER_S,
-        queue_frames: CABLE_QUEUE_FRAMES,
-        core: Some(config.cores.cable),
-        ..cable::Config::default()
-    };
-    let spawn = |host, role: Role| Running::spawn(testbed, host, program, &role);
-    let [writer, reader] = config.ends([Site::Host(Host::A), Site::Host(Host::B)])?;
-    let cable = Cable::start(testbed, program, &cable).map_err(ScenarioError::of("the cable"))?;
-    let reader = spawn(Host::B, Role::ThroughputReader(reader));
-    let reader = reader.map_err(ScenarioError::of("the reader"))?;
-    let writer = spawn(Host::A, Role::ThroughputWriter(writer));
-    let writer = writer.map_err(ScenarioError::of("the writer"))?;
-    let (writer, reader, notes) = run_ends(config, writer, reader)?;
-    let cable = cable.finish().map_err(ScenarioError::of("the cable"))?;
-    let frames = cable.a_to_b.frames;
-    let dropped = frames.dropped_queue
-        + frames.dropped_oversize
-        + frames.refused
-        + frames.queued
-        + cable.a_to_b.ingress_drops;
-    let through = CableFlow {
-        arrived: writer.counts.sent,
-        dropped,
-    };
+    let host = Host::A;
+    let spawn = |role: Role| Running::spawn(testbed, host, program, &role);
+    let (writer, reader, notes) = run_ends(config, Site::Host(host), &spawn)?;
     let notes = [testbed.notes(), &notes].concat();
-    let mut run = config.run("udp", (writer, reader), Some(through), notes);
-    "two namespaces and the cable between them, a process that carries every frame"
-        .clone_into(&mut run.link);
-    Ok(run)
+    let link = "the kernel, from one process to another in one network namespace";
+    Ok(config.run("udp", link, (writer, reader), notes))
 }
 
 /// Measures between two processes of this machine, by unicast on 127.0.0.1.
 pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Run, ScenarioError> {
-    let [writer, reader] = config.ends([Site::Loopback; 2])?;
     let spawn = |role: Role| Running::spawn_here(program, &role);
-    let reader = spawn(Role::ThroughputReader(reader));
-    let reader = reader.map_err(ScenarioError::of("the reader"))?;
-    let writer = spawn(Role::ThroughputWriter(writer));
-    let writer = writer.map_err(ScenarioError::of("the writer"))?;
-    let (writer, reader, notes) = run_ends(config, writer, reader)?;
-    let mut run = config.run("udp-loopback", (writer, reader), None, notes);
-    "127.0.0.1".clone_into(&mut run.link);
-    Ok(run)
+    let (writer, reader, notes) = run_ends(config, Site::Loopback, &spawn)?;
+    let link = "127.0.0.1 of this machine";
+    Ok(config.run("udp-loopback", link, (writer, reader), notes))
 }
 
-/// From two processes that look for each other to both reports.
+/// Starts both ends, lets them find each other and write, and takes both reports.
 fn run_ends(
     config: &Config,
-    mut writer: Running,
-    mut reader: Running,
+    site: Site,
+    spawn: &dyn Fn(Role) -> Result<Running, ChildError>,
 ) -> Result<(WriterReport, ReaderReport, Vec<Note>), ScenarioError> {
     let of_writer = || ScenarioError::of("the writer");
     let of_reader = || ScenarioError::of("the reader");
+    let (writes, reads) = (
+        config.end(site, config.cores.hosts),
+        config.end(site, config.cores.cable),
+    );
+    writes.check()?;
+    let mut reader = spawn(Role::ThroughputReader(reads)).map_err(of_reader())?;
+    let mut writer = spawn(Role::ThroughputWriter(writes)).map_err(of_writer())?;
     reader.wait_until_ready().map_err(of_reader())?;
     writer.wait_until_ready().map_err(of_writer())?;
     let notes = [writer.notes(), reader.notes()].concat();
@@ -138,39 +111,35 @@ fn run_ends(
 }
 
 impl Config {
-    /// Both ends' configurations.
-    fn ends(&self, [of_writer, of_reader]: [Site; 2]) -> Result<[EndConfig; 2], ScenarioError> {
-        let end = |site, core| EndConfig {
+    fn end(&self, site: Site, core: usize) -> EndConfig {
+        EndConfig {
             site,
             reliability: self.reliability,
             payload_bytes: self.payload_bytes,
             seconds: self.seconds,
             core: Some(core),
-        };
-        let ends = [
-            end(of_writer, self.cores.hosts),
-            end(of_reader, self.cores.cable),
-        ];
-        ends[0].check()?;
-        Ok(ends)
+        }
     }
 
     fn run(
         &self,
         datapath: &str,
+        link: &str,
         (writer, reader): (WriterReport, ReaderReport),
-        cable: Option<CableFlow>,
         notes: Vec<Note>,
     ) -> Run {
         let offered = (writer.offered, writer.refused);
         let flow = (self.reliability == Reliability::BestEffort)
-            .then(|| Flow::between(TOPIC, offered, &writer.counts, &reader.counts, cable));
+            .then(|| Flow::between(TOPIC, offered, &writer.counts, &reader.counts, None));
         let faults = [&writer.counts.faults[..], &reader.counts.faults[..]].concat();
         let written = writer.counts.written;
         let incomplete = || {
             let complete = writer.acknowledged && reader.samples == written;
             (self.reliability == Reliability::Reliable && !complete).then(|| {
-                format!("{written} samples were written reliably, {} came", reader.samples)
+                format!(
+                    "{written} samples were written reliably, {} came",
+                    reader.samples
+                )
             })
         };
         let invalid = (faults.into_iter().next())
@@ -181,7 +150,7 @@ impl Config {
         });
         Run {
             datapath: datapath.to_owned(),
-            link: String::new(),
+            link: link.to_owned(),
             reliability: self.reliability,
             payload_bytes: self.payload_bytes,
             samples_written: written,

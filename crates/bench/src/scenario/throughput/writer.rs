@@ -91,7 +91,9 @@ fn write_for(
             Ok(()) => report.offered += 1,
             Err(WriteError::Engine(Refusal::HistoryFull)) => {
                 report.waits += 1;
-                one_turn(participant);
+                if participant.poll() == 0 {
+                    one_turn(participant);
+                }
             }
             Err(WriteError::NoFrame) => {
                 report.offered += 1;
@@ -110,7 +112,7 @@ fn write_for(
     }
 }
 
-/// One activation of whatever is most urgent, slept for if need be.
+/// Sleeps for the next activation, and runs it.
 fn one_turn(participant: &Participant) {
     let mut asked = 0;
     participant.run_until(Duration::from_millis(1), || {

@@ -4,7 +4,9 @@ use std::{collections::HashMap, fs, path::PathBuf};
 
 use isolane_wire::{
     ethernet::{EtherType, Frame},
+    guid::EntityId,
     ipv4::{PROTOCOL_UDP, Packet},
+    rtps::{Data, HEADER_BYTES, Header, Submessage, Submessages},
     udp::Datagram,
 };
 
@@ -102,4 +104,26 @@ pub(crate) fn messages(name: &str) -> Vec<Message> {
         }
     }
     messages
+}
+
+/// The submessages of a message; panics if one is not understood.
+pub(crate) fn submessages(message: &Message) -> impl Iterator<Item = Submessage<'_>> {
+    Submessages::new(&message.bytes, HEADER_BYTES).map(|submessage| {
+        submessage.unwrap_or_else(|error| panic!("{error} in {:02x?}", message.bytes))
+    })
+}
+
+/// All DATA of a capture that one writer entity wrote, with the header of their message.
+pub(crate) fn data_of(messages: &[Message], writer: EntityId) -> Vec<(Header, Data<'_>)> {
+    let mut found = Vec::new();
+    for message in messages {
+        let header = Header::parse(&message.bytes).unwrap();
+        for submessage in submessages(message) {
+            match submessage {
+                Submessage::Data(data) if data.writer == writer => found.push((header, data)),
+                _ => {}
+            }
+        }
+    }
+    found
 }

@@ -1,0 +1,120 @@
+//! Where `demo` and `bench` measure: two hosts in namespaces and the cable between them, or, where
+//! the machine does not allow that, what is left.
+
+use std::process;
+use std::thread;
+
+use isolane_bench::child::Program;
+use isolane_bench::namespace::{Testbed, TestbedConfig, TestbedError};
+use isolane_bench::scenario::ScenarioError;
+use isolane_bench::scenario::rtt::{self, Outcome};
+use isolane_bench::stop::Stop;
+use isolane_model::{Datapath, Word};
+
+use crate::arguments::CHILD_COMMAND;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::tell;
+
+/// The hosts, or the reason why there are none; and this program as its own children.
+pub(crate) struct Laboratory {
+    pub(crate) hosts: Result<Testbed, TestbedError>,
+    pub(crate) program: Program,
+}
+
+impl Laboratory {
+    /// Makes the hosts. From here on SIGINT and SIGTERM end the process at once, with the code for
+    /// it: children die with their parent, and namespaces with the last process in them.
+    ///
+    /// To be called before the process has other threads.
+    pub(crate) fn set_up() -> Result<Self, Failure> {
+        let stop = Stop::of_signals().map_err(|error| system("wait for signals", &error))?;
+        thread::spawn(move || {
+            stop.wait();
+            tell("interrupted");
+            process::exit(ExitCode::Interrupted.number().into());
+        });
+        let program =
+            Program::current(&[CHILD_COMMAND]).map_err(|error| system("find itself", &error))?;
+        let hosts = match Testbed::new(&TestbedConfig::default()) {
+            Err(error @ TestbedError::System { .. }) => return Err(failure(&error.into())),
+            hosts => hosts,
+        };
+        Ok(Self { hosts, program })
+    }
+
+    /// What this machine does not allow, and what that takes from the results.
+    pub(crate) fn without_hosts(&self) -> Option<String> {
+        let reason = self.hosts.as_ref().err()?;
+        Some(format!(
+            "No test hosts: {reason}.\n\
+             Without them there is no cable and no flood: what disturbs a critical topic cannot be \
+             shown, only what a round trip costs when nothing does. `memory` is isolane's own work \
+             on one thread; `udp-loopback` adds the kernel's sockets on 127.0.0.1, on a machine \
+             that does other things too."
+        ))
+    }
+
+    /// Measures one run, where its datapath says.
+    pub(crate) fn measure(&self, config: &rtt::Config) -> Result<Outcome, Failure> {
+        let outcome = match (config.scenario.datapath.as_str(), &self.hosts) {
+            ("memory", _) => rtt::run_in_memory(config),
+            ("udp", Ok(hosts)) => rtt::run_between_hosts(hosts, &self.program, config),
+            _ => rtt::run_over_loopback(&self.program, config),
+        };
+        outcome.map_err(|error| failure(&error))
+    }
+
+    /// The name, in results, of a datapath that was asked for.
+    pub(crate) fn name_of(&self, datapath: Datapath) -> Result<&'static str, Failure> {
+        match (datapath, &self.hosts) {
+            (Datapath::Auto | Datapath::Udp, Ok(_)) => Ok("udp"),
+            (Datapath::Auto | Datapath::Udp, Err(_)) => Ok("udp-loopback"),
+            (Datapath::Memory, _) => Ok("memory"),
+            _ => Err(Failure::new(
+                ExitCode::MachineForbids,
+                format!("nothing was measured with `{}`", datapath.word()),
+                "not built yet: this version has udp and memory",
+                "leave --datapath out, or name one of these",
+            )),
+        }
+    }
+}
+
+/// Refuses, before anything is measured, a message that no run can carry.
+pub(crate) fn check(config: &rtt::Config) -> Result<(), Failure> {
+    config.check().map_err(|error| failure(&error.into()))
+}
+
+/// Tells a person why there is no result.
+pub(crate) fn failure(error: &ScenarioError) -> Failure {
+    let (code, remedy) = match error {
+        ScenarioError::Config(_) => (
+            ExitCode::WrongUsage,
+            "see `--help` for what can be asked for",
+        ),
+        ScenarioError::Testbed(_) => (
+            ExitCode::MachineForbids,
+            "see what the kernel was asked for, in the reason",
+        ),
+        _ => (
+            ExitCode::MachineForbids,
+            "try again; if it happens again, `-v -v` and the reason above belong in a report",
+        ),
+    };
+    Failure::new(
+        code,
+        "the measurement has no result",
+        error.to_string(),
+        remedy,
+    )
+}
+
+fn system(what: &str, error: &std::io::Error) -> Failure {
+    Failure::new(
+        ExitCode::MachineForbids,
+        format!("isolane could not {what}"),
+        error.to_string(),
+        "check the limits of this session (`ulimit -a`)",
+    )
+}

@@ -1,0 +1,269 @@
+//! How a participant is built: what is asked for, and what it becomes.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use isolane_datapath::{
+    Datapath, Lane,
+    clock::{monotonic_now, wall_now_ns},
+    memory::{Memory, Network},
+    udp::{Interfaces, Udp, UdpConfig},
+};
+use isolane_engine::{Engine, EngineConfig, Timing};
+use isolane_executor::{Executor, ExecutorConfig, Order};
+use isolane_wire::{
+    discovery::LocatorList, guid::GuidPrefix, locator::Locator, rtps::VENDOR_ID,
+};
+
+use crate::{
+    error::BuildError,
+    limits::{ANNOUNCED_PLACES, MAX_JOBS, PARTICIPANTS_PER_PEER},
+    participant::Participant,
+    state::{Parts, State},
+    transport::Transport,
+    wait::Waiter,
+};
+
+/// What the loop does when nothing is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Waiting {
+    /// Sleeps until something is.
+    #[default]
+    Sleep,
+    /// Looks again at once. For a core of its own; never under SCHED_FIFO on a core that others
+    /// need.
+    Spin,
+}
+
+/// The datapath asked for.
+enum Choice {
+    Udp,
+    Memory(Memory),
+}
+
+/// Builds a [`Participant`].
+pub struct Builder {
+    domain: u32,
+    name: String,
+    choice: Choice,
+    interfaces: Interfaces,
+    multicast: bool,
+    peers: Vec<Ipv4Addr>,
+    peers_at: Vec<SocketAddrV4>,
+    timing: Timing,
+    limits: isolane_engine::Limits,
+    order: Order,
+    waiting: Waiting,
+}
+
+impl Builder {
+    pub(crate) fn new(domain: u32) -> Self {
+        Self {
+            domain,
+            name: String::from("isolane"),
+            choice: Choice::Udp,
+            interfaces: Interfaces::All,
+            multicast: true,
+            peers: Vec::new(),
+            peers_at: Vec::new(),
+            timing: Timing::default(),
+            limits: isolane_engine::Limits::default(),
+            order: Order::Priority,
+            waiting: Waiting::Sleep,
+        }
+    }
+
+    /// A name for people, announced to peers; at most 63 bytes, the rest is cut.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The interfaces to use. Default: all that are up.
+    #[must_use]
+    pub fn interfaces(mut self, interfaces: Interfaces) -> Self {
+        self.interfaces = interfaces;
+        self
+    }
+
+    /// Unicast on 127.0.0.1 only, finding participants of this host without multicast.
+    #[must_use]
+    pub fn loopback(mut self) -> Self {
+        self.interfaces = Interfaces::Loopback;
+        self.multicast = false;
+        self.peers.push(Ipv4Addr::LOCALHOST);
+        self
+    }
+
+    /// Whether groups are joined and used. Default: yes, where interfaces can.
+    #[must_use]
+    pub fn multicast(mut self, multicast: bool) -> Self {
+        self.multicast = multicast;
+        self
+    }
+
+    /// A host to announce this participant to by unicast, beside the group: its first
+    /// [`PARTICIPANTS_PER_PEER`] participants.
+    #[must_use]
+    pub fn peer(mut self, address: Ipv4Addr) -> Self {
+        self.peers.push(address);
+        self
+    }
+
+    /// As [`peer`](Self::peer), where the port of its discovery is known.
+    #[must_use]
+    pub fn peer_at(mut self, address: SocketAddrV4) -> Self {
+        self.peers_at.push(address);
+        self
+    }
+
+    /// A place on a network in memory instead of sockets. Participants on it share a thread.
+    #[must_use]
+    pub fn memory(mut self, network: &Network, address: [u8; 4]) -> Self {
+        self.choice = Choice::Memory(network.attach(address));
+        self
+    }
+
+    /// Periods of announcements and heartbeats.
+    #[must_use]
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// How much the engine may hold.
+    #[must_use]
+    pub fn limits(mut self, limits: isolane_engine::Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The order in which ready jobs run. Default: by priority; FIFO is the baseline of
+    /// comparisons.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// What the loop does with nothing to do.
+    #[must_use]
+    pub fn waiting(mut self, waiting: Waiting) -> Self {
+        self.waiting = waiting;
+        self
+    }
+
+    /// Makes the participant: opens the sockets of discovery and takes the memory.
+    ///
+    /// # Errors
+    /// [`BuildError`]: what happened, why, and what to do.
+    pub fn build(self) -> Result<Participant, BuildError> {
+        let mut transport = match self.choice {
+            Choice::Memory(memory) => Transport::Memory(memory),
+            Choice::Udp => Transport::Udp(Udp::new(UdpConfig {
+                interfaces: self.interfaces,
+                multicast: self.multicast,
+                ..UdpConfig::new(self.domain)
+            })?),
+        };
+        transport.open_lane(Lane::Discovery)?;
+
+        let system = |action| move |source: std::io::Error| BuildError::System { action, source };
+        let mut random = [0; 18];
+        getrandom::fill(&mut random)
+            .map_err(|error| system("read random bytes")(std::io::Error::other(error)))?;
+        let (prefix, seed) = identity(&random);
+        let now = monotonic_now();
+        let mut config = EngineConfig::new(self.domain, prefix, seed);
+        config.name = bounded_name(&self.name);
+        config.wall_offset_ns = wall_now_ns().wrapping_sub(now.as_nanos());
+        config.metatraffic_unicast = locators(transport.unicast(Lane::Discovery));
+        config.default_unicast = config.metatraffic_unicast.clone();
+        config.announce_to = announce_to(&transport, self.domain, &self.peers, &self.peers_at)?;
+        config.networks = networks(&transport);
+        config.timing = self.timing;
+        config.limits = self.limits;
+
+        let executor = Executor::new(ExecutorConfig {
+            order: self.order,
+            max_jobs: MAX_JOBS,
+        });
+        let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
+        let mut state = State::new(Parts {
+            engine: Engine::new(config, now),
+            executor,
+            transport,
+            waiter,
+            spinning: self.waiting == Waiting::Spin,
+        })?;
+        state.open_lane(Lane::Discovery)?;
+        Ok(Participant::new(state))
+    }
+}
+
+/// As many as are announced.
+pub(crate) fn locators(all: &[Locator]) -> LocatorList {
+    all.iter()
+        .copied()
+        .take(LocatorList::new().capacity())
+        .collect()
+}
+
+/// The GUID prefix, its first two bytes the vendor's (RTPS 2.5 §9.3.1.5), and the seed.
+fn identity(random: &[u8; 18]) -> (GuidPrefix, u64) {
+    let mut prefix = [0; 12];
+    prefix[..2].copy_from_slice(&VENDOR_ID);
+    prefix[2..].copy_from_slice(&random[..10]);
+    let seed = random[10..]
+        .iter()
+        .fold(0, |seed, &byte| seed << 8 | u64::from(byte));
+    (GuidPrefix(prefix), seed)
+}
+
+fn bounded_name(name: &str) -> heapless::String<64> {
+    let mut bounded = heapless::String::new();
+    for character in name.chars() {
+        if bounded.len() + character.len_utf8() > 63 || bounded.push(character).is_err() {
+            break;
+        }
+    }
+    bounded
+}
+
+/// The SPDP group where there is one, the ports of named peers (RTPS 2.5 §9.6.2.3), and peers
+/// whose port is known.
+fn announce_to(
+    transport: &Transport,
+    domain: u32,
+    peers: &[Ipv4Addr],
+    peers_at: &[SocketAddrV4],
+) -> Result<Vec<Locator>, BuildError> {
+    let ports = (0..PARTICIPANTS_PER_PEER)
+        .filter_map(|participant| u16::try_from(7_410 + 250 * domain + 2 * participant).ok());
+    let of_peer = |peer: &Ipv4Addr| {
+        let address = peer.octets();
+        ports.clone().map(move |port| Locator::udpv4(address, port))
+    };
+    let mut places = transport.multicast(Lane::Discovery).to_vec();
+    places.extend(peers.iter().flat_map(of_peer));
+    places.extend(peers_at.iter().copied().map(Locator::from));
+    if places.len() > ANNOUNCED_PLACES {
+        return Err(BuildError::TooManyPeers {
+            places: places.len(),
+        });
+    }
+    Ok(places)
+}
+
+/// The networks this host is on.
+fn networks(transport: &Transport) -> Vec<isolane_engine::Network> {
+    let all = match transport {
+        Transport::Udp(udp) => udp.networks(),
+        Transport::Memory(_) => Vec::new(),
+    };
+    let network = |(address, prefix_bits)| isolane_engine::Network {
+        address,
+        prefix_bits,
+    };
+    all.into_iter().map(network).collect()
+}

@@ -1,0 +1,512 @@
+//! What a participant is made of: engine, executor, datapath, and what ties them together.
+//!
+//! All of it is one [`State`], on one thread. Here are its single steps, each of which runs to its
+//! end without calling a user: what time and the sources have brought becomes ready jobs
+//! ([`gather`](State::gather), [`look`](State::look)), and a step of the engine's work becomes a
+//! datagram ([`work`](State::work)). The order in which they come is the loop's,
+//! [`runtime`](crate::runtime).
+
+use std::time::Duration;
+
+use isolane_datapath::{
+    Datapath, Frame, Lane, TransmitBurst,
+    clock::{monotonic_now, wall_now_ns},
+    pool::Class,
+};
+use isolane_engine::{
+    Destinations, Engine, Priority, ReaderId, ReaderStatus, SampleInfo, StatusChange, WorkKind,
+    WriterId, WriterStatus,
+};
+use isolane_executor::{Executor, JobConfig, JobId};
+use isolane_wire::{level::Level, locator::Locator, time::Instant};
+
+use crate::{
+    error::BuildError,
+    limits::{BURST, FRAME_RETRY, MAX_JOBS},
+    remote::Inlet,
+    transport::Transport,
+    wait::Waiter,
+};
+
+/// What a job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Receives from a lane.
+    Receive(Lane),
+    /// Takes filed work of the engine.
+    Work(Priority),
+    /// Hands cached samples of a reader to its callback.
+    Callback(ReaderId),
+    /// Runs a user's timer.
+    Timer,
+    /// Takes samples from a remote writer's ring.
+    Inlet,
+    /// Follows the wall clock, and looks after what no event would bring forward.
+    Housekeeping,
+}
+
+/// A user's function for views: payload and what is known of it. False: the payload was not of
+/// the type.
+pub(crate) type ViewCallback = Box<dyn FnMut(&[u8], &SampleInfo) -> bool>;
+/// A user's function for one cached sample.
+pub(crate) type CacheCallback = Box<dyn FnMut()>;
+/// A user's function for a point in time: the release, as planned.
+pub(crate) type TimerCallback = Box<dyn FnMut(Instant)>;
+
+/// What is kept of a reader beside the engine, in a table with the engine's indexes.
+#[derive(Default)]
+pub(crate) struct ReaderSlot {
+    /// Counts the readers that had this place, so that a callback that outlives its reader is not
+    /// given to the next.
+    pub(crate) generation: u32,
+    pub(crate) view: Option<ViewCallback>,
+    pub(crate) cached: Option<CacheCallback>,
+    pub(crate) job: Option<JobId>,
+}
+
+/// The callbacks of one reader.
+pub(crate) type ReaderCallbacks = (Option<ViewCallback>, Option<CacheCallback>);
+
+/// Callbacks on their way out. A callback may own writers and readers, which are deleted with it: it
+/// is to be dropped only while the state is not borrowed.
+#[must_use = "callbacks are dropped while the state is not borrowed"]
+pub(crate) struct Callbacks {
+    _readers: Vec<ReaderCallbacks>,
+    _timers: Vec<Option<TimerCallback>>,
+}
+
+/// Observed maxima of one kind of work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct WorkObserved {
+    pub(crate) steps: u64,
+    pub(crate) execution_max_ns: u64,
+}
+
+/// Work that found no frame waits until this time: frames come home without a word.
+struct Starved {
+    /// Bit *p*: priority *p* waits.
+    priorities: u16,
+    until: Instant,
+}
+
+/// Everything a participant is made of.
+pub(crate) struct State {
+    pub(crate) engine: Engine,
+    pub(crate) executor: Executor,
+    pub(crate) transport: Transport,
+    pub(crate) waiter: Waiter,
+    /// What each job does, by [`JobId::index`]; `None` from the moment it is removed.
+    tasks: Vec<Option<Task>>,
+    /// The callbacks of timers, by [`JobId::index`].
+    pub(crate) timers: Vec<Option<TimerCallback>>,
+    receive_jobs: [Option<JobId>; Lane::COUNT],
+    work_jobs: [JobId; Priority::COUNT],
+    pub(crate) readers: Vec<ReaderSlot>,
+    pub(crate) inlets: Vec<Inlet>,
+    pub(crate) work_observed: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
+    /// The highest level with an open lane.
+    highest: Option<Level>,
+    /// Steps of work that found no frame.
+    pub(crate) no_frame: u64,
+    starved: Option<Starved>,
+    /// Empty between two calls of [`send`](Self::send).
+    transmit: TransmitBurst,
+    pub(crate) spinning: bool,
+}
+
+/// The parts a state begins with.
+pub(crate) struct Parts {
+    pub(crate) engine: Engine,
+    pub(crate) executor: Executor,
+    pub(crate) transport: Transport,
+    pub(crate) waiter: Waiter,
+    pub(crate) spinning: bool,
+}
+
+impl State {
+    pub(crate) fn new(parts: Parts) -> Result<Self, BuildError> {
+        let mut executor = parts.executor;
+        let mut tasks = vec![None; MAX_JOBS];
+        let mut add = |config: JobConfig, task| {
+            let job = executor.add(config).map_err(|_| BuildError::TooManyJobs)?;
+            tasks[job.index()] = Some(task);
+            Ok::<JobId, BuildError>(job)
+        };
+        let mut work_jobs = Vec::with_capacity(Priority::COUNT);
+        for priority in Priority::descending() {
+            let name = format!("protocol work, priority {}", priority.get());
+            let config = JobConfig::event(&name, priority.get());
+            work_jobs.push(add(config, Task::Work(priority))?);
+        }
+        work_jobs.reverse();
+        let second = Duration::from_secs(1).as_nanos() as u64;
+        let statistics = Priority::STATISTICS.get();
+        add(
+            JobConfig::periodic("housekeeping", statistics, second, 0),
+            Task::Housekeeping,
+        )?;
+        Ok(Self {
+            engine: parts.engine,
+            executor,
+            transport: parts.transport,
+            waiter: parts.waiter,
+            tasks,
+            timers: (0..MAX_JOBS).map(|_| None).collect(),
+            receive_jobs: [None; Lane::COUNT],
+            work_jobs: work_jobs.try_into().expect("one a priority was made"),
+            readers: Vec::new(),
+            inlets: Vec::new(),
+            work_observed: Default::default(),
+            highest: None,
+            no_frame: 0,
+            starved: None,
+            transmit: TransmitBurst::new(),
+            spinning: parts.spinning,
+        })
+    }
+
+    /// Opens a lane: its sockets, its frames, and the job that receives from it.
+    pub(crate) fn open_lane(&mut self, lane: Lane) -> Result<(), BuildError> {
+        if self.receive_jobs[lane.index()].is_some() {
+            return Ok(());
+        }
+        self.transport.open_lane(lane)?;
+        let (name, priority) = match lane {
+            Lane::Discovery => (String::from("receive discovery"), Priority::DISCOVERY),
+            Lane::Level(level) => (
+                format!("receive level {}", level.get()),
+                Priority::of_data(level),
+            ),
+        };
+        let config = JobConfig {
+            items: BURST as u16,
+            ..JobConfig::event(&name, priority.get())
+        };
+        let job = self.add_job(config, Task::Receive(lane))?;
+        let descriptors = self.transport.descriptors().into_iter();
+        let watched = descriptors
+            .filter(|(of, _)| *of == lane)
+            .try_for_each(|(_, descriptor)| self.waiter.add(lane, descriptor));
+        if let Err(source) = watched {
+            self.remove_job(job);
+            let action = "watch a socket with epoll";
+            return Err(BuildError::System { action, source });
+        }
+        self.receive_jobs[lane.index()] = Some(job);
+        self.highest = self.highest.max(lane.level());
+        Ok(())
+    }
+
+    /// Adds a job.
+    pub(crate) fn add_job(&mut self, config: JobConfig, task: Task) -> Result<JobId, BuildError> {
+        let job = self
+            .executor
+            .add(config)
+            .map_err(|_| BuildError::TooManyJobs)?;
+        self.tasks[job.index()] = Some(task);
+        Ok(job)
+    }
+
+    /// Removes a job, also the one that runs. False if it was removed before.
+    pub(crate) fn remove_job(&mut self, job: JobId) -> bool {
+        if self.task(job).is_none() {
+            return false;
+        }
+        self.tasks[job.index()] = None;
+        self.executor.remove(job)
+    }
+
+    /// What a job does; `None` if it was removed.
+    pub(crate) fn task(&self, job: JobId) -> Option<Task> {
+        // The executor tells ids of one place apart, and keeps the place of a running job.
+        self.executor.get(job)?;
+        self.tasks[job.index()]
+    }
+
+    /// Whether a lane is served in bursts: the most critical one is.
+    pub(crate) fn is_highest(&self, lane: Lane) -> bool {
+        lane.level() == self.highest
+    }
+
+    /// The priority of the most urgent lane: what a look may find.
+    pub(crate) fn highest_lane_priority(&self) -> u8 {
+        self.highest
+            .map_or(Priority::DISCOVERY, Priority::of_data)
+            .get()
+    }
+
+    /// When something falls due without any event.
+    fn next_due(&self) -> Option<Instant> {
+        let times = [
+            self.engine.next_time(),
+            self.executor.next_release(),
+            self.starved.as_ref().map(|starved| starved.until),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// When the loop is to run next without any event; an instant of the past if something is
+    /// ready.
+    pub(crate) fn next_time(&mut self) -> Option<Instant> {
+        let is_ready = self.executor.ready_count() > 0
+            || self.work_ready() != 0
+            || self.inlets.iter().any(Inlet::is_ready)
+            || (!self.transport.has_descriptors() && self.transport.ready_lanes() != 0);
+        if is_ready {
+            return Some(Instant::new(0));
+        }
+        self.next_due()
+    }
+
+    /// How long the loop may sleep: to what falls due next, at most as long as it was told.
+    pub(crate) fn sleep_time(&self, timeout: Option<Duration>) -> Option<Duration> {
+        let until_due = self
+            .next_due()
+            .map(|at| at.saturating_since(monotonic_now()));
+        match (until_due, timeout) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Priorities at which the engine has work that may be tried now.
+    fn work_ready(&self) -> u16 {
+        let starved = self.starved.as_ref();
+        self.engine.ready() & !starved.map_or(0, |starved| starved.priorities)
+    }
+
+    /// Marks ready what time, the engine and other threads have brought.
+    pub(crate) fn gather(&mut self, now: Instant) {
+        if self.engine.next_time().is_some_and(|at| at <= now) {
+            self.engine.advance(now);
+        }
+        if self.executor.next_release().is_some_and(|at| at <= now) {
+            self.executor.release(now);
+        }
+        if self.starved.as_ref().is_some_and(|it| it.until <= now) {
+            self.starved = None;
+        }
+        let mut ready = self.work_ready();
+        while ready != 0 {
+            let priority = ready.trailing_zeros();
+            ready &= ready - 1;
+            self.executor
+                .activate(self.work_jobs[priority as usize], now);
+        }
+        while let Some(change) = self.engine.next_status() {
+            self.take_note(now, change);
+        }
+        for inlet in &self.inlets {
+            if inlet.is_ready() {
+                self.executor.activate(inlet.job, now);
+            }
+        }
+    }
+
+    fn take_note(&mut self, now: Instant, change: StatusChange) {
+        match change {
+            StatusChange::Reader(id, status) if status.contains(ReaderStatus::DATA_AVAILABLE) => {
+                if let Some(job) = self.readers[id.index()].job {
+                    self.executor.activate(job, now);
+                }
+            }
+            StatusChange::Writer(id, status)
+                if status.intersects(WriterStatus::ROOM | WriterStatus::ALL_ACKNOWLEDGED) =>
+            {
+                let of_writer = self.inlets.iter_mut().find(|inlet| inlet.writer == id);
+                if let Some(inlet) = of_writer {
+                    inlet.wake();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks at the datapath's sources, sleeping up to `timeout` for one.
+    pub(crate) fn look(&mut self, timeout: Option<Duration>) {
+        let has_descriptors = self.transport.has_descriptors();
+        let mut lanes = 0;
+        if has_descriptors || timeout != Some(Duration::ZERO) {
+            // An error would be a closed descriptor of our own: none is closed before the end.
+            lanes = self.waiter.wait(timeout).unwrap_or_default();
+        }
+        if !has_descriptors {
+            lanes = self.transport.ready_lanes();
+        }
+        if lanes == 0 {
+            return;
+        }
+        let now = monotonic_now();
+        for (index, job) in self.receive_jobs.iter().enumerate() {
+            if lanes & (1 << index) != 0
+                && let Some(job) = job
+            {
+                self.executor.activate(*job, now);
+            }
+        }
+    }
+
+    /// Sends a frame to each of these places. Frames nobody listens to go home at once.
+    pub(crate) fn send(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
+        let places = to.of(&self.engine);
+        if places.is_empty() {
+            return;
+        }
+        if self.transmit.push(frame).is_err() {
+            unreachable!("the burst is emptied by every send");
+        }
+        for &place in places {
+            let fits = self.transmit.address(place);
+            debug_assert!(fits.is_ok(), "every list of places fits a burst");
+        }
+        self.transport.send_burst(lane, &mut self.transmit);
+    }
+
+    /// Does one step of the engine's work at a priority. False: there was none, or no frame for it;
+    /// then it is tried again a little later.
+    pub(crate) fn work(&mut self, now: Instant, priority: Priority) -> bool {
+        let Some(mut frame) = self.take_work_frame(priority) else {
+            self.no_frame += 1;
+            let starved = self.starved.get_or_insert(Starved {
+                priorities: 0,
+                until: now + FRAME_RETRY,
+            });
+            starved.priorities |= 1 << priority.get();
+            return false;
+        };
+        let Some(work) = self.engine.next_work(now, priority, frame.buffer_mut()) else {
+            return false;
+        };
+        if work.bytes > 0 {
+            frame.set_range(0..work.bytes);
+            let lane = work.level.map_or(Lane::Discovery, Lane::Level);
+            let addresses = match &work.to {
+                Destinations::Writer(writer) => Addresses::Writer(*writer),
+                Destinations::Announce => Addresses::Announce,
+                Destinations::Listed(list) => Addresses::Listed(list),
+            };
+            self.send(lane, frame, addresses);
+        }
+        let observed = &mut self.work_observed[usize::from(priority.get())][work.kind.index()];
+        observed.steps += 1;
+        let took = monotonic_now().as_nanos().saturating_sub(now.as_nanos());
+        observed.execution_max_ns = observed.execution_max_ns.max(took);
+        true
+    }
+
+    /// Whether the engine has more work at a priority.
+    pub(crate) fn has_work(&self, priority: Priority) -> bool {
+        self.work_ready() & (1 << priority.get()) != 0
+    }
+
+    /// A frame for the engine's work: of the level's class where its lane is open, else of
+    /// discovery's.
+    fn take_work_frame(&self, priority: Priority) -> Option<Frame> {
+        let level = Level::new(priority.get() / 2)?;
+        let lane = Lane::Level(level);
+        let lane = if self.receive_jobs[lane.index()].is_some() {
+            lane
+        } else {
+            Lane::Discovery
+        };
+        self.transport.pool().take(lane)
+    }
+
+    /// Once a second.
+    pub(crate) fn keep_house(&mut self) {
+        let offset = wall_now_ns().wrapping_sub(monotonic_now().as_nanos());
+        self.engine.set_wall_offset(offset);
+        for inlet in &mut self.inlets {
+            inlet.repay(self.transport.pool());
+            inlet.wake();
+        }
+    }
+
+    /// The place beside a reader that was just created.
+    pub(crate) fn make_reader_slot(&mut self, reader: ReaderId) {
+        let places = self.readers.len().max(reader.index() + 1);
+        self.readers.resize_with(places, ReaderSlot::default);
+    }
+
+    /// Forgets all that was kept beside a reader that is gone, and hands its callbacks out.
+    pub(crate) fn clear_reader_slot(&mut self, reader: usize) -> ReaderCallbacks {
+        let slot = &mut self.readers[reader];
+        slot.generation = slot.generation.wrapping_add(1);
+        let callbacks = (slot.view.take(), slot.cached.take());
+        if let Some(job) = slot.job.take() {
+            self.remove_job(job);
+        }
+        callbacks
+    }
+
+    /// Removes a timer, and hands its callback out.
+    pub(crate) fn remove_timer(&mut self, job: JobId) -> Option<TimerCallback> {
+        if !self.remove_job(job) {
+            return None;
+        }
+        self.timers[job.index()].take()
+    }
+
+    /// Removes every timer and every callback of a reader.
+    pub(crate) fn remove_callbacks(&mut self) -> Callbacks {
+        let timers: Vec<JobId> = self
+            .executor
+            .jobs()
+            .map(|(job, _)| job)
+            .filter(|&job| self.task(job) == Some(Task::Timer))
+            .collect();
+        Callbacks {
+            _timers: timers.iter().map(|&job| self.remove_timer(job)).collect(),
+            _readers: (0..self.readers.len())
+                .map(|reader| self.clear_reader_slot(reader))
+                .collect(),
+        }
+    }
+
+    /// The last thing: what is filed for peers (the ends of endpoints) goes out, within a bound,
+    /// then the good-bye.
+    pub(crate) fn say_farewell(&mut self) {
+        let now = monotonic_now();
+        for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {
+            let ready = self.engine.ready();
+            let most_urgent = Priority::descending().find(|p| ready & (1 << p.get()) != 0);
+            if !most_urgent.is_some_and(|priority| self.work(now, priority)) {
+                break;
+            }
+        }
+        let Some(mut frame) = self.transport.pool().take(Lane::Discovery) else {
+            // Peers find out when the lease is over.
+            return;
+        };
+        let bytes = self.engine.farewell(frame.buffer_mut());
+        frame.set_range(0..bytes);
+        self.send(Lane::Discovery, frame, Addresses::Announce);
+    }
+
+    /// Frames of a kind that are not at home.
+    pub(crate) fn frames_out(&self, class: impl Fn(Lane) -> Class) -> usize {
+        let pool = self.transport.pool();
+        let lanes = Lane::ALL.into_iter();
+        lanes.map(|lane| pool.outstanding_of(class(lane))).sum()
+    }
+}
+
+/// Where a frame goes.
+pub(crate) enum Addresses<'a> {
+    Writer(WriterId),
+    Announce,
+    Listed(&'a [Locator]),
+}
+
+impl<'a> Addresses<'a> {
+    fn of<'b>(&'b self, engine: &'b Engine) -> &'b [Locator]
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Writer(writer) => engine.destinations(*writer),
+            Self::Announce => engine.announce_to(),
+            Self::Listed(list) => list,
+        }
+    }
+}

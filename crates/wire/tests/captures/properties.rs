@@ -1,0 +1,270 @@
+//! Whatever the bytes, reading them returns; whatever the value, it survives the way there and back.
+
+use std::sync::OnceLock;
+
+use crate::pcap::{CAPTURES, messages};
+use isolane_wire::{
+    ByteOrder,
+    discovery::{EndpointData, ParticipantData, parse_key_guid},
+    guid::{EntityId, GuidPrefix},
+    parameter::ParameterList,
+    rtps::{
+        AckNack, DataHead, Gap, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag, NackFrag,
+        PayloadKind, StatusInfo, Submessage, Submessages,
+    },
+    sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
+};
+use proptest::{collection::vec, prelude::*, sample::Index};
+
+/// The messages of all captures; of equal length and identifiers, one.
+fn captured() -> &'static [Vec<u8>] {
+    static CAPTURED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    CAPTURED.get_or_init(|| {
+        let of = |name| messages(name).into_iter().map(|message| message.bytes);
+        let mut all: Vec<_> = CAPTURES.into_iter().flat_map(of).collect();
+        let kinds = |bytes: &[u8]| -> Vec<u8> {
+            Submessages::new(bytes, HEADER_BYTES)
+                .filter_map(|submessage| match submessage {
+                    Ok(Submessage::Data(data)) => Some(data.writer.0[2]),
+                    Ok(_) => Some(0),
+                    Err(_) => None,
+                })
+                .collect()
+        };
+        all.sort_by_cached_key(|bytes| (bytes.len(), kinds(bytes)));
+        all.dedup_by_key(|bytes| (bytes.len(), kinds(bytes)));
+        all
+    })
+}
+
+/// Reads everything that can be read of a message, as discovery and as user data alike.
+fn read_all(message: &[u8]) {
+    let _ = Header::parse(message);
+    let mut submessages = Submessages::new(message, HEADER_BYTES);
+    let mut steps = 0;
+    while let Some(submessage) = submessages.next() {
+        // Each takes at least its header: reading ends after as many steps as the length allows.
+        steps += 4;
+        assert!(steps <= message.len() + 4);
+        assert!(submessages.offset() <= message.len());
+        match submessage {
+            Ok(Submessage::Data(data)) => {
+                let in_place = message.get(data.payload_offset..).unwrap();
+                assert!(in_place.starts_with(data.bytes));
+                let _ = (data.status_info(), data.key_hash());
+                read_payload(data.bytes);
+            }
+            Ok(Submessage::DataFrag(data)) => {
+                let in_place = message.get(data.payload_offset..).unwrap();
+                assert!(in_place.starts_with(data.bytes));
+                let end = data.sample_offset() + data.bytes.len();
+                assert!(!data.bytes.is_empty() && end <= data.sample_size as usize);
+            }
+            Ok(Submessage::AckNack(acknack)) => {
+                assert!(acknack.state.iter().count() <= 256);
+            }
+            Ok(Submessage::Gap(gap)) => assert!(gap.list.iter().count() <= 256),
+            Ok(Submessage::NackFrag(nack)) => assert!(nack.state.iter().count() <= 256),
+            Ok(Submessage::InfoReply(reply)) => {
+                assert!(reply.unicast.iter().count() * 24 <= message.len());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn read_payload(payload: &[u8]) {
+    let _ = ParticipantData::parse(payload);
+    let _ = EndpointData::parse_writer(payload);
+    let _ = EndpointData::parse_reader(payload);
+    let _ = parse_key_guid(payload);
+}
+
+#[test]
+fn captured_messages_cut_anywhere_are_read_without_panic() {
+    for message in captured() {
+        // Of the few that fill several frames, not every length.
+        let step = message.len().div_ceil(2000);
+        for length in (0..message.len()).step_by(step) {
+            read_all(&message[..length]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+    #[test]
+    fn captured_messages_with_one_byte_changed_are_read_without_panic(
+        which: Index,
+        position: Index,
+        value: u8,
+    ) {
+        let mut message = which.get(captured()).clone();
+        // In the first 2,000 bytes: behind them there is only payload.
+        let position = position.index(message.len().min(2000));
+        message[position] = value;
+        read_all(&message);
+    }
+
+    #[test]
+    fn any_bytes_behind_a_header_are_read_without_panic(bytes in vec(any::<u8>(), 0..300)) {
+        let mut message = vec![0; HEADER_BYTES];
+        Header::new(GuidPrefix([1; 12])).emit(&mut message);
+        message.extend_from_slice(&bytes);
+        read_all(&message);
+        read_all(&bytes);
+    }
+
+    #[test]
+    fn any_body_of_any_submessage_is_read_without_panic(
+        id: u8,
+        flags: u8,
+        body in vec(prop_oneof![Just(0), Just(1), Just(4), any::<u8>()], 0..200),
+    ) {
+        let mut message = vec![0; HEADER_BYTES];
+        message.extend_from_slice(&[id, flags, 0, 0]);
+        message.extend_from_slice(&body);
+        read_all(&message);
+    }
+
+    #[test]
+    fn any_parameter_list_is_read_without_panic(
+        big: bool,
+        bytes in vec(prop_oneof![4 => Just(0), 1 => any::<u8>()], 0..300),
+    ) {
+        let order = if big { ByteOrder::Big } else { ByteOrder::Little };
+        if let Ok((list, length)) = ParameterList::parse(&bytes, order) {
+            prop_assert!(length <= bytes.len());
+            prop_assert!(list.iter().map(|parameter| 4 + parameter.value.len()).sum::<usize>() < length);
+        }
+        read_payload(&[&[0, if big { 2 } else { 3 }, 0, 0], &bytes[..]].concat());
+    }
+
+    #[test]
+    fn any_parameter_with_any_value_is_read_without_panic(
+        id in 0_u16..0x80,
+        value in vec(any::<u8>(), 0..64),
+    ) {
+        let padded = value.len().next_multiple_of(4);
+        let mut payload = vec![0, 3, 0, 0];
+        payload.extend_from_slice(&id.to_le_bytes());
+        payload.extend_from_slice(&(padded as u16).to_le_bytes());
+        payload.extend_from_slice(&value);
+        payload.resize(8 + padded, 0);
+        payload.extend_from_slice(&[1, 0, 0, 0]);
+        read_payload(&payload);
+    }
+}
+
+fn entity() -> impl Strategy<Value = EntityId> {
+    any::<[u8; 4]>().prop_map(EntityId)
+}
+
+fn sequence() -> impl Strategy<Value = SequenceNumber> {
+    prop_oneof![1..1000_i64, 1..i64::MAX - 256].prop_map(SequenceNumber)
+}
+
+fn sequence_set() -> impl Strategy<Value = SequenceNumberSet> {
+    (sequence(), vec(0..256_i64, 0..20)).prop_map(|(base, offsets)| {
+        let mut set = SequenceNumberSet::new(base);
+        for offset in offsets {
+            assert!(set.insert(SequenceNumber(base.get() + offset)));
+        }
+        set
+    })
+}
+
+fn fragment_set() -> impl Strategy<Value = FragmentNumberSet> {
+    (1..u32::MAX - 256, vec(0..256_u32, 0..20)).prop_map(|(base, offsets)| {
+        let mut set = FragmentNumberSet::new(base);
+        for offset in offsets {
+            assert!(set.insert(base + offset));
+        }
+        set
+    })
+}
+
+/// What a submessage in a buffer reads as; the buffer holds nothing else.
+fn reread(bytes: &[u8]) -> Submessage<'_> {
+    let mut submessages = Submessages::new(bytes, 0);
+    let submessage = submessages.next().unwrap().unwrap();
+    assert_eq!(submessages.offset(), bytes.len());
+    submessage
+}
+
+proptest! {
+    #[test]
+    fn acknacks_survive(
+        reader in entity(), writer in entity(), state in sequence_set(), count: i32, is_final: bool,
+    ) {
+        let sent = AckNack { reader, writer, state, count, is_final };
+        let mut buffer = vec![0xaa; sent.buffer_len()];
+        prop_assert_eq!(sent.emit(&mut buffer), buffer.len());
+        prop_assert_eq!(reread(&buffer), Submessage::AckNack(sent));
+    }
+
+    #[test]
+    fn heartbeats_survive(
+        reader in entity(), writer in entity(), first in sequence(), more in 0..1000_i64,
+        count: i32, is_final: bool, liveliness: bool,
+    ) {
+        let last = SequenceNumber((first.get() - 1).saturating_add(more));
+        let sent = Heartbeat { reader, writer, first, last, count, is_final, liveliness };
+        let mut buffer = vec![0xaa; sent.buffer_len()];
+        prop_assert_eq!(sent.emit(&mut buffer), buffer.len());
+        prop_assert_eq!(reread(&buffer), Submessage::Heartbeat(sent));
+    }
+
+    #[test]
+    fn gaps_survive(
+        reader in entity(), writer in entity(), start in sequence(), list in sequence_set(),
+    ) {
+        let sent = Gap { reader, writer, start, list };
+        let mut buffer = vec![0xaa; sent.buffer_len()];
+        prop_assert_eq!(sent.emit(&mut buffer), buffer.len());
+        prop_assert_eq!(reread(&buffer), Submessage::Gap(sent));
+    }
+
+    #[test]
+    fn fragments_heartbeats_and_nacks_survive(
+        reader in entity(), writer in entity(), sequence in sequence(), last_fragment in 1..u32::MAX,
+        state in fragment_set(), count: i32,
+    ) {
+        let sent = HeartbeatFrag { reader, writer, sequence, last_fragment, count };
+        let mut buffer = vec![0xaa; sent.buffer_len()];
+        prop_assert_eq!(sent.emit(&mut buffer), buffer.len());
+        prop_assert_eq!(reread(&buffer), Submessage::HeartbeatFrag(sent));
+
+        let sent = NackFrag { reader, writer, sequence, state, count };
+        let mut buffer = vec![0xaa; sent.buffer_len()];
+        prop_assert_eq!(sent.emit(&mut buffer), buffer.len());
+        prop_assert_eq!(reread(&buffer), Submessage::NackFrag(sent));
+    }
+
+    #[test]
+    fn data_survives_in_front_of_any_payload(
+        reader in entity(),
+        writer in entity(),
+        sequence in sequence(),
+        key_hash: Option<[u8; 16]>,
+        status: Option<(bool, bool)>,
+        is_key: bool,
+        mut payload in vec(any::<u8>(), 1..200),
+    ) {
+        payload.resize(payload.len().next_multiple_of(4), 0);
+        let status = status.map(|(disposed, unregistered)| StatusInfo { disposed, unregistered });
+        let kind = if is_key { PayloadKind::Key } else { PayloadKind::Data };
+        let head = DataHead { reader, writer, sequence, key_hash, status, payload: kind };
+        let mut message = vec![0xaa; head.buffer_len()];
+        head.emit(&mut message, payload.len());
+        message.extend_from_slice(&payload);
+        let Submessage::Data(data) = reread(&message) else {
+            panic!("not DATA: {message:02x?}");
+        };
+        prop_assert_eq!((data.reader, data.writer, data.sequence), (reader, writer, sequence));
+        prop_assert_eq!((data.payload, data.bytes), (kind, &payload[..]));
+        prop_assert_eq!(data.key_hash(), key_hash);
+        prop_assert_eq!(data.status_info(), status.unwrap_or_default());
+    }
+}
