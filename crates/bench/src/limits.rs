@@ -77,9 +77,9 @@ pub const MAX_RTT_MESSAGE_BYTES: u32 = 1_400;
 /// apart, and a few may be lost in a flood.
 pub const MATCH_SECONDS: u64 = 10;
 
-/// The domain of runs over 127.0.0.1: not one that applications of the machine are likely to use,
-/// and its ports (RTPS 2.5 §9.6.2: 31,650 and up) are below those the kernel gives away.
-pub const LOOPBACK_DOMAIN: u32 = 97;
+/// The domains of runs over 127.0.0.1: not those that applications of the machine are likely to use,
+/// and with ports (RTPS 2.5 §9.6.2: 27,400 to 32,400) below those the kernel gives away.
+pub const LOOPBACK_DOMAINS: std::ops::Range<u32> = 80..100;
 
 /// A ping without a pong so long after the last one was sent is lost (definitions).
 pub const LOST_AFTER_MS: u64 = 500;

@@ -9,7 +9,8 @@ use std::io;
 use std::num::NonZeroU64;
 
 use rustix::mm::MlockAllFlags;
-use rustix::thread::CpuSet;
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CapabilitySet, CpuSet, capabilities};
 use serde::{Deserialize, Serialize};
 
 use crate::system::scheduler;
@@ -95,14 +96,29 @@ pub fn run_first_in_first_out(priority: u8) -> Result<(), Note> {
 }
 
 /// Keeps all memory of the process, present and future, resident.
+///
+/// Not within a limit: the lock might succeed, and the next allocation beyond the limit would end
+/// the process.
 pub fn lock_memory() -> Result<(), Note> {
-    rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|error| {
+    let refused = |why: &dyn fmt::Display| {
         Note::new(
             "lock memory",
-            with_remedy(&error.into(), "CAP_IPC_LOCK or a memlock limit is needed"),
+            why,
             "a page fault may fall into a measurement",
         )
-    })
+    };
+    let remedy = "CAP_IPC_LOCK or no memlock limit is needed";
+    if memory_locks_are_limited() {
+        return Err(refused(&format_args!("not permitted; {remedy}")));
+    }
+    rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
+        .map_err(|error| refused(&with_remedy(&error.into(), remedy)))
+}
+
+fn memory_locks_are_limited() -> bool {
+    let is_privileged =
+        capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
+    !is_privileged && getrlimit(Resource::Memlock).current.is_some()
 }
 
 /// Takes the rounding from the calling thread's timers (50 us for ordinary threads).

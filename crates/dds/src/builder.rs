@@ -10,9 +10,7 @@ use isolane_datapath::{
 };
 use isolane_engine::{Engine, EngineConfig, Timing};
 use isolane_executor::{Executor, ExecutorConfig, Order};
-use isolane_wire::{
-    discovery::LocatorList, guid::GuidPrefix, locator::Locator, rtps::VENDOR_ID,
-};
+use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator, rtps::VENDOR_ID};
 
 use crate::{
     error::BuildError,
@@ -37,7 +35,7 @@ pub enum Waiting {
 /// The datapath asked for.
 enum Choice {
     Udp,
-    Memory(Memory),
+    Memory(Box<Memory>),
 }
 
 /// Builds a [`Participant`].
@@ -120,7 +118,7 @@ impl Builder {
     /// A place on a network in memory instead of sockets. Participants on it share a thread.
     #[must_use]
     pub fn memory(mut self, network: &Network, address: [u8; 4]) -> Self {
-        self.choice = Choice::Memory(network.attach(address));
+        self.choice = Choice::Memory(Box::new(network.attach(address)));
         self
     }
 
@@ -160,11 +158,11 @@ impl Builder {
     pub fn build(self) -> Result<Participant, BuildError> {
         let mut transport = match self.choice {
             Choice::Memory(memory) => Transport::Memory(memory),
-            Choice::Udp => Transport::Udp(Udp::new(UdpConfig {
+            Choice::Udp => Transport::Udp(Box::new(Udp::new(UdpConfig {
                 interfaces: self.interfaces,
                 multicast: self.multicast,
                 ..UdpConfig::new(self.domain)
-            })?),
+            })?)),
         };
         transport.open_lane(Lane::Discovery)?;
 

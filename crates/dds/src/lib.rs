@@ -73,6 +73,7 @@ mod transport;
 mod wait;
 mod writer;
 
+pub use builder::{Builder, Waiting};
 pub use error::{BuildError, WriteError};
 pub use isolane_datapath::{memory::Network, udp::Interfaces};
 pub use isolane_derive::TopicType;
@@ -84,14 +85,13 @@ pub use isolane_executor::{Observed, Order};
 /// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.
 pub use isolane_wire::cdr as types;
 pub use isolane_wire::{
-    cdr::Representation,
+    cdr::{Representation, TopicType},
     guid::{Guid, GuidPrefix},
     level::Level,
     locator::Locator,
-    qos::{DurabilityKind, ReliabilityKind},
+    qos::{DurabilityKind, PolicyId, ReliabilityKind},
     time::{Instant, Timestamp},
 };
-pub use builder::{Builder, Waiting};
 pub use participant::{Participant, Timer};
 pub use qos::Qos;
 pub use reader::{DataReader, Sample};

@@ -33,6 +33,11 @@ pub const ANNOUNCED_PLACES: usize = isolane_datapath::limits::MAX_MESSAGES;
 /// home without a word. Short beside the time between heartbeats, long beside a turn of the loop.
 pub const FRAME_RETRY: Duration = Duration::from_millis(1);
 
+/// How long a writer of another thread stays at least after its
+/// [`RemoteWriter`](crate::RemoteWriter) was dropped: datagrams of it are still on their way, and
+/// readers drop those of a writer they no longer know.
+pub const REMOTE_GRACE: Duration = Duration::from_millis(100);
+
 /// How long a reliable writer of another thread stays after its [`RemoteWriter`](crate::RemoteWriter)
 /// was dropped, so that readers can get and acknowledge what it handed over.
 pub const REMOTE_LINGER: Duration = Duration::from_secs(2);

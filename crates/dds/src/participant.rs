@@ -2,7 +2,7 @@
 
 use std::{
     marker::PhantomData,
-    os::fd::{AsRawFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     rc::Rc,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -251,10 +251,10 @@ impl Participant {
     }
 
     /// Readable when [`poll`](Self::poll) has something to do, time apart. Valid while the participant
-    /// is.
+    /// is; [`AsFd`] gives the same with that lifetime.
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
-        self.core().state.borrow().waiter.descriptor().as_raw_fd()
+        self.core().descriptor.as_raw_fd()
     }
 
     /// When [`poll`](Self::poll) is to be called next, whatever the descriptor says, on the clock of
@@ -338,6 +338,12 @@ impl Participant {
     #[must_use]
     pub fn report(&self) -> Report {
         Report::of(&self.core().state.borrow())
+    }
+}
+
+impl AsFd for Participant {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.core().descriptor.as_fd()
     }
 }
 

@@ -7,13 +7,7 @@ use isolane_engine::{Incompatible, Priority, ReaderId, ReaderLedger, SampleInfo}
 use isolane_executor::JobConfig;
 use isolane_wire::cdr::{CdrError, TopicType, read_payload, read_payload_into, view_payload};
 
-use crate::{
-    error::BuildError,
-    participant::Of,
-    qos::Qos,
-    runtime::Core,
-    state::Task,
-};
+use crate::{error::BuildError, participant::Of, qos::Qos, runtime::Core, state::Task};
 
 /// A sample: its value, where there is one, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]

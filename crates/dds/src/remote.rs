@@ -36,7 +36,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{
     error::{BuildError, WriteError},
-    limits::{REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
+    limits::{REMOTE_GRACE, REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
     participant::{Of, create_writer},
     qos::Qos,
     state::{Addresses, State, Task},
@@ -97,8 +97,8 @@ pub(crate) struct Inlet {
     owed: usize,
     /// Nothing can be done before the writer's status changes: it has room, or all is acknowledged.
     parked: bool,
-    /// The publisher is gone, and all it handed over is taken: the endpoint goes by then.
-    lingers_until: Option<Instant>,
+    /// Since when the publisher is gone, and all it handed over is written.
+    ended: Option<Instant>,
 }
 
 impl Inlet {
@@ -140,9 +140,9 @@ impl Inlet {
 
 /// A writer that one other thread uses.
 ///
-/// When it is dropped, what it handed over is still written; the endpoint is deleted when readers
-/// have acknowledged that (at once for best effort), at the latest after
-/// [`REMOTE_LINGER`].
+/// When it is dropped, what it handed over is still written; the endpoint is deleted within about a
+/// second, or where readers have not yet acknowledged everything, within [`REMOTE_LINGER`] and a
+/// second.
 ///
 /// ```
 /// use std::{thread, time::Duration};
@@ -214,7 +214,7 @@ pub(crate) fn create<T: TopicType>(
         bell: Arc::clone(&bell),
         owed,
         parked: false,
-        lingers_until: None,
+        ended: None,
     });
     Ok(RemoteWriter {
         handed: handed_in,
@@ -375,11 +375,13 @@ fn write(
     }
 }
 
-/// The publisher is gone and the ring empty: deletes the writer, or lets it linger for its readers.
+/// The publisher is gone and the ring empty: deletes the writer once its readers can have everything.
 fn end(state: &mut State, now: Instant, place: usize) {
     let inlet = &mut state.inlets[place];
-    let until = *inlet.lingers_until.get_or_insert(now + REMOTE_LINGER);
-    if now < until && !state.engine.all_acknowledged(inlet.writer) {
+    let ended = *inlet.ended.get_or_insert(now);
+    let is_awaited = !state.engine.all_acknowledged(inlet.writer) && now < ended + REMOTE_LINGER;
+    if is_awaited || now < ended + REMOTE_GRACE {
+        // Housekeeping wakes it at the latest.
         inlet.parked = true;
         return;
     }

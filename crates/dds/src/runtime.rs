@@ -18,6 +18,8 @@
 
 use std::{
     cell::{Cell, RefCell, RefMut},
+    os::fd::OwnedFd,
+    rc::Rc,
     time::Duration,
 };
 
@@ -36,6 +38,8 @@ const _: () = assert!(BURST <= MAX_BURST, "a burst is one call of the datapath")
 /// A participant's state and the loop over it.
 pub(crate) struct Core {
     pub(crate) state: RefCell<State>,
+    /// What the loop sleeps on, also lent to foreign loops while the state is borrowed.
+    pub(crate) descriptor: Rc<OwnedFd>,
     /// Datagrams being received: borrowed for the length of a receive job, callbacks included.
     received: RefCell<ReceiveBurst>,
     /// A job is running: the loop must not be entered again from a callback.
@@ -70,6 +74,7 @@ impl Drop for Received<'_> {
 impl Core {
     pub(crate) fn new(state: State) -> Self {
         Self {
+            descriptor: state.waiter.descriptor(),
             state: RefCell::new(state),
             received: RefCell::default(),
             running: Cell::new(false),
@@ -176,9 +181,7 @@ impl Core {
             let mut state = self.state.borrow_mut();
             let is_highest = state.is_highest(lane);
             let limit = if is_highest { BURST } else { 1 };
-            let taken = state
-                .transport
-                .receive_burst(lane, limit, &mut received.0);
+            let taken = state.transport.receive_burst(lane, limit, &mut received.0);
             (is_highest, taken == limit)
         };
         for datagram in received.0.iter() {

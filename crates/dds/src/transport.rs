@@ -11,8 +11,8 @@ use isolane_wire::locator::Locator;
 /// One of the datapaths.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    Memory(Memory),
-    Udp(Udp),
+    Memory(Box<Memory>),
+    Udp(Box<Udp>),
 }
 
 impl Transport {

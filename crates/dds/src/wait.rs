@@ -7,7 +7,8 @@
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{BorrowedFd, OwnedFd},
+    rc::Rc,
     sync::Arc,
     time::Duration,
 };
@@ -22,7 +23,7 @@ const WAKE_BIT: u64 = 1 << 63;
 const EVENTS: usize = 2 * Lane::COUNT + 1;
 
 pub(crate) struct Waiter {
-    epoll: OwnedFd,
+    epoll: Rc<OwnedFd>,
     wake: Arc<OwnedFd>,
     events: Vec<epoll::Event>,
 }
@@ -38,7 +39,7 @@ impl Waiter {
             epoll::EventFlags::IN,
         )?;
         Ok(Self {
-            epoll,
+            epoll: Rc::new(epoll),
             wake: Arc::new(wake),
             events: Vec::with_capacity(EVENTS),
         })
@@ -48,7 +49,7 @@ impl Waiter {
     pub(crate) fn add(&self, lane: Lane, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let data = epoll::EventData::new_u64(u64::from(lane.bit()));
         Ok(epoll::add(
-            &self.epoll,
+            &*self.epoll,
             descriptor,
             data,
             epoll::EventFlags::IN,
@@ -56,8 +57,8 @@ impl Waiter {
     }
 
     /// Readable when the loop has something to do, time apart.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+    pub(crate) fn descriptor(&self) -> Rc<OwnedFd> {
+        Rc::clone(&self.epoll)
     }
 
     /// What another thread writes to.
@@ -74,7 +75,7 @@ impl Waiter {
         });
         self.events.clear();
         let buffer = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, buffer, timeout.as_ref()) {
+        match epoll::wait(&*self.epoll, buffer, timeout.as_ref()) {
             Ok(_) => {}
             // A signal is no event; the loop looks at its stop condition and comes again.
             Err(rustix::io::Errno::INTR) => return Ok(0),

@@ -174,17 +174,18 @@ impl Engine {
         }
     }
 
-    /// Files announcements to the participants that those to all do not reach: they list us and
-    /// we do not list them.
+    /// Whether what is sent to all does not reach a participant: it lists us, and we do not list it.
+    fn is_unlisted(&self, peer: &RemoteParticipant) -> bool {
+        let is_reached = |locator: &Locator| self.config.announce_to.contains(locator);
+        !peer.data.metatraffic_unicast.iter().any(is_reached)
+            && !peer.data.metatraffic_multicast.iter().any(is_reached)
+    }
+
+    /// Files announcements to the participants that those to all do not reach.
     pub(crate) fn file_announcements_to_unlisted(&mut self) {
         for index in 0..self.participants.end() {
-            let announce_to = &self.config.announce_to;
-            let is_unlisted = self.participants.get(index).is_some_and(|peer| {
-                let reached = |locator: &Locator| announce_to.contains(locator);
-                let (one, group) = (&peer.data.metatraffic_unicast, &peer.data.metatraffic_multicast);
-                !one.iter().any(reached) && !group.iter().any(reached)
-            });
-            if is_unlisted {
+            let peer = self.participants.get(index);
+            if peer.is_some_and(|peer| self.is_unlisted(peer)) {
                 self.file_announcement(index + 1);
             }
         }
@@ -218,7 +219,7 @@ impl Engine {
     }
 
     /// Says good-bye: the datagram that tells every peer that this participant is gone, to be sent
-    /// to [`announce_to`](Self::announce_to) as the last thing. Returns its length.
+    /// [to all](Self::farewell_to) as the last thing. Returns its length.
     pub fn farewell(&mut self, buffer: &mut [u8]) -> usize {
         let mut payload = [0; 64];
         let guid = self.guid(EntityId::PARTICIPANT);
@@ -230,6 +231,19 @@ impl Engine {
             unregistered: true,
         });
         self.emit_announcement(buffer, PayloadKind::Key, status, &payload[..length])
+    }
+
+    /// Where the good-bye goes: where participants are announced, and to each known one that this
+    /// does not reach.
+    pub fn farewell_to(&self) -> impl Iterator<Item = Locator> {
+        let unlisted = self
+            .remote_participants()
+            .filter(|peer| self.is_unlisted(peer));
+        let address = |peer: &RemoteParticipant| {
+            crate::matching::choose(&peer.data.metatraffic_unicast, &self.config.networks)
+        };
+        let listed = self.config.announce_to.iter().copied();
+        listed.chain(unlisted.filter_map(address))
     }
 
     fn emit_announcement(
@@ -525,6 +539,16 @@ impl Engine {
         let key_hash = Some(data.guid.to_bytes());
         let id = crate::ids::WriterId(builtin);
         let timestamp = self.timestamp(now);
+        if !self.has_room(id, key_hash)
+            && let Some(writer) = self.writers.get_mut(builtin)
+        {
+            // The end of an endpoint is kept as long as there is room, for a peer that has not
+            // heard of us for a while and still knows it; of those all others know the oldest goes.
+            let lowest = writer.lowest_unacknowledged(&self.reader_proxies);
+            if let Some(history) = &mut writer.history {
+                history.remove_oldest_end_below(lowest);
+            }
+        }
         let slot = self.reserve(id, key_hash)?;
         let emitted = match kind {
             ChangeKind::Alive => data.emit(slot),

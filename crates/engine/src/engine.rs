@@ -3,8 +3,6 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
@@ -16,6 +14,7 @@ use crate::{
     config::{EngineConfig, Limits, Timing},
     discovery::{Inbox, RemoteEndpoint, RemoteParticipant},
     ids::{ReaderId, WriterId},
+    index::{Index, index},
     limits::SPDP_INBOX_SLOTS,
     priority::Priority,
     reader::{Reader, ReaderStatus, WriterProxy},
@@ -130,14 +129,14 @@ pub struct Engine {
     pub(crate) reader_proxies: Table<ReaderProxy>,
     pub(crate) writer_proxies: Table<WriterProxy>,
     /// First of the chain of proxies (one a local reader) of a writer.
-    pub(crate) proxies_of_writer: HashMap<Guid, u16, FixedState>,
+    pub(crate) proxies_of_writer: Index<Guid, u16>,
     /// The proxy of a reader at a local writer.
-    pub(crate) proxy_of_reader: HashMap<(u16, Guid), u16, FixedState>,
-    pub(crate) writer_by_entity: HashMap<EntityId, u16, FixedState>,
+    pub(crate) proxy_of_reader: Index<(u16, Guid), u16>,
+    pub(crate) writer_by_entity: Index<EntityId, u16>,
     pub(crate) participants: Table<RemoteParticipant>,
-    pub(crate) participant_by_prefix: HashMap<GuidPrefix, u16, FixedState>,
+    pub(crate) participant_by_prefix: Index<GuidPrefix, u16>,
     pub(crate) endpoints: Table<RemoteEndpoint>,
-    pub(crate) endpoint_by_guid: HashMap<Guid, u16, FixedState>,
+    pub(crate) endpoint_by_guid: Index<Guid, u16>,
     pub(crate) board: Board,
     pub(crate) timers: Timers,
     pub(crate) inbox: Inbox,
@@ -163,7 +162,7 @@ impl Engine {
         // Data and heartbeat a writer, repair and history a reader proxy, ACKNACK a writer
         // proxy, an announcement a participant and one to all, one discovery step.
         let filed_at_most = 2 * local + 3 * matches + participants + 2;
-        let hash = |salt: u64| FixedState::with_seed(config.seed.wrapping_add(salt));
+        let seed = |salt: u64| config.seed.wrapping_add(salt);
         let header = Header {
             version: VERSION,
             vendor: VENDOR_ID,
@@ -175,13 +174,13 @@ impl Engine {
             readers: Table::new(local),
             reader_proxies: Table::new(matches),
             writer_proxies: Table::new(matches),
-            proxies_of_writer: HashMap::with_capacity_and_hasher(matches, hash(1)),
-            proxy_of_reader: HashMap::with_capacity_and_hasher(matches, hash(2)),
-            writer_by_entity: HashMap::with_capacity_and_hasher(local, hash(3)),
+            proxies_of_writer: index(matches, seed(1)),
+            proxy_of_reader: index(matches, seed(2)),
+            writer_by_entity: index(local, seed(3)),
             participants: Table::new(participants),
-            participant_by_prefix: HashMap::with_capacity_and_hasher(participants, hash(4)),
+            participant_by_prefix: index(participants, seed(4)),
             endpoints: Table::new(remote),
-            endpoint_by_guid: HashMap::with_capacity_and_hasher(remote, hash(5)),
+            endpoint_by_guid: index(remote, seed(5)),
             board: Board::new(filed_at_most),
             timers: Timers::new(Subject::count(&limits)),
             inbox: Inbox::new(SPDP_INBOX_SLOTS),

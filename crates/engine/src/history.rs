@@ -13,11 +13,12 @@
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use isolane_wire::{cdr::KeyHash, sequence::SequenceNumber, time::Timestamp};
 
-use crate::chain::{Chain, Links};
+use crate::{
+    chain::{Chain, Links},
+    index::{Index, index},
+};
 
 /// What a change says of its instance (RTPS 2.5 §8.2.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,10 +68,8 @@ pub(crate) struct History {
     free: Vec<u16>,
     /// (sequence, slot), ascending.
     order: VecDeque<(SequenceNumber, u16)>,
-    instances: HashMap<KeyHash, Chain, FixedState>,
+    instances: Index<KeyHash, Chain>,
     links: Links,
-    /// How many changes are ends of instances.
-    ended: usize,
     /// The slot lent out by `reserve`.
     reserved: Option<u16>,
 }
@@ -94,12 +93,8 @@ impl History {
             changes: vec![empty; usize::from(slots)],
             free: (0..slots).rev().collect(),
             order: VecDeque::with_capacity(usize::from(slots)),
-            instances: HashMap::with_capacity_and_hasher(
-                usize::from(slots),
-                FixedState::with_seed(seed),
-            ),
+            instances: index(usize::from(slots), seed),
             links: Links::new(slots),
-            ended: 0,
             reserved: None,
         }
     }
@@ -170,7 +165,6 @@ impl History {
             }
             _ => None,
         };
-        self.ended += usize::from(change.kind != ChangeKind::Alive);
         self.changes[usize::from(slot)] = change;
         self.order.push_back((change.sequence, slot));
         let instance = self.instances.entry(key).or_insert(Chain::EMPTY);
@@ -197,9 +191,7 @@ impl History {
             return;
         };
         let (_, slot) = self.order.remove(position).expect("the position was found");
-        let change = &self.changes[usize::from(slot)];
-        let key = change.key_hash.unwrap_or_default();
-        self.ended -= usize::from(change.kind != ChangeKind::Alive);
+        let key = self.changes[usize::from(slot)].key_hash.unwrap_or_default();
         if let Some(instance) = self.instances.get_mut(&key) {
             // KEEP_LAST pushes out the oldest, and acknowledged changes go in the order of
             // their numbers: a chain always loses its oldest.
@@ -212,18 +204,14 @@ impl History {
         self.free.push(slot);
     }
 
-    /// Removes the ends of instances below `sequence`.
-    pub(crate) fn remove_ended_below(&mut self, sequence: SequenceNumber) {
-        let mut at = 0;
-        while self.ended > 0
-            && let Some(&(there, slot)) = self.order.get(at)
+    /// Removes the oldest change that ends an instance, if it lies below `sequence`.
+    pub(crate) fn remove_oldest_end_below(&mut self, sequence: SequenceNumber) {
+        let is_end = |slot: u16| self.changes[usize::from(slot)].kind != ChangeKind::Alive;
+        let oldest = self.order.iter().find(|&&(_, slot)| is_end(slot));
+        if let Some(&(there, _)) = oldest
             && there < sequence
         {
-            if self.changes[usize::from(slot)].kind == ChangeKind::Alive {
-                at += 1;
-            } else {
-                self.remove(there);
-            }
+            self.remove(there);
         }
     }
 
@@ -321,6 +309,30 @@ mod tests {
         assert_eq!(history.remove_below(SequenceNumber(3)), 2);
         write(&mut history, 4, 0).unwrap();
         assert_eq!(sequences(&history), [3, 4]);
+    }
+
+    #[test]
+    fn the_oldest_end_of_an_instance_makes_room_once_it_is_acknowledged() {
+        let mut history = History::new(Keep::Last { depth: 1 }, 3, 8, 1);
+        for (sequence, key) in [(1, 1), (2, 2), (3, 3)] {
+            write(&mut history, sequence, key).unwrap();
+        }
+        let end = |history: &mut History, sequence: i64, key: u8| {
+            history.reserve(Some([key; 16])).unwrap();
+            history.commit(Change {
+                sequence: SequenceNumber(sequence),
+                kind: ChangeKind::Dispose,
+                key_hash: Some([key; 16]),
+                timestamp: Timestamp::INVALID,
+                length: 0,
+            });
+        };
+        end(&mut history, 4, 2);
+        end(&mut history, 5, 1);
+        history.remove_oldest_end_below(SequenceNumber(4));
+        assert_eq!(sequences(&history), [3, 4, 5]);
+        history.remove_oldest_end_below(SequenceNumber(6));
+        assert_eq!(sequences(&history), [3, 5]);
     }
 
     #[test]

@@ -6,12 +6,15 @@
 
 use alloc::vec::Vec;
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
 use heapless::Vec as BoundedVec;
 use isolane_wire::cdr::KeyHash;
 
-use crate::{chain::Chain, history::ChangeKind, limits::INSTANCE_WRITERS};
+use crate::{
+    chain::Chain,
+    history::ChangeKind,
+    index::{Index, index},
+    limits::INSTANCE_WRITERS,
+};
 
 /// Whether an instance is written (DDS 1.4 §2.2.2.5.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -37,7 +40,7 @@ struct Instance {
 #[derive(Debug)]
 pub(crate) struct Instances {
     records: Vec<Instance>,
-    index: HashMap<KeyHash, u16, FixedState>,
+    index: Index<KeyHash, u16>,
     room: usize,
     /// Instances without samples that made way for new ones.
     pub(crate) forgotten: u64,
@@ -48,7 +51,7 @@ impl Instances {
         let room = usize::from(room);
         Self {
             records: Vec::with_capacity(room),
-            index: HashMap::with_capacity_and_hasher(room, FixedState::with_seed(seed)),
+            index: index(room, seed),
             room,
             forgotten: 0,
         }

@@ -43,6 +43,7 @@ mod endpoints;
 mod engine;
 mod history;
 mod ids;
+mod index;
 mod instance;
 pub mod limits;
 mod matching;

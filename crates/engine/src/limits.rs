@@ -5,6 +5,8 @@
 
 use core::time::Duration;
 
+use isolane_wire::sequence::SequenceNumber;
+
 /// Locators one first transmission goes to. A writer with more unicast readers than this
 /// uses the readers' multicast group, and counts those it does not reach so
 /// ([`Counters::destinations_full`](crate::Counters)). Reliable ones among those get a HEARTBEAT of
@@ -14,6 +16,10 @@ pub const MAX_DESTINATIONS: usize = 16;
 /// Sequence numbers behind the lowest missing one that a reader keeps track of: the bits an
 /// ACKNACK can carry (RTPS 2.5 §9.4.2.6), so that all it knows to be missing can be asked for.
 pub const WINDOW: u32 = 256;
+
+/// The last sequence number that is believed: behind it there must be one more to wait for. At a
+/// million samples a second a writer is there after 292,000 years.
+pub const LAST_SEQUENCE: SequenceNumber = SequenceNumber(i64::MAX - 1);
 
 /// Bytes of one slot for what SPDP or SEDP announces. Cyclone DDS with type information stays
 /// below 1 KiB, Fast DDS with a type object below 4 KiB; what is larger is dropped and counted.

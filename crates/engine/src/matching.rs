@@ -461,7 +461,10 @@ impl Engine {
                 continue;
             };
             // A group pays when it saves a datagram: another address listens to it too.
-            let mut others = writer.proxies.iter().filter_map(|&other| self.reader_proxies.get(other));
+            let mut others = writer
+                .proxies
+                .iter()
+                .filter_map(|&other| self.reader_proxies.get(other));
             let shares_group = proxy.multicast.is_some()
                 && others.any(|other| {
                     other.multicast == proxy.multicast && other.unicast != proxy.unicast
@@ -471,9 +474,8 @@ impl Engine {
             } else {
                 proxy.address()
             };
-            let is_reached = to.is_some_and(|to| {
-                destinations.contains(&to) || destinations.push(to).is_ok()
-            });
+            let is_reached =
+                to.is_some_and(|to| destinations.contains(&to) || destinations.push(to).is_ok());
             if let Some(proxy) = self.reader_proxies.get_mut(index) {
                 let was_reached = core::mem::replace(&mut proxy.is_reached, is_reached);
                 self.counters.destinations_full += u64::from(was_reached && !is_reached);

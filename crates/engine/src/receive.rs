@@ -27,6 +27,7 @@ use crate::{
     history::ChangeKind,
     ids::ReaderId,
     instance::InstanceState,
+    limits::LAST_SEQUENCE,
     reader::{Answer, ReaderStatus},
     work::WorkKind,
     writer::WriterStatus,
@@ -146,6 +147,10 @@ impl Engine {
         message: &mut MessageReceiver,
         data: &Data<'_>,
     ) -> Option<Delivery> {
+        if data.sequence > LAST_SEQUENCE {
+            self.counters.malformed_submessages += 1;
+            return None;
+        }
         if data.writer == EntityId::SPDP_WRITER {
             self.file_participant_announcement(message.prefix, data);
             return None;
@@ -165,7 +170,9 @@ impl Engine {
             }
         };
         while let Some(index) = next {
-            let proxy = self.writer_proxies.get(index)?;
+            // The user may have deleted a reader since, and another match have its place now.
+            let proxy = self.writer_proxies.get(index);
+            let proxy = proxy.filter(|proxy| proxy.guid == writer)?;
             next = proxy.next_of_writer;
             let reader_index = proxy.reader;
             let is_meant = data.reader == EntityId::UNKNOWN
@@ -540,9 +547,8 @@ impl Engine {
         }
         // A peer cannot acknowledge what was not sent.
         let base = acknack.state.base().min(writer.next_unsent);
-        let progress = base > proxy.acknowledged;
+        let progress = proxy.acknowledge(base);
         if progress {
-            proxy.acknowledged = base;
             writer.heartbeat_period_ns = self.config.timing.heartbeat_period.as_nanos() as u64;
         }
         let mut requested = isolane_wire::sequence::SequenceNumberSet::new(
@@ -563,12 +569,11 @@ impl Engine {
         } else if !acknack.is_final {
             self.file_heartbeat(writer_index);
         }
-        // Always, since a reader may also have gone back to the beginning.
-        self.arm_heartbeat(now, writer_index);
         if progress || !was_ready {
             self.release_acknowledged(writer_index);
-            self.arm_heartbeat(now, writer_index);
             self.note_writer(writer_index);
         }
+        // Always, since a reader may also have gone back to the beginning.
+        self.arm_heartbeat(now, writer_index);
     }
 }

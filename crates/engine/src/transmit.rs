@@ -455,26 +455,13 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
-        let mut lowest = writer.next_unsent;
-        for &proxy in &writer.proxies {
-            if let Some(proxy) = self.reader_proxies.get(proxy)
-                && proxy.reliable
-            {
-                lowest = lowest.min(proxy.acknowledged.max(proxy.start));
-            }
-        }
+        let lowest = writer.lowest_unacknowledged(&self.reader_proxies);
         let all_acknowledged = lowest > writer.last;
         let mut removed = 0;
         if writer.volatile
             && let Some(history) = &mut writer.history
         {
             removed = history.remove_below(lowest);
-        }
-        if writer.level.is_none()
-            && let Some(history) = &mut writer.history
-        {
-            // Who knew the endpoint knows that it has ended; who comes later never has to.
-            history.remove_ended_below(lowest);
         }
         if all_acknowledged {
             writer.status |= WriterStatus::ALL_ACKNOWLEDGED;

@@ -18,6 +18,7 @@ use isolane_wire::{
 
 use crate::{
     history::History, limits::MAX_DESTINATIONS, matching::Incompatible, priority::Priority,
+    table::Table,
 };
 
 bitflags! {
@@ -150,6 +151,19 @@ impl Writer {
         }
     }
 
+    /// The lowest number that is not yet sent, or that a reliable reader has not acknowledged.
+    pub(crate) fn lowest_unacknowledged(&self, proxies: &Table<ReaderProxy>) -> SequenceNumber {
+        let mut lowest = self.next_unsent;
+        for &proxy in &self.proxies {
+            if let Some(proxy) = proxies.get(proxy)
+                && proxy.reliable
+            {
+                lowest = lowest.min(proxy.acknowledged.max(proxy.start));
+            }
+        }
+        lowest
+    }
+
     /// Samples sent after which an acknowledgement is demanded at once: a quarter of the history, so that
     /// it is free again before a steady writer has filled the rest.
     pub(crate) fn demand_after(&self) -> u32 {
@@ -225,16 +239,23 @@ impl ReaderProxy {
         let is_new = self
             .acknack_count
             .is_none_or(|last| acknack.count.wrapping_sub(last) > 0);
-        if is_preemptive && self.wants_history {
-            // It has nothing, so it is owed heartbeats until it has.
-            self.acknowledged = self.start;
-        } else if is_preemptive {
-            // What it had acknowledged it has had.
-            self.start = self.start.max(self.acknowledged);
-        }
         if is_new || is_preemptive {
             self.acknack_count = Some(acknack.count);
         }
         is_new || is_preemptive
+    }
+
+    /// Takes note that the reader has all below `base`; returns whether that is more than before.
+    pub(crate) fn acknowledge(&mut self, base: SequenceNumber) -> bool {
+        let is_more = base > self.acknowledged;
+        if is_more || self.wants_history {
+            // Where it is less, the reader has forgotten this writer and begins again: it is owed
+            // heartbeats until it has all again.
+            self.acknowledged = base.max(self.start);
+        } else {
+            // The same, but what it had acknowledged it has had.
+            self.start = self.acknowledged.max(self.start);
+        }
+        is_more
     }
 }

@@ -54,14 +54,17 @@ pub mod limits;
 mod link;
 mod node;
 mod partition;
+mod queue;
 mod random;
 mod report;
 mod sample;
 pub mod seeds;
+mod taking;
 mod topic;
 mod trace;
 mod user;
 mod world;
+mod writing;
 
 pub use endpoints::{ReaderHandle, WriterHandle};
 pub use ledger::LinkLedger;

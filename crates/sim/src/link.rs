@@ -77,7 +77,13 @@ impl LinkConfig {
         let jitter = random.up_to(self.jitter);
         let is_held_back = random.chance(self.reordering);
         let held_back = random.up_to(self.held_back);
-        self.delay + jitter + if is_held_back { held_back } else { Duration::ZERO }
+        self.delay
+            + jitter
+            + if is_held_back {
+                held_back
+            } else {
+                Duration::ZERO
+            }
     }
 }
 

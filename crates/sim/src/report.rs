@@ -14,7 +14,10 @@ impl World {
     #[must_use]
     pub fn imbalance(&self) -> Option<String> {
         if !self.ledger.balances() {
-            return Some(format!("the link's ledger does not balance: {:?}", self.ledger));
+            return Some(format!(
+                "the link's ledger does not balance: {:?}",
+                self.ledger
+            ));
         }
         let writers = (0..self.writers.len()).filter(|&writer| self.writer_exists(writer));
         let readers = (0..self.readers.len()).filter(|&reader| self.reader_exists(reader));
@@ -38,7 +41,11 @@ impl World {
         let record = &self.readers[reader];
         let engine = self.engine(record.node);
         let ledger = engine.reader_ledger(record.id)?;
-        let taken = record.received.iter().filter(|taken| taken.was_sent()).count();
+        let taken = record
+            .received
+            .iter()
+            .filter(|taken| taken.was_sent())
+            .count();
         if !ledger.balances() || ledger.delivered != taken as u64 {
             return Some(format!(
                 "reader {reader}: {taken} were taken, the ledger says {ledger:?}"

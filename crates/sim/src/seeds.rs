@@ -13,17 +13,23 @@ use crate::limits::FAILURES_SHOWN;
 /// The environment variable that names the one seed to run.
 pub const SEED_VARIABLE: &str = "ISOLANE_SEED";
 
+/// The environment variable that makes every range of seeds so many times as long, for a run
+/// overnight.
+pub const FACTOR_VARIABLE: &str = "ISOLANE_SEED_FACTOR";
+
 /// Runs a test with each seed of a range, or with the one that [`SEED_VARIABLE`] names, and returns
 /// what it returned, in the order of the seeds.
 ///
 /// # Panics
-/// If the test panics with a seed. The message says which, and the command that runs it again.
+/// If the test panics with a seed. The message says which, and the command that runs it again. If
+/// one of the variables is not a number.
 pub fn for_each<T: Send>(seeds: Range<u64>, test: impl Fn(u64) -> T + Sync) -> Vec<T> {
-    let named = env::var(SEED_VARIABLE).ok();
-    let seeds = match named.map(|seed| seed.parse::<u64>()) {
-        None => seeds,
-        Some(Ok(seed)) => seed..seed + 1,
-        Some(Err(error)) => panic!("{SEED_VARIABLE} is not a seed: {error}"),
+    let seeds = match number_in(SEED_VARIABLE) {
+        Some(seed) => seed..seed + 1,
+        None => {
+            let factor = number_in(FACTOR_VARIABLE).unwrap_or(1);
+            seeds.start..seeds.start + (seeds.end - seeds.start) * factor
+        }
     };
     let next = AtomicU64::new(seeds.start);
     let failures = AtomicUsize::new(0);
@@ -62,6 +68,12 @@ pub fn for_each<T: Send>(seeds: Range<u64>, test: impl Fn(u64) -> T + Sync) -> V
     );
     passed.sort_unstable_by_key(|&(seed, _)| seed);
     passed.into_iter().map(|(_, result)| result).collect()
+}
+
+fn number_in(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|error| panic!("{variable} is {text:?}: {error}")))
 }
 
 /// The command that runs this test with one seed, and tells each datagram.

@@ -1,11 +1,6 @@
-//! The world itself: the clock, the queue of what is going to happen, and the link.
+//! The world itself: its clock, its nodes, and the link between them.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
-    rc::Rc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
 use isolane_engine::{Destinations, Engine, MessageReceiver};
 use isolane_wire::{locator::Locator, time::Instant};
@@ -16,63 +11,11 @@ use crate::{
     link::{Fate, LinkConfig},
     node::{Frame, Next, Node, NodeConfig, NodeId, lane_of},
     partition::Partition,
+    queue::{Event, Queue},
     random::Random,
     trace,
     user::{ReaderRecord, WriterRecord},
 };
-
-/// Something that is going to happen.
-#[derive(Debug)]
-pub(crate) enum Event {
-    /// A datagram reaches a lane of a node.
-    Arrival {
-        to: NodeId,
-        lane: usize,
-        frame: Frame,
-    },
-    /// A node does what is most urgent.
-    Step(NodeId),
-    /// A node's engine wants to be told the time.
-    Timer(NodeId, Instant),
-    /// The user of a reader looks in.
-    Visit(usize),
-    /// The user of a writer has the next sample planned.
-    Publish { writer: usize, period: Duration },
-}
-
-/// An event's place in the queue: by time, then by the order of making.
-#[derive(Debug)]
-struct Scheduled {
-    at: Instant,
-    number: u64,
-    event: Event,
-}
-
-impl Scheduled {
-    fn place(&self) -> (Instant, u64) {
-        (self.at, self.number)
-    }
-}
-
-impl PartialEq for Scheduled {
-    fn eq(&self, other: &Self) -> bool {
-        self.place() == other.place()
-    }
-}
-
-impl Eq for Scheduled {}
-
-impl PartialOrd for Scheduled {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Scheduled {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.place().cmp(&other.place())
-    }
-}
 
 /// Many engines in virtual time. See the [crate] for what that is.
 #[derive(Debug)]
@@ -83,8 +26,7 @@ pub struct World {
     pub(crate) writers: Vec<WriterRecord>,
     pub(crate) readers: Vec<ReaderRecord>,
     pub(crate) ledger: LinkLedger,
-    queue: BinaryHeap<Reverse<Scheduled>>,
-    scheduled: u64,
+    queue: Queue,
     random: Random,
     engine_seeds: Random,
     link: LinkConfig,
@@ -108,8 +50,7 @@ impl World {
             writers: Vec::new(),
             readers: Vec::new(),
             ledger: LinkLedger::default(),
-            queue: BinaryHeap::new(),
-            scheduled: 0,
+            queue: Queue::default(),
             random,
             engine_seeds,
             link: LinkConfig::default(),
@@ -226,7 +167,7 @@ impl World {
         let mut buffer = std::mem::take(&mut self.buffer);
         let engine = self.engine_mut(id);
         let length = engine.farewell(&mut buffer);
-        let to = engine.announce_to().to_vec();
+        let to: Vec<_> = engine.farewell_to().collect();
         self.send(id, &buffer[..length], &to);
         self.buffer = buffer;
         self.crash(id);
@@ -293,14 +234,11 @@ impl World {
 
     /// The next event up to `end`; false if there is none.
     fn happen(&mut self, end: Instant) -> bool {
-        if self.queue.peek().is_none_or(|Reverse(next)| next.at > end) {
-            return false;
-        }
-        let Some(Reverse(next)) = self.queue.pop() else {
+        let Some((at, event)) = self.queue.take(end) else {
             return false;
         };
-        self.now = next.at;
-        match next.event {
+        self.now = at;
+        match event {
             Event::Arrival { to, lane, frame } => self.arrive(to, lane, frame),
             Event::Step(node) => self.step(node),
             Event::Timer(node, at) => self.timer(node, at),
@@ -311,12 +249,7 @@ impl World {
     }
 
     pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
-        self.scheduled += 1;
-        self.queue.push(Reverse(Scheduled {
-            at,
-            number: self.scheduled,
-            event,
-        }));
+        self.queue.put(at, event);
     }
 
     fn arrive(&mut self, to: NodeId, lane: usize, frame: Frame) {
@@ -394,10 +327,7 @@ impl World {
         }
         let now = self.now;
         let mut message = MessageReceiver::new(frame.from);
-        while let Some(delivery) = self
-            .engine_mut(id)
-            .receive(now, &mut message, &frame.bytes)
-        {
+        while let Some(delivery) = self.engine_mut(id).receive(now, &mut message, &frame.bytes) {
             self.view(id, &delivery, &frame.bytes);
         }
     }

@@ -118,3 +118,54 @@ pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
     }
     ratios
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{PingRecorder, PongRecorder, Rounds};
+
+    /// A run in which each of 2,000 round trips took that long.
+    fn run(config: &Config, rtt_ns: u64) -> Run {
+        let (mut ping, pong) = (PingRecorder::new(2_000, 1), PongRecorder::new(2_000, 1));
+        for id in 0..2_000 {
+            let start_ns = 1 + u64::from(id) * 500_000;
+            ping.sent(id, start_ns, start_ns);
+            ping.returned(id, ping.nonce(id), start_ns + rtt_ns);
+        }
+        let rounds = Rounds::merge(ping, pong, None, 500_000).unwrap();
+        Run::new(&config.scenario, &rounds, None, None)
+    }
+
+    #[test]
+    fn the_demo_measures_each_payload_by_thread_and_job_without_and_with_the_flood() {
+        let rows = demo(&[64, 512, 1024], 5);
+        assert_eq!(rows.len(), 12);
+        for pair in rows.chunks(2) {
+            let [quiet, loaded] = pair else {
+                unreachable!()
+            };
+            assert_eq!(quiet.scenario.disturbance, None);
+            assert_eq!(loaded.scenario.disturbance, Some(Disturbance::Flood));
+            assert_eq!(quiet.scenario.payload_bytes, loaded.scenario.payload_bytes);
+            assert_eq!(quiet.scenario.publisher, loaded.scenario.publisher);
+        }
+        assert!(rows.iter().all(|row| row.check().is_ok()));
+    }
+
+    #[test]
+    fn a_ratio_is_of_runs_that_differ_in_the_flood_only_and_are_results() {
+        let rows = demo(&[64, 512], 1);
+        let mut runs: Vec<Run> = rows
+            .iter()
+            .map(|row| match row.scenario.disturbance {
+                None => run(row, 200_000),
+                Some(_) => run(row, 6_000_000),
+            })
+            .collect();
+        let all = ratios(&runs);
+        assert_eq!(all.len(), 4 * MEASURES.len());
+        assert!(all.iter().all(|ratio| ratio.value == Some(30.0)));
+        runs[0].invalid = Some("the ledger is off".into());
+        assert_eq!(ratios(&runs).len(), 3 * MEASURES.len());
+    }
+}

@@ -6,3 +6,6 @@ mod support;
 
 mod rtt;
 mod throughput;
+
+/// Scenarios share two cores: one at a time.
+static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());

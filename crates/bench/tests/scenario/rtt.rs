@@ -4,6 +4,7 @@ use isolane_bench::report::{Disturbance, Publisher, Run};
 use isolane_bench::scenario::rtt::{self, Outcome};
 use isolane_bench::scenario::{ScenarioError, plan};
 
+use crate::ONE_AT_A_TIME;
 use crate::support::{program, testbed};
 
 fn config(datapath: &str, publisher: Publisher, disturbance: Option<Disturbance>) -> rtt::Config {
@@ -25,6 +26,7 @@ fn is_whole(outcome: &Outcome) -> &Run {
 
 #[test]
 fn through_memory_every_ping_comes_back() {
+    let _one = ONE_AT_A_TIME.lock();
     let outcome = rtt::run_in_memory(&config("memory", Publisher::Job, None)).unwrap();
     let run = is_whole(&outcome);
     assert_eq!(run.lost, 0);
@@ -41,6 +43,7 @@ fn in_memory_there_is_no_thread_to_publish_from() {
 
 #[test]
 fn over_loopback_every_ping_is_accounted_for() {
+    let _one = ONE_AT_A_TIME.lock();
     let config = config("udp-loopback", Publisher::Job, None);
     let outcome = rtt::run_over_loopback(&program(), &config).unwrap();
     is_whole(&outcome);
@@ -48,6 +51,7 @@ fn over_loopback_every_ping_is_accounted_for() {
 
 #[test]
 fn between_hosts_a_round_trip_has_the_cables_part_and_the_hosts_part() {
+    let _one = ONE_AT_A_TIME.lock();
     let Some(testbed) = testbed() else { return };
     for publisher in [Publisher::Thread, Publisher::Job] {
         let config = config("udp", publisher, None);
@@ -62,6 +66,7 @@ fn between_hosts_a_round_trip_has_the_cables_part_and_the_hosts_part() {
 
 #[test]
 fn under_a_flood_what_is_lost_is_named() {
+    let _one = ONE_AT_A_TIME.lock();
     let Some(testbed) = testbed() else { return };
     let mut config = config("udp", Publisher::Thread, Some(Disturbance::Flood));
     // Long frames: the machine must carry twice the cable's rate.

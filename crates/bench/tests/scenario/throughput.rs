@@ -3,6 +3,7 @@
 use isolane_bench::process::Cores;
 use isolane_bench::scenario::throughput::{self, Reliability};
 
+use crate::ONE_AT_A_TIME;
 use crate::support::{program, testbed};
 
 fn config(reliability: Reliability) -> throughput::Config {
@@ -16,6 +17,7 @@ fn config(reliability: Reliability) -> throughput::Config {
 
 #[test]
 fn over_loopback_reliable_samples_all_come() {
+    let _one = ONE_AT_A_TIME.lock();
     let run = throughput::run_over_loopback(&program(), &config(Reliability::Reliable)).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
     assert!(run.samples_written > 0);
@@ -25,6 +27,7 @@ fn over_loopback_reliable_samples_all_come() {
 
 #[test]
 fn over_loopback_best_effort_samples_are_accounted_for() {
+    let _one = ONE_AT_A_TIME.lock();
     let run = throughput::run_over_loopback(&program(), &config(Reliability::BestEffort)).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
     assert!(run.samples_delivered > 0);
@@ -32,6 +35,7 @@ fn over_loopback_best_effort_samples_are_accounted_for() {
 
 #[test]
 fn in_a_host_reliable_samples_all_come() {
+    let _one = ONE_AT_A_TIME.lock();
     let Some(testbed) = testbed() else { return };
     let config = config(Reliability::Reliable);
     let run = throughput::run_in_host(&testbed, &program(), &config).unwrap();

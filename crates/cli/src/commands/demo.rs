@@ -14,16 +14,17 @@ use crate::settings::DemoSettings;
 
 /// What the numbers mean, for somebody who sees them for the first time.
 const MEANING: &str = "\
-What this shows. A critical topic (level 7, 2000 round trips a second) and a flood share one network \
-stack and one link of 40 Mbit/s that sends frames in the order they came. Whatever the flood puts \
-into that queue first, the critical sample waits for; when the queue is full, the critical sample \
-is dropped like any other. These rows are the problem. In later versions further rows will stand \
-beside them, one remedy at a time: the executor's order inside the participant, a lane of its own \
-for each level past the shared stack, budgets for what a flow may cost the receiver, a strict \
-arbiter on the link, and the machine's own tuning.\n\
-Absolute numbers mean little here: both hosts, the link and the flood share a few cores of one \
-machine, whose own stalls of milliseconds are in p99.9 and max (see `late max`: how late the \
-sender's and the link's timers were). Compare median, p99 and the median of one-second p99s \
+What this shows. A critical topic (level 7, 2000 round trips a second) and a flood share one
+network stack and one link of 40 Mbit/s that sends frames in the order they came. Whatever the
+flood puts into that queue first, the critical sample waits for; when the queue is full, the
+critical sample is dropped like any other. These rows are the problem. In later versions further
+rows will stand beside them, one remedy at a time: the executor's order inside the participant, a
+lane for each level past the shared stack, budgets for what a flow may cost its receiver, a strict
+arbiter on the link, and the machine's own tuning.
+
+Absolute numbers mean little here: both hosts, the link and the flood share a few cores of one
+machine, whose own stalls of milliseconds are in p99.9 and max (see `late max`: how late the
+sender's and the link's timers were). Compare the median, p99 and the median of one-second p99s
 between rows of this run, and quote ratios.";
 
 /// Measures all rows, prints them and what they mean.

@@ -47,11 +47,11 @@ impl Laboratory {
     pub(crate) fn without_hosts(&self) -> Option<String> {
         let reason = self.hosts.as_ref().err()?;
         Some(format!(
-            "No test hosts: {reason}.\n\
-             Without them there is no cable and no flood: what disturbs a critical topic cannot be \
-             shown, only what a round trip costs when nothing does. `memory` is isolane's own work \
-             on one thread; `udp-loopback` adds the kernel's sockets on 127.0.0.1, on a machine \
-             that does other things too."
+            "No test hosts: {reason}.\n\n\
+             Without them there is no cable and no flood: what disturbs a critical topic cannot be\n\
+             shown, only what a round trip costs when nothing does. `memory` is isolane's own work on\n\
+             one thread; `udp-loopback` adds the kernel's sockets on 127.0.0.1, on a machine that\n\
+             does other things too."
         ))
     }
 

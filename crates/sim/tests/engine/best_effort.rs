@@ -7,9 +7,14 @@ use crate::support::{SECOND, ms, taken, two_nodes, values, written};
 
 /// What a reader of one writer should have counted as lost: the holes in what it has taken.
 fn holes(world: &World, reader: ReaderHandle) -> u64 {
-    let numbers = world.received(reader).iter().map(|taken| taken.info.sequence.get());
+    let numbers = world
+        .received(reader)
+        .iter()
+        .map(|taken| taken.info.sequence.get());
     let numbers: Vec<_> = numbers.collect();
-    let holes = numbers.windows(2).map(|pair| (pair[1] - pair[0] - 1) as u64);
+    let holes = numbers
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0] - 1) as u64);
     holes.sum()
 }
 
@@ -31,7 +36,10 @@ fn samples_come_at_most_once_and_in_order_and_losses_are_counted_exactly() {
         for reader in [viewing, caching] {
             let came = taken(&world, reader, writer);
             assert!(came.iter().all(|sample| went.contains(sample)));
-            assert!(came.windows(2).all(|pair| pair[0].0 < pair[1].0), "seed {seed}");
+            assert!(
+                came.windows(2).all(|pair| pair[0].0 < pair[1].0),
+                "seed {seed}"
+            );
             let ledger = world.reader_ledger(reader);
             assert_eq!(ledger.lost, holes(&world, reader), "seed {seed}");
             assert_eq!(ledger.skipped, came[0].0 as u64 - 1);
@@ -51,7 +59,10 @@ fn on_a_perfect_link_nothing_is_lost() {
     let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Perfect").multicast();
     let writer = world.create_writer(a, &topic);
-    let readers = [world.create_view_reader(a, &topic), world.create_view_reader(b, &topic)];
+    let readers = [
+        world.create_view_reader(a, &topic),
+        world.create_view_reader(b, &topic),
+    ];
     world.until_matched(&[writer], &readers);
     world.publish(writer, ms(1), values(100));
     world.run_for(SECOND);

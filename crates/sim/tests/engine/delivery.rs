@@ -124,7 +124,9 @@ fn a_bad_world(seed: u64) -> Hardship {
     }
     world.run_for(chance.up_to(ms(100)));
     if is_durable {
-        let late = topic.transient_local().keep_all(chance.between(1, 8) as u16);
+        let late = topic
+            .transient_local()
+            .keep_all(chance.between(1, 8) as u16);
         let late = world.create_reader(chance.pick(&nodes), &late);
         world.set_take(late, Take::OneEvery(chance.up_to(ms(5))));
         readers.push(late);
@@ -133,7 +135,9 @@ fn a_bad_world(seed: u64) -> Hardship {
     let everything = samples as usize * writers.len();
     world.run_until("every sample came", PATIENCE, |world| {
         let all_of = |&reader: &ReaderHandle| world.reader_ledger(reader).delivered;
-        readers.iter().all(|reader| all_of(reader) as usize >= everything)
+        readers
+            .iter()
+            .all(|reader| all_of(reader) as usize >= everything)
     });
     // Time for what should not come any more.
     world.run_for(SECOND);
@@ -204,15 +208,23 @@ fn one_slow_reader_does_not_take_a_sample_from_a_fast_one() {
     let mut world = World::new(1).link(LinkConfig::lossy(0.1));
     let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Two").reliable().keep_all(2);
-    let writers = [world.create_writer(a, &topic), world.create_writer(b, &topic)];
-    let readers = [world.create_reader(a, &topic), world.create_reader(b, &topic)];
+    let writers = [
+        world.create_writer(a, &topic),
+        world.create_writer(b, &topic),
+    ];
+    let readers = [
+        world.create_reader(a, &topic),
+        world.create_reader(b, &topic),
+    ];
     world.set_take(readers[0], Take::OneEvery(ms(30)));
     world.until_matched(&writers, &readers);
     for writer in writers {
         world.enqueue(writer, values(50));
     }
     world.run_until("all were taken", PATIENCE, |world| {
-        readers.iter().all(|&reader| world.received(reader).len() == 100)
+        readers
+            .iter()
+            .all(|&reader| world.received(reader).len() == 100)
     });
     for reader in readers {
         for writer in writers {

@@ -46,12 +46,19 @@ fn participants_find_each_other_by_a_peer_list_of_one_of_them() {
     let mut world = World::new(1);
     let a = world.node(NodeConfig::with_peers(&[NodeId(1)]));
     let b = world.node(NodeConfig::with_peers(&[]));
-    let (writer, reader) = (world.create_writer(a, &topic()), world.create_reader(b, &topic()));
+    let (writer, reader) = (
+        world.create_writer(a, &topic()),
+        world.create_reader(b, &topic()),
+    );
     world.until_matched(&[writer], &[reader]);
     assert_eq!((peers(&world, a), peers(&world, b)), (1, 1));
     // And stay together, though only one announces itself by the clock.
     world.run_for(60 * SECOND);
     assert_eq!((peers(&world, a), peers(&world, b)), (1, 1));
+    // The good-bye of the one that has no list is heard too.
+    world.leave(b);
+    world.run_for(ms(1));
+    assert_eq!(peers(&world, a), 0);
 }
 
 #[test]
@@ -68,7 +75,10 @@ fn one_that_comes_later_is_told_at_once_and_not_at_the_next_announcement() {
 fn a_participant_that_crashes_is_gone_when_its_lease_has_run_out() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
-    let (writer, reader) = (world.create_writer(a, &topic()), world.create_reader(b, &topic()));
+    let (writer, reader) = (
+        world.create_writer(a, &topic()),
+        world.create_reader(b, &topic()),
+    );
     world.until_matched(&[writer], &[reader]);
     world.crash(b);
     world.run_for(7 * SECOND);
@@ -84,7 +94,10 @@ fn a_crashed_reader_blocks_a_full_writer_until_its_lease_has_run_out() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
     let small = Topic::new("Blocked").reliable().keep_all(4);
-    let (writer, reader) = (world.create_writer(a, &small), world.create_reader(b, &small));
+    let (writer, reader) = (
+        world.create_writer(a, &small),
+        world.create_reader(b, &small),
+    );
     world.until_matched(&[writer], &[reader]);
     world.crash(b);
     world.enqueue(writer, values(20));
@@ -98,7 +111,10 @@ fn a_crashed_reader_blocks_a_full_writer_until_its_lease_has_run_out() {
 fn a_participant_that_leaves_is_gone_at_once() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
-    let (writer, reader) = (world.create_writer(a, &topic()), world.create_reader(b, &topic()));
+    let (writer, reader) = (
+        world.create_writer(a, &topic()),
+        world.create_reader(b, &topic()),
+    );
     world.until_matched(&[writer], &[reader]);
     world.leave(a);
     world.run_for(ms(1));
@@ -111,7 +127,10 @@ fn a_participant_that_leaves_is_gone_at_once() {
 fn one_that_restarts_at_the_same_address_is_another_participant() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
-    let (writer, reader) = (world.create_writer(a, &topic()), world.create_reader(b, &topic()));
+    let (writer, reader) = (
+        world.create_writer(a, &topic()),
+        world.create_reader(b, &topic()),
+    );
     world.until_matched(&[writer], &[reader]);
     let before = world.writer_guid(writer);
     world.restart(a);
@@ -196,7 +215,11 @@ fn endpoints_may_come_and_go_for_ever() {
     }
     let late = world.node(NodeConfig::default());
     world.run_for(SECOND);
-    assert_eq!(endpoints(&world, late), 1, "of those that were there is no trace");
+    assert_eq!(
+        endpoints(&world, late),
+        1,
+        "of those that were there is no trace"
+    );
 }
 
 /// A pair that differs in one policy: what the writer offers, what the reader requests.
@@ -207,15 +230,27 @@ fn a_mismatch_names_the_policy_on_both_sides() {
     let short = time::Duration::from_millis(10);
     assert!(short < time::Duration::INFINITE);
     let differences: [Difference; 9] = [
-        (PolicyId::RELIABILITY, |_| {}, |reader| {
-            reader.reliability.kind = isolane_wire::qos::ReliabilityKind::Reliable;
-        }),
-        (PolicyId::DURABILITY, |_| {}, |reader| {
-            reader.durability = DurabilityKind::TransientLocal;
-        }),
-        (PolicyId::DEADLINE, |_| {}, |reader| {
-            reader.deadline = time::Duration::from_millis(10);
-        }),
+        (
+            PolicyId::RELIABILITY,
+            |_| {},
+            |reader| {
+                reader.reliability.kind = isolane_wire::qos::ReliabilityKind::Reliable;
+            },
+        ),
+        (
+            PolicyId::DURABILITY,
+            |_| {},
+            |reader| {
+                reader.durability = DurabilityKind::TransientLocal;
+            },
+        ),
+        (
+            PolicyId::DEADLINE,
+            |_| {},
+            |reader| {
+                reader.deadline = time::Duration::from_millis(10);
+            },
+        ),
         (
             PolicyId::LATENCY_BUDGET,
             |writer| writer.latency_budget = time::Duration::from_millis(10),
@@ -226,19 +261,33 @@ fn a_mismatch_names_the_policy_on_both_sides() {
             |writer| writer.ownership = OwnershipKind::Exclusive,
             |_| {},
         ),
-        (PolicyId::LIVELINESS, |_| {}, |reader| {
-            reader.liveliness.kind = LivelinessKind::ManualByTopic;
-        }),
-        (PolicyId::DESTINATION_ORDER, |_| {}, |reader| {
-            reader.destination_order = DestinationOrderKind::BySourceTimestamp;
-        }),
-        (PolicyId::PRESENTATION, |_| {}, |reader| {
-            reader.presentation.access_scope = PresentationAccessScope::Group;
-        }),
+        (
+            PolicyId::LIVELINESS,
+            |_| {},
+            |reader| {
+                reader.liveliness.kind = LivelinessKind::ManualByTopic;
+            },
+        ),
+        (
+            PolicyId::DESTINATION_ORDER,
+            |_| {},
+            |reader| {
+                reader.destination_order = DestinationOrderKind::BySourceTimestamp;
+            },
+        ),
+        (
+            PolicyId::PRESENTATION,
+            |_| {},
+            |reader| {
+                reader.presentation.access_scope = PresentationAccessScope::Group;
+            },
+        ),
         (
             PolicyId::DATA_REPRESENTATION,
             |writer| {
-                writer.data_representation.extend([DataRepresentationId::XCDR2]);
+                writer
+                    .data_representation
+                    .extend([DataRepresentationId::XCDR2]);
             },
             |_| {},
         ),
@@ -254,7 +303,9 @@ fn a_mismatch_names_the_policy_on_both_sides() {
             world.run_for(SECOND);
             assert_eq!(world.matched_readers(writer), 0);
             assert_eq!(world.matched_writers(reader), 0);
-            let offered = world.engine(a).offered_incompatible(world.writer_id(writer));
+            let offered = world
+                .engine(a)
+                .offered_incompatible(world.writer_id(writer));
             let offered = offered.expect("the writer is told");
             assert_eq!((offered.policy, offered.total), (policy, 1));
             assert_eq!(offered.other, world.reader_guid(reader));
@@ -266,7 +317,11 @@ fn a_mismatch_names_the_policy_on_both_sides() {
             assert_eq!(requested.other, world.writer_guid(writer));
             let statuses = (world.writer_statuses(writer), world.reader_statuses(reader));
             assert!(statuses.0.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS));
-            assert!(statuses.1.contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS));
+            assert!(
+                statuses
+                    .1
+                    .contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS)
+            );
         }
     }
 }
@@ -285,7 +340,9 @@ fn endpoints_of_another_topic_type_or_key_are_no_match_and_no_mismatch() {
     assert_eq!(world.matched_readers(writer), 0);
     for reader in others {
         assert_eq!(world.matched_writers(reader), 0);
-        let mismatch = world.engine(b).requested_incompatible(world.reader_id(reader));
+        let mismatch = world
+            .engine(b)
+            .requested_incompatible(world.reader_id(reader));
         assert_eq!(mismatch, None);
     }
 }
@@ -310,15 +367,22 @@ fn twenty_participants_with_peer_lists_all_match() {
 /// Each node has a writer and a reader, all of one topic; each hears all.
 fn all_match(world: &mut World, nodes: &[NodeId]) {
     let topic = topic().multicast();
-    let writers: Vec<WriterHandle> =
-        nodes.iter().map(|&node| world.create_writer(node, &topic)).collect();
-    let readers: Vec<_> = nodes.iter().map(|&node| world.create_reader(node, &topic)).collect();
+    let writers: Vec<WriterHandle> = nodes
+        .iter()
+        .map(|&node| world.create_writer(node, &topic))
+        .collect();
+    let readers: Vec<_> = nodes
+        .iter()
+        .map(|&node| world.create_reader(node, &topic))
+        .collect();
     world.until_matched(&writers, &readers);
     for &writer in &writers {
         world.enqueue(writer, values(2));
     }
     world.run_until("everyone has heard everyone", PATIENCE, |world| {
-        readers.iter().all(|&reader| world.received(reader).len() == 2 * nodes.len())
+        readers
+            .iter()
+            .all(|&reader| world.received(reader).len() == 2 * nodes.len())
     });
 }
 
@@ -327,12 +391,17 @@ fn a_short_partition_parts_nobody_and_loses_nothing() {
     seeds::for_each(0..20, |seed| {
         let mut world = World::new(seed).link(LinkConfig::lossy(0.1));
         let (a, b) = two_nodes(&mut world);
-        let (writer, reader) = (world.create_writer(a, &topic()), world.create_reader(b, &topic()));
+        let (writer, reader) = (
+            world.create_writer(a, &topic()),
+            world.create_reader(b, &topic()),
+        );
         world.until_matched(&[writer], &[reader]);
         let from = world.elapsed() + ms(100);
         world.partition(Partition::between(&[a], &[b]).during(from..from + 4 * SECOND));
         world.publish(writer, ms(50), values(100));
-        world.run_until("all came", PATIENCE, |world| world.received(reader).len() == 100);
+        world.run_until("all came", PATIENCE, |world| {
+            world.received(reader).len() == 100
+        });
         assert!(world.link_ledger().partitioned > 0);
         assert_eq!(world.engine(b).counters().leases_expired, 0);
         assert_eq!(world.values(reader), (1..=100).collect::<Vec<_>>());
@@ -343,7 +412,10 @@ fn a_short_partition_parts_nobody_and_loses_nothing() {
 fn a_long_partition_parts_both_sides_and_heals() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
-    let (writer, reader) = (world.create_writer(a, &topic()), world.create_reader(b, &topic()));
+    let (writer, reader) = (
+        world.create_writer(a, &topic()),
+        world.create_reader(b, &topic()),
+    );
     world.until_matched(&[writer], &[reader]);
     world.partition(Partition::between(&[a], &[b]));
     world.run_for(LEASE_OVER);
@@ -363,9 +435,18 @@ fn a_partition_that_only_one_side_notices_heals_too() {
         seeds::for_each(0..30, |seed| {
             let mut world = World::new(seed).link(LinkConfig::lossy(0.2));
             let (a, b) = two_nodes(&mut world);
-            let topics = [topic(), Topic::new("Back").reliable().keep_all(64).transient_local()];
-            let writers = [world.create_writer(a, &topics[0]), world.create_writer(b, &topics[1])];
-            let readers = [world.create_reader(b, &topics[0]), world.create_reader(a, &topics[1])];
+            let topics = [
+                topic(),
+                Topic::new("Back").reliable().keep_all(64).transient_local(),
+            ];
+            let writers = [
+                world.create_writer(a, &topics[0]),
+                world.create_writer(b, &topics[1]),
+            ];
+            let readers = [
+                world.create_reader(b, &topics[0]),
+                world.create_reader(a, &topics[1]),
+            ];
             let until_matched = |world: &mut World| {
                 for pair in 0..2 {
                     world.until_matched(&writers[pair..=pair], &readers[pair..=pair]);
@@ -392,7 +473,9 @@ fn a_partition_that_only_one_side_notices_heals_too() {
             }
             let last = (100..120).collect::<Vec<_>>();
             world.run_until("what is written now comes", PATIENCE, |world| {
-                readers.iter().all(|&reader| world.values(reader).ends_with(&last))
+                readers
+                    .iter()
+                    .all(|&reader| world.values(reader).ends_with(&last))
             });
         });
     }

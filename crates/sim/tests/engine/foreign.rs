@@ -1,1 +1,448 @@
-//! x
+//! Peers that are not isolane: what they send by hand, and how they are answered.
+
+use isolane_engine::{ChangeKind, InstanceState};
+use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Sample, Topic, World, WriterHandle, key_of};
+use isolane_wire::{
+    BufferTooSmall,
+    discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
+    guid::{EntityId, EntityKind, Guid, GuidPrefix},
+    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
+    rtps::{
+        AckNack, DataHead, Gap, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind,
+        StatusInfo, Submessage, Submessages, VERSION,
+    },
+    sequence::{SequenceNumber, SequenceNumberSet},
+};
+
+use crate::support::{SECOND, ms, values};
+
+/// Vendor of eProsima Fast DDS.
+const FAST: [u8; 2] = [1, 15];
+
+const WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_NO_KEY);
+const KEYED_WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_WITH_KEY);
+const READER: EntityId = EntityId::user(2, EntityKind::READER_NO_KEY);
+
+/// A peer played by the test. Its address is that of a node that is down: what is sent there is
+/// seen in the tap.
+struct Peer {
+    prefix: GuidPrefix,
+    node: NodeId,
+    target: NodeId,
+    announced: i64,
+}
+
+impl Peer {
+    /// A peer that the node `target` knows.
+    fn of(world: &mut World, target: NodeId) -> Self {
+        world.tap();
+        let node = world.node_down(NodeConfig::default());
+        let peer = Self {
+            prefix: GuidPrefix([1, 15, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]),
+            node,
+            target,
+            announced: 0,
+        };
+        let mut data = ParticipantData::new(peer.prefix);
+        data.vendor = FAST;
+        data.version = VERSION;
+        data.builtin_endpoints = BuiltinEndpoints::PARTICIPANT_ANNOUNCER
+            | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
+            | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER;
+        data.metatraffic_unicast = LocatorList::from_iter([node.discovery_locator()]);
+        let mut payload = [0; 512];
+        let length = data.emit(&mut payload).expect("it fits");
+        let head = head(EntityId::SPDP_WRITER, 1);
+        peer.say(world, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+        world.run_for(ms(1));
+        peer
+    }
+
+    /// Sends a message.
+    fn say(
+        &self,
+        world: &mut World,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) {
+        let mut buffer = [0; 2048];
+        let header = Header {
+            version: [2, 3],
+            vendor: FAST,
+            prefix: self.prefix,
+        };
+        let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
+        fill(&mut message).expect("it fits");
+        let length = message.len();
+        let to = self.target.discovery_locator();
+        world.inject(to, self.node.discovery_locator(), &buffer[..length]);
+        world.run_for(ms(1));
+    }
+
+    fn heartbeat(&self, world: &mut World, (first, last): (i64, i64), count: i32) {
+        let heartbeat = Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer: WRITER,
+            first: SequenceNumber(first),
+            last: SequenceNumber(last),
+            count,
+            is_final: false,
+            liveliness: false,
+        };
+        self.say(world, |message| message.heartbeat(&heartbeat).map(drop));
+    }
+
+    fn value(&self, world: &mut World, number: i64) {
+        let payload = Sample::value(number as u64).payload();
+        let head = head(WRITER, number);
+        self.say(world, |message| message.data(&head, &payload).map(drop));
+    }
+
+    /// Announces an endpoint, as Fast DDS and Cyclone DDS do: without a key hash.
+    fn announce(&mut self, world: &mut World, entity: EntityId, qos: QosPolicies) {
+        let guid = Guid {
+            prefix: self.prefix,
+            entity,
+        };
+        let mut data = EndpointData::new(guid);
+        data.topic_name.push_str("Foreign").expect("it fits");
+        data.type_name.push_str("sim::Sample").expect("it fits");
+        data.unicast
+            .push(self.node.discovery_locator())
+            .expect("it fits");
+        data.qos = qos;
+        let mut payload = [0; 1024];
+        let length = data.emit(&mut payload).expect("it fits");
+        self.announced += 1;
+        let sedp = if entity.is_writer() {
+            EntityId::SEDP_PUBLICATIONS_WRITER
+        } else {
+            EntityId::SEDP_SUBSCRIPTIONS_WRITER
+        };
+        let head = head(sedp, self.announced);
+        self.say(world, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+    }
+
+    /// The last ACKNACK that was sent to a writer of the peer: base, and what is asked for.
+    fn last_acknack(&self, world: &World) -> Option<(i64, Vec<i64>)> {
+        let mut last = None;
+        for_each_submessage(world, |submessage| {
+            if let Submessage::AckNack(acknack) = submessage
+                && acknack.writer == WRITER
+            {
+                let asked = acknack.state.iter().map(SequenceNumber::get).collect();
+                last = Some((acknack.state.base().get(), asked));
+            }
+        });
+        last
+    }
+}
+
+fn for_each_submessage(world: &World, mut see: impl FnMut(Submessage<'_>)) {
+    for datagram in world.tapped() {
+        for submessage in Submessages::new(datagram, HEADER_BYTES).flatten() {
+            see(submessage);
+        }
+    }
+}
+
+fn head(writer: EntityId, number: i64) -> DataHead {
+    DataHead {
+        reader: EntityId::UNKNOWN,
+        writer,
+        sequence: SequenceNumber(number),
+        key_hash: None,
+        status: None,
+        payload: PayloadKind::Data,
+    }
+}
+
+fn reliable(durability: DurabilityKind) -> QosPolicies {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.durability = durability;
+    qos
+}
+
+/// A VOLATILE reliable reader, matched with a writer of a peer.
+fn a_reader(durability: DurabilityKind) -> (World, Peer, ReaderHandle) {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let reader = world.create_reader(node, &Topic::new("Foreign").reliable().keep_all(64));
+    let mut peer = Peer::of(&mut world, node);
+    peer.announce(&mut world, WRITER, reliable(durability));
+    assert_eq!(world.matched_writers(reader), 1);
+    (world, peer, reader)
+}
+
+/// A reliable writer, and a peer that has announced a reader of it.
+fn a_writer() -> (World, Peer, WriterHandle) {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let topic = Topic::new("Foreign")
+        .reliable()
+        .keep_all(64)
+        .transient_local();
+    let writer = world.create_writer(node, &topic);
+    let mut peer = Peer::of(&mut world, node);
+    peer.announce(&mut world, READER, reliable(DurabilityKind::Volatile));
+    (world, peer, writer)
+}
+
+#[test]
+fn an_endpoint_announced_without_key_hash_is_found() {
+    let (world, peer, reader) = a_reader(DurabilityKind::Volatile);
+    let found = world
+        .engine(peer.target)
+        .remote_endpoints()
+        .next()
+        .expect("one");
+    assert_eq!(found.data.guid.prefix, peer.prefix);
+    assert_eq!(
+        world.engine(peer.target).counters().malformed_announcements,
+        0
+    );
+    assert_eq!(world.matched_writers(reader), 1);
+}
+
+#[test]
+fn a_reader_asks_a_new_writer_for_a_heartbeat() {
+    let (world, peer, _) = a_reader(DurabilityKind::Volatile);
+    assert_eq!(peer.last_acknack(&world), Some((1, vec![])));
+}
+
+#[test]
+fn a_volatile_reader_asks_for_all_that_the_first_heartbeat_of_a_volatile_writer_announces() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
+    // All that is ever written was written before the reader could hear it: Fast DDS believes the
+    // reader matched.
+    peer.heartbeat(&mut world, (1, 3), 1);
+    assert_eq!(peer.last_acknack(&world), Some((1, vec![1, 2, 3])));
+    for number in [2, 3, 1] {
+        peer.value(&mut world, number);
+    }
+    assert_eq!(world.values(reader), [1, 2, 3]);
+    peer.heartbeat(&mut world, (1, 3), 2);
+    assert_eq!(peer.last_acknack(&world), Some((4, vec![])));
+}
+
+#[test]
+fn a_volatile_reader_of_a_foreign_transient_local_writer_asks_for_no_history() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::TransientLocal);
+    peer.heartbeat(&mut world, (1, 3), 1);
+    assert_eq!(peer.last_acknack(&world), Some((4, vec![])));
+    peer.value(&mut world, 2);
+    peer.value(&mut world, 4);
+    assert_eq!(world.values(reader), [4]);
+}
+
+#[test]
+fn what_a_foreign_writer_sends_unasked_before_its_first_heartbeat_is_taken() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::TransientLocal);
+    peer.value(&mut world, 3);
+    peer.heartbeat(&mut world, (1, 5), 1);
+    assert_eq!(peer.last_acknack(&world), Some((4, vec![4, 5])));
+    assert_eq!(world.values(reader), [3]);
+}
+
+#[test]
+fn an_empty_writers_heartbeat_and_a_gap_are_understood() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
+    peer.heartbeat(&mut world, (6, 5), 1);
+    assert_eq!(peer.last_acknack(&world), Some((6, vec![])));
+    peer.value(&mut world, 6);
+    peer.value(&mut world, 10);
+    let mut list = SequenceNumberSet::new(SequenceNumber(8));
+    list.insert(SequenceNumber(9));
+    let gap = Gap {
+        reader: EntityId::UNKNOWN,
+        writer: WRITER,
+        start: SequenceNumber(7),
+        list,
+    };
+    peer.say(&mut world, |message| message.gap(&gap).map(drop));
+    peer.heartbeat(&mut world, (6, 10), 2);
+    assert_eq!(peer.last_acknack(&world), Some((8, vec![8])));
+    peer.value(&mut world, 8);
+    assert_eq!(world.values(reader), [6, 8, 10]);
+    let ledger = world.reader_ledger(reader);
+    assert_eq!((ledger.lost, ledger.skipped), (2, 5));
+}
+
+#[test]
+fn a_preemptive_acknack_of_either_kind_is_answered_with_a_heartbeat() {
+    // Cyclone DDS: base 1, count 0. Fast DDS: base 0.
+    for base in [0, 1] {
+        let (mut world, peer, writer) = a_writer();
+        let acknack = AckNack {
+            reader: READER,
+            writer: world.writer_guid(writer).entity,
+            state: SequenceNumberSet::new(SequenceNumber(base)),
+            count: 0,
+            is_final: false,
+        };
+        world.enqueue(writer, values(2));
+        world.run_for(SECOND);
+        assert_eq!(world.matched_readers(writer), 0, "it has not answered yet");
+        for _ in 0..3 {
+            // Again and again, with the same count: it may have forgotten.
+            let before = world.writer_ledger(writer).heartbeats;
+            peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
+            assert_eq!(world.matched_readers(writer), 1);
+            assert!(world.writer_ledger(writer).heartbeats > before);
+        }
+        let mut heard = None;
+        for_each_submessage(&world, |submessage| {
+            if let Submessage::Heartbeat(heartbeat) = submessage
+                && heartbeat.writer == acknack.writer
+            {
+                heard = Some((heartbeat.first.get(), heartbeat.last.get()));
+            }
+        });
+        assert_eq!(heard, Some((1, 2)));
+    }
+}
+
+#[test]
+fn a_sample_behind_a_vendors_own_submessage_is_found() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
+    let header = Header {
+        version: [2, 3],
+        vendor: FAST,
+        prefix: peer.prefix,
+    };
+    let payload = Sample::value(1).payload();
+    let mut tail = [0; 256];
+    let mut message = MessageWriter::new(&mut tail, &header).expect("it fits");
+    message.data(&head(WRITER, 1), &payload).expect("it fits");
+    let length = message.len();
+    // 0x80, little-endian, 8 bytes of something, between header and DATA.
+    let mut datagram = tail[..HEADER_BYTES].to_vec();
+    datagram.extend([0x80, 1, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    datagram.extend(&tail[HEADER_BYTES..length]);
+    let to = peer.target.discovery_locator();
+    world.inject(to, peer.node.discovery_locator(), &datagram);
+    world.run_for(ms(1));
+    assert_eq!(world.values(reader), [1]);
+}
+
+#[test]
+fn several_samples_in_one_datagram_reach_every_view_reader_in_order() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let topic = Topic::new("Foreign");
+    let readers = [
+        world.create_view_reader(node, &topic),
+        world.create_reader(node, &topic.clone().keep_all(8)),
+        world.create_view_reader(node, &topic),
+    ];
+    let mut peer = Peer::of(&mut world, node);
+    peer.announce(&mut world, WRITER, QosPolicies::default());
+    peer.say(&mut world, |message| {
+        for number in [1, 2, 4] {
+            let payload = Sample::value(number as u64).payload();
+            message.data(&head(WRITER, number), &payload)?;
+        }
+        Ok(())
+    });
+    for reader in readers {
+        assert_eq!(world.values(reader), [1, 2, 4]);
+        assert_eq!(world.reader_ledger(reader).lost, 1);
+    }
+}
+
+#[test]
+fn what_is_for_another_participant_is_left_alone() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
+    let payload = Sample::value(1).payload();
+    let (other, own) = (GuidPrefix([7; 12]), world.reader_guid(reader).prefix);
+    for (prefix, expected) in [(other, vec![]), (own, vec![1])] {
+        peer.say(&mut world, |message| {
+            message
+                .info_destination(prefix)?
+                .data(&head(WRITER, 1), &payload)?;
+            Ok(())
+        });
+        assert_eq!(world.values(reader), expected);
+    }
+    assert_eq!(world.engine(peer.target).counters().for_others, 1);
+}
+
+/// How a peer tells the end of an instance.
+fn an_end(status: StatusInfo, has_key: bool, has_hash: bool) -> (ChangeKind, InstanceState, bool) {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let reader = world.create_reader(node, &Topic::new("Foreign").keyed().keep_all(8));
+    let mut peer = Peer::of(&mut world, node);
+    peer.announce(&mut world, KEYED_WRITER, reliable(DurabilityKind::Volatile));
+    let alive = Sample::keyed(7, 1).payload();
+    let head = head(KEYED_WRITER, 1);
+    peer.say(&mut world, |message| message.data(&head, &alive).map(drop));
+    let key = Sample::dispose(7).payload();
+    let end = DataHead {
+        sequence: SequenceNumber(2),
+        key_hash: has_hash.then(|| key_of(&key, true).expect("a key")),
+        status: Some(status),
+        payload: if has_key {
+            PayloadKind::Key
+        } else {
+            PayloadKind::None
+        },
+        ..head
+    };
+    let payload = if has_key { &key[..] } else { &[] };
+    peer.say(&mut world, |message| message.data(&end, payload).map(drop));
+    let last = world
+        .last_of_instance(reader, 7)
+        .expect("the instance is known");
+    let (kind, state) = last.states();
+    (kind, state, world.received(reader).len() == 2)
+}
+
+#[test]
+fn the_end_of_an_instance_is_understood_by_its_key_or_by_its_hash() {
+    let dispose = StatusInfo {
+        disposed: true,
+        unregistered: false,
+    };
+    let unregister = StatusInfo {
+        disposed: false,
+        unregistered: true,
+    };
+    // Cyclone DDS sends the key, Fast DDS the hash.
+    for (has_key, has_hash) in [(true, false), (false, true), (true, true)] {
+        assert_eq!(
+            an_end(dispose, has_key, has_hash),
+            (ChangeKind::Dispose, InstanceState::NotAliveDisposed, true)
+        );
+        assert_eq!(
+            an_end(unregister, has_key, has_hash),
+            (
+                ChangeKind::Unregister,
+                InstanceState::NotAliveNoWriters,
+                true
+            )
+        );
+    }
+}
+
+#[test]
+fn the_key_in_the_payload_is_believed_and_not_a_vendors_hash_of_it() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let reader = world.create_reader(node, &Topic::new("Foreign").keyed().keep_all(8));
+    let mut peer = Peer::of(&mut world, node);
+    peer.announce(&mut world, KEYED_WRITER, reliable(DurabilityKind::Volatile));
+    let payload = Sample::keyed(7, 1).payload();
+    let head = DataHead {
+        key_hash: Some([0xee; 16]),
+        ..head(KEYED_WRITER, 1)
+    };
+    peer.say(&mut world, |message| {
+        message.data(&head, &payload).map(drop)
+    });
+    assert!(world.last_of_instance(reader, 7).is_some());
+}

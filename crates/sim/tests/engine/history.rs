@@ -128,7 +128,10 @@ fn a_late_reader_of_a_volatile_writer_gets_what_is_written_from_the_match_on() {
 
 #[test]
 fn a_best_effort_reader_gets_no_history() {
-    let topic = Topic::new("Effort").reliable().transient_local().keep_all(20);
+    let topic = Topic::new("Effort")
+        .reliable()
+        .transient_local()
+        .keep_all(20);
     let (mut world, writer, _) = an_old_writer(1, LinkConfig::default(), &topic);
     let late = late_reader(&mut world, writer, &Topic::new("Effort"));
     world.run_for(SECOND);
@@ -176,11 +179,18 @@ fn a_writer_of_keep_last_counts_what_was_replaced_before_it_was_sent() {
 fn a_keep_last_writer_refuses_an_instance_only_while_all_places_are_taken() {
     let mut world = World::new(1);
     let (a, b) = two_nodes(&mut world);
-    let topic = Topic::new("Instances").reliable().keyed().keep_last(1).max_instances(2);
+    let topic = Topic::new("Instances")
+        .reliable()
+        .keyed()
+        .keep_last(1)
+        .max_instances(2);
     let writer = world.create_writer(a, &topic);
     let reader = world.create_reader(b, &topic.keep_all(64));
     world.until_matched(&[writer], &[reader]);
-    world.enqueue(writer, (1..=20).map(|value| Sample::keyed(value as u32, value)));
+    world.enqueue(
+        writer,
+        (1..=20).map(|value| Sample::keyed(value as u32, value)),
+    );
     assert!(world.refused(writer) > 0);
     world.run_until("all were written", PATIENCE, |world| {
         world.received(reader).len() == 20

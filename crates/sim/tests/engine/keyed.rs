@@ -31,9 +31,17 @@ fn an_instance_is_alive_disposed_and_alive_again() {
         let (mut world, _, writer, reader) = a_keyed_pair(&topic);
         let steps = [
             (Sample::keyed(7, 1), ChangeKind::Alive, InstanceState::Alive),
-            (Sample::dispose(7), ChangeKind::Dispose, InstanceState::NotAliveDisposed),
+            (
+                Sample::dispose(7),
+                ChangeKind::Dispose,
+                InstanceState::NotAliveDisposed,
+            ),
             (Sample::keyed(7, 2), ChangeKind::Alive, InstanceState::Alive),
-            (Sample::unregister(7), ChangeKind::Unregister, InstanceState::NotAliveNoWriters),
+            (
+                Sample::unregister(7),
+                ChangeKind::Unregister,
+                InstanceState::NotAliveNoWriters,
+            ),
             (Sample::keyed(7, 3), ChangeKind::Alive, InstanceState::Alive),
         ];
         for (sample, kind, state) in steps {
@@ -41,7 +49,9 @@ fn an_instance_is_alive_disposed_and_alive_again() {
             world.run_for(SECOND);
             assert_eq!(last(&world, reader, 7), (kind, state), "{sample:?}");
             assert_eq!(last(&world, reader, 8).1, InstanceState::Alive);
-            let came = world.last_of_instance(reader, 7).and_then(|taken| taken.sample());
+            let came = world
+                .last_of_instance(reader, 7)
+                .and_then(|taken| taken.sample());
             assert_eq!(came, Some(sample), "the key came with the end");
         }
     }
@@ -57,7 +67,10 @@ fn an_instance_lives_until_its_last_writer_has_unregistered_it() {
     world.run_for(SECOND);
     world.enqueue(one, [Sample::unregister(7)]);
     world.run_for(SECOND);
-    assert_eq!(last(&world, reader, 7), (ChangeKind::Unregister, InstanceState::Alive));
+    assert_eq!(
+        last(&world, reader, 7),
+        (ChangeKind::Unregister, InstanceState::Alive)
+    );
     world.enqueue(other, [Sample::unregister(7)]);
     world.run_for(SECOND);
     assert_eq!(last(&world, reader, 7).1, InstanceState::NotAliveNoWriters);
@@ -90,7 +103,10 @@ fn a_deleted_writer_leaves_its_instances_without_writers_and_not_disposed() {
     let (mut world, a, writer, reader) = a_keyed_pair(&keyed());
     let other = world.create_writer(a, &keyed());
     world.until_matched(&[writer, other], &[reader]);
-    world.enqueue(writer, [Sample::keyed(1, 1), Sample::keyed(2, 2), Sample::dispose(3)]);
+    world.enqueue(
+        writer,
+        [Sample::keyed(1, 1), Sample::keyed(2, 2), Sample::dispose(3)],
+    );
     world.enqueue(other, [Sample::keyed(2, 3)]);
     world.run_for(SECOND);
     world.delete_writer(writer);
@@ -116,7 +132,10 @@ fn a_writer_that_vanishes_leaves_its_instances_without_writers() {
     world.run_for(SECOND);
     world.crash(a);
     world.run_for(11 * SECOND);
-    assert_eq!(last(&world, reader, 1), (ChangeKind::Unregister, InstanceState::NotAliveNoWriters));
+    assert_eq!(
+        last(&world, reader, 1),
+        (ChangeKind::Unregister, InstanceState::NotAliveNoWriters)
+    );
 }
 
 #[test]
@@ -126,7 +145,12 @@ fn more_instances_than_a_reader_has_places_for_are_all_delivered() {
     let writer = world.create_writer(a, &keyed());
     let reader = world.create_reader(b, &keyed().keep_all(2));
     world.until_matched(&[writer], &[reader]);
-    world.enqueue(writer, (0..200).map(|key| Sample::keyed(key, u64::from(key))));
-    world.run_until("all came", 60 * SECOND, |world| world.received(reader).len() == 200);
+    world.enqueue(
+        writer,
+        (0..200).map(|key| Sample::keyed(key, u64::from(key))),
+    );
+    world.run_until("all came", 60 * SECOND, |world| {
+        world.received(reader).len() == 200
+    });
     assert_eq!(world.values(reader), (0..200).collect::<Vec<_>>());
 }

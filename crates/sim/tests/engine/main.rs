@@ -3,6 +3,7 @@
 //! Every world ends by balancing its ledgers (`World` sees to that when it is dropped).
 
 mod best_effort;
+mod chaos;
 mod delivery;
 mod discovery;
 mod foreign;

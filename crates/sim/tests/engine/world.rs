@@ -9,12 +9,20 @@ fn a_busy_world(seed: u64) -> (Vec<Vec<u8>>, LinkLedger) {
     let mut world = World::new(seed).link(LinkConfig::lossy(0.3));
     world.tap();
     let nodes = world.nodes(3, &NodeConfig::default());
-    let topic = Topic::new("Busy").reliable().keep_all(4).keyed().multicast();
+    let topic = Topic::new("Busy")
+        .reliable()
+        .keep_all(4)
+        .keyed()
+        .multicast();
     let writer = world.create_writer(nodes[0], &topic);
     for &node in &nodes {
         world.create_reader(node, &topic);
     }
-    world.publish(writer, ms(3), (0..50).map(|n| Sample::keyed(n % 5, n.into())));
+    world.publish(
+        writer,
+        ms(3),
+        (0..50).map(|n| Sample::keyed(n % 5, n.into())),
+    );
     world.run_for(5 * SECOND);
     (world.tapped().to_vec(), *world.link_ledger())
 }
@@ -43,7 +51,9 @@ fn a_node_that_is_overrun_drops_and_counts() {
     world.run_for(SECOND);
     let dropped = world.link_ledger().lane_full;
     assert!(dropped > 0);
-    let last_came = taken(&world, reader, writer).last().map(|&(number, _)| number);
+    let last_came = taken(&world, reader, writer)
+        .last()
+        .map(|&(number, _)| number);
     let behind = 400 - last_came.expect("some came") as u64;
     assert_eq!(world.reader_ledger(reader).lost + behind, dropped);
 }
@@ -54,7 +64,10 @@ fn a_more_urgent_frame_is_read_before_one_that_came_earlier() {
     let (a, b) = two_nodes(&mut world);
     let (low, high) = (Topic::new("Low").level(1), Topic::new("High").level(6));
     let writers = [world.create_writer(a, &low), world.create_writer(a, &high)];
-    let readers = [world.create_view_reader(b, &low), world.create_view_reader(b, &high)];
+    let readers = [
+        world.create_view_reader(b, &low),
+        world.create_view_reader(b, &high),
+    ];
     world.until_matched(&writers[..1], &readers[..1]);
     world.until_matched(&writers[1..], &readers[1..]);
     world.run_for(SECOND);
@@ -62,6 +75,10 @@ fn a_more_urgent_frame_is_read_before_one_that_came_earlier() {
     world.enqueue(writers[1], [Sample::value(1)]);
     world.run_for(SECOND);
     let urgent = world.received(readers[1])[0].at;
-    let before = world.received(readers[0]).iter().filter(|taken| taken.at <= urgent).count();
+    let before = world
+        .received(readers[0])
+        .iter()
+        .filter(|taken| taken.at <= urgent)
+        .count();
     assert!(before <= 1, "one that had begun at most, not {before}");
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Both topics: level 7, best effort, KEEP_LAST 1, VOLATILE. The ends stamp into memory reserved
-//! before the start; after it, nothing here allocates. [`run`] is what the parent does.
+//! before the start; after it, nothing here allocates. [`run_between_hosts`] is what the parent does.
 
 mod memory;
 mod ping;
@@ -28,7 +28,7 @@ use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::report::{Order, Publisher};
 
-pub use memory::run_in_memory;
+pub use memory::{MemoryRun, run_in_memory};
 pub use ping::{PingReport, run_ping};
 pub use pong::{PongReport, run_pong};
 pub use run::{Config, Outcome, run_between_hosts, run_over_loopback};
@@ -95,7 +95,7 @@ mod tests {
 
     pub(super) fn config(samples: u32) -> EndConfig {
         EndConfig {
-            site: Site::Loopback,
+            site: Site::loopback(),
             publisher: Publisher::Job,
             order: Order::Priority,
             payload_bytes: 64,

@@ -52,7 +52,7 @@ impl Config {
 
     /// Whether this can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.end(Site::Loopback).check()
+        self.end(Site::loopback()).check()
     }
 
     pub(super) fn end(&self, site: Site) -> EndConfig {
@@ -134,7 +134,7 @@ pub fn run_between_hosts(
 /// Measures between two processes of this machine, by unicast on 127.0.0.1. Nothing can disturb
 /// these runs on a link, because there is none.
 pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, ScenarioError> {
-    let end = config.end(Site::Loopback);
+    let end = config.end(Site::loopback());
     end.check()?;
     let spawn = |role: Role| Running::spawn_here(program, &role);
     let pong = spawn(Role::RttPong(end.clone())).map_err(ScenarioError::of("the pong end"))?;
@@ -186,7 +186,7 @@ pub(super) fn outcome(
         .or_else(|| faults.into_iter().next())
         .or_else(|| flows.iter().find_map(|flow| flow.check().err()));
     run.flows = flows.to_vec();
-    run.flood = (config.scenario.disturbance == Some(Disturbance::Flood)).then(|| FloodAsked {
+    run.flood = (config.scenario.disturbance == Some(Disturbance::Flood)).then_some(FloodAsked {
         factor: config.flood.factor,
         payload_bytes: config.flood.payload_bytes,
     });

@@ -80,7 +80,7 @@ pub fn run_in_host(
 /// Measures between two processes of this machine, by unicast on 127.0.0.1.
 pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Run, ScenarioError> {
     let spawn = |role: Role| Running::spawn_here(program, &role);
-    let (writer, reader, notes) = run_ends(config, Site::Loopback, &spawn)?;
+    let (writer, reader, notes) = run_ends(config, Site::loopback(), &spawn)?;
     let link = "127.0.0.1 of this machine";
     Ok(config.run("udp-loopback", link, (writer, reader), notes))
 }

@@ -1,0 +1,15 @@
+//! What users may rely on, said as statements, each on the memory datapath and on UDP over 127.0.0.1
+//! unless it is about one of them. Every test ends with balanced ledgers and all frames at home.
+
+mod best_effort;
+mod callbacks;
+mod foreign_loop;
+mod keyed;
+mod limits;
+mod matching;
+mod panics;
+mod priorities;
+mod reliable;
+mod remote;
+mod support;
+mod timers;

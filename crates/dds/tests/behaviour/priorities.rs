@@ -1,0 +1,106 @@
+//! Which job has which priority (definitions: samples of level l at 2·l + 1, protocol work at 2·l).
+
+use std::{cell::RefCell, rc::Rc, time::Duration};
+
+use isolane::{Order, Participant, Qos};
+
+use crate::support::{Message, Site, World, level};
+
+fn priority(participant: &Participant, job: &str) -> u8 {
+    let report = participant.report();
+    let mut found = report.jobs.iter().filter(|one| one.name == job);
+    let one = found
+        .next()
+        .unwrap_or_else(|| panic!("no job {job}\n{:#?}", report.jobs));
+    assert_eq!(found.next(), None, "two jobs {job}");
+    one.priority
+}
+
+#[test]
+fn jobs_have_the_priorities_that_are_documented() {
+    let alice = Site::memory().participant();
+    let qos = Qos::reliable().level(level(3));
+    let reader = alice.create_reader::<Message>("Three", &qos).unwrap();
+    reader.on_sample(Message::default(), |_| {}).unwrap();
+    let _remote =
+        alice.create_remote_writer::<Message>("Five", &Qos::best_effort().level(level(5)));
+    let second = Duration::from_secs(1);
+    alice
+        .create_timer("tick", level(7), second, second, |_| {})
+        .unwrap();
+
+    for (job, expected) in [
+        ("tick", 15),
+        ("receive level 5", 11),
+        ("remote writer Five", 11),
+        ("receive level 3", 7),
+        ("callback Three", 7),
+        ("receive discovery", 1),
+        ("housekeeping", 0),
+    ] {
+        assert_eq!(priority(&alice, job), expected, "{job}");
+    }
+    for number in 0..16 {
+        let job = format!("protocol work, priority {number}");
+        assert_eq!(priority(&alice, &job), number);
+    }
+}
+
+#[test]
+fn the_work_of_a_reliable_topic_is_done_at_the_priorities_of_its_level() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::reliable().keep_all().level(level(3));
+    let writer = alice.create_writer::<Message>("Three", &qos).unwrap();
+    let reader = bob.create_reader::<Message>("Three", &qos).unwrap();
+    world.until_matched(&writer, &reader);
+    for number in 0..40 {
+        writer.write(&Message::number(number)).unwrap();
+    }
+    world.until("all is acknowledged", || writer.all_acknowledged());
+    let work = |participant: &Participant, name: &str| {
+        let report = participant.report();
+        let all = report.work.iter().filter(|work| work.kind.name() == name);
+        all.map(|work| work.priority).collect::<Vec<_>>()
+    };
+    assert_eq!(work(&alice, "data"), [7, 1], "of level 3, and of discovery");
+    assert_eq!(work(&bob, "acknack"), [6, 1]);
+    world.assert_balanced();
+}
+
+/// Two samples wait when the participant is driven again, the less urgent one first.
+fn order_of_delivery(order: Order) -> Vec<u32> {
+    let site = Site::memory();
+    let bob = site.builder().order(order).build().unwrap();
+    let mut world = World::new(site);
+    let alice = world.join();
+    world.drive(&bob);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let topics = [1, 6].map(|number| {
+        let qos = Qos::best_effort().level(level(number));
+        let topic = format!("Level {number}");
+        let writer = alice.create_writer::<Message>(&topic, &qos).unwrap();
+        let reader = bob.create_view_reader::<Message>(&topic, &qos).unwrap();
+        let of_callback = Rc::clone(&seen);
+        reader.on_view(move |sample| of_callback.borrow_mut().push(sample.value.unwrap().number));
+        world.until_matched(&writer, &reader);
+        (writer, reader)
+    });
+    world.run_for(Duration::from_millis(5));
+    for (number, (writer, _)) in [1, 6].into_iter().zip(&topics) {
+        writer.write(&Message::number(number)).unwrap();
+        writer.write(&Message::number(number)).unwrap();
+    }
+    assert!(bob.run_until(Duration::from_secs(5), || seen.borrow().len() == 4));
+    world.assert_balanced();
+    seen.take()
+}
+
+#[test]
+fn the_most_urgent_sample_is_delivered_first_whatever_came_first() {
+    assert_eq!(order_of_delivery(Order::Priority), [6, 6, 1, 1]);
+}
+
+#[test]
+fn in_the_order_of_arrival_the_less_urgent_sample_is_not_overtaken() {
+    assert_eq!(order_of_delivery(Order::Fifo)[0], 1);
+}

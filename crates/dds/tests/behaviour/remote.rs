@@ -1,0 +1,177 @@
+//! Writers for other threads.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use isolane::{Qos, RemoteWriter, WriteError, limits::REMOTE_QUEUE};
+
+use crate::support::{Message, Site, World, take_numbers};
+
+/// Writes numbers, waiting where the queue is full; returns how often it was.
+fn publish(writer: &mut RemoteWriter<Message>, count: u32) -> u32 {
+    let mut full = 0;
+    for number in 0..count {
+        while let Err(error) = writer.write(&Message::number(number)) {
+            assert_eq!(error, WriteError::QueueFull);
+            full += 1;
+            thread::sleep(Duration::from_micros(20));
+        }
+    }
+    full
+}
+
+#[test]
+fn a_remote_writer_may_move_to_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<RemoteWriter<Message>>();
+}
+
+#[test]
+fn what_a_thread_writes_best_effort_is_sent_in_its_order() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let qos = Qos::best_effort().keep_last(512);
+        let mut writer = alice
+            .create_remote_writer::<Message>("Thread", &qos)
+            .unwrap();
+        let reader = bob.create_reader::<Message>("Thread", &qos).unwrap();
+        world.until("they match", || alice.report().writers[0].matched == 1);
+        let publisher = thread::spawn(move || {
+            for number in 0..100 {
+                while writer.write(&Message::number(number)).is_err() {
+                    thread::yield_now();
+                }
+                // A pace at which no queue on the way is full.
+                thread::sleep(Duration::from_micros(100));
+            }
+            writer
+        });
+        world.until("all arrive", || reader.available() == 100);
+        assert!(take_numbers(&reader).into_iter().eq(0..100));
+        let writer = publisher.join().unwrap();
+        assert_eq!(alice.report().frames_lent, REMOTE_QUEUE);
+        drop(writer);
+        world.assert_balanced();
+    }
+}
+
+#[test]
+fn what_a_thread_writes_reliably_arrives_all_of_it_also_when_the_writer_is_dropped_at_once() {
+    const COUNT: u32 = 2_000;
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let qos = Qos::reliable().keep_all().max_samples(8);
+        let mut writer = alice.create_remote_writer::<Message>("Sure", &qos).unwrap();
+        let reader = bob.create_reader::<Message>("Sure", &qos).unwrap();
+        world.until("they match", || alice.report().writers[0].matched == 1);
+        let publisher = thread::spawn(move || publish(&mut writer, COUNT));
+        let mut received = Vec::new();
+        world.until("all arrive", || {
+            received.extend(take_numbers(&reader));
+            received.len() == COUNT as usize
+        });
+        assert!(received.into_iter().eq(0..COUNT));
+        assert!(
+            publisher.join().unwrap() > 0,
+            "a small queue was full at some time"
+        );
+        world.until("the writer is deleted", || {
+            alice.report().writers.is_empty()
+        });
+        assert_eq!(reader.ledger().lost, 0);
+        world.assert_balanced();
+    }
+}
+
+#[test]
+fn a_full_queue_is_an_error_at_once_and_room_comes_with_the_next_turn() {
+    let (world, alice, _bob) = World::pair(Site::memory());
+    let mut writer = alice
+        .create_remote_writer::<Message>("Full", &Qos::best_effort())
+        .unwrap();
+    for number in 0..REMOTE_QUEUE {
+        writer.write(&Message::number(number as u32)).unwrap();
+    }
+    let begin = Instant::now();
+    assert_eq!(
+        writer.write(&Message::number(99)),
+        Err(WriteError::QueueFull)
+    );
+    assert!(begin.elapsed() < Duration::from_secs(1), "it never waits");
+    world.until("the queue is taken", || {
+        alice.report().writers[0].ledger.written == REMOTE_QUEUE as u64
+    });
+    writer.write(&Message::number(99)).unwrap();
+    world.assert_balanced();
+}
+
+#[test]
+fn a_full_history_keeps_samples_in_the_queue_and_does_not_make_the_loop_spin() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::reliable().keep_all().max_samples(2);
+    let mut writer = alice
+        .create_remote_writer::<Message>("Backed up", &qos)
+        .unwrap();
+    let reader = bob.create_reader::<Message>("Backed up", &qos).unwrap();
+    world.until("they match", || alice.report().writers[0].matched == 1);
+
+    // Bob is not driven: two samples fill the history, the others wait in the queue.
+    let mut accepted = 0;
+    while writer.write(&Message::number(accepted)).is_ok() {
+        accepted += 1;
+        alice.run_for(Duration::from_millis(1));
+    }
+    assert_eq!(accepted as usize, REMOTE_QUEUE + 2);
+    let activations = |name: &str| {
+        let report = alice.report();
+        let jobs = report.jobs.iter().filter(|job| job.name.contains(name));
+        jobs.map(|job| job.observed.activations).sum::<u64>()
+    };
+    let before = activations("remote writer");
+    alice.run_for(Duration::from_millis(50));
+    assert!(activations("remote writer") - before < 10);
+
+    let mut received = Vec::new();
+    world.until("all arrive", || {
+        received.extend(take_numbers(&reader));
+        received.len() == accepted as usize
+    });
+    assert!(received.into_iter().eq(0..accepted));
+    assert_eq!(alice.report().writers[0].ledger.refused, 0);
+    world.assert_balanced();
+}
+
+#[test]
+fn a_dropped_remote_writer_is_deleted_and_its_frames_come_home() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let qos = Qos::best_effort();
+        let writer = alice
+            .create_remote_writer::<Message>("Dropped", &qos)
+            .unwrap();
+        let reader = bob.create_reader::<Message>("Dropped", &qos).unwrap();
+        world.until("they match", || reader.matched_writers() == 1);
+        thread::spawn(move || drop(writer)).join().unwrap();
+        world.until("the reader is told", || reader.matched_writers() == 0);
+        assert!(alice.report().writers.is_empty());
+        assert_eq!(alice.report().frames_lent, 0);
+
+        // The place it had at the engine may be another writer's now, which stays.
+        let next = alice.create_writer::<Message>("Dropped", &qos).unwrap();
+        world.run_for(Duration::from_millis(1_200));
+        assert_eq!(next.matched_readers(), 1);
+        world.assert_balanced();
+    }
+}
+
+#[test]
+fn without_its_participant_a_remote_writer_says_so() {
+    let participant = Site::memory().participant();
+    let mut writer = participant
+        .create_remote_writer::<Message>("Gone", &Qos::best_effort())
+        .unwrap();
+    drop(participant);
+    assert_eq!(writer.write(&Message::number(1)), Err(WriteError::Gone));
+}

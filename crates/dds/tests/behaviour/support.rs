@@ -1,0 +1,205 @@
+//! The arrange part of every test: participants that share a network, driven together on one thread.
+
+use std::{
+    net::UdpSocket,
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use isolane::{
+    Builder, DataReader, DataWriter, Level, Network, Participant, Report, TopicType,
+    types::BoundedString,
+};
+
+/// How long anything may take before the test has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The type of most topics.
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+pub struct Message {
+    pub number: u32,
+    pub text: BoundedString<64>,
+}
+
+impl Message {
+    pub fn new(number: u32, text: &str) -> Self {
+        let text = text.try_into().expect("a short text");
+        Self { number, text }
+    }
+
+    pub fn number(number: u32) -> Self {
+        Self::new(number, "")
+    }
+}
+
+pub fn level(number: u8) -> Level {
+    Level::new(number).expect("a level")
+}
+
+/// Where participants meet.
+#[derive(Clone)]
+pub enum Site {
+    /// On a network in memory.
+    Memory(Network),
+    /// On 127.0.0.1 by unicast, in a domain of the test's own.
+    Loopback { domain: u32 },
+}
+
+impl Site {
+    /// One of each kind.
+    pub fn both() -> [Self; 2] {
+        [Self::memory(), Self::loopback()]
+    }
+
+    pub fn memory() -> Self {
+        Self::Memory(Network::new(1))
+    }
+
+    pub fn loopback() -> Self {
+        Self::Loopback {
+            domain: free_domain(),
+        }
+    }
+
+    pub fn builder(&self) -> Builder {
+        match self {
+            Self::Memory(network) => Participant::builder(0).memory(network, [10, 0, 0, 1]),
+            Self::Loopback { domain } => Participant::builder(*domain).loopback(),
+        }
+    }
+
+    pub fn participant(&self) -> Participant {
+        self.builder().build().expect("a participant")
+    }
+}
+
+/// A domain in which no participant runs: tests run beside each other, and so do checkouts.
+pub fn free_domain() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    const FIRST: u32 = 100;
+    const COUNT: u32 = 130;
+    let is_free = |&domain: &u32| {
+        let port = u16::try_from(7_410 + 250 * domain).expect("domains end at 232");
+        UdpSocket::bind(("127.0.0.1", port)).is_ok()
+    };
+    let domains = (0..COUNT).map(|_| {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        FIRST + std::process::id().wrapping_add(number) % COUNT
+    });
+    let mut free = domains.filter(is_free);
+    free.next().expect("one of 130 domains is free")
+}
+
+/// Participants driven in turn.
+pub struct World {
+    pub site: Site,
+    participants: Vec<Participant>,
+}
+
+impl World {
+    pub fn new(site: Site) -> Self {
+        Self {
+            site,
+            participants: Vec::new(),
+        }
+    }
+
+    /// Two participants.
+    pub fn pair(site: Site) -> (Self, Participant, Participant) {
+        let mut world = Self::new(site);
+        let (alice, bob) = (world.join(), world.join());
+        (world, alice, bob)
+    }
+
+    pub fn join(&mut self) -> Participant {
+        let participant = self.site.participant();
+        self.drive(&participant);
+        participant
+    }
+
+    /// Drives this participant with the others.
+    pub fn drive(&mut self, participant: &Participant) {
+        self.participants.push(participant.clone());
+    }
+
+    /// Drives a participant no longer: without other handles it is gone.
+    pub fn leave(&mut self, participant: Participant) {
+        self.participants
+            .retain(|other| other.guid() != participant.guid());
+    }
+
+    /// Runs everybody until `done`.
+    #[track_caller]
+    pub fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !done() {
+            let ran: usize = self.participants.iter().map(Participant::poll).sum();
+            if ran == 0 {
+                thread::sleep(Duration::from_micros(50));
+            }
+            assert!(Instant::now() < end, "not in time: {what}\n{self}");
+        }
+    }
+
+    /// Runs everybody for a while.
+    pub fn run_for(&self, time: Duration) {
+        let end = Instant::now() + time;
+        self.until("time passes", || Instant::now() >= end);
+    }
+
+    #[track_caller]
+    pub fn until_matched<T: TopicType>(&self, writer: &DataWriter<T>, reader: &DataReader<T>) {
+        self.until("the endpoints match", || {
+            writer.matched_readers() == 1 && reader.matched_writers() == 1
+        });
+    }
+
+    /// Nothing was lost without a name, and no frame is away that should be at home.
+    #[track_caller]
+    pub fn assert_balanced(&self) {
+        for participant in &self.participants {
+            assert_balanced(&participant.report(), matches!(self.site, Site::Memory(_)));
+        }
+    }
+}
+
+/// Every ledger of a participant balances and every frame is home; sockets keep frames armed.
+#[track_caller]
+pub fn assert_balanced(report: &Report, all_at_home: bool) {
+    assert_eq!(report.balance(), Ok(()), "{}", report.datagrams);
+    for writer in &report.writers {
+        assert!(writer.ledger.balances(), "{writer:?}");
+    }
+    for reader in &report.readers {
+        assert!(reader.ledger.balances(), "{reader:?}");
+    }
+    assert_eq!(
+        report.frames_out,
+        report.frames_armed + report.frames_lent,
+        "frames in flight"
+    );
+    if all_at_home {
+        assert_eq!(report.frames_armed, 0, "received frames");
+    }
+}
+
+impl std::fmt::Display for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for participant in &self.participants {
+            let report = participant.report();
+            writeln!(f, "{report}{}{:#?}", report.datagrams, report.writers)?;
+            writeln!(f, "{:#?}{:#?}", report.readers, report.counters)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes all samples that wait, as numbers.
+pub fn take_numbers(reader: &DataReader<Message>) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    while let Some(sample) = reader.take().expect("samples of the type") {
+        numbers.extend(sample.value.map(|message| message.number));
+    }
+    numbers
+}

@@ -1,0 +1,180 @@
+//! What the users of readers do: take, and look at what they have taken; and how all users of a
+//! node react to what their engine has to tell.
+
+use isolane_engine::{Delivery, ReaderId, ReaderStatus, StatusChange, WriterId, WriterStatus};
+use isolane_wire::guid::Guid;
+
+use crate::{
+    endpoints::{ReaderHandle, WriterHandle},
+    node::NodeId,
+    queue::Event,
+    sample::key_hash,
+    user::{Received, Take},
+    world::World,
+};
+
+impl World {
+    /// Says when a reader's user takes samples.
+    pub fn set_take(&mut self, reader: ReaderHandle, take: Take) {
+        self.readers[reader.0].take = take;
+    }
+
+    /// Takes up to `count` samples now; returns how many there were.
+    pub fn take(&mut self, reader: ReaderHandle, count: usize) -> usize {
+        let taken = (0..count).take_while(|_| self.take_one(reader.0)).count();
+        self.settle(self.readers[reader.0].node);
+        taken
+    }
+
+    /// What a reader's user has taken, in order.
+    #[must_use]
+    pub fn received(&self, reader: ReaderHandle) -> &[Received] {
+        &self.readers[reader.0].received
+    }
+
+    /// What a reader's user has taken of one writer, in order.
+    pub fn received_from(
+        &self,
+        reader: ReaderHandle,
+        writer: WriterHandle,
+    ) -> impl Iterator<Item = &Received> {
+        let guid = self.writers[writer.0].guid;
+        let received = self.readers[reader.0].received.iter();
+        received.filter(move |received| received.info.writer == guid)
+    }
+
+    /// The values a reader's user has taken, in order.
+    #[must_use]
+    pub fn values(&self, reader: ReaderHandle) -> Vec<u64> {
+        let received = self.readers[reader.0].received.iter();
+        let values = received.filter(|received| received.info.valid_data());
+        let value = |received: &Received| received.sample().map(|sample| sample.value);
+        values.filter_map(value).collect()
+    }
+
+    /// The last thing a reader's user has taken of an instance.
+    #[must_use]
+    pub fn last_of_instance(&self, reader: ReaderHandle, key: u32) -> Option<&Received> {
+        let hash = Some(key_hash(key));
+        let received = self.readers[reader.0].received.iter();
+        received
+            .rev()
+            .find(|received| received.info.key_hash == hash)
+    }
+
+    fn take_one(&mut self, reader: usize) -> bool {
+        let at = self.now;
+        let (node, id) = (self.readers[reader].node, self.readers[reader].id);
+        let engine = self.engine_mut(node);
+        let Some(sample) = engine.sample(id, 0) else {
+            return false;
+        };
+        let received = Received {
+            at,
+            info: *sample.info,
+            payload: sample.payload.to_vec(),
+        };
+        engine.remove_oldest(id);
+        self.readers[reader].received.push(received);
+        true
+    }
+
+    /// A view reader is shown a sample.
+    pub(crate) fn view(&mut self, node: NodeId, delivery: &Delivery, bytes: &[u8]) {
+        let at = self.now;
+        let reader = self.reader_of(node, delivery.reader);
+        self.readers[reader].received.push(Received {
+            at,
+            info: delivery.info,
+            payload: bytes[delivery.payload.clone()].to_vec(),
+        });
+    }
+
+    pub(crate) fn visit(&mut self, reader: usize) {
+        self.readers[reader].visit_filed = false;
+        if self.reader_exists(reader) {
+            self.take_one(reader);
+            self.file_visit(reader);
+            self.settle(self.readers[reader].node);
+        }
+    }
+
+    /// Files the next visit of a slow user, if there is anything to take.
+    fn file_visit(&mut self, reader: usize) {
+        let record = &self.readers[reader];
+        let Take::OneEvery(period) = record.take else {
+            return;
+        };
+        let has_some = self.engine(record.node).available(record.id) > 0;
+        if has_some && !record.visit_filed {
+            self.readers[reader].visit_filed = true;
+            self.schedule(self.now + period, Event::Visit(reader));
+        }
+    }
+
+    pub(crate) fn reader_exists(&self, reader: usize) -> bool {
+        let record = &self.readers[reader];
+        let node = &self.nodes[record.node.0];
+        !record.is_deleted && node.engine.is_some() && node.incarnation == record.incarnation
+    }
+}
+
+/// Reacting.
+impl World {
+    /// Tells the users of a node's endpoints what their engine has to tell.
+    pub(crate) fn users_react(&mut self, node: NodeId) {
+        loop {
+            let Some(engine) = &mut self.nodes[node.0].engine else {
+                return;
+            };
+            match engine.next_status() {
+                None => return,
+                Some(StatusChange::Discovery) => {}
+                Some(StatusChange::Writer(id, status)) => {
+                    let writer = self.writer_of(node, id);
+                    self.writers[writer].statuses |= status;
+                    if status.contains(WriterStatus::ROOM) {
+                        self.write_backlog(writer);
+                    }
+                }
+                Some(StatusChange::Reader(id, status)) => {
+                    let reader = self.reader_of(node, id);
+                    self.readers[reader].statuses |= status;
+                    if status.contains(ReaderStatus::SUBSCRIPTION_MATCHED) {
+                        self.note_matches(reader);
+                    }
+                    if status.contains(ReaderStatus::DATA_AVAILABLE) {
+                        match self.readers[reader].take {
+                            Take::AtOnce => while self.take_one(reader) {},
+                            Take::OneEvery(_) => self.file_visit(reader),
+                            Take::OnRequest => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn note_matches(&mut self, reader: usize) {
+        let record = &self.readers[reader];
+        let progress = self.engine(record.node).matched_writer_progress(record.id);
+        let matched: Vec<Guid> = progress.map(|(guid, _)| guid).collect();
+        let record = &mut self.readers[reader];
+        record.has_lost_a_match |= record.matched.iter().any(|old| !matched.contains(old));
+        record.matched = matched;
+    }
+
+    fn writer_of(&self, node: NodeId, id: WriterId) -> usize {
+        (0..self.writers.len())
+            .rev()
+            .find(|&at| self.writers[at].node == node && self.writers[at].id == id)
+            .expect("an engine tells only of endpoints created here")
+    }
+
+    fn reader_of(&self, node: NodeId, id: ReaderId) -> usize {
+        (0..self.readers.len())
+            .rev()
+            .find(|&at| self.readers[at].node == node && self.readers[at].id == id)
+            .expect("an engine tells only of endpoints created here")
+    }
+}

@@ -1,0 +1,146 @@
+//! What the users of writers do: write now, or as soon as there is room, or by the clock.
+
+use std::time::Duration;
+
+use isolane_engine::{WriteError, limits::MAX_HEAD_BYTES};
+use isolane_wire::sequence::SequenceNumber;
+
+use crate::{
+    endpoints::WriterHandle, node::NodeId, queue::Event, sample::Sample, user::Written,
+    world::World,
+};
+
+impl World {
+    /// Writes a sample once, now.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn write(
+        &mut self,
+        writer: WriterHandle,
+        sample: Sample,
+    ) -> Result<SequenceNumber, WriteError> {
+        let (node, written) = self.try_write(writer.0, sample);
+        self.settle(node);
+        written
+    }
+
+    /// Writes samples one after the other as soon as each finds room: a refused write is tried
+    /// again when the engine says that there is room ([`ROOM`](isolane_engine::WriterStatus::ROOM)).
+    pub fn enqueue(&mut self, writer: WriterHandle, samples: impl IntoIterator<Item = Sample>) {
+        self.writers[writer.0].backlog.extend(samples);
+        self.write_backlog(writer.0);
+        self.settle(self.writers[writer.0].node);
+    }
+
+    /// As [`Self::enqueue`], one sample each `period` from now on.
+    pub fn publish(
+        &mut self,
+        writer: WriterHandle,
+        period: Duration,
+        samples: impl IntoIterator<Item = Sample>,
+    ) {
+        self.writers[writer.0].planned.extend(samples);
+        let writer = writer.0;
+        self.schedule(self.now, Event::Publish { writer, period });
+    }
+
+    /// What a writer has accepted, in order.
+    #[must_use]
+    pub fn written(&self, writer: WriterHandle) -> &[Written] {
+        &self.writers[writer.0].written
+    }
+
+    /// How many samples still wait for room, or for their time.
+    #[must_use]
+    pub fn unwritten(&self, writer: WriterHandle) -> usize {
+        let record = &self.writers[writer.0];
+        record.backlog.len() + record.planned.len()
+    }
+
+    /// How often a write found no room.
+    #[must_use]
+    pub fn refused(&self, writer: WriterHandle) -> u64 {
+        self.writers[writer.0].refused
+    }
+
+    fn try_write(
+        &mut self,
+        writer: usize,
+        sample: Sample,
+    ) -> (NodeId, Result<SequenceNumber, WriteError>) {
+        let now = self.now;
+        let record = &self.writers[writer];
+        let (node, id, is_keyed) = (record.node, record.id, record.is_keyed);
+        let engine = self.engine_mut(node);
+        let change = sample.to_write(is_keyed, engine.timestamp(now));
+        let payload = sample.payload();
+        let written = if engine.keeps_history(id) {
+            match engine.reserve(id, change.key_hash) {
+                Ok(slot) => {
+                    let fits = payload.len().min(slot.len());
+                    slot[..fits].copy_from_slice(&payload[..fits]);
+                    engine.commit(now, id, &change, payload.len())
+                }
+                Err(error) => Err(error),
+            }
+        } else {
+            let mut frame = vec![0; MAX_HEAD_BYTES];
+            frame.extend(payload);
+            let place = MAX_HEAD_BYTES..frame.len();
+            match engine.write_best_effort(id, &change, &mut frame, place) {
+                Ok(datagram) => {
+                    let to = engine.destinations(id).to_vec();
+                    let ledger = engine.writer_ledger(id).expect("it exists");
+                    self.send(node, &frame[datagram], &to);
+                    Ok(SequenceNumber(ledger.written as i64))
+                }
+                Err(error) => Err(error),
+            }
+        };
+        if let Ok(sequence) = written {
+            self.writers[writer].written.push(Written {
+                at: now,
+                sequence,
+                sample,
+            });
+        }
+        (node, written)
+    }
+
+    pub(crate) fn write_backlog(&mut self, writer: usize) {
+        while let Some(&sample) = self.writers[writer].backlog.front() {
+            match self.try_write(writer, sample).1 {
+                Ok(_) => {
+                    self.writers[writer].backlog.pop_front();
+                }
+                Err(WriteError::HistoryFull | WriteError::InstancesFull) => {
+                    self.writers[writer].refused += 1;
+                    return;
+                }
+                Err(error) => panic!("seed {}: {sample:?} was not written: {error}", self.seed),
+            }
+        }
+    }
+
+    pub(crate) fn publish_next(&mut self, writer: usize, period: Duration) {
+        if !self.writer_exists(writer) {
+            return;
+        }
+        let record = &mut self.writers[writer];
+        let Some(sample) = record.planned.pop_front() else {
+            return;
+        };
+        record.backlog.push_back(sample);
+        let node = record.node;
+        self.write_backlog(writer);
+        self.schedule(self.now + period, Event::Publish { writer, period });
+        self.settle(node);
+    }
+
+    pub(crate) fn writer_exists(&self, writer: usize) -> bool {
+        let record = &self.writers[writer];
+        let node = &self.nodes[record.node.0];
+        !record.is_deleted && node.engine.is_some() && node.incarnation == record.incarnation
+    }
+}

@@ -1,0 +1,295 @@
+//! Once it has started, an engine takes no memory.
+//!
+//! Two engines talk through a few buffers that are there from the beginning; every seventh
+//! datagram is lost, so that repairs are part of it. The allocator counts while engines work.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    time::Duration,
+};
+
+use isolane_engine::{
+    ChangeKind, DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, MessageReceiver,
+    Priority, ReaderId, WriteSample, WriterId,
+};
+use isolane_sim::{Sample, key_of};
+use isolane_wire::{
+    discovery::LocatorList,
+    guid::GuidPrefix,
+    locator::Locator,
+    qos::{HistoryKind, QosPolicies, ReliabilityKind},
+    time::{Instant, Timestamp},
+};
+
+/// The system's allocator, counting what this thread asks for.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
+
+// SAFETY: every call is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const STEP: Duration = Duration::from_micros(10);
+const GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
+const DATAGRAM_BYTES: usize = 2048;
+const PLACES: usize = 256;
+
+/// Datagrams on their way, in places taken once.
+struct Pipe {
+    bytes: Vec<u8>,
+    /// Receiver and length, oldest first.
+    waiting: std::collections::VecDeque<(usize, usize, usize)>,
+    next: usize,
+    sent: u64,
+}
+
+impl Pipe {
+    fn new() -> Self {
+        Self {
+            bytes: vec![0; PLACES * DATAGRAM_BYTES],
+            waiting: std::collections::VecDeque::with_capacity(PLACES),
+            next: 0,
+            sent: 0,
+        }
+    }
+
+    /// To the other, or lost.
+    fn send(&mut self, from: usize, datagram: &[u8]) {
+        self.sent += 1;
+        if self.sent.is_multiple_of(7) || self.waiting.len() == PLACES {
+            return;
+        }
+        let place = self.next;
+        self.next = (self.next + 1) % PLACES;
+        self.bytes[place * DATAGRAM_BYTES..][..datagram.len()].copy_from_slice(datagram);
+        self.waiting.push_back((1 - from, place, datagram.len()));
+    }
+}
+
+struct Pair {
+    now: Instant,
+    engines: [Engine; 2],
+    pipe: Pipe,
+    buffer: Vec<u8>,
+    viewed: u64,
+    taken: u64,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let now = Instant::new(1);
+        let engine = |which: u8| {
+            let mut config = EngineConfig::new(0, GuidPrefix([which + 1; 12]), u64::from(which));
+            config.metatraffic_unicast = LocatorList::from_iter([address(which)]);
+            config.announce_to = vec![GROUP];
+            Engine::new(config, now)
+        };
+        Self {
+            now,
+            engines: [engine(0), engine(1)],
+            pipe: Pipe::new(),
+            buffer: vec![0; DATAGRAM_BYTES],
+            viewed: 0,
+            taken: 0,
+        }
+    }
+
+    /// One round: the time, one datagram, all work of both.
+    fn round(&mut self, readers: &[ReaderId]) {
+        self.now = self.now + STEP;
+        if let Some((to, place, length)) = self.pipe.waiting.pop_front() {
+            let bytes = &self.pipe.bytes[place * DATAGRAM_BYTES..][..length];
+            let mut message = MessageReceiver::new(address(1 - to as u8));
+            while self.engines[to]
+                .receive(self.now, &mut message, bytes)
+                .is_some()
+            {
+                self.viewed += 1;
+            }
+        }
+        for which in 0..2 {
+            let engine = &mut self.engines[which];
+            if engine.next_time().is_some_and(|due| due <= self.now) {
+                engine.advance(self.now);
+            }
+            while let Some(priority) =
+                Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1)
+            {
+                let Some(work) = engine.next_work(self.now, priority, &mut self.buffer) else {
+                    break;
+                };
+                let is_for_anyone = match &work.to {
+                    Destinations::Writer(writer) => !engine.destinations(*writer).is_empty(),
+                    Destinations::Announce => true,
+                    Destinations::Listed(listed) => !listed.is_empty(),
+                };
+                if work.bytes > 0 && is_for_anyone {
+                    self.pipe.send(which, &self.buffer[..work.bytes]);
+                }
+            }
+            while engine.next_status().is_some() {}
+        }
+        for &reader in readers {
+            while self.engines[1].sample(reader, 0).is_some() {
+                self.engines[1].remove_oldest(reader);
+                self.taken += 1;
+            }
+        }
+    }
+
+    fn write(&mut self, writer: WriterId, payload: &[u8], key: Option<u32>) -> bool {
+        let sample = WriteSample {
+            kind: ChangeKind::Alive,
+            key_hash: key.and_then(|_| key_of(payload, false)),
+            timestamp: Timestamp::ZERO,
+        };
+        let engine = &mut self.engines[0];
+        if engine.keeps_history(writer) {
+            let Ok(slot) = engine.reserve(writer, sample.key_hash) else {
+                return false;
+            };
+            slot[..payload.len()].copy_from_slice(payload);
+            return engine
+                .commit(self.now, writer, &sample, payload.len())
+                .is_ok();
+        }
+        let place = 128..128 + payload.len();
+        self.buffer[place.clone()].copy_from_slice(payload);
+        let written = engine.write_best_effort(writer, &sample, &mut self.buffer, place);
+        written.is_ok_and(|datagram| {
+            self.pipe.send(0, &self.buffer[datagram]);
+            true
+        })
+    }
+}
+
+fn address(which: u8) -> Locator {
+    Locator::udpv4([10, 0, 0, which + 1], 7410)
+}
+
+fn endpoint<'a>(name: &'a str, keyed: bool, qos: &QosPolicies, which: u8) -> EndpointConfig<'a> {
+    EndpointConfig {
+        topic_name: name,
+        type_name: "sim::Sample",
+        keyed,
+        key_of: keyed.then_some(key_of),
+        qos: qos.clone(),
+        max_payload_bytes: 64,
+        unicast: LocatorList::from_iter([address(which)]),
+        multicast: LocatorList::new(),
+    }
+}
+
+#[test]
+fn an_engine_allocates_nothing_once_it_has_started() {
+    let mut reliable = QosPolicies::default();
+    reliable.reliability.kind = ReliabilityKind::Reliable;
+    reliable.history.kind = HistoryKind::KeepAll;
+    reliable.resource_limits.max_samples = 14;
+    let mut keyed = reliable.clone();
+    keyed.history.kind = HistoryKind::KeepLast;
+    keyed.resource_limits.max_instances = 14;
+    let effort = QosPolicies::default();
+
+    let mut pair = Pair::new();
+    let now = pair.now;
+    let kinds = [
+        ("Reliable", false, &reliable, DeliveryMode::Cache),
+        ("Keyed", true, &reliable, DeliveryMode::Cache),
+        ("Last", true, &keyed, DeliveryMode::Cache),
+        ("Effort", false, &effort, DeliveryMode::View),
+        ("Cached", false, &effort, DeliveryMode::Cache),
+    ];
+    let (mut writers, mut readers) = (Vec::new(), Vec::new());
+    for (name, is_keyed, qos, delivery) in kinds {
+        let writer = endpoint(name, is_keyed, qos, 0);
+        writers.push(
+            pair.engines[0]
+                .create_writer(now, &writer)
+                .expect("created"),
+        );
+        let reader = endpoint(name, is_keyed, qos, 1);
+        readers.push(
+            pair.engines[1]
+                .create_reader(now, &reader, delivery)
+                .expect("created"),
+        );
+    }
+    let payloads: Vec<_> = (0..1000)
+        .map(|key| Sample::keyed(key, 1).payload())
+        .collect();
+
+    // From the very first announcement on: discovery and matching are counted too.
+    let before = allocations();
+    let mut written = [0u64; 5];
+    for round in 0..200_000u32 {
+        pair.round(&readers);
+        if round.is_multiple_of(4) {
+            // More instances than there are places for, one after the other.
+            let key = round / 4 % 1000;
+            for (at, &writer) in writers.iter().enumerate() {
+                let is_matched = pair.engines[0].matched_readers(writer) == 1;
+                let key_of_it = kinds[at].1.then_some(key);
+                if is_matched && pair.write(writer, &payloads[key as usize], key_of_it) {
+                    written[at] += 1;
+                }
+            }
+        }
+    }
+    let after = allocations();
+    assert_eq!(after - before, 0, "allocations in 200,000 rounds");
+
+    // What was counted was traffic.
+    assert!(written.iter().all(|&count| count > 5_000), "{written:?}");
+    assert!(pair.viewed > 5_000 && pair.taken > 5_000);
+    for &writer in &writers {
+        let ledger = pair.engines[0].writer_ledger(writer).expect("it exists");
+        assert!(ledger.balances());
+        assert!(
+            ledger.repaired > 100 || !pair.engines[0].keeps_history(writer),
+            "{ledger:?}"
+        );
+    }
+    for &reader in &readers {
+        assert!(
+            pair.engines[1]
+                .reader_ledger(reader)
+                .expect("it exists")
+                .balances()
+        );
+    }
+}
+
+#[test]
+fn the_allocator_counts() {
+    let before = allocations();
+    drop(std::hint::black_box(Box::new(1)));
+    assert_eq!(allocations() - before, 1);
+}
