@@ -176,6 +176,7 @@ impl Builder {
         config.name = bounded_name(&self.name);
         config.wall_offset_ns = wall_now_ns().wrapping_sub(now.as_nanos());
         config.metatraffic_unicast = locators(transport.unicast(Lane::Discovery));
+        config.metatraffic_multicast = locators(transport.multicast(Lane::Discovery));
         config.default_unicast = config.metatraffic_unicast.clone();
         config.announce_to = announce_to(&transport, self.domain, &self.peers, &self.peers_at)?;
         config.networks = networks(&transport);

@@ -369,12 +369,15 @@ impl Engine {
         self.timers.arm(Subject::lease(index), now + lease);
     }
 
-    /// Asks writers of a participant again for their first heartbeat: the question may have been
-    /// lost, and a writer that thinks we have all it has says nothing by itself.
+    /// Asks writers of a participant again for their first heartbeat, or for what is missing: the
+    /// question may have been lost, and a writer that thinks we have all it has, because we had it
+    /// before we forgot the writer, says nothing by itself.
     fn ask_again(&mut self, prefix: GuidPrefix) {
         for index in 0..self.writer_proxies.end() {
             let waits = self.writer_proxies.get(index).is_some_and(|proxy| {
-                proxy.guid.prefix == prefix && proxy.reliable && !proxy.started
+                proxy.guid.prefix == prefix
+                    && proxy.reliable
+                    && (!proxy.started || proxy.is_missing_any())
             });
             if waits {
                 self.file_acknack(index);

@@ -40,7 +40,7 @@
 //!   processor by turns, and never in front of a more critical one.
 //! * Memory is bounded by [`ExecutorConfig::max_jobs`] and taken in [`Executor::new`].
 //!
-//! The bounds themselves are computed in `model` by the analysis for non-preemptive fixed
+//! The bounds themselves will be computed in `model`, by the analysis for non-preemptive fixed
 //! priority with all instances of the busy period (Davis, Burns, Bril, Lukkien 2007); this
 //! crate observes: maxima, violations of the bound it was told, deadlines missed and which job
 //! was running when they fell, blocking, and priority inversions.

@@ -13,33 +13,33 @@ use isolane::{
 };
 
 /// How long anything may take before the test has failed.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The type of most topics.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
-pub struct Message {
-    pub number: u32,
-    pub text: BoundedString<64>,
+pub(crate) struct Message {
+    pub(crate) number: u32,
+    pub(crate) text: BoundedString<64>,
 }
 
 impl Message {
-    pub fn new(number: u32, text: &str) -> Self {
+    pub(crate) fn new(number: u32, text: &str) -> Self {
         let text = text.try_into().expect("a short text");
         Self { number, text }
     }
 
-    pub fn number(number: u32) -> Self {
+    pub(crate) fn number(number: u32) -> Self {
         Self::new(number, "")
     }
 }
 
-pub fn level(number: u8) -> Level {
+pub(crate) fn level(number: u8) -> Level {
     Level::new(number).expect("a level")
 }
 
 /// Where participants meet.
 #[derive(Clone)]
-pub enum Site {
+pub(crate) enum Site {
     /// On a network in memory.
     Memory(Network),
     /// On 127.0.0.1 by unicast, in a domain of the test's own.
@@ -48,34 +48,34 @@ pub enum Site {
 
 impl Site {
     /// One of each kind.
-    pub fn both() -> [Self; 2] {
+    pub(crate) fn both() -> [Self; 2] {
         [Self::memory(), Self::loopback()]
     }
 
-    pub fn memory() -> Self {
+    pub(crate) fn memory() -> Self {
         Self::Memory(Network::new(1))
     }
 
-    pub fn loopback() -> Self {
+    pub(crate) fn loopback() -> Self {
         Self::Loopback {
             domain: free_domain(),
         }
     }
 
-    pub fn builder(&self) -> Builder {
+    pub(crate) fn builder(&self) -> Builder {
         match self {
             Self::Memory(network) => Participant::builder(0).memory(network, [10, 0, 0, 1]),
             Self::Loopback { domain } => Participant::builder(*domain).loopback(),
         }
     }
 
-    pub fn participant(&self) -> Participant {
+    pub(crate) fn participant(&self) -> Participant {
         self.builder().build().expect("a participant")
     }
 }
 
 /// A domain in which no participant runs: tests run beside each other, and so do checkouts.
-pub fn free_domain() -> u32 {
+pub(crate) fn free_domain() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     const FIRST: u32 = 100;
     const COUNT: u32 = 130;
@@ -92,13 +92,13 @@ pub fn free_domain() -> u32 {
 }
 
 /// Participants driven in turn.
-pub struct World {
-    pub site: Site,
+pub(crate) struct World {
+    pub(crate) site: Site,
     participants: Vec<Participant>,
 }
 
 impl World {
-    pub fn new(site: Site) -> Self {
+    pub(crate) fn new(site: Site) -> Self {
         Self {
             site,
             participants: Vec::new(),
@@ -106,32 +106,32 @@ impl World {
     }
 
     /// Two participants.
-    pub fn pair(site: Site) -> (Self, Participant, Participant) {
+    pub(crate) fn pair(site: Site) -> (Self, Participant, Participant) {
         let mut world = Self::new(site);
         let (alice, bob) = (world.join(), world.join());
         (world, alice, bob)
     }
 
-    pub fn join(&mut self) -> Participant {
+    pub(crate) fn join(&mut self) -> Participant {
         let participant = self.site.participant();
         self.drive(&participant);
         participant
     }
 
     /// Drives this participant with the others.
-    pub fn drive(&mut self, participant: &Participant) {
+    pub(crate) fn drive(&mut self, participant: &Participant) {
         self.participants.push(participant.clone());
     }
 
     /// Drives a participant no longer: without other handles it is gone.
-    pub fn leave(&mut self, participant: Participant) {
+    pub(crate) fn leave(&mut self, participant: Participant) {
         self.participants
             .retain(|other| other.guid() != participant.guid());
     }
 
     /// Runs everybody until `done`.
     #[track_caller]
-    pub fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
+    pub(crate) fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
         let end = Instant::now() + PATIENCE;
         while !done() {
             let ran: usize = self.participants.iter().map(Participant::poll).sum();
@@ -143,13 +143,17 @@ impl World {
     }
 
     /// Runs everybody for a while.
-    pub fn run_for(&self, time: Duration) {
+    pub(crate) fn run_for(&self, time: Duration) {
         let end = Instant::now() + time;
         self.until("time passes", || Instant::now() >= end);
     }
 
     #[track_caller]
-    pub fn until_matched<T: TopicType>(&self, writer: &DataWriter<T>, reader: &DataReader<T>) {
+    pub(crate) fn until_matched<T: TopicType>(
+        &self,
+        writer: &DataWriter<T>,
+        reader: &DataReader<T>,
+    ) {
         self.until("the endpoints match", || {
             writer.matched_readers() == 1 && reader.matched_writers() == 1
         });
@@ -157,7 +161,7 @@ impl World {
 
     /// Nothing was lost without a name, and no frame is away that should be at home.
     #[track_caller]
-    pub fn assert_balanced(&self) {
+    pub(crate) fn assert_balanced(&self) {
         for participant in &self.participants {
             assert_balanced(&participant.report(), matches!(self.site, Site::Memory(_)));
         }
@@ -166,7 +170,7 @@ impl World {
 
 /// Every ledger of a participant balances and every frame is home; sockets keep frames armed.
 #[track_caller]
-pub fn assert_balanced(report: &Report, all_at_home: bool) {
+pub(crate) fn assert_balanced(report: &Report, all_at_home: bool) {
     assert_eq!(report.balance(), Ok(()), "{}", report.datagrams);
     for writer in &report.writers {
         assert!(writer.ledger.balances(), "{writer:?}");
@@ -196,7 +200,7 @@ impl std::fmt::Display for World {
 }
 
 /// Takes all samples that wait, as numbers.
-pub fn take_numbers(reader: &DataReader<Message>) -> Vec<u32> {
+pub(crate) fn take_numbers(reader: &DataReader<Message>) -> Vec<u32> {
     let mut numbers = Vec::new();
     while let Some(sample) = reader.take().expect("samples of the type") {
         numbers.extend(sample.value.map(|message| message.number));

@@ -54,6 +54,8 @@ pub struct Run {
     pub writer_waits: u64,
     /// Samples sent again because the reader asked.
     pub repaired: u64,
+    /// Datagrams that the reader's host dropped: what repairs are for.
+    pub receive_dropped: u64,
     /// Where best-effort samples went; for reliable ones there is nowhere to go.
     pub flow: Option<Flow>,
     /// Why this run is no result, if it is none.
@@ -160,6 +162,7 @@ impl Config {
             mbit_per_s: samples_per_s.map(|rate| rate * f64::from(self.payload_bytes) * 8.0 / 1e6),
             writer_waits: writer.waits,
             repaired: writer.counts.repaired,
+            receive_dropped: reader.counts.receive_dropped,
             flow,
             invalid,
             notes,

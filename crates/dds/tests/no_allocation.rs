@@ -1,0 +1,225 @@
+//! After start nothing allocates: 10,000 samples of every way through, on both datapaths, without one
+//! allocation or free. Announcements, heartbeats and housekeeping go on meanwhile, so they are
+//! among what does not allocate.
+
+#[allow(
+    dead_code,
+    reason = "shared with the tests of behaviour; not all of it is used here"
+)]
+#[path = "behaviour/support.rs"]
+mod support;
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    ops::Range,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
+    thread,
+};
+
+use isolane::{DataReader, Qos, WriteError};
+
+use support::{Message, Site, World};
+
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which counts calls of each thread, frees among them.
+struct Counting;
+
+fn count() {
+    CALLS.set(CALLS.get() + 1);
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, bytes: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as promised by the caller.
+        unsafe { System.realloc(bytes, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, bytes: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(bytes, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Calls of the allocator by this thread while `run` runs.
+fn calls_of(run: impl FnOnce()) -> u64 {
+    let before = CALLS.get();
+    run();
+    CALLS.get() - before
+}
+
+const WARM_UP: u32 = 100;
+const SAMPLES: u32 = 10_000;
+
+/// Sets a callback that counts.
+fn count_into(reader: &DataReader<Message>) -> Rc<Cell<u32>> {
+    let seen = Rc::new(Cell::new(0));
+    let of_callback = Rc::clone(&seen);
+    let callback = move |sample: isolane::Sample<&Message>| {
+        assert!(sample.value.is_some());
+        of_callback.set(of_callback.get() + 1);
+    };
+    reader.on_sample(Message::default(), callback).unwrap();
+    seen
+}
+
+#[test]
+fn the_counter_counts_allocations_and_frees() {
+    let allocate = || drop(std::hint::black_box(Box::new(1)));
+    assert_eq!(calls_of(allocate), 2);
+}
+
+#[test]
+fn best_effort_by_view_allocates_nothing() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let qos = Qos::best_effort();
+        let writer = alice.create_writer::<Message>("View", &qos).unwrap();
+        let reader = bob.create_view_reader::<Message>("View", &qos).unwrap();
+        let seen = Rc::new(Cell::new(0));
+        let of_callback = Rc::clone(&seen);
+        reader.on_view(move |sample| {
+            assert_eq!(sample.value.unwrap().text, "sixteen letters.");
+            of_callback.set(of_callback.get() + 1);
+        });
+        world.until_matched(&writer, &reader);
+        let exchange = |count: u32| {
+            for number in 0..count {
+                let sample = Message::new(number, "sixteen letters.");
+                let before = seen.get();
+                writer.write(&sample).unwrap();
+                world.until("it is seen", || seen.get() > before);
+            }
+        };
+        exchange(WARM_UP);
+        assert_eq!(calls_of(|| exchange(SAMPLES)), 0);
+        assert_eq!(seen.get(), WARM_UP + SAMPLES);
+        world.assert_balanced();
+    }
+}
+
+#[test]
+fn reliable_with_cache_and_callback_allocates_nothing() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let qos = Qos::reliable().keep_all().max_samples(32);
+        let writer = alice.create_writer::<Message>("Reliable", &qos).unwrap();
+        let reader = bob.create_reader::<Message>("Reliable", &qos).unwrap();
+        world.until_matched(&writer, &reader);
+        let seen = count_into(&reader);
+        let exchange = |count: u32| {
+            let end = seen.get() + count;
+            for number in 0..count {
+                let sample = Message::number(number);
+                world.until("there is room", || writer.write(&sample).is_ok());
+            }
+            world.until("all are seen", || seen.get() == end);
+        };
+        exchange(WARM_UP);
+        assert_eq!(calls_of(|| exchange(SAMPLES)), 0);
+        assert_eq!(reader.ledger().delivered, u64::from(WARM_UP + SAMPLES));
+        world.assert_balanced();
+    }
+}
+
+#[test]
+fn taking_into_a_value_allocates_nothing() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let qos = Qos::best_effort();
+        let writer = alice.create_writer::<Message>("Taken", &qos).unwrap();
+        let reader = bob.create_reader::<Message>("Taken", &qos).unwrap();
+        world.until_matched(&writer, &reader);
+        let mut value = Message::default();
+        let mut exchange = |count: u32| {
+            for number in 0..count {
+                writer.write(&Message::new(number, "taken")).unwrap();
+                world.until("it arrives", || reader.available() > 0);
+                assert!(reader.take_into(&mut value).unwrap().is_some());
+                assert_eq!(value.number, number);
+            }
+        };
+        exchange(WARM_UP);
+        assert_eq!(calls_of(|| exchange(SAMPLES)), 0);
+        world.assert_balanced();
+    }
+}
+
+#[test]
+fn a_remote_writer_allocates_nothing_on_its_thread_nor_on_the_executors() {
+    for qos in [
+        Qos::best_effort().keep_last(32),
+        Qos::reliable().keep_all().max_samples(32),
+    ] {
+        for site in Site::both() {
+            let (world, alice, bob) = World::pair(site);
+            let mut writer = alice
+                .create_remote_writer::<Message>("Remote", &qos)
+                .unwrap();
+            let reader = bob.create_reader::<Message>("Remote", &qos).unwrap();
+            let seen = Arc::new(AtomicU32::new(0));
+            let of_callback = Arc::clone(&seen);
+            let callback = move |_: isolane::Sample<&Message>| {
+                of_callback.fetch_add(1, Ordering::Relaxed);
+            };
+            reader.on_sample(Message::default(), callback).unwrap();
+            world.until("they match", || alice.report().writers[0].matched == 1);
+
+            let (start, started) = mpsc::channel();
+            let arrived = Arc::clone(&seen);
+            let publisher = thread::spawn(move || {
+                let mut publish = |numbers: Range<u32>| {
+                    for number in numbers {
+                        // A few on their way: best effort loses what comes faster than it is taken.
+                        while number - arrived.load(Ordering::Relaxed) > 8 {
+                            thread::yield_now();
+                        }
+                        let sample = Message::number(number);
+                        while let Err(error) = writer.write(&sample) {
+                            assert_eq!(error, WriteError::QueueFull);
+                            thread::yield_now();
+                        }
+                    }
+                };
+                publish(0..WARM_UP);
+                started.recv().unwrap();
+                let calls = calls_of(|| publish(WARM_UP..WARM_UP + SAMPLES));
+                (writer, calls)
+            });
+            let is_seen = |count: u32| seen.load(Ordering::Relaxed) == count;
+            world.until("it is warm", || is_seen(WARM_UP));
+            start.send(()).unwrap();
+            let calls = calls_of(|| world.until("all arrive", || is_seen(WARM_UP + SAMPLES)));
+            let (writer, calls_of_publisher) = publisher.join().unwrap();
+            assert_eq!((calls, calls_of_publisher), (0, 0));
+            drop(writer);
+            world.assert_balanced();
+        }
+    }
+}
