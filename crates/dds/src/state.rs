@@ -11,6 +11,7 @@ use std::time::Duration;
 use isolane_datapath::{
     Datapath, Frame, Lane, TransmitBurst,
     clock::{monotonic_now, wall_now_ns},
+    limits::MAX_MESSAGES,
     pool::Class,
 };
 use isolane_engine::{
@@ -365,7 +366,11 @@ impl State {
     /// Does one step of the engine's work at a priority. False: there was none, or no frame for it;
     /// then it is tried again a little later.
     pub(crate) fn work(&mut self, now: Instant, priority: Priority) -> bool {
-        let Some(mut frame) = self.take_work_frame(priority) else {
+        let Some(level) = self.engine.next_level(priority) else {
+            return false;
+        };
+        let lane = level.map_or(Lane::Discovery, Lane::Level);
+        let Some(mut frame) = self.transport.pool().take(lane) else {
             self.no_frame += 1;
             let starved = self.starved.get_or_insert(Starved {
                 priorities: 0,
@@ -379,7 +384,6 @@ impl State {
         };
         if work.bytes > 0 {
             frame.set_range(0..work.bytes);
-            let lane = work.level.map_or(Lane::Discovery, Lane::Level);
             let addresses = match &work.to {
                 Destinations::Writer(writer) => Addresses::Writer(*writer),
                 Destinations::Announce => Addresses::Announce,
@@ -397,19 +401,6 @@ impl State {
     /// Whether the engine has more work at a priority.
     pub(crate) fn has_work(&self, priority: Priority) -> bool {
         self.work_ready() & (1 << priority.get()) != 0
-    }
-
-    /// A frame for the engine's work: of the level's class where its lane is open, else of
-    /// discovery's.
-    fn take_work_frame(&self, priority: Priority) -> Option<Frame> {
-        let level = Level::new(priority.get() / 2)?;
-        let lane = Lane::Level(level);
-        let lane = if self.receive_jobs[lane.index()].is_some() {
-            lane
-        } else {
-            Lane::Discovery
-        };
-        self.transport.pool().take(lane)
     }
 
     /// Once a second.
@@ -480,7 +471,9 @@ impl State {
         };
         let bytes = self.engine.farewell(frame.buffer_mut());
         frame.set_range(0..bytes);
-        self.send(Lane::Discovery, frame, Addresses::Announce);
+        let everybody: heapless::Vec<Locator, MAX_MESSAGES> =
+            self.engine.farewell_to().take(MAX_MESSAGES).collect();
+        self.send(Lane::Discovery, frame, Addresses::Listed(&everybody));
     }
 
     /// Frames of a kind that are not at home.

@@ -7,6 +7,7 @@
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     guid::{EntityId, Guid},
+    level::Level,
     locator::Locator,
     rtps::{Gap, Heartbeat, MessageWriter},
     sequence::{SequenceNumber, SequenceNumberSet},
@@ -68,6 +69,27 @@ impl Engine {
             bytes: 0,
             to: to_one(None),
         }))
+    }
+
+    /// The level of what [`Self::next_work`] would do next at `priority`: whose frame it is to be
+    /// given (`Some(None)`: discovery's). `None`: there is nothing to do. Level 0 shares its
+    /// priorities with discovery, so the priority alone does not say.
+    #[must_use]
+    pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
+        let Filed { kind, subject } = self.board.peek(priority)?;
+        let of_writer = |writer| self.writers.get(writer).and_then(|writer| writer.level);
+        Some(match kind {
+            WorkKind::Announce | WorkKind::Discovery => None,
+            WorkKind::Data | WorkKind::Heartbeat => of_writer(subject),
+            WorkKind::AckNack => self
+                .writer_proxies
+                .get(subject)
+                .and_then(|proxy| self.readers.get(proxy.reader)?.level),
+            WorkKind::Repair | WorkKind::History => self
+                .reader_proxies
+                .get(subject)
+                .and_then(|proxy| of_writer(proxy.writer)),
+        })
     }
 
     /// First transmission of the next unsent sample.

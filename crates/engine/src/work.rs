@@ -138,6 +138,11 @@ impl Board {
         self.ready |= 1 << priority.get();
     }
 
+    /// What has waited longest at `priority`, and stays.
+    pub(crate) fn peek(&self, priority: Priority) -> Option<Filed> {
+        self.queues[usize::from(priority.get())].front().copied()
+    }
+
     /// Takes what has waited longest at `priority`.
     pub(crate) fn take(&mut self, priority: Priority) -> Option<Filed> {
         let queue = &mut self.queues[usize::from(priority.get())];
