@@ -5,6 +5,7 @@
 //! not done and what that costs; notes travel with the result, so that a reader knows.
 
 use std::fmt;
+use std::fs;
 use std::io;
 use std::num::NonZeroU64;
 
@@ -118,7 +119,17 @@ pub fn lock_memory() -> Result<(), Note> {
 fn memory_locks_are_limited() -> bool {
     let is_privileged =
         capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
-    !is_privileged && getrlimit(Resource::Memlock).current.is_some()
+    // The root of a user namespace holds every capability there; of this one, the kernel counts
+    // the initial namespace's only.
+    let counts = is_privileged
+        && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| is_initial_namespace(&map));
+    !counts && getrlimit(Resource::Memlock).current.is_some()
+}
+
+/// Whether a map of user identifiers (user_namespaces(7)) is that of the initial namespace: each of
+/// them is itself.
+fn is_initial_namespace(uid_map: &str) -> bool {
+    uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// Takes the rounding from the calling thread's timers (50 us for ordinary threads).
@@ -161,6 +172,14 @@ mod tests {
             note.to_string().contains("could not stay on core"),
             "{note}"
         );
+    }
+
+    #[test]
+    fn only_the_initial_namespace_maps_every_user_to_itself() {
+        assert!(is_initial_namespace("         0          0 4294967295\n"));
+        assert!(!is_initial_namespace("         0       1000          1\n"));
+        assert!(!is_initial_namespace("         0          0          1\n"));
+        assert!(!is_initial_namespace(""));
     }
 
     #[test]

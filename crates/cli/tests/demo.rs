@@ -238,3 +238,28 @@ fn without_rights_the_demo_says_what_is_lost_and_measures_the_rest() {
     );
     assert!(runs.iter().all(|run| run["cable_us"]["median"].is_null()));
 }
+
+#[test]
+fn the_root_of_a_user_namespace_locks_no_memory_it_may_not_have() {
+    let _one = ONE_AT_A_TIME.lock();
+    let unshare = ["--user", "--map-root-user", "--net", "--mount"];
+    let tried = Command::new("unshare").args(unshare).arg("true").output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        println!("not tested: this machine gives no user namespaces");
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command
+        .args(unshare)
+        .args(["sh", "-c", "ulimit -S -l 8192 && exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_isolane"))
+        .args(["demo", "--payload", "64", "--seconds", "1", "--json", "-"])
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null());
+    let (code, report, said) = run(command).expect("unshare exists");
+    assert_eq!(code, 0, "{said}");
+    let runs = report["runs"].as_array().expect("runs");
+    assert!(!runs.is_empty(), "{said}");
+    assert!(said.contains("could not lock memory"), "{said}");
+}

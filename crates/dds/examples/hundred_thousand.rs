@@ -48,7 +48,7 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
     // A domain of this process's own, unless several run: then the topic is.
-    let domain = 100 + std::process::id() % 100;
+    let domain = 1 + std::process::id() % 80;
     let topic = format!("Samples of process {}", std::process::id());
     let shared = Arc::new(Shared::default());
     let (hand_over, handed_over) = mpsc::channel();

@@ -12,10 +12,12 @@
 //! callgrind_annotate --inclusive=yes target/callgrind.receive_half
 //! ```
 //!
-//! *Collected*, divided by the number of samples that is printed, is the cost of one. `write_half` is
+//! *Collected*, divided by the number of samples that is printed, is the cost of one: about 830 to
+//! write, 3,150 for the turn of the loop that receives, of which 910 receive the burst and 1,300 lead
+//! from the received frame to the callback (x86-64, rustc 1.95, 2026-11). `write_half` is
 //! one `DataWriter::write`. `receive_half` is one turn of the loop: woken in epoll, burst
-//! received, submessages read, view made, callback run, job observed. The clocks are system calls under
-//! valgrind and functions of the vDSO otherwise.
+//! received, submessages read, view made, callback run, job observed. Under valgrind the clocks are system
+//! calls, otherwise functions of the vDSO; and where it has no `epoll_pwait2` the loop sleeps in `ppoll`.
 
 use std::{cell::Cell, error::Error, rc::Rc, time::Duration};
 
@@ -33,7 +35,7 @@ struct Sample {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let domain = 100 + std::process::id() % 100;
+    let domain = 1 + std::process::id() % 80;
     let topic = format!("Samples of process {}", std::process::id());
     let qos = Qos::best_effort().level(Level::clamp(7));
     let alice = Participant::builder(domain).loopback().build()?;

@@ -39,6 +39,23 @@ enum Choice {
 }
 
 /// Builds a [`Participant`].
+///
+/// ```
+/// use std::{net::Ipv4Addr, time::Duration};
+/// use isolane::{Interfaces, Limits, Order, Participant, Timing};
+///
+/// let participant = Participant::builder(91)
+///     .name("one of two on this host")
+///     .interfaces(Interfaces::Loopback)
+///     .multicast(false)
+///     .peer(Ipv4Addr::LOCALHOST)
+///     .timing(Timing { announce_period: Duration::from_secs(1), ..Timing::default() })
+///     .limits(Limits { local_endpoints: 8, ..Limits::default() })
+///     .order(Order::Priority)
+///     .build()?;
+/// assert!(participant.participants().is_empty(), "it knows nobody yet");
+/// # Ok::<(), isolane::BuildError>(())
+/// ```
 pub struct Builder {
     domain: u32,
     name: String,

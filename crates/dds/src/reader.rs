@@ -19,6 +19,34 @@ pub struct Sample<V> {
 }
 
 /// A reader of one topic (DDS 1.4 §2.2.2.5.3). Dropping it deletes it, and with it its callback.
+///
+/// Samples are taken, or a callback gets them: [`on_sample`](Self::on_sample) from the cache,
+/// [`on_view`](Self::on_view) straight from the received frame.
+///
+/// ```
+/// use std::time::Duration;
+/// use isolane::{InstanceState, Network, Participant, Qos, TopicType};
+///
+/// #[derive(TopicType)]
+/// struct Lamp { #[topic(key)] number: u8, is_on: bool }
+///
+/// let network = Network::new(1);
+/// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+/// let qos = Qos::reliable().keep_last(4);
+/// let writer = participant.create_writer::<Lamp>("Lamps", &qos)?;
+/// let reader = participant.create_reader::<Lamp>("Lamps", &qos)?;
+/// writer.write(&Lamp { number: 7, is_on: true })?;
+/// writer.unregister(&Lamp { number: 7, is_on: false })?;
+/// assert!(participant.run_until(Duration::from_secs(5), || reader.available() == 2));
+///
+/// let sample = reader.take()?.expect("there are two");
+/// assert!(sample.value.is_some_and(|lamp| lamp.is_on));
+/// let end = reader.take()?.expect("the end of the instance");
+/// assert!(end.value.is_none());
+/// assert_eq!(end.info.instance_state, InstanceState::NotAliveNoWriters);
+/// assert!(reader.take()?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct DataReader<T: TopicType> {
     core: Rc<Core>,
     id: ReaderId,

@@ -43,7 +43,23 @@ pub struct EndpointReport<L> {
     pub ledger: L,
 }
 
-/// Jobs, ledgers and counters of a participant.
+/// Jobs, ledgers and counters of a participant. Printed, it is a table of its jobs.
+///
+/// ```
+/// use std::time::Duration;
+/// use isolane::{Network, Participant};
+///
+/// let network = Network::new(1);
+/// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+/// participant.run_for(Duration::from_millis(2));
+///
+/// let report = participant.report();
+/// report.balance()?; // nothing was lost without a name
+/// let discovery = report.jobs.iter().find(|job| job.name == "receive discovery").unwrap();
+/// println!("priority {}, {:?}", discovery.priority, discovery.observed);
+/// println!("{report}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Report {
     /// Every job there is.

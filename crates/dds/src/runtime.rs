@@ -137,10 +137,9 @@ impl Core {
     fn turn(&self, timeout: Option<Duration>) -> bool {
         let (job, task, now) = {
             let mut state = self.state.borrow_mut();
-            let Some((job, task)) = choose(&mut state, timeout) else {
+            let Some((job, task, now)) = choose(&mut state, timeout) else {
                 return false;
             };
-            let now = monotonic_now();
             state.executor.begin(job, now);
             (job, task, now)
         };
@@ -278,29 +277,30 @@ impl Core {
     }
 }
 
-/// What runs next.
-fn choose(state: &mut State, timeout: Option<Duration>) -> Option<(JobId, Task)> {
-    state.gather(monotonic_now());
+/// What runs next, and the time at which that was found out.
+fn choose(state: &mut State, timeout: Option<Duration>) -> Option<(JobId, Task, Instant)> {
+    let mut now = monotonic_now();
+    state.gather(now);
     let next = state.executor.next();
     // Nothing a look finds can come before the most urgent lane's own jobs.
     let is_settled = next.is_some_and(|job| {
         state.executor.job(job).config.priority >= state.highest_lane_priority()
     });
     if !is_settled {
-        if next.is_some() || state.spinning || timeout == Some(Duration::ZERO) {
-            state.look(Some(Duration::ZERO));
+        now = if next.is_some() || state.spinning || timeout == Some(Duration::ZERO) {
+            state.look(Some(Duration::ZERO))
         } else {
-            sleep(state, timeout);
-        }
-        state.gather(monotonic_now());
+            sleep(state, now, timeout)
+        };
+        state.gather(now);
     }
     let job = state.executor.next()?;
     let task = state.task(job)?;
-    Some((job, task))
+    Some((job, task, now))
 }
 
-/// Sleeps until there is something, having told other threads to ring.
-fn sleep(state: &mut State, timeout: Option<Duration>) {
+/// Sleeps until there is something, having told other threads to ring. Returns the time it is then.
+fn sleep(state: &mut State, now: Instant, timeout: Option<Duration>) -> Instant {
     for inlet in &state.inlets {
         inlet.set_sleeping(true);
     }
@@ -309,12 +309,13 @@ fn sleep(state: &mut State, timeout: Option<Duration>) {
     let time = if is_handed_over {
         Some(Duration::ZERO)
     } else {
-        state.sleep_time(timeout)
+        state.sleep_time(now, timeout)
     };
-    state.look(time);
+    let woken = state.look(time);
     for inlet in &state.inlets {
         inlet.set_sleeping(false);
     }
+    woken
 }
 
 impl Drop for Core {

@@ -260,10 +260,8 @@ impl State {
     }
 
     /// How long the loop may sleep: to what falls due next, at most as long as it was told.
-    pub(crate) fn sleep_time(&self, timeout: Option<Duration>) -> Option<Duration> {
-        let until_due = self
-            .next_due()
-            .map(|at| at.saturating_since(monotonic_now()));
+    pub(crate) fn sleep_time(&self, now: Instant, timeout: Option<Duration>) -> Option<Duration> {
+        let until_due = self.next_due().map(|at| at.saturating_since(now));
         match (until_due, timeout) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -323,19 +321,16 @@ impl State {
         }
     }
 
-    /// Looks at the datapath's sources, sleeping up to `timeout` for one.
-    pub(crate) fn look(&mut self, timeout: Option<Duration>) {
+    /// Looks at the datapath's sources, sleeping up to `timeout` for one. Returns the time it is then.
+    pub(crate) fn look(&mut self, timeout: Option<Duration>) -> Instant {
         let has_descriptors = self.transport.has_descriptors();
         let mut lanes = 0;
         if has_descriptors || timeout != Some(Duration::ZERO) {
-            // An error would be a closed descriptor of our own: none is closed before the end.
-            lanes = self.waiter.wait(timeout).unwrap_or_default();
+            let waited = self.waiter.wait(timeout);
+            lanes = waited.expect("epoll on descriptors of our own, none of which is closed");
         }
         if !has_descriptors {
             lanes = self.transport.ready_lanes();
-        }
-        if lanes == 0 {
-            return;
         }
         let now = monotonic_now();
         for (index, job) in self.receive_jobs.iter().enumerate() {
@@ -345,6 +340,7 @@ impl State {
                 self.executor.activate(*job, now);
             }
         }
+        now
     }
 
     /// Sends a frame to each of these places. Frames nobody listens to go home at once.

@@ -24,6 +24,32 @@ use crate::{
 /// Dropping it deletes it: readers see its instances lose their writer, not disposed, and what they
 /// do not have yet goes with it. A reliable writer's last samples are therefore waited for with
 /// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments).
+///
+/// ```
+/// use std::time::Duration;
+/// use isolane::{Network, Participant, Qos, TopicType, WriteError};
+///
+/// #[derive(TopicType)]
+/// struct Position { #[topic(key)] robot: u16, x: f32, y: f32 }
+///
+/// let network = Network::new(1);
+/// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+/// let qos = Qos::reliable().keep_all().max_samples(2);
+/// let writer = participant.create_writer::<Position>("Positions", &qos)?;
+/// let reader = participant.create_reader::<Position>("Positions", &qos)?;
+///
+/// writer.write(&Position { robot: 1, x: 0.5, y: 2.0 })?;
+/// writer.dispose(&Position { robot: 1, x: 0.0, y: 0.0 })?; // only the key counts
+/// // Full is an error with a reason: nothing was acknowledged yet.
+/// let refused = writer.write(&Position { robot: 2, x: 0.0, y: 0.0 });
+/// assert!(matches!(refused, Err(WriteError::Engine(_))));
+///
+/// assert!(writer.wait_for_acknowledgments(Duration::from_secs(5)));
+/// assert_eq!(reader.available(), 2);
+/// let ledger = writer.ledger();
+/// assert_eq!((ledger.written, ledger.sent, ledger.refused), (2, 2, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct DataWriter<T: TopicType> {
     core: Rc<Core>,
     id: WriterId,

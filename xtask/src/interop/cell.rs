@@ -21,32 +21,48 @@ pub(super) enum Reliability {
     Reliable,
 }
 
+/// What the cable does to frames, both ways and discovery included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    None,
+    TenPercent,
+}
+
 /// One combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) peer: Peer,
     pub(super) peer_role: Role,
     pub(super) reliability: Reliability,
+    pub(super) loss: Loss,
 }
 
 /// How many values each axis has, in the order in which [`Cell::choose`] takes them.
-pub(super) const AXES: [usize; 3] = [Peer::ALL.len(), Role::ALL.len(), Reliability::ALL.len()];
+pub(super) const AXES: [usize; 4] = [
+    Peer::ALL.len(),
+    Role::ALL.len(),
+    Reliability::ALL.len(),
+    Loss::ALL.len(),
+];
 
 impl Cell {
     /// The cell of a choice: an index into each axis.
-    pub(super) fn choose([peer, peer_role, reliability]: Choice<{ AXES.len() }>) -> Self {
+    pub(super) fn choose([peer, peer_role, reliability, loss]: Choice<{ AXES.len() }>) -> Self {
         Self {
             peer: Peer::ALL[peer],
             peer_role: Role::ALL[peer_role],
             reliability: Reliability::ALL[reliability],
+            loss: Loss::ALL[loss],
         }
     }
 
     /// What distinguishes the cell beside peer and role; `case` of the JSON.
     pub(super) fn case(self) -> &'static str {
-        match self.reliability {
-            Reliability::BestEffort => "best-effort",
-            Reliability::Reliable => "reliable",
+        match (self.reliability, self.loss) {
+            (Reliability::BestEffort, Loss::None) => "best-effort",
+            (Reliability::BestEffort, Loss::TenPercent) => "best-effort-loss-10",
+            (Reliability::Reliable, Loss::None) => "reliable",
+            (Reliability::Reliable, Loss::TenPercent) => "reliable-loss-10",
         }
     }
 
@@ -83,4 +99,16 @@ impl Role {
 
 impl Reliability {
     pub(super) const ALL: [Self; 2] = [Self::BestEffort, Self::Reliable];
+}
+
+impl Loss {
+    pub(super) const ALL: [Self; 2] = [Self::None, Self::TenPercent];
+
+    /// The share of frames lost, 0 to 1.
+    pub(super) fn probability(self) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::TenPercent => 0.1,
+        }
+    }
 }

@@ -6,6 +6,7 @@ use isolane_bench::cable::{Cable, Config};
 use isolane_bench::child::Program;
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
 
+use super::cell::Loss;
 use crate::{CABLE_COMMAND, Result};
 
 /// Two hosts that reach each other and nothing else.
@@ -15,12 +16,16 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new() -> Result<Self> {
+    pub(super) fn new(loss: Loss) -> Result<Self> {
         let testbed = Testbed::new(&TestbedConfig::default())?;
         // Behaviour is tested here, not time: the queue holds the largest sample of a peer's burst,
         // so that the network loses nothing unless a cell asks it to.
         let config = Config {
             queue_frames: 4096,
+            loss: isolane_bench::cable::Loss {
+                probability: loss.probability(),
+                udp_port: None,
+            },
             ..Config::default()
         };
         let cable = Cable::start(&testbed, &Program::current(&[CABLE_COMMAND])?, &config)?;

@@ -30,7 +30,7 @@ pub(super) fn run(
     folder: &Path,
 ) -> Result<std::result::Result<String, String>> {
     fs::create_dir_all(folder)?;
-    let network = Network::new()?;
+    let network = Network::new(cell.loss)?;
     let start = |role: Role, host| {
         let command = network.command(host, side::command(cell, role, programs));
         Program::start(command, &folder.join(role.name()))

@@ -2,12 +2,13 @@
 
 use std::{
     collections::BTreeSet,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use isolane::{EndpointKind, PolicyId, Qos};
+use isolane::{EndpointKind, Interfaces, Participant, PolicyId, Qos, Timing};
 
-use crate::support::{Message, Site, World, level};
+use crate::support::{Domain, Message, Site, World, level};
 
 #[test]
 fn an_incompatible_policy_is_named_on_both_sides() {
@@ -104,6 +105,47 @@ fn the_departure_of_a_participant_is_seen_at_once_not_when_its_lease_is_over() {
         assert!(alice.endpoints().is_empty());
         let took = begin.elapsed();
         assert!(took < Duration::from_secs(2), "{took:?}, the lease is 10 s");
+        world.assert_balanced();
+    }
+}
+
+#[test]
+fn where_only_one_side_names_the_other_both_stay_known_and_both_departures_are_seen() {
+    for leaver in 0..2 {
+        let domain = Arc::new(Domain::claim());
+        // Shorter than the test: an announcement that does not reach the other side would show.
+        let timing = Timing {
+            announce_period: Duration::from_millis(100),
+            lease: Duration::from_millis(500),
+            ..Timing::default()
+        };
+        let unnamed = || {
+            let builder = domain.builder().interfaces(Interfaces::Loopback);
+            builder.multicast(false).timing(timing)
+        };
+        let alice = unnamed().build().unwrap();
+        let bob = unnamed()
+            .peer_at(domain.first_participant())
+            .build()
+            .unwrap();
+        let mut world = World::new(Site::Loopback(Arc::clone(&domain)));
+        world.drive(&alice);
+        world.drive(&bob);
+        let both = [alice, bob];
+        let know = |count| move |one: &Participant| one.participants().len() == count;
+        world.until("they know each other", || both.iter().all(know(1)));
+        world.run_for(Duration::from_secs(1));
+        assert!(both.iter().all(know(1)), "for longer than a lease");
+
+        let [alice, bob] = both;
+        let (leaves, stays) = if leaver == 0 {
+            (alice, bob)
+        } else {
+            (bob, alice)
+        };
+        world.leave(leaves);
+        world.until("the departure is seen", || stays.participants().is_empty());
+        assert_eq!(stays.counters().leases_expired, 0, "by the good-bye");
         world.assert_balanced();
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use isolane::{Network, Participant, Qos, WriteError};
 
-use crate::support::{Message, Site, World, assert_balanced, free_domain, take_numbers};
+use crate::support::{Domain, Message, Site, World, assert_balanced, take_numbers};
 
 const HISTORY_FULL: WriteError = WriteError::Engine(isolane_engine::WriteError::HistoryFull);
 
@@ -97,11 +97,11 @@ fn a_write_waits_for_room_as_long_as_max_blocking_time_and_no_longer() {
 #[test]
 fn with_max_blocking_time_a_writer_keeps_pace_with_a_reader_on_another_thread() {
     const COUNT: u32 = 3_000;
-    let domain = free_domain();
+    let domain = Domain::claim();
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let bob = Site::Loopback { domain }.participant();
+            let bob = domain.builder().loopback().build().unwrap();
             let reader = bob.create_reader::<Message>("Pace", &small()).unwrap();
             let mut expected = 0;
             let in_time = bob.run_until(Duration::from_secs(20), || {
@@ -116,7 +116,7 @@ fn with_max_blocking_time_a_writer_keeps_pace_with_a_reader_on_another_thread() 
             bob.run_until(Duration::from_secs(20), || is_done.load(Ordering::Relaxed));
             assert_balanced(&bob.report(), false);
         });
-        let alice = Site::Loopback { domain }.participant();
+        let alice = domain.builder().loopback().build().unwrap();
         let qos = small().max_blocking_time(Duration::from_secs(10));
         let writer = alice.create_writer::<Message>("Pace", &qos).unwrap();
         assert!(alice.run_until(Duration::from_secs(10), || writer.matched_readers() == 1));

@@ -1,8 +1,8 @@
 //! The arrange part of every test: participants that share a network, driven together on one thread.
 
 use std::{
-    net::UdpSocket,
-    sync::atomic::{AtomicU32, Ordering},
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -42,8 +42,8 @@ pub(crate) fn level(number: u8) -> Level {
 pub(crate) enum Site {
     /// On a network in memory.
     Memory(Network),
-    /// On 127.0.0.1 by unicast, in a domain of the test's own.
-    Loopback { domain: u32 },
+    /// On 127.0.0.1 by unicast.
+    Loopback(Arc<Domain>),
 }
 
 impl Site {
@@ -57,15 +57,13 @@ impl Site {
     }
 
     pub(crate) fn loopback() -> Self {
-        Self::Loopback {
-            domain: free_domain(),
-        }
+        Self::Loopback(Arc::new(Domain::claim()))
     }
 
     pub(crate) fn builder(&self) -> Builder {
         match self {
             Self::Memory(network) => Participant::builder(0).memory(network, [10, 0, 0, 1]),
-            Self::Loopback { domain } => Participant::builder(*domain).loopback(),
+            Self::Loopback(domain) => domain.builder().loopback(),
         }
     }
 
@@ -74,21 +72,39 @@ impl Site {
     }
 }
 
-/// A domain in which no participant runs: tests run beside each other, and so do checkouts.
-pub(crate) fn free_domain() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    const FIRST: u32 = 100;
-    const COUNT: u32 = 130;
-    let is_free = |&domain: &u32| {
-        let port = u16::try_from(7_410 + 250 * domain).expect("domains end at 232");
-        UdpSocket::bind(("127.0.0.1", port)).is_ok()
-    };
-    let domains = (0..COUNT).map(|_| {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        FIRST + std::process::id().wrapping_add(number) % COUNT
-    });
-    let mut free = domains.filter(is_free);
-    free.next().expect("one of 130 domains is free")
+/// A domain of the test's own, as long as this lives: tests run beside each other, and so do
+/// checkouts. It is claimed by a socket on an address that no participant uses.
+pub(crate) struct Domain {
+    number: u32,
+    _claim: UdpSocket,
+}
+
+impl Domain {
+    pub(crate) fn claim() -> Self {
+        // Others of this host are more likely in the low ones.
+        let claimed = (100..=230).find_map(|number| {
+            let address = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2), Self::port(number));
+            let claim = UdpSocket::bind(address).ok()?;
+            let is_free = UdpSocket::bind((Ipv4Addr::LOCALHOST, Self::port(number))).is_ok();
+            is_free.then_some((number, claim))
+        });
+        let (number, _claim) = claimed.expect("one of 130 domains is free");
+        Self { number, _claim }
+    }
+
+    pub(crate) fn builder(&self) -> Builder {
+        Participant::builder(self.number)
+    }
+
+    /// Where the first participant of the domain on 127.0.0.1 is announced to.
+    pub(crate) fn first_participant(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(Ipv4Addr::LOCALHOST, Self::port(self.number))
+    }
+
+    /// RTPS 2.5 §9.6.2.3, the metatraffic unicast port of participant 0.
+    fn port(number: u32) -> u16 {
+        u16::try_from(7_410 + 250 * number).expect("domains end at 232")
+    }
 }
 
 /// Participants driven in turn.
