@@ -9,18 +9,39 @@ use crate::steps::Outcome;
 use crate::workspace::Metadata;
 use crate::{Result, command};
 
-/// The keys of a run that every reader of `isolane/rtt/1` relies on.
+/// The keys of a run that every reader of `isolane/rtt/1` relies on, and the ledgers.
 const RUN_KEYS: &[&str] = &[
-    "datapath",
-    "order",
-    "disturbance",
-    "payload_bytes",
-    "rate_hz",
-    "samples",
-    "lost",
-    "rtt_us",
-    "flows",
+    "/datapath",
+    "/stages",
+    "/publisher",
+    "/order",
+    "/disturbance",
+    "/interference",
+    "/payload_bytes",
+    "/rate_hz",
+    "/samples",
+    "/lost",
+    "/late_sends",
+    "/rtt_us",
+    "/owd_us",
+    "/host_us",
+    "/cable_us",
+    "/rtt_us/min",
+    "/rtt_us/median",
+    "/rtt_us/p99",
+    "/rtt_us/p99_9",
+    "/rtt_us/max",
+    "/rtt_us/mean",
+    "/rtt_us/variance",
+    "/window_p99_median_us",
+    "/sender_late_max_us",
+    "/cable_late_max_us",
+    "/bound_us",
+    "/flows",
 ];
+
+/// Three payloads, from a thread and from a job, undisturbed and with the flood.
+const RUNS: usize = 12;
 
 /// How often the demo is run. A run in which the machine stood still long enough for the kernel to
 /// drop frames before the cable is invalid, and says so: that is no fault of the code, unless it
@@ -75,8 +96,11 @@ fn fault(report: &Value) -> Option<Fault> {
         return Some(Fault::Wrong(format!("schema is {}", report["schema"])));
     }
     let runs = report["runs"].as_array().map_or(&[][..], Vec::as_slice);
-    if runs.is_empty() {
-        return Some(Fault::Wrong("runs is empty".into()));
+    if runs.len() != RUNS {
+        return Some(Fault::Wrong(format!(
+            "{} runs instead of {RUNS}",
+            runs.len()
+        )));
     }
     let wrong = runs
         .iter()
@@ -121,7 +145,7 @@ fn flow_fault(flow: &Value) -> Option<String> {
 }
 
 fn run_fault(run: &Value) -> Option<String> {
-    if let Some(key) = RUN_KEYS.iter().find(|key| run.get(**key).is_none()) {
+    if let Some(key) = RUN_KEYS.iter().find(|key| run.pointer(key).is_none()) {
         return Some(format!("{key} is missing"));
     }
     let (samples, lost) = (run["samples"].as_u64().unwrap_or(0), run["lost"].as_u64());
@@ -153,21 +177,30 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// A report of equal, sound runs.
     fn report() -> Value {
+        let times = json!({
+            "min": 40.0, "median": 80.5, "p99": 100.0, "p99_9": null, "max": 120.0, "mean": 81.0,
+            "variance": 2.0,
+        });
+        let run = json!({
+            "datapath": "udp", "stages": ["executor"], "publisher": "job", "order": "priority",
+            "disturbance": null, "interference": false, "payload_bytes": 64, "rate_hz": 2000,
+            "samples": 2000, "lost": 0, "late_sends": 0, "rtt_us": times, "owd_us": times,
+            "host_us": times, "cable_us": times, "window_p99_median_us": 99.0,
+            "sender_late_max_us": 3.0, "cable_late_max_us": 3.0, "bound_us": null,
+            "invalid": null,
+            "flows": [{
+                "topic": "RTTPing", "offered": 2000, "refused": 0, "written": 2000,
+                "unsent": 0, "send_refused": 0, "sent": 2000,
+                "cable": { "arrived": 2000, "dropped": 3 }, "receive_dropped": 0,
+                "received": 1997, "duplicates": 0, "rejected": 0, "delivered": 1997,
+            }],
+        });
         json!({
             "schema": "isolane/rtt/1",
             "cable": { "ingress_drops": 0 },
-            "runs": [{
-                "datapath": "udp", "order": "priority", "disturbance": null, "payload_bytes": 64,
-                "rate_hz": 2000, "samples": 2000, "lost": 0, "rtt_us": { "median": 80.5 },
-                "invalid": null,
-                "flows": [{
-                    "topic": "RTTPing", "offered": 2000, "refused": 0, "written": 2000,
-                    "unsent": 0, "send_refused": 0, "sent": 2000,
-                    "cable": { "arrived": 2000, "dropped": 3 }, "receive_dropped": 0,
-                    "received": 1997, "duplicates": 0, "rejected": 0, "delivered": 1997,
-                }],
-            }],
+            "runs": vec![run; RUNS],
         })
     }
 

@@ -85,6 +85,17 @@ impl Steps {
                 step.result()
             );
         }
+        let left_out = self
+            .done
+            .iter()
+            .filter(|step| matches!(step.outcome, Outcome::LeftOut(_)))
+            .count();
+        if left_out > 0 {
+            let _ = writeln!(
+                text,
+                "{left_out} steps were left out: not everything is tested"
+            );
+        }
         let (passed, failed) = self.counts();
         let _ = writeln!(text, "{passed} passed, {failed} failed");
         text

@@ -15,4 +15,5 @@ mod statistics;
 pub(crate) use recorder::stamp;
 pub use recorder::{PingRecorder, PongRecorder, Stamp, Verdict, nonce};
 pub use rounds::{MergeError, Rounds};
+pub(crate) use statistics::percentile_us;
 pub use statistics::{Statistics, window_p99_median_us};

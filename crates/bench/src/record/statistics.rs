@@ -39,9 +39,9 @@ impl Statistics {
         });
         Statistics {
             min: samples_ns.first().copied().map(micros),
-            median: percentile(&samples_ns, 500),
-            p99: percentile(&samples_ns, 990),
-            p99_9: percentile(&samples_ns, 999),
+            median: percentile_us(&samples_ns, 500),
+            p99: percentile_us(&samples_ns, 990),
+            p99_9: percentile_us(&samples_ns, 999),
             max: samples_ns.last().copied().map(micros),
             mean,
             variance,
@@ -51,7 +51,7 @@ impl Statistics {
 
 /// The nearest-rank percentile of sorted samples: the smallest sample that at least
 /// `per_mille`/1000 of them do not exceed, in microseconds. `None` if too few lie beyond it.
-fn percentile(sorted_ns: &[u64], per_mille: usize) -> Option<f64> {
+pub(crate) fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> Option<f64> {
     let rank = (sorted_ns.len() * per_mille).div_ceil(1000);
     let beyond = sorted_ns.len() - rank;
     if rank == 0 || beyond < SAMPLES_BEYOND_PERCENTILE {
@@ -72,7 +72,7 @@ pub fn window_p99_median_us(samples: &[(u64, u64)]) -> Option<f64> {
         .filter_map(|window| {
             let mut values: Vec<u64> = window.iter().map(|&(_, value)| value).collect();
             values.sort_unstable();
-            percentile(&values, 990)
+            percentile_us(&values, 990)
         })
         .collect();
     p99s.sort_unstable_by(f64::total_cmp);

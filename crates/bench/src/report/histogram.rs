@@ -1,15 +1,18 @@
 //! Distributions side by side, for the terminal: one row a bucket, one column a series.
 //!
-//! Both scales are logarithmic: buckets, because a disturbed round trip is a hundred times a quiet
-//! one, and bars, because the one sample in a thousand is what is looked for. Every sample is in a
-//! bucket; the number beside a bar is its count.
+//! Buckets are logarithmic, because a disturbed round trip is a hundred times a quiet one; bars are
+//! linear, so that their lengths can be compared. Every sample is in a bucket: the number beside a bar
+//! is its count, the one sample in a thousand has a thin mark, and the bucket of the p99 says so.
 
 use std::fmt::Write;
 
 use super::Charset;
+use crate::record::percentile_us;
 
 /// Buckets of one factor of ten: each reaches to 1.26 times its start.
 const PER_DECADE: u32 = 10;
+/// What stands beside the count in the bucket of the p99.
+const P99_MARK: &str = " p99";
 /// Rows at most; wider ranges get wider buckets.
 const MAX_ROWS: i32 = 40;
 
@@ -37,28 +40,34 @@ pub fn histogram(title: &str, series: &[Series], width: usize, charset: Charset)
         .collect();
     let label_width = labels.iter().map(String::len).max().unwrap_or(0);
     let count_width = most.to_string().len();
-    // Between columns: separator, and a blank between bar and count.
-    let fixed = label_width + series.len() * (count_width + 3);
+    let p99_rows: Vec<Option<usize>> = series.iter().map(|one| scale.p99_row(one)).collect();
+    // Behind the bar: a blank, its count, perhaps a mark.
+    let beside_bar = 1 + count_width + P99_MARK.len();
+    // Between columns: separator and blank.
+    let fixed = label_width + 1 + series.len() * (beside_bar + 2);
     let bar_width = (width.saturating_sub(fixed) / series.len()).max(8);
+    let column = bar_width + beside_bar;
 
     // Writing to a string cannot fail.
     let _ = write!(text, "{:>label_width$} ", "from");
     for one in series {
         let name = format!("{} ({})", one.name, one.samples_ns.len());
-        let column = bar_width + count_width + 1;
         let _ = write!(text, "{} {name:<column$.column$}", charset.separator());
     }
     trim_line(&mut text);
     for (row, label) in labels.iter().enumerate() {
         let _ = write!(text, "{label:>label_width$} ");
-        for counts in &counts {
+        for (counts, p99_row) in counts.iter().zip(&p99_rows) {
             let count = counts[row];
             let bar = charset.bar(bar_eighths(count, most, bar_width));
+            let mark = match *p99_row == Some(row) {
+                true => P99_MARK,
+                false => "",
+            };
             let shown = match count {
                 0 => String::new(),
-                count => format!("{bar} {count}"),
+                count => format!("{bar} {count}{mark}"),
             };
-            let column = bar_width + count_width + 1;
             let _ = write!(text, "{} {shown:<column$}", charset.separator());
         }
         trim_line(&mut text);
@@ -66,9 +75,9 @@ pub fn histogram(title: &str, series: &[Series], width: usize, charset: Charset)
     text
 }
 
-/// The length of a bar on a logarithmic scale: a single sample already has one.
+/// The length of a bar; a single sample already has the thinnest.
 fn bar_eighths(count: u64, most: u64, bar_width: usize) -> usize {
-    let share = (1.0 + count as f64).ln() / (1.0 + most as f64).ln();
+    let share = count as f64 / most.max(1) as f64;
     ((share * (bar_width * 8) as f64).round() as usize).max(usize::from(count > 0))
 }
 
@@ -110,6 +119,14 @@ impl Scale {
             counts[(bucket(sample, self.per_decade) - self.first) as usize] += 1;
         }
         counts
+    }
+
+    /// The row of the sample that 99 of 100 do not exceed, if there are enough beyond it.
+    fn p99_row(&self, series: &Series) -> Option<usize> {
+        let mut sorted_ns = series.samples_ns.clone();
+        sorted_ns.sort_unstable();
+        let p99_ns = (percentile_us(&sorted_ns, 990)? * 1e3).round() as u64;
+        usize::try_from(bucket(p99_ns, self.per_decade) - self.first).ok()
     }
 
     /// Where a row starts, in microseconds.
@@ -176,8 +193,9 @@ mod tests {
                 .find(|line| line.trim_start().starts_with(start))
                 .unwrap()
         };
-        assert!(row("200 us").contains("█ 900"), "{text}");
-        assert!(row("12.6 ms").ends_with(" 1"), "{text}");
+        assert!(row("200 us").contains("█ 900 "), "{text}");
+        assert!(row("12.6 ms").ends_with("│ ▏ 1"), "a thin mark: {text}");
+        assert!(row("316 us").contains(" 100 p99 "), "{text}");
         assert!(
             row("1.00 ms").trim_end().ends_with('│'),
             "empty buckets are shown: {text}"

@@ -3,22 +3,25 @@
 //! A key that could not be obtained is null, never 0 and never left out: the structures have no
 //! optional keys, only optional values. Times are microseconds, sizes bytes.
 
+mod comparison;
 mod environment;
 mod histogram;
+mod scenario;
 mod table;
 mod terminal;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cable::{self, Arbiter};
-use crate::clock::NANOS_PER_SECOND;
 use crate::flood;
 use crate::process::Note;
 use crate::record::{Rounds, Statistics};
 use crate::scenario::flow::Flow;
 
+pub use comparison::{Ratio, ratio_table, ratios};
 pub use environment::Environment;
 pub use histogram::{Series, histogram};
+pub use scenario::{Disturbance, Order, Publisher, Scenario, Stage};
 pub use table::table;
 pub use terminal::{Charset, terminal_width};
 
@@ -38,6 +41,17 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// What was compared.
     pub ratios: Vec<Ratio>,
+    /// What was asked for and has no run.
+    pub missing: Vec<Missing>,
+}
+
+/// A run that was asked for and not finished.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// Which, in words.
+    pub row: String,
+    /// Why.
+    pub why: String,
 }
 
 impl Report {
@@ -56,6 +70,7 @@ impl Report {
             },
             runs: Vec::new(),
             ratios: Vec::new(),
+            missing: Vec::new(),
         }
     }
 
@@ -83,86 +98,6 @@ pub struct Cable {
     pub seed: u64,
     /// Frames dropped before the cable in all runs: not 0 means that a run is invalid.
     pub ingress_drops: u64,
-}
-
-/// A mechanism of isolation; those of a run are cumulative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stage {
-    /// Jobs by priority.
-    Executor,
-    /// AF_XDP instead of sockets.
-    Xdp,
-    /// A lane a level.
-    Lanes,
-    /// Budgets a flow.
-    Budgets,
-    /// The machine set up.
-    Tune,
-}
-
-/// Who calls `write` for pings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Publisher {
-    /// A thread of its own (`RemoteWriter`).
-    Thread,
-    /// A time-triggered job on the executor.
-    Job,
-}
-
-/// In which order the executor takes ready jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// The most critical first.
-    Priority,
-    /// As they became ready: the baseline.
-    Fifo,
-}
-
-/// What went on beside the round trips.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Disturbance {
-    /// Bulk through the cable.
-    Flood,
-    /// Heavy receive work on the hosts.
-    Storm,
-    /// Endpoints appear and leave inside the participant.
-    Joining,
-    /// A reliable bulk topic inside the participant.
-    Bulk,
-    /// The same with losses to repair.
-    Repair,
-}
-
-/// What is chosen for a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
-    /// By name.
-    pub datapath: String,
-    /// Mechanisms in use.
-    pub stages: Vec<Stage>,
-    /// Who publishes.
-    pub publisher: Publisher,
-    /// The executor's order.
-    pub order: Order,
-    /// What goes on beside.
-    pub disturbance: Option<Disturbance>,
-    /// The serialised size of the message, without encapsulation header.
-    pub payload_bytes: u32,
-    /// Pings a second.
-    pub rate_hz: u32,
-    /// The bound the analysis gives, if it gives one.
-    pub bound_us: Option<f64>,
-}
-
-impl Scenario {
-    /// The time between two pings, in nanoseconds.
-    pub fn period_ns(&self) -> u64 {
-        NANOS_PER_SECOND / u64::from(self.rate_hz.max(1))
-    }
 }
 
 /// One run: a scenario and what came of it.
@@ -298,49 +233,6 @@ impl Run {
     }
 }
 
-/// A comparison made within one result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ratio {
-    /// What is divided by what.
-    pub name: String,
-    /// At which payload.
-    pub payload_bytes: u32,
-    /// The median over the repetitions.
-    pub value: Option<f64>,
-    /// The smallest over the repetitions.
-    pub low: Option<f64>,
-    /// The largest over the repetitions.
-    pub high: Option<f64>,
-}
-
-impl Ratio {
-    /// Compares repetitions that were made in turn, each pair side by side in time: `pairs` are
-    /// (dividend, divisor). A pair in which either is unknown, or the divisor is 0, says nothing.
-    pub fn of_pairs(
-        name: impl Into<String>,
-        payload_bytes: u32,
-        pairs: impl IntoIterator<Item = (Option<f64>, Option<f64>)>,
-    ) -> Ratio {
-        let quotient = |(dividend, divisor): (Option<f64>, Option<f64>)| {
-            Some(dividend? / divisor.filter(|&divisor| divisor > 0.0)?)
-        };
-        let mut ratios: Vec<f64> = pairs.into_iter().filter_map(quotient).collect();
-        ratios.sort_unstable_by(f64::total_cmp);
-        let middle = ratios.len() / 2;
-        Ratio {
-            name: name.into(),
-            payload_bytes,
-            value: match ratios.len() {
-                0 => None,
-                odd if odd % 2 == 1 => Some(ratios[middle]),
-                _ => Some((ratios[middle - 1] + ratios[middle]) / 2.0),
-            },
-            low: ratios.first().copied(),
-            high: ratios.last().copied(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,7 +271,7 @@ mod tests {
                 assert!(object.contains_key(key), "{place} lacks {key}");
             }
         };
-        has("", "schema environment cable runs ratios");
+        has("", "schema environment cable runs ratios missing");
         has(
             "/environment",
             "kernel cpu cores realtime_kernel commit command root",
@@ -441,25 +333,5 @@ mod tests {
         let mut report = Report::new(Environment::probe(), &cable::Config::default());
         report.add(run);
         assert_eq!(report.cable.ingress_drops, 3);
-    }
-
-    #[test]
-    fn a_ratio_is_the_median_of_pairs_with_its_range() {
-        let pairs = [
-            (Some(10.0), Some(2.0)),
-            (Some(9.0), Some(3.0)),
-            (None, Some(1.0)),
-            (Some(8.0), Some(2.0)),
-        ];
-        let ratio = Ratio::of_pairs("x", 64, pairs);
-        assert_eq!(
-            (ratio.low, ratio.value, ratio.high),
-            (Some(3.0), Some(4.0), Some(5.0))
-        );
-        let unknown = Ratio::of_pairs("x", 64, [(Some(1.0), Some(0.0))]);
-        assert_eq!(
-            (unknown.low, unknown.value, unknown.high),
-            (None, None, None)
-        );
     }
 }

@@ -80,12 +80,12 @@ fn write_block(text: &mut String, block: &[Run]) {
 
 /// What a block has in common.
 fn way_of_running(run: &Run) -> String {
-    let stages: Vec<String> = run.stages.iter().map(name_of).collect();
+    let stages: Vec<&str> = run.stages.iter().map(|stage| stage.word()).collect();
     let stages = match stages.is_empty() {
         true => "no isolation".to_owned(),
         false => stages.join(" + "),
     };
-    let (order, publisher) = (name_of(&run.order), name_of(&run.publisher));
+    let (order, publisher) = (run.order.word(), run.publisher.word());
     format!(
         "{}: {stages}, order {order}, published by a {publisher}, {} Hz",
         run.datapath, run.rate_hz
@@ -93,17 +93,8 @@ fn way_of_running(run: &Run) -> String {
 }
 
 fn interference(run: &Run) -> String {
-    run.disturbance
-        .as_ref()
-        .map_or_else(|| "off".to_owned(), name_of)
-}
-
-/// The name a value has in the schema.
-fn name_of(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => "?".to_owned(),
-    }
+    let word = run.disturbance.map(|disturbance| disturbance.word());
+    word.unwrap_or("off").to_owned()
 }
 
 fn micros(value: Option<f64>) -> String {

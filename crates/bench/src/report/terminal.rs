@@ -28,12 +28,14 @@ impl Charset {
         }
     }
 
-    /// A bar of `eighths` eighths of a character. In ASCII it is rounded up: some is never none.
+    /// A bar of `eighths` eighths of a character. In ASCII it is rounded, and less than half a sign
+    /// is a dot: some is never none.
     pub(super) fn bar(self, eighths: usize) -> String {
         const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
         match self {
             Charset::Unicode => "█".repeat(eighths / 8) + PARTS[eighths % 8],
-            Charset::Ascii => "#".repeat(eighths.div_ceil(8)),
+            Charset::Ascii if (1..4).contains(&eighths) => ".".to_owned(),
+            Charset::Ascii => "#".repeat((eighths + 4) / 8),
         }
     }
 
@@ -71,7 +73,8 @@ mod tests {
     fn bars_grow_by_eighths_or_by_signs() {
         assert_eq!(Charset::Unicode.bar(0), "");
         assert_eq!(Charset::Unicode.bar(17), "██▏");
-        assert_eq!(Charset::Ascii.bar(17), "###");
-        assert_eq!(Charset::Ascii.bar(1), "#");
+        assert_eq!(Charset::Ascii.bar(17), "##");
+        assert_eq!(Charset::Ascii.bar(1), ".");
+        assert_eq!(Charset::Ascii.bar(0), "");
     }
 }

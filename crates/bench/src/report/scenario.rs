@@ -1,0 +1,161 @@
+//! What is chosen for a run. Each choice has a word, the same in results and for people.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::NANOS_PER_SECOND;
+
+/// A mechanism of isolation; those of a run are cumulative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Jobs by priority.
+    Executor,
+    /// AF_XDP instead of sockets.
+    Xdp,
+    /// A lane a level.
+    Lanes,
+    /// Budgets a flow.
+    Budgets,
+    /// The machine set up.
+    Tune,
+}
+
+/// Who calls `write` for pings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Publisher {
+    /// A thread of its own (`RemoteWriter`).
+    Thread,
+    /// A time-triggered job on the executor.
+    Job,
+}
+
+/// In which order the executor takes ready jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The most critical first.
+    Priority,
+    /// As they became ready: the baseline.
+    Fifo,
+}
+
+/// What went on beside the round trips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Disturbance {
+    /// Bulk through the cable.
+    Flood,
+    /// Heavy receive work on the hosts.
+    Storm,
+    /// Endpoints appear and leave inside the participant.
+    Joining,
+    /// A reliable bulk topic inside the participant.
+    Bulk,
+    /// The same with losses to repair.
+    Repair,
+}
+
+impl Stage {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Stage::Executor => "executor",
+            Stage::Xdp => "xdp",
+            Stage::Lanes => "lanes",
+            Stage::Budgets => "budgets",
+            Stage::Tune => "tune",
+        }
+    }
+}
+
+impl Publisher {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Publisher::Thread => "thread",
+            Publisher::Job => "job",
+        }
+    }
+}
+
+impl Order {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Order::Priority => "priority",
+            Order::Fifo => "fifo",
+        }
+    }
+}
+
+impl Disturbance {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Disturbance::Flood => "flood",
+            Disturbance::Storm => "storm",
+            Disturbance::Joining => "joining",
+            Disturbance::Bulk => "bulk",
+            Disturbance::Repair => "repair",
+        }
+    }
+}
+
+/// What is chosen for a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// By name.
+    pub datapath: String,
+    /// Mechanisms in use.
+    pub stages: Vec<Stage>,
+    /// Who publishes.
+    pub publisher: Publisher,
+    /// The executor's order.
+    pub order: Order,
+    /// What goes on beside.
+    pub disturbance: Option<Disturbance>,
+    /// The serialised size of the message, without encapsulation header.
+    pub payload_bytes: u32,
+    /// Pings a second.
+    pub rate_hz: u32,
+    /// The bound the analysis gives, if it gives one.
+    pub bound_us: Option<f64>,
+}
+
+impl Scenario {
+    /// The time between two pings, in nanoseconds.
+    pub fn period_ns(&self) -> u64 {
+        NANOS_PER_SECOND / u64::from(self.rate_hz.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_the_schema() {
+        fn in_schema(value: impl Serialize) -> String {
+            serde_json::to_value(value)
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .into()
+        }
+        use Disturbance::{Bulk, Flood, Joining, Repair, Storm};
+        use Stage::{Budgets, Executor, Lanes, Tune, Xdp};
+        for stage in [Executor, Xdp, Lanes, Budgets, Tune] {
+            assert_eq!(stage.word(), in_schema(stage));
+        }
+        for disturbance in [Flood, Storm, Joining, Bulk, Repair] {
+            assert_eq!(disturbance.word(), in_schema(disturbance));
+        }
+        for publisher in [Publisher::Thread, Publisher::Job] {
+            assert_eq!(publisher.word(), in_schema(publisher));
+        }
+        for order in [Order::Priority, Order::Fifo] {
+            assert_eq!(order.word(), in_schema(order));
+        }
+    }
+}
