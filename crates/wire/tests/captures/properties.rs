@@ -1,7 +1,5 @@
 //! Whatever the bytes, reading them returns; whatever the value, it survives the way there and back.
 
-use std::sync::OnceLock;
-
 use crate::pcap::{CAPTURES, messages};
 use isolane_wire::{
     ByteOrder,
@@ -18,23 +16,25 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 
 /// The messages of all captures; of equal length and identifiers, one.
 fn captured() -> &'static [Vec<u8>] {
-    static CAPTURED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    CAPTURED.get_or_init(|| {
-        let of = |name| messages(name).into_iter().map(|message| message.bytes);
-        let mut all: Vec<_> = CAPTURES.into_iter().flat_map(of).collect();
-        let kinds = |bytes: &[u8]| -> Vec<u8> {
-            Submessages::new(bytes, HEADER_BYTES)
-                .filter_map(|submessage| match submessage {
-                    Ok(Submessage::Data(data)) => Some(data.writer.0[2]),
-                    Ok(_) => Some(0),
-                    Err(_) => None,
-                })
-                .collect()
-        };
-        all.sort_by_cached_key(|bytes| (bytes.len(), kinds(bytes)));
-        all.dedup_by_key(|bytes| (bytes.len(), kinds(bytes)));
-        all
-    })
+    thread_local!(static CAPTURED: &'static [Vec<u8>] = Vec::leak(read_captures()));
+    CAPTURED.with(|captured| *captured)
+}
+
+fn read_captures() -> Vec<Vec<u8>> {
+    let of = |name| messages(name).into_iter().map(|message| message.bytes);
+    let mut all: Vec<_> = CAPTURES.into_iter().flat_map(of).collect();
+    let kinds = |bytes: &[u8]| -> Vec<u8> {
+        Submessages::new(bytes, HEADER_BYTES)
+            .filter_map(|submessage| match submessage {
+                Ok(Submessage::Data(data)) => Some(data.writer.0[2]),
+                Ok(_) => Some(0),
+                Err(_) => None,
+            })
+            .collect()
+    };
+    all.sort_by_cached_key(|bytes| (bytes.len(), kinds(bytes)));
+    all.dedup_by_key(|bytes| (bytes.len(), kinds(bytes)));
+    all
 }
 
 /// Reads everything that can be read of a message, as discovery and as user data alike.
