@@ -38,10 +38,12 @@ pub(crate) struct CommonArguments {
     /// Network interface to use; may be repeated [default: all that can multicast]
     #[arg(long, short = 'i', value_name = "NAME", global = true)]
     pub(crate) interface: Vec<String>,
-    /// System description [default: none; for `config`: isolane.toml] [env: ISOLANE_CONFIG]
+    /// System description; `pub` and `sub` use its domain and its topics, not its hosts [default:
+    /// none; for `config`: isolane.toml] [env: ISOLANE_CONFIG]
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
-    /// Say more: once, the settings and where each comes from; twice, what happens inside
+    /// Say more: once, the settings and where each comes from; twice, also (`pub`, `sub`, `ls`) who
+    /// is matched, as it happens, and all jobs, ledgers and counters at the end
     #[arg(long, short = 'v', action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
@@ -49,21 +51,40 @@ pub(crate) struct CommonArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show on this machine what isolane is for, in a minute
-    #[command(after_help = ExitCode::help())]
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane demo", "as root: all rows, about 80 s"),
+        ("isolane demo --payload 64 --seconds 1", "a first look, in a few seconds"),
+        ("isolane demo --json demo.json", "the results for programs too"),
+    ]))]
     Demo(DemoArguments),
     /// Publish a topic
-    #[command(name = "pub", after_help = ExitCode::help())]
+    #[command(name = "pub", after_help = ExitCode::help_with_examples(&[
+        ("isolane pub Square", "a blue square, once there is a subscriber, until Ctrl-C"),
+        ("isolane pub Square --color RED --level 7 --count 100", "a hundred, most critical"),
+        (
+            "isolane pub Square --interface lo --peer 127.0.0.1",
+            "to a subscriber on this machine, without multicast",
+        ),
+    ]))]
     Publish(PublishArguments),
     /// Subscribe to a topic and print its samples
-    #[command(name = "sub", after_help = ExitCode::help())]
+    #[command(name = "sub", after_help = ExitCode::help_with_examples(&[
+        ("isolane sub Square", "until Ctrl-C"),
+        ("isolane sub Square --reliable --count 10 --seconds 5", "ten, or exit code 1"),
+        ("isolane sub Square --json -", "a line of JSON a sample"),
+    ]))]
     Subscribe(SubscribeArguments),
     /// List the participants, topics, writers and readers of the domain
-    #[command(name = "ls", after_help = ExitCode::help())]
+    #[command(name = "ls", after_help = ExitCode::help_with_examples(&[
+        ("isolane ls", "who is heard within 3 s; that nobody is heard is no failure"),
+        ("isolane ls --domain 5 --seconds 10 --json -", "another domain, for programs"),
+        ("isolane ls --interface lo --peer 127.0.0.1", "on this machine, without multicast"),
+    ]))]
     List(ListArguments),
     /// Print the system description complete, with the source of each value
     #[command(after_help = ExitCode::help())]
     Config(ConfigArguments),
-    /// Measure
+    /// Measure round trips or throughput on this machine
     #[command(after_help = ExitCode::help())]
     Bench(BenchArguments),
     /// A part of a measurement that is a process of its own: what `demo` and `bench` start
@@ -86,11 +107,11 @@ pub(crate) struct DemoArguments {
     /// Seconds each run lasts [default: 5]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Datapaths to show, separated by commas [default: udp]
+    /// Datapaths to show, separated by commas: udp, memory [default: udp]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
     pub(crate) datapath: Vec<Datapath>,
-    /// Payload sizes in bytes, separated by commas [default: 64,512,1024]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,512,1024]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PayloadBytes::of_round_trip)]
     pub(crate) payload: Vec<PayloadBytes>,
     /// Write the results as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
@@ -101,6 +122,15 @@ pub(crate) struct DemoArguments {
 pub(crate) struct PublishArguments {
     #[command(flatten)]
     pub(crate) endpoint: EndpointArguments,
+    /// Send lost samples again to readers that want them [default]
+    #[arg(long, conflicts_with = "best_effort")]
+    pub(crate) reliable: bool,
+    /// Send each sample once; readers that want lost ones again do not match
+    #[arg(long)]
+    pub(crate) best_effort: bool,
+    /// Samples of an instance to keep, or `all` [default: the description's, else 1]
+    #[arg(long, value_name = "N|all")]
+    pub(crate) history: Option<History>,
     /// Colour of the shape, the key of its instance [default: BLUE]
     #[arg(long, value_name = "COLOR")]
     pub(crate) color: Option<String>,
@@ -125,9 +155,22 @@ pub(crate) struct PublishArguments {
 pub(crate) struct SubscribeArguments {
     #[command(flatten)]
     pub(crate) endpoint: EndpointArguments,
-    /// Stop after so many samples
+    /// Ask for lost samples again; best-effort writers do not match [default with transient-local]
+    #[arg(long, conflicts_with = "best_effort")]
+    pub(crate) reliable: bool,
+    /// Take what comes; lost samples are counted [default]
+    #[arg(long)]
+    pub(crate) best_effort: bool,
+    /// Samples of an instance to hold until they are printed, or `all` [default: the description's,
+    /// else 64]
+    #[arg(long, value_name = "N|all")]
+    pub(crate) history: Option<History>,
+    /// Stop after so many samples; what comes beyond is counted
     #[arg(long, value_name = "N", value_parser = count())]
     pub(crate) count: Option<u64>,
+    /// Write samples as JSON too, a line each; `-` is standard output, for nothing else then
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
 }
 
 /// What a writer and a reader have in common.
@@ -139,19 +182,10 @@ pub(crate) struct EndpointArguments {
     /// The topic's type [default: shape, which is ShapeType]
     #[arg(long = "type", value_name = "TYPE", value_parser = word::<SampleType>)]
     pub(crate) sample_type: Option<SampleType>,
-    /// Send lost samples again [default for pub, and for sub with transient-local]
-    #[arg(long, conflicts_with = "best_effort")]
-    pub(crate) reliable: bool,
-    /// Do not send lost samples again [default for sub]
-    #[arg(long)]
-    pub(crate) best_effort: bool,
     /// volatile, or transient-local: readers that join late get the history [default: the
     /// description's, else volatile]
     #[arg(long, value_name = "WORD", value_parser = word::<Durability>)]
     pub(crate) durability: Option<Durability>,
-    /// Samples of an instance to keep, or `all` [default: the description's, else 1]
-    #[arg(long, value_name = "N|all")]
-    pub(crate) history: Option<History>,
     /// How critical: 0 to 7, 7 the most critical [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
     pub(crate) level: Option<Level>,
@@ -184,6 +218,9 @@ pub(crate) struct ConfigArguments {
     /// Print a commented example instead
     #[arg(long)]
     pub(crate) example: bool,
+    /// Write it as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "example")]
+    pub(crate) json: Option<Destination>,
 }
 
 #[derive(Debug, Args)]
@@ -206,11 +243,16 @@ pub(crate) enum Bench {
 pub(crate) struct BenchRttArguments {
     #[command(flatten)]
     pub(crate) runs: RunArguments,
+    /// Datapaths to measure, separated by commas: udp, memory [default: udp]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
+    pub(crate) datapath: Vec<Datapath>,
+    /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,1024]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PayloadBytes::of_round_trip)]
+    pub(crate) payload: Vec<PayloadBytes>,
     /// Pings a second [default: 2000]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=MAX_RATE_HZ))]
     pub(crate) rate: Option<u32>,
-    /// What to disturb the runs with, separated by commas: none, flood, storm, joining, bulk, repair
-    /// [default: none]
+    /// What to disturb the runs with, separated by commas: none, flood [default: none]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Disturbance>)]
     pub(crate) disturbance: Vec<Disturbance>,
 }
@@ -219,6 +261,12 @@ pub(crate) struct BenchRttArguments {
 pub(crate) struct BenchThroughputArguments {
     #[command(flatten)]
     pub(crate) runs: RunArguments,
+    /// Datapath to measure: udp [default: udp]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
+    pub(crate) datapath: Vec<Datapath>,
+    /// Payload sizes in bytes, 12 to 60000, separated by commas [default: 64,1024]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PayloadBytes::of_sample)]
+    pub(crate) payload: Vec<PayloadBytes>,
     /// Do not send lost samples again
     #[arg(long)]
     pub(crate) best_effort: bool,
@@ -230,12 +278,6 @@ pub(crate) struct RunArguments {
     /// Seconds each run lasts [default: 10]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Datapaths to measure, separated by commas [default: udp]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
-    pub(crate) datapath: Vec<Datapath>,
-    /// Payload sizes in bytes, separated by commas [default: 64,1024]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) payload: Vec<PayloadBytes>,
     /// Write the results as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,

@@ -50,6 +50,13 @@ impl ExitCode {
         let codes = Self::ALL.map(|code| format!("{} {}", code.number(), code.meaning()));
         format!("Exit codes: {}", codes.join("; "))
     }
+
+    /// The same behind examples: calls, each with what it does.
+    pub(crate) fn help_with_examples(examples: &[(&str, &str)]) -> String {
+        let example = |(call, does): &(&str, &str)| format!("  {call}\n      {does}");
+        let examples: Vec<String> = examples.iter().map(example).collect();
+        format!("Examples:\n{}\n\n{}", examples.join("\n"), Self::help())
+    }
 }
 
 impl From<ExitCode> for std::process::ExitCode {

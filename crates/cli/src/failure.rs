@@ -1,5 +1,5 @@
-//! Why a command did not do what was asked, told to the person who asked: what happened, why, and
-//! what to do next.
+//! Why a command did not do what was asked, told to the person who asked: what happened, why, and,
+//! where there is more to say than the reason says, what to do next.
 
 use std::fmt;
 
@@ -22,33 +22,31 @@ pub(crate) struct Statement {
     code: ExitCode,
     what: String,
     why: String,
-    remedy: String,
+    remedy: Option<String>,
 }
 
 impl Failure {
-    /// What happened, why, what to do next, and how the command ends.
-    pub(crate) fn new(
-        code: ExitCode,
-        what: impl Into<String>,
-        why: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        let (what, why, remedy) = (what.into(), why.into(), remedy.into());
+    /// What happened, why, and how the command ends.
+    pub(crate) fn new(code: ExitCode, what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::Stated(Statement {
             code,
-            what,
-            why,
-            remedy,
+            what: what.into(),
+            why: why.into(),
+            remedy: None,
         })
     }
 
+    /// Adds what to do next.
+    pub(crate) fn to_do(mut self, remedy: impl Into<String>) -> Self {
+        if let Self::Stated(statement) = &mut self {
+            statement.remedy = Some(remedy.into());
+        }
+        self
+    }
+
     /// The command line asks for something that makes no sense.
-    pub(crate) fn wrong_usage(
-        what: impl Into<String>,
-        why: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        Self::new(ExitCode::WrongUsage, what, why, remedy)
+    pub(crate) fn wrong_usage(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::new(ExitCode::WrongUsage, what, why)
     }
 
     /// How the command ends.
@@ -66,10 +64,11 @@ impl fmt::Display for Failure {
             Self::Stated(Statement {
                 what, why, remedy, ..
             }) => {
-                write!(
-                    formatter,
-                    "isolane: {what}\n  why:     {why}\n  to do:   {remedy}"
-                )
+                write!(formatter, "isolane: {what}\n  why:     {why}")?;
+                match remedy {
+                    Some(remedy) => write!(formatter, "\n  to do:   {remedy}"),
+                    None => Ok(()),
+                }
             }
             Self::Description(problems) => formatter.write_str(&draw(problems)),
         }

@@ -1,5 +1,11 @@
 //! Every bound of the command line that the description does not set, with its reason.
 
+use isolane_model::HistoryDepth;
+
+/// Samples of an instance `sub` holds until they are printed, when nobody says how many: what a fast
+/// writer sends while a terminal scrolls.
+pub(crate) const READER_HISTORY: HistoryDepth = HistoryDepth::new(64).expect("it is in bounds");
+
 /// Smallest payload of a measurement: id, nonce and the length of the padding, four bytes each.
 pub(crate) const MIN_PAYLOAD_BYTES: u32 = 12;
 

@@ -1,6 +1,7 @@
 //! Writing to the person: results to standard output, everything else to standard error.
 
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, Write};
 
 use crate::exit_code::ExitCode;
@@ -21,7 +22,6 @@ pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
             ExitCode::MachineForbids,
             "the result could not be written",
             error.to_string(),
-            "write it somewhere else",
         )),
     }
 }
@@ -34,14 +34,7 @@ pub(crate) fn print_json(
     result: &impl serde::Serialize,
     destination: &Destination,
 ) -> Result<ExitCode, Failure> {
-    let failed = |why: String| {
-        Failure::new(
-            ExitCode::MachineForbids,
-            format!("the result could not be written to {destination}"),
-            why,
-            "name a file that can be written",
-        )
-    };
+    let failed = |why: String| not_written(destination, why);
     let mut text =
         serde_json::to_string_pretty(result).map_err(|error| failed(error.to_string()))?;
     text.push('\n');
@@ -57,4 +50,57 @@ pub(crate) fn print_json(
 pub(crate) fn tell(what: impl Display) {
     // Without a standard error there is nobody to tell.
     let _ = writeln!(io::stderr(), "{what}");
+}
+
+/// So many of something: "1 reader", "2 readers".
+pub(crate) fn count_of(number: u64, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
+
+/// JSON as it is made, a line a value.
+pub(crate) enum JsonLines {
+    StandardOutput,
+    File(File, Destination),
+}
+
+impl JsonLines {
+    /// # Errors
+    /// The file cannot be made.
+    pub(crate) fn new(destination: &Destination) -> Result<Self, Failure> {
+        match destination {
+            Destination::StandardOutput => Ok(Self::StandardOutput),
+            Destination::File(path) => File::create(path)
+                .map(|file| Self::File(file, destination.clone()))
+                .map_err(|error| not_written(destination, error.to_string())),
+        }
+    }
+
+    /// Writes one value, at once: a stream has readers.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn write(&mut self, value: &impl serde::Serialize) -> Result<ExitCode, Failure> {
+        let failed = |why: String| not_written(&Destination::StandardOutput, why);
+        let mut line = serde_json::to_string(value).map_err(|error| failed(error.to_string()))?;
+        line.push('\n');
+        match self {
+            Self::StandardOutput => print(&line),
+            Self::File(file, destination) => file
+                .write_all(line.as_bytes())
+                .and_then(|()| file.flush())
+                .map(|()| ExitCode::Done)
+                .map_err(|error| not_written(destination, error.to_string())),
+        }
+    }
+}
+
+fn not_written(destination: &Destination, why: String) -> Failure {
+    Failure::new(
+        ExitCode::MachineForbids,
+        format!("the result could not be written to {destination}"),
+        why,
+    )
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use isolane_bench::limits::MAX_RTT_MESSAGE_BYTES;
 use isolane_model::{SampleBytes, Word, limits::MAX_SAMPLE_BYTES};
 
 use crate::limits::MIN_PAYLOAD_BYTES;
@@ -99,16 +100,24 @@ impl PayloadBytes {
     }
 }
 
-impl FromStr for PayloadBytes {
-    type Err = String;
+impl PayloadBytes {
+    /// What one frame can carry there and back.
+    pub(crate) fn of_round_trip(text: &str) -> Result<Self, String> {
+        Self::parse(text, MAX_RTT_MESSAGE_BYTES)
+    }
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    /// What one sample can carry.
+    pub(crate) fn of_sample(text: &str) -> Result<Self, String> {
+        Self::parse(text, MAX_SAMPLE_BYTES)
+    }
+
+    fn parse(text: &str, most: u32) -> Result<Self, String> {
         text.parse()
             .ok()
-            .filter(|bytes| *bytes >= MIN_PAYLOAD_BYTES)
+            .filter(|bytes| (MIN_PAYLOAD_BYTES..=most).contains(bytes))
             .and_then(SampleBytes::new)
             .map(Self)
-            .ok_or_else(|| format!("a payload has {MIN_PAYLOAD_BYTES} to {MAX_SAMPLE_BYTES} bytes"))
+            .ok_or_else(|| format!("a payload has {MIN_PAYLOAD_BYTES} to {most} bytes here"))
     }
 }
 
@@ -144,30 +153,15 @@ impl Word for Representation {
         &[("xcdr1", Self::Xcdr1), ("xcdr2", Self::Xcdr2)];
 }
 
-/// What a measurement is disturbed with.
+/// What this version disturbs a measurement with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disturbance {
     /// Nothing.
     None,
     /// 25 UDP streams each way through the cable.
     Flood,
-    /// Bulk multicast delivered to 250 sockets on the hosts.
-    Storm,
-    /// 200 endpoints appear and leave.
-    Joining,
-    /// A level-1 reliable topic as fast as it goes.
-    Bulk,
-    /// The same with loss on its port.
-    Repair,
 }
 
 impl Word for Disturbance {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("none", Self::None),
-        ("flood", Self::Flood),
-        ("storm", Self::Storm),
-        ("joining", Self::Joining),
-        ("bulk", Self::Bulk),
-        ("repair", Self::Repair),
-    ];
+    const WORDS: &'static [(&'static str, Self)] = &[("none", Self::None), ("flood", Self::Flood)];
 }

@@ -282,9 +282,11 @@ fn choose(state: &mut State, timeout: Option<Duration>) -> Option<(JobId, Task, 
     let mut now = monotonic_now();
     state.gather(now);
     let next = state.executor.next();
-    // Nothing a look finds can come before the most urgent lane's own jobs.
+    // Nothing a look finds can come before the most urgent lane's receiving, or what is more
+    // urgent still. Its equals must not keep it unseen: a row of callbacks, for example.
     let is_settled = next.is_some_and(|job| {
-        state.executor.job(job).config.priority >= state.highest_lane_priority()
+        state.is_most_urgent_receive(job)
+            || state.executor.job(job).config.priority > state.highest_lane_priority()
     });
     if !is_settled {
         now = if next.is_some() || state.spinning || timeout == Some(Duration::ZERO) {

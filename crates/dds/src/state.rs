@@ -229,6 +229,12 @@ impl State {
         lane.level() == self.highest
     }
 
+    /// Whether the job receives from the most urgent lane.
+    pub(crate) fn is_most_urgent_receive(&self, job: JobId) -> bool {
+        let lane = self.highest.map_or(Lane::Discovery, Lane::Level);
+        self.receive_jobs[lane.index()] == Some(job)
+    }
+
     /// The priority of the most urgent lane: what a look may find.
     pub(crate) fn highest_lane_priority(&self) -> u8 {
         self.highest

@@ -24,10 +24,11 @@ impl Settings {
             Command::Subscribe(subscribe) => {
                 lines.endpoint(&subscribe.endpoint);
                 lines.optional("count", &subscribe.count, u64::to_string);
+                lines.json(subscribe.json.as_ref());
             }
             Command::List(list) => lines.list(list),
             // The command prints it itself.
-            Command::Config(ConfigSettings::Example | ConfigSettings::System(_)) => {}
+            Command::Config(ConfigSettings::Example | ConfigSettings::System(..)) => {}
             Command::BenchRtt(rtt) => lines.bench_rtt(rtt),
             Command::BenchThroughput(throughput) => lines.bench_throughput(throughput),
             // The process that started it has said everything.
@@ -77,7 +78,6 @@ impl Lines {
     }
 
     fn runs(&mut self, runs: &RunSettings) {
-        self.network(&runs.network);
         self.duration("run_for", &runs.run_for);
         self.list_of("datapaths", &runs.datapaths, |datapath| {
             datapath.word().to_owned()

@@ -10,8 +10,8 @@ use isolane_wire::level::Level;
 
 use crate::arguments::{EndpointArguments, PublishArguments, SubscribeArguments};
 use crate::failure::Failure;
-use crate::limits::MAX_COLOR_BYTES;
-use crate::values::{Peer, Representation, SampleType};
+use crate::limits::{MAX_COLOR_BYTES, READER_HISTORY};
+use crate::values::{Destination, Peer, Representation, SampleType};
 
 use super::{NetworkSettings, list_or_default, or_default, seconds};
 
@@ -34,6 +34,7 @@ pub(crate) struct SubscribeSettings {
     pub(crate) endpoint: EndpointSettings,
     /// Samples to receive; `None`: until stopped.
     pub(crate) count: Sourced<Option<u64>>,
+    pub(crate) json: Option<Destination>,
 }
 
 /// What a writer and a reader have in common.
@@ -69,6 +70,13 @@ enum Kind {
     Reader,
 }
 
+/// What writers and readers have in common, with another meaning for each.
+struct OwnArguments {
+    kind: Kind,
+    reliability: Option<Sourced<Reliability>>,
+    history: Option<History>,
+}
+
 impl PublishSettings {
     pub(super) fn new(
         network: NetworkSettings,
@@ -87,7 +95,6 @@ impl PublishSettings {
             return Err(Failure::wrong_usage(
                 "this --color cannot be sent",
                 format!("ShapeType's color holds {MAX_COLOR_BYTES} bytes and no NUL"),
-                "give a shorter one",
             ));
         }
         Ok(Self {
@@ -107,7 +114,16 @@ impl PublishSettings {
                 }
                 (false, false) => Sourced::default_value(AtEnd::Leave),
             },
-            endpoint: EndpointSettings::new(network, arguments.endpoint, Kind::Writer, described)?,
+            endpoint: EndpointSettings::new(
+                network,
+                arguments.endpoint,
+                OwnArguments {
+                    kind: Kind::Writer,
+                    reliability: reliability(arguments.reliable, arguments.best_effort),
+                    history: arguments.history,
+                },
+                described,
+            )?,
         })
     }
 }
@@ -121,7 +137,17 @@ impl SubscribeSettings {
         let described = system.and_then(|system| system.topic(&arguments.endpoint.topic));
         Ok(Self {
             count: or_default(arguments.count.map(Some), "--count", None),
-            endpoint: EndpointSettings::new(network, arguments.endpoint, Kind::Reader, described)?,
+            endpoint: EndpointSettings::new(
+                network,
+                arguments.endpoint,
+                OwnArguments {
+                    kind: Kind::Reader,
+                    reliability: reliability(arguments.reliable, arguments.best_effort),
+                    history: arguments.history,
+                },
+                described,
+            )?,
+            json: arguments.json,
         })
     }
 }
@@ -130,7 +156,7 @@ impl EndpointSettings {
     fn new(
         network: NetworkSettings,
         arguments: EndpointArguments,
-        kind: Kind,
+        own: OwnArguments,
         described: Option<&Topic>,
     ) -> Result<Self, Failure> {
         if let Err(reason) = check_topic_name(&arguments.topic) {
@@ -140,7 +166,6 @@ impl EndpointSettings {
                     arguments.topic.escape_debug()
                 ),
                 reason.to_string(),
-                "give another name",
             ));
         }
         let sample_type = or_default(arguments.sample_type, "--type", SampleType::Shape);
@@ -151,20 +176,18 @@ impl EndpointSettings {
             described.map(|topic| &topic.durability),
             Sourced::default_value(Durability::default()),
         );
-        let reliability = match (arguments.reliable, arguments.best_effort) {
-            (true, _) => from_option(Reliability::Reliable, "--reliable"),
-            (_, true) => from_option(Reliability::BestEffort, "--best-effort"),
-            (false, false) => described.map_or_else(
-                || default_reliability(kind, durability.value),
+        let reliability = own.reliability.unwrap_or_else(|| {
+            described.map_or_else(
+                || default_reliability(own.kind, durability.value),
                 |topic| topic.reliability.clone(),
-            ),
-        };
-        let history_given = arguments.history.is_some();
+            )
+        });
+        let history_given = own.history.is_some();
         let history = layered(
-            arguments.history,
+            own.history,
             "--history",
             described.map(|topic| &topic.history),
-            Sourced::default_value(History::default()),
+            default_history(own.kind),
         );
         // The description's number belongs to the description's history.
         let max_samples = match described {
@@ -216,6 +239,25 @@ fn default_reliability(kind: Kind, durability: Durability) -> Sourced<Reliabilit
     }
 }
 
+/// A writer keeps what the standard says. A reader that prints holds a burst until it has printed it.
+fn default_history(kind: Kind) -> Sourced<History> {
+    match kind {
+        Kind::Writer => Sourced::default_value(History::default()),
+        Kind::Reader => Sourced::new(
+            History::KeepLast(READER_HISTORY),
+            Source::DefaultFor("readers"),
+        ),
+    }
+}
+
+fn reliability(reliable: bool, best_effort: bool) -> Option<Sourced<Reliability>> {
+    match (reliable, best_effort) {
+        (true, _) => Some(from_option(Reliability::Reliable, "--reliable")),
+        (_, true) => Some(from_option(Reliability::BestEffort, "--best-effort")),
+        (false, false) => None,
+    }
+}
+
 fn check_described_type(sample_type: SampleType, described: Option<&Topic>) -> Result<(), Failure> {
     match described {
         Some(topic) if topic.type_name.value != sample_type.announced_name() => {
@@ -229,7 +271,6 @@ fn check_described_type(sample_type: SampleType, described: Option<&Topic>) -> R
                     topic.type_name.source,
                     sample_type.announced_name()
                 ),
-                "name another topic, or write a program with that type",
             ))
         }
         _ => Ok(()),

@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use isolane_model::{Datapath, Reliability, Sourced, Word};
 
-use crate::arguments::{BenchRttArguments, BenchThroughputArguments, DemoArguments, RunArguments};
+use crate::arguments::{BenchRttArguments, BenchThroughputArguments, DemoArguments};
 use crate::failure::Failure;
 use crate::values::{Destination, Disturbance, PayloadBytes};
 
-use super::{NetworkSettings, list_or_default, or_default, seconds};
+use super::{list_or_default, or_default, seconds};
 
 /// Runs are made for each datapath and each payload.
 #[derive(Debug)]
 pub(crate) struct RunSettings {
-    pub(crate) network: NetworkSettings,
     /// How long each run lasts.
     pub(crate) run_for: Sourced<Duration>,
     /// At least one, each once.
@@ -44,33 +43,31 @@ pub(crate) struct BenchThroughputSettings {
 }
 
 impl DemoSettings {
-    pub(super) fn new(network: NetworkSettings, demo: DemoArguments) -> Result<Self, Failure> {
-        let DemoArguments {
-            seconds,
-            datapath,
-            payload,
-            json,
-        } = demo;
-        let arguments = RunArguments {
-            seconds,
-            datapath,
-            payload,
-            json,
-        };
-        let runs = RunSettings::new(network, arguments, 5, &PayloadBytes::OF_PAPER)?;
-        Ok(Self { runs })
+    pub(super) fn new(demo: DemoArguments) -> Result<Self, Failure> {
+        Ok(Self {
+            runs: RunSettings {
+                run_for: run_for(demo.seconds, 5),
+                datapaths: datapaths(demo.datapath)?,
+                payloads: payloads(demo.payload, &PayloadBytes::OF_PAPER)?,
+                json: demo.json,
+            },
+        })
     }
 }
 
 impl BenchRttSettings {
-    pub(super) fn new(network: NetworkSettings, rtt: BenchRttArguments) -> Result<Self, Failure> {
+    pub(super) fn new(rtt: BenchRttArguments) -> Result<Self, Failure> {
         let disturbances = list_or_default(rtt.disturbance, "--disturbance", &[Disturbance::None]);
         each_once("--disturbance", &disturbances.value, |disturbance| {
             disturbance.word().into()
         })?;
-        let runs = RunSettings::for_bench(network, rtt.runs)?;
         Ok(Self {
-            runs,
+            runs: RunSettings {
+                run_for: run_for(rtt.runs.seconds, BENCH_SECONDS),
+                datapaths: datapaths(rtt.datapath)?,
+                payloads: payloads(rtt.payload, &BENCH_PAYLOADS)?,
+                json: rtt.runs.json,
+            },
             rate_hz: or_default(rtt.rate, "--rate", 2000),
             disturbances,
         })
@@ -78,50 +75,46 @@ impl BenchRttSettings {
 }
 
 impl BenchThroughputSettings {
-    pub(super) fn new(
-        network: NetworkSettings,
-        throughput: BenchThroughputArguments,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(throughput: BenchThroughputArguments) -> Result<Self, Failure> {
         let best_effort = throughput.best_effort.then_some(Reliability::BestEffort);
         Ok(Self {
-            runs: RunSettings::for_bench(network, throughput.runs)?,
+            runs: RunSettings {
+                run_for: run_for(throughput.runs.seconds, BENCH_SECONDS),
+                datapaths: datapaths(throughput.datapath)?,
+                payloads: payloads(throughput.payload, &BENCH_PAYLOADS)?,
+                json: throughput.runs.json,
+            },
             reliability: or_default(best_effort, "--best-effort", Reliability::Reliable),
         })
     }
 }
 
-impl RunSettings {
-    fn for_bench(network: NetworkSettings, arguments: RunArguments) -> Result<Self, Failure> {
-        Self::new(
-            network,
-            arguments,
-            10,
-            &[PayloadBytes::SMALL, PayloadBytes::MEDIUM],
-        )
-    }
+/// Seconds of a run of `bench`.
+const BENCH_SECONDS: u32 = 10;
+/// Payloads of `bench`.
+const BENCH_PAYLOADS: [PayloadBytes; 2] = [PayloadBytes::SMALL, PayloadBytes::MEDIUM];
 
-    fn new(
-        network: NetworkSettings,
-        arguments: RunArguments,
-        usual_seconds: u32,
-        usual_payloads: &[PayloadBytes],
-    ) -> Result<Self, Failure> {
-        let datapaths = list_or_default(arguments.datapath, "--datapath", &[Datapath::Udp]);
-        let payloads = list_or_default(arguments.payload, "--payload", usual_payloads);
-        each_once("--datapath", &datapaths.value, |datapath| {
-            datapath.word().into()
-        })?;
-        each_once("--payload", &payloads.value, |payload| {
-            payload.get().to_string()
-        })?;
-        Ok(Self {
-            network,
-            run_for: or_default(arguments.seconds, "--seconds", usual_seconds).map(seconds),
-            datapaths,
-            payloads,
-            json: arguments.json,
-        })
-    }
+fn run_for(given: Option<u32>, usual: u32) -> Sourced<Duration> {
+    or_default(given, "--seconds", usual).map(seconds)
+}
+
+fn datapaths(given: Vec<Datapath>) -> Result<Sourced<Vec<Datapath>>, Failure> {
+    let datapaths = list_or_default(given, "--datapath", &[Datapath::Udp]);
+    each_once("--datapath", &datapaths.value, |datapath| {
+        datapath.word().into()
+    })?;
+    Ok(datapaths)
+}
+
+fn payloads(
+    given: Vec<PayloadBytes>,
+    usual: &[PayloadBytes],
+) -> Result<Sourced<Vec<PayloadBytes>>, Failure> {
+    let payloads = list_or_default(given, "--payload", usual);
+    each_once("--payload", &payloads.value, |payload| {
+        payload.get().to_string()
+    })?;
+    Ok(payloads)
 }
 
 /// A run that is made twice under one name cannot be told from the other in the results.
@@ -138,7 +131,6 @@ fn each_once<T: PartialEq>(
         Some((_, value)) => Err(Failure::wrong_usage(
             format!("{option} names {} twice", name(value)),
             "the results could not be told apart",
-            "name it once",
         )),
         None => Ok(()),
     }

@@ -86,7 +86,8 @@ pub(crate) struct ListSettings {
 #[derive(Debug)]
 pub(crate) enum ConfigSettings {
     Example,
-    System(Box<System>),
+    /// As a description, or as JSON to where it was asked for.
+    System(Box<System>, Option<Destination>),
 }
 
 impl Settings {
@@ -97,7 +98,7 @@ impl Settings {
     pub(crate) fn new(arguments: Arguments, environment: Environment<'_>) -> Result<Self, Failure> {
         let Arguments { common, command } = arguments;
         let verbosity = common.verbose;
-        refuse_interface_for_config(&common, &command)?;
+        refuse_without_effect(&common, &command)?;
         let mut system = description(&common, &command, environment)?;
         let network = network(&common, system.as_ref(), environment)?;
         if let Some(system) = &mut system {
@@ -108,7 +109,7 @@ impl Settings {
             .map_or_else(Vec::new, |system| system.warnings().to_vec());
         let described = system.as_ref();
         let command = match command {
-            Raw::Demo(demo) => Command::Demo(DemoSettings::new(network, demo)?),
+            Raw::Demo(demo) => Command::Demo(DemoSettings::new(demo)?),
             Raw::Publish(publish) => {
                 Command::Publish(PublishSettings::new(network, publish, described)?)
             }
@@ -117,15 +118,15 @@ impl Settings {
             }
             Raw::List(list) => Command::List(ListSettings::new(network, list)),
             // A description has been read unless the example is wanted.
-            Raw::Config(_) => Command::Config(match system {
-                Some(system) => ConfigSettings::System(Box::new(system)),
+            Raw::Config(config) => Command::Config(match system {
+                Some(system) => ConfigSettings::System(Box::new(system), config.json),
                 None => ConfigSettings::Example,
             }),
             Raw::Child(child) => Command::Child(child.role),
             Raw::Bench(raw) => match raw.bench {
-                Bench::Rtt(rtt) => Command::BenchRtt(BenchRttSettings::new(network, rtt)?),
+                Bench::Rtt(rtt) => Command::BenchRtt(BenchRttSettings::new(rtt)?),
                 Bench::Throughput(throughput) => {
-                    Command::BenchThroughput(BenchThroughputSettings::new(network, throughput)?)
+                    Command::BenchThroughput(BenchThroughputSettings::new(throughput)?)
                 }
             },
         };
@@ -148,16 +149,36 @@ impl ListSettings {
     }
 }
 
-/// Each host of a description has an interface of its own, so that one for all says nothing.
-fn refuse_interface_for_config(common: &CommonArguments, command: &Raw) -> Result<(), Failure> {
-    if matches!(command, Raw::Config(_)) && !common.interface.is_empty() {
-        return Err(Failure::wrong_usage(
-            "`config` takes no --interface",
+/// An option that every command takes and this one could only ignore.
+fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), Failure> {
+    let (name, why, refused) = match command {
+        Raw::Config(_) => (
+            "config",
             "each host of a description has an interface of its own",
-            "change `interface` in the description",
-        ));
+            [!common.interface.is_empty(), false, false],
+        ),
+        Raw::Demo(_) | Raw::Bench(_) => (
+            match command {
+                Raw::Demo(_) => "demo",
+                _ => "bench",
+            },
+            "it measures between hosts of its own, where nothing of the kind is open",
+            [
+                !common.interface.is_empty(),
+                common.domain.is_some(),
+                common.config.is_some(),
+            ],
+        ),
+        _ => return Ok(()),
+    };
+    let options = ["--interface", "--domain", "--config"];
+    match options.into_iter().zip(refused).find(|(_, refused)| *refused) {
+        Some((option, _)) => Err(Failure::wrong_usage(
+            format!("`{name}` takes no {option}"),
+            why,
+        )),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The description, if there is one to read.
@@ -168,8 +189,8 @@ fn description(
 ) -> Result<Option<System>, Failure> {
     let usual = match command {
         Raw::Config(config) if config.example => return Ok(None),
-        // Its role says everything.
-        Raw::Child(_) => return Ok(None),
+        // They describe what they measure themselves.
+        Raw::Child(_) | Raw::Demo(_) | Raw::Bench(_) => return Ok(None),
         Raw::Config(_) => Some(PathBuf::from(USUAL_DESCRIPTION)),
         _ => None,
     };
@@ -179,7 +200,14 @@ fn description(
         .clone()
         .or_else(|| from_environment().map(PathBuf::from));
     let load = |path: &Path| System::load(path).map_err(Failure::Description);
-    named.or(usual).as_deref().map(load).transpose()
+    match (named, usual) {
+        (None, Some(usual)) if !usual.exists() => Err(Failure::wrong_usage(
+            format!("cannot read {}", usual.display()),
+            "there is no such file here",
+        )
+        .to_do("name a description with --config FILE, or begin with the example:\n\n    isolane config --example > isolane.toml\n")),
+        (named, usual) => named.or(usual).as_deref().map(load).transpose(),
+    }
 }
 
 fn network(
@@ -211,8 +239,8 @@ fn domain_of_environment(text: &OsString) -> Result<Domain, Failure> {
         Failure::wrong_usage(
             format!("ISOLANE_DOMAIN is \"{}\"", text.escape_debug()),
             error.to_string(),
-            "set it to such a number, unset it, or give --domain",
         )
+        .to_do("set it to such a number, unset it, or give --domain")
     })
 }
 
@@ -224,8 +252,8 @@ fn interfaces(named: &[String]) -> Result<Sourced<Interfaces>, Failure> {
         return Err(Failure::wrong_usage(
             format!("--interface \"{}\"", wrong.escape_debug()),
             "no interface can be called so",
-            "`ip link` lists the interfaces of this machine",
-        ));
+        )
+        .to_do("`ip link` lists the interfaces of this machine"));
     }
     let mut once: Vec<String> = Vec::with_capacity(named.len());
     for name in named {

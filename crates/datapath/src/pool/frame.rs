@@ -167,7 +167,10 @@ impl Frame {
         let slot = unsafe { ManuallyDrop::take(&mut frame.slot) };
         // SAFETY: `frame` is never dropped nor `home` used again: read out once.
         let home = unsafe { std::ptr::read(&raw const frame.home) };
-        let region = Arc::clone(&home.class(class).borrow().regions[slot.region()]);
+        let mut state = home.class(class).borrow_mut();
+        state.leased += 1;
+        let region = Arc::clone(&state.regions[slot.region()]);
+        drop(state);
         LeasedFrame {
             region,
             class,

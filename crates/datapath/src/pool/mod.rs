@@ -119,6 +119,10 @@ struct ClassState {
     free: Vec<Slot>,
     /// Frames ever made for this class.
     made: usize,
+    /// Of these, frames the class was given for itself; the others were made to be leased.
+    own: usize,
+    /// Frames leased and not brought back, those dropped elsewhere included.
+    leased: usize,
 }
 
 impl ClassState {
@@ -184,26 +188,34 @@ impl Pool {
             (Class::Transmit(lane), config.transmit_frames[lane.index()]),
         ];
         for (class, count) in wanted {
-            self.reserve(class, count.saturating_sub(self.capacity(class)));
+            let own = self.shared.class(class).borrow().own;
+            self.reserve(class, count.saturating_sub(own));
         }
     }
 
     /// Makes `count` more frames for a class, within [`MAX_CLASS_FRAMES`]. Before start only: it
     /// allocates.
     pub fn reserve(&self, class: Class, count: usize) {
+        let made = self.make(class, count);
+        self.shared.class(class).borrow_mut().own += made;
+    }
+
+    /// Makes frames; returns how many, fewer where the bound is reached.
+    fn make(&self, class: Class, count: usize) -> usize {
         let mut state = self.shared.class(class).borrow_mut();
         let count = count.min(MAX_CLASS_FRAMES - state.made);
         if count == 0 {
-            return;
+            return 0;
         }
         let number = state.regions.len();
-        let region = Region::new(number, count, self.shared.config.frame_bytes);
+        let (region, slots) = Region::new(number, count, self.shared.config.frame_bytes);
         state.made += count;
         // Room for all that were ever made, wherever they are now.
         let missing = state.made - state.free.len();
         state.free.reserve_exact(missing);
-        state.free.extend(region.slots());
+        state.free.extend(slots);
         state.regions.push(Arc::new(region));
+        count
     }
 
     /// A free frame of the class, empty behind its head room. `None` when all are out, which is
@@ -259,13 +271,18 @@ impl Pool {
         self.shared.exhausted[class.into().index()].get()
     }
 
-    /// Makes `count` frames of the class for another thread: beside those the class has, so that
-    /// a publisher that holds them takes none from the executor. Before start only: it
-    /// allocates.
+    /// Frames of the class for another thread: beside the class's own, so that a publisher that
+    /// holds them takes none from the executor. Those that earlier publishers have brought back
+    /// are leased again, others are made. Before start only: it allocates.
     #[must_use]
     pub fn lease(&self, class: impl Into<Class>, count: usize) -> Vec<LeasedFrame> {
         let class = class.into();
-        self.reserve(class, count);
+        let missing = {
+            let state = self.shared.class(class).borrow();
+            let wanted = state.own + state.leased + count;
+            wanted.saturating_sub(state.made)
+        };
+        self.make(class, missing);
         let frames = (0..count).map_while(|_| self.take(class));
         frames.map(Frame::into_leased).collect()
     }
@@ -277,14 +294,14 @@ impl Pool {
     #[must_use]
     pub fn adopt(&self, leased: LeasedFrame) -> Frame {
         let (class, slot, range, region) = leased.into_parts();
-        let ours = {
-            let state = self.shared.class(class).borrow();
-            state
-                .regions
-                .get(slot.region())
-                .is_some_and(|ours| Arc::ptr_eq(ours, &region))
-        };
-        assert!(ours, "a frame was brought back to a pool that never had it");
+        let mut state = self.shared.class(class).borrow_mut();
+        let home = state.regions.get(slot.region());
+        assert!(
+            home.is_some_and(|home| Arc::ptr_eq(home, &region)),
+            "a frame was brought back to a pool that never had it"
+        );
+        state.leased -= 1;
+        drop(state);
         Frame::new(Rc::clone(&self.shared), class, slot, range)
     }
 }

@@ -35,7 +35,7 @@ unsafe impl Sync for Region {}
 
 impl Region {
     /// Zeroed memory for `frames` frames. `number` is the region's place in its class.
-    pub(crate) fn new(number: usize, frames: usize, frame_bytes: usize) -> Region {
+    pub(crate) fn new(number: usize, frames: usize, frame_bytes: usize) -> (Region, Vec<Slot>) {
         let stride = stride_of(frame_bytes);
         let bytes = frames * stride + PAGE_BYTES;
         let layout = Layout::from_size_align(bytes, ALLOCATOR_ALIGN)
@@ -45,18 +45,20 @@ impl Region {
         let Some(allocation) = NonNull::new(allocation) else {
             handle_alloc_error(layout);
         };
-        Region {
+        let region = Region {
             number: number as u32,
             allocation,
             layout,
             frames,
             frame_bytes,
             retired: AtomicUsize::new(0),
-        }
+        };
+        let slots = region.slots().collect();
+        (region, slots)
     }
 
-    /// The slots of all frames: to be called once, by whoever made the region.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+    /// The slots of all frames. A slot is the only right to its bytes: called once, by `new`.
+    fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
         let padding = self.allocation.as_ptr().addr().wrapping_neg() % PAGE_BYTES;
         let stride = stride_of(self.frame_bytes);
         (0..self.frames).map(move |frame| {

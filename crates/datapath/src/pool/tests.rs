@@ -165,3 +165,22 @@ fn a_foreign_frame_is_not_adopted() {
     let leased = small_pool().lease(CRITICAL, 1).remove(0);
     drop(small_pool().adopt(leased));
 }
+
+#[test]
+fn frames_that_a_publisher_brought_back_are_leased_again() {
+    let pool = Pool::new(PoolConfig::default());
+    let class = Class::Transmit(Lane::Discovery);
+    pool.reserve_lane(Lane::Discovery);
+    let own = pool.capacity(class);
+    for _ in 0..100 {
+        for leased in pool.lease(class, 16) {
+            drop(pool.adopt(leased));
+        }
+    }
+    assert_eq!(pool.capacity(class), own + 16);
+
+    // One that is dropped elsewhere is gone, and another is made in its place.
+    drop(pool.lease(class, 16));
+    assert_eq!(pool.lease(class, 16).len(), 16);
+    assert_eq!(pool.outstanding_of(class), 0);
+}
