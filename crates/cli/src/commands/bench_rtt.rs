@@ -2,7 +2,6 @@
 
 use isolane_bench::report::{self, Publisher};
 use isolane_bench::scenario::{plan, rtt};
-use isolane_model::Word;
 
 use super::laboratory::{self, Laboratory};
 use super::round_trips;
@@ -19,7 +18,11 @@ pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
         tell(explanation);
     }
     let rows = rows(&settings, &laboratory)?;
-    round_trips::run(&laboratory, &rows, "", settings.runs.json.as_ref())
+    let what = match &laboratory.hosts {
+        Ok(_) => "round trips between two hosts in network namespaces",
+        Err(_) => round_trips::WITHOUT_HOSTS,
+    };
+    round_trips::run(laboratory, what, rows, "", settings.runs.json.as_ref())
 }
 
 /// The runs, in their order: those that are compared stand side by side.
@@ -58,13 +61,7 @@ fn offered(
             ExitCode::MachineForbids,
             format!("nothing was measured with a flood over `{datapath}`"),
             "a flood goes through the cable, between hosts in namespaces",
-            "run as root, with --datapath udp",
-        )),
-        (other, _) => Err(Failure::new(
-            ExitCode::MachineForbids,
-            format!("nothing was measured with `{}`", other.word()),
-            "not built yet: this version disturbs with a flood only",
-            "use --disturbance none,flood",
-        )),
+        )
+        .to_do("run as root, with --datapath udp")),
     }
 }

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use isolane_bench::process::Cores;
 use isolane_bench::report::Environment;
+use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::throughput::{self, Config, Report, Run};
 use isolane_model::Reliability;
 
-use super::laboratory::{self, Laboratory};
-use super::progress::Progress;
+use super::laboratory::Laboratory;
+use super::measurement::{self, Row};
 use super::round_trips::show;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -19,9 +20,23 @@ use crate::settings::BenchThroughputSettings;
 pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure> {
     let laboratory = Laboratory::set_up()?;
     let runs = &settings.runs;
+    let seconds = runs.run_for.value.as_secs() as u32;
+    let reliability = match settings.reliability.value {
+        Reliability::Reliable => throughput::Reliability::Reliable,
+        Reliability::BestEffort => throughput::Reliability::BestEffort,
+    };
     let mut plan = Vec::new();
     for &datapath in &runs.datapaths.value {
-        let datapath = laboratory.name_of(datapath)?;
+        let datapath = match laboratory.name_of(datapath)? {
+            "memory" => {
+                return Err(Failure::new(
+                    ExitCode::MachineForbids,
+                    "nothing was measured with `memory`",
+                    "on its one thread, writer and reader only take turns",
+                ));
+            }
+            datapath => datapath,
+        };
         plan.extend(
             runs.payloads
                 .value
@@ -29,55 +44,39 @@ pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure
                 .map(|payload| (datapath, payload.get())),
         );
     }
-    let mut progress = Progress::new(plan.len());
-    let mut report = Report {
-        schema: throughput::SCHEMA.to_owned(),
-        environment: Environment::probe(),
-        runs: Vec::new(),
-    };
-    for (datapath, payload_bytes) in plan {
-        let config = Config {
-            reliability: match settings.reliability.value {
-                Reliability::Reliable => throughput::Reliability::Reliable,
-                Reliability::BestEffort => throughput::Reliability::BestEffort,
-            },
+    let configs = plan.into_iter().map(|(datapath, payload_bytes)| Row {
+        title: format!("{datapath}, {payload_bytes} B"),
+        seconds,
+        config: Config {
+            reliability,
             payload_bytes,
-            seconds: runs.run_for.value.as_secs() as u32,
+            seconds,
             cores: Cores::of_machine(),
-        };
-        progress.begin(format!(
-            "{datapath}, {payload_bytes} B, {} s",
-            config.seconds
-        ));
-        report.runs.push(measure(&laboratory, datapath, &config)?);
-    }
-    drop(progress);
-    show(&render(&report.runs), runs.json.as_ref())?;
+        },
+    });
+    let what = "one process writes as fast as it may, another counts";
+    let measured = measurement::measure(laboratory, what, configs.collect(), run_one)?;
+    let mut text = render(&measured.finished);
+    text.push_str(&measured.failures());
+    show(&text, runs.json.as_ref())?;
+    let exit_code = measured.exit_code(|run| run.invalid.is_none());
     if let Some(destination) = &runs.json {
+        let report = Report {
+            schema: throughput::SCHEMA.to_owned(),
+            environment: Environment::probe(),
+            runs: measured.finished,
+            missing: measured.missing,
+        };
         print_json(&report, destination)?;
     }
-    let all_are_results = report.runs.iter().all(|run| run.invalid.is_none());
-    Ok(if all_are_results {
-        ExitCode::Done
-    } else {
-        ExitCode::AnswerIsNo
-    })
+    Ok(exit_code)
 }
 
-fn measure(laboratory: &Laboratory, datapath: &str, config: &Config) -> Result<Run, Failure> {
-    let run = match (datapath, &laboratory.hosts) {
-        ("memory", _) => {
-            return Err(Failure::new(
-                ExitCode::MachineForbids,
-                "nothing was measured with `memory`",
-                "on its one thread, writer and reader only take turns",
-                "use --datapath udp",
-            ));
-        }
-        ("udp", Ok(hosts)) => throughput::run_in_host(hosts, &laboratory.program, config),
-        _ => throughput::run_over_loopback(&laboratory.program, config),
-    };
-    run.map_err(|error| laboratory::failure(&error))
+fn run_one(laboratory: &Laboratory, config: &Config) -> Result<Run, ScenarioError> {
+    match &laboratory.hosts {
+        Ok(hosts) => throughput::run_in_host(hosts, &laboratory.program, config),
+        Err(_) => throughput::run_over_loopback(&laboratory.program, config),
+    }
 }
 
 /// One line a run.

@@ -1,8 +1,7 @@
 //! Where `demo` and `bench` measure: two hosts in namespaces and the cable between them, or, where
 //! the machine does not allow that, what is left.
 
-use std::process;
-use std::thread;
+use std::sync::Arc;
 
 use isolane_bench::child::Program;
 use isolane_bench::namespace::{Testbed, TestbedConfig, TestbedError};
@@ -14,33 +13,33 @@ use isolane_model::{Datapath, Word};
 use crate::arguments::CHILD_COMMAND;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::tell;
 
 /// The hosts, or the reason why there are none; and this program as its own children.
 pub(crate) struct Laboratory {
     pub(crate) hosts: Result<Testbed, TestbedError>,
     pub(crate) program: Program,
+    /// Readable after SIGINT or SIGTERM.
+    pub(crate) stop: Arc<Stop>,
 }
 
 impl Laboratory {
-    /// Makes the hosts. From here on SIGINT and SIGTERM end the process at once, with the code for
-    /// it: children die with their parent, and namespaces with the last process in them.
+    /// Makes the hosts. From here on SIGINT and SIGTERM only make `stop` readable. Children die with
+    /// their parent, and namespaces with the last process in them.
     ///
     /// To be called before the process has other threads.
     pub(crate) fn set_up() -> Result<Self, Failure> {
         let stop = Stop::of_signals().map_err(|error| system("wait for signals", &error))?;
-        thread::spawn(move || {
-            stop.wait();
-            tell("interrupted");
-            process::exit(ExitCode::Interrupted.number().into());
-        });
         let program =
             Program::current(&[CHILD_COMMAND]).map_err(|error| system("find itself", &error))?;
         let hosts = match Testbed::new(&TestbedConfig::default()) {
             Err(error @ TestbedError::System { .. }) => return Err(failure(&error.into())),
             hosts => hosts,
         };
-        Ok(Self { hosts, program })
+        Ok(Self {
+            hosts,
+            program,
+            stop: Arc::new(stop),
+        })
     }
 
     /// What this machine does not allow, and what that takes from the results.
@@ -56,13 +55,12 @@ impl Laboratory {
     }
 
     /// Measures one run, where its datapath says.
-    pub(crate) fn measure(&self, config: &rtt::Config) -> Result<Outcome, Failure> {
-        let outcome = match (config.scenario.datapath.as_str(), &self.hosts) {
+    pub(crate) fn measure(&self, config: &rtt::Config) -> Result<Outcome, ScenarioError> {
+        match (config.scenario.datapath.as_str(), &self.hosts) {
             ("memory", _) => rtt::run_in_memory(config),
             ("udp", Ok(hosts)) => rtt::run_between_hosts(hosts, &self.program, config),
             _ => rtt::run_over_loopback(&self.program, config),
-        };
-        outcome.map_err(|error| failure(&error))
+        }
     }
 
     /// The name, in results, of a datapath that was asked for.
@@ -75,7 +73,6 @@ impl Laboratory {
                 ExitCode::MachineForbids,
                 format!("nothing was measured with `{}`", datapath.word()),
                 "not built yet: this version has udp and memory",
-                "leave --datapath out, or name one of these",
             )),
         }
     }
@@ -88,26 +85,11 @@ pub(crate) fn check(config: &rtt::Config) -> Result<(), Failure> {
 
 /// Tells a person why there is no result.
 pub(crate) fn failure(error: &ScenarioError) -> Failure {
-    let (code, remedy) = match error {
-        ScenarioError::Config(_) => (
-            ExitCode::WrongUsage,
-            "see `--help` for what can be asked for",
-        ),
-        ScenarioError::Testbed(_) => (
-            ExitCode::MachineForbids,
-            "see what the kernel was asked for, in the reason",
-        ),
-        _ => (
-            ExitCode::MachineForbids,
-            "try again; if it happens again, `-v -v` and the reason above belong in a report",
-        ),
+    let code = match error {
+        ScenarioError::Config(_) => ExitCode::WrongUsage,
+        _ => ExitCode::MachineForbids,
     };
-    Failure::new(
-        code,
-        "the measurement has no result",
-        error.to_string(),
-        remedy,
-    )
+    Failure::new(code, "the measurement has no result", error.to_string())
 }
 
 fn system(what: &str, error: &std::io::Error) -> Failure {
@@ -115,6 +97,6 @@ fn system(what: &str, error: &std::io::Error) -> Failure {
         ExitCode::MachineForbids,
         format!("isolane could not {what}"),
         error.to_string(),
-        "check the limits of this session (`ulimit -a`)",
     )
+    .to_do("check the limits of this session (`ulimit -a`)")
 }

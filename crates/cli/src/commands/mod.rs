@@ -6,12 +6,15 @@ mod child;
 mod config;
 mod demo;
 mod laboratory;
+mod ledgers;
 mod list;
+mod measurement;
 mod participant;
 mod progress;
 mod publish;
 mod round_trips;
 mod subscribe;
+mod watch;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;

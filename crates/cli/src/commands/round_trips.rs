@@ -3,93 +3,82 @@
 use std::fmt::Write;
 
 use isolane_bench::report::{
-    Charset, Environment, Report, Run, Series, histogram, table, terminal_width,
+    Charset, Disturbance, Environment, Report, Run, Series, histogram, ratio_table, ratios, table,
+    terminal_width,
 };
-use isolane_bench::scenario::plan;
 use isolane_bench::scenario::rtt::{self, Outcome};
 
 use super::laboratory::Laboratory;
-use super::progress::Progress;
+use super::measurement::{self, Measured, Row};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{print, print_json, tell};
 use crate::values::Destination;
 
+/// What is measured between two processes, or in one.
+pub(crate) const WITHOUT_HOSTS: &str = "round trips over 127.0.0.1 or in memory";
+
 /// Makes the runs and shows them, with what they mean; the exit code says whether all are results.
 pub(crate) fn run(
-    laboratory: &Laboratory,
-    rows: &[rtt::Config],
+    laboratory: Laboratory,
+    what: &str,
+    rows: Vec<rtt::Config>,
     meaning: &str,
     json: Option<&Destination>,
 ) -> Result<ExitCode, Failure> {
-    let outcomes = measure(laboratory, rows)?;
     let cable = rows
         .first()
         .map(|row| row.cable.clone())
         .unwrap_or_default();
+    let rows = rows.into_iter().map(row).collect();
+    let measured = measurement::measure(laboratory, what, rows, Laboratory::measure)?;
     let mut report = Report::new(Environment::probe(), &cable);
-    for outcome in &outcomes {
+    for outcome in &measured.finished {
         report.add(outcome.run.clone());
     }
-    report.ratios = plan::ratios(&report.runs);
-    let mut text = render(&report, &outcomes);
-    if !meaning.is_empty() {
+    report.ratios = ratios(&report.runs);
+    report.missing.clone_from(&measured.missing);
+    let mut text = render(&report, &measured);
+    if !meaning.is_empty() && !measured.finished.is_empty() {
         let _ = writeln!(text, "\n{meaning}");
     }
     show(&text, json)?;
     if let Some(destination) = json {
         print_json(&report, destination)?;
     }
-    let all_are_results = report.runs.iter().all(|run| run.invalid.is_none());
-    Ok(if all_are_results {
-        ExitCode::Done
-    } else {
-        ExitCode::AnswerIsNo
-    })
+    Ok(measured.exit_code(|outcome| outcome.run.invalid.is_none()))
 }
 
-/// Makes each run, telling what is being done.
-fn measure(laboratory: &Laboratory, rows: &[rtt::Config]) -> Result<Vec<Outcome>, Failure> {
-    let mut progress = Progress::new(rows.len());
-    let one = |row: &rtt::Config| {
-        progress.begin(title(row));
-        laboratory.measure(row)
-    };
-    rows.iter().map(one).collect()
+fn row(config: rtt::Config) -> Row<rtt::Config> {
+    let scenario = &config.scenario;
+    Row {
+        title: format!(
+            "{}, {} B, {}, {}",
+            scenario.datapath,
+            scenario.payload_bytes,
+            scenario.publisher.word(),
+            word_of(scenario.disturbance)
+        ),
+        seconds: config.seconds,
+        config,
+    }
 }
 
-fn title(row: &rtt::Config) -> String {
-    let scenario = &row.scenario;
-    let disturbance = match scenario.disturbance {
-        None => String::from("undisturbed"),
-        Some(disturbance) => format!("{disturbance:?}").to_lowercase(),
-    };
-    let publisher = format!("{:?}", scenario.publisher).to_lowercase();
-    format!(
-        "{}, {} B, {publisher}, {disturbance}, {} s",
-        scenario.datapath, scenario.payload_bytes, row.seconds
-    )
+fn word_of(disturbance: Option<Disturbance>) -> &'static str {
+    disturbance.map_or("undisturbed", Disturbance::word)
 }
 
 /// Table, histogram, ratios, floods and what the machine refused.
-fn render(report: &Report, outcomes: &[Outcome]) -> String {
+fn render(report: &Report, measured: &Measured<Outcome>) -> String {
     let mut text = table(&report.runs);
     // Writing to a string cannot fail.
-    if let Some(first) = outcomes.first() {
-        let _ = write!(text, "\n{}", picture(first, outcomes));
+    text.push_str(&measured.failures());
+    if let Some(first) = measured.finished.first() {
+        let _ = write!(text, "\n{}", picture(first, &measured.finished));
     }
-    if !report.ratios.is_empty() {
-        let _ = writeln!(text, "\nRatios");
-    }
-    for ratio in &report.ratios {
-        let value = ratio
-            .value
-            .map_or_else(|| String::from("-"), |value| format!("{value:.1}"));
-        let _ = writeln!(
-            text,
-            "{value:>9}  {} B: {}",
-            ratio.payload_bytes, ratio.name
-        );
+    let ratios = ratio_table(&report.runs);
+    if !ratios.is_empty() {
+        let _ = write!(text, "\n{ratios}");
     }
     floods(&mut text, &report.runs);
     let mut notes: Vec<String> = Vec::new();
@@ -117,39 +106,59 @@ fn picture(first: &Outcome, outcomes: &[Outcome]) -> String {
         .iter()
         .filter(|outcome| alike(&outcome.run))
         .map(|outcome| Series {
-            name: match outcome.run.disturbance {
-                None => String::from("undisturbed"),
-                Some(disturbance) => format!("{disturbance:?}").to_lowercase(),
-            },
+            name: word_of(outcome.run.disturbance).to_owned(),
             samples_ns: outcome.rtt_ns.clone(),
         })
         .collect();
     let title = format!(
-        "Round trips of {} B over {}, logarithmic both ways",
-        first.run.payload_bytes, first.run.datapath
+        "Round trips of {} B over {}, published by a {}; the time is logarithmic",
+        first.run.payload_bytes,
+        first.run.datapath,
+        first.run.publisher.word()
     );
     histogram(&title, &series, terminal_width(), Charset::of_environment())
 }
 
-/// What the floods reached: a machine may be too slow for its own.
+/// How far a flood may be from what was asked for, in multiples of the link's rate.
+const FLOOD_TOLERANCE: f64 = 0.02;
+
+/// What the floods reached: a machine may be too slow for its own. One line, unless one deviates.
 fn floods(text: &mut String, runs: &[Run]) {
-    let mut heading =
-        "\nFlood each way, wire rate in multiples of the link's: asked for, A to B, B to A\n";
-    for run in runs {
-        let reached = run.ledger.as_ref().and_then(|ledger| ledger.flood.as_ref());
-        let (Some(asked), Some(reached)) = (run.flood, reached) else {
-            continue;
+    let reached = runs.iter().filter_map(|run| {
+        let asked = run.flood.as_ref()?;
+        let reached = run.ledger.as_ref()?.flood.as_ref()?;
+        Some((run, asked, [reached.a_to_b.factor, reached.b_to_a.factor]))
+    });
+    let (as_asked, deviating): (Vec<_>, Vec<_>) = reached.partition(|(_, asked, reached)| {
+        let off = |reached: &f64| (reached - asked.factor).abs();
+        reached.iter().all(|reached| off(reached) <= FLOOD_TOLERANCE)
+    });
+    if as_asked.is_empty() && deviating.is_empty() {
+        return;
+    }
+    text.push('\n');
+    // Writing to a string cannot fail.
+    if let Some((_, asked, _)) = as_asked.first() {
+        let rows = match deviating.is_empty() {
+            true => "all rows",
+            false => "the other rows",
         };
         let _ = writeln!(
             text,
-            "{heading}  beside {} B: {:.2}, {:.2}, {:.2} (datagrams of {} B)",
+            "The flood reached {:.2} of the link's rate each way in {rows}.",
+            asked.factor
+        );
+    }
+    for (run, asked, [a_to_b, b_to_a]) in deviating {
+        let _ = writeln!(
+            text,
+            "The flood beside {} B, {}, reached {a_to_b:.2} and {b_to_a:.2} of the link's rate, not \
+             {:.2} (datagrams of {} B).",
             run.payload_bytes,
+            run.publisher.word(),
             asked.factor,
-            reached.a_to_b.factor,
-            reached.b_to_a.factor,
             asked.payload_bytes
         );
-        heading = "";
     }
 }
 
@@ -160,5 +169,21 @@ pub(crate) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure
         Ok(())
     } else {
         print(text).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isolane_bench::scenario::plan;
+
+    #[test]
+    fn a_row_is_named_by_what_tells_it_from_the_others() {
+        let titles: Vec<String> = plan::demo(&[64], 1)
+            .into_iter()
+            .map(|config| row(config).title)
+            .collect();
+        assert_eq!(titles[0], "udp, 64 B, thread, undisturbed");
+        assert_eq!(titles[3], "udp, 64 B, job, flood");
     }
 }

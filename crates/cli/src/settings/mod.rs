@@ -162,7 +162,7 @@ fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), 
                 Raw::Demo(_) => "demo",
                 _ => "bench",
             },
-            "it measures between hosts of its own, where nothing of the kind is open",
+            "it measures between hosts of its own: there it has no effect",
             [
                 !common.interface.is_empty(),
                 common.domain.is_some(),

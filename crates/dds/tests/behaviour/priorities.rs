@@ -104,3 +104,36 @@ fn the_most_urgent_sample_is_delivered_first_whatever_came_first() {
 fn in_the_order_of_arrival_the_less_urgent_sample_is_not_overtaken() {
     assert_eq!(order_of_delivery(Order::Fifo)[0], 1);
 }
+
+#[test]
+fn a_row_of_callbacks_does_not_keep_an_equally_urgent_socket_unseen() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::reliable().keep_all().level(level(7));
+    let bulk = alice.create_writer::<Message>("Bulk", &qos).unwrap();
+    let backlog = bob.create_reader::<Message>("Bulk", &qos).unwrap();
+    world.until_matched(&bulk, &backlog);
+    let urgent = Qos::best_effort().level(level(7));
+    let brake = alice.create_writer::<Message>("Brake", &urgent).unwrap();
+    let view = bob.create_view_reader::<Message>("Brake", &urgent).unwrap();
+    world.until_matched(&brake, &view);
+    for number in 0..20 {
+        bulk.write(&Message::number(number)).unwrap();
+    }
+    world.until("twenty samples wait", || backlog.available() == 20);
+
+    // In the fifth callback a datagram arrives at the same participant.
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let by_view = Rc::clone(&seen);
+    view.on_view(move |_| by_view.borrow_mut().push("brake"));
+    let by_callback = Rc::clone(&seen);
+    let on_bulk = move |sample: isolane::Sample<&Message>| {
+        by_callback.borrow_mut().push("bulk");
+        if sample.value.unwrap().number == 4 {
+            brake.write(&Message::number(0)).unwrap();
+        }
+    };
+    backlog.on_sample(Message::default(), on_bulk).unwrap();
+    world.until("all is seen", || seen.borrow().len() == 21);
+    let at = seen.borrow().iter().position(|&what| what == "brake");
+    assert!(at.is_some_and(|at| at <= 6), "{:?}", seen.borrow());
+}

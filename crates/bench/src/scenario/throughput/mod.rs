@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
 use super::{ConfigError, RttMessage, Site};
-use crate::report::Environment;
+use crate::report::{Environment, Missing};
 
 pub use reader::{ReaderReport, run_reader};
 pub use run::{Config, Run, run_in_host, run_over_loopback};
@@ -41,6 +41,8 @@ pub struct Report {
     pub environment: Environment,
     /// What was measured.
     pub runs: Vec<Run>,
+    /// What was asked for and has no run.
+    pub missing: Vec<Missing>,
 }
 
 /// Whether lost samples are sent again.

@@ -1,0 +1,253 @@
+//! Runs made one after the other, so that neither an interruption nor a run that fails takes what is
+//! finished.
+//!
+//! ```text
+//!   worker thread: runs  --+
+//!                          +--> events --> this thread: progress, then what there is
+//!   signal thread: stop  --+
+//! ```
+//!
+//! Interrupted, this thread returns at once; the worker ends with the process, and its children with
+//! the worker.
+
+use std::process;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use isolane_bench::report::Missing;
+use isolane_bench::scenario::ScenarioError;
+
+use super::laboratory::{self, Laboratory};
+use super::progress::Progress;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{count_of, tell};
+
+/// How often the bar moves.
+const TICK: Duration = Duration::from_millis(200);
+/// What a run takes beside the time it measures: processes start and find each other, and what is
+/// late is waited for.
+const OVERHEAD: Duration = Duration::from_millis(1_300);
+/// After an interruption, results that nobody takes do not hold up the end longer than this.
+const LAST_WORDS: Duration = Duration::from_millis(800);
+
+/// A run to make.
+pub(super) struct Row<C> {
+    pub(super) config: C,
+    /// What tells it from the others.
+    pub(super) title: String,
+    pub(super) seconds: u32,
+}
+
+/// What came of all runs.
+pub(super) struct Measured<R> {
+    /// In the order of the rows.
+    pub(super) finished: Vec<R>,
+    /// The others.
+    pub(super) missing: Vec<Missing>,
+    pub(super) interrupted: bool,
+}
+
+enum Event<R> {
+    Begun(String),
+    Ended(String, Result<R, ScenarioError>),
+    Interrupted,
+}
+
+/// Makes the runs. `what` completes the sentence "so many runs of so many seconds, about so long".
+///
+/// # Errors
+/// Why the first run failed, if none has a result.
+pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
+    laboratory: Laboratory,
+    what: &str,
+    rows: Vec<Row<C>>,
+    run: impl Fn(&Laboratory, &C) -> Result<R, ScenarioError> + Send + 'static,
+) -> Result<Measured<R>, Failure> {
+    announce(what, &rows);
+    let expected = rows.iter().map(expected).collect();
+    let titles: Vec<String> = rows.iter().map(|row| row.title.clone()).collect();
+    let (events, received) = mpsc::channel();
+    forward_signals(&laboratory, events.clone());
+    thread::spawn(move || {
+        for row in rows {
+            // Nobody listens any more: interrupted.
+            if events.send(Event::Begun(row.title.clone())).is_err() {
+                return;
+            }
+            let result = run(&laboratory, &row.config);
+            if events.send(Event::Ended(row.title, result)).is_err() {
+                return;
+            }
+        }
+    });
+    collect(&titles, Progress::new(expected), &received)
+}
+
+fn announce<C>(what: &str, rows: &[Row<C>]) {
+    let seconds = rows.first().map_or(0, |row| row.seconds);
+    let all: Duration = rows.iter().map(expected).sum();
+    tell(format!(
+        "{} of {seconds} s, about {} s: {what}",
+        count_of(rows.len() as u64, "run"),
+        all.as_secs_f64().ceil()
+    ));
+}
+
+fn expected<C>(row: &Row<C>) -> Duration {
+    Duration::from_secs(row.seconds.into()) + OVERHEAD
+}
+
+fn collect<R>(
+    titles: &[String],
+    mut progress: Progress,
+    events: &Receiver<Event<R>>,
+) -> Result<Measured<R>, Failure> {
+    let mut measured = Measured {
+        finished: Vec::new(),
+        missing: Vec::new(),
+        interrupted: false,
+    };
+    let mut first_failure = None;
+    let mut ended = 0;
+    while ended < titles.len() {
+        match events.recv_timeout(TICK) {
+            Err(RecvTimeoutError::Timeout) => progress.tick(),
+            Ok(Event::Begun(title)) => progress.begin(&title),
+            Ok(Event::Ended(row, result)) => {
+                ended += 1;
+                match result {
+                    Ok(result) => measured.finished.push(result),
+                    Err(error) => {
+                        let why = error.to_string();
+                        measured.missing.push(Missing { row, why });
+                        first_failure.get_or_insert(error);
+                    }
+                }
+            }
+            Ok(Event::Interrupted) => {
+                measured.interrupted = true;
+                break;
+            }
+            // The worker has panicked and said so; what is finished is finished.
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    drop(progress);
+    match first_failure {
+        Some(error) if measured.finished.is_empty() && !measured.interrupted => {
+            Err(laboratory::failure(&error))
+        }
+        _ => {
+            let why = match measured.interrupted {
+                true => "interrupted",
+                false => "the measuring thread ended",
+            };
+            let unfinished = titles[ended..].iter().map(|row| Missing {
+                row: row.clone(),
+                why: why.to_owned(),
+            });
+            measured.missing.extend(unfinished);
+            if measured.interrupted {
+                let (ended, all) = (measured.finished.len(), titles.len());
+                tell(format!("interrupted; {ended} of {all} runs are finished"));
+            }
+            Ok(measured)
+        }
+    }
+}
+
+impl<R> Measured<R> {
+    /// How the command ends; `is_result` is whether a run is one.
+    pub(super) fn exit_code(&self, is_result: impl Fn(&R) -> bool) -> ExitCode {
+        if self.interrupted {
+            ExitCode::Interrupted
+        } else if self.missing.is_empty() && self.finished.iter().all(is_result) {
+            ExitCode::Done
+        } else {
+            ExitCode::AnswerIsNo
+        }
+    }
+
+    /// The runs without a result that somebody should know of, a line each.
+    pub(super) fn failures(&self) -> String {
+        let failed = self.missing.iter();
+        failed
+            .filter(|missing| !(self.interrupted && missing.why == "interrupted"))
+            .map(|missing| format!("NO RESULT: {}: {}\n", missing.row, missing.why))
+            .collect()
+    }
+}
+
+/// Tells of SIGINT and SIGTERM, on a thread of its own; and ends the process if that does not.
+fn forward_signals<R: Send + 'static>(laboratory: &Laboratory, events: Sender<Event<R>>) {
+    let stop = laboratory.stop.clone();
+    thread::spawn(move || {
+        stop.wait();
+        if events.send(Event::Interrupted).is_ok() {
+            thread::sleep(LAST_WORDS);
+        }
+        process::exit(ExitCode::Interrupted.number().into());
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_bench::scenario::ConfigError;
+
+    use super::*;
+
+    fn error() -> ScenarioError {
+        ConfigError::ThreadInMemory.into()
+    }
+
+    /// What is made of events about the rows a, b and c.
+    fn collected(events: Vec<Event<u32>>) -> Result<Measured<u32>, Failure> {
+        let (sender, receiver) = mpsc::channel();
+        for event in events {
+            sender.send(event).expect("the receiver is there");
+        }
+        let titles = ["a", "b", "c"].map(String::from);
+        collect(&titles, Progress::new(vec![Duration::ZERO; 3]), &receiver)
+    }
+
+    fn ended(row: &str, result: Result<u32, ScenarioError>) -> Event<u32> {
+        Event::Ended(row.into(), result)
+    }
+
+    #[test]
+    fn a_run_that_fails_is_named_and_the_others_are_there() {
+        let measured = collected(vec![
+            ended("a", Ok(1)),
+            ended("b", Err(error())),
+            ended("c", Ok(3)),
+        ])
+        .expect("two results");
+        assert_eq!(measured.finished, [1, 3]);
+        assert!(
+            measured
+                .failures()
+                .starts_with("NO RESULT: b: the memory datapath")
+        );
+        assert_eq!(measured.exit_code(|_| true), ExitCode::AnswerIsNo);
+    }
+
+    #[test]
+    fn an_interruption_keeps_what_is_finished() {
+        let events = vec![ended("a", Ok(1)), Event::Begun("b".into()), Event::Interrupted];
+        let measured = collected(events).expect("a result");
+        assert_eq!(measured.finished, [1]);
+        let missing: Vec<&str> = measured.missing.iter().map(|m| m.row.as_str()).collect();
+        assert_eq!(missing, ["b", "c"]);
+        assert_eq!(measured.failures(), "");
+        assert_eq!(measured.exit_code(|_| true), ExitCode::Interrupted);
+    }
+
+    #[test]
+    fn nothing_but_failures_is_a_failure() {
+        let rows = ["a", "b", "c"];
+        let outcome = collected(rows.iter().map(|row| ended(row, Err(error()))).collect());
+        assert!(outcome.is_err_and(|failure| failure.exit_code() == ExitCode::WrongUsage));
+    }
+}
