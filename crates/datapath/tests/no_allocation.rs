@@ -1,59 +1,13 @@
 //! After a lane is open, moving datagrams allocates nothing.
 
 mod common;
+#[path = "../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use counting_allocator::allocator_calls_of;
 use isolane_datapath::conformance::{Fixture, Options};
 use isolane_datapath::memory::Network;
 use isolane_datapath::{Datapath, Lane, ReceiveBurst, TransmitBurst};
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, which counts for each thread.
-struct Counting;
-
-fn count() {
-    ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, bytes: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as promised by the caller.
-        unsafe { System.realloc(bytes, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, bytes: *mut u8, layout: Layout) {
-        // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(bytes, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations_of(run: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    run();
-    ALLOCATIONS.get() - before
-}
 
 const LANES: [Lane; 2] = [Lane::ALL[2], Lane::ALL[8]];
 const NOWHERE: u16 = 9;
@@ -99,16 +53,10 @@ fn assert_silent(mut one: impl Datapath, mut other: impl Datapath) {
         one.open_lane(lane).expect("the lane opens");
         other.open_lane(lane).expect("the lane opens");
     }
-    let allocations = allocations_of(|| exchange(&mut one, &mut other, 300));
+    let allocations = allocator_calls_of(|| exchange(&mut one, &mut other, 300));
     assert_eq!(allocations, 0);
     let total = other.ledger().total().receive;
     assert!(total.received > 1_000, "{total:?}");
-}
-
-#[test]
-fn the_counter_counts() {
-    let allocate = || drop(std::hint::black_box(Box::new(1)));
-    assert_eq!(allocations_of(allocate), 1);
 }
 
 #[test]

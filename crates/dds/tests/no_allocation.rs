@@ -2,6 +2,8 @@
 //! allocation or free. Announcements, heartbeats and housekeeping go on meanwhile, so they are
 //! among what does not allocate.
 
+#[path = "../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
 #[allow(
     dead_code,
     reason = "shared with the tests of behaviour; not all of it is used here"
@@ -10,7 +12,6 @@
 mod support;
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
     ops::Range,
     rc::Rc,
@@ -24,55 +25,8 @@ use std::{
 
 use isolane::{DataReader, Qos, WriteError};
 
+use counting_allocator::allocator_calls_of;
 use support::{Message, Site, World};
-
-thread_local! {
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, which counts calls of each thread, frees among them.
-struct Counting;
-
-fn count() {
-    CALLS.set(CALLS.get() + 1);
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, bytes: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as promised by the caller.
-        unsafe { System.realloc(bytes, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, bytes: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(bytes, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Calls of the allocator by this thread while `run` runs.
-fn calls_of(run: impl FnOnce()) -> u64 {
-    let before = CALLS.get();
-    run();
-    CALLS.get() - before
-}
 
 const WARM_UP: u32 = 100;
 const SAMPLES: u32 = 10_000;
@@ -87,12 +41,6 @@ fn count_into(reader: &DataReader<Message>) -> Rc<Cell<u32>> {
     };
     reader.on_sample(Message::default(), callback).unwrap();
     seen
-}
-
-#[test]
-fn the_counter_counts_allocations_and_frees() {
-    let allocate = || drop(std::hint::black_box(Box::new(1)));
-    assert_eq!(calls_of(allocate), 2);
 }
 
 #[test]
@@ -118,7 +66,7 @@ fn best_effort_by_view_allocates_nothing() {
             }
         };
         exchange(WARM_UP);
-        assert_eq!(calls_of(|| exchange(SAMPLES)), 0);
+        assert_eq!(allocator_calls_of(|| exchange(SAMPLES)), 0);
         assert_eq!(seen.get(), WARM_UP + SAMPLES);
         world.assert_balanced();
     }
@@ -142,7 +90,7 @@ fn reliable_with_cache_and_callback_allocates_nothing() {
             world.until("all are seen", || seen.get() == end);
         };
         exchange(WARM_UP);
-        assert_eq!(calls_of(|| exchange(SAMPLES)), 0);
+        assert_eq!(allocator_calls_of(|| exchange(SAMPLES)), 0);
         assert_eq!(reader.ledger().delivered, u64::from(WARM_UP + SAMPLES));
         world.assert_balanced();
     }
@@ -166,7 +114,7 @@ fn taking_into_a_value_allocates_nothing() {
             }
         };
         exchange(WARM_UP);
-        assert_eq!(calls_of(|| exchange(SAMPLES)), 0);
+        assert_eq!(allocator_calls_of(|| exchange(SAMPLES)), 0);
         world.assert_balanced();
     }
 }
@@ -209,13 +157,14 @@ fn a_remote_writer_allocates_nothing_on_its_thread_nor_on_the_executors() {
                 };
                 publish(0..WARM_UP);
                 started.recv().unwrap();
-                let calls = calls_of(|| publish(WARM_UP..WARM_UP + SAMPLES));
+                let calls = allocator_calls_of(|| publish(WARM_UP..WARM_UP + SAMPLES));
                 (writer, calls)
             });
             let is_seen = |count: u32| seen.load(Ordering::Relaxed) == count;
             world.until("it is warm", || is_seen(WARM_UP));
             start.send(()).unwrap();
-            let calls = calls_of(|| world.until("all arrive", || is_seen(WARM_UP + SAMPLES)));
+            let calls =
+                allocator_calls_of(|| world.until("all arrive", || is_seen(WARM_UP + SAMPLES)));
             let (writer, calls_of_publisher) = publisher.join().unwrap();
             assert_eq!((calls, calls_of_publisher), (0, 0));
             drop(writer);

@@ -88,6 +88,12 @@ impl ReaderLedger {
         self.accounted == self.lost.wrapping_add(held)
     }
 
+    /// Counts one number this reader is done with. Like what is lost, the sum is made of what
+    /// writers say, and may come round.
+    pub(crate) fn account(&mut self) {
+        self.accounted = self.accounted.wrapping_add(1);
+    }
+
     /// Counts numbers that will never come; the user is to be told if `true`.
     pub(crate) fn lose(&mut self, count: u64, has_begun: bool) -> bool {
         if has_begun {

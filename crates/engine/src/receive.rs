@@ -114,7 +114,11 @@ impl Engine {
             };
             match submessage {
                 Submessage::InfoTimestamp(timestamp) => message.timestamp = timestamp,
-                Submessage::InfoSource(source) => message.prefix = source.prefix,
+                Submessage::InfoSource(source) => {
+                    // RTPS 2.5 §8.3.8.9.4: it ends what INFO_TS said, too.
+                    message.prefix = source.prefix;
+                    message.timestamp = None;
+                }
                 Submessage::InfoDestination(prefix) => {
                     message.for_others =
                         prefix != GuidPrefix::UNKNOWN && prefix != self.guid_prefix();
@@ -244,7 +248,9 @@ impl Engine {
         } else {
             None
         };
-        let is_readable = (kind != ChangeKind::Alive || data.payload == PayloadKind::Data)
+        // RTPS 2.5 §8.3.8.2: what is not in the standard's form can be anything.
+        let is_readable = !data.non_standard
+            && (kind != ChangeKind::Alive || data.payload == PayloadKind::Data)
             && (!reader.keyed || key_hash.is_some());
         if !is_readable || data.bytes.len() > reader.max_payload_bytes {
             return self.reject(proxy_index, sequence);
@@ -265,7 +271,7 @@ impl Engine {
         let Some(cache) = &mut reader.cache else {
             proxy.begun = true;
             proxy.expected = sequence.next();
-            reader.ledger.accounted += 1;
+            reader.ledger.account();
             reader.ledger.delivered += 1;
             let start = data.payload_offset;
             let payload = start..start + data.bytes.len();
@@ -290,7 +296,7 @@ impl Engine {
             Ok(true) => {
                 proxy.begun = true;
                 proxy.advance();
-                reader.ledger.accounted += 1;
+                reader.ledger.account();
                 self.advance_proxy(proxy_index);
             }
             Ok(false) => proxy.mark(sequence),
@@ -317,7 +323,7 @@ impl Engine {
         if sequence == proxy.expected {
             proxy.begun = true;
             proxy.advance();
-            reader.ledger.accounted += 1;
+            reader.ledger.account();
             reader.ledger.rejected += 1;
             self.advance_proxy(proxy_index);
         }
@@ -339,7 +345,7 @@ impl Engine {
                 match cache.promote(proxy_index, proxy.expected) {
                     Ok(true) => {
                         proxy.begun = true;
-                        reader.ledger.accounted += 1;
+                        reader.ledger.account();
                     }
                     Ok(false) => {
                         if reader.ledger.lose(1, proxy.begun) {

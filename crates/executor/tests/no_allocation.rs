@@ -1,35 +1,11 @@
 //! All memory is taken in `Executor::new`: whatever jobs do afterwards allocates nothing.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
 
+use counting_allocator::allocator_calls_of;
 use isolane_executor::{Executor, ExecutorConfig, JobConfig, JobId, Order, Trigger};
 use isolane_wire::time::Instant;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, which counts for each thread.
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing. The
-// other methods' defaults come here.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, bytes: *mut u8, layout: Layout) {
-        // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(bytes, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const JOBS: usize = 64;
 
@@ -75,15 +51,17 @@ fn exercise(executor: &mut Executor) -> u64 {
 #[test]
 fn nothing_is_allocated_after_new() {
     for order in [Order::Priority, Order::Fifo] {
-        let before_new = ALLOCATIONS.get();
-        let mut executor = Executor::new(ExecutorConfig {
+        let config = ExecutorConfig {
             order,
             max_jobs: JOBS,
-        });
-        let before = ALLOCATIONS.get();
-        assert!(before > before_new, "the table is allocated by new");
-        let activations = exercise(&mut executor);
-        assert_eq!(ALLOCATIONS.get(), before);
+        };
+        let mut executor = None;
+        let calls = allocator_calls_of(|| executor = Some(Executor::new(config)));
+        assert!(calls > 0, "the table is allocated by new");
+        let mut executor = executor.expect("just made");
+        let mut activations = 0;
+        let calls = allocator_calls_of(|| activations = exercise(&mut executor));
+        assert_eq!(calls, 0);
         assert!(activations > 1_000, "{activations} activations");
     }
 }

@@ -3,11 +3,12 @@
 //! Two engines talk through a few buffers that are there from the beginning; every seventh
 //! datagram is lost, so that repairs are part of it. The allocator counts while engines work.
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    time::Duration,
-};
+#[path = "../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
+
+use std::time::Duration;
+
+use counting_allocator::allocator_calls_of;
 
 use isolane_engine::{
     ChangeKind, DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, MessageReceiver,
@@ -21,40 +22,6 @@ use isolane_wire::{
     qos::{HistoryKind, QosPolicies, ReliabilityKind},
     time::{Instant, Timestamp},
 };
-
-/// The system's allocator, counting what this thread asks for.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn allocations() -> u64 {
-    ALLOCATIONS.with(Cell::get)
-}
-
-// SAFETY: every call is handed to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const STEP: Duration = Duration::from_micros(10);
 const GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
@@ -247,24 +214,24 @@ fn an_engine_allocates_nothing_once_it_has_started() {
         .collect();
 
     // From the very first announcement on: discovery and matching are counted too.
-    let before = allocations();
     let mut written = [0u64; 5];
-    for round in 0..200_000u32 {
-        pair.round(&readers);
-        if round.is_multiple_of(4) {
-            // More instances than there are places for, one after the other.
-            let key = round / 4 % 1000;
-            for (at, &writer) in writers.iter().enumerate() {
-                let is_matched = pair.engines[0].matched_readers(writer) == 1;
-                let key_of_it = kinds[at].1.then_some(key);
-                if is_matched && pair.write(writer, &payloads[key as usize], key_of_it) {
-                    written[at] += 1;
+    let calls = allocator_calls_of(|| {
+        for round in 0..200_000u32 {
+            pair.round(&readers);
+            if round.is_multiple_of(4) {
+                // More instances than there are places for, one after the other.
+                let key = round / 4 % 1000;
+                for (at, &writer) in writers.iter().enumerate() {
+                    let is_matched = pair.engines[0].matched_readers(writer) == 1;
+                    let key_of_it = kinds[at].1.then_some(key);
+                    if is_matched && pair.write(writer, &payloads[key as usize], key_of_it) {
+                        written[at] += 1;
+                    }
                 }
             }
         }
-    }
-    let after = allocations();
-    assert_eq!(after - before, 0, "allocations in 200,000 rounds");
+    });
+    assert_eq!(calls, 0, "allocations in 200,000 rounds");
 
     // What was counted was traffic.
     assert!(written.iter().all(|&count| count > 5_000), "{written:?}");
@@ -285,11 +252,4 @@ fn an_engine_allocates_nothing_once_it_has_started() {
                 .balances()
         );
     }
-}
-
-#[test]
-fn the_allocator_counts() {
-    let before = allocations();
-    drop(std::hint::black_box(Box::new(1)));
-    assert_eq!(allocations() - before, 1);
 }
