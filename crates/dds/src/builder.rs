@@ -197,6 +197,7 @@ impl Builder {
         config.default_unicast = config.metatraffic_unicast.clone();
         config.announce_to = announce_to(&transport, self.domain, &self.peers, &self.peers_at)?;
         config.networks = networks(&transport);
+        config.multicast = transport.capabilities().multicast;
         config.timing = self.timing;
         config.limits = self.limits;
 

@@ -123,6 +123,8 @@ pub struct EngineConfig {
     pub announce_to: Vec<Locator>,
     /// The networks this host is on: of a peer's several addresses one in these is used.
     pub networks: Vec<Network>,
+    /// Whether groups can be sent to: peers' groups are used only then.
+    pub multicast: bool,
     /// Times.
     pub timing: Timing,
     /// Sizes.
@@ -144,6 +146,7 @@ impl EngineConfig {
             default_unicast: LocatorList::new(),
             announce_to: Vec::new(),
             networks: Vec::new(),
+            multicast: true,
             timing: Timing::default(),
             limits: Limits::default(),
         }

@@ -394,7 +394,7 @@ impl Engine {
         let has = participant.data.builtin_endpoints;
         let networks = &self.config.networks;
         let unicast = crate::matching::choose(&participant.data.metatraffic_unicast, networks);
-        let multicast = participant.data.metatraffic_multicast.first().copied();
+        let multicast = self.group_of(&participant.data.metatraffic_multicast, unicast);
         for (kind, sedp) in (0u16..).zip(&SEDP) {
             if has & sedp.detector != 0 {
                 let guid = Guid {
@@ -579,14 +579,17 @@ impl Engine {
     ) -> (Option<Locator>, Option<Locator>) {
         let networks = &self.config.networks;
         let own = crate::matching::choose(&endpoint.data.unicast, networks);
-        let group = endpoint.data.multicast.first().copied();
         let participant = self.participants.get(endpoint.participant);
         let default =
             participant.and_then(|p| crate::matching::choose(&p.data.default_unicast, networks));
-        let default_group = participant.and_then(|p| p.data.default_multicast.first().copied());
-        match (own, group) {
-            (None, None) => (default, default_group),
-            _ => (own.or(default), group),
+        let unicast = own.or(default);
+        let group = self.group_of(&endpoint.data.multicast, unicast);
+        match (own, group, participant) {
+            (None, None, Some(participant)) => {
+                let group = self.group_of(&participant.data.default_multicast, unicast);
+                (unicast, group)
+            }
+            _ => (unicast, group),
         }
     }
 }

@@ -110,16 +110,47 @@ pub(crate) fn choose(locators: &LocatorList, networks: &[Network]) -> Option<Loc
 }
 
 impl Engine {
+    /// The group by which a peer is reached: the first that is one we can use, where groups can be
+    /// sent to and the peer is near. They are sent to with a TTL of 1, so that one behind a router,
+    /// on none of our networks, hears only what is sent to its own address.
+    pub(crate) fn group_of(
+        &self,
+        groups: &LocatorList,
+        unicast: Option<Locator>,
+    ) -> Option<Locator> {
+        let networks = &self.config.networks;
+        let is_near = |locator: Locator| {
+            networks.is_empty()
+                || locator
+                    .ipv4()
+                    .is_some_and(|address| networks.iter().any(|net| net.contains(address)))
+        };
+        let is_usable = |locator: &&Locator| locator.is_multicast() && locator.ipv4().is_some();
+        groups
+            .iter()
+            .find(is_usable)
+            .filter(|_| self.config.multicast && unicast.is_none_or(is_near))
+            .copied()
+    }
+
     /// Compares a local writer with a reader; joins or parts them.
     fn match_writer(&mut self, now: Instant, writer_index: u16, reader: &Counterpart<'_>) {
+        let guid = reader.data.guid;
+        let known = self.proxy_of_reader.get(&(writer_index, guid)).copied();
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
-        if !same_topic(&writer.data, writer.keyed, reader.data) {
+        if writer.level.is_none() {
+            // Discovery's own is matched with participants.
             return;
         }
-        let guid = reader.data.guid;
-        let known = self.proxy_of_reader.get(&(writer_index, guid)).copied();
+        if !same_topic(&writer.data, writer.keyed, reader.data) {
+            // They may have met before one of them changed its PARTITION.
+            if let Some(proxy) = known {
+                self.remove_reader_proxy(now, proxy);
+            }
+            return;
+        }
         if let Some(policy) = incompatible_policy(&writer.data.qos, &reader.data.qos) {
             let total = writer.incompatible.map_or(0, |found| found.total) + 1;
             writer.incompatible = Some(Incompatible {
@@ -147,18 +178,21 @@ impl Engine {
 
     /// Compares a local reader with a writer; joins or parts them.
     fn match_reader(&mut self, now: Instant, reader_index: u16, writer: &Counterpart<'_>) {
-        let Some(reader) = self.readers.get_mut(reader_index) else {
-            return;
-        };
-        if !same_topic(&reader.data, reader.keyed, writer.data) {
-            return;
-        }
         let guid = writer.data.guid;
         let known = self.proxy_of_writer_at(guid, reader_index);
         let says_where_to_begin = self.is_isolane(guid.prefix);
         let Some(reader) = self.readers.get_mut(reader_index) else {
             return;
         };
+        if reader.level.is_none() {
+            return;
+        }
+        if !same_topic(&reader.data, reader.keyed, writer.data) {
+            if let Some(proxy) = known {
+                self.remove_writer_proxy(now, proxy);
+            }
+            return;
+        }
         if let Some(policy) = incompatible_policy(&writer.data.qos, &reader.data.qos) {
             let total = reader.incompatible.map_or(0, |found| found.total) + 1;
             reader.incompatible = Some(Incompatible {
@@ -265,17 +299,16 @@ impl Engine {
         }
         let (writer, reader) = (writer.data.clone(), reader.data.clone());
         let address = |data: &EndpointData| {
-            (
-                data.unicast.first().copied(),
-                data.multicast.first().copied(),
-            )
+            let unicast = choose(&data.unicast, &self.config.networks);
+            (unicast, self.group_of(&data.multicast, unicast))
         };
+        let (of_writer, of_reader) = (address(&writer), address(&reader));
         self.match_reader(
             now,
             reader_index,
             &Counterpart {
                 data: &writer,
-                address: address(&writer),
+                address: of_writer,
             },
         );
         self.match_writer(
@@ -283,7 +316,7 @@ impl Engine {
             writer_index,
             &Counterpart {
                 data: &reader,
-                address: address(&reader),
+                address: of_reader,
             },
         );
     }

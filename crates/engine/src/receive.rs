@@ -156,6 +156,10 @@ impl Engine {
             return None;
         }
         if data.writer == EntityId::SPDP_WRITER {
+            if data.non_standard {
+                self.counters.malformed_announcements += 1;
+                return None;
+            }
             self.file_participant_announcement(message.prefix, data);
             return None;
         }
@@ -233,6 +237,10 @@ impl Engine {
             proxy.expected = sequence;
         }
 
+        if data.non_standard {
+            // RTPS 2.5 §8.3.8.2: its payload is in a form of the vendor's own.
+            return self.reject(proxy_index, sequence);
+        }
         let kind = match (data.status_info(), data.payload) {
             (status, _) if status.disposed => ChangeKind::Dispose,
             (status, _) if status.unregistered => ChangeKind::Unregister,
@@ -248,9 +256,7 @@ impl Engine {
         } else {
             None
         };
-        // RTPS 2.5 §8.3.8.2: what is not in the standard's form can be anything.
-        let is_readable = !data.non_standard
-            && (kind != ChangeKind::Alive || data.payload == PayloadKind::Data)
+        let is_readable = (kind != ChangeKind::Alive || data.payload == PayloadKind::Data)
             && (!reader.keyed || key_hash.is_some());
         if !is_readable || data.bytes.len() > reader.max_payload_bytes {
             return self.reject(proxy_index, sequence);

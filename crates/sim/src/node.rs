@@ -110,6 +110,8 @@ pub enum Discovery {
 pub struct NodeConfig {
     /// How it finds others.
     pub discovery: Discovery,
+    /// Whether it can send to groups.
+    pub multicast: bool,
     /// When its engine does what it does by itself.
     pub timing: Timing,
     /// How much its engine may hold.
@@ -123,6 +125,7 @@ impl Default for NodeConfig {
     fn default() -> Self {
         Self {
             discovery: Discovery::Multicast,
+            multicast: true,
             timing: Timing::default(),
             limits: Limits {
                 local_endpoints: 16,
@@ -202,6 +205,7 @@ impl Node {
             address: id.address(),
             prefix_bits: 16,
         }];
+        config.multicast = self.config.multicast;
         config.timing = self.config.timing;
         config.limits = self.config.limits;
         match &self.config.discovery {

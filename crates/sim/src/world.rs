@@ -375,7 +375,10 @@ impl World {
                     trace::tell(bytes)
                 );
             }
-            if locator.is_multicast() {
+            if locator.is_multicast() && !self.nodes[from.0].config.multicast {
+                self.ledger.sent += 1;
+                self.ledger.unreachable += 1;
+            } else if locator.is_multicast() {
                 for target in (0..self.nodes.len()).map(NodeId) {
                     if self.nodes[target.0].groups.contains(&locator) {
                         self.pass(from, target, locator, frame.clone());

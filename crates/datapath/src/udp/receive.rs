@@ -70,6 +70,9 @@ pub(super) struct Receiver {
     vectors: Box<[iovec; MAX_BURST]>,
     names: Box<[sockaddr_in; MAX_BURST]>,
     controls: Box<[[u64; CONTROL_WORDS]; MAX_BURST]>,
+    /// Bit i: header i points to frame i, and no call has written to it since. Most calls use one
+    /// place of sixteen; the others stay as they are.
+    prepared: u32,
     /// Stamps are asked for.
     timestamps: bool,
 }
@@ -91,6 +94,7 @@ impl Receiver {
             vectors,
             names,
             controls: Box::new([[0; CONTROL_WORDS]; MAX_BURST]),
+            prepared: 0,
             timestamps,
         }
     }
@@ -129,6 +133,7 @@ impl Receiver {
                 return place;
             };
             self.frames[place] = Some(frame);
+            self.prepared &= !(1 << place);
         }
         limit
     }
@@ -152,13 +157,15 @@ impl Receiver {
 
     fn call(&mut self, socket: &Socket, armed: usize) -> io::Result<usize> {
         for place in 0..armed {
-            self.prepare(place);
+            if self.prepared & (1 << place) == 0 {
+                self.prepare(place);
+            }
         }
         let headers = self.headers.as_mut_ptr();
         let flags = libc::MSG_DONTWAIT;
-        // SAFETY: the first `armed` headers were prepared just now: each points to a vector, a
-        // name and control data of its own, the vector to a frame that `frames` keeps armed;
-        // none of them moves or is touched during the call.
+        // SAFETY: the first `armed` headers are prepared: each points to a vector, a name and
+        // control data of its own, the vector to the frame that `frames` has kept armed at its
+        // place since; none of them moves or is touched during the call.
         let count = unsafe {
             libc::recvmmsg(
                 socket.raw(),
@@ -168,7 +175,13 @@ impl Receiver {
                 ptr::null_mut(),
             )
         };
-        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+        match usize::try_from(count) {
+            Ok(count) => {
+                self.prepared &= u32::MAX << count;
+                Ok(count)
+            }
+            Err(_) => Err(io::Error::last_os_error()),
+        }
     }
 
     /// Points header `place` to the frame armed there.
@@ -189,6 +202,7 @@ impl Receiver {
         header.msg_control = self.controls[place].as_mut_ptr().cast();
         header.msg_controllen = size_of_val(&self.controls[place]) as _;
         header.msg_flags = 0;
+        self.prepared |= 1 << place;
     }
 
     /// Hands the datagram of one place on, or drops it by name and keeps its frame armed.

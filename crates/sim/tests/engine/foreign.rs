@@ -12,153 +12,10 @@ use isolane_wire::{
         StatusInfo, Submessage, Submessages, VERSION,
     },
     sequence::{SequenceNumber, SequenceNumberSet},
+    time::Timestamp,
 };
 
 use crate::support::{SECOND, ms, values};
-
-/// Vendor of eProsima Fast DDS.
-const FAST: [u8; 2] = [1, 15];
-
-const WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_NO_KEY);
-const KEYED_WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_WITH_KEY);
-const READER: EntityId = EntityId::user(2, EntityKind::READER_NO_KEY);
-
-/// A peer played by the test. Its address is that of a node that is down: what is sent there is
-/// seen in the tap.
-struct Peer {
-    prefix: GuidPrefix,
-    node: NodeId,
-    target: NodeId,
-    announced: i64,
-}
-
-impl Peer {
-    /// A peer that the node `target` knows.
-    fn of(world: &mut World, target: NodeId) -> Self {
-        world.tap();
-        let node = world.node_down(NodeConfig::default());
-        let peer = Self {
-            prefix: GuidPrefix([1, 15, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]),
-            node,
-            target,
-            announced: 0,
-        };
-        let mut data = ParticipantData::new(peer.prefix);
-        data.vendor = FAST;
-        data.version = VERSION;
-        data.builtin_endpoints = BuiltinEndpoints::PARTICIPANT_ANNOUNCER
-            | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
-            | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER;
-        data.metatraffic_unicast = LocatorList::from_iter([node.discovery_locator()]);
-        let mut payload = [0; 512];
-        let length = data.emit(&mut payload).expect("it fits");
-        let head = head(EntityId::SPDP_WRITER, 1);
-        peer.say(world, |message| {
-            message.data(&head, &payload[..length]).map(drop)
-        });
-        world.run_for(ms(1));
-        peer
-    }
-
-    /// Sends a message.
-    fn say(
-        &self,
-        world: &mut World,
-        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
-    ) {
-        let mut buffer = [0; 2048];
-        let header = Header {
-            version: [2, 3],
-            vendor: FAST,
-            prefix: self.prefix,
-        };
-        let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
-        fill(&mut message).expect("it fits");
-        let length = message.len();
-        let to = self.target.discovery_locator();
-        world.inject(to, self.node.discovery_locator(), &buffer[..length]);
-        world.run_for(ms(1));
-    }
-
-    fn heartbeat(&self, world: &mut World, (first, last): (i64, i64), count: i32) {
-        let heartbeat = Heartbeat {
-            reader: EntityId::UNKNOWN,
-            writer: WRITER,
-            first: SequenceNumber(first),
-            last: SequenceNumber(last),
-            count,
-            is_final: false,
-            liveliness: false,
-        };
-        self.say(world, |message| message.heartbeat(&heartbeat).map(drop));
-    }
-
-    fn value(&self, world: &mut World, number: i64) {
-        let payload = Sample::value(number as u64).payload();
-        let head = head(WRITER, number);
-        self.say(world, |message| message.data(&head, &payload).map(drop));
-    }
-
-    /// Announces an endpoint, as Fast DDS and Cyclone DDS do: without a key hash.
-    fn announce(&mut self, world: &mut World, entity: EntityId, qos: QosPolicies) {
-        let guid = Guid {
-            prefix: self.prefix,
-            entity,
-        };
-        let mut data = EndpointData::new(guid);
-        data.topic_name.push_str("Foreign").expect("it fits");
-        data.type_name.push_str("sim::Sample").expect("it fits");
-        data.unicast
-            .push(self.node.discovery_locator())
-            .expect("it fits");
-        data.qos = qos;
-        let mut payload = [0; 1024];
-        let length = data.emit(&mut payload).expect("it fits");
-        self.announced += 1;
-        let sedp = if entity.is_writer() {
-            EntityId::SEDP_PUBLICATIONS_WRITER
-        } else {
-            EntityId::SEDP_SUBSCRIPTIONS_WRITER
-        };
-        let head = head(sedp, self.announced);
-        self.say(world, |message| {
-            message.data(&head, &payload[..length]).map(drop)
-        });
-    }
-
-    /// The last ACKNACK that was sent to a writer of the peer: base, and what is asked for.
-    fn last_acknack(&self, world: &World) -> Option<(i64, Vec<i64>)> {
-        let mut last = None;
-        for_each_submessage(world, |submessage| {
-            if let Submessage::AckNack(acknack) = submessage
-                && acknack.writer == WRITER
-            {
-                let asked = acknack.state.iter().map(SequenceNumber::get).collect();
-                last = Some((acknack.state.base().get(), asked));
-            }
-        });
-        last
-    }
-}
-
-fn for_each_submessage(world: &World, mut see: impl FnMut(Submessage<'_>)) {
-    for datagram in world.tapped() {
-        for submessage in Submessages::new(datagram, HEADER_BYTES).flatten() {
-            see(submessage);
-        }
-    }
-}
-
-fn head(writer: EntityId, number: i64) -> DataHead {
-    DataHead {
-        reader: EntityId::UNKNOWN,
-        writer,
-        sequence: SequenceNumber(number),
-        key_hash: None,
-        status: None,
-        payload: PayloadKind::Data,
-    }
-}
 
 fn reliable(durability: DurabilityKind) -> QosPolicies {
     let mut qos = QosPolicies::default();
@@ -445,4 +302,83 @@ fn the_key_in_the_payload_is_believed_and_not_a_vendors_hash_of_it() {
         message.data(&head, &payload).map(drop)
     });
     assert!(world.last_of_instance(reader, 7).is_some());
+}
+
+#[test]
+fn jumps_to_the_last_number_and_beyond_the_ledgers_range_do_no_harm() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let topic = Topic::new("Foreign").keep_all(64);
+    let reader = world.create_reader(node, &topic);
+    let mut peer = Peer::of(&mut world, node);
+    // Each writer is believed to have lost almost 2^63 samples: the third counts past 2^64.
+    for number in 1..=3 {
+        let writer = EntityId::user(number, EntityKind::WRITER_NO_KEY);
+        peer.announce(&mut world, writer, QosPolicies::default());
+        let last = if number == 3 { 10 } else { i64::MAX - 1 };
+        for sequence in (1..=8).chain([last]) {
+            let payload = Sample::value(1).payload();
+            let head = head(writer, sequence);
+            peer.say(&mut world, |message| {
+                message.data(&head, &payload).map(drop)
+            });
+        }
+    }
+    assert_eq!(world.reader_ledger(reader).delivered, 27);
+    assert_eq!(world.imbalance(), None);
+}
+
+#[test]
+fn another_source_ends_the_time_stamp_of_the_one_before() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
+    let payload = Sample::value(1).payload();
+    let header = Header {
+        version: [2, 3],
+        vendor: FAST,
+        prefix: peer.prefix,
+    };
+    let mut buffer = [0; 256];
+    let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
+    message
+        .info_timestamp(Timestamp::from_nanos(1_000_000_000))
+        .expect("it fits");
+    let before = message.len();
+    message.data(&head(WRITER, 1), &payload).expect("it fits");
+    let length = message.len();
+    // INFO_SRC, little-endian: unused, version, vendor, the peer itself.
+    let mut datagram = buffer[..before].to_vec();
+    datagram.extend([0x0c, 1, 20, 0, 0, 0, 0, 0, 2, 3, 1, 15]);
+    datagram.extend(peer.prefix.0);
+    datagram.extend(&buffer[before..length]);
+    let to = peer.target.discovery_locator();
+    world.inject(to, peer.node.discovery_locator(), &datagram);
+    world.run_for(ms(1));
+    let [received] = world.received(reader) else {
+        panic!("one sample came");
+    };
+    assert_eq!(received.info.source_timestamp, None);
+}
+
+#[test]
+fn a_payload_in_a_vendors_own_form_is_rejected_and_not_read() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
+    let header = Header {
+        version: [2, 3],
+        vendor: FAST,
+        prefix: peer.prefix,
+    };
+    let payload = Sample::value(1).payload();
+    let mut buffer = [0; 256];
+    let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
+    message.data(&head(WRITER, 1), &payload).expect("it fits");
+    let length = message.len();
+    // Flag N of DATA (RTPS 2.5 §9.4.5.3.1).
+    buffer[HEADER_BYTES + 1] |= 0x10;
+    let to = peer.target.discovery_locator();
+    world.inject(to, peer.node.discovery_locator(), &buffer[..length]);
+    peer.value(&mut world, 2);
+    assert_eq!(world.values(reader), [1; 0], "it waits for the first");
+    peer.heartbeat(&mut world, (1, 2), 1);
+    assert_eq!(world.reader_ledger(reader).rejected, 1);
+    assert_eq!(world.values(reader), [2]);
 }

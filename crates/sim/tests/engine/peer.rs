@@ -1,0 +1,160 @@
+//! A peer that is not isolane, played by the test.
+
+use isolane_sim::{NodeConfig, NodeId, Sample, World};
+use isolane_wire::{
+    BufferTooSmall,
+    discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
+    guid::{EntityId, EntityKind, Guid, GuidPrefix},
+    qos::QosPolicies,
+    rtps::{
+        DataHead, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind, Submessage,
+        Submessages, VERSION,
+    },
+    sequence::SequenceNumber,
+};
+
+use crate::support::ms;
+
+/// Vendor of eProsima Fast DDS.
+pub(crate) const FAST: [u8; 2] = [1, 15];
+
+pub(crate) const WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_NO_KEY);
+pub(crate) const KEYED_WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_WITH_KEY);
+pub(crate) const READER: EntityId = EntityId::user(2, EntityKind::READER_NO_KEY);
+
+/// A peer played by the test. Its address is that of a node that is down: what is sent there is
+/// seen in the tap.
+pub(crate) struct Peer {
+    pub(crate) prefix: GuidPrefix,
+    pub(crate) node: NodeId,
+    pub(crate) target: NodeId,
+    pub(crate) announced: i64,
+}
+
+impl Peer {
+    /// A peer that the node `target` knows.
+    pub(crate) fn of(world: &mut World, target: NodeId) -> Self {
+        world.tap();
+        let node = world.node_down(NodeConfig::default());
+        let peer = Self {
+            prefix: GuidPrefix([1, 15, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]),
+            node,
+            target,
+            announced: 0,
+        };
+        let mut data = ParticipantData::new(peer.prefix);
+        data.vendor = FAST;
+        data.version = VERSION;
+        data.builtin_endpoints = BuiltinEndpoints::PARTICIPANT_ANNOUNCER
+            | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
+            | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER;
+        data.metatraffic_unicast = LocatorList::from_iter([node.discovery_locator()]);
+        let mut payload = [0; 512];
+        let length = data.emit(&mut payload).expect("it fits");
+        let head = head(EntityId::SPDP_WRITER, 1);
+        peer.say(world, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+        world.run_for(ms(1));
+        peer
+    }
+
+    /// Sends a message.
+    pub(crate) fn say(
+        &self,
+        world: &mut World,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) {
+        let mut buffer = [0; 2048];
+        let header = Header {
+            version: [2, 3],
+            vendor: FAST,
+            prefix: self.prefix,
+        };
+        let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
+        fill(&mut message).expect("it fits");
+        let length = message.len();
+        let to = self.target.discovery_locator();
+        world.inject(to, self.node.discovery_locator(), &buffer[..length]);
+        world.run_for(ms(1));
+    }
+
+    pub(crate) fn heartbeat(&self, world: &mut World, (first, last): (i64, i64), count: i32) {
+        let heartbeat = Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer: WRITER,
+            first: SequenceNumber(first),
+            last: SequenceNumber(last),
+            count,
+            is_final: false,
+            liveliness: false,
+        };
+        self.say(world, |message| message.heartbeat(&heartbeat).map(drop));
+    }
+
+    pub(crate) fn value(&self, world: &mut World, number: i64) {
+        let payload = Sample::value(number as u64).payload();
+        let head = head(WRITER, number);
+        self.say(world, |message| message.data(&head, &payload).map(drop));
+    }
+
+    /// Announces an endpoint, as Fast DDS and Cyclone DDS do: without a key hash.
+    pub(crate) fn announce(&mut self, world: &mut World, entity: EntityId, qos: QosPolicies) {
+        let guid = Guid {
+            prefix: self.prefix,
+            entity,
+        };
+        let mut data = EndpointData::new(guid);
+        data.topic_name.push_str("Foreign").expect("it fits");
+        data.type_name.push_str("sim::Sample").expect("it fits");
+        data.unicast
+            .push(self.node.discovery_locator())
+            .expect("it fits");
+        data.qos = qos;
+        let mut payload = [0; 1024];
+        let length = data.emit(&mut payload).expect("it fits");
+        self.announced += 1;
+        let sedp = if entity.is_writer() {
+            EntityId::SEDP_PUBLICATIONS_WRITER
+        } else {
+            EntityId::SEDP_SUBSCRIPTIONS_WRITER
+        };
+        let head = head(sedp, self.announced);
+        self.say(world, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+    }
+
+    /// The last ACKNACK that was sent to a writer of the peer: base, and what is asked for.
+    pub(crate) fn last_acknack(&self, world: &World) -> Option<(i64, Vec<i64>)> {
+        let mut last = None;
+        for_each_submessage(world, |submessage| {
+            if let Submessage::AckNack(acknack) = submessage
+                && acknack.writer == WRITER
+            {
+                let asked = acknack.state.iter().map(SequenceNumber::get).collect();
+                last = Some((acknack.state.base().get(), asked));
+            }
+        });
+        last
+    }
+}
+
+pub(crate) fn for_each_submessage(world: &World, mut see: impl FnMut(Submessage<'_>)) {
+    for datagram in world.tapped() {
+        for submessage in Submessages::new(datagram, HEADER_BYTES).flatten() {
+            see(submessage);
+        }
+    }
+}
+
+pub(crate) fn head(writer: EntityId, number: i64) -> DataHead {
+    DataHead {
+        reader: EntityId::UNKNOWN,
+        writer,
+        sequence: SequenceNumber(number),
+        key_hash: None,
+        status: None,
+        payload: PayloadKind::Data,
+    }
+}
