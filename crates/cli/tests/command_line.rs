@@ -90,6 +90,24 @@ fn the_command_line_wins_over_the_environment_and_that_over_the_description() {
 }
 
 #[test]
+fn config_as_json_has_every_value_beside_its_source() {
+    let directory = Directory::new("config-json");
+    let path = directory.write("isolane.toml", GOOD);
+    let (code, out, err) = run(isolane(&["config", "--json", "-"]).current_dir(path));
+    assert_eq!((code, err.as_str()), (0, ""));
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(json["schema"], "isolane/config/1");
+    assert_eq!(json["domain"]["value"], 3);
+    assert_eq!(json["domain"]["source"], "isolane.toml:1");
+    let square = &json["topics"][0];
+    assert_eq!(square["name"]["value"], "Square");
+    assert_eq!(square["period_us"]["value"], 20_000.0);
+    assert!(square["deadline_us"]["value"].is_null());
+    assert_eq!(square["durability"]["source"], "default");
+    assert_eq!(json["hosts"][0]["interface"]["value"], "lo");
+}
+
+#[test]
 fn the_example_is_a_good_description() {
     let (code, example, _) = run(&mut isolane(&["config", "--example"]));
     assert_eq!(code, 0);
@@ -144,10 +162,10 @@ fn a_description_that_is_not_there_is_wrong_configuration() {
     let directory = Directory::new("config-none");
     let (code, out, err) = run(isolane(&["config"]).current_dir(&directory.0));
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(
-        err.contains("cannot read isolane.toml") && err.contains("--example"),
-        "{err}"
-    );
+    assert!(err.contains("cannot read isolane.toml"), "{err}");
+    let command = "isolane config --example > isolane.toml";
+    let alone = err.lines().any(|line| line.trim() == command);
+    assert!(alone, "to be pasted: {err}");
 }
 
 #[test]
@@ -184,8 +202,20 @@ fn wrong_usage_ends_with_2_and_says_what_would_be_right() {
         (&["ls", "--interface", "a/b"], "no interface"),
         (&["demo", "--datapath", "udp,carrier-pigeon"], "xdp"),
         (&["demo", "--payload", "64,64"], "twice"),
-        (&["bench", "rtt", "--payload", "4"], "12 to 60000"),
-        (&["config", "--interface", "lo"], "no --interface"),
+        (&["demo", "--payload", "1401"], "12 to 1400"),
+        (&["demo", "--domain", "3"], "takes no --domain"),
+        (&["demo", "--config", "x.toml"], "takes no --config"),
+        (&["bench", "rtt", "--payload", "4"], "12 to 1400"),
+        (&["bench", "rtt", "--disturbance", "storm"], "none, flood"),
+        (
+            &["bench", "rtt", "--interface", "lo"],
+            "takes no --interface",
+        ),
+        (
+            &["bench", "throughput", "--payload", "60001"],
+            "12 to 60000",
+        ),
+        (&["config", "--interface", "lo"], "takes no --interface"),
     ] {
         let (code, out, err) = run(&mut isolane(arguments));
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");

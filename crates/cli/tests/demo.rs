@@ -4,12 +4,13 @@
 //! of that.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -87,15 +88,16 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 /// A demo that is measuring: cable and both ends run.
 struct Running {
     demo: Child,
+    said: Receiver<String>,
     children: Vec<u32>,
     namespaces: Vec<PathBuf>,
 }
 
 impl Running {
     /// `None`, and the reason printed, where the machine allows no namespaces.
-    fn start() -> Option<Running> {
-        let mut demo = demo(&["--seconds", "60"])
-            .stdout(Stdio::null())
+    fn start(seconds: &str) -> Option<Running> {
+        let mut demo = demo(&["--seconds", seconds, "--json", "-"])
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the command starts");
@@ -109,7 +111,12 @@ impl Running {
             return None;
         }
         // Whatever it says later, it is never held up by a full pipe.
-        thread::spawn(move || io::copy(&mut said, &mut io::sink()));
+        let (sender, said_later) = mpsc::channel();
+        thread::spawn(move || {
+            for line in said.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
         let process = demo.id();
         eventually("cable, ping and pong run", || {
             children_of(process).len() >= 3
@@ -118,9 +125,37 @@ impl Running {
         let namespaces = children.iter().filter_map(namespace_of).collect();
         Some(Running {
             demo,
+            said: said_later,
             children,
             namespaces,
         })
+    }
+
+    /// Waits until it tells this; all it has told since the last time.
+    fn tells(&self, words: &str) -> String {
+        let mut told = String::new();
+        while !told.contains(words) {
+            let line = self.said.recv_timeout(Duration::from_secs(20));
+            told += &line.unwrap_or_else(|_| panic!("never told: {words}\n{told}"));
+            told.push('\n');
+        }
+        told
+    }
+
+    fn interrupt(&self) {
+        let interrupt = Command::new("kill")
+            .args(["-INT", &self.demo.id().to_string()])
+            .status();
+        assert!(interrupt.expect("kill exists").success());
+    }
+
+    /// Its JSON and its exit code.
+    fn end(&mut self) -> (Value, Option<i32>) {
+        let mut out = String::new();
+        let stdout = self.demo.stdout.as_mut().expect("piped");
+        stdout.read_to_string(&mut out).expect("UTF-8");
+        let code = self.demo.wait().expect("it ends").code();
+        (serde_json::from_str(&out).expect("JSON"), code)
     }
 
     /// Asserts that neither processes nor namespaces are left.
@@ -144,16 +179,15 @@ impl Running {
 fn an_interrupted_demo_ends_within_a_second_and_leaves_nothing() {
     let _one = ONE_AT_A_TIME.lock();
     let links = own_links();
-    let Some(mut running) = Running::start() else {
+    let Some(mut running) = Running::start("60") else {
         return;
     };
     let asked = Instant::now();
-    let interrupt = Command::new("kill")
-        .args(["-INT", &running.demo.id().to_string()])
-        .status();
-    assert!(interrupt.expect("kill exists").success());
-    let status = running.demo.wait().expect("it ends");
-    assert_eq!(status.code(), Some(130));
+    running.interrupt();
+    let (report, code) = running.end();
+    assert_eq!(code, Some(130));
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(0));
+    assert_eq!(report["missing"].as_array().map(Vec::len), Some(4));
     assert!(
         asked.elapsed() < Duration::from_secs(1),
         "{:?}",
@@ -163,10 +197,49 @@ fn an_interrupted_demo_ends_within_a_second_and_leaves_nothing() {
 }
 
 #[test]
+fn an_interrupted_demo_shows_the_rows_that_are_finished() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(mut running) = Running::start("2") else {
+        return;
+    };
+    running.tells("2/4:");
+    running.interrupt();
+    let (report, code) = running.end();
+    assert_eq!(code, Some(130));
+    let told = running.tells("1 s p99");
+    assert!(told.contains("interrupted; 1 of 4 runs"), "{told}");
+    assert_eq!(report["runs"][0]["samples"], 4_000);
+    assert_eq!(report["missing"].as_array().map(Vec::len), Some(3));
+    assert_eq!(report["missing"][0]["why"], "interrupted");
+}
+
+#[test]
+fn a_row_that_fails_is_marked_and_the_others_are_shown() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(mut running) = Running::start("2") else {
+        return;
+    };
+    // The end where pings start, or where they turn, or the cable: the row cannot go on.
+    let victim = running.children.last().expect("three children");
+    let kill = Command::new("kill")
+        .args(["-KILL", &victim.to_string()])
+        .status();
+    assert!(kill.expect("kill exists").success());
+    let (report, code) = running.end();
+    assert_eq!(code, Some(1), "{report:#}");
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(3));
+    assert_eq!(
+        report["missing"][0]["row"],
+        "udp, 64 B, thread, undisturbed"
+    );
+    running.tells("NO RESULT: udp, 64 B, thread, undisturbed: ");
+}
+
+#[test]
 fn a_killed_demo_leaves_nothing_and_the_next_one_works() {
     let _one = ONE_AT_A_TIME.lock();
     let links = own_links();
-    let Some(mut running) = Running::start() else {
+    let Some(mut running) = Running::start("60") else {
         return;
     };
     running.demo.kill().expect("it runs");

@@ -1,7 +1,16 @@
 //! `pub`, `sub` and `ls` against each other, by unicast on 127.0.0.1: nothing leaves the machine.
-//! Each test has a domain of its own.
+//!
+//! Each test has a domain of its own, and waits for what programs say, never for the clock: a program
+//! whose work is done is interrupted.
 
-use std::process::{Child, Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+/// Longer than anything takes on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command in a domain, on the loopback interface.
 fn isolane(domain: u32, arguments: &[&str]) -> Command {
@@ -16,13 +25,54 @@ fn isolane(domain: u32, arguments: &[&str]) -> Command {
     command
 }
 
-/// Starts one that ends by itself; its output is kept.
-fn start(command: &mut Command) -> Child {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts")
+/// What a program writes, line by line.
+struct Output {
+    lines: Receiver<String>,
+    text: String,
+}
+
+impl Output {
+    fn of(stream: impl Read + Send + 'static) -> Self {
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stream).lines() {
+                let _ = sender.send(line.expect("UTF-8"));
+            }
+        });
+        Self {
+            lines,
+            text: String::new(),
+        }
+    }
+
+    fn wait_for(&mut self, words: &str) {
+        loop {
+            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+                panic!("\"{words}\" never came in\n{}", self.text);
+            };
+            self.text.push_str(&line);
+            self.text.push('\n');
+            if line.contains(words) {
+                return;
+            }
+        }
+    }
+
+    /// All of it, once the program has ended.
+    fn rest(mut self) -> String {
+        for line in self.lines {
+            self.text.push_str(&line);
+            self.text.push('\n');
+        }
+        self.text
+    }
+}
+
+/// A program; killed if its test fails first.
+struct Running {
+    child: Child,
+    out: Option<Output>,
+    err: Option<Output>,
 }
 
 struct Ended {
@@ -31,215 +81,226 @@ struct Ended {
     err: String,
 }
 
-fn end(child: Child) -> Ended {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = child.wait_with_output().expect("it ends");
-    Ended {
-        code: status.code().expect("no signal"),
-        out: String::from_utf8(stdout).expect("UTF-8"),
-        err: String::from_utf8(stderr).expect("UTF-8"),
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let out = child.stdout.take().map(Output::of);
+        let err = child.stderr.take().map(Output::of);
+        Self { child, out, err }
+    }
+
+    fn prints(&mut self, words: &str) {
+        self.out.as_mut().expect("it was not ended").wait_for(words);
+    }
+
+    fn tells(&mut self, words: &str) {
+        self.err.as_mut().expect("it was not ended").wait_for(words);
+    }
+
+    /// Waits for an end it comes to by itself.
+    fn end(mut self) -> Ended {
+        let (out, err) = (self.out.take(), self.err.take());
+        let (out, err) = (
+            out.expect("it was not ended").rest(),
+            err.expect("it was not ended").rest(),
+        );
+        let code = self.child.wait().expect("it ends").code();
+        let code = code.unwrap_or_else(|| panic!("ended by a signal\n{err}"));
+        Ended { code, out, err }
+    }
+
+    /// Ctrl-C.
+    fn interrupt(self) -> Ended {
+        let process = self.child.id().to_string();
+        let told = Command::new("kill").args(["-INT", &process]).status();
+        assert!(told.expect("kill exists").success());
+        self.end()
     }
 }
 
-/// A subscriber and a publisher, started in this order.
-fn pair(domain: u32, subscriber: &[&str], publisher: &[&str]) -> (Ended, Ended) {
-    let subscriber = start(&mut isolane(domain, subscriber));
-    let publisher = start(&mut isolane(domain, publisher));
-    (end(subscriber), end(publisher))
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Harmless on a program that has ended and was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
 }
 
 #[test]
-fn a_reliable_subscriber_prints_every_sample_in_order() {
-    let (sub, publisher) = pair(
-        201,
-        &[
-            "sub",
-            "Square",
-            "--reliable",
-            "--history",
-            "all",
-            "--count",
-            "20",
-            "--seconds",
-            "20",
-        ],
-        &[
-            "pub",
-            "Square",
-            "--history",
-            "all",
-            "--count",
-            "20",
-            "--period",
-            "2ms",
-            "--seconds",
-            "20",
-        ],
-    );
+fn a_reliable_subscriber_prints_as_many_samples_as_it_was_asked_for_in_order() {
+    let sub = ["sub", "Square", "--reliable", "--count", "20"];
+    let sub = Running::start(&mut isolane(201, &sub));
+    let publisher = words("pub Square --history all --count 200 --period 2ms");
+    let publisher = Running::start(&mut isolane(201, &publisher)).end();
+    let sub = sub.end();
     let expected: String = (0..20)
         .map(|n| format!("Square     BLUE       {n:03} {n:03} [20]\n"))
         .collect();
-    assert!(sub.out.starts_with(&expected), "{}{}", sub.out, sub.err);
-    assert_eq!(
-        (sub.code, publisher.code),
-        (0, 0),
-        "{}{}",
-        sub.err,
-        publisher.err
-    );
+    assert_eq!(sub.out, expected, "{}", sub.err);
+    assert!(sub.err.contains(" more came"), "{}", sub.err);
+    assert!(publisher.err.contains("200 written"), "{}", publisher.err);
+    let codes = (sub.code, publisher.code);
+    assert_eq!(codes, (0, 0), "{}{}", sub.err, publisher.err);
 }
 
 #[test]
 fn the_end_of_an_instance_is_printed_as_it_was_asked_for() {
     for (domain, option, state) in [
-        (202, "--dispose-at-end", "NOT_ALIVE_DISPOSED_INSTANCE_STATE"),
-        (
-            203,
-            "--unregister-at-end",
-            "NOT_ALIVE_NO_WRITERS_INSTANCE_STATE",
-        ),
+        (202, "--dispose-at-end", "NOT_ALIVE_DISPOSED"),
+        (203, "--unregister-at-end", "NOT_ALIVE_NO_WRITERS"),
     ] {
-        let (sub, publisher) = pair(
-            domain,
-            &["sub", "Circle", "--reliable", "--seconds", "4"],
-            &[
-                "pub", "Circle", "--color", "RED", "--count", "3", "--period", "2ms", option,
-            ],
-        );
-        let last = sub.out.lines().last().unwrap_or_default();
-        assert_eq!(
-            last,
-            format!("Circle     RED        {state}"),
-            "{}",
-            sub.err
-        );
-        assert_eq!(
-            (sub.code, publisher.code),
-            (0, 0),
-            "{}{}",
-            sub.err,
-            publisher.err
-        );
+        let mut sub = Running::start(&mut isolane(domain, &["sub", "Circle", "--reliable"]));
+        let mut publisher = words("pub Circle --color RED --count 3 --period 2ms");
+        publisher.push(option);
+        let publisher = Running::start(&mut isolane(domain, &publisher)).end();
+        sub.prints("NOT_ALIVE");
+        let sub = sub.interrupt();
+        let last = sub.out.lines().find(|line| line.contains("NOT_ALIVE"));
+        let expected = format!("Circle     RED        {state}_INSTANCE_STATE");
+        assert_eq!(last, Some(expected.as_str()), "{}", sub.err);
+        let codes = (sub.code, publisher.code);
+        assert_eq!(codes, (130, 0), "{}{}", sub.err, publisher.err);
     }
 }
 
 #[test]
-fn a_pair_that_cannot_match_says_which_policy_is_the_reason() {
-    let (sub, publisher) = pair(
-        204,
-        &[
-            "sub",
-            "Square",
-            "--reliable",
-            "--count",
-            "1",
-            "--seconds",
-            "4",
-        ],
-        &[
-            "pub",
-            "Square",
-            "--best-effort",
-            "--count",
-            "1",
-            "--seconds",
-            "4",
-        ],
-    );
-    assert!(sub.err.contains("RELIABILITY"), "{}", sub.err);
-    assert!(publisher.err.contains("RELIABILITY"), "{}", publisher.err);
-    assert_eq!((sub.code, publisher.code), (1, 1));
+fn a_pair_that_cannot_match_says_so_while_it_runs_and_at_its_end() {
+    let mut sub = Running::start(&mut isolane(204, &["sub", "Square", "--reliable"]));
+    let mut publisher = Running::start(&mut isolane(204, &["pub", "Square", "--best-effort"]));
+    sub.tells("offers less than is asked for in RELIABILITY");
+    publisher.tells("asks for more than is offered in RELIABILITY");
+    for (ended, others) in [
+        (sub.interrupt(), "writer"),
+        (publisher.interrupt(), "reader"),
+    ] {
+        assert_eq!(ended.code, 130, "{}", ended.err);
+        let end = format!("1 {others} did not match, the last because of RELIABILITY");
+        assert!(ended.err.contains(&end), "{}", ended.err);
+        let told = ended.err.matches("does not match").count();
+        assert_eq!(told, 1, "told once: {}", ended.err);
+    }
+}
+
+#[test]
+fn a_subscriber_that_hears_too_little_in_its_time_ends_with_no() {
+    let sub = words("sub Square --count 1 --seconds 1");
+    let sub = Running::start(&mut isolane(207, &sub)).end();
+    assert_eq!((sub.code, sub.out.as_str()), (1, ""));
+    assert!(sub.err.contains("no writer is matched"), "{}", sub.err);
+}
+
+#[test]
+fn no_sample_is_lost_without_a_name() {
+    let sub = words("sub Square --reliable --history 1 -v");
+    let mut sub = Running::start(&mut isolane(208, &sub));
+    let publisher = words("pub Square --history 1 --count 300 --period 1ms --dispose-at-end");
+    let publisher = Running::start(&mut isolane(208, &publisher)).end();
+    // The last of what was written.
+    sub.prints("NOT_ALIVE_DISPOSED");
+    let sub = sub.interrupt();
+    let count = |said: &str, name: &str| -> u64 {
+        let counts = said.split([',', ':', ';', '\n']).map(words);
+        let found = counts.filter_map(|words| match words[..] {
+            [number, word] if word == name => number.parse::<u64>().ok(),
+            _ => None,
+        });
+        found.sum()
+    };
+    let written = count(&publisher.err, "written");
+    assert_eq!(written, 301, "{}", publisher.err);
+    let names = ["delivered", "lost", "evicted", "rejected", "skipped"];
+    let named: u64 = names.iter().map(|name| count(&sub.err, name)).sum();
+    assert_eq!(named, written, "{}{}", sub.err, publisher.err);
+    assert!(sub.err.contains("history = 1 "), "{}", sub.err);
 }
 
 #[test]
 fn a_late_transient_local_subscriber_gets_the_history() {
-    let publisher = start(&mut isolane(
-        205,
-        &[
-            "pub",
-            "Square",
-            "--durability",
-            "transient-local",
-            "--history",
-            "3",
-            "--count",
-            "9",
-            "--period",
-            "1ms",
-            "--seconds",
-            "20",
-        ],
-    ));
-    // The publisher lingers for half a second after its ninth sample; the subscriber comes then.
-    std::thread::sleep(std::time::Duration::from_millis(150));
-    let sub = end(start(&mut isolane(
-        205,
-        &[
-            "sub",
-            "Square",
-            "--durability",
-            "transient-local",
-            "--history",
-            "9",
-            "--count",
-            "3",
-            "--seconds",
-            "10",
-        ],
-    )));
-    let publisher = end(publisher);
-    let xs: Vec<&str> = sub
-        .out
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(2))
-        .collect();
-    assert!(
-        xs.starts_with(&["006", "007", "008"]),
-        "{}{}",
-        sub.out,
+    let publisher = words("pub Square --durability transient-local --history 3 --period 1h");
+    let mut publisher = Running::start(&mut isolane(205, &publisher));
+    publisher.tells("publishing");
+    // The only sample there will be was written before it came.
+    let sub = words("sub Square --durability transient-local --count 1");
+    let sub = Running::start(&mut isolane(205, &sub)).end();
+    assert_eq!(
+        sub.out, "Square     BLUE       000 000 [20]\n",
+        "{}",
         sub.err
     );
-    assert_eq!(
-        (sub.code, publisher.code),
-        (0, 0),
-        "{}{}",
-        sub.err,
-        publisher.err
-    );
+    let publisher = publisher.interrupt();
+    assert_eq!((sub.code, publisher.code), (0, 130));
+}
+
+#[test]
+fn samples_as_json_are_a_line_each_with_value_and_info() {
+    let sub = words("sub Square --reliable --count 2 --json -");
+    let sub = Running::start(&mut isolane(209, &sub));
+    let publisher = words("pub Square --history all --count 2 --color RED --dispose-at-end");
+    let publisher = Running::start(&mut isolane(209, &publisher)).end();
+    let sub = sub.end();
+    let lines: Vec<serde_json::Value> = sub
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines[1]["topic"], "Square");
+    assert_eq!(lines[1]["value"]["color"], "RED");
+    assert_eq!(lines[1]["value"]["x"], 1);
+    assert_eq!(lines[1]["info"]["sequence"], 2);
+    assert_eq!(lines[1]["info"]["instance_state"], "ALIVE");
+    assert!(lines[1]["info"]["source_timestamp_us"].as_f64() > Some(0.0));
+    // The end of the instance, if it came while the subscriber was still there.
+    assert!(lines[2..].iter().all(|line| line["value"].is_null()));
+    let codes = (sub.code, publisher.code);
+    assert_eq!(codes, (0, 0), "{}{}", sub.err, publisher.err);
+}
+
+#[test]
+fn said_twice_verbose_tells_what_happens_inside() {
+    let mut sub = Running::start(&mut isolane(210, &["sub", "Square", "-v", "-v"]));
+    let mut publisher = Running::start(&mut isolane(210, &["pub", "Square", "-v", "-v"]));
+    sub.tells("1 writer matched");
+    publisher.tells("1 reader matched");
+    sub.prints("BLUE");
+    for ended in [sub.interrupt(), publisher.interrupt()] {
+        for said in ["receive discovery", " Square: ", "datagrams:", "engine: "] {
+            assert!(ended.err.contains(said), "no {said} in {}", ended.err);
+        }
+    }
 }
 
 #[test]
 fn ls_lists_participants_and_endpoints_as_json() {
-    let sub = start(&mut isolane(
-        206,
-        &["sub", "Triangle", "--level", "5", "--seconds", "4"],
-    ));
-    let list = end(start(&mut isolane(
-        206,
-        &["ls", "--seconds", "2", "--json", "-"],
-    )));
-    let json: serde_json::Value = serde_json::from_str(&list.out).expect("JSON");
-    assert_eq!(json["schema"], "isolane/ls/1");
-    let endpoint = &json["participants"][0]["endpoints"][0];
+    let sub = Running::start(&mut isolane(206, &["sub", "Triangle", "--level", "5"]));
+    // Until the subscriber is heard.
+    let endpoint = (0..30).find_map(|_| {
+        let list = words("ls --seconds 1 --json -");
+        let list = Running::start(&mut isolane(206, &list)).end();
+        assert_eq!(list.code, 0, "{}", list.err);
+        let json: serde_json::Value = serde_json::from_str(&list.out).expect("JSON");
+        assert_eq!(json["schema"], "isolane/ls/1");
+        let endpoint = json["participants"][0]["endpoints"][0].clone();
+        (!endpoint.is_null()).then_some(endpoint)
+    });
+    let endpoint = endpoint.expect("the subscriber is heard");
     assert_eq!(endpoint["topic"], "Triangle");
     assert_eq!(endpoint["kind"], "reader");
     assert_eq!(endpoint["level"], 5);
-    assert_eq!(list.code, 0, "{}", list.err);
-    assert_eq!(end(sub).code, 0);
+    assert_eq!(sub.interrupt().code, 130);
 }
 
 #[test]
 fn an_interface_that_is_not_there_is_named_with_those_that_are() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-    let ended = end(start(command.args([
-        "sub",
-        "Square",
-        "--interface",
-        "nowhere0",
-    ])));
+    let ended = Running::start(command.args(["sub", "Square", "--interface", "nowhere0"])).end();
     assert_eq!(ended.code, 3);
     assert!(ended.err.contains("nowhere0"), "{}", ended.err);
     assert!(ended.err.contains("lo"), "{}", ended.err);

@@ -113,7 +113,8 @@ impl Qos {
         self
     }
 
-    /// DEADLINE: offered by a writer, requested by a reader, compared when they match.
+    /// DEADLINE: offered by a writer, requested by a reader, compared when they match. Nothing
+    /// watches yet whether samples keep to it.
     #[must_use]
     pub fn deadline(mut self, period: Duration) -> Self {
         self.policies.deadline = period.into();

@@ -175,10 +175,11 @@ impl Engine {
     #[must_use]
     pub fn has_room(&self, id: WriterId, key_hash: Option<[u8; 16]>) -> bool {
         self.writers.get(id.0).is_some_and(|writer| {
-            writer
+            let has_spare = writer
                 .history
                 .as_ref()
-                .is_none_or(|history| history.room_for(key_hash).is_ok())
+                .is_none_or(|history| history.room_for(key_hash).is_ok());
+            has_spare || writer.may_replace(writer.lowest_unacknowledged(&self.reader_proxies))
         })
     }
 

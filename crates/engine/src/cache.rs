@@ -204,6 +204,12 @@ impl Cache {
         Ok(displaced)
     }
 
+    /// The nearest sample of a writer that waits.
+    pub(crate) fn first_waiting(&self, proxy: u16) -> Option<SequenceNumber> {
+        let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
+        (slot.proxy == proxy).then_some(slot.info.sequence)
+    }
+
     /// Makes a writer's waiting sample `sequence` available if there is room.
     ///
     /// `Ok(false)`: no such sample waits.

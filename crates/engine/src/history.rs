@@ -5,6 +5,10 @@
 //! instance; under KEEP_ALL a full history refuses. What every reader has acknowledged and no
 //! late joiner will ask for is removed by the writer.
 //!
+//! Under KEEP_ALL and TRANSIENT_LOCAL nothing would ever be removed, and a full history would
+//! refuse for good. There a new change takes the place of the oldest that every reader has
+//! acknowledged, as if DURABILITY_SERVICE (DDS 1.4 §2.2.3.5) were KEEP_LAST of `max_samples`.
+//!
 //! Changes are found by sequence number in an ordered queue: the first and the last cost a
 //! constant, one in the middle a binary search. Only the removal from the middle (a KEEP_LAST
 //! writer of many instances) moves entries, at most as many as the history holds.
@@ -97,6 +101,10 @@ impl History {
             links: Links::new(slots),
             reserved: None,
         }
+    }
+
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.keep == Keep::All
     }
 
     pub(crate) fn slot_bytes(&self) -> usize {

@@ -339,6 +339,14 @@ impl Engine {
 
     /// Moves a reliable proxy past everything that has come, and makes it available.
     pub(crate) fn advance_proxy(&mut self, proxy_index: u16) {
+        self.advance_to(proxy_index, SequenceNumber(0));
+    }
+
+    /// Moves a reliable proxy to `to`, because the writer says that what has not come below never
+    /// will, and on past everything that has come.
+    ///
+    /// A run of numbers without a waiting sample is one step, however long.
+    fn advance_to(&mut self, proxy_index: u16, to: SequenceNumber) {
         let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
             return;
         };
@@ -347,67 +355,36 @@ impl Engine {
             return;
         };
         if let Some(cache) = &mut reader.cache {
-            while proxy.reliable && proxy.has(proxy.expected) {
-                match cache.promote(proxy_index, proxy.expected) {
-                    Ok(true) => {
-                        proxy.begun = true;
-                        reader.ledger.account();
-                    }
-                    Ok(false) => {
-                        if reader.ledger.lose(1, proxy.begun) {
-                            reader.status |= ReaderStatus::SAMPLE_LOST;
-                        }
-                    }
-                    Err(_) => {
+            let mut waiting = cache.first_waiting(proxy_index);
+            while proxy.reliable {
+                if waiting == Some(proxy.expected) {
+                    if cache.promote(proxy_index, proxy.expected).is_err() {
+                        // Full: the rest goes on when the user has taken one.
                         reader.blocked = true;
                         break;
                     }
+                    proxy.begun = true;
+                    proxy.advance();
+                    reader.ledger.account();
+                    waiting = cache.first_waiting(proxy_index);
+                    continue;
                 }
-                proxy.advance();
+                let end = proxy.first_unmarked().max(to);
+                let end = waiting.map_or(end, |waiting| end.min(waiting));
+                if end <= proxy.expected {
+                    break;
+                }
+                let missing = (end.get() - proxy.expected.get()) as u64;
+                if reader.ledger.lose(missing, proxy.begun) {
+                    reader.status |= ReaderStatus::SAMPLE_LOST;
+                }
+                proxy.pass(end);
             }
             if cache.available() > 0 {
                 reader.status |= ReaderStatus::DATA_AVAILABLE;
             }
         }
         self.note_reader(reader_index);
-    }
-
-    /// Everything below `to` that has not come never will: the writer says so.
-    fn skip_to(&mut self, proxy_index: u16, to: SequenceNumber) {
-        // Inside the window each number is looked at, since some may have come.
-        for _ in 0..crate::limits::WINDOW {
-            let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
-                return;
-            };
-            if proxy.expected >= to {
-                return;
-            }
-            let expected = proxy.expected;
-            proxy.mark(expected);
-            self.advance_proxy(proxy_index);
-            let moved = self
-                .writer_proxies
-                .get(proxy_index)
-                .is_some_and(|p| p.expected > expected);
-            if !moved {
-                // The cache is full: the heartbeat will come again.
-                return;
-            }
-        }
-        // Behind the window nothing can have come.
-        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
-            return;
-        };
-        let Some(reader) = self.readers.get_mut(proxy.reader) else {
-            return;
-        };
-        if proxy.expected < to {
-            let missing = (to.get() - proxy.expected.get()) as u64;
-            if reader.ledger.lose(missing, proxy.begun) {
-                reader.status |= ReaderStatus::SAMPLE_LOST;
-            }
-            proxy.jump(to);
-        }
     }
 
     fn receive_heartbeat(
@@ -453,7 +430,7 @@ impl Engine {
                     }
                 }
             } else if heartbeat.first > proxy.expected {
-                self.skip_to(index, heartbeat.first);
+                self.advance_to(index, heartbeat.first);
             }
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
                 return;
@@ -488,7 +465,7 @@ impl Engine {
             }
             let base = gap.list.base();
             if gap.start <= proxy.expected {
-                self.skip_to(index, base);
+                self.advance_to(index, base);
             } else {
                 let window_end = proxy
                     .expected

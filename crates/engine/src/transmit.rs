@@ -488,7 +488,8 @@ impl Engine {
         if all_acknowledged {
             writer.status |= WriterStatus::ALL_ACKNOWLEDGED;
         }
-        if removed > 0 && core::mem::take(&mut writer.wants_room) {
+        if writer.wants_room && (removed > 0 || writer.may_replace(lowest)) {
+            writer.wants_room = false;
             writer.status |= WriterStatus::ROOM;
         }
         if !writer.status.is_empty() {

@@ -174,12 +174,25 @@ impl Engine {
         key_hash: Option<KeyHash>,
     ) -> Result<&mut [u8], WriteError> {
         let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
-        let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
+        let history = writer.history.as_ref().ok_or(WriteError::WrongKind)?;
         if let Err(full) = history.room_for(key_hash) {
-            writer.ledger.refused += 1;
-            writer.wants_room = true;
-            return Err(full.into());
+            let oldest = history.first();
+            let lowest = writer.lowest_unacknowledged(&self.reader_proxies);
+            match oldest.filter(|_| writer.may_replace(lowest)) {
+                Some(oldest) => {
+                    writer.ledger.replaced += 1;
+                    if let Some(history) = &mut writer.history {
+                        history.remove(oldest);
+                    }
+                }
+                None => {
+                    writer.ledger.refused += 1;
+                    writer.wants_room = true;
+                    return Err(full.into());
+                }
+            }
         }
+        let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
         Ok(history.reserve(key_hash)?)
     }
 

@@ -49,6 +49,9 @@ pub struct WriterLedger {
     pub evicted_unsent: u64,
     /// Filed, not yet sent.
     pub pending: u64,
+    /// Acknowledged by all readers, and replaced for want of room (KEEP_ALL with TRANSIENT_LOCAL):
+    /// later joiners do not get them; beside the balance.
+    pub replaced: u64,
     /// Refused with an error: never written; beside the balance.
     pub refused: u64,
     /// Sent again because a reader asked; beside the balance.
@@ -162,6 +165,15 @@ impl Writer {
             }
         }
         lowest
+    }
+
+    /// Whether a full history may drop its oldest change for a new one, all below `lowest` being
+    /// acknowledged: see the history's prose.
+    pub(crate) fn may_replace(&self, lowest: SequenceNumber) -> bool {
+        !self.volatile
+            && self.history.as_ref().is_some_and(|history| {
+                history.keeps_all() && history.first().is_some_and(|first| first < lowest)
+            })
     }
 
     /// Samples sent after which an acknowledgement is demanded at once: a quarter of the history, so that

@@ -1,5 +1,8 @@
 //! `isolane config`: the description complete, with the source of each value; or an example.
 
+use isolane_model::{Budget, Host, Source, Sourced, System, Topic, Word};
+use serde_json::{Value, json};
+
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output;
@@ -9,6 +12,64 @@ use crate::settings::ConfigSettings;
 pub(crate) fn run(settings: ConfigSettings) -> Result<ExitCode, Failure> {
     match settings {
         ConfigSettings::Example => output::print(isolane_model::example()),
-        ConfigSettings::System(system) => output::print(&system.to_toml_with_sources()),
+        ConfigSettings::System(system, None) => output::print(&system.to_toml_with_sources()),
+        ConfigSettings::System(system, Some(destination)) => {
+            output::print_json(&of_system(&system), &destination)
+        }
     }
+}
+
+/// The form of `--json`: every value beside its source; times in microseconds.
+fn of_system(system: &System) -> Value {
+    json!({
+        "schema": "isolane/config/1",
+        "domain": sourced(system.domain(), |domain| domain.get().into()),
+        "hosts": system.hosts().iter().map(of_host).collect::<Vec<_>>(),
+        "topics": system.topics().iter().map(of_topic).collect::<Vec<_>>(),
+    })
+}
+
+fn of_host(host: &Host) -> Value {
+    json!({
+        "name": sourced(&host.name, |name| name.as_str().into()),
+        "interface": sourced(&host.interface, |interface| interface.as_str().into()),
+        "core": sourced(&host.core, |core| (*core).into()),
+        "datapath": sourced(&host.datapath, |datapath| datapath.word().into()),
+    })
+}
+
+fn of_topic(topic: &Topic) -> Value {
+    json!({
+        "name": sourced(&topic.name, |name| name.as_str().into()),
+        "type": sourced(&topic.type_name, |name| name.as_str().into()),
+        "keyed": sourced(&topic.keyed, |keyed| (*keyed).into()),
+        "level": sourced(&topic.level, |level| level.get().into()),
+        "period_us": sourced(&topic.period, |period| period.map(microseconds).into()),
+        "deadline_us": sourced(&topic.deadline, |deadline| deadline.map(microseconds).into()),
+        "max_bytes": sourced(&topic.max_bytes, |bytes| bytes.get().into()),
+        "reliability": sourced(&topic.reliability, |reliability| reliability.word().into()),
+        "durability": sourced(&topic.durability, |durability| durability.word().into()),
+        "history": sourced(&topic.history, |history| history.to_string().into()),
+        "max_samples": sourced(&topic.max_samples, |samples| samples.get().into()),
+        "from": sourced(&topic.from, |hosts| hosts.as_slice().into()),
+        "to": sourced(&topic.to, |hosts| hosts.as_slice().into()),
+        "budget": topic.budget.as_ref().map(of_budget),
+    })
+}
+
+fn of_budget(budget: &Budget) -> Value {
+    json!({
+        "capacity": sourced(&budget.capacity, |capacity| capacity.get().into()),
+        "period_us": sourced(&budget.period, |period| microseconds(*period).into()),
+        "over": sourced(&budget.over, |over| over.word().into()),
+    })
+}
+
+fn sourced<T>(setting: &Sourced<T>, value: impl Fn(&T) -> Value) -> Value {
+    let source: &Source = &setting.source;
+    json!({ "value": value(&setting.value), "source": source.to_string() })
+}
+
+fn microseconds(time: std::time::Duration) -> f64 {
+    time.as_secs_f64() * 1e6
 }

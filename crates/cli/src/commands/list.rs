@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
 use serde::Serialize;
 
+use super::ledgers;
 use super::participant::{Until, build};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -23,6 +24,9 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
     until.run(&participant, || false);
     if until.interrupted() {
         return Ok(ExitCode::Interrupted);
+    }
+    if settings.network.verbosity > 1 {
+        ledgers::tell_all(&participant);
     }
     let listing = Listing::of(&participant);
     match &settings.json {

@@ -235,7 +235,11 @@ mod tests {
 
     #[test]
     fn an_interruption_keeps_what_is_finished() {
-        let events = vec![ended("a", Ok(1)), Event::Begun("b".into()), Event::Interrupted];
+        let events = vec![
+            ended("a", Ok(1)),
+            Event::Begun("b".into()),
+            Event::Interrupted,
+        ];
         let measured = collected(events).expect("a result");
         assert_eq!(measured.finished, [1]);
         let missing: Vec<&str> = measured.missing.iter().map(|m| m.row.as_str()).collect();

@@ -45,12 +45,7 @@ pub(super) fn failure(error: BuildError) -> Failure {
         BuildError::Endpoint(_) | BuildError::SampleTooLarge { .. } => ExitCode::WrongUsage,
         _ => ExitCode::MachineForbids,
     };
-    Failure::new(
-        code,
-        "the participant could not be made",
-        error.to_string(),
-        "as it says; -v prints the settings",
-    )
+    Failure::new(code, "the participant could not be made", error.to_string())
 }
 
 /// The QoS of an endpoint.
@@ -90,7 +85,6 @@ impl Until {
                     ExitCode::MachineForbids,
                     "signals cannot be caught",
                     error.to_string(),
-                    "run it where they can",
                 )
             })?;
         }

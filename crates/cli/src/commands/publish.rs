@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use isolane::types::BoundedString;
 use isolane::{DataWriter, Participant};
-use isolane_model::Durability;
+use isolane_model::{Durability, Reliability, format_duration};
 
+use super::ledgers;
 use super::participant::{Until, build, failure, qos};
+use super::watch::{Side, Watch};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::tell;
+use crate::output::{count_of, tell};
 use crate::settings::{AtEnd, PublishSettings};
 use crate::shape::{ShapeType, position};
 
@@ -24,36 +26,54 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     let until = Until::new(settings.endpoint.run_for.value)?;
     let participant = build(&settings.endpoint.network, &settings.endpoint.peers.value)?;
-    let qos = qos(&settings.endpoint);
     let writer = participant
-        .create_writer::<ShapeType>(&settings.endpoint.topic, &qos)
+        .create_writer::<ShapeType>(&settings.endpoint.topic, &qos(&settings.endpoint))
         .map_err(failure)?;
     let writer = Rc::new(writer);
 
+    let verbosity = settings.endpoint.network.verbosity;
+    let mut watch = Watch::new(Side::Writer, verbosity);
+    let ended = publish_all(&participant, &writer, &settings, &until, &mut watch);
+    watch.look(writer.matched_readers(), writer.incompatible());
+    watch.tell_end();
+    tell(format!(
+        "{}; {} matched",
+        ledgers::of_writer(&writer.ledger()),
+        count_of(writer.matched_readers() as u64, "reader")
+    ));
+    if verbosity > 1 {
+        ledgers::tell_all(&participant);
+    }
+    ended
+}
+
+/// Waits for a subscriber where that makes sense, publishes, and ends the instance.
+fn publish_all(
+    participant: &Participant,
+    writer: &Rc<DataWriter<ShapeType>>,
+    settings: &PublishSettings,
+    until: &Until,
+    watch: &mut Watch,
+) -> Result<ExitCode, Failure> {
     if settings.endpoint.durability.value == Durability::Volatile {
         tell(format!(
             "waiting for a subscriber of {}",
             settings.endpoint.topic
         ));
-        let matched = until.run(&participant, || writer.matched_readers() > 0);
+        let matched = until.run(participant, || {
+            watch.look(writer.matched_readers(), writer.incompatible());
+            writer.matched_readers() > 0
+        });
         if !matched {
-            return Ok(ended(
-                &until,
-                "no subscriber was found",
-                &incompatible(&writer),
-            ));
+            return Ok(ended(until, "no subscriber was found"));
         }
     }
-    let (written, refused) = publish(&participant, &writer, &settings, &until)?;
-    let acknowledged = finish(&participant, &writer, &settings, qos.is_reliable());
-    tell(format!(
-        "{written} samples written, {refused} tries found the history full, {} readers matched",
-        writer.matched_readers()
-    ));
+    let written = publish(participant, writer, settings, until, watch)?;
+    let acknowledged = finish(participant, writer, settings);
     if until.interrupted() {
         Ok(ExitCode::Interrupted)
     } else if settings.count.value.is_some_and(|count| written < count) {
-        Ok(ended(&until, "the time was over first", ""))
+        Ok(ended(until, "the time was over first"))
     } else if !acknowledged {
         tell("not every reader has acknowledged every sample");
         Ok(ExitCode::AnswerIsNo)
@@ -62,19 +82,19 @@ pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Writes a sample a period from a time-triggered job. How many were written, and how often the
-/// history was full: then the sample is tried again a period later.
+/// Writes a sample a period from a time-triggered job. How many were written: one that is refused,
+/// because the history is full, is tried again a period later.
 fn publish(
     participant: &Participant,
     writer: &Rc<DataWriter<ShapeType>>,
     settings: &PublishSettings,
     until: &Until,
-) -> Result<(u64, u64), Failure> {
+    watch: &mut Watch,
+) -> Result<u64, Failure> {
     let written = Rc::new(Cell::new(0));
-    let refused = Rc::new(Cell::new(0));
     let wanted = settings.count.value.unwrap_or(u64::MAX);
     let timer = {
-        let (writer, written, refused) = (writer.clone(), written.clone(), refused.clone());
+        let (writer, written) = (writer.clone(), written.clone());
         let mut shape = shape(settings);
         let name = format!("publish {}", settings.endpoint.topic);
         let level = settings.endpoint.level.value;
@@ -88,17 +108,25 @@ fn publish(
                     return;
                 }
                 [shape.x, shape.y] = position(written.get());
-                match writer.write(&shape) {
-                    Ok(()) => written.set(written.get() + 1),
-                    Err(_) => refused.set(refused.get() + 1),
+                // A refusal is in the ledger.
+                if writer.write(&shape).is_ok() {
+                    written.set(written.get() + 1);
                 }
             },
         )
     };
     let timer = timer.map_err(failure)?;
-    until.run(participant, || written.get() == wanted);
+    tell(format!(
+        "publishing {} every {}",
+        settings.endpoint.topic,
+        format_duration(settings.period.value)
+    ));
+    until.run(participant, || {
+        watch.look(writer.matched_readers(), writer.incompatible());
+        written.get() == wanted
+    });
     participant.stop_timer(timer);
-    Ok((written.get(), refused.get()))
+    Ok(written.get())
 }
 
 /// Waits for what is on the way (a KEEP_LAST history would drop it for the end of the instance), then
@@ -107,8 +135,8 @@ fn finish(
     participant: &Participant,
     writer: &DataWriter<ShapeType>,
     settings: &PublishSettings,
-    reliable: bool,
 ) -> bool {
+    let reliable = settings.endpoint.reliability.value == Reliability::Reliable;
     let shape = shape(settings);
     let mut acknowledged = !reliable || writer.wait_for_acknowledgments(LAST_ACKNOWLEDGMENTS);
     let end = match settings.at_end.value {
@@ -135,21 +163,10 @@ fn shape(settings: &PublishSettings) -> ShapeType {
     }
 }
 
-/// Why readers of the topic do not match, if there are such.
-fn incompatible(writer: &DataWriter<ShapeType>) -> String {
-    writer.incompatible().map_or_else(String::new, |found| {
-        format!(
-            ": {} readers ask for more than is offered: {}",
-            found.total,
-            found.policy.name()
-        )
-    })
-}
-
-fn ended(until: &Until, what: &str, why: &str) -> ExitCode {
+fn ended(until: &Until, what: &str) -> ExitCode {
     if until.interrupted() {
         return ExitCode::Interrupted;
     }
-    tell(format!("{what}{why}"));
+    tell(what);
     ExitCode::AnswerIsNo
 }

@@ -131,7 +131,9 @@ fn floods(text: &mut String, runs: &[Run]) {
     });
     let (as_asked, deviating): (Vec<_>, Vec<_>) = reached.partition(|(_, asked, reached)| {
         let off = |reached: &f64| (reached - asked.factor).abs();
-        reached.iter().all(|reached| off(reached) <= FLOOD_TOLERANCE)
+        reached
+            .iter()
+            .all(|reached| off(reached) <= FLOOD_TOLERANCE)
     });
     if as_asked.is_empty() && deviating.is_empty() {
         return;

@@ -1,61 +1,77 @@
-//! `isolane sub`: one reader that prints every shape it gets, a line each.
+//! `isolane sub`: one reader that prints every shape it gets, a line each, as text or as JSON.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use isolane::{DataReader, InstanceState, Sample};
+use isolane::{DataReader, InstanceState, Sample, SampleInfo};
+use serde_json::{Value, json};
 
+use super::ledgers;
 use super::participant::{Until, build, failure, qos};
+use super::watch::{Side, Watch};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::MAX_COLORS;
-use crate::output::{print, tell};
+use crate::output::{JsonLines, count_of, print, tell};
 use crate::settings::SubscribeSettings;
 use crate::shape::{ShapeType, line};
+use crate::values::Destination;
 
 /// How long it stays after the last sample asked for, so that acknowledgments leave and a sample
-/// too many would show.
+/// too many is counted.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// Subscribes until the count, the time or the person says stop.
 pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
+    let mut printer = Printer::new(&settings)?;
     let until = Until::new(settings.endpoint.run_for.value)?;
+    let verbosity = settings.endpoint.network.verbosity;
     let participant = build(&settings.endpoint.network, &settings.endpoint.peers.value)?;
     let reader = participant
         .create_reader::<ShapeType>(&settings.endpoint.topic, &qos(&settings.endpoint))
         .map_err(failure)?;
 
-    let mut printer = Printer {
-        reader,
-        topic: settings.endpoint.topic.clone(),
-        colors: BTreeMap::new(),
-        samples: 0,
-        unreadable: 0,
-    };
-    let wanted = settings.count.value.unwrap_or(u64::MAX);
-    let mut printed = Ok(ExitCode::Done);
+    let mut watch = Watch::new(Side::Reader, verbosity);
+    let mut printed = Ok(());
     let done = until.run(&participant, || {
-        printed = printer.print_available();
-        printed.is_err() || printer.samples >= wanted
+        watch.look(reader.matched_writers(), reader.incompatible());
+        printed = printer.print_available(&reader);
+        printed.is_err() || printer.printed >= printer.wanted
     });
     printed?;
     if done {
         participant.run_for(LINGER);
-        printer.print_available()?;
     }
-    let ledger = printer.reader.ledger();
+    printer.print_available(&reader)?;
+
+    watch.look(reader.matched_writers(), reader.incompatible());
+    watch.tell_end();
+    let ledger = reader.ledger();
     tell(format!(
-        "{} samples, {} lost, {} rejected ({} of them not ShapeType)",
-        printer.samples, ledger.lost, ledger.rejected, printer.unreadable
+        "{} printed: {}",
+        count_of(printer.printed, "sample"),
+        ledgers::of_reader(&ledger)
     ));
+    if printer.beyond > 0 {
+        tell(format!("{} more came", printer.beyond));
+    }
+    if printer.unreadable > 0 {
+        tell(format!(
+            "{} of the rejected are not ShapeType",
+            printer.unreadable
+        ));
+    }
+    if verbosity > 1 {
+        ledgers::tell_all(&participant);
+    }
+    let count = settings.count.value;
     Ok(if until.interrupted() {
         ExitCode::Interrupted
-    } else if settings
-        .count
-        .value
-        .is_some_and(|count| printer.samples < count)
-    {
-        tell_why_too_few(&printer.reader);
+    } else if count.is_some_and(|count| printer.printed < count) {
+        tell(match reader.matched_writers() {
+            0 => "the time was over; no writer is matched",
+            _ => "the time was over first",
+        });
         ExitCode::AnswerIsNo
     } else {
         ExitCode::Done
@@ -63,61 +79,113 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
 }
 
 struct Printer {
-    reader: DataReader<ShapeType>,
     topic: String,
+    json: Option<JsonLines>,
+    /// Samples are printed as text, too.
+    text: bool,
     /// Colours by key hash: the end of an instance may carry no more than the hash.
     colors: BTreeMap<[u8; 16], String>,
-    samples: u64,
+    /// Samples to print.
+    wanted: u64,
+    printed: u64,
+    /// Samples that came when all that were wanted had been printed.
+    beyond: u64,
     unreadable: u64,
 }
 
 impl Printer {
-    fn print_available(&mut self) -> Result<ExitCode, Failure> {
+    fn new(settings: &SubscribeSettings) -> Result<Self, Failure> {
+        let json = settings.json.as_ref();
+        Ok(Self {
+            topic: settings.endpoint.topic.clone(),
+            text: json != Some(&Destination::StandardOutput),
+            json: json.map(JsonLines::new).transpose()?,
+            colors: BTreeMap::new(),
+            wanted: settings.count.value.unwrap_or(u64::MAX),
+            printed: 0,
+            beyond: 0,
+            unreadable: 0,
+        })
+    }
+
+    fn print_available(&mut self, reader: &DataReader<ShapeType>) -> Result<(), Failure> {
         loop {
-            match self.reader.take() {
-                Ok(Some(sample)) => print(&self.describe(sample))?,
-                Ok(None) => return Ok(ExitCode::Done),
-                Err(_) => {
-                    self.unreadable += 1;
-                    continue;
+            match reader.take() {
+                Ok(Some(sample)) if sample.value.is_some() && self.printed == self.wanted => {
+                    self.beyond += 1;
                 }
-            };
+                Ok(Some(sample)) => self.print(&sample)?,
+                Ok(None) => return Ok(()),
+                Err(_) => self.unreadable += 1,
+            }
         }
     }
 
-    fn describe(&mut self, sample: Sample<ShapeType>) -> String {
+    fn print(&mut self, sample: &Sample<ShapeType>) -> Result<(), Failure> {
+        if sample.value.is_some() {
+            self.printed += 1;
+        }
+        if let Some(lines) = &mut self.json {
+            lines.write(&as_json(&self.topic, sample))?;
+        }
+        if self.text {
+            print(&self.as_text(sample))?;
+        }
+        Ok(())
+    }
+
+    fn as_text(&mut self, sample: &Sample<ShapeType>) -> String {
         let key = sample.info.key_hash.unwrap_or_default();
-        match sample.value {
+        match &sample.value {
             Some(shape) => {
-                self.samples += 1;
                 if self.colors.len() < MAX_COLORS {
                     self.colors
                         .entry(key)
                         .or_insert_with(|| shape.color.as_str().into());
                 }
-                format!("{}\n", line(&self.topic, &shape))
+                format!("{}\n", line(&self.topic, shape))
             }
             None => {
                 let color = self.colors.get(&key).map_or("?", String::as_str);
-                let state = match sample.info.instance_state {
-                    InstanceState::Alive => "ALIVE_INSTANCE_STATE",
-                    InstanceState::NotAliveDisposed => "NOT_ALIVE_DISPOSED_INSTANCE_STATE",
-                    InstanceState::NotAliveNoWriters => "NOT_ALIVE_NO_WRITERS_INSTANCE_STATE",
-                };
-                format!("{:<10} {color:<10} {state}\n", self.topic)
+                let state = state(&sample.info);
+                format!("{:<10} {color:<10} {state}_INSTANCE_STATE\n", self.topic)
             }
         }
     }
 }
 
-fn tell_why_too_few(reader: &DataReader<ShapeType>) {
-    match reader.incompatible() {
-        Some(found) => tell(format!(
-            "{} writers offer less than is requested: {}",
-            found.total,
-            found.policy.name()
-        )),
-        None if reader.matched_writers() == 0 => tell("the time was over; no writer is matched"),
-        None => tell("the time was over first"),
+/// The instance's state as DDS 1.4 §2.2.2.5.1.3 names it, without its last words.
+fn state(info: &SampleInfo) -> &'static str {
+    match info.instance_state {
+        InstanceState::Alive => "ALIVE",
+        InstanceState::NotAliveDisposed => "NOT_ALIVE_DISPOSED",
+        InstanceState::NotAliveNoWriters => "NOT_ALIVE_NO_WRITERS",
     }
+}
+
+/// A line of `--json`. The end of an instance has no value.
+fn as_json(topic: &str, sample: &Sample<ShapeType>) -> Value {
+    let value = sample.value.as_ref().map(|shape| {
+        json!({
+            "color": shape.color.as_str(),
+            "x": shape.x,
+            "y": shape.y,
+            "shapesize": shape.shapesize,
+            "additional_payload_size": shape.additional_payload_size,
+        })
+    });
+    let info = &sample.info;
+    let hex = |key: [u8; 16]| key.map(|byte| format!("{byte:02x}")).concat();
+    let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1e3;
+    json!({
+        "topic": topic,
+        "value": value,
+        "info": {
+            "writer": info.writer.to_string(),
+            "sequence": info.sequence.get(),
+            "source_timestamp_us": info.source_timestamp.map(|time| microseconds(time.to_nanos())),
+            "instance_state": state(info),
+            "key_hash": info.key_hash.map(hex),
+        },
+    })
 }

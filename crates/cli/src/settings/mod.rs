@@ -172,7 +172,11 @@ fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), 
         _ => return Ok(()),
     };
     let options = ["--interface", "--domain", "--config"];
-    match options.into_iter().zip(refused).find(|(_, refused)| *refused) {
+    match options
+        .into_iter()
+        .zip(refused)
+        .find(|(_, refused)| *refused)
+    {
         Some((option, _)) => Err(Failure::wrong_usage(
             format!("`{name}` takes no {option}"),
             why,

@@ -1,7 +1,7 @@
 //! Statements about how arguments, environment and description become settings.
 
 use clap::Parser;
-use isolane_model::{Durability, Reliability};
+use isolane_model::{Durability, History, Reliability};
 
 use super::*;
 
@@ -58,6 +58,24 @@ fn a_writer_is_reliable_and_a_reader_is_not_unless_it_wants_history() {
     assert_eq!(
         endpoint("isolane pub T --best-effort").reliability.value,
         Reliability::BestEffort
+    );
+}
+
+#[test]
+fn a_subscriber_holds_a_burst_and_says_why() {
+    assert_eq!(endpoint("isolane pub T").history.value, History::default());
+    let history = endpoint("isolane sub T").history;
+    assert_eq!(history.value.to_string(), "64");
+    let said = settings("isolane -v sub T").describe();
+    let line = said.lines().find(|line| line.starts_with("history"));
+    let line = line.expect("a line");
+    assert!(line.starts_with("history = 64 ") && line.ends_with("# default for readers"));
+    assert_eq!(
+        endpoint("isolane sub T --history 2")
+            .history
+            .value
+            .to_string(),
+        "2"
     );
 }
 

@@ -1,21 +1,22 @@
 //! Peers that are not isolane: what they send by hand, and how they are answered.
 
 use isolane_engine::{ChangeKind, InstanceState};
-use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Sample, Topic, World, WriterHandle, key_of};
+use isolane_sim::{NodeConfig, ReaderHandle, Sample, Topic, World, WriterHandle, key_of};
 use isolane_wire::{
-    BufferTooSmall,
-    discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
-    guid::{EntityId, EntityKind, Guid, GuidPrefix},
+    guid::{EntityId, EntityKind, GuidPrefix},
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
     rtps::{
-        AckNack, DataHead, Gap, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind,
-        StatusInfo, Submessage, Submessages, VERSION,
+        AckNack, DataHead, Gap, HEADER_BYTES, Header, MessageWriter, PayloadKind, StatusInfo,
+        Submessage,
     },
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Timestamp,
 };
 
-use crate::support::{SECOND, ms, values};
+use crate::{
+    peer::{FAST, KEYED_WRITER, Peer, READER, WRITER, for_each_submessage, head},
+    support::{SECOND, ms, values},
+};
 
 fn reliable(durability: DurabilityKind) -> QosPolicies {
     let mut qos = QosPolicies::default();
@@ -377,8 +378,34 @@ fn a_payload_in_a_vendors_own_form_is_rejected_and_not_read() {
     let to = peer.target.discovery_locator();
     world.inject(to, peer.node.discovery_locator(), &buffer[..length]);
     peer.value(&mut world, 2);
-    assert_eq!(world.values(reader), [1; 0], "it waits for the first");
-    peer.heartbeat(&mut world, (1, 2), 1);
     assert_eq!(world.reader_ledger(reader).rejected, 1);
     assert_eq!(world.values(reader), [2]);
+}
+
+#[test]
+fn a_gap_passes_over_what_has_not_come_and_over_nothing_else_however_long_it_is() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
+    let gap = |world: &mut World, start: i64, end: i64| {
+        let gap = Gap {
+            reader: EntityId::UNKNOWN,
+            writer: WRITER,
+            start: SequenceNumber(start),
+            list: SequenceNumberSet::new(SequenceNumber(end)),
+        };
+        peer.say(world, |message| message.gap(&gap).map(drop));
+    };
+    for number in [1, 5, 64, 65, 130] {
+        peer.value(&mut world, number);
+    }
+    gap(&mut world, 2, 66);
+    assert_eq!(world.values(reader), [1, 5, 64, 65]);
+    assert_eq!(world.reader_ledger(reader).lost, 61);
+    gap(&mut world, 70, 1 << 50);
+    peer.heartbeat(&mut world, (1, 1 << 50), 1);
+    let (base, asked) = peer.last_acknack(&world).expect("it asks");
+    assert_eq!((base, asked), (66, vec![66, 67, 68, 69]));
+    gap(&mut world, 66, 1 << 50);
+    peer.value(&mut world, 1 << 50);
+    assert_eq!(world.values(reader), [1, 5, 64, 65, 130, 1 << 50]);
+    assert_eq!(world.reader_ledger(reader).lost, (1 << 50) - 1 - 5);
 }

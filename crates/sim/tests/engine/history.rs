@@ -196,3 +196,29 @@ fn a_keep_last_writer_refuses_an_instance_only_while_all_places_are_taken() {
         world.received(reader).len() == 20
     });
 }
+
+#[test]
+fn a_durable_keep_all_writer_goes_on_when_its_history_is_full_of_what_all_have_acknowledged() {
+    seeds::for_each(0..50, |seed| {
+        let mut world = World::new(seed).link(LinkConfig::lossy(0.3));
+        let (a, b) = two_nodes(&mut world);
+        let topic = Topic::new("Durable").reliable().transient_local();
+        let topic = topic.keep_all(8);
+        let writer = world.create_writer(a, &topic);
+        let reader = world.create_reader(b, &topic);
+        world.until_matched(&[writer], &[reader]);
+        world.enqueue(writer, values(40));
+        world.run_until("all came", PATIENCE, |world| {
+            world.received(reader).len() == 40
+        });
+        assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
+        assert_eq!(world.writer_ledger(writer).replaced, 32);
+        assert_eq!(world.reader_ledger(reader).lost, 0);
+        // Who comes now gets the last of them.
+        let late = late_reader(&mut world, writer, &topic);
+        world.run_until("the last came", PATIENCE, |world| {
+            world.received(late).len() == 8
+        });
+        assert_eq!(taken(&world, late, writer), written(&world, writer, 33));
+    });
+}

@@ -2,6 +2,7 @@
 //!
 //! Every world ends by balancing its ledgers (`World` sees to that when it is dropped).
 
+mod addresses;
 mod best_effort;
 mod chaos;
 mod delivery;
@@ -10,5 +11,6 @@ mod foreign;
 mod history;
 mod hostile;
 mod keyed;
+mod peer;
 mod support;
 mod world;

@@ -28,35 +28,55 @@ pub(crate) struct Peer {
     pub(crate) prefix: GuidPrefix,
     pub(crate) node: NodeId,
     pub(crate) target: NodeId,
-    pub(crate) announced: i64,
+    /// Announcements of writers and of readers.
+    pub(crate) announced: [i64; 2],
 }
 
 impl Peer {
     /// A peer that the node `target` knows.
     pub(crate) fn of(world: &mut World, target: NodeId) -> Self {
+        Self::announced(world, target, |_| {})
+    }
+
+    /// As [`Self::of`], with something else in its announcement.
+    pub(crate) fn announced(
+        world: &mut World,
+        target: NodeId,
+        change: impl FnOnce(&mut ParticipantData),
+    ) -> Self {
         world.tap();
         let node = world.node_down(NodeConfig::default());
         let peer = Self {
             prefix: GuidPrefix([1, 15, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]),
             node,
             target,
-            announced: 0,
+            announced: [0; 2],
         };
-        let mut data = ParticipantData::new(peer.prefix);
+        peer.announce_itself(world, change);
+        world.run_for(ms(1));
+        peer
+    }
+
+    /// SPDP.
+    pub(crate) fn announce_itself(
+        &self,
+        world: &mut World,
+        change: impl FnOnce(&mut ParticipantData),
+    ) {
+        let mut data = ParticipantData::new(self.prefix);
         data.vendor = FAST;
         data.version = VERSION;
         data.builtin_endpoints = BuiltinEndpoints::PARTICIPANT_ANNOUNCER
             | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
             | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER;
-        data.metatraffic_unicast = LocatorList::from_iter([node.discovery_locator()]);
+        data.metatraffic_unicast = LocatorList::from_iter([self.node.discovery_locator()]);
+        change(&mut data);
         let mut payload = [0; 512];
         let length = data.emit(&mut payload).expect("it fits");
         let head = head(EntityId::SPDP_WRITER, 1);
-        peer.say(world, |message| {
+        self.say(world, |message| {
             message.data(&head, &payload[..length]).map(drop)
         });
-        world.run_for(ms(1));
-        peer
     }
 
     /// Sends a message.
@@ -100,6 +120,16 @@ impl Peer {
 
     /// Announces an endpoint, as Fast DDS and Cyclone DDS do: without a key hash.
     pub(crate) fn announce(&mut self, world: &mut World, entity: EntityId, qos: QosPolicies) {
+        self.announce_with(world, entity, |data| data.qos = qos);
+    }
+
+    /// As [`Self::announce`], with anything else in it.
+    pub(crate) fn announce_with(
+        &mut self,
+        world: &mut World,
+        entity: EntityId,
+        change: impl FnOnce(&mut EndpointData),
+    ) {
         let guid = Guid {
             prefix: self.prefix,
             entity,
@@ -110,16 +140,17 @@ impl Peer {
         data.unicast
             .push(self.node.discovery_locator())
             .expect("it fits");
-        data.qos = qos;
+        change(&mut data);
         let mut payload = [0; 1024];
         let length = data.emit(&mut payload).expect("it fits");
-        self.announced += 1;
+        let announced = &mut self.announced[usize::from(!entity.is_writer())];
+        *announced += 1;
         let sedp = if entity.is_writer() {
             EntityId::SEDP_PUBLICATIONS_WRITER
         } else {
             EntityId::SEDP_SUBSCRIPTIONS_WRITER
         };
-        let head = head(sedp, self.announced);
+        let head = head(sedp, *announced);
         self.say(world, |message| {
             message.data(&head, &payload[..length]).map(drop)
         });

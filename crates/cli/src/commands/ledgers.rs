@@ -1,0 +1,168 @@
+//! Ledgers in words: every count that is not zero, so that no sample is lost without a name.
+
+use isolane::{Counters, Participant, ReaderLedger, WriterLedger};
+
+use crate::output::tell;
+
+/// Where a reader's samples went.
+pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
+    let ReaderLedger {
+        // The sum of what follows.
+        accounted: _,
+        delivered,
+        available,
+        lost,
+        evicted,
+        rejected,
+        waiting,
+        duplicates,
+        deferred,
+        skipped,
+    } = *ledger;
+    let others = [
+        (available, "not taken"),
+        (lost, "lost"),
+        (evicted, "evicted"),
+        (rejected, "rejected"),
+        (waiting, "waiting for earlier ones"),
+        (skipped, "skipped"),
+        (duplicates, "duplicates"),
+        (deferred, "deferred"),
+    ];
+    words((delivered, "delivered"), &others)
+}
+
+/// Where a writer's samples went, and what it sent beside them.
+pub(super) fn of_writer(ledger: &WriterLedger) -> String {
+    let WriterLedger {
+        written,
+        sent,
+        unmatched,
+        evicted_unsent,
+        pending,
+        refused,
+        repaired,
+        history,
+        gaps,
+        heartbeats,
+    } = *ledger;
+    let others = [
+        (sent, "sent"),
+        (unmatched, "unmatched"),
+        (evicted_unsent, "evicted unsent"),
+        (pending, "pending"),
+        (refused, "refused"),
+        (repaired, "repaired"),
+        (history, "sent from the history"),
+        (gaps, "answered with a gap"),
+        (heartbeats, "heartbeats"),
+    ];
+    words((written, "written"), &others)
+}
+
+/// What happened inside a participant: its jobs, all its ledgers and counters.
+pub(super) fn tell_all(participant: &Participant) {
+    let report = participant.report();
+    tell(report.to_string().trim_end());
+    for writer in &report.writers {
+        tell(format!(
+            "writer {}: {}",
+            writer.topic,
+            of_writer(&writer.ledger)
+        ));
+    }
+    for reader in &report.readers {
+        tell(format!(
+            "reader {}: {}",
+            reader.topic,
+            of_reader(&reader.ledger)
+        ));
+    }
+    tell(format!(
+        "datagrams:\n{}",
+        report.datagrams.to_string().trim_end()
+    ));
+    tell(format!("engine: {}", of_counters(&report.counters)));
+}
+
+fn of_counters(counters: &Counters) -> String {
+    let Counters {
+        messages,
+        malformed_messages,
+        malformed_submessages,
+        skipped_submessages,
+        for_others,
+        unmatched_data,
+        unmatched_acknacks,
+        malformed_announcements,
+        announcements_dropped,
+        participants_refused,
+        endpoints_refused,
+        matches_refused,
+        destinations_full,
+        buffer_too_small,
+        leases_expired,
+        instance_ends_unseen,
+    } = *counters;
+    let others = [
+        (malformed_messages, "malformed messages"),
+        (malformed_submessages, "malformed submessages"),
+        (skipped_submessages, "skipped submessages"),
+        (for_others, "submessages for others"),
+        (unmatched_data, "unmatched data"),
+        (unmatched_acknacks, "unmatched acknacks"),
+        (malformed_announcements, "malformed announcements"),
+        (announcements_dropped, "announcements dropped"),
+        (participants_refused, "participants refused"),
+        (endpoints_refused, "endpoints refused"),
+        (matches_refused, "matches refused"),
+        (destinations_full, "readers beyond the destinations"),
+        (buffer_too_small, "buffers too small"),
+        (leases_expired, "leases expired"),
+        (instance_ends_unseen, "ends of instances unseen"),
+    ];
+    words((messages, "messages"), &others)
+}
+
+/// The first always, the others unless they are zero.
+fn words(first: (u64, &str), others: &[(u64, &str)]) -> String {
+    let others = others.iter().copied().filter(|(count, _)| *count > 0);
+    let words = std::iter::once(first).chain(others);
+    let words: Vec<String> = words
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_count_that_is_not_zero_has_a_word() {
+        assert_eq!(of_reader(&ReaderLedger::default()), "0 delivered");
+        let reader = ReaderLedger {
+            accounted: 9,
+            delivered: 3,
+            lost: 4,
+            evicted: 2,
+            skipped: 5,
+            ..ReaderLedger::default()
+        };
+        assert_eq!(
+            of_reader(&reader),
+            "3 delivered, 4 lost, 2 evicted, 5 skipped"
+        );
+        let writer = WriterLedger {
+            written: 7,
+            sent: 5,
+            evicted_unsent: 2,
+            repaired: 1,
+            ..WriterLedger::default()
+        };
+        assert_eq!(
+            of_writer(&writer),
+            "7 written, 5 sent, 2 evicted unsent, 1 repaired"
+        );
+    }
+}

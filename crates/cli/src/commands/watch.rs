@@ -1,0 +1,124 @@
+//! What a person is told of the other side while `pub` and `sub` run: that somebody cannot match, and
+//! why; with `-v -v` also who is matched.
+
+use isolane::Incompatible;
+
+use crate::output::{count_of, tell};
+
+/// Which side this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Writer,
+    Reader,
+}
+
+/// What was told so far.
+#[derive(Debug)]
+pub(super) struct Watch {
+    side: Side,
+    tells_matches: bool,
+    matched: usize,
+    /// The last that cannot match, and how many there were.
+    incompatible: Option<Incompatible>,
+}
+
+impl Watch {
+    /// Nothing was told yet.
+    pub(super) fn new(side: Side, verbosity: u8) -> Self {
+        Self {
+            side,
+            tells_matches: verbosity > 1,
+            matched: 0,
+            incompatible: None,
+        }
+    }
+
+    /// Tells what is new since the last look.
+    pub(super) fn look(&mut self, matched: usize, incompatible: Option<Incompatible>) {
+        if let Some(news) = self.news_of_matches(matched) {
+            tell(news);
+        }
+        if let Some(news) = self.news_of_incompatible(incompatible) {
+            tell(news);
+        }
+    }
+
+    /// Tells again, at the end, who could not match.
+    pub(super) fn tell_end(&self) {
+        if let Some(found) = self.incompatible {
+            tell(format!(
+                "{} did not match, the last because of {}",
+                count_of(found.total.into(), self.others()),
+                found.policy.name()
+            ));
+        }
+    }
+
+    fn news_of_matches(&mut self, matched: usize) -> Option<String> {
+        let is_new = self.tells_matches && matched != self.matched;
+        self.matched = matched;
+        is_new.then(|| format!("{} matched", count_of(matched as u64, self.others())))
+    }
+
+    fn news_of_incompatible(&mut self, incompatible: Option<Incompatible>) -> Option<String> {
+        let known = self.incompatible.map_or(0, |known| known.total);
+        let found = incompatible.filter(|found| found.total > known)?;
+        self.incompatible = incompatible;
+        let difference = match self.side {
+            Side::Writer => "asks for more than is offered",
+            Side::Reader => "offers less than is asked for",
+        };
+        Some(format!(
+            "a {} does not match: it {difference} in {} ({})",
+            self.others(),
+            found.policy.name(),
+            found.other
+        ))
+    }
+
+    /// What is on the other side.
+    fn others(&self) -> &'static str {
+        match self.side {
+            Side::Writer => "reader",
+            Side::Reader => "writer",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane::{Guid, PolicyId};
+
+    use super::*;
+
+    #[test]
+    fn each_that_cannot_match_is_told_once() {
+        let mut watch = Watch::new(Side::Reader, 0);
+        let other = Guid::default();
+        let found = |total| {
+            Some(Incompatible {
+                other,
+                policy: PolicyId::RELIABILITY,
+                total,
+            })
+        };
+        assert_eq!(watch.news_of_incompatible(None), None);
+        let news = watch.news_of_incompatible(found(1)).expect("news");
+        assert!(news.contains("RELIABILITY") && news.contains(&other.to_string()));
+        assert_eq!(watch.news_of_incompatible(found(1)), None);
+        assert!(watch.news_of_incompatible(found(2)).is_some());
+    }
+
+    #[test]
+    fn matches_are_told_when_asked_for() {
+        let mut quiet = Watch::new(Side::Writer, 1);
+        assert_eq!(quiet.news_of_matches(1), None);
+        let mut loud = Watch::new(Side::Writer, 2);
+        assert_eq!(loud.news_of_matches(1).as_deref(), Some("1 reader matched"));
+        assert_eq!(loud.news_of_matches(1), None);
+        assert_eq!(
+            loud.news_of_matches(0).as_deref(),
+            Some("0 readers matched")
+        );
+    }
+}
