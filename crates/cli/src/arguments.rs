@@ -28,19 +28,22 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+/// Options that `demo` and `bench`, which measure between hosts of their own, refuse.
+const NETWORK_OPTIONS: &str = "Options of pub, sub, ls and config";
+
 /// Options every command takes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct CommonArguments {
     /// DDS domain, 0 to 232 [default: the description's, else 0] [env: ISOLANE_DOMAIN]
-    #[arg(long, short = 'd', value_name = "N", global = true)]
+    #[arg(long, short = 'd', value_name = "N", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) domain: Option<Domain>,
-    /// Network interface to use; may be repeated [default: all that can multicast]
-    #[arg(long, short = 'i', value_name = "NAME", global = true)]
+    /// Network interface to use (not `config`); may be repeated [default: all that can multicast]
+    #[arg(long, short = 'i', value_name = "NAME", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) interface: Vec<String>,
     /// System description; `pub` and `sub` use its domain and its topics, not its hosts [default:
     /// none; for `config`: isolane.toml] [env: ISOLANE_CONFIG]
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
     /// Say more: once, the settings and where each comes from; twice, also (`pub`, `sub`, `ls`) who
     /// is matched, as it happens, and all jobs, ledgers and counters at the end
@@ -52,7 +55,7 @@ pub(crate) struct CommonArguments {
 pub(crate) enum Command {
     /// Show on this machine what isolane is for, in a minute
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "as root: all rows, about 80 s"),
+        ("isolane demo", "as root: all rows, about 75 s"),
         ("isolane demo --payload 64 --seconds 1", "a first look, in a few seconds"),
         ("isolane demo --json demo.json", "the results for programs too"),
     ]))]
@@ -76,7 +79,7 @@ pub(crate) enum Command {
     Subscribe(SubscribeArguments),
     /// List the participants, topics, writers and readers of the domain
     #[command(name = "ls", after_help = ExitCode::help_with_examples(&[
-        ("isolane ls", "who is heard within 3 s; that nobody is heard is no failure"),
+        ("isolane ls", "who is heard within 3 s"),
         ("isolane ls --domain 5 --seconds 10 --json -", "another domain, for programs"),
         ("isolane ls --interface lo --peer 127.0.0.1", "on this machine, without multicast"),
     ]))]
@@ -165,7 +168,8 @@ pub(crate) struct SubscribeArguments {
     /// else 64]
     #[arg(long, value_name = "N|all")]
     pub(crate) history: Option<History>,
-    /// Stop after so many samples; what comes beyond is counted
+    /// Stop after so many samples; fewer within `--seconds` are exit code 1 (without a count, no
+    /// sample at all is no failure), and what comes beyond is counted
     #[arg(long, value_name = "N", value_parser = count())]
     pub(crate) count: Option<u64>,
     /// Write samples as JSON too, a line each; `-` is standard output, for nothing else then
@@ -202,7 +206,7 @@ pub(crate) struct EndpointArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Seconds to listen to announcements [default: 3]
+    /// Seconds to listen to announcements; that nobody is heard is no failure [default: 3]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
     /// Look for participants at this IPv4 address, or address:port, by unicast; may be repeated

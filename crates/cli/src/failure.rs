@@ -37,7 +37,7 @@ impl Failure {
     }
 
     /// Adds what to do next.
-    pub(crate) fn to_do(mut self, remedy: impl Into<String>) -> Self {
+    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         if let Self::Stated(statement) = &mut self {
             statement.remedy = Some(remedy.into());
         }

@@ -224,7 +224,7 @@ fn no_sample_is_lost_without_a_name() {
 
 #[test]
 fn a_late_transient_local_subscriber_gets_the_history() {
-    let publisher = words("pub Square --durability transient-local --history 3 --period 1h");
+    let publisher = words("pub Square --durability transient-local --history 3 --period 3600s");
     let mut publisher = Running::start(&mut isolane(205, &publisher));
     publisher.tells("publishing");
     // The only sample there will be was written before it came.

@@ -7,6 +7,7 @@ use crate::{
     engine::Engine,
     ids::{ReaderId, WriterId},
     matching::Incompatible,
+    reader::WriterProxy,
     writer::WriterStatus,
 };
 
@@ -70,16 +71,28 @@ impl Engine {
         if cache.pop() == Some(true) {
             reader.ledger.delivered += 1;
         }
-        if core::mem::take(&mut reader.blocked) {
-            for at in 0.. {
-                let proxy = self
-                    .readers
-                    .get(index)
-                    .and_then(|reader| reader.proxies.get(at));
-                let Some(&proxy) = proxy else { break };
+        let was_blocked = core::mem::take(&mut reader.blocked);
+        if !was_blocked && !reader.asked_for_less {
+            return;
+        }
+        let mut is_missing_any = false;
+        for at in 0.. {
+            let proxy = self
+                .readers
+                .get(index)
+                .and_then(|reader| reader.proxies.get(at));
+            let Some(&proxy) = proxy else { break };
+            if was_blocked {
                 self.advance_proxy(proxy);
+            }
+            let found = self.writer_proxies.get(proxy);
+            is_missing_any |= found.is_some_and(WriterProxy::is_missing_any);
+            if was_blocked || found.is_some_and(WriterProxy::may_ask_for_more) {
                 self.file_acknack(proxy);
             }
+        }
+        if !is_missing_any && let Some(reader) = self.readers.get_mut(index) {
+            reader.asked_for_less = false;
         }
     }
 
@@ -179,7 +192,7 @@ impl Engine {
                 .history
                 .as_ref()
                 .is_none_or(|history| history.room_for(key_hash).is_ok());
-            has_spare || writer.may_replace(writer.lowest_unacknowledged(&self.reader_proxies))
+            has_spare || writer.may_replace(writer.lowest_unacknowledged())
         })
     }
 

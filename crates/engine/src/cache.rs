@@ -144,6 +144,17 @@ impl Cache {
         self.waiting.len()
     }
 
+    /// Samples that could still be kept, now or in waiting; KEEP_LAST makes room for any number.
+    pub(crate) fn room(&self) -> usize {
+        match self.keep {
+            Keep::Last { .. } => usize::MAX,
+            Keep::All => {
+                let available = self.available_room.saturating_sub(self.available.len());
+                available + self.waiting_room.saturating_sub(self.waiting.len())
+            }
+        }
+    }
+
     fn would_replace(&self, key: KeyHash) -> bool {
         match self.keep {
             Keep::All => false,
@@ -330,7 +341,9 @@ impl Cache {
         let Some(index) = self.instances.oldest(key) else {
             return;
         };
-        self.available.retain(|&there| there != index);
+        // Without a key, or where all instances are written alike, it is the first.
+        let position = self.available.iter().position(|&there| there == index);
+        position.and_then(|position| self.available.remove(position));
         if !self.release(index).synthetic {
             self.evicted += 1;
         }

@@ -27,7 +27,7 @@ use isolane_wire::{
 use crate::{
     engine::{Engine, Subject},
     history::ChangeKind,
-    limits::DISCOVERY_SLOT_BYTES,
+    limits::{DISCOVERY_SLOT_BYTES, LEASE_GRACE},
     priority::Priority,
     reader::WriterProxy,
     work::{Destinations, Work, WorkKind},
@@ -52,6 +52,8 @@ pub struct RemoteParticipant {
     /// When its announcement was last heard.
     pub heard: Instant,
     pub(crate) announce_filed: bool,
+    /// When a discovery step found its lease run out.
+    missed: Option<Instant>,
 }
 
 /// An endpoint of somebody else.
@@ -294,7 +296,8 @@ impl Engine {
         self.discovery_filed = false;
         let took = self.take_in_participant(now)
             || self.take_in_endpoint(now, PUBLICATIONS, EndpointKind::Writer)
-            || self.take_in_endpoint(now, SUBSCRIPTIONS, EndpointKind::Reader);
+            || self.take_in_endpoint(now, SUBSCRIPTIONS, EndpointKind::Reader)
+            || self.forget_silent_participant(now);
         if took {
             // There may be more; the step that finds nothing ends it.
             self.file_discovery();
@@ -344,6 +347,7 @@ impl Engine {
                 if let Some(known) = self.participants.get_mut(index) {
                     known.data = data;
                     known.heard = now;
+                    known.missed = None;
                 }
                 self.ask_again(prefix);
                 index
@@ -353,6 +357,7 @@ impl Engine {
                     data,
                     heard: now,
                     announce_filed: false,
+                    missed: None,
                 };
                 let Ok(index) = self.participants.insert(found) else {
                     self.counters.participants_refused += 1;
@@ -526,9 +531,41 @@ impl Engine {
         self.note_discovery();
     }
 
-    pub(crate) fn lease_expired(&mut self, now: Instant, participant: u16) {
-        self.counters.leases_expired += 1;
-        self.remove_participant(now, participant);
+    /// A lease timer has run out. That decides nothing yet: announcements may wait to be read.
+    pub(crate) fn lease_due(&mut self) {
+        self.leases_due = true;
+        self.file_discovery();
+    }
+
+    /// Forgets one participant whose lease has run out (RTPS 2.5 §8.5.3.2), [`LEASE_GRACE`] after
+    /// that was found out at this same priority, all announcements that came until then taken in.
+    fn forget_silent_participant(&mut self, now: Instant) -> bool {
+        if !self.leases_due {
+            return false;
+        }
+        for index in 0..self.participants.end() {
+            let Some(participant) = self.participants.get_mut(index) else {
+                continue;
+            };
+            if now < participant.heard + participant.data.lease {
+                continue;
+            }
+            let waited = participant.missed.map(|since| now.saturating_since(since));
+            match waited {
+                Some(waited) if waited < LEASE_GRACE => {}
+                Some(waited) if waited <= 2 * LEASE_GRACE => {
+                    self.counters.leases_expired += 1;
+                    self.remove_participant(now, index);
+                    return true;
+                }
+                _ => {
+                    participant.missed = Some(now);
+                    self.timers.arm(Subject::lease(index), now + LEASE_GRACE);
+                }
+            }
+        }
+        self.leases_due = false;
+        false
     }
 
     /// Announces a local endpoint, or its end.
@@ -547,9 +584,14 @@ impl Engine {
         {
             // The end of an endpoint is kept as long as there is room, for a peer that has not
             // heard of us for a while and still knows it; of those all others know the oldest goes.
-            let lowest = writer.lowest_unacknowledged(&self.reader_proxies);
+            let lowest = writer.lowest_unacknowledged();
             if let Some(history) = &mut writer.history {
                 history.remove_oldest_end_below(lowest);
+                if history.room_for(key_hash).is_err() {
+                    // A peer that acknowledges nothing must not keep the user from creating
+                    // endpoints; it will not learn of that end.
+                    history.remove_oldest_end_below(SequenceNumber(i64::MAX));
+                }
             }
         }
         let slot = self.reserve(id, key_hash)?;

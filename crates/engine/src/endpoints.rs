@@ -321,6 +321,8 @@ impl Engine {
             history,
             last: SequenceNumber(0),
             next_unsent: SequenceNumber(1),
+            highest_acknowledged: SequenceNumber(1),
+            lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
             proxies: Vec::with_capacity(usize::from(self.config.limits.matches)),
             destinations: heapless::Vec::new(),
             data_filed: false,
@@ -361,6 +363,7 @@ impl Engine {
             incompatible: None,
             ledger: ReaderLedger::default(),
             blocked: false,
+            asked_for_less: false,
             acknack_count: 0,
         }
     }

@@ -145,6 +145,8 @@ pub struct Engine {
     pub(crate) counters: Counters,
     pub(crate) announce_filed: bool,
     pub(crate) discovery_filed: bool,
+    /// Some participant's lease may have run out.
+    pub(crate) leases_due: bool,
     noted: VecDeque<Noted>,
     discovery_noted: bool,
 }
@@ -191,6 +193,7 @@ impl Engine {
             discovery_noted: false,
             announce_filed: false,
             discovery_filed: false,
+            leases_due: false,
             config,
         };
         engine.create_builtin_endpoints();
@@ -252,7 +255,7 @@ impl Engine {
         while let Some(timer) = self.timers.expire(now) {
             match Subject::of(timer, &self.config.limits) {
                 Subject::Announce => self.announce_due(now),
-                Subject::Lease(participant) => self.lease_expired(now, participant),
+                Subject::Lease(_) => self.lease_due(),
                 Subject::Heartbeat(writer) => self.heartbeat_due(now, writer),
             }
         }

@@ -29,6 +29,12 @@ pub const DISCOVERY_SLOT_BYTES: usize = 8 * 1024;
 /// a period, not a peer.
 pub const SPDP_INBOX_SLOTS: usize = 16;
 
+/// Time between the step that finds a peer's lease run out and the one that forgets the peer. What
+/// waits in the sockets is read meanwhile: after a stop of this process longer than the lease the
+/// announcements of all that live wait there. A step that comes later than twice this was itself
+/// stopped, or starved, and waits again.
+pub const LEASE_GRACE: Duration = Duration::from_millis(100);
+
 /// SEDP announcements of one kind that wait for the discovery job. They are reliable: one that
 /// finds no slot is not acknowledged and comes again.
 pub const SEDP_CACHE_SLOTS: usize = 32;

@@ -351,6 +351,7 @@ impl Engine {
         proxy.acknowledged = proxy.start;
         if gets_history && proxy.start < writer.next_unsent {
             proxy.history_next = Some(proxy.start);
+            proxy.history_end = writer.next_unsent;
             proxy.history_filed = true;
         }
         let (sends_history, priority) = (proxy.history_filed, writer.protocol_priority());
@@ -363,13 +364,14 @@ impl Engine {
             writer.proxies.push(index);
             writer.status |= WriterStatus::PUBLICATION_MATCHED;
         }
+        self.refresh_lowest(writer_index);
         self.refresh_destinations(writer_index);
         self.note_writer(writer_index);
         if sends_history {
             self.file(priority, WorkKind::History, index);
         } else if reliable {
-            // Tells the reader where it begins.
-            self.file_heartbeat(writer_index);
+            // Tells the reader where it begins, and disturbs no other.
+            self.file_repair(index);
         }
         self.arm_heartbeat(now, writer_index);
     }
@@ -421,6 +423,7 @@ impl Engine {
         }
         self.refresh_destinations(proxy.writer);
         // What only this reader had not acknowledged is free now.
+        self.refresh_lowest(proxy.writer);
         self.release_acknowledged(proxy.writer);
         self.arm_heartbeat(now, proxy.writer);
         self.note_writer(proxy.writer);

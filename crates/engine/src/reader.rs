@@ -126,6 +126,9 @@ pub(crate) struct Reader {
     pub(crate) ledger: ReaderLedger,
     /// A sample was refused for want of room: ask again when there is some.
     pub(crate) blocked: bool,
+    /// Less was asked for than is missing, for want of room: ask for more when what was asked for
+    /// has come and been taken.
+    pub(crate) asked_for_less: bool,
     /// Of the last ACKNACK to any writer. It outlives the proxies, so that a writer that was
     /// forgotten and found again, and has forgotten nothing itself, sees it grow.
     pub(crate) acknack_count: i32,
@@ -217,6 +220,11 @@ impl WriterProxy {
         self.received[(bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
+    /// Whether this number has come, or never will.
+    pub(crate) fn is_done_with(&self, sequence: SequenceNumber) -> bool {
+        sequence < self.expected || (self.in_window(sequence) && self.has(sequence))
+    }
+
     pub(crate) fn mark(&mut self, sequence: SequenceNumber) {
         let bit = sequence.get() as u64 % u64::from(WINDOW);
         self.received[(bit / 64) as usize] |= 1 << (bit % 64);
@@ -283,6 +291,11 @@ impl WriterProxy {
         SequenceNumber(end)
     }
 
+    /// Whether all that was asked for has come, and more is missing.
+    pub(crate) fn may_ask_for_more(&self) -> bool {
+        self.reliable && self.expected > self.nacked_until && self.is_missing_any()
+    }
+
     /// Whether this heartbeat is news (RTPS 2.5 §8.3.8.6.4: `count` increases).
     pub(crate) fn accept_heartbeat(&mut self, heartbeat: &Heartbeat) -> bool {
         let is_new = self
@@ -318,8 +331,18 @@ impl WriterProxy {
         let mut state = SequenceNumberSet::new(self.expected);
         if !reader.blocked {
             let end = self.window_last();
+            let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);
+            if room == 0 {
+                // Nothing is asked for, so there is nothing to wait for but room.
+                self.nacked_until = SequenceNumber(self.expected.get() - 1);
+            }
             for sequence in (self.expected.get()..=end.get()).map(SequenceNumber) {
                 if !self.has(sequence) {
+                    if room == 0 {
+                        reader.asked_for_less = true;
+                        break;
+                    }
+                    room -= 1;
                     state.insert(sequence);
                     self.nacked_until = sequence;
                     self.nacked_at = now;

@@ -42,8 +42,9 @@ pub struct MessageReceiver {
     /// INFO_DST named another participant: what follows is not for us.
     for_others: bool,
     timestamp: Option<Timestamp>,
-    /// The DATA at `offset` was delivered to some readers; this proxy is the next.
-    resume_at: Option<u16>,
+    /// The DATA at `offset` was delivered to some readers, and may be to so many more. 0: it has
+    /// not been begun.
+    further: u16,
 }
 
 impl MessageReceiver {
@@ -56,7 +57,7 @@ impl MessageReceiver {
             prefix: GuidPrefix::UNKNOWN,
             for_others: false,
             timestamp: None,
-            resume_at: None,
+            further: 0,
         }
     }
 
@@ -127,9 +128,10 @@ impl Engine {
                 Submessage::Data(data) => {
                     if let Some(delivery) = self.receive_data(now, message, &data) {
                         // Come back to this DATA while it has further readers.
-                        message.offset = match message.resume_at {
-                            Some(_) => start,
-                            None => submessages.offset(),
+                        message.offset = if message.further > 0 {
+                            start
+                        } else {
+                            submessages.offset()
                         };
                         return Some(delivery);
                     }
@@ -167,20 +169,20 @@ impl Engine {
             prefix: message.prefix,
             entity: data.writer,
         };
-        let mut next = match message.resume_at.take() {
-            Some(proxy) => Some(proxy),
-            None => {
-                let first = self.proxies_of_writer.get(&writer).copied();
-                if first.is_none() {
-                    self.counters.unmatched_data += 1;
-                }
-                first
-            }
+        // In the midst of a DATA it begins again at the head of the chain: a callback may have
+        // deleted any reader, or made one. Those that were served have gone on and are passed by;
+        // should every callback make a reader, the number there can be ends it.
+        let resumes = message.further > 0;
+        let further = match core::mem::take(&mut message.further) {
+            0 => self.readers.end(),
+            further => further - 1,
         };
+        let mut next = self.proxies_of_writer.get(&writer).copied();
+        if next.is_none() && !resumes {
+            self.counters.unmatched_data += 1;
+        }
         while let Some(index) = next {
-            // The user may have deleted a reader since, and another match have its place now.
-            let proxy = self.writer_proxies.get(index);
-            let proxy = proxy.filter(|proxy| proxy.guid == writer)?;
+            let proxy = self.writer_proxies.get(index)?;
             next = proxy.next_of_writer;
             let reader_index = proxy.reader;
             let is_meant = data.reader == EntityId::UNKNOWN
@@ -188,11 +190,13 @@ impl Engine {
                     .readers
                     .get(reader_index)
                     .is_some_and(|reader| reader.guid.entity == data.reader);
-            if !is_meant {
+            if !is_meant || (resumes && proxy.is_done_with(data.sequence)) {
                 continue;
             }
             if let Some(delivery) = self.take_in(now, index, message.timestamp, data) {
-                message.resume_at = next;
+                if next.is_some() {
+                    message.further = further;
+                }
                 return Some(delivery);
             }
         }
@@ -536,10 +540,11 @@ impl Engine {
         }
         // A peer cannot acknowledge what was not sent.
         let base = acknack.state.base().min(writer.next_unsent);
+        let before = proxy.done_to();
         let progress = proxy.acknowledge(base);
-        if progress {
-            writer.heartbeat_period_ns = self.config.timing.heartbeat_period.as_nanos() as u64;
-        }
+        let after = proxy.done_to();
+        let lowest = writer.lowest_acknowledged;
+        writer.highest_acknowledged = writer.highest_acknowledged.max(base);
         let mut requested = isolane_wire::sequence::SequenceNumberSet::new(
             acknack.state.base().max(SequenceNumber(1)),
         );
@@ -551,12 +556,14 @@ impl Engine {
         let asks = !requested.is_empty();
         if asks {
             proxy.requested = requested;
-            if !core::mem::replace(&mut proxy.repair_filed, true) {
-                let priority = writer.protocol_priority();
-                self.file(priority, WorkKind::Repair, index);
-            }
-        } else if !acknack.is_final {
-            self.file_heartbeat(writer_index);
+        }
+        if asks || !acknack.is_final {
+            // Where nothing is asked for it answers with a HEARTBEAT.
+            self.file_repair(index);
+        }
+        if before != after && (before <= lowest || after < lowest) {
+            // It was this reader that all the others wait for, or is now.
+            self.refresh_lowest(writer_index);
         }
         if progress || !was_ready {
             self.release_acknowledged(writer_index);
@@ -564,5 +571,8 @@ impl Engine {
         }
         // Always, since a reader may also have gone back to the beginning.
         self.arm_heartbeat(now, writer_index);
+        if progress {
+            self.hasten_heartbeat(now, writer_index);
+        }
     }
 }

@@ -37,6 +37,13 @@ impl Timers {
         self.due[timer] = NEVER;
     }
 
+    /// Arms, if the timer is not due sooner anyway.
+    pub(crate) fn bring_forward(&mut self, timer: usize, at: Instant) {
+        if at < self.due[timer] {
+            self.arm(timer, at);
+        }
+    }
+
     pub(crate) fn is_armed(&self, timer: usize) -> bool {
         self.due[timer] != NEVER
     }

@@ -18,11 +18,10 @@ use crate::{
     engine::{Engine, Subject},
     history::Change,
     ids::WriterId,
-    limits::WINDOW,
     priority::Priority,
     work::{Destinations, Filed, Work, WorkKind},
     write::{WriteSample, data_head},
-    writer::WriterStatus,
+    writer::{Writer, WriterStatus},
 };
 
 /// One place to send to, or none.
@@ -106,6 +105,7 @@ impl Engine {
             return None;
         };
         let skipped = writer.next_unsent;
+        let begins_run = writer.highest_acknowledged >= skipped;
         writer.ledger.evicted_unsent += (sequence.get() - skipped.get()) as u64;
         let (change, payload) = history.get(sequence)?;
         let (sample, level) = (change.sample(), writer.level);
@@ -159,6 +159,9 @@ impl Engine {
         }
         self.release_acknowledged(index);
         self.arm_heartbeat(now, index);
+        if begins_run {
+            self.hasten_heartbeat(now, index);
+        }
         Some(Work {
             kind: WorkKind::Data,
             level,
@@ -225,32 +228,24 @@ impl Engine {
         };
         proxy.requested.remove(sequence);
         let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
-        let level = self.writers.get(writer_index)?.level;
-        let is_kept = |sequence: SequenceNumber, engine: &Self| {
-            sequence >= start
-                && engine.writers.get(writer_index).is_some_and(|writer| {
-                    writer
-                        .history
-                        .as_ref()
-                        .is_some_and(|history| history.get(sequence).is_some())
-                })
-        };
-        let bytes = if is_kept(sequence, self) {
-            let bytes = self.emit_sample(writer_index, sequence, guid, buffer);
-            self.writers.get_mut(writer_index)?.ledger.repaired += 1;
-            bytes
+        let writer = self.writers.get_mut(writer_index)?;
+        let level = writer.level;
+        // The next number there is for this reader: everything up to it is gone, asked for or not.
+        let kept = writer
+            .history
+            .as_ref()
+            .and_then(|history| history.at_or_after(sequence.max(start)))
+            .map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
+        let bytes = if kept == sequence {
+            writer.ledger.repaired += 1;
+            self.emit_sample(writer_index, None, sequence, guid, buffer)
         } else {
-            // One GAP for the whole run that is gone.
-            let mut end = sequence.next();
-            for _ in 0..WINDOW {
-                let proxy = self.reader_proxies.get(index)?;
-                if !proxy.requested.contains(end) || is_kept(end, self) {
-                    break;
-                }
-                self.reader_proxies.get_mut(index)?.requested.remove(end);
-                end = end.next();
+            // One GAP for the whole run, however long.
+            let requested = proxy.requested.iter();
+            for gone in requested.take_while(|&gone| gone < kept) {
+                proxy.requested.remove(gone);
             }
-            self.emit_gap(writer_index, sequence, end, guid, buffer)
+            self.emit_gap(writer_index, sequence, kept, guid, buffer)
         };
         let proxy = self.reader_proxies.get_mut(index)?;
         if !proxy.requested.is_empty() {
@@ -266,18 +261,21 @@ impl Engine {
         })
     }
 
-    /// A HEARTBEAT for a reader that none of the writer's destinations reaches: by it the reader
-    /// learns what to ask for.
+    /// A HEARTBEAT for one reader alone, that is new, has asked for one, or is reached by none of the
+    /// writer's destinations: by it the reader learns what to ask for.
     fn send_heartbeat_to(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
         let header = self.header;
         let proxy = self.reader_proxies.get(index)?;
         let (guid, to) = (proxy.guid, proxy.address());
         let writer = self.writers.get_mut(proxy.writer)?;
         let level = writer.level;
+        // The others are not asked by it.
+        let since_demand = writer.since_demand;
         let heartbeat = Heartbeat {
             reader: guid.entity,
             ..writer.heartbeat(false)
         };
+        writer.since_demand = since_demand;
         let bytes = self.finish(
             buffer,
             |message| {
@@ -302,9 +300,11 @@ impl Engine {
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.history_filed = false;
         let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
-        let cursor = proxy.history_next?;
+        // What it has asked for and got meanwhile need not be sent again.
+        let cursor = proxy.history_next?.max(proxy.acknowledged);
+        let end = proxy.history_end;
         let writer = self.writers.get_mut(writer_index)?;
-        let (level, end) = (writer.level, writer.next_unsent);
+        let level = writer.level;
         let found = writer
             .history
             .as_ref()
@@ -313,12 +313,13 @@ impl Engine {
         let priority = writer.protocol_priority();
         let Some(sequence) = found else {
             self.reader_proxies.get_mut(index)?.history_next = None;
-            self.file_heartbeat(writer_index);
+            self.file_repair(index);
             self.arm_heartbeat(now, writer_index);
             return None;
         };
         writer.ledger.history += 1;
-        let bytes = self.emit_sample(writer_index, sequence, guid, buffer);
+        writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
+        let bytes = self.emit_sample(writer_index, Some(cursor), sequence, guid, buffer);
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.history_next = Some(sequence.next());
         proxy.history_filed = true;
@@ -331,10 +332,11 @@ impl Engine {
         })
     }
 
-    /// A sample for one reader alone.
+    /// A sample for one reader alone; in front of it a GAP over what is gone since `after`.
     fn emit_sample(
         &mut self,
         writer_index: u16,
+        after: Option<SequenceNumber>,
         sequence: SequenceNumber,
         reader: Guid,
         buffer: &mut [u8],
@@ -352,9 +354,13 @@ impl Engine {
         };
         let sample = change.sample();
         let head = data_head(writer.guid.entity, reader.entity, sequence, &sample);
+        let hole = after.filter(|&after| after < sequence);
         let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+            message.info_destination(reader.prefix)?;
+            if let Some(hole) = hole {
+                message.gap(&gap(writer.guid.entity, reader.entity, hole, sequence))?;
+            }
             message
-                .info_destination(reader.prefix)?
                 .info_timestamp(sample.timestamp)?
                 .data(&head, payload)?;
             Ok(message.len())
@@ -408,6 +414,21 @@ impl Engine {
         })
     }
 
+    /// Files what one reader has asked for; a HEARTBEAT if that is nothing.
+    pub(crate) fn file_repair(&mut self, proxy_index: u16) {
+        let Some(proxy) = self.reader_proxies.get_mut(proxy_index) else {
+            return;
+        };
+        let Some(writer) = self.writers.get(proxy.writer) else {
+            return;
+        };
+        if proxy.reliable && !core::mem::replace(&mut proxy.repair_filed, true) {
+            let priority = writer.protocol_priority();
+            self.file(priority, WorkKind::Repair, proxy_index);
+        }
+    }
+
+    /// Files a HEARTBEAT to all readers.
     pub(crate) fn file_heartbeat(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
@@ -424,46 +445,68 @@ impl Engine {
             let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
                 return;
             };
-            if let Some(proxy) = self.reader_proxies.get_mut(index)
-                && proxy.reliable
-                && !proxy.is_reached
-                && !core::mem::replace(&mut proxy.repair_filed, true)
-            {
-                self.file(priority, WorkKind::Repair, index);
+            let proxy = self.reader_proxies.get(index);
+            if proxy.is_some_and(|proxy| !proxy.is_reached) {
+                self.file_repair(index);
             }
         }
     }
 
-    /// Starts the heartbeat timer while something sent is not acknowledged by all, or a reader has
-    /// not yet answered at all.
+    /// Whether something sent is not acknowledged by all, or a reader has not yet answered at all.
+    fn owes_heartbeat(&self, writer: &Writer) -> bool {
+        writer.reliable
+            && writer.has_reliable_reader()
+            && writer.proxies.iter().any(|&proxy| {
+                self.reader_proxies.get(proxy).is_some_and(|proxy| {
+                    proxy.reliable && (!proxy.is_ready() || proxy.done_to() < writer.next_unsent)
+                })
+            })
+    }
+
+    /// Starts the heartbeat timer if a heartbeat is owed. One that runs is left alone: when it has
+    /// run out it is seen whether one is owed still.
     pub(crate) fn arm_heartbeat(&mut self, now: Instant, writer_index: u16) {
         let timer = Subject::heartbeat(writer_index, &self.config.limits);
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
-        if !writer.reliable {
+        if self.timers.is_armed(timer) {
             return;
         }
-        let is_owed = writer.proxies.iter().any(|&proxy| {
-            self.reader_proxies.get(proxy).is_some_and(|proxy| {
-                proxy.reliable
-                    && (!proxy.is_ready()
-                        || proxy.acknowledged.max(proxy.start) < writer.next_unsent)
-            })
-        });
-        if !is_owed {
+        let writer = self.writers.get(writer_index);
+        if let Some(writer) = writer.filter(|writer| self.owes_heartbeat(writer)) {
+            let period = core::time::Duration::from_nanos(writer.heartbeat_period_ns);
+            self.timers.arm(timer, now + period);
+        }
+    }
+
+    /// Stops the heartbeat timer when all is acknowledged, so that nobody is woken for nothing.
+    fn rest_heartbeat(&mut self, writer_index: u16) {
+        let timer = Subject::heartbeat(writer_index, &self.config.limits);
+        let writer = self.writers.get(writer_index);
+        if self.timers.is_armed(timer) && writer.is_some_and(|writer| !self.owes_heartbeat(writer))
+        {
             self.timers.disarm(timer);
-        } else if !self.timers.is_armed(timer) {
-            self.timers.arm(
-                timer,
-                now + core::time::Duration::from_nanos(writer.heartbeat_period_ns),
-            );
+        }
+    }
+
+    /// Some reader lives: what is owed is asked for after the shortest period again. One that is
+    /// dead and has let the period grow must not make the others wait for what they have lost.
+    pub(crate) fn hasten_heartbeat(&mut self, now: Instant, writer_index: u16) {
+        let period = self.config.timing.heartbeat_period;
+        let timer = Subject::heartbeat(writer_index, &self.config.limits);
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.heartbeat_period_ns = period.as_nanos() as u64;
+            if self.timers.is_armed(timer) {
+                self.timers.bring_forward(timer, now + period);
+            }
         }
     }
 
     /// The heartbeat timer has run out: ask, and wait twice as long for the next answer.
     pub(crate) fn heartbeat_due(&mut self, now: Instant, writer_index: u16) {
         let max_ns = self.config.timing.heartbeat_period_max.as_nanos() as u64;
+        let writer = self.writers.get(writer_index);
+        if writer.is_none_or(|writer| !self.owes_heartbeat(writer)) {
+            return;
+        }
         self.file_heartbeat(writer_index);
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
@@ -472,12 +515,23 @@ impl Engine {
         self.arm_heartbeat(now, writer_index);
     }
 
+    /// Works out again how far all reliable readers have come: one has come, gone or moved.
+    pub(crate) fn refresh_lowest(&mut self, writer_index: u16) {
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.lowest_acknowledged = writer.lowest_of(&self.reader_proxies);
+        }
+    }
+
     /// Removes from the history what all reliable readers have and no late joiner will ask for.
     pub(crate) fn release_acknowledged(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
-        let lowest = writer.lowest_unacknowledged(&self.reader_proxies);
+        debug_assert_eq!(
+            writer.lowest_acknowledged,
+            writer.lowest_of(&self.reader_proxies)
+        );
+        let lowest = writer.lowest_unacknowledged();
         let all_acknowledged = lowest > writer.last;
         let mut removed = 0;
         if writer.volatile
@@ -494,6 +548,9 @@ impl Engine {
         }
         if !writer.status.is_empty() {
             self.note_writer(writer_index);
+        }
+        if all_acknowledged {
+            self.rest_heartbeat(writer_index);
         }
     }
 }

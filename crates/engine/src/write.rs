@@ -177,7 +177,7 @@ impl Engine {
         let history = writer.history.as_ref().ok_or(WriteError::WrongKind)?;
         if let Err(full) = history.room_for(key_hash) {
             let oldest = history.first();
-            let lowest = writer.lowest_unacknowledged(&self.reader_proxies);
+            let lowest = writer.lowest_unacknowledged();
             match oldest.filter(|_| writer.may_replace(lowest)) {
                 Some(oldest) => {
                     writer.ledger.replaced += 1;
@@ -203,7 +203,7 @@ impl Engine {
     /// [`WriteError::TooLarge`] if `length` is larger than the slot.
     pub fn commit(
         &mut self,
-        now: Instant,
+        _now: Instant,
         id: WriterId,
         sample: &WriteSample,
         length: usize,
@@ -229,7 +229,7 @@ impl Engine {
             let priority = writer.data_priority();
             self.file(priority, WorkKind::Data, id.0);
         }
-        self.arm_heartbeat(now, id.0);
+        // Nothing is owed before it is sent: the heartbeat is armed then.
         Ok(sequence)
     }
 }

@@ -72,6 +72,9 @@ impl WriterLedger {
     }
 }
 
+/// What all reliable readers have acknowledged where there is none: everything.
+pub(crate) const NO_RELIABLE_READER: SequenceNumber = SequenceNumber(i64::MAX);
+
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) guid: Guid,
@@ -87,6 +90,11 @@ pub(crate) struct Writer {
     pub(crate) last: SequenceNumber,
     /// The lowest number not yet sent for the first time.
     pub(crate) next_unsent: SequenceNumber,
+    /// Every number below has been acknowledged by some reader: those that live have all.
+    pub(crate) highest_acknowledged: SequenceNumber,
+    /// Every number below has been acknowledged by every reliable reader. Kept beside the proxies,
+    /// so that neither a sample nor an acknowledgement costs a look at all of them.
+    pub(crate) lowest_acknowledged: SequenceNumber,
     pub(crate) proxies: Vec<u16>,
     pub(crate) destinations: BoundedVec<Locator, MAX_DESTINATIONS>,
     pub(crate) data_filed: bool,
@@ -155,16 +163,23 @@ impl Writer {
     }
 
     /// The lowest number that is not yet sent, or that a reliable reader has not acknowledged.
-    pub(crate) fn lowest_unacknowledged(&self, proxies: &Table<ReaderProxy>) -> SequenceNumber {
-        let mut lowest = self.next_unsent;
-        for &proxy in &self.proxies {
-            if let Some(proxy) = proxies.get(proxy)
-                && proxy.reliable
-            {
-                lowest = lowest.min(proxy.acknowledged.max(proxy.start));
-            }
-        }
-        lowest
+    pub(crate) fn lowest_unacknowledged(&self) -> SequenceNumber {
+        self.next_unsent.min(self.lowest_acknowledged)
+    }
+
+    pub(crate) fn has_reliable_reader(&self) -> bool {
+        self.lowest_acknowledged != NO_RELIABLE_READER
+    }
+
+    /// The lowest number that a reliable reader has not acknowledged; the last there is, if there
+    /// is no such reader.
+    pub(crate) fn lowest_of(&self, proxies: &Table<ReaderProxy>) -> SequenceNumber {
+        let reliable = self.proxies.iter().filter_map(|&proxy| proxies.get(proxy));
+        reliable
+            .filter(|proxy| proxy.reliable)
+            .map(ReaderProxy::done_to)
+            .min()
+            .unwrap_or(NO_RELIABLE_READER)
     }
 
     /// Whether a full history may drop its oldest change for a new one, all below `lowest` being
@@ -204,6 +219,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) requested: SequenceNumberSet,
     /// The next number of the history to send unasked.
     pub(crate) history_next: Option<SequenceNumber>,
+    /// Where that ends: what was sent from the match on, was sent to this reader too.
+    pub(crate) history_end: SequenceNumber,
     pub(crate) repair_filed: bool,
     pub(crate) history_filed: bool,
     acknack_count: Option<i32>,
@@ -231,10 +248,16 @@ impl ReaderProxy {
             acknowledged: SequenceNumber(1),
             requested: SequenceNumberSet::new(SequenceNumber(1)),
             history_next: None,
+            history_end: SequenceNumber(1),
             repair_filed: false,
             history_filed: false,
             acknack_count: None,
         }
+    }
+
+    /// The lowest number this reader still owes an acknowledgement for.
+    pub(crate) fn done_to(&self) -> SequenceNumber {
+        self.acknowledged.max(self.start)
     }
 
     /// Where what is meant for this reader alone goes.

@@ -176,6 +176,8 @@ pub(crate) struct Node {
     pub(crate) step_filed: bool,
     /// The timer that is in the world's queue.
     pub(crate) timer: Option<Instant>,
+    /// Until then the node does nothing, and what arrives waits.
+    pub(crate) stopped_until: Instant,
 }
 
 impl Node {
@@ -188,6 +190,7 @@ impl Node {
             groups: BTreeSet::new(),
             step_filed: false,
             timer: None,
+            stopped_until: Instant::new(0),
         }
     }
 

@@ -173,6 +173,12 @@ impl World {
         self.crash(id);
     }
 
+    /// The node does nothing for this long, as a process that is sent SIGSTOP: what arrives waits for
+    /// it, and its timers find themselves late.
+    pub fn stop_for(&mut self, id: NodeId, time: Duration) {
+        self.nodes[id.0].stopped_until = self.now + time;
+    }
+
     /// Starts a stopped node again (or stops it, without a word, first): the same address, a new
     /// participant, no endpoints.
     pub fn restart(&mut self, id: NodeId) {
@@ -275,6 +281,12 @@ impl World {
             // An earlier one took its place.
             return;
         }
+        if now < node.stopped_until {
+            let at = node.stopped_until;
+            node.timer = Some(at);
+            self.schedule(at, Event::Timer(id, at));
+            return;
+        }
         node.timer = None;
         if let Some(engine) = &mut node.engine {
             engine.advance(now);
@@ -284,7 +296,13 @@ impl World {
 
     /// One step of a node: a frame, or a work.
     fn step(&mut self, id: NodeId) {
+        let now = self.now;
         let node = &mut self.nodes[id.0];
+        if now < node.stopped_until {
+            let at = node.stopped_until + node.config.step;
+            self.schedule(at, Event::Step(id));
+            return;
+        }
         node.step_filed = false;
         match node.next() {
             None => return,

@@ -62,6 +62,6 @@ fn offered(
             format!("nothing was measured with a flood over `{datapath}`"),
             "a flood goes through the cable, between hosts in namespaces",
         )
-        .to_do("run as root, with --datapath udp")),
+        .with_remedy("run as root, with --datapath udp")),
     }
 }

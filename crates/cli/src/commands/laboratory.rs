@@ -98,5 +98,5 @@ fn system(what: &str, error: &std::io::Error) -> Failure {
         format!("isolane could not {what}"),
         error.to_string(),
     )
-    .to_do("check the limits of this session (`ulimit -a`)")
+    .with_remedy("check the limits of this session (`ulimit -a`)")
 }

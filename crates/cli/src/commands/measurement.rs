@@ -28,7 +28,7 @@ use crate::output::{count_of, tell};
 const TICK: Duration = Duration::from_millis(200);
 /// What a run takes beside the time it measures: processes start and find each other, and what is
 /// late is waited for.
-const OVERHEAD: Duration = Duration::from_millis(1_300);
+const OVERHEAD: Duration = Duration::from_millis(1_100);
 /// After an interruption, results that nobody takes do not hold up the end longer than this.
 const LAST_WORDS: Duration = Duration::from_millis(800);
 

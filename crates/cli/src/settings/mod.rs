@@ -209,7 +209,7 @@ fn description(
             format!("cannot read {}", usual.display()),
             "there is no such file here",
         )
-        .to_do("name a description with --config FILE, or begin with the example:\n\n    isolane config --example > isolane.toml\n")),
+        .with_remedy("name a description with --config FILE, or begin with the example:\n\n    isolane config --example > isolane.toml\n")),
         (named, usual) => named.or(usual).as_deref().map(load).transpose(),
     }
 }
@@ -244,7 +244,7 @@ fn domain_of_environment(text: &OsString) -> Result<Domain, Failure> {
             format!("ISOLANE_DOMAIN is \"{}\"", text.escape_debug()),
             error.to_string(),
         )
-        .to_do("set it to such a number, unset it, or give --domain")
+        .with_remedy("set it to such a number, unset it, or give --domain")
     })
 }
 
@@ -257,7 +257,7 @@ fn interfaces(named: &[String]) -> Result<Sourced<Interfaces>, Failure> {
             format!("--interface \"{}\"", wrong.escape_debug()),
             "no interface can be called so",
         )
-        .to_do("`ip link` lists the interfaces of this machine"));
+        .with_remedy("`ip link` lists the interfaces of this machine"));
     }
     let mut once: Vec<String> = Vec::with_capacity(named.len());
     for name in named {

@@ -4,9 +4,13 @@
 use std::time::Duration;
 
 use isolane_sim::{
-    LinkConfig, NodeConfig, Random, ReaderHandle, Take, Topic, World, WriterHandle, seeds,
+    LinkConfig, NodeConfig, Partition, Random, ReaderHandle, Sample, Take, Topic, World,
+    WriterHandle, seeds,
 };
 
+use isolane_wire::rtps::Submessage;
+
+use crate::peer::for_each_submessage;
 use crate::support::{PATIENCE, SECOND, keyed_samples, ms, taken, two_nodes, values, written};
 
 /// What has happened in a world, to make sure that the worlds were bad enough.
@@ -277,4 +281,86 @@ fn everyone_has_acknowledged_once_all_has_come() {
     let before = world.writer_ledger(writer).heartbeats;
     world.run_for(10 * SECOND);
     assert_eq!(world.writer_ledger(writer).heartbeats, before);
+}
+
+#[test]
+fn a_dead_reader_does_not_make_a_living_one_wait_for_what_it_has_lost() {
+    let mut world = World::new(1);
+    let nodes = world.nodes(3, &patient());
+    let topic = Topic::new("Dead").reliable().keep_all(32);
+    let writer = world.create_writer(nodes[0], &topic);
+    let readers = [
+        world.create_reader(nodes[1], &topic),
+        world.create_reader(nodes[2], &topic),
+    ];
+    world.until_matched(&[writer], &readers);
+    world.crash(nodes[2]);
+    world.enqueue(writer, values(1));
+    // Long enough for the time between heartbeats to grow.
+    world.run_for(10 * SECOND);
+    for value in 2..=9 {
+        let cut = Partition::one_way(&nodes[..1], &nodes[1..2]);
+        world.partition(cut);
+        world.enqueue(writer, [Sample::value(value)]);
+        world.run_for(ms(5));
+        world.heal();
+        world.run_for(ms(60));
+        assert_eq!(world.received(readers[0]).len() as u64, value);
+        world.run_for(10 * SECOND);
+    }
+}
+
+#[test]
+fn a_reader_with_little_room_asks_for_no_more_than_it_can_keep() {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let topic = Topic::new("Little").reliable().transient_local();
+    let writer = world.create_writer(a, &topic.clone().keep_all(400));
+    world.enqueue(writer, values(400));
+    world.run_for(SECOND);
+    let reader = world.create_reader(b, &topic.keep_all(4));
+    world.set_take(reader, Take::OneEvery(ms(2)));
+    let before = world.elapsed();
+    world.run_until("all were taken", PATIENCE, |world| {
+        world.received(reader).len() == 400
+    });
+    assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
+    let repaired = world.writer_ledger(writer).repaired;
+    assert!(repaired < 500, "{repaired} repairs of 400 samples");
+    // It is as fast as its user.
+    let took = world.elapsed() - before;
+    assert!(took < 2 * SECOND, "{took:?}");
+}
+
+#[test]
+fn a_reader_that_joins_makes_no_other_answer() {
+    for is_durable in [false, true] {
+        let mut world = World::new(1);
+        let nodes = world.nodes(5, &NodeConfig::default());
+        let mut topic = Topic::new("Joined").reliable().keep_all(16);
+        if is_durable {
+            topic = topic.transient_local();
+        }
+        let writer = world.create_writer(nodes[0], &topic);
+        let mut readers: Vec<_> = nodes[1..4]
+            .iter()
+            .map(|&node| world.create_reader(node, &topic))
+            .collect();
+        world.until_matched(&[writer], &readers);
+        world.enqueue(writer, values(10));
+        world.run_for(5 * SECOND);
+        world.tap();
+        readers.push(world.create_reader(nodes[4], &topic));
+        world.until_matched(&[writer], &readers);
+        world.run_for(SECOND);
+        let entity = world.writer_guid(writer).entity;
+        let mut answers = 0;
+        for_each_submessage(&world, |submessage| {
+            if let Submessage::AckNack(acknack) = submessage {
+                // The newcomer's own: for the heartbeat it asked for, and for its share.
+                answers += usize::from(acknack.writer == entity);
+            }
+        });
+        assert!((1..=3).contains(&answers), "{answers} answers");
+    }
 }

@@ -7,6 +7,7 @@ use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, Partition, Sample, Topic, World, WriterHandle, seeds,
 };
 use isolane_wire::{
+    discovery::BuiltinEndpoints,
     qos::{
         DataRepresentationId, DestinationOrderKind, DurabilityKind, LivelinessKind, OwnershipKind,
         PolicyId, PresentationAccessScope, QosPolicies,
@@ -14,7 +15,10 @@ use isolane_wire::{
     time,
 };
 
-use crate::support::{PATIENCE, SECOND, ms, two_nodes, values};
+use crate::{
+    peer::Peer,
+    support::{PATIENCE, SECOND, ms, two_nodes, values},
+};
 
 /// Longer than the default lease of 10 s, and one announcement more.
 const LEASE_OVER: Duration = Duration::from_secs(13);
@@ -87,6 +91,32 @@ fn a_participant_that_crashes_is_gone_when_its_lease_has_run_out() {
     assert_eq!((peers(&world, a), endpoints(&world, a)), (0, 0));
     assert_eq!(world.matched_readers(writer), 0);
     assert_eq!(world.engine(a).counters().leases_expired, 1);
+}
+
+#[test]
+fn a_process_that_was_stopped_for_longer_than_the_lease_parts_from_nobody() {
+    let mut world = World::new(1);
+    let nodes = world.nodes(4, &NodeConfig::default());
+    let topic = topic();
+    let reader = world.create_reader(nodes[0], &topic);
+    let writers: Vec<_> = nodes
+        .iter()
+        .map(|&node| world.create_writer(node, &topic))
+        .collect();
+    world.until_matched(&writers, &[reader]);
+    for time in [ms(10_500), 60 * SECOND] {
+        world.run_for(5 * SECOND);
+        world.stop_for(nodes[0], time);
+        world.run_for(time + SECOND);
+        assert_eq!(peers(&world, nodes[0]), 3);
+        assert_eq!(world.matched_writers(reader), 4);
+        assert_eq!(world.engine(nodes[0]).counters().leases_expired, 0);
+        // The others did miss it.
+        assert!(world.engine(nodes[1]).counters().leases_expired > 0);
+    }
+    world.crash(nodes[1]);
+    world.run_for(LEASE_OVER);
+    assert_eq!(peers(&world, nodes[0]), 2);
 }
 
 #[test]
@@ -482,6 +512,23 @@ fn a_partition_that_only_one_side_notices_heals_too() {
                     .all(|&reader| world.values(reader).ends_with(&last))
             });
         });
+    }
+}
+
+#[test]
+fn endpoints_come_and_go_beside_a_peer_that_acknowledges_nothing() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    Peer::announced(&mut world, node, |data| {
+        data.builtin_endpoints |=
+            BuiltinEndpoints::PUBLICATIONS_DETECTOR | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR;
+    });
+    for _ in 0..100 {
+        let writer = world.create_writer(node, &topic());
+        let reader = world.create_reader(node, &topic());
+        world.run_for(ms(1));
+        world.delete_writer(writer);
+        world.delete_reader(reader);
     }
 }
 

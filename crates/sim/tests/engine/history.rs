@@ -1,10 +1,22 @@
 //! What a reader gets that comes after the samples: history where it wants it, nothing where not.
 
+use std::time::Duration;
+
 use isolane_sim::{
     LinkConfig, NodeConfig, Random, ReaderHandle, Sample, Take, Topic, World, WriterHandle, seeds,
 };
 
-use crate::support::{PATIENCE, SECOND, ms, taken, two_nodes, values, written};
+use isolane_wire::{
+    guid::{EntityId, EntityKind},
+    qos::{DurabilityKind, QosPolicies, ReliabilityKind},
+    rtps::{AckNack, Submessage},
+    sequence::{SequenceNumber, SequenceNumberSet},
+};
+
+use crate::{
+    peer::{Peer, for_each_submessage},
+    support::{PATIENCE, SECOND, ms, taken, two_nodes, values, written},
+};
 
 /// A writer whose samples 1 to 10 have all been acknowledged, and a node for who comes later.
 fn an_old_writer(seed: u64, link: LinkConfig, topic: &Topic) -> (World, WriterHandle, Topic) {
@@ -221,4 +233,94 @@ fn a_durable_keep_all_writer_goes_on_when_its_history_is_full_of_what_all_have_a
         });
         assert_eq!(taken(&world, late, writer), written(&world, writer, 33));
     });
+}
+
+#[test]
+fn what_is_written_while_a_late_joiner_gets_its_history_is_sent_to_it_once() {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let topic = Topic::new("Busy")
+        .reliable()
+        .transient_local()
+        .keep_last(50);
+    let writer = world.create_writer(a, &topic);
+    world.enqueue(writer, values(50));
+    // Faster than the node sends the history.
+    world.publish(
+        writer,
+        Duration::from_micros(12),
+        (51..=4_000).map(Sample::value),
+    );
+    let late = world.create_reader(b, &topic);
+    world.run_for(SECOND);
+    assert_eq!(world.values(late).last(), Some(&4_000));
+    let ledger = world.writer_ledger(writer);
+    assert!(ledger.history <= 50, "{ledger:?}");
+    assert_eq!(world.reader_ledger(late).duplicates, 0);
+}
+
+/// Sample 1 of one instance, and then 999 of another of which the last is kept.
+fn with_a_hole() -> impl Iterator<Item = Sample> {
+    (1..=1_000).map(|value| Sample::keyed(u32::from(value > 1), value))
+}
+
+#[test]
+fn a_late_joiner_is_told_of_a_hole_in_the_history_beside_what_follows_it() {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let topic = Topic::new("Hole").reliable().transient_local().keyed();
+    let writer = world.create_writer(a, &topic.clone().keep_last(1));
+    world.enqueue(writer, with_a_hole());
+    world.run_for(SECOND);
+    let late = world.create_reader(b, &topic.keep_all(8));
+    world.run_for(SECOND);
+    assert_eq!(world.values(late), [1, 1_000]);
+    let ledger = world.writer_ledger(writer);
+    assert_eq!((ledger.history, ledger.repaired, ledger.gaps), (2, 0, 998));
+    let [first, last] = world.received(late) else {
+        panic!("two came");
+    };
+    assert!(last.at.saturating_since(first.at) < ms(1));
+}
+
+#[test]
+fn one_gap_answers_a_hole_longer_than_what_can_be_asked_for() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let topic = Topic::new("Foreign").reliable().transient_local().keyed();
+    let writer = world.create_writer(node, &topic.keep_last(1));
+    world.enqueue(writer, with_a_hole());
+    world.run_for(SECOND);
+    let mut peer = Peer::of(&mut world, node);
+    let reader = EntityId::user(2, EntityKind::READER_WITH_KEY);
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.durability = DurabilityKind::TransientLocal;
+    peer.announce(&mut world, reader, qos);
+    let mut state = SequenceNumberSet::new(SequenceNumber(2));
+    for number in 2..=257 {
+        state.insert(SequenceNumber(number));
+    }
+    let acknack = AckNack {
+        reader,
+        writer: world.writer_guid(writer).entity,
+        state,
+        count: 1,
+        is_final: true,
+    };
+    let gaps = |world: &World| {
+        let mut gaps = Vec::new();
+        for_each_submessage(world, |submessage| {
+            if let Submessage::Gap(gap) = submessage {
+                gaps.push((gap.start.get(), gap.list.base().get()));
+            }
+        });
+        gaps
+    };
+    let before = gaps(&world).len();
+    peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
+    // Twice, where the history was on its way, too.
+    let told = gaps(&world).split_off(before);
+    assert!((1..=2).contains(&told.len()), "{told:?}");
+    assert!(told.iter().all(|&told| told == (2, 1_000)), "{told:?}");
 }
