@@ -27,7 +27,7 @@ use isolane_wire::{
 use crate::{
     engine::{Engine, Subject},
     history::ChangeKind,
-    limits::{DISCOVERY_SLOT_BYTES, LEASE_GRACE},
+    limits::{DISCOVERY_SLOT_BYTES, LEASE_GRACE, MAX_LEASE},
     priority::Priority,
     reader::WriterProxy,
     work::{Destinations, Work, WorkKind},
@@ -54,6 +54,8 @@ pub struct RemoteParticipant {
     pub(crate) announce_filed: bool,
     /// When a discovery step found its lease run out.
     missed: Option<Instant>,
+    /// It has said that it is reached elsewhere; this of all endpoints is the next to follow it.
+    moved: Option<u16>,
 }
 
 /// An endpoint of somebody else.
@@ -297,6 +299,7 @@ impl Engine {
         let took = self.take_in_participant(now)
             || self.take_in_endpoint(now, PUBLICATIONS, EndpointKind::Writer)
             || self.take_in_endpoint(now, SUBSCRIPTIONS, EndpointKind::Reader)
+            || self.follow_endpoint()
             || self.forget_silent_participant(now);
         if took {
             // There may be more; the step that finds nothing ends it.
@@ -341,13 +344,19 @@ impl Engine {
 
     fn update_participant(&mut self, now: Instant, data: ParticipantData) {
         let prefix = data.guid.prefix;
-        let lease = data.lease;
+        let lease = data.lease.min(MAX_LEASE);
+        self.counters.leases_shortened += u64::from(lease < data.lease);
         let index = match self.participant_by_prefix.get(&prefix) {
             Some(&index) => {
                 if let Some(known) = self.participants.get_mut(index) {
+                    let moved = !is_reached_alike(&known.data, &data);
                     known.data = data;
                     known.heard = now;
                     known.missed = None;
+                    if moved {
+                        known.moved = Some(0);
+                        self.follow_participant(index);
+                    }
                 }
                 self.ask_again(prefix);
                 index
@@ -358,6 +367,7 @@ impl Engine {
                     heard: now,
                     announce_filed: false,
                     missed: None,
+                    moved: None,
                 };
                 let Ok(index) = self.participants.insert(found) else {
                     self.counters.participants_refused += 1;
@@ -388,6 +398,43 @@ impl Engine {
                 self.file_acknack(index);
             }
         }
+    }
+
+    /// The SEDP endpoints of a participant that has moved follow it.
+    fn follow_participant(&mut self, index: u16) {
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let data = &participant.data;
+        let prefix = data.guid.prefix;
+        let unicast = crate::matching::choose(&data.metatraffic_unicast, &self.config.networks);
+        let address = (unicast, self.group_of(&data.metatraffic_multicast, unicast));
+        for sedp in &SEDP {
+            for entity in [sedp.reader, sedp.writer] {
+                self.follow(Guid { prefix, entity }, address);
+            }
+        }
+    }
+
+    /// One endpoint of a participant that has moved follows it.
+    fn follow_endpoint(&mut self) -> bool {
+        let moved = |(index, peer): (u16, &RemoteParticipant)| Some((index, peer.moved?));
+        let next = self.participants.iter().find_map(moved);
+        let Some((index, from)) = next else {
+            return false;
+        };
+        let found = (from..self.endpoints.end()).find_map(|at| {
+            let endpoint = self.endpoints.get(at)?;
+            let is_its = endpoint.participant == index;
+            is_its.then(|| (at, endpoint.data.guid, self.address_of(endpoint)))
+        });
+        if let Some(participant) = self.participants.get_mut(index) {
+            participant.moved = found.map(|(at, ..)| at + 1);
+        }
+        if let Some((_, guid, address)) = found {
+            self.follow(guid, address);
+        }
+        true
     }
 
     /// Matches the built-in endpoints with a new participant's.
@@ -547,7 +594,7 @@ impl Engine {
             let Some(participant) = self.participants.get_mut(index) else {
                 continue;
             };
-            if now < participant.heard + participant.data.lease {
+            if now < participant.heard + participant.data.lease.min(MAX_LEASE) {
                 continue;
             }
             let waited = participant.missed.map(|since| now.saturating_since(since));
@@ -634,4 +681,12 @@ impl Engine {
             _ => (unicast, group),
         }
     }
+}
+
+/// Whether two announcements of a participant name the same addresses.
+fn is_reached_alike(one: &ParticipantData, other: &ParticipantData) -> bool {
+    one.metatraffic_unicast == other.metatraffic_unicast
+        && one.metatraffic_multicast == other.metatraffic_multicast
+        && one.default_unicast == other.default_unicast
+        && one.default_multicast == other.default_multicast
 }

@@ -58,6 +58,8 @@ pub struct Counters {
     pub buffer_too_small: u64,
     /// Participants whose lease ran out.
     pub leases_expired: u64,
+    /// Announcements of a lease longer than is believed.
+    pub leases_shortened: u64,
     /// Ends of instances that found no room in a cache.
     pub instance_ends_unseen: u64,
 }

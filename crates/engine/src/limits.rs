@@ -29,6 +29,10 @@ pub const DISCOVERY_SLOT_BYTES: usize = 8 * 1024;
 /// a period, not a peer.
 pub const SPDP_INBOX_SLOTS: usize = 16;
 
+/// The longest lease that is believed: a participant that announces an endless one and is heard no
+/// more would keep its place for ever.
+pub const MAX_LEASE: Duration = Duration::from_secs(300);
+
 /// Time between the step that finds a peer's lease run out and the one that forgets the peer. What
 /// waits in the sockets is read meanwhile: after a stop of this process longer than the lease the
 /// announcements of all that live wait there. A step that comes later than twice this was itself

@@ -165,7 +165,8 @@ impl Engine {
             }
             return;
         }
-        if known.is_some() {
+        if let Some(proxy) = known {
+            self.move_reader_proxy(proxy, reader.address);
             return;
         }
         let reliable =
@@ -207,7 +208,8 @@ impl Engine {
             }
             return;
         }
-        if known.is_some() {
+        if let Some(proxy) = known {
+            self.move_writer_proxy(proxy, writer.address);
             return;
         }
         // A best-effort reader of a reliable writer is told nothing and asks for nothing.
@@ -398,6 +400,41 @@ impl Engine {
         }
     }
 
+    /// A matched reader is reached elsewhere now.
+    fn move_reader_proxy(&mut self, index: u16, address: Address) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        if (proxy.unicast, proxy.multicast) != address {
+            (proxy.unicast, proxy.multicast) = address;
+            let writer = proxy.writer;
+            self.refresh_destinations(writer);
+        }
+    }
+
+    fn move_writer_proxy(&mut self, index: u16, (unicast, multicast): Address) {
+        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+            proxy.reply_to = unicast.or(multicast);
+        }
+    }
+
+    /// An endpoint of a peer is reached elsewhere now: whoever is matched with it follows.
+    pub(crate) fn follow(&mut self, guid: Guid, address: Address) {
+        let mut at = self.proxies_of_writer.get(&guid).copied();
+        while let Some(index) = at {
+            self.move_writer_proxy(index, address);
+            at = self
+                .writer_proxies
+                .get(index)
+                .and_then(|proxy| proxy.next_of_writer);
+        }
+        for writer in 0..self.writers.end() {
+            if let Some(&index) = self.proxy_of_reader.get(&(writer, guid)) {
+                self.move_reader_proxy(index, address);
+            }
+        }
+    }
+
     /// Parts an endpoint that is gone from everyone here.
     pub(crate) fn unmatch(&mut self, now: Instant, guid: Guid) {
         while let Some(&proxy) = self.proxies_of_writer.get(&guid) {
@@ -491,20 +528,30 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
+        // A group pays when it saves a datagram: two addresses listen to it. Each with the first of
+        // its listeners, and whether there is another.
+        let mut groups = heapless::Vec::<(Locator, Option<Locator>, bool), MAX_DESTINATIONS>::new();
+        for proxy in &writer.proxies {
+            let Some(proxy) = self.reader_proxies.get(*proxy) else {
+                continue;
+            };
+            let Some(multicast) = proxy.multicast else {
+                continue;
+            };
+            match groups.iter_mut().find(|(group, ..)| *group == multicast) {
+                Some((_, first, is_shared)) => *is_shared |= *first != proxy.unicast,
+                // More groups than destinations: their listeners are reached one by one.
+                None => drop(groups.push((multicast, proxy.unicast, false))),
+            }
+        }
         let mut destinations = heapless::Vec::<Locator, MAX_DESTINATIONS>::new();
         for &index in &writer.proxies {
             let Some(proxy) = self.reader_proxies.get(index) else {
                 continue;
             };
-            // A group pays when it saves a datagram: another address listens to it too.
-            let mut others = writer
-                .proxies
+            let shares_group = groups
                 .iter()
-                .filter_map(|&other| self.reader_proxies.get(other));
-            let shares_group = proxy.multicast.is_some()
-                && others.any(|other| {
-                    other.multicast == proxy.multicast && other.unicast != proxy.unicast
-                });
+                .any(|&(group, _, is_shared)| is_shared && proxy.multicast == Some(group));
             let to = if shares_group {
                 proxy.multicast
             } else {
@@ -541,8 +588,11 @@ impl Engine {
 struct Counterpart<'a> {
     data: &'a EndpointData,
     /// Its unicast and its multicast address.
-    address: (Option<Locator>, Option<Locator>),
+    address: Address,
 }
+
+/// A unicast and a multicast address.
+pub(crate) type Address = (Option<Locator>, Option<Locator>);
 
 fn same_topic(own: &EndpointData, keyed: bool, other: &EndpointData) -> bool {
     own.topic_name == other.topic_name

@@ -8,15 +8,19 @@
 //! Nothing is answered here. A HEARTBEAT files an ACKNACK, an ACKNACK files a repair, an
 //! announcement goes to a box that the discovery job empties. The work done for a datagram is
 //! bounded by its length and by the local readers of the writers it names.
+//!
+//! Here is DATA; [`missing`] has what a writer says of the numbers it has and no longer has,
+//! [`acknack`] what a reader says it has and lacks.
+
+mod acknack;
+mod missing;
 
 use core::ops::Range;
 
 use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
-    rtps::{
-        AckNack, Data, Gap, HEADER_BYTES, Header, Heartbeat, PayloadKind, Submessage, Submessages,
-    },
+    rtps::{Data, HEADER_BYTES, Header, PayloadKind, Submessage, Submessages},
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
 };
@@ -28,9 +32,7 @@ use crate::{
     ids::ReaderId,
     instance::InstanceState,
     limits::LAST_SEQUENCE,
-    reader::{Answer, ReaderStatus},
-    work::WorkKind,
-    writer::WriterStatus,
+    reader::ReaderStatus,
 };
 
 /// Where in a message the reading stands, and what the submessages so far have said.
@@ -116,7 +118,7 @@ impl Engine {
             match submessage {
                 Submessage::InfoTimestamp(timestamp) => message.timestamp = timestamp,
                 Submessage::InfoSource(source) => {
-                    // RTPS 2.5 §8.3.8.9.4: it ends what INFO_TS said, too.
+                    // RTPS 2.5 §8.3.8.10: it ends what INFO_TS said, too.
                     message.prefix = source.prefix;
                     message.timestamp = None;
                 }
@@ -181,16 +183,10 @@ impl Engine {
         if next.is_none() && !resumes {
             self.counters.unmatched_data += 1;
         }
-        while let Some(index) = next {
+        while let Some((index, after)) = self.meant_proxy(next, data.reader) {
+            next = after;
             let proxy = self.writer_proxies.get(index)?;
-            next = proxy.next_of_writer;
-            let reader_index = proxy.reader;
-            let is_meant = data.reader == EntityId::UNKNOWN
-                || self
-                    .readers
-                    .get(reader_index)
-                    .is_some_and(|reader| reader.guid.entity == data.reader);
-            if !is_meant || (resumes && proxy.is_done_with(data.sequence)) {
+            if resumes && proxy.is_done_with(data.sequence) {
                 continue;
             }
             if let Some(delivery) = self.take_in(now, index, message.timestamp, data) {
@@ -199,6 +195,20 @@ impl Engine {
                 }
                 return Some(delivery);
             }
+        }
+        None
+    }
+
+    /// The first proxy from `at` on along a writer's chain whose reader a submessage is meant for
+    /// (RTPS 2.5 §8.3.8: an unknown reader means all), and the one after it.
+    fn meant_proxy(&self, mut at: Option<u16>, meant: EntityId) -> Option<(u16, Option<u16>)> {
+        while let Some(index) = at {
+            let proxy = self.writer_proxies.get(index)?;
+            let reader = self.readers.get(proxy.reader)?;
+            if meant == EntityId::UNKNOWN || meant == reader.guid.entity {
+                return Some((index, proxy.next_of_writer));
+            }
+            at = proxy.next_of_writer;
         }
         None
     }
@@ -339,240 +349,5 @@ impl Engine {
         }
         self.note_reader(reader_index);
         None
-    }
-
-    /// Moves a reliable proxy past everything that has come, and makes it available.
-    pub(crate) fn advance_proxy(&mut self, proxy_index: u16) {
-        self.advance_to(proxy_index, SequenceNumber(0));
-    }
-
-    /// Moves a reliable proxy to `to`, because the writer says that what has not come below never
-    /// will, and on past everything that has come.
-    ///
-    /// A run of numbers without a waiting sample is one step, however long.
-    fn advance_to(&mut self, proxy_index: u16, to: SequenceNumber) {
-        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
-            return;
-        };
-        let reader_index = proxy.reader;
-        let Some(reader) = self.readers.get_mut(reader_index) else {
-            return;
-        };
-        if let Some(cache) = &mut reader.cache {
-            let mut waiting = cache.first_waiting(proxy_index);
-            while proxy.reliable {
-                if waiting == Some(proxy.expected) {
-                    if cache.promote(proxy_index, proxy.expected).is_err() {
-                        // Full: the rest goes on when the user has taken one.
-                        reader.blocked = true;
-                        break;
-                    }
-                    proxy.begun = true;
-                    proxy.advance();
-                    reader.ledger.account();
-                    waiting = cache.first_waiting(proxy_index);
-                    continue;
-                }
-                let end = proxy.first_unmarked().max(to);
-                let end = waiting.map_or(end, |waiting| end.min(waiting));
-                if end <= proxy.expected {
-                    break;
-                }
-                let missing = (end.get() - proxy.expected.get()) as u64;
-                if reader.ledger.lose(missing, proxy.begun) {
-                    reader.status |= ReaderStatus::SAMPLE_LOST;
-                }
-                proxy.pass(end);
-            }
-            if cache.available() > 0 {
-                reader.status |= ReaderStatus::DATA_AVAILABLE;
-            }
-        }
-        self.note_reader(reader_index);
-    }
-
-    fn receive_heartbeat(
-        &mut self,
-        now: Instant,
-        message: &MessageReceiver,
-        heartbeat: &Heartbeat,
-    ) {
-        let writer = Guid {
-            prefix: message.prefix,
-            entity: heartbeat.writer,
-        };
-        let mut next = self.proxies_of_writer.get(&writer).copied();
-        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
-        while let Some(index) = next {
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
-                return;
-            };
-            next = proxy.next_of_writer;
-            let Some(reader) = self.readers.get_mut(proxy.reader) else {
-                return;
-            };
-            let is_meant =
-                heartbeat.reader == EntityId::UNKNOWN || heartbeat.reader == reader.guid.entity;
-            if !is_meant || !proxy.reliable || !proxy.accept_heartbeat(heartbeat) {
-                continue;
-            }
-            let last = heartbeat.last;
-            if !core::mem::replace(&mut proxy.started, true) {
-                // Where this reader begins: at what the writer still has, or, where that is history
-                // the reader does not want, behind it. Nothing before was ever for it.
-                let begin = if proxy.skips_history && !proxy.begun {
-                    last.next()
-                } else {
-                    heartbeat.first
-                };
-                if begin > proxy.expected && reader.cache.is_some() {
-                    let missing = (begin.get() - proxy.expected.get()) as u64;
-                    reader.ledger.lose(missing, proxy.begun);
-                    proxy.jump(begin);
-                    if let Some(cache) = &mut reader.cache {
-                        cache.forget_waiting(index);
-                    }
-                }
-            } else if heartbeat.first > proxy.expected {
-                self.advance_to(index, heartbeat.first);
-            }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
-                return;
-            };
-            if proxy.last < last {
-                proxy.last = last;
-            }
-            if proxy.answer(heartbeat.is_final, now, suppression_ns) == Answer::AckNack {
-                self.file_acknack(index);
-            }
-        }
-    }
-
-    fn receive_gap(&mut self, now: Instant, message: &MessageReceiver, gap: &Gap) {
-        let writer = Guid {
-            prefix: message.prefix,
-            entity: gap.writer,
-        };
-        let mut next = self.proxies_of_writer.get(&writer).copied();
-        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
-        while let Some(index) = next {
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
-                return;
-            };
-            next = proxy.next_of_writer;
-            let Some(reader) = self.readers.get(proxy.reader) else {
-                return;
-            };
-            let is_meant = gap.reader == EntityId::UNKNOWN || gap.reader == reader.guid.entity;
-            if !is_meant || !proxy.reliable {
-                continue;
-            }
-            let base = gap.list.base();
-            if gap.start <= proxy.expected {
-                self.advance_to(index, base);
-            } else {
-                let window_end = proxy
-                    .expected
-                    .get()
-                    .saturating_add(i64::from(crate::limits::WINDOW));
-                let end = base.get().min(window_end);
-                for sequence in (gap.start.get()..end).map(SequenceNumber) {
-                    proxy.mark(sequence);
-                }
-            }
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
-                return;
-            };
-            for sequence in gap.list.iter() {
-                if proxy.in_window(sequence) {
-                    proxy.mark(sequence);
-                }
-            }
-            self.advance_proxy(index);
-            let Some(proxy) = self.writer_proxies.get(index) else {
-                return;
-            };
-            if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
-            {
-                self.file_acknack(index);
-            }
-        }
-    }
-
-    pub(crate) fn file_acknack(&mut self, proxy_index: u16) {
-        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
-            return;
-        };
-        let Some(reader) = self.readers.get(proxy.reader) else {
-            return;
-        };
-        if !core::mem::replace(&mut proxy.acknack_filed, true) {
-            let priority = reader.protocol_priority();
-            self.file(priority, WorkKind::AckNack, proxy_index);
-        }
-    }
-
-    fn receive_acknack(&mut self, now: Instant, message: &MessageReceiver, acknack: &AckNack) {
-        let reader = Guid {
-            prefix: message.prefix,
-            entity: acknack.reader,
-        };
-        let Some(&writer_index) = self.writer_by_entity.get(&acknack.writer) else {
-            self.counters.unmatched_acknacks += 1;
-            return;
-        };
-        let Some(&index) = self.proxy_of_reader.get(&(writer_index, reader)) else {
-            self.counters.unmatched_acknacks += 1;
-            return;
-        };
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
-        let was_ready = proxy.is_ready();
-        if !proxy.reliable || !proxy.accept_acknack(acknack) {
-            return;
-        }
-        if !was_ready {
-            writer.status |= WriterStatus::PUBLICATION_MATCHED;
-        }
-        // A peer cannot acknowledge what was not sent.
-        let base = acknack.state.base().min(writer.next_unsent);
-        let before = proxy.done_to();
-        let progress = proxy.acknowledge(base);
-        let after = proxy.done_to();
-        let lowest = writer.lowest_acknowledged;
-        writer.highest_acknowledged = writer.highest_acknowledged.max(base);
-        let mut requested = isolane_wire::sequence::SequenceNumberSet::new(
-            acknack.state.base().max(SequenceNumber(1)),
-        );
-        for sequence in acknack.state.iter() {
-            if sequence < writer.next_unsent {
-                requested.insert(sequence);
-            }
-        }
-        let asks = !requested.is_empty();
-        if asks {
-            proxy.requested = requested;
-        }
-        if asks || !acknack.is_final {
-            // Where nothing is asked for it answers with a HEARTBEAT.
-            self.file_repair(index);
-        }
-        if before != after && (before <= lowest || after < lowest) {
-            // It was this reader that all the others wait for, or is now.
-            self.refresh_lowest(writer_index);
-        }
-        if progress || !was_ready {
-            self.release_acknowledged(writer_index);
-            self.note_writer(writer_index);
-        }
-        // Always, since a reader may also have gone back to the beginning.
-        self.arm_heartbeat(now, writer_index);
-        if progress {
-            self.hasten_heartbeat(now, writer_index);
-        }
     }
 }

@@ -104,6 +104,7 @@ fn of_counters(counters: &Counters) -> String {
         destinations_full,
         buffer_too_small,
         leases_expired,
+        leases_shortened,
         instance_ends_unseen,
     } = *counters;
     let others = [
@@ -121,6 +122,7 @@ fn of_counters(counters: &Counters) -> String {
         (destinations_full, "readers beyond the destinations"),
         (buffer_too_small, "buffers too small"),
         (leases_expired, "leases expired"),
+        (leases_shortened, "leases shortened"),
         (instance_ends_unseen, "ends of instances unseen"),
     ];
     words((messages, "messages"), &others)

@@ -141,3 +141,29 @@ fn a_reader_that_leaves_the_writers_partition_is_parted_and_joined_when_it_is_ba
     }
     assert_eq!(world.engine(node).remote_endpoints().count(), 2);
 }
+
+#[test]
+fn a_peer_that_moves_is_followed_and_its_endpoints_too() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let writer = world.create_writer(node, &Topic::new("Foreign"));
+    let mut peer = Peer::of(&mut world, node);
+    let at = |last| Locator::udpv4([10, 0, 0, last], 7420);
+    let own = EntityId::user(3, EntityKind::READER_NO_KEY);
+    peer.announce_with(&mut world, READER, |data| data.unicast.clear());
+    peer.announce_with(&mut world, own, |data| {
+        data.unicast = LocatorList::from_iter([at(77)]);
+    });
+    for last in [7, 8] {
+        // Where endpoints are reached that say nothing themselves.
+        peer.announce_itself(&mut world, |data| {
+            data.default_unicast = LocatorList::from_iter([at(last)]);
+        });
+        world.run_for(SECOND);
+        assert_eq!(destinations(&world, node, writer), [at(last), at(77)]);
+    }
+    peer.announce_with(&mut world, own, |data| {
+        data.unicast = LocatorList::from_iter([at(78)]);
+    });
+    assert_eq!(destinations(&world, node, writer), [at(8), at(78)]);
+}

@@ -533,6 +533,18 @@ fn endpoints_come_and_go_beside_a_peer_that_acknowledges_nothing() {
 }
 
 #[test]
+fn an_endless_lease_is_believed_for_five_minutes() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    Peer::announced(&mut world, node, |data| data.lease = Duration::MAX);
+    world.run_for(290 * SECOND);
+    assert_eq!(peers(&world, node), 1);
+    world.run_for(20 * SECOND);
+    assert_eq!(peers(&world, node), 0);
+    assert_eq!(world.engine(node).counters().leases_shortened, 1);
+}
+
+#[test]
 fn a_participant_that_finds_the_table_full_is_refused_and_counted() {
     let mut config = NodeConfig::default();
     config.limits.participants = 2;

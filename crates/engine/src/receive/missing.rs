@@ -1,0 +1,183 @@
+//! HEARTBEAT and GAP (RTPS 2.5 §8.3.8.6, §8.3.8.4): what a writer has, and what it no longer has.
+//!
+//! Both move the proxies of the writer past what will never come, and file an ACKNACK where
+//! something is missing that may.
+
+use isolane_wire::{
+    guid::Guid,
+    rtps::{Gap, Heartbeat},
+    sequence::SequenceNumber,
+    time::Instant,
+};
+
+use super::MessageReceiver;
+use crate::{
+    engine::Engine,
+    limits::WINDOW,
+    reader::{Answer, ReaderStatus},
+    work::WorkKind,
+};
+
+impl Engine {
+    pub(super) fn receive_heartbeat(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        heartbeat: &Heartbeat,
+    ) {
+        let writer = Guid {
+            prefix: message.prefix,
+            entity: heartbeat.writer,
+        };
+        let mut next = self.proxies_of_writer.get(&writer).copied();
+        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+        while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {
+            next = after;
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            let Some(reader) = self.readers.get_mut(proxy.reader) else {
+                return;
+            };
+            if !proxy.reliable || !proxy.accept_heartbeat(heartbeat) {
+                continue;
+            }
+            let last = heartbeat.last;
+            if !core::mem::replace(&mut proxy.started, true) {
+                // Where this reader begins: at what the writer still has, or, where that is history
+                // the reader does not want, behind it. Nothing before was ever for it.
+                let begin = if proxy.skips_history && !proxy.begun {
+                    last.next()
+                } else {
+                    heartbeat.first
+                };
+                if begin > proxy.expected && reader.cache.is_some() {
+                    let missing = (begin.get() - proxy.expected.get()) as u64;
+                    reader.ledger.lose(missing, proxy.begun);
+                    proxy.jump(begin);
+                    if let Some(cache) = &mut reader.cache {
+                        cache.forget_waiting(index);
+                    }
+                }
+            } else if heartbeat.first > proxy.expected {
+                self.advance_to(index, heartbeat.first);
+            }
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            if proxy.last < last {
+                proxy.last = last;
+            }
+            if proxy.answer(heartbeat.is_final, now, suppression_ns) == Answer::AckNack {
+                self.file_acknack(index);
+            }
+        }
+    }
+
+    pub(super) fn receive_gap(&mut self, now: Instant, message: &MessageReceiver, gap: &Gap) {
+        let writer = Guid {
+            prefix: message.prefix,
+            entity: gap.writer,
+        };
+        let mut next = self.proxies_of_writer.get(&writer).copied();
+        let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+        while let Some((index, after)) = self.meant_proxy(next, gap.reader) {
+            next = after;
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            if !proxy.reliable {
+                continue;
+            }
+            let base = gap.list.base();
+            if gap.start <= proxy.expected {
+                self.advance_to(index, base);
+            } else {
+                let window_end = proxy.expected.get().saturating_add(i64::from(WINDOW));
+                let end = base.get().min(window_end);
+                for sequence in (gap.start.get()..end).map(SequenceNumber) {
+                    proxy.mark(sequence);
+                }
+            }
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            for sequence in gap.list.iter() {
+                if proxy.in_window(sequence) {
+                    proxy.mark(sequence);
+                }
+            }
+            self.advance_proxy(index);
+            let Some(proxy) = self.writer_proxies.get(index) else {
+                return;
+            };
+            if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
+            {
+                self.file_acknack(index);
+            }
+        }
+    }
+
+    /// Moves a reliable proxy past everything that has come, and makes it available.
+    pub(crate) fn advance_proxy(&mut self, proxy_index: u16) {
+        self.advance_to(proxy_index, SequenceNumber(0));
+    }
+
+    /// Moves a reliable proxy to `to`, because the writer says that what has not come below never
+    /// will, and on past everything that has come.
+    ///
+    /// A run of numbers without a waiting sample is one step, however long.
+    fn advance_to(&mut self, proxy_index: u16, to: SequenceNumber) {
+        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
+            return;
+        };
+        let reader_index = proxy.reader;
+        let Some(reader) = self.readers.get_mut(reader_index) else {
+            return;
+        };
+        if let Some(cache) = &mut reader.cache {
+            let mut waiting = cache.first_waiting(proxy_index);
+            while proxy.reliable {
+                if waiting == Some(proxy.expected) {
+                    if cache.promote(proxy_index, proxy.expected).is_err() {
+                        // Full: the rest goes on when the user has taken one.
+                        reader.blocked = true;
+                        break;
+                    }
+                    proxy.begun = true;
+                    proxy.advance();
+                    reader.ledger.account();
+                    waiting = cache.first_waiting(proxy_index);
+                    continue;
+                }
+                let end = proxy.first_unmarked().max(to);
+                let end = waiting.map_or(end, |waiting| end.min(waiting));
+                if end <= proxy.expected {
+                    break;
+                }
+                let missing = (end.get() - proxy.expected.get()) as u64;
+                if reader.ledger.lose(missing, proxy.begun) {
+                    reader.status |= ReaderStatus::SAMPLE_LOST;
+                }
+                proxy.pass(end);
+            }
+            if cache.available() > 0 {
+                reader.status |= ReaderStatus::DATA_AVAILABLE;
+            }
+        }
+        self.note_reader(reader_index);
+    }
+
+    pub(crate) fn file_acknack(&mut self, proxy_index: u16) {
+        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
+            return;
+        };
+        let Some(reader) = self.readers.get(proxy.reader) else {
+            return;
+        };
+        if !core::mem::replace(&mut proxy.acknack_filed, true) {
+            let priority = reader.protocol_priority();
+            self.file(priority, WorkKind::AckNack, proxy_index);
+        }
+    }
+}
