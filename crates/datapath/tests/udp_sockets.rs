@@ -1,5 +1,6 @@
 //! What sockets add to the contract: ports, errors of opening, time stamps.
 
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use isolane_datapath::clock::monotonic_now;
@@ -21,10 +22,36 @@ fn on_loopback() -> UdpConfig {
     }
 }
 
-fn open(config: UdpConfig, lane: Lane) -> Result<Udp, OpenError> {
+/// A datapath whose ledger must balance when a test is done with it.
+#[derive(Debug)]
+struct Balanced(Udp);
+
+impl Deref for Balanced {
+    type Target = Udp;
+
+    fn deref(&self) -> &Udp {
+        &self.0
+    }
+}
+
+impl DerefMut for Balanced {
+    fn deref_mut(&mut self) -> &mut Udp {
+        &mut self.0
+    }
+}
+
+impl Drop for Balanced {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.0.ledger().balance(), Ok(()));
+        }
+    }
+}
+
+fn open(config: UdpConfig, lane: Lane) -> Result<Balanced, OpenError> {
     let mut udp = Udp::new(config)?;
     udp.open_lane(lane)?;
-    Ok(udp)
+    Ok(Balanced(udp))
 }
 
 /// Sends one datagram to itself.

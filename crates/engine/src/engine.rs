@@ -271,7 +271,15 @@ impl Engine {
         } else {
             timing.announce_period
         };
-        self.file_announcement(0);
+        if self.announce_filed {
+            // It has waited for a whole period: more urgent work leaves no time for it. Peers would
+            // take this participant for gone, and part from the very topics that keep it busy.
+            // One datagram a period is what that costs those.
+            self.board.withdraw(&[WorkKind::Announce], 0);
+            self.file(Priority::HIGHEST, WorkKind::Announce, 0);
+        } else {
+            self.file_announcement(0);
+        }
         self.file_announcements_to_unlisted();
         self.timers.arm(Subject::ANNOUNCE, now + period);
     }

@@ -13,6 +13,8 @@ pub struct Priority(u8);
 impl Priority {
     /// How many priorities there are.
     pub const COUNT: usize = 16;
+    /// The most urgent.
+    pub const HIGHEST: Self = Self(Self::COUNT as u8 - 1);
     /// Discovery of participants and endpoints.
     pub const DISCOVERY: Self = Self(1);
     /// Statistics and other housekeeping.

@@ -184,6 +184,15 @@ impl World {
     }
 }
 
+/// Every test ends by balancing what it did.
+impl Drop for World {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            self.assert_balanced();
+        }
+    }
+}
+
 /// Every ledger of a participant balances and every frame is home; sockets keep frames armed.
 #[track_caller]
 pub(crate) fn assert_balanced(report: &Report, all_at_home: bool) {
