@@ -4,8 +4,16 @@
  * to ShapeType.idl; `cargo xtask interop` runs it against `isolane pub` and `isolane sub`. Plain C
  * that is also C++, so that the peers differ only in what is the implementation's own.
  *
- * A publisher writes as soon as it knows a reader. The reader may not know the publisher yet: what
- * comes before it does is lost to a best-effort reader, and repaired for a reliable one.
+ * Every program runs until it is told to stop, by SIGINT or SIGTERM. What it prints is there at once.
+ *
+ * A subscriber prints each sample and each end of an instance, a line each, on standard output.
+ *
+ * A volatile publisher waits for a reader, then writes; the reader may not know the publisher yet:
+ * what comes before it does is lost to a best-effort reader, and repaired for a reliable one. A
+ * transient-local publisher writes at once, for whoever comes. Told to stop, it writes no more, waits
+ * for acknowledgments, ends the instance, waits for them again, and stays until it is told once more.
+ * It says on standard error what it does: `waiting for a subscriber`, `publishing`, `N written` (the
+ * end of an instance counts too), `leaving` just before its writer is deleted.
  *
  *   shape pub|sub --topic NAME [options]
  *
@@ -14,16 +22,16 @@
  *   --reliable            or --best-effort, the default
  *   --transient-local     else volatile
  *   --keep-all            else KEEP_LAST 1
- *   --count N             samples to write, or to wait for (20)
+ *   --first N             publisher: running number of the first sample (0)
  *   --period-ms N         publisher: time between two samples (10)
- *   --seconds N           publisher: longest wait for a match, and again for acknowledgments;
- *                         subscriber: longest run (10)
+ *   --seconds N           what each wait, and the run as a whole, may take at most (10)
  *   --payload-bytes N     publisher: length of additional_payload_size (0)
  *   --end HOW             publisher: `delete` the writer (the default), `unregister` or `dispose`
  *                         the instance before
+ *   --lease-ms N          lease to announce, renewed eight times as often (the implementation's own)
  *
- * Exit status: 0 all samples were written (reliable: and acknowledged), or arrived; 1 they were
- * not; 2 wrong usage or a failing call.
+ * Exit status: 0 it did what it was told (reliable publisher: and all was acknowledged); 1 it did not;
+ * 2 wrong usage or a failing call.
  */
 #ifndef ISOLANE_INTEROP_PEER_H
 #define ISOLANE_INTEROP_PEER_H
@@ -39,10 +47,14 @@
 
 enum { EXIT_DONE = 0, EXIT_INCOMPLETE = 1, EXIT_USAGE = 2 };
 
-/* How long a publisher stays after its last sample, and a subscriber after the last it waited
- * for: the
- * former lets the last samples arrive before the writer is gone, the latter shows duplicates. */
-enum { PUBLISHER_LINGER_MS = 1000, SUBSCRIBER_LINGER_MS = 300 };
+/* How long a publisher waits for acknowledgments, each time, and stays when nobody tells it to leave. */
+enum { ACKNOWLEDGMENT_MS = 3000, STAY_MS = 5000 };
+
+/* Samples an instance's history keeps at most, and instances, where the implementation wants numbers. */
+enum { MAX_HISTORY_SAMPLES = 5000, MAX_HISTORY_INSTANCES = 10 };
+
+/* How often a lease is renewed within it: so many announcements in a row may get lost. */
+enum { RENEWALS_A_LEASE = 8 };
 
 /* How often the programs look for a match or for samples. */
 enum { POLL_PERIOD_MS = 1 };
@@ -63,19 +75,21 @@ struct arguments {
   bool reliable;
   bool transient_local;
   bool keep_all;
-  uint32_t count;
+  uint32_t first;
   uint32_t period_ms;
   uint32_t seconds;
   uint32_t payload_bytes;
+  uint32_t lease_ms;
   enum instance_end end;
 };
 
-static volatile sig_atomic_t interrupted = 0;
+/* How often it was told to stop: once, to stop what it does; twice, to leave. */
+static volatile sig_atomic_t told = 0;
 
 static inline void on_signal(int number)
 {
   (void)number;
-  interrupted = 1;
+  told = told + 1;
 }
 
 static inline uint64_t now_ms(void)
@@ -92,6 +106,22 @@ static inline void sleep_ms(uint32_t milliseconds)
   pause.tv_sec = milliseconds / 1000u;
   pause.tv_nsec = (long)(milliseconds % 1000u) * 1000000;
   nanosleep(&pause, NULL);
+}
+
+/* Says on standard error what a publisher does. */
+static inline void say(const char *what)
+{
+  fprintf(stderr, "%s\n", what);
+  fflush(stderr);
+}
+
+/* The publisher's last part: stays until it is told once more, then says that it goes. */
+static inline void stay_then_leave(void)
+{
+  const uint64_t end_ms = now_ms() + STAY_MS;
+  while (told < 2 && now_ms() < end_ms)
+    sleep_ms(POLL_PERIOD_MS);
+  say("leaving");
 }
 
 static inline void print_sample(const char *topic, const char *color, int32_t x, int32_t y, int32_t size)
@@ -145,17 +175,17 @@ static inline struct arguments parse_arguments(int argc, char **argv)
     { "best-effort", no_argument, NULL, 'b' },
     { "transient-local", no_argument, NULL, 'l' },
     { "keep-all", no_argument, NULL, 'k' },
-    { "count", required_argument, NULL, 'n' },
+    { "first", required_argument, NULL, 'f' },
     { "period-ms", required_argument, NULL, 'p' },
     { "seconds", required_argument, NULL, 's' },
     { "payload-bytes", required_argument, NULL, 'z' },
     { "end", required_argument, NULL, 'e' },
+    { "lease-ms", required_argument, NULL, 'm' },
     { NULL, 0, NULL, 0 },
   };
   struct arguments arguments;
   memset(&arguments, 0, sizeof arguments);
   arguments.color = "BLUE";
-  arguments.count = 20;
   arguments.period_ms = 10;
   arguments.seconds = 10;
 
@@ -169,11 +199,12 @@ static inline struct arguments parse_arguments(int argc, char **argv)
     case 'b': arguments.reliable = false; break;
     case 'l': arguments.transient_local = true; break;
     case 'k': arguments.keep_all = true; break;
-    case 'n': arguments.count = parse_number("--count", optarg, 1000000); break;
+    case 'f': arguments.first = parse_number("--first", optarg, 1000000); break;
     case 'p': arguments.period_ms = parse_number("--period-ms", optarg, 60000); break;
     case 's': arguments.seconds = parse_number("--seconds", optarg, 3600); break;
     case 'z': arguments.payload_bytes = parse_number("--payload-bytes", optarg, MAX_PAYLOAD_BYTES); break;
     case 'e': arguments.end = parse_end(optarg); break;
+    case 'm': arguments.lease_ms = parse_number("--lease-ms", optarg, 3600000); break;
     default: fail_usage("unknown option or missing value", NULL);
     }
   }

@@ -38,10 +38,24 @@ const RUN_KEYS: &[&str] = &[
     "/cable_late_max_us",
     "/bound_us",
     "/flows",
+    "/cable",
+    "/cores",
+    "/inversions/ping",
+    "/inversions/pong",
+    "/inversions/total",
+    "/inversions/all_levels",
+    "/kernel_late/total",
+    "/disturbed",
+    "/distribution/rtt_us",
 ];
 
-/// Three payloads, from a thread and from a job, undisturbed and with the flood.
-const RUNS: usize = 12;
+/// What disturbs from inside the participants, each in both orders of jobs.
+const INSIDE: [&str; 3] = ["joining", "bulk", "repair"];
+/// The orders of jobs.
+const ORDERS: [&str; 2] = ["fifo", "priority"];
+/// Three payloads, from a thread and from a job, undisturbed and with the flood; the flood by a thread
+/// once more through the other arbiter; undisturbed and disturbed from inside, in both orders.
+const RUNS: usize = 12 + 3 + 2 + INSIDE.len() * ORDERS.len();
 
 /// How often the demo is run. A run in which the machine stood still long enough for the kernel to
 /// drop frames before the cable is invalid, and says so: that is no fault of the code, unless it
@@ -109,6 +123,14 @@ fn fault(report: &Value) -> Option<Fault> {
     if let Some(wrong) = wrong {
         return Some(Fault::Wrong(wrong));
     }
+    if let Some(wrong) = comparison_fault(runs) {
+        return Some(Fault::Wrong(wrong));
+    }
+    // On a machine that stood still, a disturbance may have done too little to be one.
+    let weak = runs.iter().find(|run| run["disturbed"]["enough"] == false);
+    if let Some(weak) = weak {
+        return Some(Fault::Stalled(format!("a run says {}", weak["invalid"])));
+    }
     // The cable treats all frames alike only while it keeps up with what arrives.
     let drops = &report["cable"]["ingress_drops"];
     if *drops != 0 {
@@ -116,6 +138,47 @@ fn fault(report: &Value) -> Option<Fault> {
     }
     let invalid = runs.iter().find(|run| !run["invalid"].is_null());
     invalid.map(|run| Fault::Wrong(format!("a run is invalid: {}", run["invalid"])))
+}
+
+/// What the rows are there to show: without priorities less urgent work comes before the critical
+/// sample, with them it never does.
+fn comparison_fault(runs: &[Value]) -> Option<String> {
+    let count = |run: &Value, name: &str| run["inversions"][name].as_u64();
+    for disturbance in INSIDE {
+        for order in ORDERS {
+            let is_row = |run: &&Value| run["disturbance"] == disturbance && run["order"] == order;
+            let Some(run) = runs.iter().find(is_row) else {
+                return Some(format!("no run with {disturbance} in {order} order"));
+            };
+            let suffered = count(run, "total");
+            if order == "fifo" && suffered == Some(0) {
+                return Some(format!(
+                    "no priority inversion with {disturbance} in FIFO order"
+                ));
+            }
+        }
+    }
+    let is_strict = |run: &&Value| run["cable"]["arbiter"] == "strict";
+    if !runs.iter().any(|run| is_strict(&run)) {
+        return Some("no run through a strict arbiter".to_owned());
+    }
+    let mut by_priority = runs.iter().filter(|run| run["order"] == "priority");
+    let inverted = by_priority.find(|run| count(run, "all_levels") != Some(0));
+    inverted.map(|run| {
+        format!(
+            "priority inversions in the order of priority, disturbance {}: {}",
+            run["disturbance"], run["inversions"]
+        )
+    })
+}
+
+/// Every bulk sample that was written reliably was delivered and acknowledged.
+fn bulk_fault(run: &Value) -> Option<String> {
+    let disturbed = &run["disturbed"];
+    let written = disturbed["bulk_written"].as_u64()?;
+    let is_whole = disturbed["bulk_delivered"].as_u64() == Some(written)
+        && disturbed["bulk_acknowledged"] == true;
+    (!is_whole).then(|| format!("bulk samples are missing: {disturbed}"))
 }
 
 /// Each topic's samples, hop by hop, from the report alone: what a hop took over is what it handed
@@ -157,7 +220,10 @@ fn run_fault(run: &Value) -> Option<String> {
     }
     let flows = run["flows"].as_array().map_or(&[][..], Vec::as_slice);
     if run["invalid"].is_null()
-        && let Some(fault) = flows.iter().find_map(flow_fault)
+        && let Some(fault) = flows
+            .iter()
+            .find_map(flow_fault)
+            .or_else(|| bulk_fault(run))
     {
         return Some(fault);
     }
@@ -177,7 +243,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A report of equal, sound runs.
+    /// A sound report: the rows inside the participants in their places, all others alike.
     fn report() -> Value {
         let times = json!({
             "min": 40.0, "median": 80.5, "p99": 100.0, "p99_9": null, "max": 120.0, "mean": 81.0,
@@ -189,7 +255,9 @@ mod tests {
             "samples": 2000, "lost": 0, "late_sends": 0, "rtt_us": times, "owd_us": times,
             "host_us": times, "cable_us": times, "window_p99_median_us": 99.0,
             "sender_late_max_us": 3.0, "cable_late_max_us": 3.0, "bound_us": null,
-            "invalid": null,
+            "invalid": null, "cable": { "arbiter": "strict" }, "cores": null, "disturbed": null,
+            "inversions": { "ping": 0, "pong": 0, "total": 0, "all_levels": 0 },
+            "kernel_late": { "total": 2 }, "distribution": { "rtt_us": null },
             "flows": [{
                 "topic": "RTTPing", "offered": 2000, "refused": 0, "written": 2000,
                 "unsent": 0, "send_refused": 0, "sent": 2000,
@@ -197,11 +265,68 @@ mod tests {
                 "received": 1997, "duplicates": 0, "rejected": 0, "delivered": 1997,
             }],
         });
+        let mut runs = vec![run; RUNS];
+        let inside = INSIDE
+            .iter()
+            .flat_map(|word| ORDERS.map(|order| (word, order)));
+        for (run, (disturbance, order)) in runs.iter_mut().zip(inside) {
+            run["disturbance"] = json!(disturbance);
+            run["order"] = json!(order);
+            run["disturbed"] = json!({
+                "bulk_written": 9, "bulk_delivered": 9, "bulk_acknowledged": true, "enough": true,
+            });
+            if order == "fifo" {
+                run["inversions"]["total"] = json!(5);
+            }
+        }
         json!({
             "schema": "isolane/rtt/1",
             "cable": { "ingress_drops": 0 },
-            "runs": vec![run; RUNS],
+            "runs": runs,
         })
+    }
+
+    /// The place of a run that nothing disturbs.
+    const QUIET: usize = RUNS - 1;
+
+    fn of<'a>(report: &'a mut Value, disturbance: &str, order: &str) -> &'a mut Value {
+        let runs = report["runs"].as_array_mut().unwrap();
+        let is_row = |run: &&mut Value| run["disturbance"] == disturbance && run["order"] == order;
+        runs.iter_mut().find(is_row).unwrap()
+    }
+
+    #[test]
+    fn an_inversion_by_priority_is_a_fault_and_so_is_none_in_fifo_order() {
+        let mut inverted = report();
+        of(&mut inverted, "bulk", "priority")["inversions"]["all_levels"] = json!(1);
+        assert!(matches!(fault(&inverted), Some(Fault::Wrong(_))));
+        let mut smooth = report();
+        of(&mut smooth, "repair", "fifo")["inversions"]["total"] = json!(0);
+        assert!(matches!(fault(&smooth), Some(Fault::Wrong(_))));
+        let mut unknown = report();
+        unknown["runs"][QUIET]["inversions"]["all_levels"] = json!(null);
+        assert!(matches!(fault(&unknown), Some(Fault::Wrong(_))));
+    }
+
+    #[test]
+    fn a_disturbance_that_did_too_little_is_tried_again() {
+        let mut weak = report();
+        of(&mut weak, "joining", "fifo")["disturbed"]["enough"] = json!(false);
+        assert!(matches!(fault(&weak), Some(Fault::Stalled(_))));
+    }
+
+    #[test]
+    fn a_bulk_sample_that_never_came_is_a_fault() {
+        let mut lost = report();
+        of(&mut lost, "bulk", "fifo")["disturbed"]["bulk_delivered"] = json!(8);
+        assert!(matches!(fault(&lost), Some(Fault::Wrong(_))));
+    }
+
+    #[test]
+    fn a_row_that_is_not_there_is_a_fault() {
+        let mut without = report();
+        of(&mut without, "repair", "priority")["disturbance"] = json!("flood");
+        assert!(matches!(fault(&without), Some(Fault::Wrong(_))));
     }
 
     #[test]
@@ -229,9 +354,9 @@ mod tests {
     #[test]
     fn an_undisturbed_run_has_a_round_trip_and_every_run_its_keys() {
         let mut silent = report();
-        silent["runs"][0]["rtt_us"]["median"] = json!(null);
+        silent["runs"][QUIET]["rtt_us"]["median"] = json!(null);
         assert!(fault(&silent).is_some());
-        silent["runs"][0]["disturbance"] = json!("flood");
+        silent["runs"][QUIET]["disturbance"] = json!("flood");
         assert_eq!(fault(&silent), None);
         let mut incomplete = report();
         incomplete["runs"][0]

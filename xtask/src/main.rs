@@ -1,17 +1,25 @@
 //! `cargo xtask`: what developers and CI run, in Rust so that it needs no other tool.
 //!
 //! - `cargo xtask test` runs every check there is and ends with a line `N passed, N failed`;
-//! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces.
+//! - `cargo xtask budgets` counts what a sample costs, each number held against its limit;
+//! - `cargo xtask fuzz` throws bytes at everything that reads what others send;
+//! - `cargo xtask hostile` lets somebody throw everything there is at a host with a critical topic;
+//! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces;
+//! - `cargo xtask peers` measures isolane beside other DDS implementations.
 //!
 //! Progress goes to standard error; standard output carries the summary, or JSON where asked for.
 //! Nothing here touches the machine's own network namespace. As root, `test` installs the packages
 //! that its checks need.
 
+mod budgets;
 mod command;
 mod demo;
 mod dependencies;
+mod fuzz;
+mod hostile;
 mod interop;
 mod packages;
+mod peers;
 mod steps;
 mod test;
 mod workspace;
@@ -41,14 +49,23 @@ enum Command {
     /// Run all checks: format, lints, tests, documentation, dependencies, interoperability, demo
     Test,
     /// Run isolane against other DDS implementations, in network namespaces (needs root)
-    Interop {
-        /// The full product of the axes instead of the cover that CI runs
-        #[arg(long)]
-        all: bool,
-        /// Write the results there as `isolane/interop/1`; `-` is standard output
+    Interop(interop::Arguments),
+    /// Count instructions, allocations, locks, copies and system calls of a sample (needs valgrind
+    /// and strace)
+    Budgets {
+        /// Write the results there as `isolane/budgets/1`; `-` is standard output
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Fuzz what reads others' bytes, with libFuzzer (needs a C++ compiler)
+    Fuzz(fuzz::FuzzArguments),
+    /// Measure isolane beside other DDS implementations, in network namespaces (needs root)
+    Peers(peers::Arguments),
+    /// Attack a host that receives a critical topic, in network namespaces (needs root)
+    Hostile(hostile::HostileArguments),
+    /// Who attacks: what `hostile` starts as a process of its own
+    #[command(name = hostile::SENDER_COMMAND, hide = true)]
+    HostileSender(hostile::SenderArguments),
     /// The emulated cable between two hosts: what `interop` starts as a process of its own
     #[command(name = CABLE_COMMAND, hide = true)]
     Cable { role: String },
@@ -57,7 +74,12 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Test => test::run(),
-        Command::Interop { all, json } => interop::run(all, json.as_deref()),
+        Command::Interop(arguments) => interop::run(&arguments),
+        Command::Budgets { json } => budgets::run(json.as_deref()),
+        Command::Peers(arguments) => peers::run(&arguments),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
+        Command::Hostile(arguments) => hostile::run(&arguments),
+        Command::HostileSender(arguments) => hostile::run_sender(&arguments),
         Command::Cable { role } => return isolane_bench::child::main(&role),
     };
     match result {

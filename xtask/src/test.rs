@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 use crate::packages::is_root;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::{Metadata, cargo};
-use crate::{Result, command, demo, dependencies, interop, packages};
+use crate::{
+    Result, budgets, command, demo, dependencies, fuzz, hostile, interop, packages, peers,
+};
 
 /// Runs all steps, prints the summary, and says whether nothing failed.
 pub(crate) fn run() -> Result<bool> {
@@ -29,6 +31,7 @@ pub(crate) fn run() -> Result<bool> {
     });
     steps.run("dependencies", || dependencies::check(&metadata));
     steps.run("tests", cargo_test);
+    steps.run("fuzz", || fuzz::step(&metadata));
     steps.run("documentation", || {
         passes(
             cargo()
@@ -41,6 +44,11 @@ pub(crate) fn run() -> Result<bool> {
     let built = steps.run("build", || {
         passes(cargo().args(["build", "--release", "--package", "isolane-cli"]))
     });
+    if built {
+        steps.run("budgets", || budgets::step(&metadata));
+    } else {
+        steps.leave_out("budgets", "the build failed");
+    }
     let obstacle = match (built, is_root()) {
         (false, _) => Some("the build failed"),
         (true, false) => Some("network namespaces need root"),
@@ -49,11 +57,15 @@ pub(crate) fn run() -> Result<bool> {
     match obstacle {
         None => {
             steps.run("interop", || interop::step(&metadata));
+            steps.run("peers", || peers::step(&metadata));
             steps.run("demo", || demo::check(&metadata));
+            steps.run("hostile", || hostile::step(&metadata));
         }
         Some(reason) => {
             steps.leave_out("interop", reason);
+            steps.leave_out("peers", reason);
             steps.leave_out("demo", reason);
+            steps.leave_out("hostile", reason);
         }
     }
 
@@ -67,13 +79,15 @@ fn passes(command: &mut Command) -> Result<Outcome> {
 
 /// All tests of all packages, documentation tests included, counted one by one.
 fn cargo_test() -> Result<Outcome> {
-    let mut command = cargo();
-    command
-        .args(["test", "--workspace", "--no-fail-fast"])
-        .stdout(Stdio::piped());
+    counted(cargo().args(["test", "--workspace", "--no-fail-fast"]))
+}
+
+/// Runs test programs and counts their tests one by one.
+pub(crate) fn counted(command: &mut Command) -> Result<Outcome> {
     let mut child = command
+        .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| command::cannot_start(&command, &error))?;
+        .map_err(|error| command::cannot_start(command, &error))?;
     let mut totals = Totals::default();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {

@@ -20,6 +20,7 @@ use crate::clock::timespec;
 use crate::limits::{CHILD_FINISH_SECONDS, CHILD_READY_SECONDS, MAX_CHILD_LINE_BYTES};
 use crate::namespace::{Place, Testbed};
 use crate::process::Note;
+use crate::scenario::inside::joining;
 use crate::scenario::{rtt, throughput};
 use crate::stop::Stop;
 use crate::{cable, flood};
@@ -38,6 +39,8 @@ pub enum Role {
     RttPing(rtt::EndConfig),
     /// The end where they turn.
     RttPong(rtt::EndConfig),
+    /// The participant whose endpoints appear and leave.
+    Joining(joining::Config),
     /// The end that writes as fast as it may.
     ThroughputWriter(throughput::EndConfig),
     /// The end that counts.
@@ -130,6 +133,7 @@ pub fn main(role: &str) -> ExitCode {
         Role::FloodSink(config) => report(flood::run_sink(&config, &stop, say_ready)),
         Role::RttPing(config) => report(rtt::run_ping(&config, &stop, say_ready)),
         Role::RttPong(config) => report(rtt::run_pong(&config, &stop, say_ready)),
+        Role::Joining(config) => report(joining::run_joining(&config, &stop, say_ready)),
         Role::ThroughputWriter(config) => report(throughput::run_writer(&config, &stop, say_ready)),
         Role::ThroughputReader(config) => report(throughput::run_reader(&config, &stop, say_ready)),
     }

@@ -13,6 +13,7 @@
 //! Unsafe code lives in the private module `system` and in `Testbed::command`, behind safe calls.
 
 pub mod cable;
+pub mod capture;
 pub mod child;
 pub mod clock;
 pub mod flood;

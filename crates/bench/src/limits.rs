@@ -83,3 +83,11 @@ pub const LOOPBACK_DOMAINS: std::ops::Range<u32> = 80..100;
 
 /// A ping without a pong so long after the last one was sent is lost (definitions).
 pub const LOST_AFTER_MS: u64 = 500;
+
+/// Kernel memory for frames a listener has not read yet: tens of milliseconds of a loaded link, so
+/// that a terminal that scrolls loses nothing.
+pub const LISTEN_BUFFER_BYTES: u32 = 16 << 20;
+
+/// Bytes of a frame that a listener copies: the largest IP packet behind an Ethernet header with two
+/// tags. Longer ones are what a host hands to segmentation hardware in one piece.
+pub const LISTEN_FRAME_BYTES: usize = 65_535 + 22;

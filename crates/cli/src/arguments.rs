@@ -10,7 +10,12 @@ use isolane_wire::level::Level;
 
 use crate::exit_code::ExitCode;
 use crate::limits::{MAX_RATE_HZ, MAX_SECONDS};
-use crate::values::{Destination, Disturbance, PayloadBytes, Peer, Representation, SampleType};
+use crate::spy::filter::EntityPattern;
+use crate::spy::message::Kind;
+use crate::values::{
+    DemoPart, Destination, Disturbance, JobOrder, LinkArbiter, PayloadBytes, Peer, Representation,
+    SampleType,
+};
 
 /// The arguments of `isolane`.
 #[derive(Debug, Parser)]
@@ -18,7 +23,12 @@ use crate::values::{Destination, Disturbance, PayloadBytes, Peer, Representation
     name = "isolane",
     version,
     about = "A DDS whose critical topics keep their latency bound",
-    after_help = ExitCode::help(),
+    after_help = ExitCode::help_with_examples(&[
+        ("isolane demo", "what it is for, on this machine, in a minute (best as root)"),
+        ("isolane sub Square", "in one terminal, and in another:"),
+        ("isolane pub Square", "shapes of ShapeType; any DDS can be the other side"),
+        ("isolane doctor", "what of this machine stands in the way of low latency"),
+    ], "isolane COMMAND --help (more, and more examples); isolane man"),
     disable_help_subcommand = true
 )]
 pub(crate) struct Arguments {
@@ -28,25 +38,27 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// Options that `demo` and `bench`, which measure between hosts of their own, refuse.
-const NETWORK_OPTIONS: &str = "Options of pub, sub, ls and config";
+/// Options that are refused by commands that look at no network, or at one of their own.
+const NETWORK_OPTIONS: &str = "Options of pub, sub, ls, spy, config and doctor";
 
 /// Options every command takes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct CommonArguments {
-    /// DDS domain, 0 to 232 [default: the description's, else 0] [env: ISOLANE_DOMAIN]
+    /// DDS domain, 0 to 232 [default: the description's, else 0; `spy`: all] [env: ISOLANE_DOMAIN]
     #[arg(long, short = 'd', value_name = "N", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) domain: Option<Domain>,
-    /// Network interface to use (not `config`); may be repeated [default: all that can multicast]
+    /// Network interface to use (not `config`, `doctor`); may be repeated [default: all that can
+    /// multicast; `spy`: all]
     #[arg(long, short = 'i', value_name = "NAME", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) interface: Vec<String>,
     /// System description; `pub` and `sub` use its domain and its topics, not its hosts [default:
-    /// none; for `config`: isolane.toml] [env: ISOLANE_CONFIG]
+    /// none; for `config` and `doctor`: isolane.toml] [env: ISOLANE_CONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
-    /// Say more: once, the settings and where each comes from; twice, also (`pub`, `sub`, `ls`) who
-    /// is matched, as it happens, and all jobs, ledgers and counters at the end
+    /// Say more: once, the settings and where each comes from, what the library logs, and (`spy`)
+    /// everything that is decoded; twice, also (`pub`, `sub`, `ls`) who is matched, as it happens,
+    /// and all jobs, ledgers and counters at the end
     #[arg(long, short = 'v', action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
@@ -55,10 +67,11 @@ pub(crate) struct CommonArguments {
 pub(crate) enum Command {
     /// Show on this machine what isolane is for, in a minute
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "as root: all rows, about 75 s"),
-        ("isolane demo --payload 64 --seconds 1", "a first look, in a few seconds"),
+        ("isolane demo", "as root: all rows, about 110 s"),
+        ("isolane demo --payload 64 --seconds 1", "a first look, in half a minute"),
+        ("isolane demo --rows executor", "only what disturbs a topic from inside, in 50 s"),
         ("isolane demo --json demo.json", "the results for programs too"),
-    ]))]
+    ], "bench rtt (one measurement of your own), doctor (what this machine lacks)"))]
     Demo(DemoArguments),
     /// Publish a topic
     #[command(name = "pub", after_help = ExitCode::help_with_examples(&[
@@ -68,28 +81,65 @@ pub(crate) enum Command {
             "isolane pub Square --interface lo --peer 127.0.0.1",
             "to a subscriber on this machine, without multicast",
         ),
-    ]))]
+    ], "sub (the other side), ls (who is there), spy (what is on the wire)"))]
     Publish(PublishArguments),
     /// Subscribe to a topic and print its samples
     #[command(name = "sub", after_help = ExitCode::help_with_examples(&[
         ("isolane sub Square", "until Ctrl-C"),
         ("isolane sub Square --reliable --count 10 --seconds 5", "ten, or exit code 1"),
         ("isolane sub Square --json -", "a line of JSON a sample"),
-    ]))]
+    ], "pub (the other side), ls (who is there), spy (what is on the wire)"))]
     Subscribe(SubscribeArguments),
     /// List the participants, topics, writers and readers of the domain
     #[command(name = "ls", after_help = ExitCode::help_with_examples(&[
         ("isolane ls", "who is heard within 3 s"),
         ("isolane ls --domain 5 --seconds 10 --json -", "another domain, for programs"),
         ("isolane ls --interface lo --peer 127.0.0.1", "on this machine, without multicast"),
-    ]))]
+    ], "spy --kind spdp,sedp (each announcement as it comes)"))]
     List(ListArguments),
+    /// Show what is on the wire: live, or from a capture
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("sudo isolane spy", "all interfaces, until Ctrl-C"),
+        ("sudo isolane spy -i eth0 --topic Square --kind data,acknack", "one topic's samples"),
+        ("isolane spy trace.pcap --kind spdp,sedp -v", "who is there, with all they announce"),
+        ("isolane spy trace.pcapng --json - | jq .submessages", "for programs"),
+    ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]
+    Spy(SpyArguments),
     /// Print the system description complete, with the source of each value
-    #[command(after_help = ExitCode::help())]
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane config --example > isolane.toml", "a commented description to begin with"),
+        ("isolane config", "isolane.toml as it is understood"),
+        ("isolane config --config other.toml --json -", "another one, for programs"),
+    ], "doctor (does this machine fit it), pub and sub --config (use its topics)"))]
     Config(ConfigArguments),
+    /// Compare this machine with what critical topics need, in plain words; changes nothing
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane doctor", "what is right, what is not, what it costs, what to do"),
+        ("isolane doctor --config isolane.toml --host zone-left", "against a description"),
+        ("isolane doctor --json - | jq '.findings[] | select(.severity != \"ok\")'", "for programs"),
+    ], "config (the description it compares with), bench rtt (what it costs here)"))]
+    Doctor(DoctorArguments),
     /// Measure round trips or throughput on this machine
-    #[command(after_help = ExitCode::help())]
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench rtt --payload 64", "as root: between two test hosts and an emulated cable"),
+        ("isolane bench throughput --payload 1024 --json -", "for programs"),
+    ], "demo (what it is all about, in a minute), doctor (what this machine lacks)"))]
     Bench(BenchArguments),
+    /// Print a completion script for a shell
+    #[command(after_help = ExitCode::help_with_examples(&[
+        (
+            "isolane completions bash > ~/.local/share/bash-completion/completions/isolane",
+            "from the next bash on",
+        ),
+        ("isolane completions fish > ~/.config/fish/completions/isolane.fish", "for fish"),
+    ], "man (manual pages)"))]
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write one for each command
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane man | man -l -", "read it"),
+        ("sudo isolane man /usr/local/share/man/man1", "install: then `man isolane-spy`"),
+    ], "completions (for shells)"))]
+    Man(ManArguments),
     /// A part of a measurement that is a process of its own: what `demo` and `bench` start
     #[command(name = CHILD_COMMAND, hide = true)]
     Child(ChildArguments),
@@ -107,9 +157,14 @@ pub(crate) struct ChildArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Seconds each run lasts [default: 5]
+    /// Seconds each run lasts [default: 3; 5 where work inside the participants disturbs]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
+    /// Rows to show, separated by commas: link (a flood on a link that serves frames as they come),
+    /// arbiter (that link against one that serves the most urgent first), executor (work inside the
+    /// participants, jobs as they became ready against the most urgent first) [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<DemoPart>)]
+    pub(crate) rows: Vec<DemoPart>,
     /// Datapaths to show, separated by commas: udp, memory [default: udp]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
     pub(crate) datapath: Vec<Datapath>,
@@ -218,6 +273,38 @@ pub(crate) struct ListArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SpyArguments {
+    /// A capture, pcap or pcapng [default: listen on the interfaces of this host, all of them or
+    /// those of --interface; takes the right CAP_NET_RAW]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Show only what is about this topic, as far as discovery was seen; may be repeated
+    #[arg(long, value_name = "TOPIC")]
+    pub(crate) topic: Vec<String>,
+    /// Show only what is from or for this participant (24 hexadecimal digits), entity (8) or both,
+    /// as they are printed; may be repeated
+    #[arg(long, visible_alias = "guid", value_name = "GUID")]
+    pub(crate) writer: Vec<EntityPattern>,
+    /// Show only datagrams of these levels, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
+    pub(crate) level: Vec<Level>,
+    /// Show only these submessages, separated by commas: data, data-frag, heartbeat,
+    /// heartbeat-frag, acknack, nack-frag, gap, spdp, sedp, info, pad, unknown, malformed
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Kind>)]
+    pub(crate) kind: Vec<Kind>,
+    /// Stop after so many datagrams shown
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) count: Option<u64>,
+    /// Stop listening after so many seconds
+    #[arg(long, alias = "duration", value_name = "N", value_parser = seconds())]
+    pub(crate) seconds: Option<u32>,
+    /// Write JSON too, a line a datagram and one for the summary; `-` is standard output, for
+    /// nothing else then
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ConfigArguments {
     /// Print a commented example instead
     #[arg(long)]
@@ -225,6 +312,41 @@ pub(crate) struct ConfigArguments {
     /// Write it as JSON; `-` is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "example")]
     pub(crate) json: Option<Destination>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Which host of the description this machine is [default: the one with this machine's name,
+    /// else the only one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+    /// Look at facts that were recorded with --facts, on another machine perhaps
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+    /// Show also what is as it should be
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print what this machine is like, as JSON, and no findings: for --from
+    #[arg(long, conflicts_with_all = ["host", "all"])]
+    pub(crate) facts: bool,
+    /// Write the findings as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Write a page for each command into this directory, which is made if need be [default: print
+    /// the page of isolane itself]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -236,10 +358,16 @@ pub(crate) struct BenchArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// Round-trip time of small samples at a fixed rate
-    #[command(after_help = ExitCode::help())]
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench rtt --seconds 3", "64 and 1024 B, 2000 pings a second"),
+        ("isolane bench rtt --payload 64 --disturbance none,flood", "alone, then beside a flood"),
+    ], "bench throughput, demo"))]
     Rtt(BenchRttArguments),
     /// Samples a second, counted at the reader
-    #[command(after_help = ExitCode::help())]
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench throughput --seconds 3", "64 and 1024 B, reliable"),
+        ("isolane bench throughput --payload 32 --best-effort", "as fast as it goes"),
+    ], "bench rtt, demo"))]
     Throughput(BenchThroughputArguments),
 }
 
@@ -256,9 +384,18 @@ pub(crate) struct BenchRttArguments {
     /// Pings a second [default: 2000]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=MAX_RATE_HZ))]
     pub(crate) rate: Option<u32>,
-    /// What to disturb the runs with, separated by commas: none, flood [default: none]
+    /// What to disturb the runs with, separated by commas: none, flood (on the link), joining, bulk,
+    /// repair (inside the participants, over a faster link) [default: none]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Disturbance>)]
     pub(crate) disturbance: Vec<Disturbance>,
+    /// How the link serves waiting frames, separated by commas: fifo (as they came), strict (the most
+    /// urgent class first) [default: fifo]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<LinkArbiter>)]
+    pub(crate) arbiter: Vec<LinkArbiter>,
+    /// How executors choose jobs, separated by commas: priority, fifo (as they became ready, and one
+    /// socket for all levels) [default: priority]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<JobOrder>)]
+    pub(crate) order: Vec<JobOrder>,
 }
 
 #[derive(Debug, Args)]

@@ -51,11 +51,15 @@ impl ExitCode {
         format!("Exit codes: {}", codes.join("; "))
     }
 
-    /// The same behind examples: calls, each with what it does.
-    pub(crate) fn help_with_examples(examples: &[(&str, &str)]) -> String {
+    /// The same behind examples (calls, each with what it does) and related commands.
+    pub(crate) fn help_with_examples(examples: &[(&str, &str)], related: &str) -> String {
         let example = |(call, does): &(&str, &str)| format!("  {call}\n      {does}");
         let examples: Vec<String> = examples.iter().map(example).collect();
-        format!("Examples:\n{}\n\n{}", examples.join("\n"), Self::help())
+        format!(
+            "Examples:\n{}\n\nSee also: {related}\n\n{}",
+            examples.join("\n"),
+            Self::help()
+        )
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Stated(Statement),
     /// A description has problems, each with its place.
     Description(Vec<Problem>),
+    /// Whoever read standard output has seen enough: nothing went wrong, and nothing is left to do.
+    OutputClosed,
 }
 
 /// One thing that went wrong.
@@ -54,6 +56,7 @@ impl Failure {
         match self {
             Self::Stated(statement) => statement.code,
             Self::Description(_) => ExitCode::WrongUsage,
+            Self::OutputClosed => ExitCode::Done,
         }
     }
 }
@@ -71,6 +74,7 @@ impl fmt::Display for Failure {
                 }
             }
             Self::Description(problems) => formatter.write_str(&draw(problems)),
+            Self::OutputClosed => formatter.write_str("nobody reads the output any more"),
         }
     }
 }

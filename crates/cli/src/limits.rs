@@ -21,3 +21,31 @@ pub(crate) const MAX_RATE_HZ: i64 = 100_000;
 /// Colours `sub` remembers, so that it can name an instance that ends: more than anybody tells
 /// apart.
 pub(crate) const MAX_COLORS: usize = 256;
+
+/// Bytes of the longest block of a capture: the largest packet with room for a name or a comment.
+/// The file ends, for `spy`, at a longer one.
+pub(crate) const CAPTURE_BLOCK_BYTES: usize = 256 << 10;
+
+/// Interfaces of a capture's section, or names of interfaces remembered: a host has fewer.
+pub(crate) const CAPTURE_INTERFACES: usize = 256;
+
+/// Bytes of an IP packet's payload: its length field has 16 bits.
+pub(crate) const PACKET_BYTES: usize = 65_535;
+
+/// Packets that `spy` waits for the missing fragments of: more than are on their way at a time,
+/// unless fragments were lost.
+pub(crate) const FRAGMENTED_PACKETS: usize = 64;
+
+/// Participants, endpoints and addresses that `spy` remembers from discovery: as many as a large
+/// system has.
+pub(crate) const KNOWN_PARTICIPANTS: usize = 1024;
+/// Endpoints.
+pub(crate) const KNOWN_ENDPOINTS: usize = 4096;
+/// Addresses.
+pub(crate) const KNOWN_ADDRESSES: usize = 4096;
+
+/// Bytes of a payload that `spy -v` shows: enough to recognise a sample, few enough for a line.
+pub(crate) const SHOWN_PAYLOAD_BYTES: usize = 64;
+
+/// Identifiers of unknown submessages that the summary of `spy` names.
+pub(crate) const UNKNOWN_SUBMESSAGES: usize = 16;

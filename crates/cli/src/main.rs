@@ -11,9 +11,11 @@ mod commands;
 mod exit_code;
 mod failure;
 mod limits;
+mod log;
 mod output;
 mod settings;
 mod shape;
+mod spy;
 mod values;
 
 use clap::Parser;
@@ -27,7 +29,9 @@ fn main() -> std::process::ExitCode {
     // Wrong usage ends here, with the code for it.
     let arguments = Arguments::parse();
     let outcome = run(arguments).unwrap_or_else(|failure| {
-        output::tell(&failure);
+        if !matches!(failure, Failure::OutputClosed) {
+            output::tell(&failure);
+        }
         failure.exit_code()
     });
     outcome.into()
@@ -40,6 +44,13 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     }
     if settings.verbosity > 0 {
         output::tell(settings.describe().trim_end());
+    }
+    if let Some(destination) = settings.command.json() {
+        output::check_writable(destination)?;
+    }
+    // A part of a measurement tells its parent, in a form of its own.
+    if !matches!(settings.command, settings::Command::Child(_)) {
+        log::install(settings.verbosity);
     }
     commands::run(settings.command)
 }

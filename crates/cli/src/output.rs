@@ -8,16 +8,16 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::values::Destination;
 
-/// Writes a result to standard output. A reader that has seen enough and closes the pipe is no
-/// failure.
+/// Writes a result to standard output.
 ///
 /// # Errors
-/// The output cannot be written, a full disk for example.
+/// The output cannot be written, a full disk for example; or its reader has seen enough and closed
+/// the pipe ([`Failure::OutputClosed`]), which ends the command without a word.
 pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(ExitCode::Done),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::Done),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::OutputClosed),
         Err(error) => Err(Failure::new(
             ExitCode::MachineForbids,
             "the result could not be written",
@@ -43,6 +43,30 @@ pub(crate) fn print_json(
         Destination::File(path) => std::fs::write(path, text)
             .map(|()| ExitCode::Done)
             .map_err(|error| failed(error.to_string())),
+    }
+}
+
+/// Makes sure, before the work, that a result can be written to where it was asked for. What the
+/// file holds stays.
+///
+/// # Errors
+/// It cannot be written there.
+pub(crate) fn check_writable(destination: &Destination) -> Result<(), Failure> {
+    match destination {
+        Destination::StandardOutput => Ok(()),
+        // Opening a pipe and closing it again would tell its reader that nothing comes.
+        Destination::File(path) if path.metadata().is_ok_and(|it| !it.is_file()) => Ok(()),
+        Destination::File(path) => {
+            let is_new = !path.exists();
+            let opened = File::options().create(true).append(true).open(path);
+            opened.map_err(|error| not_written(destination, error.to_string()))?;
+            if is_new {
+                // A command that fails before its end leaves no empty file; if this one stays, the
+                // result takes its place.
+                let _ = std::fs::remove_file(path);
+            }
+            Ok(())
+        }
     }
 }
 
@@ -100,7 +124,8 @@ impl JsonLines {
 fn not_written(destination: &Destination, why: String) -> Failure {
     Failure::new(
         ExitCode::MachineForbids,
-        format!("the result could not be written to {destination}"),
+        format!("the result cannot be written to {destination}"),
         why,
     )
+    .with_remedy("name a file in a directory that exists and this user may write to, or - for standard output")
 }

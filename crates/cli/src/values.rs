@@ -5,7 +5,10 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use isolane_bench::cable::Arbiter;
 use isolane_bench::limits::MAX_RTT_MESSAGE_BYTES;
+use isolane_bench::report;
+use isolane_bench::scenario::plan::Part;
 use isolane_model::{SampleBytes, Word, limits::MAX_SAMPLE_BYTES};
 
 use crate::limits::MIN_PAYLOAD_BYTES;
@@ -160,8 +163,104 @@ pub(crate) enum Disturbance {
     None,
     /// 25 UDP streams each way through the cable.
     Flood,
+    /// Endpoints that appear and leave.
+    Joining,
+    /// A reliable bulk topic in the same participants.
+    Bulk,
+    /// The same with losses to repair.
+    Repair,
 }
 
 impl Word for Disturbance {
-    const WORDS: &'static [(&'static str, Self)] = &[("none", Self::None), ("flood", Self::Flood)];
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("none", Self::None),
+        ("flood", Self::Flood),
+        ("joining", Self::Joining),
+        ("bulk", Self::Bulk),
+        ("repair", Self::Repair),
+    ];
+}
+
+impl Disturbance {
+    /// As results name it.
+    pub(crate) fn in_report(self) -> Option<report::Disturbance> {
+        match self {
+            Self::None => None,
+            Self::Flood => Some(report::Disturbance::Flood),
+            Self::Joining => Some(report::Disturbance::Joining),
+            Self::Bulk => Some(report::Disturbance::Bulk),
+            Self::Repair => Some(report::Disturbance::Repair),
+        }
+    }
+}
+
+/// How the link between two hosts serves waiting frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkArbiter {
+    Fifo,
+    Strict,
+}
+
+impl Word for LinkArbiter {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("fifo", Self::Fifo), ("strict", Self::Strict)];
+}
+
+impl LinkArbiter {
+    pub(crate) fn in_cable(self) -> Arbiter {
+        match self {
+            Self::Fifo => Arbiter::Fifo,
+            Self::Strict => Arbiter::Strict,
+        }
+    }
+}
+
+/// In which order an executor runs ready jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobOrder {
+    Priority,
+    Fifo,
+}
+
+impl Word for JobOrder {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("priority", Self::Priority), ("fifo", Self::Fifo)];
+}
+
+impl JobOrder {
+    pub(crate) fn in_report(self) -> report::Order {
+        match self {
+            Self::Priority => report::Order::Priority,
+            Self::Fifo => report::Order::Fifo,
+        }
+    }
+}
+
+/// Parts of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DemoPart {
+    Link,
+    Arbiter,
+    Executor,
+}
+
+impl Word for DemoPart {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("link", Self::Link),
+        ("arbiter", Self::Arbiter),
+        ("executor", Self::Executor),
+    ];
+}
+
+impl DemoPart {
+    /// All, in the order they are shown in.
+    pub(crate) const ALL: [Self; 3] = [Self::Link, Self::Arbiter, Self::Executor];
+
+    pub(crate) fn in_plan(self) -> Part {
+        match self {
+            Self::Link => Part::Link,
+            Self::Arbiter => Part::Arbiter,
+            Self::Executor => Part::Executor,
+        }
+    }
 }

@@ -25,7 +25,7 @@ const NOBODY: u32 = 65_534;
 fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
     command
-        .args(["demo", "--payload", "64"])
+        .args(["demo", "--payload", "64", "--rows", "link"])
         .args(arguments)
         .env_remove("ISOLANE_DOMAIN")
         .env_remove("ISOLANE_CONFIG")
@@ -268,6 +268,40 @@ fn a_killed_demo_leaves_nothing_and_the_next_one_works() {
     assert_eq!(own_links(), links);
 }
 
+#[test]
+fn rows_are_chosen_and_what_is_compared_stands_side_by_side() {
+    let _one = ONE_AT_A_TIME.lock();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .args(["demo", "--payload", "64", "--seconds", "1", "--json", "-"])
+        .args(["--rows", "arbiter,executor"])
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null());
+    let (code, report, said) = run(command).expect("it starts");
+    if said.contains("No test hosts") {
+        println!("only this was tested: {said}");
+        return;
+    }
+    assert_eq!(code, 0, "{said}");
+    let runs = report["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 3 + 8);
+    let arbiters = runs[..3].iter().map(|run| &run["cable"]["arbiter"]);
+    assert!(arbiters.eq(["fifo", "fifo", "strict"]), "{said}");
+    for run in &runs[3..] {
+        let suffered = run["inversions"]["total"].as_u64().expect("a count");
+        match (run["order"].as_str(), run["disturbance"].is_null()) {
+            (Some("priority"), _) => assert_eq!(suffered, 0, "{run:#}"),
+            (_, false) => assert!(suffered > 0, "{run:#}"),
+            (_, true) => {}
+        }
+        assert!(run["host_us"]["median"].as_f64() > Some(0.0));
+        assert!(run["cable_us"]["median"].as_f64() > Some(0.0));
+    }
+    assert!(said.contains("fifo / strict"), "{said}");
+    assert!(said.contains("Disturbed from inside"), "{said}");
+}
+
 /// Runs it: exit code, its JSON, and what it told beside.
 fn run(mut command: Command) -> io::Result<(i32, Value, String)> {
     let Output {
@@ -326,7 +360,16 @@ fn the_root_of_a_user_namespace_locks_no_memory_it_may_not_have() {
         .args(unshare)
         .args(["sh", "-c", "ulimit -S -l 8192 && exec \"$0\" \"$@\""])
         .arg(env!("CARGO_BIN_EXE_isolane"))
-        .args(["demo", "--payload", "64", "--seconds", "1", "--json", "-"])
+        .args([
+            "demo",
+            "--payload",
+            "64",
+            "--seconds",
+            "1",
+            "--rows",
+            "link",
+        ])
+        .args(["--json", "-"])
         .env_remove("ISOLANE_DOMAIN")
         .env_remove("ISOLANE_CONFIG")
         .stdin(Stdio::null());

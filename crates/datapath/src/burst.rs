@@ -122,6 +122,29 @@ impl TransmitBurst {
         &self.frames[usize::from(message.frame)]
     }
 
+    /// Takes the messages out that are not to be kept; a frame that thereby has none left goes
+    /// home. Frames that never had one stay.
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Message) -> bool) {
+        let before = self.addressed();
+        self.messages.retain(keep);
+        let gone = before & !self.addressed();
+        let mut place = 0;
+        self.frames.retain(|_| {
+            place += 1;
+            gone & (1 << (place - 1)) == 0
+        });
+        for message in &mut self.messages {
+            let passed = gone & ((1 << message.frame) - 1);
+            message.frame -= passed.count_ones() as u8;
+        }
+    }
+
+    /// Bit i: frame i has a destination.
+    fn addressed(&self) -> u32 {
+        let frames = self.messages.iter().map(|message| message.frame);
+        frames.fold(0, |set, frame| set | 1 << frame)
+    }
+
     /// Frames without any destination. Messages lie in the order of their frames.
     pub(crate) fn unaddressed(&self) -> u64 {
         let mut addressed = 0;
@@ -132,5 +155,48 @@ impl TransmitBurst {
             }
         }
         (self.frames.len() - addressed) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::Lane;
+    use crate::pool::{Pool, PoolConfig};
+
+    const LANE: Lane = Lane::ALL[8];
+
+    /// Frames that hold their number, each with so many destinations, whose ports count through.
+    fn burst(pool: &Pool, destinations: &[usize]) -> TransmitBurst {
+        let mut burst = TransmitBurst::new();
+        let mut port = 0;
+        for (number, count) in destinations.iter().enumerate() {
+            let mut frame = pool.take(LANE).unwrap();
+            frame.append(&[number as u8]).unwrap();
+            burst.push(frame).unwrap();
+            for _ in 0..*count {
+                burst.address(Locator::udpv4([10, 0, 0, 1], port)).unwrap();
+                port += 1;
+            }
+        }
+        burst
+    }
+
+    #[test]
+    fn messages_taken_out_leave_the_others_with_their_frames() {
+        let pool = Pool::new(PoolConfig::default());
+        pool.reserve_lane(LANE);
+        let mut burst = burst(&pool, &[1, 2, 0, 1, 3]);
+        // The whole first and fourth frame, and one of three of the last.
+        burst.retain(|message| ![0, 3, 5].contains(&message.to.port));
+        let left = burst.messages().iter().map(|message| {
+            let number = burst.frame(message)[0];
+            (number, message.to.port)
+        });
+        assert_eq!(left.collect::<Vec<_>>(), [(1, 1), (1, 2), (4, 4), (4, 6)]);
+        assert_eq!((burst.len(), burst.unaddressed()), (3, 1));
+        assert_eq!(pool.outstanding(), 3);
+        burst.retain(|_| false);
+        assert_eq!((burst.len(), burst.unaddressed()), (1, 1));
     }
 }

@@ -1,9 +1,14 @@
 //! The clock that instants of this crate belong to: CLOCK_MONOTONIC.
 //!
-//! The kernel stamps arriving datagrams with the wall clock, which may be set; the difference of
-//! the two clocks is therefore read anew for every burst, not once.
+//! The kernel stamps arriving datagrams with the wall clock. What NTP and PTP slew, they slew for
+//! both clocks, so their distance is constant but for *steps*: somebody sets the wall clock, a
+//! leap second, a suspended machine. An [`ArrivalClock`] reads both clocks for every burst, so it
+//! follows a step, and it notices one: stamps that may be from before the step are not turned
+//! into instants.
 
 use isolane_wire::time::Instant;
+
+use crate::limits::{CLOCK_READINGS, CLOCK_STEP_NS};
 
 /// Now, on the monotonic clock. Two calls never go backwards.
 #[must_use]
@@ -17,29 +22,80 @@ pub fn wall_now_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// How to turn stamps of the wall clock into instants, for stamps taken a short while ago.
+/// Both clocks, read one directly after the other.
 #[derive(Clone, Copy, Debug)]
-pub struct WallToMonotonic {
-    wall_ns: u64,
+struct Reading {
     monotonic_ns: u64,
+    wall_ns: u64,
 }
 
-impl WallToMonotonic {
-    /// Reads both clocks, within some ten nanoseconds of one another.
-    #[must_use]
-    pub fn now() -> WallToMonotonic {
-        WallToMonotonic {
-            wall_ns: wall_now_ns(),
+impl Reading {
+    fn now() -> Reading {
+        Reading {
             monotonic_ns: read(libc::CLOCK_MONOTONIC),
+            wall_ns: wall_now_ns(),
         }
     }
 
-    /// The instant at which the wall clock showed `wall_ns`. Never later than the reading: a
-    /// stamp of the future means that the wall clock was set back, and counts as now.
+    /// How far the wall clock is ahead. Negative where nobody ever set it.
+    fn distance_ns(&self) -> i64 {
+        self.wall_ns.wrapping_sub(self.monotonic_ns) as i64
+    }
+}
+
+/// Turns stamps of the wall clock, taken a short while ago, into instants.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrivalClock {
+    last: Reading,
+    steps: u32,
+}
+
+impl Default for ArrivalClock {
+    fn default() -> ArrivalClock {
+        ArrivalClock::new()
+    }
+}
+
+impl ArrivalClock {
+    /// Reads both clocks; steps are noticed from now on.
+    #[must_use]
+    pub fn new() -> ArrivalClock {
+        ArrivalClock {
+            last: Reading::now(),
+            steps: 0,
+        }
+    }
+
+    /// Reads both clocks again, by the vDSO: no system call on the usual clock sources.
+    pub fn look(&mut self) {
+        self.take(Reading::now);
+    }
+
+    /// A thread that was interrupted between the two clocks also reads another distance, but not
+    /// again and again: only what repeats is a step.
+    fn take(&mut self, mut read: impl FnMut() -> Reading) {
+        let known = self.last.distance_ns();
+        for _ in 0..CLOCK_READINGS {
+            self.last = read();
+            if self.last.distance_ns().abs_diff(known) <= CLOCK_STEP_NS {
+                return;
+            }
+        }
+        self.steps = self.steps.wrapping_add(1);
+    }
+
+    /// How often the wall clock was stepped, as far as was noticed, modulo 2^32. A stamp from
+    /// before a step that was noticed later means nothing.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// The instant at which the wall clock showed `wall_ns`, never later than the last look.
     #[must_use]
     pub fn instant_of(&self, wall_ns: u64) -> Instant {
-        let age_ns = self.wall_ns.saturating_sub(wall_ns);
-        Instant::new(self.monotonic_ns.saturating_sub(age_ns))
+        let age_ns = self.last.wall_ns.saturating_sub(wall_ns);
+        Instant::new(self.last.monotonic_ns.saturating_sub(age_ns))
     }
 }
 
@@ -64,19 +120,68 @@ pub(crate) fn nanos_of(time: &libc::timespec) -> u64 {
 mod tests {
     use super::*;
 
-    const READING: WallToMonotonic = WallToMonotonic {
-        wall_ns: 1_000_000,
-        monotonic_ns: 5_000,
-    };
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn at(monotonic_ns: u64, wall_ns: u64) -> Reading {
+        Reading {
+            monotonic_ns,
+            wall_ns,
+        }
+    }
+
+    fn clock() -> ArrivalClock {
+        ArrivalClock {
+            last: at(5 * SECOND_NS, 1_000 * SECOND_NS),
+            steps: 0,
+        }
+    }
 
     #[test]
     fn a_stamp_is_as_old_on_either_clock() {
-        assert_eq!(READING.instant_of(999_000), Instant::new(4_000));
+        let stamp = 1_000 * SECOND_NS - 7;
+        assert_eq!(clock().instant_of(stamp), Instant::new(5 * SECOND_NS - 7));
     }
 
     #[test]
     fn a_stamp_of_the_future_counts_as_now() {
-        assert_eq!(READING.instant_of(2_000_000), Instant::new(5_000));
+        let stamp = 1_000 * SECOND_NS + 7;
+        assert_eq!(clock().instant_of(stamp), Instant::new(5 * SECOND_NS));
+    }
+
+    #[test]
+    fn time_that_passes_on_both_clocks_is_no_step() {
+        let mut clock = clock();
+        clock.take(|| at(3_605 * SECOND_NS + 40, 4_600 * SECOND_NS));
+        assert_eq!(clock.steps(), 0);
+        let stamp = 4_600 * SECOND_NS - 100;
+        let expected = Instant::new(3_605 * SECOND_NS - 60);
+        assert_eq!(clock.instant_of(stamp), expected);
+    }
+
+    #[test]
+    fn a_step_either_way_is_noticed_and_followed() {
+        for wall_ns in [1_000 * SECOND_NS + 100_000, 3 * SECOND_NS] {
+            let mut clock = clock();
+            clock.take(|| at(5 * SECOND_NS, wall_ns));
+            assert_eq!(clock.steps(), 1);
+            let expected = Instant::new(5 * SECOND_NS - 10);
+            assert_eq!(clock.instant_of(wall_ns - 10), expected);
+            clock.take(|| at(6 * SECOND_NS, wall_ns + SECOND_NS));
+            assert_eq!(clock.steps(), 1, "once");
+        }
+    }
+
+    #[test]
+    fn an_interruption_between_the_two_clocks_is_no_step() {
+        let mut clock = clock();
+        let mut lates_ns = [0, 2_000_000].into_iter().rev();
+        clock.take(|| {
+            let late_ns = lates_ns.next().unwrap_or(0);
+            at(6 * SECOND_NS, 1_001 * SECOND_NS + late_ns)
+        });
+        assert_eq!(clock.steps(), 0);
+        let expected = Instant::new(6 * SECOND_NS);
+        assert_eq!(clock.instant_of(1_001 * SECOND_NS), expected);
     }
 
     #[test]

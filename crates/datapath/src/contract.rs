@@ -97,6 +97,11 @@ pub trait Datapath {
     /// ledger; nothing is tried again later.
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport;
 
+    /// What a look at [`descriptors`](Self::descriptors) has just shown: bit *i* of `readable` is
+    /// the *i*-th of the lane's. The next `receive_burst` of the lane may leave out sources that
+    /// were not readable; one without a look before it leaves out none.
+    fn seen_readable(&mut self, _lane: Lane, _readable: u8) {}
+
     /// Descriptors of open lanes that are readable when a datagram waits. Empty if there are
     /// none.
     fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)>;
@@ -104,6 +109,11 @@ pub trait Datapath {
     /// A set of lanes ([`Lane::bit`]) where a datagram may wait: exact where the datapath can
     /// see its queues, otherwise all open ones.
     fn ready_lanes(&mut self) -> u16;
+
+    /// Finds out whether interfaces have gone or come back, and does what their return needs. To
+    /// be called at leisure, about once a second; a few system calls, and none where there is
+    /// nothing to find out.
+    fn look_after_interfaces(&mut self) {}
 
     /// What became of every datagram so far.
     fn ledger(&self) -> Ledger;

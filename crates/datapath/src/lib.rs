@@ -29,9 +29,11 @@
 //! reason ([`ledger`]).
 
 pub mod burst;
+mod chance;
 pub mod clock;
 pub mod conformance;
 pub mod contract;
+pub mod fault;
 pub mod lane;
 pub mod ledger;
 pub mod limits;
@@ -41,8 +43,9 @@ pub mod udp;
 
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 pub use contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
+pub use fault::{Fault, FaultPlan, Plug};
 pub use lane::Lane;
-pub use ledger::{Imbalance, LaneLedger, Ledger, ReceiveDrop, Refusal};
+pub use ledger::{Imbalance, Injected, LaneLedger, Ledger, ReceiveDrop, Refusal};
 pub use memory::{Memory, Network};
 pub use pool::{Class, Frame, LeasedFrame, Pool, PoolConfig};
 pub use udp::{Interfaces, Udp, UdpConfig};

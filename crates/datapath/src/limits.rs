@@ -43,6 +43,15 @@ pub const MAX_DOMAIN: u32 = 232;
 /// bound on the work that a host which refuses everything can cause in one call.
 pub const MAX_BOUNCES: usize = MAX_BURST;
 
+/// A distance of the two clocks that differs by more than this from the last one: they are read
+/// one directly after the other, which takes some ten nanoseconds, with system calls a few hundred.
+/// A smaller step shifts the stamps of one burst by no more than that.
+pub const CLOCK_STEP_NS: u64 = 5_000;
+
+/// Readings that must agree that the wall clock was stepped: an interrupt may fall between the
+/// two clocks of a reading, hardly between those of three in a row.
+pub const CLOCK_READINGS: usize = 3;
+
 /// Notes a datapath keeps about what it had to do without: one a socket and interface, at most.
 pub const MAX_NOTES: usize = 64;
 
@@ -52,6 +61,14 @@ pub const MEMORY_QUEUE_BYTES: usize = 212_992;
 
 /// Datagrams a lane of the memory datapath queues, unless configured.
 pub const MEMORY_QUEUE_DATAGRAMS: usize = 256;
+
+/// Datagrams that the fault datapath keeps back in a lane at most: a burst of them. What would be
+/// one more is not delayed or duplicated.
+pub const MAX_HELD: usize = MAX_BURST;
+
+/// Bits that the fault datapath flips in one datagram at most, never none: up to three are what a
+/// 16-bit sum of one word may not see.
+pub const MAX_FLIPPED_BITS: usize = 4;
 
 /// Participants on one memory network: one a value of the last byte of the address.
 pub const MEMORY_MEMBERS: usize = 256;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use isolane_datapath::limits::FRAME_BYTES;
-use isolane_datapath::{Lane, Pool, PoolConfig};
+use isolane_datapath::{Class, Lane, Pool, PoolConfig};
 
 /// Bytes of this program in memory.
 fn resident_bytes() -> usize {
@@ -13,8 +13,9 @@ fn resident_bytes() -> usize {
     pages.parse::<usize>().expect("a number") * PAGE_BYTES
 }
 
+/// One test: another one beside it would grow the same program.
 #[test]
-fn frames_cost_memory_only_where_they_were_written() {
+fn frames_cost_memory_only_where_they_were_written_or_touched() {
     const MIB: usize = 1 << 20;
     let before = resident_bytes();
     let pool = Pool::new(PoolConfig::default());
@@ -33,4 +34,31 @@ fn frames_cost_memory_only_where_they_were_written() {
     }
     let grown = resident_bytes() - before;
     assert!(grown > MIB, "{grown} bytes for frames that were written");
+
+    // Other lanes' frames, touched before their first use, as far as they will be used.
+    let lane = Lane::ALL[3];
+    let before = resident_bytes();
+    let touched = pool.prefault(lane, FRAME_BYTES / 2);
+    assert_eq!(touched, pool.capacity(lane) * FRAME_BYTES / 2);
+    let grown = resident_bytes() - before;
+    assert!(
+        (touched..touched + MIB).contains(&grown),
+        "{grown} bytes for {touched} that were touched"
+    );
+
+    // As a configuration asks for it, for lanes that are opened and for no others.
+    let before = resident_bytes();
+    let pool = Pool::new(PoolConfig {
+        prefault_bytes: FRAME_BYTES,
+        ..PoolConfig::default()
+    });
+    pool.reserve_lane(lane);
+    assert_eq!(pool.prefault(Lane::ALL[5], FRAME_BYTES), 0);
+    let frames = pool.capacity(lane) + pool.capacity(Class::Receive(lane));
+    let wanted = frames * FRAME_BYTES;
+    let grown = resident_bytes() - before;
+    assert!(
+        (wanted..wanted + MIB).contains(&grown),
+        "{grown} bytes for {wanted} that were asked for"
+    );
 }

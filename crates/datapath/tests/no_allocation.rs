@@ -7,7 +7,7 @@ mod counting_allocator;
 use counting_allocator::allocator_calls_of;
 use isolane_datapath::conformance::{Fixture, Options};
 use isolane_datapath::memory::Network;
-use isolane_datapath::{Datapath, Lane, ReceiveBurst, TransmitBurst};
+use isolane_datapath::{Datapath, Fault, FaultPlan, Lane, ReceiveBurst, TransmitBurst};
 
 const LANES: [Lane; 2] = [Lane::ALL[2], Lane::ALL[8]];
 const NOWHERE: u16 = 9;
@@ -70,4 +70,23 @@ fn udp_allocates_nothing_after_open() {
 fn memory_allocates_nothing_after_open() {
     let network = Network::new(1);
     assert_silent(network.attach([10, 0, 0, 1]), network.attach([10, 0, 0, 2]));
+}
+
+#[test]
+fn faults_allocate_nothing_after_open() {
+    let network = Network::new(1);
+    let plan = FaultPlan {
+        loss_per_million: 100_000,
+        duplication_per_million: 100_000,
+        delay_per_million: 100_000,
+        corruption_per_million: 100_000,
+        shortening_per_million: 100_000,
+        starvation_per_million: 100_000,
+        would_block_per_million: 10_000,
+        unreachable_per_million: 10_000,
+        exhaustion_per_million: 10_000,
+        ..FaultPlan::new(1)
+    };
+    let [one, other] = [1, 2].map(|last| network.attach([10, 0, 0, last]));
+    assert_silent(Fault::new(one, plan.clone()), Fault::new(other, plan));
 }

@@ -4,21 +4,21 @@
 //! that has nothing but a loopback interface, brings that up, and gives it the flag MULTICAST.
 //! Where the kernel refuses the namespace, the program says so, and fails in CI.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::net::UdpSocket;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+#[path = "common/namespace.rs"]
+mod namespace;
+
+use std::os::fd::AsRawFd;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
-use std::ptr;
 
 use isolane_datapath::conformance::{Fixture, Options, multicast_cases, unicast_cases};
 use isolane_datapath::ledger::Refusal;
 use isolane_datapath::{
-    Datapath, Interfaces, Lane, Note, OpenError, ReceiveBurst, TransmitBurst, Udp, UdpConfig,
+    Datapath, Fault, FaultPlan, Interfaces, Lane, Note, OpenError, ReceiveBurst, SendReport,
+    TransmitBurst, Udp, UdpConfig,
 };
 use isolane_wire::locator::Locator;
+use namespace::{Tunnel, enter_namespace, set_loopback_flags};
 
 const LANE: Lane = Lane::ALL[8];
 
@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     set_loopback_flags(libc::IFF_UP | libc::IFF_MULTICAST).expect("loopback takes the flag");
     failed += run("loopback", &unicast_cases::<UdpWithGroups>());
     failed += run("loopback", &multicast_cases::<UdpWithGroups>());
+    failed += run("loopback, an empty plan", &multicast_cases::<UdpWithPlan>());
     failed += run("all interfaces", &multicast_cases::<UdpOnAll>());
     failed += run("sockets", &SOCKETS);
     match Tunnel::open("probe", [10, 3, 0, 1]) {
@@ -77,6 +78,8 @@ fn run(surroundings: &str, cases: &[Case]) -> usize {
 
 struct UdpWithGroups;
 struct UdpOnAll;
+/// A fault datapath whose plan is empty.
+struct UdpWithPlan;
 
 fn attach(interfaces: Interfaces, options: &Options) -> Udp {
     let config = UdpConfig {
@@ -100,6 +103,19 @@ impl Fixture for UdpWithGroups {
     }
 }
 
+impl Fixture for UdpWithPlan {
+    type Datapath = Fault<Udp>;
+
+    fn new() -> UdpWithPlan {
+        UdpWithPlan
+    }
+
+    fn attach(&mut self, options: &Options) -> Fault<Udp> {
+        let udp = attach(Interfaces::Loopback, options);
+        Fault::new(udp, FaultPlan::new(1))
+    }
+}
+
 impl Fixture for UdpOnAll {
     type Datapath = Udp;
 
@@ -117,7 +133,7 @@ const FLAGLESS: [Case; 1] = [(
     an_interface_without_multicast_is_noted_and_unicast_goes_on,
 )];
 
-const SOCKETS: [Case; 3] = [
+const SOCKETS: [Case; 4] = [
     (
         "participants_take_the_first_free_port_and_share_the_group",
         participants_take_the_first_free_port_and_share_the_group,
@@ -130,12 +146,26 @@ const SOCKETS: [Case; 3] = [
         "each_level_has_its_group_and_its_priority",
         each_level_has_its_group_and_its_priority,
     ),
+    (
+        "a_look_that_showed_one_socket_spares_the_other_once",
+        a_look_that_showed_one_socket_spares_the_other_once,
+    ),
 ];
 
-const INTERFACES: [Case; 1] = [(
-    "a_group_is_sent_to_by_every_interface_as_its_level_asks",
-    a_group_is_sent_to_by_every_interface_as_its_level_asks,
-)];
+const INTERFACES: [Case; 3] = [
+    (
+        "a_group_is_sent_to_by_every_interface_as_its_level_asks",
+        a_group_is_sent_to_by_every_interface_as_its_level_asks,
+    ),
+    (
+        "an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back",
+        an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back,
+    ),
+    (
+        "an_interface_that_is_back_with_another_address_is_not_followed",
+        an_interface_that_is_back_with_another_address_is_not_followed,
+    ),
+];
 
 const LAST: [Case; 1] = [(
     "a_destination_without_a_way_is_named",
@@ -209,6 +239,23 @@ fn each_level_has_its_group_and_its_priority() {
     assert_eq!(udp.notes(), []);
 }
 
+fn a_look_that_showed_one_socket_spares_the_other_once() {
+    let mut udp = attach(Interfaces::Loopback, &Options::default());
+    udp.open_lane(LANE).expect("the lane opens");
+    let places = [udp.unicast(LANE)[0], udp.multicast(LANE)[0]];
+    for (readable, first) in [(0b01, 1), (0b10, 1), (0b11, 2)] {
+        for place in places {
+            let mut burst = TransmitBurst::new();
+            burst.push(udp.pool().take(LANE).unwrap()).unwrap();
+            burst.address(place).unwrap();
+            assert_eq!(udp.send_burst(LANE, &mut burst).sent, 1);
+        }
+        udp.seen_readable(LANE, readable);
+        assert_eq!(received(&mut udp), first, "{readable:#b}");
+        assert_eq!(received(&mut udp), 2 - first, "nobody has looked: all");
+    }
+}
+
 /// Two tunnels stand for two networks: what would go out on the wire is read from them.
 fn a_group_is_sent_to_by_every_interface_as_its_level_asks() {
     let left = Tunnel::open("left", [10, 1, 0, 1]).expect("a tunnel (/dev/net/tun)");
@@ -242,50 +289,89 @@ fn a_group_is_sent_to_by_every_interface_as_its_level_asks() {
     assert_eq!(udp.receive_burst(LANE, 16, &mut received), 2);
 }
 
-/// An interface whose far end is this program.
-struct Tunnel(File);
+/// Sends one datagram by unicast to a neighbour and one to the lane's group.
+fn send_both(udp: &mut Udp, neighbour: [u8; 4]) -> SendReport {
+    let mut burst = TransmitBurst::new();
+    burst.push(udp.pool().take(LANE).unwrap()).unwrap();
+    burst.address(Locator::udpv4(neighbour, 7_411)).unwrap();
+    burst.address(udp.multicast(LANE)[0]).unwrap();
+    udp.send_burst(LANE, &mut burst)
+}
 
-impl Tunnel {
-    fn open(name: &str, address: [u8; 4]) -> io::Result<Tunnel> {
-        const SETTINGS: libc::c_int = libc::IFF_TUN | libc::IFF_NO_PI;
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open("/dev/net/tun")?;
-        let mut request = interface_request(name);
-        request.ifr_ifru.ifru_flags = SETTINGS as libc::c_short;
-        control(&file, libc::TUNSETIFF, &mut request)?;
+/// Datagrams that are there, taken off.
+fn received(udp: &mut Udp) -> usize {
+    udp.receive_burst(LANE, 16, &mut ReceiveBurst::new())
+}
 
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        let mut named = libc::sockaddr_in {
-            sin_family: libc::AF_INET as libc::sa_family_t,
-            sin_port: 0,
-            sin_addr: libc::in_addr {
-                s_addr: u32::from_ne_bytes(address),
-            },
-            sin_zero: [0; 8],
+/// Whether a loop that waits for the datapath's descriptors would wake up.
+fn wakes(udp: &Udp) -> bool {
+    udp.descriptors().iter().any(|(_, descriptor)| {
+        let mut polled = libc::pollfd {
+            fd: descriptor.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
         };
-        let mut request = interface_request(name);
-        // SAFETY: both are socket addresses of 16 bytes, made of plain numbers.
-        request.ifr_ifru.ifru_addr = unsafe { (&raw mut named).cast::<libc::sockaddr>().read() };
-        control(&socket, libc::SIOCSIFADDR, &mut request)?;
-        set_flags(name, libc::IFF_UP | libc::IFF_MULTICAST)?;
-        Ok(Tunnel(file))
-    }
+        // SAFETY: one entry, for the time of the call.
+        unsafe { libc::poll(&raw mut polled, 1, 0) > 0 }
+    })
+}
 
-    /// The next packet that is IPv4 and UDP; the kernel sends others of its own.
-    fn next_udp(&self) -> Vec<u8> {
-        let mut packet = vec![0; 2_048];
-        loop {
-            let len = (&self.0).read(&mut packet).expect("a packet went out");
-            let is_udp = packet[0] == 0x45 && packet[9] == 17;
-            if is_udp {
-                packet.truncate(len);
-                return packet;
-            }
-        }
+fn an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back() {
+    const OWN: [u8; 4] = [10, 4, 0, 1];
+    const NEIGHBOUR: [u8; 4] = [10, 4, 0, 2];
+    const GONE: u64 = 100;
+    let both = |sent, refused| SendReport { sent, refused };
+    let tunnel = Tunnel::open("leaving", OWN).expect("a tunnel (/dev/net/tun)");
+    let named = Interfaces::Named(vec!["leaving".to_owned()]);
+    let mut udp = attach(named, &Options::default());
+    udp.open_lane(LANE).expect("the lane opens");
+    let (unicast, group) = (udp.unicast(LANE).to_vec(), udp.multicast(LANE)[0]);
+    assert_eq!(send_both(&mut udp, NEIGHBOUR), both(2, 0));
+    assert_eq!(received(&mut udp), 1, "the group reaches this host");
+
+    // The interface is deleted with the last descriptor of its far end.
+    drop(tunnel);
+    for _ in 0..GONE {
+        assert_eq!(send_both(&mut udp, NEIGHBOUR), both(0, 2));
+        assert_eq!(received(&mut udp), 0);
+        assert!(!wakes(&udp), "a loop would spin");
+        udp.look_after_interfaces();
     }
+    let transmit = udp.ledger().lane(LANE).transmit;
+    // The first was sent before anybody had looked.
+    assert_eq!(transmit.refused(Refusal::InterfaceGone), GONE - 1);
+    assert_eq!(transmit.refused(Refusal::Unreachable), GONE + 1);
+
+    // Another one in between, so that the number cannot be the same.
+    let _other = Tunnel::open("other", [10, 5, 0, 1]).expect("a tunnel (/dev/net/tun)");
+    let tunnel = Tunnel::open("leaving", OWN).expect("a tunnel (/dev/net/tun)");
+    assert_eq!(send_both(&mut udp, NEIGHBOUR), both(1, 1), "unicast works");
+    udp.look_after_interfaces();
+    assert_eq!(send_both(&mut udp, NEIGHBOUR), both(2, 0));
+    assert_eq!(received(&mut udp), 1, "the group was joined again");
+    tunnel.inject(NEIGHBOUR, group);
+    assert_eq!(received(&mut udp), 1, "and reaches it from outside");
+    assert_eq!(udp.unicast(LANE), unicast);
+    assert_eq!(udp.ledger().balance(), Ok(()));
+}
+
+fn an_interface_that_is_back_with_another_address_is_not_followed() {
+    let named = Interfaces::Named(vec!["moving".to_owned()]);
+    let tunnel = Tunnel::open("moving", [10, 4, 0, 1]).expect("a tunnel (/dev/net/tun)");
+    let mut udp = attach(named, &Options::default());
+    udp.open_lane(LANE).expect("the lane opens");
+    drop(tunnel);
+    let _moved = Tunnel::open("moving", [10, 6, 0, 1]).expect("a tunnel (/dev/net/tun)");
+    udp.look_after_interfaces();
+    assert_eq!(
+        send_both(&mut udp, [10, 6, 0, 2]).sent,
+        1,
+        "unicast has a way"
+    );
+    let transmit = udp.ledger().lane(LANE).transmit;
+    assert_eq!(transmit.refused_total(), 1);
+    assert_eq!(received(&mut udp), 0, "groups have none");
+    assert_eq!(udp.ledger().balance(), Ok(()));
 }
 
 /// The last case: it takes the interface down.
@@ -309,51 +395,4 @@ fn a_destination_without_a_way_is_named() {
     let error = Udp::new(UdpConfig::default()).err();
     let error = error.expect("no interface is up");
     assert!(matches!(error, OpenError::NoInterfaces), "{error}");
-}
-
-/// As root a network namespace, otherwise one within a user namespace.
-fn enter_namespace() -> io::Result<()> {
-    for flags in [libc::CLONE_NEWNET, libc::CLONE_NEWUSER | libc::CLONE_NEWNET] {
-        // SAFETY: no memory is passed; this is the program's only thread.
-        if unsafe { libc::unshare(flags) } == 0 {
-            return Ok(());
-        }
-    }
-    Err(io::Error::last_os_error())
-}
-
-fn set_loopback_flags(flags: libc::c_int) -> io::Result<()> {
-    set_flags("lo", flags)
-}
-
-fn set_flags(name: &str, flags: libc::c_int) -> io::Result<()> {
-    // Bound to nothing: loopback may be down.
-    // SAFETY: no memory is passed.
-    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
-    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    let mut request = interface_request(name);
-    request.ifr_ifru.ifru_flags = flags as libc::c_short;
-    control(&socket, libc::SIOCSIFFLAGS, &mut request)
-}
-
-fn interface_request(name: &str) -> libc::ifreq {
-    // SAFETY: zeros are a valid request.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    request
-}
-
-fn control(file: &impl AsRawFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: every request of this program takes an ifreq.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), what, ptr::from_mut(request)) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }

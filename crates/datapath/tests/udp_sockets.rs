@@ -243,3 +243,18 @@ fn a_receive_buffer_is_as_large_as_asked_or_the_note_says_so() {
     let privileged = !notes.iter().any(|note| note.contains("SO_PRIORITY"));
     assert!(small || privileged, "{notes:?}");
 }
+
+#[test]
+fn the_kernels_own_number_of_a_receive_buffer_can_be_read() {
+    const WANTED: usize = 64 * 1_024;
+    let config = UdpConfig {
+        receive_buffer_bytes: Some(WANTED),
+        ..on_loopback()
+    };
+    let udp = open(config, LANE).unwrap();
+    assert_eq!(udp.receive_buffer(LANE), Some(2 * WANTED), "it doubles");
+    assert_eq!(udp.receive_buffer(Lane::ALL[1]), None, "it is closed");
+    let (_, socket) = udp.descriptors()[0];
+    let kernels = option_of(socket, libc::SOL_SOCKET, libc::SO_RCVBUF);
+    assert_eq!(kernels as usize, 2 * WANTED);
+}

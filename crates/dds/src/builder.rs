@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{
-    Datapath, Lane,
+    Datapath, Fault, FaultPlan, Lane, PoolConfig,
     clock::{monotonic_now, wall_now_ns},
     memory::{Memory, Network},
     udp::{Interfaces, Udp, UdpConfig},
@@ -11,13 +11,16 @@ use isolane_datapath::{
 use isolane_engine::{Engine, EngineConfig, Timing};
 use isolane_executor::{Executor, ExecutorConfig, Order};
 use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator, rtps::VENDOR_ID};
+use rustix::mm::{MlockAllFlags, mlockall};
 
 use crate::{
     error::BuildError,
-    limits::{ANNOUNCED_PLACES, MAX_JOBS, PARTICIPANTS_PER_PEER},
+    limits::{
+        ANNOUNCED_PLACES, DEFAULT_MAX_BYTES, MAX_JOBS, PARTICIPANTS_PER_PEER, RECEIVE_BUFFER_BYTES,
+    },
     participant::Participant,
     state::{Parts, State},
-    transport::Transport,
+    transport::{Lanes, Transport},
     wait::Waiter,
 };
 
@@ -68,6 +71,11 @@ pub struct Builder {
     limits: isolane_engine::Limits,
     order: Order,
     waiting: Waiting,
+    receive_stamps: bool,
+    receive_buffer_bytes: Option<usize>,
+    prefault: bool,
+    lock_memory: bool,
+    fault: Option<FaultPlan>,
 }
 
 impl Builder {
@@ -84,6 +92,11 @@ impl Builder {
             limits: isolane_engine::Limits::default(),
             order: Order::Priority,
             waiting: Waiting::Sleep,
+            receive_stamps: true,
+            receive_buffer_bytes: None,
+            prefault: false,
+            lock_memory: false,
+            fault: None,
         }
     }
 
@@ -153,8 +166,12 @@ impl Builder {
         self
     }
 
-    /// The order in which ready jobs run. Default: by priority; FIFO is the baseline of
-    /// comparisons.
+    /// The order in which ready jobs run. Default: by priority.
+    ///
+    /// [`Order::Fifo`] is a baseline, for comparisons only: jobs run in the order they became ready,
+    /// and samples of all levels come and go by one socket, one port and one group (those of level
+    /// 0, which is how the host and the network treat them all), as they do where nobody keeps
+    /// levels apart.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
@@ -168,19 +185,93 @@ impl Builder {
         self
     }
 
+    /// Whether the kernel is asked when each datagram arrived. Default: yes. Response times and
+    /// priority inversions then count from there, otherwise from when the loop saw the socket
+    /// readable. It costs the kernel a reading of the clock for each packet of the host.
+    #[must_use]
+    pub fn receive_stamps(mut self, receive_stamps: bool) -> Self {
+        self.receive_stamps = receive_stamps;
+        self
+    }
+
+    /// The receive buffer of each socket, in bytes; the kernel grants twice as many of its own memory.
+    /// Default: [`RECEIVE_BUFFER_BYTES`], or what `net.core.rmem_max` allows of it. What there is, says
+    /// [`Report::sockets`](crate::Report::sockets); where it is less than was asked for here,
+    /// [`Participant::notes`] say so.
+    #[must_use]
+    pub fn receive_buffer_bytes(mut self, bytes: usize) -> Self {
+        self.receive_buffer_bytes = Some(bytes);
+        self
+    }
+
+    /// Whether reserved memory (frames, as far as the topics' samples fill them, histories, caches) is
+    /// touched when it is taken, so that the first samples cost no page faults. Default: no; then the
+    /// memory of what is never used is never taken. It does not keep pages in memory:
+    /// [`lock_memory`](Self::lock_memory).
+    #[must_use]
+    pub fn prefault(mut self, prefault: bool) -> Self {
+        self.prefault = prefault;
+        self
+    }
+
+    /// Whether all memory of the process, now and from now on, is touched and kept from being paged
+    /// out (`mlockall`): code, stacks and whole frames of 64 KiB too, about 3.3 MiB for each level in
+    /// use. Includes [`prefault`](Self::prefault). It takes a limit (`ulimit -l`) of that size, or
+    /// CAP_IPC_LOCK; where neither is there the participant is not built. It holds for the whole
+    /// process and is not undone when the participant goes.
+    #[must_use]
+    pub fn lock_memory(mut self, lock_memory: bool) -> Self {
+        self.lock_memory = lock_memory;
+        self
+    }
+
+    /// Makes the datapath fail as planned, repeatably and with every fault counted in the ledger:
+    /// for tests of programs that must live with failures.
+    ///
+    /// ```
+    /// use isolane::{FaultPlan, Network, Participant};
+    ///
+    /// let plan = FaultPlan { loss_per_million: 100_000, ..FaultPlan::new(7) };
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).fault(plan).build()?;
+    /// # Ok::<(), isolane::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn fault(mut self, plan: FaultPlan) -> Self {
+        self.fault = Some(plan);
+        self
+    }
+
     /// Makes the participant: opens the sockets of discovery and takes the memory.
     ///
     /// # Errors
     /// [`BuildError`]: what happened, why, and what to do.
     pub fn build(self) -> Result<Participant, BuildError> {
+        if self.lock_memory {
+            let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
+            let locked = mlockall(all);
+            locked.map_err(|error| BuildError::Lock {
+                source: error.into(),
+            })?;
+        }
+        let prefault = self.prefault || self.lock_memory;
         let mut transport = match self.choice {
             Choice::Memory(memory) => Transport::Memory(memory),
             Choice::Udp => Transport::Udp(Box::new(Udp::new(UdpConfig {
                 interfaces: self.interfaces,
                 multicast: self.multicast,
+                timestamps: self.receive_stamps,
+                receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
+                pool: PoolConfig {
+                    prefault_bytes: if prefault { DEFAULT_MAX_BYTES } else { 0 },
+                    ..PoolConfig::default()
+                },
                 ..UdpConfig::new(self.domain)
             })?)),
         };
+        if let Some(plan) = self.fault {
+            transport = Transport::Fault(Box::new(Fault::new(transport, plan)));
+        }
         transport.open_lane(Lane::Discovery)?;
 
         let system = |action| move |source: std::io::Error| BuildError::System { action, source };
@@ -210,10 +301,14 @@ impl Builder {
             engine: Engine::new(config, now),
             executor,
             transport,
+            lanes: Lanes::of(self.order),
             waiter,
             spinning: self.waiting == Waiting::Spin,
+            prefault,
+            has_asked_for_buffer: self.receive_buffer_bytes.is_some(),
         })?;
         state.open_lane(Lane::Discovery)?;
+        state.touch(Lane::Discovery, DEFAULT_MAX_BYTES);
         Ok(Participant::new(state))
     }
 }
@@ -277,6 +372,7 @@ fn networks(transport: &Transport) -> Vec<isolane_engine::Network> {
     let all = match transport {
         Transport::Udp(udp) => udp.networks(),
         Transport::Memory(_) => Vec::new(),
+        Transport::Fault(fault) => return networks(fault.inner()),
     };
     let network = |(address, prefix_bits)| isolane_engine::Network {
         address,

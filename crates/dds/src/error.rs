@@ -29,6 +29,36 @@ pub enum BuildError {
         /// The bound.
         limit: usize,
     },
+    /// A topic has one type.
+    #[error(
+        "topic {topic} already has the type {existing} in this participant, and was asked for with {asked}: a topic has one type. Give one of them another name, or use the same type"
+    )]
+    OtherType {
+        /// The topic's name.
+        topic: String,
+        /// The type of the endpoint that is there.
+        existing: String,
+        /// The type asked for.
+        asked: &'static str,
+    },
+    /// A PARTITION that announcements have no room for.
+    #[error(
+        "partition {name:?} is longer than {} bytes, or one too many of {}: use fewer and shorter names",
+        isolane_wire::limits::MAX_PARTITION_BYTES,
+        isolane_wire::limits::MAX_PARTITIONS
+    )]
+    Partition {
+        /// Its name.
+        name: String,
+    },
+    /// The memory of the process cannot be kept from being paged out.
+    #[error(
+        "memory cannot be locked ({source}): raise the limit (ulimit -l unlimited, or LimitMEMLOCK=infinity in a systemd unit), give the program CAP_IPC_LOCK, or build the participant without lock_memory"
+    )]
+    Lock {
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A timer without a period would always be due.
     #[error("a timer needs a period of at least a nanosecond")]
     NoPeriod,

@@ -60,8 +60,10 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod endpoint_status;
 mod error;
 pub mod limits;
+mod listeners;
 mod participant;
 mod qos;
 mod reader;
@@ -69,17 +71,20 @@ mod remote;
 mod report;
 mod runtime;
 mod state;
+mod status;
 mod transport;
+mod trouble;
 mod wait;
+mod waits;
 mod writer;
 
 pub use builder::{Builder, Waiting};
 pub use error::{BuildError, WriteError};
-pub use isolane_datapath::{memory::Network, udp::Interfaces};
+pub use isolane_datapath::{FaultPlan, Plug, memory::Network, udp::Interfaces};
 pub use isolane_derive::TopicType;
 pub use isolane_engine::{
     ChangeKind, Counters, EndpointKind, Incompatible, InstanceState, Limits, ReaderLedger,
-    RemoteEndpoint, RemoteParticipant, SampleInfo, Timing, WriterLedger,
+    RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo, Timing, WriterLedger,
 };
 pub use isolane_executor::{Observed, Order};
 /// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.
@@ -89,14 +94,22 @@ pub use isolane_wire::{
     guid::{Guid, GuidPrefix},
     level::Level,
     locator::Locator,
-    qos::{DurabilityKind, PolicyId, ReliabilityKind},
+    qos::{
+        DurabilityKind, LivelinessKind, OwnershipKind, PolicyId, PresentationAccessScope,
+        ReliabilityKind,
+    },
     time::{Instant, Timestamp},
 };
 pub use participant::{Participant, Timer};
 pub use qos::Qos;
 pub use reader::{DataReader, Sample};
 pub use remote::RemoteWriter;
-pub use report::{EndpointReport, JobReport, Report, WorkReport};
+pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};
+pub use status::{
+    OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedIncompatibleQosStatus,
+    SampleLostStatus, SampleRejectedStatus, SubscriptionMatchedStatus,
+};
+pub use waits::LevelReport;
 pub use writer::DataWriter;
 
 /// The README's programs are compiled and run with the tests.

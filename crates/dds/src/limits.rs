@@ -10,9 +10,20 @@ pub const DEFAULT_MAX_BYTES: usize = 1_400;
 /// heads. A datapath with smaller frames has a smaller bound.
 pub const MAX_SAMPLE_BYTES: usize = 65_000;
 
+/// The shortest payload of an instance's end. Fast DDS (seen in 2.9) takes one of up to 16 bytes for the
+/// key hash, although the key hash is there too, and then ends an instance nobody knows. Readers stop
+/// at the end of the key, so zeros behind it change nothing.
+pub const MIN_KEY_PAYLOAD_BYTES: usize = 20;
+
 /// Jobs of a participant: 9 lanes, 16 priorities of protocol work, a callback a reader, timers and
 /// remote writers.
 pub const MAX_JOBS: usize = 256;
+
+/// Bytes of receive buffer asked of the kernel for each socket unless the builder says otherwise; it
+/// grants twice as many of its own, as far as `net.core.rmem_max` allows. Beside the system's usual
+/// 208 KiB, which 90 datagrams of 1 KiB fill, a reliable writer's history of 256 samples fits, so that
+/// a burst of it is not dropped and repaired. No socket's buffer takes room from another level's.
+pub const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 
 /// Datagrams one activation receives or sends at the highest level in use; below it, one.
 pub const BURST: usize = 16;
@@ -32,6 +43,13 @@ pub const ANNOUNCED_PLACES: usize = isolane_datapath::limits::MAX_MESSAGES;
 /// How long protocol work that found no frame waits before it looks for one again: frames come
 /// home without a word. Short beside the time between heartbeats, long beside a turn of the loop.
 pub const FRAME_RETRY: Duration = Duration::from_millis(1);
+
+/// Between two lines of the log about one kind of trouble, however much there is of it.
+pub const LOG_PERIOD: Duration = Duration::from_secs(1);
+
+/// Incompatible pairs that were named in the log and are not named again: more than a system has that
+/// is not thoroughly misconfigured, and few enough to be searched.
+pub const PAIRS_REMEMBERED: usize = 128;
 
 /// How long a writer of another thread stays at least after its
 /// [`RemoteWriter`](crate::RemoteWriter) was dropped: datagrams of it are still on their way, and

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use isolane_datapath::{Datapath, Lane, clock::monotonic_now};
+use isolane_datapath::{Datapath, Note, clock::monotonic_now};
 use isolane_engine::{
     Counters, DeliveryMode, EndpointConfig, Priority, RemoteEndpoint, RemoteParticipant, WriterId,
     limits::WORK_HEAD_BYTES,
@@ -26,6 +26,7 @@ use crate::{
     builder::{Builder, locators},
     error::BuildError,
     limits::MAX_SAMPLE_BYTES,
+    listeners::Endpoint,
     qos::Qos,
     reader::DataReader,
     remote::RemoteWriter,
@@ -102,9 +103,8 @@ impl Participant {
         topic: &str,
         qos: &Qos,
     ) -> Result<DataWriter<T>, BuildError> {
-        let mut state = self.core().state.borrow_mut();
-        let id = create_writer::<T>(&mut state, topic, qos)?;
-        Ok(DataWriter::new(Rc::clone(self.core()), id, qos))
+        let id = create_writer::<T>(&mut self.core().state.borrow_mut(), topic, qos)?;
+        Ok(DataWriter::new(Rc::clone(self.core()), id, qos, topic))
     }
 
     /// Creates a reader of a topic that keeps samples until they are taken.
@@ -139,7 +139,7 @@ impl Participant {
         delivery: DeliveryMode,
     ) -> Result<DataReader<T>, BuildError> {
         let mut state = self.core().state.borrow_mut();
-        let (unicast, multicast) = open_lane(&mut state, qos)?;
+        let (unicast, multicast) = prepare::<T>(&mut state, topic, qos)?;
         let id = state.engine.create_reader(
             monotonic_now(),
             &EndpointConfig {
@@ -156,7 +156,10 @@ impl Participant {
             },
             delivery,
         )?;
-        state.make_reader_slot(id);
+        state.make_reader_slot(id, qos.transport_level());
+        state.make_listening(Endpoint::Reader(id));
+        let lane = state.lanes.lane(qos.transport_level());
+        state.touch(lane, qos.max_bytes);
         Ok(DataReader::new(Rc::clone(self.core()), id, qos, topic))
     }
 
@@ -326,12 +329,18 @@ impl Participant {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let state = self.core().state.borrow();
-        state
-            .transport
-            .notes()
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        // What there is by default is as good as the machine has it.
+        let is_news = |note: &&Note| {
+            state.has_asked_for_buffer || !matches!(note, Note::SmallReceiveBuffer { .. })
+        };
+        let notes = state.transport.notes().iter().filter(is_news);
+        let lonely = state.engine.announce_to().is_empty().then(|| {
+            "this participant announces itself to nobody, for no interface in use takes part in \
+             multicast and no peer is named: only participants that name this host find it. Name \
+             peers (Builder::peer), or use an interface with multicast"
+                .to_owned()
+        });
+        notes.map(ToString::to_string).chain(lonely).collect()
     }
 
     /// Jobs, ledgers and counters, as of now.
@@ -353,7 +362,7 @@ pub(crate) fn create_writer<T: TopicType>(
     topic: &str,
     qos: &Qos,
 ) -> Result<WriterId, BuildError> {
-    let (unicast, _) = open_lane(state, qos)?;
+    let (unicast, _) = prepare::<T>(state, topic, qos)?;
     let id = state.engine.create_writer(
         monotonic_now(),
         &EndpointConfig {
@@ -367,11 +376,26 @@ pub(crate) fn create_writer<T: TopicType>(
             multicast: LocatorList::new(),
         },
     )?;
+    state.make_listening(Endpoint::Writer(id));
+    let lane = state.lanes.lane(qos.transport_level());
+    state.touch(lane, qos.max_bytes);
     Ok(id)
 }
 
-/// Opens the lane of a QoS's level; where an endpoint of it is reached.
-fn open_lane(state: &mut State, qos: &Qos) -> Result<(LocatorList, LocatorList), BuildError> {
+/// Checks what an endpoint is to be, and opens the lane of its level; where it is reached.
+fn prepare<T: TopicType>(
+    state: &mut State,
+    topic: &str,
+    qos: &Qos,
+) -> Result<(LocatorList, LocatorList), BuildError> {
+    qos.check()?;
+    if let Some(existing) = other_type_of(state, topic, T::TYPE_NAME) {
+        return Err(BuildError::OtherType {
+            topic: topic.into(),
+            existing,
+            asked: T::TYPE_NAME,
+        });
+    }
     let frame_bytes = state.transport.capabilities().max_frame_bytes;
     let limit = frame_bytes
         .saturating_sub(WORK_HEAD_BYTES)
@@ -382,12 +406,28 @@ fn open_lane(state: &mut State, qos: &Qos) -> Result<(LocatorList, LocatorList),
             limit,
         });
     }
-    let lane = Lane::Level(qos.transport_level());
+    let lane = state.lanes.lane(qos.transport_level());
     state.open_lane(lane)?;
     Ok((
         locators(state.transport.unicast(lane)),
         locators(state.transport.multicast(lane)),
     ))
+}
+
+/// The type by which an endpoint of this participant already knows a topic, if it is another one.
+fn other_type_of(state: &State, topic: &str, type_name: &str) -> Option<String> {
+    let engine = &state.engine;
+    let writers = engine
+        .local_writers()
+        .filter_map(|id| engine.writer_data(id));
+    let readers = engine
+        .local_readers()
+        .filter_map(|id| engine.reader_data(id));
+    let mut of_topic = writers
+        .chain(readers)
+        .filter(|data| data.topic_name == topic);
+    let other = of_topic.find(|data| data.type_name != type_name)?;
+    Some(other.type_name.as_str().into())
 }
 
 /// A handle's type parameter, without owning one.

@@ -6,11 +6,18 @@
 
 use std::time::Duration;
 
+use isolane_engine::CreateError;
 use isolane_wire::{
     cdr::Representation,
     level::Level,
-    qos::{DataRepresentationId, DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
+    qos::{
+        DataRepresentationId, DurabilityKind, History, HistoryKind, LENGTH_UNLIMITED, Liveliness,
+        LivelinessKind, OwnershipKind, Presentation, PresentationAccessScope, QosPolicies,
+        ReliabilityKind,
+    },
 };
+
+use crate::error::BuildError;
 
 /// The policies of a writer or a reader.
 ///
@@ -30,6 +37,8 @@ pub struct Qos {
     pub(crate) representation: Representation,
     pub(crate) max_bytes: usize,
     pub(crate) max_blocking: Duration,
+    /// A partition that does not fit; endpoints are refused by its name.
+    excess_partition: Option<String>,
 }
 
 impl Qos {
@@ -43,6 +52,7 @@ impl Qos {
             representation: Representation::Xcdr1,
             max_bytes: crate::limits::DEFAULT_MAX_BYTES,
             max_blocking: Duration::ZERO,
+            excess_partition: None,
         }
     }
 
@@ -80,6 +90,15 @@ impl Qos {
     #[must_use]
     pub fn max_samples(mut self, samples: u16) -> Self {
         self.policies.resource_limits.max_samples = i32::from(samples);
+        self
+    }
+
+    /// RESOURCE_LIMITS `max_samples_per_instance`; a KEEP_LAST depth beyond it is refused at creation.
+    /// No further effect yet: KEEP_LAST keeps `depth` samples of an instance, KEEP_ALL shares
+    /// [`max_samples`](Self::max_samples) among all.
+    #[must_use]
+    pub fn max_samples_per_instance(mut self, samples: u16) -> Self {
+        self.policies.resource_limits.max_samples_per_instance = i32::from(samples);
         self
     }
 
@@ -121,9 +140,70 @@ impl Qos {
         self
     }
 
+    /// PARTITION: one more partition the endpoint belongs to. A writer and a reader meet where they
+    /// share one; without any an endpoint is in the one without a name. Names are compared as they
+    /// are: wildcards are not expanded yet. [`MAX_PARTITIONS`] names of [`MAX_PARTITION_BYTES`] at
+    /// most: endpoints with more are refused at creation.
+    ///
+    /// [`MAX_PARTITIONS`]: isolane_wire::limits::MAX_PARTITIONS
+    /// [`MAX_PARTITION_BYTES`]: isolane_wire::limits::MAX_PARTITION_BYTES
+    #[must_use]
+    pub fn partition(mut self, name: &str) -> Self {
+        let bounded = heapless::String::try_from(name).ok();
+        let added = bounded.and_then(|name| self.policies.partition.push(name).ok());
+        if added.is_none() {
+            self.excess_partition = Some(name.into());
+        }
+        self
+    }
+
+    /// LATENCY_BUDGET: how late samples may be without harm; offered by a writer, requested by a
+    /// reader, compared when they match. No further effect yet: nothing is batched.
+    #[must_use]
+    pub fn latency_budget(mut self, budget: Duration) -> Self {
+        self.policies.latency_budget = budget.into();
+        self
+    }
+
+    /// LIVELINESS: who says that a writer is alive, and how long its silence is suffered; compared when
+    /// they match. No further effect yet: a writer is taken for alive as long as its participant is.
+    #[must_use]
+    pub fn liveliness(mut self, kind: LivelinessKind, lease: Duration) -> Self {
+        let lease = lease.into();
+        self.policies.liveliness = Liveliness { kind, lease };
+        self
+    }
+
+    /// OWNERSHIP: whether all writers may update an instance or the strongest one; compared when they
+    /// match. No further effect yet: a reader takes the samples of all writers also where ownership is
+    /// EXCLUSIVE.
+    #[must_use]
+    pub fn ownership(mut self, kind: OwnershipKind) -> Self {
+        self.policies.ownership = kind;
+        self
+    }
+
+    /// PRESENTATION: among what samples coherence and order hold; compared when they match. No further
+    /// effect yet: the samples of each writer are seen in their order, and none are grouped.
+    #[must_use]
+    pub fn presentation(
+        mut self,
+        access_scope: PresentationAccessScope,
+        coherent: bool,
+        ordered: bool,
+    ) -> Self {
+        self.policies.presentation = Presentation {
+            access_scope,
+            coherent,
+            ordered,
+        };
+        self
+    }
+
     /// RELIABILITY `max_blocking_time`: how long [`write`](crate::DataWriter::write) may wait for room
     /// in a full history, driving the participant meanwhile. Default 0: full is an error at
-    /// once. Inside a callback it is always an error at once.
+    /// once. Inside a callback it is always an error at once. On a
+    /// [`RemoteWriter`](crate::RemoteWriter), which never waits, it has no effect.
     #[must_use]
     pub fn max_blocking_time(mut self, time: Duration) -> Self {
         self.max_blocking = time;
@@ -154,6 +234,20 @@ impl Qos {
     #[must_use]
     pub fn policies(&self) -> &QosPolicies {
         &self.policies
+    }
+
+    /// Whether what was asked for can be had at all.
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        if let Some(name) = &self.excess_partition {
+            return Err(BuildError::Partition { name: name.clone() });
+        }
+        let History { kind, depth } = self.policies.history;
+        let per_instance = self.policies.resource_limits.max_samples_per_instance;
+        let is_deeper = per_instance != LENGTH_UNLIMITED && depth > per_instance;
+        if kind == HistoryKind::KeepLast && is_deeper {
+            return Err(CreateError::InconsistentLimits.into());
+        }
+        Ok(())
     }
 
     /// The policies of a writer: it offers the one representation it sends.

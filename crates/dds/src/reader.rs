@@ -5,9 +5,14 @@ use std::{marker::PhantomData, rc::Rc};
 use isolane_datapath::clock::monotonic_now;
 use isolane_engine::{Incompatible, Priority, ReaderId, ReaderLedger, SampleInfo};
 use isolane_executor::JobConfig;
-use isolane_wire::cdr::{CdrError, TopicType, read_payload, read_payload_into, view_payload};
+use isolane_wire::{
+    cdr::{CdrError, TopicType, read_payload, read_payload_into, view_payload},
+    level::Level,
+};
 
-use crate::{error::BuildError, participant::Of, qos::Qos, runtime::Core, state::Task};
+use crate::{
+    error::BuildError, listeners::Endpoint, participant::Of, qos::Qos, runtime::Core, state::Task,
+};
 
 /// A sample: its value, where there is one, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,21 +53,20 @@ pub struct Sample<V> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct DataReader<T: TopicType> {
-    core: Rc<Core>,
-    id: ReaderId,
-    name: String,
-    priority: Priority,
+    pub(crate) core: Rc<Core>,
+    pub(crate) id: ReaderId,
+    pub(crate) topic: String,
+    pub(crate) level: Level,
     of: Of<T>,
 }
 
 impl<T: TopicType> DataReader<T> {
     pub(crate) fn new(core: Rc<Core>, id: ReaderId, qos: &Qos, topic: &str) -> Self {
-        let priority = Priority::of_data(qos.transport_level());
         Self {
             core,
             id,
-            name: topic.into(),
-            priority,
+            topic: topic.into(),
+            level: qos.transport_level(),
             of: PhantomData,
         }
     }
@@ -168,7 +172,7 @@ impl<T: TopicType> DataReader<T> {
                 };
                 state.engine.remove_oldest(id);
                 if decoded.is_err() {
-                    state.engine.reject_delivered(id);
+                    state.reject_delivered(id);
                     return;
                 }
                 info
@@ -183,8 +187,9 @@ impl<T: TopicType> DataReader<T> {
             let job = match state.readers[id.index()].job {
                 Some(job) => job,
                 None => {
-                    let name = format!("callback {}", self.name);
-                    let config = JobConfig::event(&name, self.priority.get());
+                    let name = format!("callback {}", self.topic);
+                    let priority = Priority::of_data(self.level).get();
+                    let config = JobConfig::event(&name, priority);
                     state.add_job(config, Task::Callback(id))?
                 }
             };
@@ -224,7 +229,7 @@ impl<T: TopicType> DataReader<T> {
             .transpose();
         state.engine.remove_oldest(self.id);
         if value.is_err() {
-            state.engine.reject_delivered(self.id);
+            state.reject_delivered(self.id);
         }
         Ok(Some(Sample {
             value: value?,
@@ -249,7 +254,7 @@ impl<T: TopicType> DataReader<T> {
         };
         state.engine.remove_oldest(self.id);
         if decoded.is_err() {
-            state.engine.reject_delivered(self.id);
+            state.reject_delivered(self.id);
         }
         decoded.map(|()| Some(info))
     }
@@ -301,7 +306,10 @@ impl<T: TopicType> Drop for DataReader<T> {
             return;
         };
         state.engine.delete_reader(monotonic_now(), self.id);
-        let callbacks = state.clear_reader_slot(self.id.index());
+        let callbacks = (
+            state.clear_reader_slot(self.id.index()),
+            state.clear_listening(Endpoint::Reader(self.id)),
+        );
         drop(state);
         // What they own may be writers, which are deleted now that the state is free.
         drop(callbacks);

@@ -37,6 +37,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::{
     error::{BuildError, WriteError},
     limits::{REMOTE_GRACE, REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
+    listeners::Endpoint,
     participant::{Of, create_writer},
     qos::Qos,
     state::{Addresses, State, Task},
@@ -180,7 +181,7 @@ pub(crate) fn create<T: TopicType>(
     topic: &str,
     qos: &Qos,
 ) -> Result<RemoteWriter<T>, BuildError> {
-    let encoding = Encoding::of(qos);
+    let encoding = Encoding::of(qos, state.lanes);
     let config = JobConfig {
         items: REMOTE_ITEMS,
         ..JobConfig::event(
@@ -196,7 +197,11 @@ pub(crate) fn create<T: TopicType>(
     let (mut empty_in, empty_out) = RingBuffer::new(REMOTE_QUEUE);
     let frames = state.transport.pool().lease(encoding.lane, REMOTE_QUEUE);
     let owed = REMOTE_QUEUE - frames.len();
-    for frame in frames {
+    for mut frame in frames {
+        if state.prefault {
+            let begin = payload_begin(state);
+            frame.buffer_mut()[..begin + qos.max_bytes].fill(0);
+        }
         // As many places as frames.
         let _ = empty_in.push(frame);
     }
@@ -229,7 +234,8 @@ pub(crate) fn create<T: TopicType>(
 }
 
 impl<T: TopicType> RemoteWriter<T> {
-    /// Writes a sample: serialises it and hands it to the executor. Never waits.
+    /// Writes a sample: serialises it and hands it to the executor. Never waits:
+    /// [`Qos::max_blocking_time`] has no effect here.
     ///
     /// # Errors
     /// [`WriteError::QueueFull`] if the executor is behind, or a KEEP_ALL history is full;
@@ -306,7 +312,7 @@ pub(crate) fn drain(state: &mut State, now: Instant, job: JobId) -> bool {
         return false;
     };
     for _ in 0..REMOTE_ITEMS {
-        if !take_one(state, now, place) {
+        if !take_one(state, place) {
             break;
         }
     }
@@ -320,7 +326,7 @@ pub(crate) fn drain(state: &mut State, now: Instant, job: JobId) -> bool {
 
 /// Takes one frame out of the ring, and writes the sample in it. False: there is none, or none can be
 /// written now.
-fn take_one(state: &mut State, now: Instant, place: usize) -> bool {
+fn take_one(state: &mut State, place: usize) -> bool {
     let inlet = &mut state.inlets[place];
     let writer = inlet.writer;
     let Ok(next) = inlet.handed.peek() else {
@@ -341,7 +347,7 @@ fn take_one(state: &mut State, now: Instant, place: usize) -> bool {
     let encoding = inlet.encoding;
     let frame = state.transport.pool().adopt(frame);
     if let Some(written) = written {
-        write(state, now, writer, encoding, frame, written);
+        write(state, writer, encoding, frame, written);
     }
     true
 }
@@ -349,7 +355,6 @@ fn take_one(state: &mut State, now: Instant, place: usize) -> bool {
 /// Writes a serialised sample. What cannot be written is counted by the engine.
 fn write(
     state: &mut State,
-    now: Instant,
     writer: WriterId,
     encoding: Encoding,
     mut frame: Frame,
@@ -361,7 +366,7 @@ fn write(
         if let Ok(slot) = state.engine.reserve(writer, sample.key_hash) {
             slot[..bytes.len()].copy_from_slice(bytes);
             // The slot was just reserved, and is as large as the publisher's room.
-            let _ = state.engine.commit(now, writer, &sample, bytes.len());
+            let _ = state.engine.commit(writer, &sample, bytes.len());
         }
         return;
     }
@@ -387,5 +392,7 @@ fn end(state: &mut State, now: Instant, place: usize) {
     }
     let inlet = state.inlets.swap_remove(place);
     state.engine.delete_writer(now, inlet.writer);
+    // A writer of another thread has none.
+    let _ = state.clear_listening(Endpoint::Writer(inlet.writer));
     state.remove_job(inlet.job);
 }

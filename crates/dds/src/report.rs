@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use isolane_datapath::{Class, Datapath, Imbalance, Ledger};
+use isolane_datapath::{Class, Datapath, Imbalance, Lane, Ledger};
 use isolane_engine::{Counters, Priority, ReaderLedger, WorkKind, WriterLedger};
 use isolane_executor::Observed;
 
-use crate::{remote::Inlet, state::State};
+use crate::{remote::Inlet, state::State, waits::LevelReport};
 
 /// One job, or one kind of protocol work.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +15,8 @@ pub struct JobReport {
     pub name: String,
     /// Its priority.
     pub priority: u8,
+    /// Items one activation handles at most: datagrams, samples, steps.
+    pub items: u16,
     /// What was observed of it.
     pub observed: Observed,
 }
@@ -30,6 +32,15 @@ pub struct WorkReport {
     pub steps: u64,
     /// The longest.
     pub execution_max_ns: u64,
+}
+
+/// The sockets of a lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketReport {
+    /// "discovery", "level 7".
+    pub lane: String,
+    /// Bytes of its own memory that the kernel keeps for what arrives, the smallest of the lane's.
+    pub receive_buffer_bytes: usize,
 }
 
 /// A writer or a reader of this participant, remote writers included.
@@ -64,6 +75,8 @@ pub struct EndpointReport<L> {
 pub struct Report {
     /// Every job there is.
     pub jobs: Vec<JobReport>,
+    /// Priority inversions of each level in use, the most critical first.
+    pub levels: Vec<LevelReport>,
     /// Kinds of protocol work done so far.
     pub work: Vec<WorkReport>,
     /// Every writer there is.
@@ -72,6 +85,8 @@ pub struct Report {
     pub readers: Vec<EndpointReport<ReaderLedger>>,
     /// Datagrams.
     pub datagrams: Ledger,
+    /// The lanes that have sockets.
+    pub sockets: Vec<SocketReport>,
     /// What the engine counted.
     pub counters: Counters,
     /// How often protocol work found no frame, and had to wait a little.
@@ -89,6 +104,7 @@ impl Report {
         let jobs = state.executor.jobs().map(|(_, job)| JobReport {
             name: job.config.name.as_str().into(),
             priority: job.config.priority,
+            items: job.config.items,
             observed: job.observed,
         });
         let work = Priority::descending().flat_map(|priority| {
@@ -117,18 +133,39 @@ impl Report {
                 ledger: engine.reader_ledger(id)?,
             })
         });
+        let sockets = Lane::ALL.into_iter().filter_map(|lane| {
+            Some(SocketReport {
+                lane: lane.to_string(),
+                receive_buffer_bytes: state.transport.receive_buffer(lane)?,
+            })
+        });
         Self {
             writers: writers.collect(),
             readers: readers.collect(),
             jobs: jobs.collect(),
+            levels: state.waits.report(),
             work: work.filter(|work| work.steps > 0).collect(),
             datagrams: state.transport.ledger(),
+            sockets: sockets.collect(),
             counters: *state.engine.counters(),
             no_frame: state.no_frame,
             frames_out: state.transport.pool().outstanding(),
             frames_armed: state.frames_out(Class::Receive),
             frames_lent: state.inlets.iter().map(Inlet::lent).sum(),
         }
+    }
+
+    /// Priority inversions of all levels: 0 in the order of priority. See [`LevelReport`].
+    #[must_use]
+    pub fn inversions(&self) -> u64 {
+        self.levels.iter().map(|level| level.inversions).sum()
+    }
+
+    /// Activations that came before something more critical because the kernel had stamped it and
+    /// did not show it yet, of all levels.
+    #[must_use]
+    pub fn kernel_late(&self) -> u64 {
+        self.levels.iter().map(|level| level.kernel_late).sum()
     }
 
     /// Whether every datagram is accounted for.
@@ -169,6 +206,17 @@ impl fmt::Display for Report {
                 work.priority,
                 work.steps,
                 work.execution_max_ns as f64 / 1e3
+            )?;
+        }
+        for level in &self.levels {
+            writeln!(
+                f,
+                "level {}: {} datagrams, {} priority inversions, {} late by the kernel (at most {:.1} us)",
+                level.level.get(),
+                level.datagrams,
+                level.inversions,
+                level.kernel_late,
+                level.kernel_late_max_ns as f64 / 1e3
             )?;
         }
         Ok(())

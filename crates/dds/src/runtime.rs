@@ -26,7 +26,7 @@ use std::{
 use isolane_datapath::{Datapath, Lane, ReceiveBurst, clock::monotonic_now, limits::MAX_BURST};
 use isolane_engine::{Delivery, MessageReceiver, Priority, ReaderId};
 use isolane_executor::JobId;
-use isolane_wire::time::Instant;
+use isolane_wire::{level::Level, time::Instant};
 
 use crate::{
     limits::{ACTIVATIONS_PER_POLL, BURST},
@@ -140,7 +140,8 @@ impl Core {
             let Some((job, task, now)) = choose(&mut state, timeout) else {
                 return false;
             };
-            state.executor.begin(job, now);
+            let waited = state.executor.begin(job, now);
+            state.note_begun(task, waited);
             (job, task, now)
         };
         self.running.set(true);
@@ -156,9 +157,10 @@ impl Core {
     /// Runs one activation. True: there is more, it stopped at its limit.
     fn run(&self, now: Instant, job: JobId, task: Task) -> bool {
         match task {
-            Task::Receive(lane) => self.receive(now, lane),
+            Task::Receive(lane) => self.receive(now, job, lane),
             Task::Work(priority) => self.work(now, priority),
             Task::Callback(reader) => self.call_back(reader),
+            Task::Status(of) => self.tell(of),
             Task::Timer => self.run_timer(now, job),
             Task::Inlet => crate::remote::drain(&mut self.state.borrow_mut(), now, job),
             Task::Housekeeping => {
@@ -174,24 +176,31 @@ impl Core {
     }
 
     /// Receives a burst of a lane and gives every view reader its samples.
-    fn receive(&self, now: Instant, lane: Lane) -> bool {
+    fn receive(&self, now: Instant, job: JobId, lane: Lane) -> bool {
         let mut received = Received(self.received.borrow_mut());
-        let (is_highest, is_full) = {
+        let (is_highest, is_full, released) = {
             let mut state = self.state.borrow_mut();
-            let is_highest = state.is_highest(lane);
-            let limit = if is_highest { BURST } else { 1 };
+            let of_job = state.executor.job(job);
+            let released = of_job.released_at().unwrap_or(now);
+            let limit = usize::from(of_job.config.items);
             let taken = state.transport.receive_burst(lane, limit, &mut received.0);
-            (is_highest, taken == limit)
+            (state.is_highest(lane), taken == limit, released)
         };
         for datagram in received.0.iter() {
+            let arrived = datagram.arrived.unwrap_or(released);
             let mut message = MessageReceiver::new(datagram.from);
+            let mut viewed = None;
             loop {
                 let delivery = {
                     let mut state = self.state.borrow_mut();
-                    state.engine.receive(now, &mut message, &datagram.frame)
+                    let delivery = state.engine.receive(now, &mut message, &datagram.frame);
+                    if delivery.is_none() {
+                        state.note_datagram(now, lane, datagram.from, arrived, viewed);
+                    }
+                    delivery
                 };
                 let Some(delivery) = delivery else { break };
-                self.deliver_view(&delivery, &datagram.frame);
+                viewed = viewed.max(self.deliver_view(&delivery, &datagram.frame));
             }
         }
         // Before a job of a lower lane there is always a look, which finds out whether more
@@ -199,11 +208,12 @@ impl Core {
         is_full && is_highest
     }
 
-    fn deliver_view(&self, delivery: &Delivery, bytes: &[u8]) {
+    /// Shows a view to its reader's callback. Returns the reader's level.
+    fn deliver_view(&self, delivery: &Delivery, bytes: &[u8]) -> Option<Level> {
         let place = delivery.reader.index();
-        let (generation, mut callback) = {
+        let (level, generation, mut callback) = {
             let slot = &mut self.state.borrow_mut().readers[place];
-            (slot.generation, slot.view.take())
+            (Some(slot.level), slot.generation, slot.view.take())
         };
         let is_delivered = callback
             .as_mut()
@@ -214,14 +224,15 @@ impl Core {
         if slot.generation != generation {
             // The reader is gone, and its callback with it: once the state is free.
             drop(state);
-            return;
+            return level;
         }
         if slot.view.is_none() {
             slot.view = callback.take();
         }
         if !is_delivered {
-            state.engine.reject_delivered(delivery.reader);
+            state.reject_delivered(delivery.reader);
         }
+        level
     }
 
     fn call_back(&self, reader: ReaderId) -> bool {
@@ -282,13 +293,7 @@ fn choose(state: &mut State, timeout: Option<Duration>) -> Option<(JobId, Task, 
     let mut now = monotonic_now();
     state.gather(now);
     let next = state.executor.next();
-    // Nothing a look finds can come before the most urgent lane's receiving, or what is more
-    // urgent still. Its equals must not keep it unseen: a row of callbacks, for example.
-    let is_settled = next.is_some_and(|job| {
-        state.is_most_urgent_receive(job)
-            || state.executor.job(job).config.priority > state.highest_lane_priority()
-    });
-    if !is_settled {
+    if !next.is_some_and(|job| state.is_settled(job)) {
         now = if next.is_some() || state.spinning || timeout == Some(Duration::ZERO) {
             state.look(Some(Duration::ZERO))
         } else {

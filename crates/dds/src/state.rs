@@ -18,15 +18,18 @@ use isolane_engine::{
     Destinations, Engine, Priority, ReaderId, ReaderStatus, SampleInfo, StatusChange, WorkKind,
     WriterId, WriterStatus,
 };
-use isolane_executor::{Executor, JobConfig, JobId};
+use isolane_executor::{Executor, JobConfig, JobId, Waited};
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
     error::BuildError,
     limits::{BURST, FRAME_RETRY, MAX_JOBS},
+    listeners::{Endpoint, Kind, Listeners, Listening},
     remote::Inlet,
-    transport::Transport,
-    wait::Waiter,
+    transport::{Lanes, Transport},
+    trouble::Trouble,
+    wait::{Readable, Waiter},
+    waits::Waits,
 };
 
 /// What a job does.
@@ -40,6 +43,8 @@ pub(crate) enum Task {
     Callback(ReaderId),
     /// Runs a user's timer.
     Timer,
+    /// Tells an endpoint's listeners what has changed.
+    Status(Endpoint),
     /// Takes samples from a remote writer's ring.
     Inlet,
     /// Follows the wall clock, and looks after what no event would bring forward.
@@ -57,6 +62,7 @@ pub(crate) type TimerCallback = Box<dyn FnMut(Instant)>;
 /// What is kept of a reader beside the engine, in a table with the engine's indexes.
 #[derive(Default)]
 pub(crate) struct ReaderSlot {
+    pub(crate) level: Level,
     /// Counts the readers that had this place, so that a callback that outlives its reader is not
     /// given to the next.
     pub(crate) generation: u32,
@@ -74,6 +80,7 @@ pub(crate) type ReaderCallbacks = (Option<ViewCallback>, Option<CacheCallback>);
 pub(crate) struct Callbacks {
     _readers: Vec<ReaderCallbacks>,
     _timers: Vec<Option<TimerCallback>>,
+    _listeners: Vec<Listeners>,
 }
 
 /// Observed maxima of one kind of work.
@@ -95,6 +102,7 @@ pub(crate) struct State {
     pub(crate) engine: Engine,
     pub(crate) executor: Executor,
     pub(crate) transport: Transport,
+    pub(crate) lanes: Lanes,
     pub(crate) waiter: Waiter,
     /// What each job does, by [`JobId::index`]; `None` from the moment it is removed.
     tasks: Vec<Option<Task>>,
@@ -103,8 +111,12 @@ pub(crate) struct State {
     receive_jobs: [Option<JobId>; Lane::COUNT],
     work_jobs: [JobId; Priority::COUNT],
     pub(crate) readers: Vec<ReaderSlot>,
+    pub(crate) writer_listening: Vec<Listening>,
+    pub(crate) reader_listening: Vec<Listening>,
     pub(crate) inlets: Vec<Inlet>,
     pub(crate) work_observed: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
+    pub(crate) waits: Waits,
+    pub(crate) trouble: Trouble,
     /// The highest level with an open lane.
     highest: Option<Level>,
     /// Steps of work that found no frame.
@@ -113,6 +125,10 @@ pub(crate) struct State {
     /// Empty between two calls of [`send`](Self::send).
     transmit: TransmitBurst,
     pub(crate) spinning: bool,
+    /// Reserved memory is touched when it is taken.
+    pub(crate) prefault: bool,
+    /// A size of receive buffers was asked for, so that less is worth a note.
+    pub(crate) has_asked_for_buffer: bool,
 }
 
 /// The parts a state begins with.
@@ -120,8 +136,11 @@ pub(crate) struct Parts {
     pub(crate) engine: Engine,
     pub(crate) executor: Executor,
     pub(crate) transport: Transport,
+    pub(crate) lanes: Lanes,
     pub(crate) waiter: Waiter,
     pub(crate) spinning: bool,
+    pub(crate) prefault: bool,
+    pub(crate) has_asked_for_buffer: bool,
 }
 
 impl State {
@@ -150,19 +169,26 @@ impl State {
             engine: parts.engine,
             executor,
             transport: parts.transport,
+            lanes: parts.lanes,
             waiter: parts.waiter,
             tasks,
             timers: (0..MAX_JOBS).map(|_| None).collect(),
             receive_jobs: [None; Lane::COUNT],
             work_jobs: work_jobs.try_into().expect("one a priority was made"),
             readers: Vec::new(),
+            writer_listening: Vec::new(),
+            reader_listening: Vec::new(),
             inlets: Vec::new(),
             work_observed: Default::default(),
+            waits: Waits::default(),
+            trouble: Trouble::new(),
             highest: None,
             no_frame: 0,
             starved: None,
             transmit: TransmitBurst::new(),
             spinning: parts.spinning,
+            prefault: parts.prefault,
+            has_asked_for_buffer: parts.has_asked_for_buffer,
         })
     }
 
@@ -172,22 +198,28 @@ impl State {
             return Ok(());
         }
         self.transport.open_lane(lane)?;
-        let (name, priority) = match lane {
-            Lane::Discovery => (String::from("receive discovery"), Priority::DISCOVERY),
-            Lane::Level(level) => (
+        let (name, priority) = match (lane, self.lanes) {
+            (Lane::Discovery, _) => (String::from("receive discovery"), Priority::DISCOVERY),
+            (Lane::Level(level), Lanes::PerLevel) => (
                 format!("receive level {}", level.get()),
                 Priority::of_data(level),
             ),
+            // Of what it receives it is told one by one; where that is nobody's, it is not to count
+            // as less urgent than anything.
+            (Lane::Level(_), Lanes::Shared) => {
+                (String::from("receive all levels"), Priority::HIGHEST)
+            }
         };
         let config = JobConfig {
-            items: BURST as u16,
+            source: Some(lane.index() as u8),
             ..JobConfig::event(&name, priority.get())
         };
         let job = self.add_job(config, Task::Receive(lane))?;
         let descriptors = self.transport.descriptors().into_iter();
         let watched = descriptors
             .filter(|(of, _)| *of == lane)
-            .try_for_each(|(_, descriptor)| self.waiter.add(lane, descriptor));
+            .enumerate()
+            .try_for_each(|(place, (_, descriptor))| self.waiter.add(lane, place, descriptor));
         if let Err(source) = watched {
             self.remove_job(job);
             let action = "watch a socket with epoll";
@@ -195,7 +227,30 @@ impl State {
         }
         self.receive_jobs[lane.index()] = Some(job);
         self.highest = self.highest.max(lane.level());
+        // Bursts are for the most urgent lane alone, which may be another one now.
+        for (lane, job) in Lane::ALL.into_iter().zip(self.receive_jobs) {
+            let items = if lane.level() == self.highest {
+                BURST
+            } else {
+                1
+            };
+            job.into_iter()
+                .for_each(|job| self.executor.set_items(job, items as u16));
+        }
         Ok(())
+    }
+
+    /// Touches what is reserved, where that was asked for: slots of all endpoints, and frames of a
+    /// lane as far as datagrams with a payload of so many bytes fill them.
+    pub(crate) fn touch(&mut self, lane: Lane, payload_bytes: usize) {
+        if !self.prefault {
+            return;
+        }
+        self.engine.touch_slots();
+        let bytes = crate::writer::payload_begin(self) + payload_bytes;
+        for class in [Class::Receive(lane), Class::Transmit(lane)] {
+            self.transport.pool().prefault(class, bytes);
+        }
     }
 
     /// Adds a job.
@@ -224,22 +279,23 @@ impl State {
         self.tasks[job.index()]
     }
 
-    /// Whether a lane is served in bursts: the most critical one is.
+    /// Whether this is the most critical lane there is.
     pub(crate) fn is_highest(&self, lane: Lane) -> bool {
         lane.level() == self.highest
     }
 
-    /// Whether the job receives from the most urgent lane.
-    pub(crate) fn is_most_urgent_receive(&self, job: JobId) -> bool {
+    /// Whether nothing a look finds can come before this job: it receives from the most urgent
+    /// lane, or is more urgent still. (Equals of that lane must not keep it unseen: a row of
+    /// callbacks, for example. Nor must anything else in the order of arrival, where whatever is
+    /// ready comes before what is yet to be seen.)
+    pub(crate) fn is_settled(&self, job: JobId) -> bool {
         let lane = self.highest.map_or(Lane::Discovery, Lane::Level);
-        self.receive_jobs[lane.index()] == Some(job)
-    }
-
-    /// The priority of the most urgent lane: what a look may find.
-    pub(crate) fn highest_lane_priority(&self) -> u8 {
-        self.highest
-            .map_or(Priority::DISCOVERY, Priority::of_data)
-            .get()
+        if self.receive_jobs[lane.index()] == Some(job) {
+            return true;
+        }
+        let highest = self.highest.map_or(Priority::DISCOVERY, Priority::of_data);
+        let priority = self.executor.job(job).config.priority;
+        self.lanes == Lanes::PerLevel && priority > highest.get()
     }
 
     /// When something falls due without any event.
@@ -298,9 +354,7 @@ impl State {
             self.executor
                 .activate(self.work_jobs[priority as usize], now);
         }
-        while let Some(change) = self.engine.next_status() {
-            self.take_note(now, change);
-        }
+        self.take_notes(now, now);
         for inlet in &self.inlets {
             if inlet.is_ready() {
                 self.executor.activate(inlet.job, now);
@@ -308,43 +362,106 @@ impl State {
         }
     }
 
-    fn take_note(&mut self, now: Instant, change: StatusChange) {
+    /// Makes ready what has changed at endpoints, by something that arrived at `arrived`. Returns
+    /// the most critical level of which samples are available.
+    fn take_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
+        let mut most_critical = None;
+        while let Some(change) = self.engine.next_status() {
+            most_critical = most_critical.max(self.take_note(now, arrived, change));
+        }
+        most_critical
+    }
+
+    fn take_note(&mut self, now: Instant, arrived: Instant, change: StatusChange) -> Option<Level> {
         match change {
-            StatusChange::Reader(id, status) if status.contains(ReaderStatus::DATA_AVAILABLE) => {
-                if let Some(job) = self.readers[id.index()].job {
-                    self.executor.activate(job, now);
+            StatusChange::Reader(id, status) => {
+                let is_incompatible = status.contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS);
+                self.trouble.has_incompatible |= is_incompatible;
+                self.note_statuses(now, Endpoint::Reader(id), Kind::of_reader(status));
+                if !status.contains(ReaderStatus::DATA_AVAILABLE) {
+                    return None;
+                }
+                let slot = &self.readers[id.index()];
+                if let Some(job) = slot.job {
+                    self.executor.activate_since(job, arrived, now);
+                }
+                return Some(slot.level);
+            }
+            StatusChange::Writer(id, status) => {
+                let is_incompatible = status.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS);
+                self.trouble.has_incompatible |= is_incompatible;
+                self.note_statuses(now, Endpoint::Writer(id), Kind::of_writer(status));
+                if status.intersects(WriterStatus::ROOM | WriterStatus::ALL_ACKNOWLEDGED) {
+                    let of_writer = self.inlets.iter_mut().find(|inlet| inlet.writer == id);
+                    of_writer.into_iter().for_each(Inlet::wake);
                 }
             }
-            StatusChange::Writer(id, status)
-                if status.intersects(WriterStatus::ROOM | WriterStatus::ALL_ACKNOWLEDGED) =>
-            {
-                let of_writer = self.inlets.iter_mut().find(|inlet| inlet.writer == id);
-                if let Some(inlet) = of_writer {
-                    inlet.wake();
-                }
-            }
-            _ => {}
+            StatusChange::Discovery => {}
+        }
+        None
+    }
+
+    /// A datagram of a lane was read by the job that runs, which began at `now`: what it brought is
+    /// ready as of its arrival, and what it waited for is counted. `viewed` is the most critical
+    /// level of the views that were shown.
+    pub(crate) fn note_datagram(
+        &mut self,
+        now: Instant,
+        lane: Lane,
+        from: Locator,
+        arrived: Instant,
+        viewed: Option<Level>,
+    ) {
+        self.trouble.note_datagram(self.engine.counters(), from);
+        let brought = self.take_notes(now, arrived);
+        let level = match self.lanes {
+            Lanes::PerLevel => lane.level(),
+            Lanes::Shared => lane.level().and(brought.max(viewed)),
+        };
+        if let Some(level) = level {
+            let waited = self
+                .executor
+                .arrived(Priority::of_data(level).get(), arrived);
+            self.waits.note_datagram(level, waited);
+        } else if lane == Lane::Discovery {
+            self.executor.arrived(Priority::DISCOVERY.get(), arrived);
+        }
+    }
+
+    /// A job has begun, having waited.
+    pub(crate) fn note_begun(&mut self, task: Task, waited: Waited) {
+        if let Task::Callback(reader) = task {
+            self.waits
+                .note_callback(self.readers[reader.index()].level, waited);
         }
     }
 
     /// Looks at the datapath's sources, sleeping up to `timeout` for one. Returns the time it is then.
     pub(crate) fn look(&mut self, timeout: Option<Duration>) -> Instant {
         let has_descriptors = self.transport.has_descriptors();
-        let mut lanes = 0;
+        let mut readable = Readable::default();
         if has_descriptors || timeout != Some(Duration::ZERO) {
             let waited = self.waiter.wait(timeout);
-            lanes = waited.expect("epoll on descriptors of our own, none of which is closed");
+            readable = waited.expect("epoll on descriptors of our own, none of which is closed");
         }
-        if !has_descriptors {
-            lanes = self.transport.ready_lanes();
-        }
+        let lanes = match has_descriptors {
+            true => readable.lanes(),
+            false => self.transport.ready_lanes(),
+        };
         let now = monotonic_now();
-        for (index, job) in self.receive_jobs.iter().enumerate() {
-            if lanes & (1 << index) != 0
-                && let Some(job) = job
-            {
-                self.executor.activate(*job, now);
+        self.executor.looked(now, lanes.into());
+        let mut left = lanes;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let Some(job) = self.receive_jobs[index] else {
+                continue;
+            };
+            if has_descriptors {
+                let lane = Lane::ALL[index];
+                self.transport.seen_readable(lane, readable.of(lane));
             }
+            self.executor.activate(job, now);
         }
         now
     }
@@ -371,7 +488,7 @@ impl State {
         let Some(level) = self.engine.next_level(priority) else {
             return false;
         };
-        let lane = level.map_or(Lane::Discovery, Lane::Level);
+        let lane = level.map_or(Lane::Discovery, |level| self.lanes.lane(level));
         let Some(mut frame) = self.transport.pool().take(lane) else {
             self.no_frame += 1;
             let starved = self.starved.get_or_insert(Starved {
@@ -413,12 +530,15 @@ impl State {
             inlet.repay(self.transport.pool());
             inlet.wake();
         }
+        self.transport.look_after_interfaces();
+        self.log_trouble(monotonic_now());
     }
 
     /// The place beside a reader that was just created.
-    pub(crate) fn make_reader_slot(&mut self, reader: ReaderId) {
+    pub(crate) fn make_reader_slot(&mut self, reader: ReaderId, level: Level) {
         let places = self.readers.len().max(reader.index() + 1);
         self.readers.resize_with(places, ReaderSlot::default);
+        self.readers[reader.index()].level = level;
     }
 
     /// Forgets all that was kept beside a reader that is gone, and hands its callbacks out.
@@ -453,6 +573,7 @@ impl State {
             _readers: (0..self.readers.len())
                 .map(|reader| self.clear_reader_slot(reader))
                 .collect(),
+            _listeners: self.clear_all_listening(),
         }
     }
 

@@ -1,24 +1,68 @@
-//! The datapath a participant uses, chosen once: an enum, so that no user's type carries it.
+//! The datapath a participant uses, chosen once: an enum, so that no user's type carries it. And
+//! which lane of it a level takes.
 
 use std::os::fd::BorrowedFd;
 
 use isolane_datapath::{
-    Capabilities, Datapath, Lane, Ledger, Note, OpenError, Pool, ReceiveBurst, SendReport,
+    Capabilities, Datapath, Fault, Lane, Ledger, Note, OpenError, Pool, ReceiveBurst, SendReport,
     TransmitBurst, Wakeup, memory::Memory, udp::Udp,
 };
-use isolane_wire::locator::Locator;
+use isolane_executor::Order;
+use isolane_wire::{level::Level, locator::Locator};
+
+/// Which lane a level's samples take, and so which sockets, port, frames and job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// Each level has its own.
+    PerLevel,
+    /// All levels share one: the baseline.
+    Shared,
+}
+
+impl Lanes {
+    /// The one lane of all levels. The lowest, so that nothing on the way prefers its datagrams.
+    const SHARED: Lane = Lane::Level(Level::ALL[0]);
+
+    /// What belongs to an order of jobs: where they run as they became ready, samples of all
+    /// levels come through one socket as they arrived.
+    pub(crate) fn of(order: Order) -> Self {
+        match order {
+            Order::Priority => Self::PerLevel,
+            Order::Fifo => Self::Shared,
+        }
+    }
+
+    /// The lane of a level.
+    pub(crate) fn lane(self, level: Level) -> Lane {
+        match self {
+            Self::PerLevel => Lane::Level(level),
+            Self::Shared => Self::SHARED,
+        }
+    }
+}
 
 /// One of the datapaths.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Memory(Box<Memory>),
     Udp(Box<Udp>),
+    /// Another one, with faults.
+    Fault(Box<Fault<Transport>>),
 }
 
 impl Transport {
     /// Whether epoll tells what lanes are readable; otherwise the datapath itself does.
     pub(crate) fn has_descriptors(&self) -> bool {
         self.capabilities().wakeup == Wakeup::Descriptors
+    }
+
+    /// Bytes of kernel memory that a lane's sockets have for what arrives.
+    pub(crate) fn receive_buffer(&self, lane: Lane) -> Option<usize> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Udp(udp) => udp.receive_buffer(lane),
+            Self::Fault(faulty) => faulty.inner().receive_buffer(lane),
+        }
     }
 }
 
@@ -28,6 +72,7 @@ macro_rules! dispatch {
         match $self {
             Transport::Memory($datapath) => $call,
             Transport::Udp($datapath) => $call,
+            Transport::Fault($datapath) => $call,
         }
     };
 }
@@ -71,6 +116,14 @@ impl Datapath for Transport {
 
     fn ready_lanes(&mut self) -> u16 {
         dispatch!(self, datapath => datapath.ready_lanes())
+    }
+
+    fn seen_readable(&mut self, lane: Lane, readable: u8) {
+        dispatch!(self, datapath => datapath.seen_readable(lane, readable));
+    }
+
+    fn look_after_interfaces(&mut self) {
+        dispatch!(self, datapath => datapath.look_after_interfaces());
     }
 
     fn ledger(&self) -> Ledger {

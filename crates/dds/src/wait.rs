@@ -1,8 +1,8 @@
 //! How the loop sleeps: epoll over the datapath's descriptors and one eventfd that other threads
 //! write to.
 //!
-//! The event data of epoll is the set of lanes a descriptor belongs to, so that what wakes the loop
-//! says at once what to look at. There is no timer descriptor: the time of the next release is
+//! The event data of epoll is a bit for each descriptor of each lane, so that what wakes the loop says at
+//! once what to receive from. There is no timer descriptor: the time of the next release is
 //! epoll's timeout, which has nanoseconds.
 //!
 //! That call, `epoll_pwait2`, is younger than others: Linux 5.11, and valgrind 3.19 has none. Where it
@@ -26,8 +26,40 @@ use rustix::{
 /// The datum of the eventfd; lanes use the lower bits.
 const WAKE_BIT: u64 = 1 << 63;
 
-/// Events taken at once: two sockets a lane and the eventfd.
-const EVENTS: usize = 2 * Lane::COUNT + 1;
+/// Descriptors of a lane, and so bits of it: two sockets, and one that a datapath with faults
+/// wakes the loop by.
+const PER_LANE: usize = 3;
+
+/// Events taken at once: the descriptors of all lanes and the eventfd.
+const EVENTS: usize = PER_LANE * Lane::COUNT + 1;
+
+const _: () = assert!(
+    PER_LANE * Lane::COUNT < 32,
+    "the descriptors of all lanes are one word"
+);
+
+/// The descriptors of lanes that are readable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Readable(u32);
+
+impl Readable {
+    /// Those of one lane: bit *i* is the *i*-th.
+    pub(crate) fn of(self, lane: Lane) -> u8 {
+        (self.0 >> (PER_LANE * lane.index())) as u8 & ((1 << PER_LANE) - 1)
+    }
+
+    /// The lanes that have one ([`Lane::bit`]).
+    pub(crate) fn lanes(self) -> u16 {
+        let mut lanes = 0;
+        let mut left = self.0;
+        while left != 0 {
+            let bit = left.trailing_zeros() as usize;
+            left &= left - 1;
+            lanes |= 1 << (bit / PER_LANE);
+        }
+        lanes
+    }
+}
 
 pub(crate) struct Waiter {
     epoll: Rc<OwnedFd>,
@@ -59,9 +91,15 @@ impl Waiter {
         Ok(waiter)
     }
 
-    /// Adds a descriptor of a lane.
-    pub(crate) fn add(&mut self, lane: Lane, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        self.watch(u64::from(lane.bit()), descriptor)
+    /// Adds a descriptor of a lane, the `place`-th it has.
+    pub(crate) fn add(
+        &mut self,
+        lane: Lane,
+        place: usize,
+        descriptor: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        assert!(place < PER_LANE, "a lane has three descriptors at most");
+        self.watch(1 << (PER_LANE * lane.index() + place), descriptor)
     }
 
     fn watch(&mut self, data: u64, descriptor: BorrowedFd<'_>) -> io::Result<()> {
@@ -83,9 +121,9 @@ impl Waiter {
         Arc::clone(&self.wake)
     }
 
-    /// Looks, and sleeps up to `timeout` (`None`: without end) if nothing is ready. Returns the
-    /// readable lanes ([`Lane::bit`]).
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<u16> {
+    /// Looks, and sleeps up to `timeout` (`None`: without end) if nothing is ready. Returns what is
+    /// readable.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Readable> {
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
@@ -104,7 +142,7 @@ impl Waiter {
             // Nothing to read is fine: what was handed in is seen in the rings.
             let _ = rustix::io::read(&*self.wake, &mut count);
         }
-        Ok(ready as u16)
+        Ok(Readable(ready as u32))
     }
 
     fn wait_in_epoll(&mut self, timeout: Option<&Timespec>) -> rustix::io::Result<u64> {
@@ -143,24 +181,26 @@ mod tests {
             let mut waiter = Waiter::with(epoll, has_epoll_pwait2).unwrap();
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             let lane = Lane::ALL[3];
-            waiter.add(lane, socket.as_fd()).unwrap();
+            waiter.add(lane, 1, socket.as_fd()).unwrap();
 
             let short = Duration::from_micros(300);
             let begin = Instant::now();
-            assert_eq!(waiter.wait(Some(short)).unwrap(), 0);
+            assert_eq!(waiter.wait(Some(short)).unwrap(), Readable::default());
             assert!(begin.elapsed() >= short);
 
             let to = socket.local_addr().unwrap();
             socket.send_to(&[1], to).unwrap();
-            assert_eq!(waiter.wait(None).unwrap(), lane.bit());
+            let readable = waiter.wait(None).unwrap();
+            assert_eq!(readable.of(lane), 1 << 1);
+            assert_eq!(readable.lanes(), lane.bit());
             socket.recv(&mut [0]).unwrap();
 
             rustix::io::write(&*waiter.wake_descriptor(), &1u64.to_ne_bytes()).unwrap();
             let long = Some(Duration::from_secs(60));
-            assert_eq!(waiter.wait(long).unwrap(), 0, "no lane");
+            assert_eq!(waiter.wait(long).unwrap(), Readable::default());
             assert!(begin.elapsed() < Duration::from_secs(30));
             let again = waiter.wait(Some(Duration::ZERO));
-            assert_eq!(again.unwrap(), 0);
+            assert_eq!(again.unwrap(), Readable::default());
             assert!(!is_readable(&waiter), "one ring is heard once");
         }
     }

@@ -8,15 +8,18 @@ use isolane_engine::{
 };
 use isolane_wire::{
     cdr::{CdrError, Representation, TopicType, key_hash, write_key_payload, write_payload},
-    time::Instant,
+    level::Level,
 };
 
 use crate::{
     error::WriteError,
+    limits::MIN_KEY_PAYLOAD_BYTES,
+    listeners::Endpoint,
     participant::Of,
     qos::Qos,
     runtime::Core,
     state::{Addresses, State},
+    transport::Lanes,
 };
 
 /// A writer of one topic (DDS 1.4 §2.2.2.4.2).
@@ -51,8 +54,10 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct DataWriter<T: TopicType> {
-    core: Rc<Core>,
-    id: WriterId,
+    pub(crate) core: Rc<Core>,
+    pub(crate) id: WriterId,
+    pub(crate) topic: String,
+    pub(crate) level: Level,
     encoding: Encoding,
     max_blocking: Duration,
     of: Of<T>,
@@ -67,10 +72,10 @@ pub(crate) struct Encoding {
 }
 
 impl Encoding {
-    pub(crate) fn of(qos: &Qos) -> Self {
+    pub(crate) fn of(qos: &Qos, lanes: Lanes) -> Self {
         Self {
             representation: qos.representation,
-            lane: Lane::Level(qos.transport_level()),
+            lane: lanes.lane(qos.transport_level()),
             reliable: qos.is_reliable(),
         }
     }
@@ -85,18 +90,32 @@ impl Encoding {
         match kind {
             ChangeKind::Alive => write_payload(value, self.representation, out),
             ChangeKind::Dispose | ChangeKind::Unregister => {
-                write_key_payload(value, self.representation, out)
+                let length = write_key_payload(value, self.representation, out)?;
+                Ok(lengthened(length, out))
             }
         }
     }
 }
 
+/// The length of the payload of an instance's end, with zeros behind a short key where there is room.
+fn lengthened(length: usize, out: &mut [u8]) -> usize {
+    match out.get_mut(length..MIN_KEY_PAYLOAD_BYTES) {
+        Some(zeros) => {
+            zeros.fill(0);
+            MIN_KEY_PAYLOAD_BYTES
+        }
+        None => length,
+    }
+}
+
 impl<T: TopicType> DataWriter<T> {
-    pub(crate) fn new(core: Rc<Core>, id: WriterId, qos: &Qos) -> Self {
-        let encoding = Encoding::of(qos);
+    pub(crate) fn new(core: Rc<Core>, id: WriterId, qos: &Qos, topic: &str) -> Self {
+        let encoding = Encoding::of(qos, core.state.borrow().lanes);
         Self {
             core,
             id,
+            topic: topic.into(),
+            level: qos.transport_level(),
             encoding,
             max_blocking: qos.max_blocking,
             of: PhantomData,
@@ -137,32 +156,25 @@ impl<T: TopicType> DataWriter<T> {
             });
         }
         let mut state = self.core.state.borrow_mut();
-        let now = monotonic_now();
         let sample = WriteSample {
             kind,
             key_hash: key,
-            timestamp: state.engine.timestamp(now),
+            timestamp: state.engine.timestamp(monotonic_now()),
         };
         if self.encoding.reliable {
-            self.keep(&mut state, now, value, &sample)
+            self.keep(&mut state, value, &sample)
         } else {
             self.send(&mut state, value, &sample)
         }
     }
 
     /// Reliable: into the history; the loop sends it.
-    fn keep(
-        &self,
-        state: &mut State,
-        now: Instant,
-        value: &T,
-        sample: &WriteSample,
-    ) -> Result<(), WriteError> {
+    fn keep(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
         let slot = state.engine.reserve(self.id, sample.key_hash)?;
         let limit = slot.len();
         match self.encoding.serialise(value, sample.kind, slot) {
             Ok(length) => {
-                state.engine.commit(now, self.id, sample, length)?;
+                state.engine.commit(self.id, sample, length)?;
                 Ok(())
             }
             Err(error) => {
@@ -236,13 +248,42 @@ impl<T: TopicType> DataWriter<T> {
 impl<T: TopicType> Drop for DataWriter<T> {
     fn drop(&mut self) {
         // While unwinding from a panic inside a step the state may be borrowed.
-        if let Ok(mut state) = self.core.state.try_borrow_mut() {
-            state.engine.delete_writer(monotonic_now(), self.id);
-        }
+        let Ok(mut state) = self.core.state.try_borrow_mut() else {
+            return;
+        };
+        state.engine.delete_writer(monotonic_now(), self.id);
+        let listeners = state.clear_listening(Endpoint::Writer(self.id));
+        drop(state);
+        // What they own may be writers, which are deleted now that the state is free.
+        drop(listeners);
     }
 }
 
 /// Where a payload begins in a frame: behind what the datapath and RTPS put in front of it.
 pub(crate) fn payload_begin(state: &State) -> usize {
     state.transport.capabilities().head_room_bytes + MAX_HEAD_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_instance_is_longer_than_a_key_hash() {
+        let mut out = [0xff; 64];
+        assert_eq!(lengthened(16, &mut out), MIN_KEY_PAYLOAD_BYTES);
+        assert_eq!(out[16..MIN_KEY_PAYLOAD_BYTES], [0; 4]);
+        assert!(
+            out[..16]
+                .iter()
+                .chain(&out[MIN_KEY_PAYLOAD_BYTES..])
+                .all(|byte| *byte == 0xff)
+        );
+    }
+
+    #[test]
+    fn a_long_key_and_one_without_room_stay_as_they_are() {
+        assert_eq!(lengthened(24, &mut [0; 64]), 24);
+        assert_eq!(lengthened(8, &mut [0; 12]), 8);
+    }
 }

@@ -8,6 +8,7 @@ use crate::{
     ids::{ReaderId, WriterId},
     matching::Incompatible,
     reader::WriterProxy,
+    status::RejectReason,
     writer::WriterStatus,
 };
 
@@ -103,6 +104,7 @@ impl Engine {
         {
             reader.ledger.delivered -= 1;
             reader.ledger.rejected += 1;
+            reader.reject_reason = RejectReason::NotOfType;
         }
     }
 
@@ -141,7 +143,7 @@ impl Engine {
     pub fn matched_writers(&self, id: ReaderId) -> usize {
         self.readers
             .get(id.0)
-            .map_or(0, |reader| reader.proxies.len())
+            .map_or(0, |reader| reader.matched.current() as usize)
     }
 
     /// For each matched writer: who, and the highest number the reader is done with.

@@ -108,6 +108,11 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
+    /// The memory of all slots.
+    pub(crate) fn memory_mut(&mut self) -> &mut [u8] {
+        &mut self.payload
+    }
+
     /// An empty cache, its memory taken.
     pub(crate) fn new(keep: Keep, keyed: bool, room: Room, seed: u64) -> Self {
         let Room {

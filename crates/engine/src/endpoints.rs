@@ -1,14 +1,11 @@
-//! Creating and deleting the user's writers and readers, and the built-in ones.
-
-use alloc::vec::Vec;
+//! Creating and deleting the user's writers and readers.
 
 use heapless::String as BoundedString;
 use isolane_wire::{
-    discovery::{EndpointData, LocatorList, parse_key_guid},
-    guid::{EntityId, EntityKind, Guid},
+    discovery::{EndpointData, LocatorList},
+    guid::{EntityKind, Guid},
     level::Level,
-    qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
-    sequence::SequenceNumber,
+    qos::{HistoryKind, QosPolicies, ReliabilityKind},
     time::Instant,
 };
 use thiserror::Error;
@@ -16,16 +13,13 @@ use thiserror::Error;
 use crate::{
     cache::{Cache, Room},
     discovery::{PUBLICATIONS, SUBSCRIPTIONS},
-    engine::{BUILTIN_ENDPOINTS, Engine, Subject},
+    engine::{Engine, Subject},
     history::{ChangeKind, History, Keep},
     ids::{ReaderId, WriterId},
-    limits::{
-        DEFAULT_INSTANCES, DEFAULT_SAMPLES, DISCOVERY_SLOT_BYTES, MAX_NAME_BYTES, MAX_WAITING,
-        MIN_WAITING, SEDP_CACHE_SLOTS,
-    },
-    reader::{DeliveryMode, KeyOf, Reader, ReaderLedger, ReaderStatus},
+    limits::{DEFAULT_INSTANCES, DEFAULT_SAMPLES, MAX_NAME_BYTES, MAX_WAITING, MIN_WAITING},
+    reader::{DeliveryMode, KeyOf, Reader, ReaderLedger},
     work::WorkKind,
-    writer::{Writer, WriterLedger, WriterStatus},
+    writer::{Writer, WriterLedger},
 };
 
 /// What makes a writer or a reader.
@@ -197,15 +191,7 @@ impl Engine {
             return;
         }
         let data = writer.data.clone();
-        for index in 0..self.reader_proxies.end() {
-            if self
-                .reader_proxies
-                .get(index)
-                .is_some_and(|proxy| proxy.writer == id.0)
-            {
-                self.remove_reader_proxy(now, index);
-            }
-        }
+        self.remove_reader_proxies(id.0);
         self.unmatch(now, data.guid);
         self.timers
             .disarm(Subject::heartbeat(id.0, &self.config.limits));
@@ -291,7 +277,7 @@ impl Engine {
         self.guid(entity)
     }
 
-    fn insert_writer(&mut self, writer: Writer) -> Result<u16, CreateError> {
+    pub(crate) fn insert_writer(&mut self, writer: Writer) -> Result<u16, CreateError> {
         let entity = writer.guid.entity;
         let index = self
             .writers
@@ -299,135 +285,6 @@ impl Engine {
             .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
         self.writer_by_entity.insert(entity, index);
         Ok(index)
-    }
-
-    fn writer(
-        &self,
-        guid: Guid,
-        data: EndpointData,
-        keyed: bool,
-        level: Option<Level>,
-        history: Option<History>,
-        max_payload_bytes: usize,
-    ) -> Writer {
-        Writer {
-            guid,
-            keyed,
-            level,
-            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
-            volatile: data.qos.durability == DurabilityKind::Volatile,
-            data,
-            max_payload_bytes,
-            history,
-            last: SequenceNumber(0),
-            next_unsent: SequenceNumber(1),
-            highest_acknowledged: SequenceNumber(1),
-            lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
-            proxies: Vec::with_capacity(usize::from(self.config.limits.matches)),
-            destinations: heapless::Vec::new(),
-            data_filed: false,
-            heartbeat_filed: false,
-            heartbeat_count: 0,
-            heartbeat_period_ns: self.config.timing.heartbeat_period.as_nanos() as u64,
-            since_demand: 0,
-            wants_room: false,
-            status: WriterStatus::empty(),
-            noted: false,
-            incompatible: None,
-            ledger: WriterLedger::default(),
-        }
-    }
-
-    fn reader(
-        &self,
-        guid: Guid,
-        data: EndpointData,
-        keyed: bool,
-        level: Option<Level>,
-        cache: Option<Cache>,
-        max_payload_bytes: usize,
-    ) -> Reader {
-        Reader {
-            guid,
-            keyed,
-            key_of: None,
-            level,
-            reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
-            volatile: data.qos.durability == DurabilityKind::Volatile,
-            data,
-            max_payload_bytes,
-            cache,
-            proxies: Vec::with_capacity(usize::from(self.config.limits.matches)),
-            status: ReaderStatus::empty(),
-            noted: false,
-            incompatible: None,
-            ledger: ReaderLedger::default(),
-            blocked: false,
-            asked_for_less: false,
-            acknack_count: 0,
-        }
-    }
-
-    /// The two writers and two readers of SEDP (RTPS 2.5 §8.5.4.2): reliable, TRANSIENT_LOCAL,
-    /// KEEP_LAST 1, keyed by the endpoint's GUID.
-    pub(crate) fn create_builtin_endpoints(&mut self) {
-        let mut qos = QosPolicies::default();
-        qos.reliability.kind = ReliabilityKind::Reliable;
-        qos.durability = DurabilityKind::TransientLocal;
-        let local = self.config.limits.local_endpoints;
-        // An ended endpoint's last word stays for late joiners, beside what took its place.
-        let announced = local.saturating_mul(2).saturating_add(1);
-        let endpoints = [
-            (
-                EntityId::SEDP_PUBLICATIONS_WRITER,
-                EntityId::SEDP_PUBLICATIONS_READER,
-            ),
-            (
-                EntityId::SEDP_SUBSCRIPTIONS_WRITER,
-                EntityId::SEDP_SUBSCRIPTIONS_READER,
-            ),
-        ];
-        for (index, (writer, reader)) in (0..BUILTIN_ENDPOINTS).zip(endpoints) {
-            let seed = self.config.seed;
-            let guid = self.guid(writer);
-            let history = History::new(
-                Keep::Last { depth: 1 },
-                announced,
-                DISCOVERY_SLOT_BYTES / 2,
-                seed,
-            );
-            let data = EndpointData {
-                qos: qos.clone(),
-                ..EndpointData::new(guid)
-            };
-            let writer = self.writer(
-                guid,
-                data,
-                true,
-                None,
-                Some(history),
-                DISCOVERY_SLOT_BYTES / 2,
-            );
-            let inserted = self.insert_writer(writer);
-            assert_eq!(inserted, Ok(index), "the built-in writers come first");
-
-            let guid = self.guid(reader);
-            let room = Room {
-                samples: SEDP_CACHE_SLOTS as u16,
-                waiting: SEDP_CACHE_SLOTS as u16,
-                slot_bytes: DISCOVERY_SLOT_BYTES,
-            };
-            let cache = Cache::new(Keep::All, true, room, seed);
-            let data = EndpointData {
-                qos: qos.clone(),
-                ..EndpointData::new(guid)
-            };
-            let mut reader = self.reader(guid, data, true, None, Some(cache), DISCOVERY_SLOT_BYTES);
-            // Peers send the key hash or not; the announcement always holds its key.
-            reader.key_of = Some(|payload, _| parse_key_guid(payload).map(Guid::to_bytes));
-            let inserted = self.readers.insert(reader);
-            assert_eq!(inserted, Ok(index), "the built-in readers come first");
-        }
     }
 }
 

@@ -13,15 +13,15 @@ use isolane_wire::{
 use crate::{
     config::{EngineConfig, Limits, Timing},
     discovery::{Inbox, RemoteEndpoint, RemoteParticipant},
-    ids::{ReaderId, WriterId},
     index::{Index, index},
     limits::SPDP_INBOX_SLOTS,
     priority::Priority,
-    reader::{Reader, ReaderStatus, WriterProxy},
+    reader::{Reader, WriterProxy},
+    status::Noted,
     table::Table,
     timers::Timers,
     work::{Board, Filed, WorkKind},
-    writer::{ReaderProxy, Writer, WriterStatus},
+    writer::{ReaderProxy, Writer},
 };
 
 /// What was counted because nothing else could be done with it.
@@ -62,24 +62,12 @@ pub struct Counters {
     pub leases_shortened: u64,
     /// Ends of instances that found no room in a cache.
     pub instance_ends_unseen: u64,
-}
-
-/// Something to tell the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StatusChange {
-    /// At a reader.
-    Reader(ReaderId, ReaderStatus),
-    /// At a writer.
-    Writer(WriterId, WriterStatus),
-    /// The participants or endpoints known have changed.
-    Discovery,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Noted {
-    Reader(u16),
-    Writer(u16),
-    Discovery,
+    /// Datagrams not sent to a participant that has not yet shown that it hears this one, because they
+    /// would have come to more than [`ANSWER_FACTOR`](crate::limits::ANSWER_FACTOR) times what came in its
+    /// name.
+    pub answers_withheld: u64,
+    /// Readers that were no longer waited for, because they never answered.
+    pub readers_silent: u64,
 }
 
 /// Which timer is whose.
@@ -147,10 +135,16 @@ pub struct Engine {
     pub(crate) counters: Counters,
     pub(crate) announce_filed: bool,
     pub(crate) discovery_filed: bool,
+    /// Which of the things discovery does had its turn last.
+    pub(crate) discovery_turn: u8,
+    /// The endpoint of a peer that is being parted from.
+    pub(crate) leaving_endpoint: Option<u16>,
+    /// Something was refused because a table was full, and may find a place now.
+    pub(crate) has_refused: bool,
     /// Some participant's lease may have run out.
     pub(crate) leases_due: bool,
-    noted: VecDeque<Noted>,
-    discovery_noted: bool,
+    pub(crate) noted: VecDeque<Noted>,
+    pub(crate) discovery_noted: bool,
 }
 
 impl Engine {
@@ -195,6 +189,9 @@ impl Engine {
             discovery_noted: false,
             announce_filed: false,
             discovery_filed: false,
+            discovery_turn: 0,
+            leaving_endpoint: None,
+            has_refused: false,
             leases_due: false,
             config,
         };
@@ -288,88 +285,19 @@ impl Engine {
         self.board.file(priority, Filed { kind, subject });
     }
 
-    /// The next thing the user may want to know; each endpoint once, with all that has changed.
-    pub fn next_status(&mut self) -> Option<StatusChange> {
-        while let Some(noted) = self.noted.pop_front() {
-            match noted {
-                Noted::Discovery => {
-                    self.discovery_noted = false;
-                    return Some(StatusChange::Discovery);
-                }
-                Noted::Reader(index) => {
-                    let Some(reader) = self.readers.get_mut(index) else {
-                        continue;
-                    };
-                    reader.noted = false;
-                    let status = core::mem::take(&mut reader.status);
-                    if !status.is_empty() {
-                        return Some(StatusChange::Reader(ReaderId(index), status));
-                    }
-                }
-                Noted::Writer(index) => {
-                    let Some(writer) = self.writers.get_mut(index) else {
-                        continue;
-                    };
-                    writer.noted = false;
-                    let status = core::mem::take(&mut writer.status);
-                    if !status.is_empty() {
-                        return Some(StatusChange::Writer(WriterId(index), status));
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    /// Remembers that a reader of the user has something to tell.
-    pub(crate) fn note_reader(&mut self, index: u16) {
-        let Some(reader) = self.readers.get_mut(index) else {
-            return;
-        };
-        if reader.level.is_none() {
-            // Discovery's own: its samples are work.
-            self.file_discovery();
-        } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
-            self.noted.push_back(Noted::Reader(index));
-        }
-    }
-
-    /// Remembers that a writer of the user has something to tell.
-    pub(crate) fn note_writer(&mut self, index: u16) {
-        let Some(writer) = self.writers.get_mut(index) else {
-            return;
-        };
-        if writer.level.is_none() {
-            writer.status = WriterStatus::empty();
-        } else if !writer.status.is_empty() && !core::mem::replace(&mut writer.noted, true) {
-            self.noted.push_back(Noted::Writer(index));
-        }
-    }
-
-    pub(crate) fn note_discovery(&mut self) {
-        if !core::mem::replace(&mut self.discovery_noted, true) {
-            self.noted.push_back(Noted::Discovery);
-        }
-    }
-
-    /// Forgets what was to be told of an endpoint that goes away.
-    pub(crate) fn forget_reader_notes(&mut self, index: u16) {
-        self.noted.retain(|noted| *noted != Noted::Reader(index));
-    }
-
-    /// As [`Self::forget_reader_notes`].
-    pub(crate) fn forget_writer_notes(&mut self, index: u16) {
-        self.noted.retain(|noted| *noted != Noted::Writer(index));
-    }
-
     /// The participants of others known now.
     pub fn remote_participants(&self) -> impl Iterator<Item = &RemoteParticipant> {
-        self.participants.iter().map(|(_, participant)| participant)
+        let stays = |peer: &&RemoteParticipant| !peer.is_leaving();
+        self.participants.iter().map(|(_, peer)| peer).filter(stays)
     }
 
     /// The endpoints of others known now.
     pub fn remote_endpoints(&self) -> impl Iterator<Item = &RemoteEndpoint> {
-        self.endpoints.iter().map(|(_, endpoint)| endpoint)
+        let stays = |&(index, endpoint): &(u16, &RemoteEndpoint)| !self.is_leaving(index, endpoint);
+        self.endpoints
+            .iter()
+            .filter(stays)
+            .map(|(_, endpoint)| endpoint)
     }
 
     /// Entity ids of the user's endpoints: numbered from 1, the kind in the last byte

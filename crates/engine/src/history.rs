@@ -79,6 +79,11 @@ pub(crate) struct History {
 }
 
 impl History {
+    /// The memory of all slots.
+    pub(crate) fn memory_mut(&mut self) -> &mut [u8] {
+        &mut self.payload
+    }
+
     /// A cache for `samples` changes of at most `slot_bytes` each. One slot more is taken, so
     /// that a change is serialised before the one it replaces goes.
     pub(crate) fn new(keep: Keep, samples: u16, slot_bytes: usize, seed: u64) -> Self {

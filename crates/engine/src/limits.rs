@@ -17,6 +17,22 @@ pub const MAX_DESTINATIONS: usize = 16;
 /// ACKNACK can carry (RTPS 2.5 §9.4.2.6), so that all it knows to be missing can be asked for.
 pub const WINDOW: u32 = 256;
 
+/// Bytes sent to a participant for each byte that came in its name, until it has shown that it hears this
+/// one: else a forged announcement would make this participant flood the address it names. QUIC allows
+/// the same (RFC 9000 §8.1). An announcement, which costs as much as it brings in, and the four questions
+/// of SEDP stay below it.
+pub const ANSWER_FACTOR: u32 = 3;
+
+/// HEARTBEATs that a reader which has never answered is sent by the clock. With the period doubling from
+/// 20 ms to 1 s they take three seconds: longer than it takes two participants to find each other over a
+/// bad link. Such a reader holds back no history from then on; its first ACKNACK revives it.
+pub const MAX_UNANSWERED_HEARTBEATS: u8 = 8;
+
+/// How long the count of a HEARTBEAT or ACKNACK is held against later ones with a lower count. What the
+/// network brings twice or late comes within it; after it a lower count is news: else one forged count, or a
+/// peer that counts from the beginning again, would silence that peer for good.
+pub const COUNT_MEMORY: Duration = Duration::from_secs(1);
+
 /// The last sequence number that is believed: behind it there must be one more to wait for. At a
 /// million samples a second a writer is there after 292,000 years.
 pub const LAST_SEQUENCE: SequenceNumber = SequenceNumber(i64::MAX - 1);

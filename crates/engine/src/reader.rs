@@ -17,7 +17,13 @@ use isolane_wire::{
     time::Instant,
 };
 
-use crate::{cache::Cache, limits::WINDOW, matching::Incompatible, priority::Priority};
+use crate::{
+    cache::Cache,
+    limits::{COUNT_MEMORY, WINDOW},
+    matching::Incompatible,
+    priority::Priority,
+    status::{MatchTally, RejectReason},
+};
 
 /// The key of a serialised sample or of a serialised key, as a hash (RTPS 2.5 §9.6.4.8); `None` if the
 /// bytes are not of the type.
@@ -123,6 +129,11 @@ pub(crate) struct Reader {
     /// It is on the list of endpoints with something to tell.
     pub(crate) noted: bool,
     pub(crate) incompatible: Option<Incompatible>,
+    pub(crate) matched: MatchTally,
+    /// What the user was told of the ledger's lost and rejected.
+    pub(crate) told_lost: u64,
+    pub(crate) told_rejected: u64,
+    pub(crate) reject_reason: RejectReason,
     pub(crate) ledger: ReaderLedger,
     /// A sample was refused for want of room: ask again when there is some.
     pub(crate) blocked: bool,
@@ -182,7 +193,8 @@ pub(crate) struct WriterProxy {
     pub(crate) started: bool,
     /// A first sample was taken in, or rejected: what is missing from here on is lost.
     pub(crate) begun: bool,
-    heartbeat_count: Option<i32>,
+    /// Of the last heartbeat that was news, and when that was.
+    heartbeat_count: Option<(i32, Instant)>,
     pub(crate) acknack_filed: bool,
     nacked_until: SequenceNumber,
     nacked_at: Instant,
@@ -260,6 +272,15 @@ impl WriterProxy {
         self.expected = sequence;
     }
 
+    /// Forgets what has come: the writer is asked for all it has once more.
+    pub(crate) fn restart(&mut self) {
+        self.jump(SequenceNumber(1));
+        self.last = SequenceNumber(0);
+        (self.started, self.begun) = (false, false);
+        self.heartbeat_count = None;
+        self.nacked_until = SequenceNumber(0);
+    }
+
     pub(crate) fn is_missing_any(&self) -> bool {
         self.lowest_missing().is_some()
     }
@@ -296,13 +317,12 @@ impl WriterProxy {
         self.reliable && self.expected > self.nacked_until && self.is_missing_any()
     }
 
-    /// Whether this heartbeat is news (RTPS 2.5 §8.3.8.6.4: `count` increases).
-    pub(crate) fn accept_heartbeat(&mut self, heartbeat: &Heartbeat) -> bool {
-        let is_new = self
-            .heartbeat_count
-            .is_none_or(|last| heartbeat.count.wrapping_sub(last) > 0);
+    /// Whether this heartbeat is news (RTPS 2.5 §8.3.8.6.4: `count` increases), or the last that was is long
+    /// ago.
+    pub(crate) fn accept_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> bool {
+        let is_new = is_news(self.heartbeat_count, heartbeat.count, now);
         if is_new {
-            self.heartbeat_count = Some(heartbeat.count);
+            self.heartbeat_count = Some((heartbeat.count, now));
         }
         is_new
     }
@@ -360,4 +380,11 @@ impl WriterProxy {
             is_final,
         }
     }
+}
+
+/// Whether a count is higher than the last one, or that is too long ago to tell.
+pub(crate) fn is_news(last: Option<(i32, Instant)>, count: i32, now: Instant) -> bool {
+    last.is_none_or(|(last, at)| {
+        count.wrapping_sub(last) > 0 || now.saturating_since(at) > COUNT_MEMORY
+    })
 }

@@ -33,6 +33,7 @@ use crate::{
     instance::InstanceState,
     limits::LAST_SEQUENCE,
     reader::ReaderStatus,
+    status::RejectReason,
 };
 
 /// Where in a message the reading stands, and what the submessages so far have said.
@@ -243,9 +244,11 @@ impl Engine {
             reader.ledger.deferred += u64::from(!proxy.in_window(sequence));
             return None;
         }
+        let mut has_lost = false;
         if !proxy.reliable {
             let missing = (sequence.get() - proxy.expected.get()) as u64;
-            if reader.ledger.lose(missing, proxy.begun) {
+            has_lost = reader.ledger.lose(missing, proxy.begun);
+            if has_lost {
                 reader.status |= ReaderStatus::SAMPLE_LOST;
             }
             proxy.expected = sequence;
@@ -253,7 +256,7 @@ impl Engine {
 
         if data.non_standard {
             // RTPS 2.5 §8.3.8.2: its payload is in a form of the vendor's own.
-            return self.reject(proxy_index, sequence);
+            return self.reject(proxy_index, sequence, RejectReason::NotOfType);
         }
         let kind = match (data.status_info(), data.payload) {
             (status, _) if status.disposed => ChangeKind::Dispose,
@@ -272,8 +275,11 @@ impl Engine {
         };
         let is_readable = (kind != ChangeKind::Alive || data.payload == PayloadKind::Data)
             && (!reader.keyed || key_hash.is_some());
-        if !is_readable || data.bytes.len() > reader.max_payload_bytes {
-            return self.reject(proxy_index, sequence);
+        if !is_readable {
+            return self.reject(proxy_index, sequence, RejectReason::NotOfType);
+        }
+        if data.bytes.len() > reader.max_payload_bytes {
+            return self.reject(proxy_index, sequence, RejectReason::TooLarge);
         }
         let info = SampleInfo {
             writer: proxy.guid,
@@ -295,8 +301,12 @@ impl Engine {
             reader.ledger.delivered += 1;
             let start = data.payload_offset;
             let payload = start..start + data.bytes.len();
+            let reader = proxy.reader;
+            if has_lost {
+                self.note_reader(reader);
+            }
             return Some(Delivery {
-                reader: ReaderId(proxy.reader),
+                reader: ReaderId(reader),
                 payload,
                 info,
             });
@@ -320,31 +330,41 @@ impl Engine {
                 self.advance_proxy(proxy_index);
             }
             Ok(false) => proxy.mark(sequence),
-            Err(Refused::TooLarge) => return self.reject(proxy_index, sequence),
+            Err(Refused::TooLarge) => {
+                return self.reject(proxy_index, sequence, RejectReason::TooLarge);
+            }
             Err(Refused::Full) if proxy.reliable => {
                 reader.ledger.deferred += 1;
                 // Only for the next sample in order is there nothing to ask for until the user
                 // has taken one; one that found no place to wait comes when its turn has come.
                 reader.blocked |= sequence == proxy.expected;
             }
-            Err(Refused::Full) => return self.reject(proxy_index, sequence),
+            Err(Refused::Full) => {
+                return self.reject(proxy_index, sequence, RejectReason::NoRoom);
+            }
         }
         None
     }
 
     /// A sample that came and cannot be taken in, now or later: it counts, and is not asked for
     /// again.
-    fn reject(&mut self, proxy_index: u16, sequence: SequenceNumber) -> Option<Delivery> {
+    fn reject(
+        &mut self,
+        proxy_index: u16,
+        sequence: SequenceNumber,
+        reason: RejectReason,
+    ) -> Option<Delivery> {
         let proxy = self.writer_proxies.get_mut(proxy_index)?;
         let reader_index = proxy.reader;
         let reader = self.readers.get_mut(reader_index)?;
-        reader.status |= ReaderStatus::SAMPLE_REJECTED;
         // One out of order comes again when its turn has come, and is counted then.
         if sequence == proxy.expected {
             proxy.begun = true;
             proxy.advance();
             reader.ledger.account();
             reader.ledger.rejected += 1;
+            reader.reject_reason = reason;
+            reader.status |= ReaderStatus::SAMPLE_REJECTED;
             self.advance_proxy(proxy_index);
         }
         self.note_reader(reader_index);

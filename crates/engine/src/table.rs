@@ -68,6 +68,14 @@ impl<T> Table<T> {
             .filter_map(|(index, record)| record.as_ref().map(|record| (index as u16, record)))
     }
 
+    /// The first record that is so.
+    pub(crate) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<u16> {
+        let mut records = self.iter();
+        records
+            .find(|(_, record)| is_so(record))
+            .map(|(index, _)| index)
+    }
+
     /// One past the highest index ever used: `0..end()` with [`Self::get`] visits all records
     /// while the table may change between visits.
     pub(crate) fn end(&self) -> u16 {

@@ -12,7 +12,7 @@ use isolane_wire::{
     locator::Locator,
     rtps::{DataHead, HEADER_BYTES, INFO_TIMESTAMP_BYTES, InfoTimestamp, PayloadKind, StatusInfo},
     sequence::SequenceNumber,
-    time::{Instant, Timestamp},
+    time::Timestamp,
 };
 use thiserror::Error;
 
@@ -203,7 +203,6 @@ impl Engine {
     /// [`WriteError::TooLarge`] if `length` is larger than the slot.
     pub fn commit(
         &mut self,
-        _now: Instant,
         id: WriterId,
         sample: &WriteSample,
         length: usize,

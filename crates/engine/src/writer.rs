@@ -14,10 +14,16 @@ use isolane_wire::{
     locator::Locator,
     rtps::{AckNack, Heartbeat},
     sequence::{SequenceNumber, SequenceNumberSet},
+    time::Instant,
 };
 
 use crate::{
-    history::History, limits::MAX_DESTINATIONS, matching::Incompatible, priority::Priority,
+    history::History,
+    limits::{MAX_DESTINATIONS, MAX_UNANSWERED_HEARTBEATS},
+    matching::Incompatible,
+    priority::Priority,
+    reader::is_news,
+    status::MatchTally,
     table::Table,
 };
 
@@ -104,12 +110,15 @@ pub(crate) struct Writer {
     pub(crate) heartbeat_period_ns: u64,
     /// Samples sent since a heartbeat demanded an answer.
     pub(crate) since_demand: u32,
+    /// A match with a reader of this participant found no place.
+    pub(crate) is_refused: bool,
     /// A write was refused for want of room.
     pub(crate) wants_room: bool,
     pub(crate) status: WriterStatus,
     /// It is on the list of endpoints with something to tell.
     pub(crate) noted: bool,
     pub(crate) incompatible: Option<Incompatible>,
+    pub(crate) matched: MatchTally,
     pub(crate) ledger: WriterLedger,
 }
 
@@ -172,11 +181,11 @@ impl Writer {
     }
 
     /// The lowest number that a reliable reader has not acknowledged; the last there is, if there
-    /// is no such reader.
+    /// is no such reader, or only silent ones.
     pub(crate) fn lowest_of(&self, proxies: &Table<ReaderProxy>) -> SequenceNumber {
         let reliable = self.proxies.iter().filter_map(|&proxy| proxies.get(proxy));
         reliable
-            .filter(|proxy| proxy.reliable)
+            .filter(|proxy| proxy.reliable && !proxy.is_silent())
             .map(ReaderProxy::done_to)
             .min()
             .unwrap_or(NO_RELIABLE_READER)
@@ -210,8 +219,13 @@ pub(crate) struct ReaderProxy {
     pub(crate) reliable: bool,
     /// It wants what was written before it came.
     pub(crate) wants_history: bool,
+    /// Its participant is known to hear this one: until then its word alone is no reason to send
+    /// samples to the address it names.
+    pub(crate) is_reachable: bool,
     /// One of the writer's destinations leads to it.
     pub(crate) is_reached: bool,
+    /// HEARTBEATs by the clock that it has not answered, as long as it has answered none.
+    pub(crate) unanswered: u8,
     /// Numbers below are not for this reader: it joined later and is VOLATILE.
     pub(crate) start: SequenceNumber,
     /// Every number below is acknowledged.
@@ -223,15 +237,27 @@ pub(crate) struct ReaderProxy {
     pub(crate) history_end: SequenceNumber,
     pub(crate) repair_filed: bool,
     pub(crate) history_filed: bool,
-    acknack_count: Option<i32>,
+    /// Of the last ACKNACK that was news, and when that was.
+    acknack_count: Option<(i32, Instant)>,
 }
 
 impl ReaderProxy {
     /// Whether the reader is known to know this writer. A reliable one shows it by its first
     /// ACKNACK. Until then what is written may be history to it, which a VOLATILE reader of
-    /// Cyclone DDS never asks for, so the user is not told of the match before.
+    /// Cyclone DDS never asks for, so the user is not told of the match before. A best-effort one never
+    /// says anything; its participant does.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.reliable || self.acknack_count.is_some()
+        if self.reliable {
+            self.acknack_count.is_some()
+        } else {
+            self.is_reachable
+        }
+    }
+
+    /// Whether it has left so many heartbeats unanswered, and never answered one, that it is no longer
+    /// waited for.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.is_ready() && self.unanswered >= MAX_UNANSWERED_HEARTBEATS
     }
 
     pub(crate) fn new(writer: u16, guid: Guid, reliable: bool) -> Self {
@@ -242,8 +268,10 @@ impl ReaderProxy {
             multicast: None,
             reliable,
             wants_history: false,
+            is_reachable: false,
             // Until the destinations are worked out.
             is_reached: true,
+            unanswered: 0,
             start: SequenceNumber(1),
             acknowledged: SequenceNumber(1),
             requested: SequenceNumberSet::new(SequenceNumber(1)),
@@ -268,14 +296,12 @@ impl ReaderProxy {
     /// Whether this ACKNACK is news. A preemptive one (base 0 or 1, nothing asked for, not final)
     /// always is: the reader knows nothing yet, or has forgotten this writer and found it again, and
     /// may count from the beginning. (An old one that comes late costs an answer, no more.)
-    pub(crate) fn accept_acknack(&mut self, acknack: &AckNack) -> bool {
+    pub(crate) fn accept_acknack(&mut self, now: Instant, acknack: &AckNack) -> bool {
         let state = &acknack.state;
         let is_preemptive = state.base().get() <= 1 && state.is_empty() && !acknack.is_final;
-        let is_new = self
-            .acknack_count
-            .is_none_or(|last| acknack.count.wrapping_sub(last) > 0);
+        let is_new = is_news(self.acknack_count, acknack.count, now);
         if is_new || is_preemptive {
-            self.acknack_count = Some(acknack.count);
+            self.acknack_count = Some((acknack.count, now));
         }
         is_new || is_preemptive
     }

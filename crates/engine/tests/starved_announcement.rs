@@ -1,7 +1,14 @@
 //! More urgent work must not keep a participant from saying that it is there.
 
-use isolane_engine::{Engine, EngineConfig, Priority, WorkKind};
-use isolane_wire::{guid::GuidPrefix, time::Instant};
+use isolane_engine::{Destinations, Engine, EngineConfig, MessageReceiver, Priority, WorkKind};
+use isolane_wire::{
+    discovery::{BuiltinEndpoints, LocatorList, ParticipantData},
+    guid::{EntityId, GuidPrefix},
+    locator::Locator,
+    rtps::{AckNack, DataHead, Header, MessageWriter, PayloadKind},
+    sequence::{SequenceNumber, SequenceNumberSet},
+    time::Instant,
+};
 
 fn is_ready(engine: &Engine, priority: Priority) -> bool {
     engine.ready() & (1 << priority.get()) != 0
@@ -45,4 +52,103 @@ fn an_announcement_that_goes_out_in_time_stays_with_discovery() {
         let_the_next_timer_run_out(&mut engine);
         assert!(!is_ready(&engine, Priority::HIGHEST));
     }
+}
+
+const PEER: GuidPrefix = GuidPrefix([2; 12]);
+const ITS_ADDRESS: Locator = Locator::udpv4([10, 0, 0, 2], 7410);
+
+/// A peer that this participant does not list says where it is.
+fn hear_of_the_peer(engine: &mut Engine) {
+    let mut data = ParticipantData::new(PEER);
+    data.builtin_endpoints = BuiltinEndpoints::PUBLICATIONS_DETECTOR;
+    data.metatraffic_unicast = LocatorList::from_iter([ITS_ADDRESS]);
+    let mut payload = [0; 512];
+    let length = data.emit(&mut payload).expect("it fits");
+    let head = DataHead {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::SPDP_WRITER,
+        sequence: SequenceNumber(1),
+        key_hash: None,
+        status: None,
+        payload: PayloadKind::Data,
+    };
+    hear(engine, |message| {
+        message.data(&head, &payload[..length]).expect("it fits");
+    });
+}
+
+/// Its reader of SEDP answers.
+fn hear_its_answer(engine: &mut Engine) {
+    let acknack = AckNack {
+        reader: EntityId::SEDP_PUBLICATIONS_READER,
+        writer: EntityId::SEDP_PUBLICATIONS_WRITER,
+        state: SequenceNumberSet::new(SequenceNumber(1)),
+        count: 1,
+        is_final: true,
+    };
+    hear(engine, |message| {
+        message.acknack(&acknack).expect("it fits");
+    });
+}
+
+fn hear(engine: &mut Engine, fill: impl FnOnce(&mut MessageWriter<'_>)) {
+    let mut buffer = [0; 1024];
+    let mut message = MessageWriter::new(&mut buffer, &Header::new(PEER)).expect("it fits");
+    fill(&mut message);
+    let length = message.len();
+    let mut state = MessageReceiver::new(ITS_ADDRESS);
+    assert_eq!(
+        engine.receive(Instant::new(1), &mut state, &buffer[..length]),
+        None
+    );
+    discover(engine);
+}
+
+/// The `nth` of the periods, the first ones, at whose ends announcements are due.
+fn let_a_period_pass(engine: &mut Engine, nth: u64) {
+    let period = EngineConfig::new(0, PEER, 1).timing.announce_initial_period;
+    engine.advance(Instant::new(1 + nth * period.as_nanos() as u64));
+}
+
+/// All that discovery has to do.
+fn discover(engine: &mut Engine) {
+    let mut buffer = [0; 2048];
+    while is_ready(engine, Priority::DISCOVERY) {
+        engine.next_work(Instant::new(1), Priority::DISCOVERY, &mut buffer);
+    }
+}
+
+/// The announcements at the highest priority, and whether they go to the peer.
+fn urgent_announcements(engine: &mut Engine) -> Vec<bool> {
+    let mut buffer = [0; 2048];
+    let mut found = Vec::new();
+    while let Some(work) = engine.next_work(Instant::new(1), Priority::HIGHEST, &mut buffer) {
+        assert_eq!(work.kind, WorkKind::Announce);
+        assert!(work.bytes > 0);
+        found.push(matches!(work.to, Destinations::Listed(to) if to.first() == Some(&ITS_ADDRESS)));
+    }
+    found
+}
+
+#[test]
+fn a_starved_announcement_to_a_peer_on_no_list_becomes_the_most_urgent_work_too() {
+    let mut engine = engine();
+    hear_of_the_peer(&mut engine);
+    hear_its_answer(&mut engine);
+    let_a_period_pass(&mut engine, 1);
+    assert!(!is_ready(&engine, Priority::HIGHEST));
+    // Nothing of discovery is done for a period.
+    let_a_period_pass(&mut engine, 2);
+    assert_eq!(urgent_announcements(&mut engine), [false, true]);
+    assert!(!is_ready(&engine, Priority::HIGHEST), "once a period");
+}
+
+#[test]
+fn one_to_a_peer_that_has_never_answered_stays_with_discovery() {
+    let mut engine = engine();
+    hear_of_the_peer(&mut engine);
+    for nth in 1..=3 {
+        let_a_period_pass(&mut engine, nth);
+    }
+    assert_eq!(urgent_announcements(&mut engine), [false]);
 }

@@ -5,8 +5,9 @@ use core::fmt;
 
 use isolane_wire::time::Instant;
 
-use crate::history::{Activation, History};
-use crate::job::{Job, JobConfig, JobId, Observed, State, Trigger};
+use crate::activation::Running;
+use crate::history::{History, Look};
+use crate::job::{Job, JobConfig, JobId, Observed, Release, State, Trigger};
 use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY};
 use crate::ready::{Order, ReadyQueue};
 use crate::time_queue::TimeQueue;
@@ -44,24 +45,20 @@ struct Line {
     job: Option<Job>,
 }
 
-#[derive(Clone, Copy)]
-struct Running {
-    id: JobId,
-    begin: Instant,
-}
-
 /// One table of jobs, of which one at a time runs. See the crate's head.
 pub struct Executor {
     lines: Vec<Line>,
     /// Lines without a job; the last one is given away next.
     free: Vec<u16>,
-    ready: ReadyQueue,
+    pub(crate) ready: ReadyQueue,
     /// Periodic jobs by their next release, sporadic ones deferred.
-    releases: TimeQueue,
+    pub(crate) releases: TimeQueue,
     /// Ready and running jobs that have a deadline, by that.
-    deadlines: TimeQueue,
-    running: Option<Running>,
-    history: History,
+    pub(crate) deadlines: TimeQueue,
+    pub(crate) running: Option<Running>,
+    /// The last look at the sources, until an activation begins.
+    pub(crate) look: Option<Look>,
+    pub(crate) history: History,
 }
 
 impl Executor {
@@ -80,6 +77,7 @@ impl Executor {
             releases: TimeQueue::new(max_jobs),
             deadlines: TimeQueue::new(max_jobs),
             running: None,
+            look: None,
             history: History::new(),
         }
     }
@@ -128,11 +126,18 @@ impl Executor {
         true
     }
 
-    fn vacate(&mut self, index: u16) {
+    pub(crate) fn vacate(&mut self, index: u16) {
         let line = &mut self.lines[usize::from(index)];
         line.job = None;
         line.generation = line.generation.wrapping_add(1);
         self.free.push(index);
+    }
+
+    /// Changes how many items an activation of the job may handle.
+    pub fn set_items(&mut self, id: JobId, items: u16) {
+        if let Some(job) = self.get_mut(id) {
+            job.config.items = items;
+        }
     }
 
     /// An event of the job arrived at `at`: when it happened if that is known (a frame's time
@@ -140,26 +145,38 @@ impl Executor {
     /// An event that arrives while the job runs makes it ready when it finishes. Ids that name
     /// nobody are ignored: the event was on its way when the job was removed.
     pub fn activate(&mut self, id: JobId, at: Instant) {
+        self.file(id, at.into());
+    }
+
+    /// The same for an event that follows from another job's: what happened at `at` is this job's
+    /// from `ready` on. Responses count from `at`; what came before `ready` is accounted for by the
+    /// job that handled it until then.
+    pub fn activate_since(&mut self, id: JobId, at: Instant, ready: Instant) {
+        self.file(id, Release { at, ready });
+    }
+
+    fn file(&mut self, id: JobId, release: Release) {
         let Some(job) = self.get_mut(id) else {
             return;
         };
         match job.state {
-            State::Idle => self.arrive(id.index, at),
+            State::Idle => self.arrive(id.index, release),
             State::Running(_) if !job.condemned => {
-                job.pending.get_or_insert(at);
+                job.pending.get_or_insert(release);
             }
             State::Ready(_) | State::Deferred | State::Running(_) => {}
         }
     }
 
     /// An idle job's event: ready at once, or later if it is sporadic and too early.
-    fn arrive(&mut self, index: u16, at: Instant) {
+    pub(crate) fn arrive(&mut self, index: u16, release: Release) {
+        let at = release.at;
         let job = self.at_mut(index);
         let Trigger::Sporadic {
             min_interarrival_ns,
         } = job.config.trigger
         else {
-            return self.make_ready(index, at);
+            return self.make_ready(index, release);
         };
         match job
             .last_release
@@ -170,13 +187,14 @@ impl Executor {
                 job.observed.releases_deferred += 1;
                 self.releases.insert(index, earliest);
             }
-            _ => self.make_ready(index, at),
+            _ => self.make_ready(index, release),
         }
     }
 
-    fn make_ready(&mut self, index: u16, at: Instant) {
+    pub(crate) fn make_ready(&mut self, index: u16, release: Release) {
+        let at = release.at;
         let job = self.at_mut(index);
-        job.state = State::Ready(at);
+        job.state = State::Ready(release);
         job.last_release = Some(at);
         job.row_began.get_or_insert(at);
         let (priority, deadline_ns) = (job.config.priority, job.config.deadline_ns);
@@ -208,7 +226,7 @@ impl Executor {
                         self.releases.insert(index, first);
                     }
                 }
-                Trigger::Event | Trigger::Sporadic { .. } => self.make_ready(index, at),
+                Trigger::Event | Trigger::Sporadic { .. } => self.make_ready(index, at.into()),
             }
         }
     }
@@ -221,8 +239,8 @@ impl Executor {
         let job = self.at_mut(index);
         job.observed.releases_missed += passed;
         match job.state {
-            State::Idle => self.make_ready(index, at),
-            State::Running(_) if job.pending.is_none() => job.pending = Some(at),
+            State::Idle => self.make_ready(index, at.into()),
+            State::Running(_) if job.pending.is_none() => job.pending = Some(at.into()),
             State::Ready(_) | State::Running(_) | State::Deferred => {
                 job.observed.releases_missed += 1;
             }
@@ -240,121 +258,6 @@ impl Executor {
     #[must_use]
     pub fn next(&self) -> Option<JobId> {
         self.ready.first().map(|index| self.id_at(index))
-    }
-
-    /// The job runs from `now` on, until [`finish`](Self::finish). A job that was not ready
-    /// counts as released now.
-    ///
-    /// # Panics
-    /// If a job is running already, or the id names nobody: the loop is at fault.
-    pub fn begin(&mut self, id: JobId, now: Instant) {
-        assert!(
-            self.running.is_none(),
-            "{id} begins while another job is running"
-        );
-        self.settle_deadlines(now);
-        let index = id.index;
-        if !self.job(id).is_ready() {
-            self.releases_of_sporadic_off(index);
-            self.make_ready(index, now);
-        }
-        let priority = self.job(id).config.priority;
-        self.ready.remove(index, priority);
-        let job = self.at_mut(index);
-        let released = job.released_at().unwrap_or(now);
-        job.state = State::Running(released);
-        job.observed.activations += 1;
-        self.observe_wait(index, released);
-        self.running = Some(Running { id, begin: now });
-    }
-
-    /// A deferred job begun by hand is no longer waiting for its release.
-    fn releases_of_sporadic_off(&mut self, index: u16) {
-        if self.at_mut(index).state == State::Deferred {
-            self.releases.remove(index);
-        }
-    }
-
-    /// What lower priorities did between the release and now.
-    fn observe_wait(&mut self, index: u16, released: Instant) {
-        let Executor { lines, history, .. } = self;
-        let Some(job) = lines[usize::from(index)].job.as_mut() else {
-            return;
-        };
-        let observed = &mut job.observed;
-        let lower = history
-            .ended_after(released)
-            .filter(|activation| activation.priority < job.config.priority);
-        for activation in lower {
-            if activation.begin > released {
-                observed.inversions += 1;
-                continue;
-            }
-            let blocking_ns = nanos_between(released, activation.finish);
-            if blocking_ns > observed.blocking_max_ns {
-                observed.blocking_max_ns = blocking_ns;
-                observed.blocked_by = Some(activation.job);
-            }
-        }
-    }
-
-    /// The job that runs has ended at `now`. With `again` it stopped at its item limit, or its
-    /// source was not empty: it is ready once more, behind its equals, released now (or when
-    /// an event arrived meanwhile).
-    ///
-    /// # Panics
-    /// If that job is not the one that runs: the loop is at fault.
-    pub fn finish(&mut self, id: JobId, now: Instant, again: bool) {
-        let running = self.running.filter(|running| running.id == id);
-        let Some(Running { begin, .. }) = running else {
-            panic!("{id} finishes, but is not the job that is running");
-        };
-        self.settle_deadlines(now);
-        self.running = None;
-        self.deadlines.remove(id.index);
-
-        let job = self.at_mut(id.index);
-        let released = job.released_at().unwrap_or(begin);
-        observe_activation(job, released, begin, now);
-        job.state = State::Idle;
-        let activation = Activation {
-            job: id,
-            priority: job.config.priority,
-            begin,
-            finish: now,
-        };
-        let row_began = job.row_began.unwrap_or(released);
-        let pending = job.pending.take();
-        if again {
-            job.observed.continued += 1;
-        } else {
-            let drain_ns = nanos_between(row_began, now);
-            job.observed.drain_max_ns = job.observed.drain_max_ns.max(drain_ns);
-            job.row_began = None;
-        }
-        let condemned = job.condemned;
-        self.history.push(activation);
-
-        if condemned {
-            self.vacate(id.index);
-        } else if let Some(at) = pending {
-            self.arrive(id.index, at);
-        } else if again {
-            self.arrive(id.index, now);
-        }
-    }
-
-    /// Counts the deadlines that fell before `now`, while it is known who was running.
-    fn settle_deadlines(&mut self, now: Instant) {
-        while let Some((deadline, index)) = self.deadlines.pop_if(|deadline| deadline < now) {
-            let running = match self.running {
-                Some(running) if running.begin <= deadline => Some(running.id),
-                _ => self.history.running_at(deadline).map(|past| past.job),
-            };
-            let observed = &mut self.at_mut(index).observed;
-            observed.deadline_misses += 1;
-            observed.running_at_miss = running;
-        }
     }
 
     /// The job of an id.
@@ -387,14 +290,14 @@ impl Executor {
 
     /// The job of a line that some queue names: it is there, since `remove` withdraws a job from
     /// every queue.
-    fn at_mut(&mut self, index: u16) -> &mut Job {
+    pub(crate) fn at_mut(&mut self, index: u16) -> &mut Job {
         match &mut self.lines[usize::from(index)].job {
             Some(job) => job,
             None => panic!("a queue names line {index}, which has no job"),
         }
     }
 
-    fn id_at(&self, index: u16) -> JobId {
+    pub(crate) fn id_at(&self, index: u16) -> JobId {
         JobId {
             index,
             generation: self.lines[usize::from(index)].generation,
@@ -438,42 +341,8 @@ impl fmt::Debug for Executor {
     }
 }
 
-fn observe_activation(job: &mut Job, released: Instant, begin: Instant, finish: Instant) {
-    let execution_ns = nanos_between(begin, finish);
-    let response_ns = nanos_between(released, finish);
-    let Job {
-        config, observed, ..
-    } = job;
-    observed.execution_max_ns = observed.execution_max_ns.max(execution_ns);
-    observed.execution_total_ns = observed.execution_total_ns.saturating_add(execution_ns);
-    observed.response_max_ns = observed.response_max_ns.max(response_ns);
-    if config.wcet_ns.is_some_and(|wcet_ns| execution_ns > wcet_ns) {
-        observed.wcet_violations += 1;
-    }
-    if config
-        .bound_ns
-        .is_some_and(|bound_ns| response_ns > bound_ns)
-    {
-        observed.bound_violations += 1;
-    }
-    if let Some(deadline_ns) = config.deadline_ns {
-        let lateness_ns = signed(response_ns).saturating_sub(signed(deadline_ns));
-        let worst_ns = observed.lateness_max_ns.unwrap_or(i64::MIN);
-        observed.lateness_max_ns = Some(worst_ns.max(lateness_ns));
-    }
-}
-
-fn signed(nanos: u64) -> i64 {
-    i64::try_from(nanos).unwrap_or(i64::MAX)
-}
-
-/// 0 if `end` is before `start`: stamps of different clocks may disagree by a little.
-fn nanos_between(start: Instant, end: Instant) -> u64 {
-    end.as_nanos().saturating_sub(start.as_nanos())
-}
-
 /// Saturating: a deadline of 2^64 ns is none.
-fn after(instant: Instant, nanos: u64) -> Instant {
+pub(crate) fn after(instant: Instant, nanos: u64) -> Instant {
     Instant::new(instant.as_nanos().saturating_add(nanos))
 }
 

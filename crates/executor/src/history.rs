@@ -1,10 +1,26 @@
 //! The last activations, to answer questions about the past: arrivals and deadlines are often
 //! learnt of after the activation during which they fell.
+//!
+//! Two questions are asked. *Who was running then*, of the ring of the last activations. *What of
+//! lower priority came between*, for each arrival: nearly always nothing has ended since it, which
+//! one comparison says; or nothing lower has, which a glance at the last activation of each lower
+//! priority says. Only where there was something is the ring searched, so a busy loop pays for the
+//! search when it has something to count.
 
 use isolane_wire::time::Instant;
 
 use crate::job::JobId;
-use crate::limits::REMEMBERED_ACTIVATIONS;
+use crate::limits::{PRIORITIES, REMEMBERED_ACTIVATIONS};
+use crate::waited::Waited;
+
+/// A look at the sources.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    /// The clock, read right behind it.
+    pub(crate) at: Instant,
+    /// Bit *s*: source *s* had something.
+    pub(crate) readable: u32,
+}
 
 /// One run of one job, to its end.
 #[derive(Clone, Copy)]
@@ -13,18 +29,70 @@ pub(crate) struct Activation {
     pub(crate) priority: u8,
     pub(crate) begin: Instant,
     pub(crate) finish: Instant,
+    /// The look between it and the activation before it; `None` if there was none.
+    pub(crate) look: Option<Look>,
 }
 
 impl Activation {
     fn was_running_at(&self, instant: Instant) -> bool {
         self.begin <= instant && instant < self.finish
     }
+
+    /// Whose doing it was that this one began after something more urgent had arrived.
+    fn judge(&self, arrival: &Arrival) -> Waited {
+        match (arrival.source, self.look) {
+            (Some(source), Some(look)) if look.readable >> source & 1 == 0 => Waited {
+                kernel_late: 1,
+                kernel_late_max_ns: look.at.as_nanos().saturating_sub(arrival.at.as_nanos()),
+                ..Waited::default()
+            },
+            _ => Waited {
+                inversions: 1,
+                ..Waited::default()
+            },
+        }
+    }
 }
 
-/// A ring of the last [`REMEMBERED_ACTIVATIONS`].
+/// Something that waited for the activation that runs now.
+pub(crate) struct Arrival {
+    pub(crate) priority: u8,
+    /// When it came into being.
+    pub(crate) at: Instant,
+    /// From when on activations that begin are counted: `at`, or later where what came before was
+    /// counted already.
+    pub(crate) counted_from: Instant,
+    /// The source whose look tells whether it could be known; `None`: it was inside.
+    pub(crate) source: Option<u8>,
+}
+
+/// What it waited for.
+#[derive(Default)]
+pub(crate) struct Wait {
+    pub(crate) waited: Waited,
+    /// The rest of the lower activation that ran when it came, and whose that was.
+    pub(crate) blocking: Option<(u64, JobId)>,
+}
+
+impl Wait {
+    fn add(&mut self, arrival: &Arrival, activation: &Activation) {
+        if activation.begin > arrival.counted_from {
+            self.waited += activation.judge(arrival);
+        } else if activation.was_running_at(arrival.at) {
+            let rest_ns = activation.finish.as_nanos() - arrival.at.as_nanos();
+            self.blocking = Some((rest_ns, activation.job));
+        }
+    }
+}
+
+/// A ring of the last [`REMEMBERED_ACTIVATIONS`], and the last one of each priority.
 pub(crate) struct History {
     ring: [Option<Activation>; REMEMBERED_ACTIVATIONS],
     next: usize,
+    newest_finish: Instant,
+    latest: [Option<Activation>; PRIORITIES],
+    /// Bit *p*: there is a latest of priority *p*.
+    occurred: u32,
 }
 
 impl History {
@@ -32,16 +100,23 @@ impl History {
         History {
             ring: [None; REMEMBERED_ACTIVATIONS],
             next: 0,
+            newest_finish: Instant::new(0),
+            latest: [None; PRIORITIES],
+            occurred: 0,
         }
     }
 
     pub(crate) fn push(&mut self, activation: Activation) {
         self.ring[self.next] = Some(activation);
         self.next = (self.next + 1) % REMEMBERED_ACTIVATIONS;
+        self.newest_finish = activation.finish;
+        let priority = usize::from(activation.priority);
+        self.latest[priority] = Some(activation);
+        self.occurred |= 1 << priority;
     }
 
     /// Activations that ended after `instant`, the last one first.
-    pub(crate) fn ended_after(&self, instant: Instant) -> impl Iterator<Item = &Activation> {
+    fn ended_after(&self, instant: Instant) -> impl Iterator<Item = &Activation> {
         let (newer, older) = self.ring.split_at(self.next);
         newer
             .iter()
@@ -55,5 +130,46 @@ impl History {
     pub(crate) fn running_at(&self, instant: Instant) -> Option<&Activation> {
         self.ended_after(instant)
             .find(|activation| activation.was_running_at(instant))
+    }
+
+    /// What of lower priority ran between an arrival and now.
+    #[inline]
+    pub(crate) fn wait_of(&self, arrival: &Arrival) -> Wait {
+        if self.newest_finish <= arrival.at || !self.lower_ended_after(arrival) {
+            return Wait::default();
+        }
+        self.search(arrival)
+    }
+
+    fn lower(&self, priority: u8) -> impl Iterator<Item = &Activation> {
+        let mut left = self.occurred & !(u32::MAX << priority);
+        core::iter::from_fn(move || {
+            let priority = left.checked_ilog2()?;
+            left &= !(1 << priority);
+            self.latest[priority as usize].as_ref()
+        })
+    }
+
+    fn lower_ended_after(&self, arrival: &Arrival) -> bool {
+        self.lower(arrival.priority)
+            .any(|latest| latest.finish > arrival.at)
+    }
+
+    #[cold]
+    fn search(&self, arrival: &Arrival) -> Wait {
+        let mut wait = Wait::default();
+        let mut oldest = Instant::new(u64::MAX);
+        for activation in self.ended_after(arrival.at) {
+            oldest = activation.begin;
+            if activation.priority < arrival.priority {
+                wait.add(arrival, activation);
+            }
+        }
+        // Those that the ring has forgotten count once a priority: that there was one is never lost.
+        let forgotten = self
+            .lower(arrival.priority)
+            .filter(|latest| latest.finish > arrival.at && latest.begin < oldest);
+        forgotten.for_each(|latest| wait.add(arrival, latest));
+        wait
     }
 }

@@ -80,6 +80,10 @@ pub struct JobConfig {
     pub bound_ns: Option<u64>,
     /// The response time that the user needs.
     pub deadline_ns: Option<u64>,
+    /// The source it serves, 0 to 31: its bit in what [`looked`](crate::Executor::looked) is told. Of
+    /// such a job the waits are observed by the stamps of what it handles, which
+    /// [`arrived`](crate::Executor::arrived) is told; of others by their releases.
+    pub source: Option<u8>,
 }
 
 impl JobConfig {
@@ -101,6 +105,7 @@ impl JobConfig {
             wcet_ns: None,
             bound_ns: None,
             deadline_ns: None,
+            source: None,
         }
     }
 
@@ -150,15 +155,40 @@ pub struct Observed {
     pub blocking_max_ns: u64,
     /// Whose activation that was.
     pub blocked_by: Option<JobId>,
-    /// Priority inversions: activations of lower priority that began after this job was
-    /// released and before it began. At most one per activation and remembered activation
-    /// ([`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS)).
+    /// Priority inversions: activations of lower priority that began after what this job handles
+    /// had arrived and before it began, although the source was readable at the look before them,
+    /// or without a look. A job of a source counts for each arrival it is told of
+    /// ([`arrived`](crate::Executor::arrived)), any other for each activation, from the moment it
+    /// was ready. An arrival counts each activation of the last
+    /// [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS), and the last one of each
+    /// priority. See [`Waited`](crate::Waited).
     pub inversions: u64,
+    /// Activations of lower priority that began after an arrival by its stamp, when the look before
+    /// them did not show the source readable yet: the kernel's part, counted like `inversions`.
+    pub kernel_late: u64,
+    /// The longest from a stamp to the look that did not show it yet.
+    pub kernel_late_max_ns: u64,
     /// Periodic releases that found the job still ready, or were passed by before anybody
     /// looked at the clock.
     pub releases_missed: u64,
     /// Sporadic events that came before the minimum inter-arrival time was over.
     pub releases_deferred: u64,
+}
+
+/// A job's event, or a point of its period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Release {
+    /// When it happened: the response time counts from here.
+    pub(crate) at: Instant,
+    /// From when on nothing less urgent should have begun: the same, unless its way to this job is
+    /// accounted for elsewhere.
+    pub(crate) ready: Instant,
+}
+
+impl From<Instant> for Release {
+    fn from(at: Instant) -> Release {
+        Release { at, ready: at }
+    }
 }
 
 /// Where a job is on its way.
@@ -167,10 +197,10 @@ pub(crate) enum State {
     Idle,
     /// An event has arrived, its release is in the queue of releases (sporadic only).
     Deferred,
-    /// Released at this instant.
-    Ready(Instant),
-    /// Released at this instant, begun.
-    Running(Instant),
+    /// Released, not begun.
+    Ready(Release),
+    /// Begun.
+    Running(Release),
 }
 
 /// One line of the table.
@@ -185,7 +215,7 @@ pub struct Job {
     pub(crate) anchored: bool,
     pub(crate) last_release: Option<Instant>,
     /// An event that arrived while the job ran.
-    pub(crate) pending: Option<Instant>,
+    pub(crate) pending: Option<Release>,
     /// Release of the first activation of a row continued by `again`.
     pub(crate) row_began: Option<Instant>,
     /// Removed while it ran: its place is free at its finish.
@@ -210,8 +240,12 @@ impl Job {
     /// its period, however late the loop looked.
     #[must_use]
     pub fn released_at(&self) -> Option<Instant> {
+        self.release().map(|release| release.at)
+    }
+
+    pub(crate) fn release(&self) -> Option<Release> {
         match self.state {
-            State::Ready(at) | State::Running(at) => Some(at),
+            State::Ready(release) | State::Running(release) => Some(release),
             State::Idle | State::Deferred => None,
         }
     }

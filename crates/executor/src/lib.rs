@@ -53,16 +53,19 @@
 
 extern crate alloc;
 
+mod activation;
 mod executor;
 mod history;
 mod job;
 pub mod limits;
 mod ready;
 mod time_queue;
+mod waited;
 
 pub use executor::{Executor, ExecutorConfig, TableFull};
 pub use job::{Job, JobConfig, JobId, Name, Observed, Trigger};
 pub use ready::Order;
+pub use waited::Waited;
 
 #[cfg(test)]
 mod tests;

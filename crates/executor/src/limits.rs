@@ -17,6 +17,7 @@ pub const MAX_JOBS: usize = u16::MAX as usize;
 pub const DEFAULT_JOBS: usize = 256;
 
 /// Past activations remembered, to say who was running at an instant that is learnt of late (an
-/// arrival stamped by the kernel, a deadline). More than any burst of activations between two
-/// looks at the sources, and few enough to be searched at each begin.
-pub const REMEMBERED_ACTIVATIONS: usize = 32;
+/// arrival stamped by the kernel, a deadline), and how many of lower priority began since. More
+/// than any burst of activations between two looks at the sources, and few enough to be searched
+/// where there is something to count.
+pub const REMEMBERED_ACTIVATIONS: usize = 64;

@@ -8,6 +8,8 @@ use isolane_wire::time::Instant;
 
 use crate::{Executor, ExecutorConfig, JobConfig, JobId, Observed, Order, Trigger};
 
+mod waits;
+
 fn at(nanos: u64) -> Instant {
     Instant::new(nanos)
 }

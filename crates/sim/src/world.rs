@@ -34,6 +34,8 @@ pub struct World {
     partitions: Vec<Partition>,
     buffer: Vec<u8>,
     tap: Option<Vec<Vec<u8>>>,
+    /// Bytes ever sent to each unicast address.
+    bytes_sent: BTreeMap<[u8; 4], u64>,
     is_traced: bool,
 }
 
@@ -58,6 +60,7 @@ impl World {
             partitions: Vec::new(),
             buffer: vec![0; MAX_DATAGRAM_BYTES],
             tap: None,
+            bytes_sent: BTreeMap::new(),
             is_traced: std::env::var_os("ISOLANE_TRACE").is_some(),
         }
     }
@@ -122,6 +125,12 @@ impl World {
     #[must_use]
     pub fn tapped(&self) -> &[Vec<u8>] {
         self.tap.as_deref().unwrap_or_default()
+    }
+
+    /// Bytes ever sent to a node's own address, groups not counted, whether they came there or not.
+    #[must_use]
+    pub fn bytes_sent_to(&self, id: NodeId) -> u64 {
+        self.bytes_sent.get(&id.address()).copied().unwrap_or(0)
     }
 
     /// Makes a node and starts its participant.
@@ -392,6 +401,9 @@ impl World {
                     from.0,
                     trace::tell(bytes)
                 );
+            }
+            if let Some(address) = locator.ipv4().filter(|_| !locator.is_multicast()) {
+                *self.bytes_sent.entry(address).or_default() += bytes.len() as u64;
             }
             if locator.is_multicast() && !self.nodes[from.0].config.multicast {
                 self.ledger.sent += 1;

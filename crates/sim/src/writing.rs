@@ -80,7 +80,7 @@ impl World {
                 Ok(slot) => {
                     let fits = payload.len().min(slot.len());
                     slot[..fits].copy_from_slice(&payload[..fits]);
-                    engine.commit(now, id, &change, payload.len())
+                    engine.commit(id, &change, payload.len())
                 }
                 Err(error) => Err(error),
             }

@@ -143,9 +143,7 @@ impl Pair {
                 return false;
             };
             slot[..payload.len()].copy_from_slice(payload);
-            return engine
-                .commit(self.now, writer, &sample, payload.len())
-                .is_ok();
+            return engine.commit(writer, &sample, payload.len()).is_ok();
         }
         let place = 128..128 + payload.len();
         self.buffer[place.clone()].copy_from_slice(payload);

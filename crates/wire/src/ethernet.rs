@@ -118,6 +118,12 @@ impl<T: AsRef<[u8]>> Frame<T> {
         (0..self.tags).map(|index| VlanTag::read(&self.array(ETHER_TYPE + index * TAG_BYTES)))
     }
 
+    /// The priority code point of the outermost tag; `None` if there is no tag.
+    #[inline]
+    pub fn pcp(&self) -> Option<u8> {
+        self.tags().next().map(|tag| tag.pcp)
+    }
+
     /// What it carries, behind the tags.
     #[inline]
     pub fn ether_type(&self) -> u16 {

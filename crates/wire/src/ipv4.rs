@@ -80,6 +80,13 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.byte(1) >> 2
     }
 
+    /// The class selector, 0 to 7: the upper three bits of the code point, which were the
+    /// precedence once (RFC 2474 §4.2.2).
+    #[inline]
+    pub fn class_selector(&self) -> u8 {
+        self.byte(1) >> 5
+    }
+
     /// Explicit congestion notification, two bits.
     #[inline]
     pub fn ecn(&self) -> u8 {
@@ -103,6 +110,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
     #[inline]
     pub fn is_fragment(&self) -> bool {
         self.u16(6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0
+    }
+
+    /// Whether it is a part of a larger packet, and not the last one.
+    #[inline]
+    pub fn more_fragments(&self) -> bool {
+        self.u16(6) & MORE_FRAGMENTS != 0
     }
 
     /// Where in the larger packet its payload belongs, in bytes.

@@ -25,6 +25,7 @@ mod bitmap;
 mod bytes;
 pub mod cdr;
 pub mod checksum;
+pub mod cooked;
 pub mod discovery;
 pub mod error;
 pub mod ethernet;

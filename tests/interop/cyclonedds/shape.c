@@ -7,8 +7,8 @@
 
 #include <dds/dds.h>
 
-/* How many samples one call takes; the rest come with the next one. */
-enum { TAKE_BURST = 32 };
+/* How many samples one call takes: all of a history, so that the end of an instance is behind them. */
+enum { TAKE_BURST = MAX_HISTORY_SAMPLES };
 
 /* Every failing call ends the program: a test program has nothing to fall back to. */
 static dds_entity_t must(dds_entity_t result, const char *what)
@@ -40,27 +40,66 @@ static dds_qos_t *make_qos(const struct arguments *arguments)
   return qos;
 }
 
+/* The lease is the domain's: it must be known before the first participant is made. */
+static void set_lease(const struct arguments *arguments)
+{
+  char configuration[256];
+  snprintf(configuration, sizeof configuration,
+           "<Discovery><LeaseDuration>%u ms</LeaseDuration><SPDPInterval>%u ms</SPDPInterval></Discovery>",
+           arguments->lease_ms, arguments->lease_ms / RENEWALS_A_LEASE);
+  must(dds_create_domain(arguments->domain, configuration), "create domain");
+}
+
 static bool wait_for_match(dds_entity_t writer, uint32_t seconds)
 {
   const uint64_t deadline_ms = now_ms() + (uint64_t)seconds * 1000u;
-  while (!interrupted && now_ms() < deadline_ms) {
+  say("waiting for a subscriber");
+  while (!told && now_ms() < deadline_ms) {
     dds_publication_matched_status_t status;
     must(dds_get_publication_matched_status(writer, &status), "publication matched status");
     if (status.current_count > 0)
       return true;
     sleep_ms(POLL_PERIOD_MS);
   }
+  fprintf(stderr, "shape: no reader matched within %u s\n", seconds);
   return false;
+}
+
+static bool wait_for_acknowledgments(dds_entity_t writer, const struct arguments *arguments)
+{
+  if (!arguments->reliable || dds_wait_for_acks(writer, DDS_MSECS(ACKNOWLEDGMENT_MS)) == DDS_RETCODE_OK)
+    return true;
+  fprintf(stderr, "shape: not all samples were acknowledged within %u ms\n", (unsigned)ACKNOWLEDGMENT_MS);
+  return false;
+}
+
+/* Writes until it is told to stop; how many changes that were, the end of the instance among them. */
+static uint32_t write_all(dds_entity_t writer, ShapeType *shape, const struct arguments *arguments)
+{
+  const uint64_t deadline_ms = now_ms() + (uint64_t)arguments->seconds * 1000u;
+  uint32_t written = 0;
+  say("publishing");
+  while (!told && now_ms() < deadline_ms) {
+    shape->x = (int32_t)(arguments->first + written);
+    shape->y = shape->x;
+    must(dds_write(writer, shape), "write");
+    written++;
+    sleep_ms(arguments->period_ms);
+  }
+  wait_for_acknowledgments(writer, arguments);
+  if (arguments->end == END_DISPOSE)
+    must(dds_dispose(writer, shape), "dispose");
+  if (arguments->end == END_UNREGISTER)
+    must(dds_unregister_instance(writer, shape), "unregister");
+  return arguments->end == END_DELETE ? written : written + 1;
 }
 
 static int publish(dds_entity_t participant, dds_entity_t topic, const dds_qos_t *qos,
                    const struct arguments *arguments)
 {
   const dds_entity_t writer = must(dds_create_writer(participant, topic, qos, NULL), "create writer");
-  if (!wait_for_match(writer, arguments->seconds)) {
-    fprintf(stderr, "shape: no reader matched within %u s\n", arguments->seconds);
+  if (!arguments->transient_local && !wait_for_match(writer, arguments->seconds))
     return EXIT_INCOMPLETE;
-  }
 
   ShapeType shape;
   memset(&shape, 0, sizeof shape);
@@ -72,69 +111,58 @@ static int publish(dds_entity_t participant, dds_entity_t topic, const dds_qos_t
     shape.additional_payload_size._buffer = dds_sequence_uint8_allocbuf(arguments->payload_bytes);
     memset(shape.additional_payload_size._buffer, 255, arguments->payload_bytes);
   }
-
-  for (uint32_t number = 0; number < arguments->count && !interrupted; number++) {
-    shape.x = (int32_t)number;
-    shape.y = (int32_t)number;
-    must(dds_write(writer, &shape), "write");
-    sleep_ms(arguments->period_ms);
-  }
-  if (arguments->end == END_DISPOSE)
-    must(dds_dispose(writer, &shape), "dispose");
-  if (arguments->end == END_UNREGISTER)
-    must(dds_unregister_instance(writer, &shape), "unregister");
-
-  const bool acknowledged =
-    !arguments->reliable || dds_wait_for_acks(writer, DDS_SECS(arguments->seconds)) == DDS_RETCODE_OK;
-  if (!acknowledged)
-    fprintf(stderr, "shape: not all samples were acknowledged within %u s\n", arguments->seconds);
-  sleep_ms(PUBLISHER_LINGER_MS);
+  fprintf(stderr, "%u written\n", write_all(writer, &shape, arguments));
+  const bool acknowledged = wait_for_acknowledgments(writer, arguments);
+  stay_then_leave();
   dds_free(shape.additional_payload_size._buffer);
-  return acknowledged && !interrupted ? EXIT_DONE : EXIT_INCOMPLETE;
+  return acknowledged ? EXIT_DONE : EXIT_INCOMPLETE;
 }
 
-/* Prints what has arrived and returns how many samples were among it. */
-static uint32_t take_and_print(dds_entity_t reader, const char *topic)
+/* Whether one of the samples behind the `i`th is of the same instance. */
+static bool is_followed(const dds_sample_info_t *infos, int taken, int i)
 {
-  void *samples[TAKE_BURST] = { NULL }; /* NULL: Cyclone lends its own */
-  dds_sample_info_t infos[TAKE_BURST];
+  for (int later = i + 1; later < taken; later++)
+    if (infos[later].instance_handle == infos[i].instance_handle)
+      return true;
+  return false;
+}
+
+/* Prints what has arrived. The state of an instance is the one at the time of the call: an end that
+ * came before its last sample was taken has no sample of its own, the last one carries it. */
+static void take_and_print(dds_entity_t reader, const char *topic)
+{
+  static void *samples[TAKE_BURST];
+  static dds_sample_info_t infos[TAKE_BURST];
+  samples[0] = NULL; /* Cyclone lends its own */
   const int taken = must(dds_take(reader, samples, infos, TAKE_BURST, TAKE_BURST), "take");
-  uint32_t arrived = 0;
   for (int i = 0; i < taken; i++) {
     const ShapeType *shape = samples[i];
-    if (infos[i].valid_data) {
+    if (infos[i].valid_data)
       print_sample(topic, shape->color, shape->x, shape->y, shape->shapesize);
-      arrived++;
-    } else if (infos[i].instance_state != DDS_IST_ALIVE) {
+    if (infos[i].instance_state != DDS_IST_ALIVE && !is_followed(infos, taken, i))
       print_instance_end(topic, shape->color, infos[i].instance_state == DDS_IST_NOT_ALIVE_DISPOSED);
-    }
   }
   if (taken > 0)
     must(dds_return_loan(reader, samples, taken), "return loan");
-  return arrived;
 }
 
 static int subscribe(dds_entity_t participant, dds_entity_t topic, const dds_qos_t *qos,
                      const struct arguments *arguments)
 {
   const dds_entity_t reader = must(dds_create_reader(participant, topic, qos, NULL), "create reader");
-  uint64_t deadline_ms = now_ms() + (uint64_t)arguments->seconds * 1000u;
-  uint32_t arrived = 0;
-  bool complete = false;
-  while (!interrupted && now_ms() < deadline_ms) {
-    arrived += take_and_print(reader, arguments->topic);
-    if (!complete && arrived >= arguments->count) {
-      complete = true;
-      deadline_ms = now_ms() + SUBSCRIBER_LINGER_MS;
-    }
+  const uint64_t deadline_ms = now_ms() + (uint64_t)arguments->seconds * 1000u;
+  while (!told && now_ms() < deadline_ms) {
+    take_and_print(reader, arguments->topic);
     sleep_ms(POLL_PERIOD_MS);
   }
-  return complete ? EXIT_DONE : EXIT_INCOMPLETE;
+  return told ? EXIT_DONE : EXIT_INCOMPLETE;
 }
 
 int main(int argc, char **argv)
 {
   const struct arguments arguments = parse_arguments(argc, argv);
+  if (arguments.lease_ms > 0)
+    set_lease(&arguments);
   const dds_entity_t participant =
     must(dds_create_participant(arguments.domain, NULL, NULL), "create participant");
   const dds_entity_t topic =

@@ -31,9 +31,19 @@ template<typename T> static T* must(T* entity, const char* what)
   return entity;
 }
 
-static fast::DomainParticipantQos udp_only()
+static eprosima::fastrtps::Duration_t milliseconds(uint32_t number)
+{
+  return eprosima::fastrtps::Duration_t(number / 1000.0L);
+}
+
+static fast::DomainParticipantQos participant_qos(const arguments& arguments)
 {
   fast::DomainParticipantQos qos;
+  if (arguments.lease_ms > 0) {
+    auto& discovery = qos.wire_protocol().builtin.discovery_config;
+    discovery.leaseDuration = milliseconds(arguments.lease_ms);
+    discovery.leaseDuration_announcementperiod = milliseconds(arguments.lease_ms / RENEWALS_A_LEASE);
+  }
   qos.transport().use_builtin_transports = false;
   qos.transport().user_transports.push_back(
     std::make_shared<eprosima::fastdds::rtps::UDPv4TransportDescriptor>());
@@ -49,6 +59,10 @@ template<typename Qos> static Qos make_qos(const arguments& arguments)
   qos.durability().kind =
     arguments.transient_local ? fast::TRANSIENT_LOCAL_DURABILITY_QOS : fast::VOLATILE_DURABILITY_QOS;
   qos.history().kind = arguments.keep_all ? fast::KEEP_ALL_HISTORY_QOS : fast::KEEP_LAST_HISTORY_QOS;
+  // The default is 400 samples of an instance; the product must hold.
+  qos.resource_limits().max_samples = MAX_HISTORY_INSTANCES * MAX_HISTORY_SAMPLES;
+  qos.resource_limits().max_instances = MAX_HISTORY_INSTANCES;
+  qos.resource_limits().max_samples_per_instance = MAX_HISTORY_SAMPLES;
   qos.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
   qos.data_sharing().off(); // shared memory again
   return qos;
@@ -57,26 +71,54 @@ template<typename Qos> static Qos make_qos(const arguments& arguments)
 static bool wait_for_match(const fast::DataWriter& writer, uint32_t seconds)
 {
   const uint64_t deadline_ms = now_ms() + uint64_t{seconds} * 1000;
-  while (!interrupted && now_ms() < deadline_ms) {
+  say("waiting for a subscriber");
+  while (!told && now_ms() < deadline_ms) {
     fast::PublicationMatchedStatus status;
     writer.get_publication_matched_status(status);
     if (status.current_count > 0)
       return true;
     sleep_ms(POLL_PERIOD_MS);
   }
+  fprintf(stderr, "shape: no reader matched within %u s\n", seconds);
   return false;
 }
 
 // True once every matched reader acknowledged everything. A reader that left counts as done: Fast DDS
 // does not wake the wait when that happens, so it is made of short ones.
-static bool wait_for_acknowledgments(fast::DataWriter& writer, uint32_t seconds)
+static bool wait_for_acknowledgments(fast::DataWriter& writer, const arguments& arguments)
 {
-  const uint64_t deadline_ms = now_ms() + uint64_t{seconds} * 1000;
-  while (!interrupted && now_ms() < deadline_ms) {
-    if (writer.wait_for_acknowledgments(eprosima::fastrtps::Duration_t(0.1L)) == ReturnCode_t::RETCODE_OK)
+  const uint64_t deadline_ms = now_ms() + ACKNOWLEDGMENT_MS;
+  while (arguments.reliable && now_ms() < deadline_ms) {
+    if (writer.wait_for_acknowledgments(milliseconds(100)) == ReturnCode_t::RETCODE_OK)
       return true;
   }
-  return false;
+  if (arguments.reliable)
+    fprintf(stderr, "shape: not all samples were acknowledged within %d ms\n", int{ACKNOWLEDGMENT_MS});
+  return !arguments.reliable;
+}
+
+// Writes until it is told to stop; how many changes that were, the end of the instance among them.
+static uint32_t write_all(fast::DataWriter& writer, ShapeType& shape, const arguments& arguments)
+{
+  const uint64_t deadline_ms = now_ms() + uint64_t{arguments.seconds} * 1000;
+  uint32_t written = 0;
+  say("publishing");
+  while (!told && now_ms() < deadline_ms) {
+    shape.x = static_cast<int32_t>(arguments.first + written);
+    shape.y = shape.x;
+    if (!writer.write(&shape)) {
+      fprintf(stderr, "shape: write of sample %d failed\n", shape.x);
+      exit(EXIT_USAGE);
+    }
+    written++;
+    sleep_ms(arguments.period_ms);
+  }
+  wait_for_acknowledgments(writer, arguments);
+  if (arguments.end == END_DISPOSE)
+    writer.dispose(&shape, fast::HANDLE_NIL);
+  if (arguments.end == END_UNREGISTER)
+    writer.unregister_instance(&shape, fast::HANDLE_NIL);
+  return arguments.end == END_DELETE ? written : written + 1;
 }
 
 static int publish(fast::DomainParticipant& participant, fast::Topic& topic, const arguments& arguments)
@@ -84,60 +126,40 @@ static int publish(fast::DomainParticipant& participant, fast::Topic& topic, con
   auto qos = make_qos<fast::DataWriterQos>(arguments);
   qos.publish_mode().kind = fast::SYNCHRONOUS_PUBLISH_MODE;
   // The default, 3 s, leaves little of a cell's ten seconds for repair.
-  qos.reliable_writer_qos().times.heartbeatPeriod = eprosima::fastrtps::Duration_t(0.1L);
+  qos.reliable_writer_qos().times.heartbeatPeriod = milliseconds(100);
   // Deleting a writer must unregister its instances, not dispose them.
   qos.writer_data_lifecycle().autodispose_unregistered_instances = false;
   auto* publisher = must(participant.create_publisher(fast::PUBLISHER_QOS_DEFAULT), "create publisher");
   auto* writer = must(publisher->create_datawriter(&topic, qos), "create writer");
-  if (!wait_for_match(*writer, arguments.seconds)) {
-    fprintf(stderr, "shape: no reader matched within %u s\n", arguments.seconds);
+  if (!arguments.transient_local && !wait_for_match(*writer, arguments.seconds))
     return EXIT_INCOMPLETE;
-  }
 
   ShapeType shape;
   shape.color = arguments.color;
   shape.shapesize = SHAPE_SIZE;
   shape.additional_payload_size.assign(arguments.payload_bytes, 255);
-  for (uint32_t number = 0; number < arguments.count && !interrupted; number++) {
-    shape.x = static_cast<int32_t>(number);
-    shape.y = static_cast<int32_t>(number);
-    if (!writer->write(&shape)) {
-      fprintf(stderr, "shape: write of sample %u failed\n", number);
-      return EXIT_USAGE;
-    }
-    sleep_ms(arguments.period_ms);
-  }
-  if (arguments.end == END_DISPOSE)
-    writer->dispose(&shape, fast::HANDLE_NIL);
-  if (arguments.end == END_UNREGISTER)
-    writer->unregister_instance(&shape, fast::HANDLE_NIL);
-
-  const bool acknowledged = !arguments.reliable || wait_for_acknowledgments(*writer, arguments.seconds);
-  if (!acknowledged)
-    fprintf(stderr, "shape: not all samples were acknowledged within %u s\n", arguments.seconds);
-  sleep_ms(PUBLISHER_LINGER_MS);
-  return acknowledged && !interrupted ? EXIT_DONE : EXIT_INCOMPLETE;
+  fprintf(stderr, "%u written\n", write_all(*writer, shape, arguments));
+  const bool acknowledged = wait_for_acknowledgments(*writer, arguments);
+  stay_then_leave();
+  return acknowledged ? EXIT_DONE : EXIT_INCOMPLETE;
 }
 
-// Prints what has arrived and returns how many samples were among it. An instance that ended comes
-// without its key, so `colors` remembers which instance has which.
-static uint32_t take_and_print(
+// Prints what has arrived. An instance that ended comes without its key, so `colors` remembers which
+// instance has which.
+static void take_and_print(
   fast::DataReader& reader, const char* topic, std::map<fast::InstanceHandle_t, std::string>& colors)
 {
-  uint32_t arrived = 0;
   ShapeType shape;
   fast::SampleInfo info;
-  while (!interrupted && reader.take_next_sample(&shape, &info) == ReturnCode_t::RETCODE_OK) {
+  while (!told && reader.take_next_sample(&shape, &info) == ReturnCode_t::RETCODE_OK) {
     if (info.valid_data) {
       colors[info.instance_handle] = shape.color;
       print_sample(topic, shape.color.c_str(), shape.x, shape.y, shape.shapesize);
-      arrived++;
     } else if (info.instance_state != fast::ALIVE_INSTANCE_STATE) {
       print_instance_end(topic, colors[info.instance_handle].c_str(),
                          info.instance_state == fast::NOT_ALIVE_DISPOSED_INSTANCE_STATE);
     }
   }
-  return arrived;
 }
 
 static int subscribe(fast::DomainParticipant& participant, fast::Topic& topic, const arguments& arguments)
@@ -146,18 +168,12 @@ static int subscribe(fast::DomainParticipant& participant, fast::Topic& topic, c
   auto* subscriber = must(participant.create_subscriber(fast::SUBSCRIBER_QOS_DEFAULT), "create subscriber");
   auto* reader = must(subscriber->create_datareader(&topic, qos), "create reader");
   std::map<fast::InstanceHandle_t, std::string> colors;
-  uint64_t deadline_ms = now_ms() + uint64_t{arguments.seconds} * 1000;
-  uint32_t arrived = 0;
-  bool complete = false;
-  while (!interrupted && now_ms() < deadline_ms) {
-    arrived += take_and_print(*reader, arguments.topic, colors);
-    if (!complete && arrived >= arguments.count) {
-      complete = true;
-      deadline_ms = now_ms() + SUBSCRIBER_LINGER_MS;
-    }
+  const uint64_t deadline_ms = now_ms() + uint64_t{arguments.seconds} * 1000;
+  while (!told && now_ms() < deadline_ms) {
+    take_and_print(*reader, arguments.topic, colors);
     sleep_ms(POLL_PERIOD_MS);
   }
-  return complete ? EXIT_DONE : EXIT_INCOMPLETE;
+  return told ? EXIT_DONE : EXIT_INCOMPLETE;
 }
 
 int main(int argc, char** argv)
@@ -165,7 +181,7 @@ int main(int argc, char** argv)
   const arguments arguments = parse_arguments(argc, argv);
   auto* factory = fast::DomainParticipantFactory::get_instance();
   auto* participant =
-    must(factory->create_participant(arguments.domain, udp_only()), "create participant");
+    must(factory->create_participant(arguments.domain, participant_qos(arguments)), "create participant");
   fast::TypeSupport type(new ShapeTypeSupport);
   type.register_type(participant);
   auto* topic =

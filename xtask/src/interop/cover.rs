@@ -1,4 +1,12 @@
-//! Which combinations of the axes run.
+//! Which combinations of the axes run: all of them, or a few in which every combination of values
+//! of any so many axes still occurs.
+//!
+//! Most faults need a few conditions at once, not all (Kuhn, Wallace, Gallo 2004): a cover of
+//! strength 2, or 3, finds them in a small part of the runs. The product is small enough here to
+//! look through it for every choice, which keeps this simple and about as small as it gets; no
+//! library is needed for that.
+
+use std::collections::BTreeSet;
 
 /// An index into each of `N` axes.
 pub(super) type Choice<const N: usize> = [usize; N];
@@ -21,10 +29,61 @@ pub(super) fn product<const N: usize>(lengths: [usize; N]) -> Vec<Choice<N>> {
     choices
 }
 
+/// Choices in which every combination of values of any `strength` axes occurs, and, up to so many
+/// choices, as many as possible of one axis more; the same ones each time. Greedy: the next choice is
+/// the first of those that add most.
+pub(super) fn cover<const N: usize>(
+    lengths: [usize; N],
+    strength: usize,
+    filled_up_to: usize,
+) -> Vec<Choice<N>> {
+    let candidates = product(lengths);
+    let all_parts = |strength| {
+        let parts = candidates.iter().flat_map(|choice| parts(choice, strength));
+        parts.collect::<BTreeSet<_>>()
+    };
+    let (mut missing, mut beyond) = (all_parts(strength), all_parts(strength + 1));
+    let mut chosen = Vec::new();
+    while !missing.is_empty() || (!beyond.is_empty() && chosen.len() < filled_up_to) {
+        let gain = |choice: &&Choice<N>| {
+            let added = |strength, missing: &BTreeSet<Part>| {
+                let parts = parts(choice, strength).into_iter();
+                parts.filter(|part| missing.contains(part)).count()
+            };
+            (added(strength, &missing), added(strength + 1, &beyond))
+        };
+        // Of equal ones the last is the maximum for the standard library: it is asked in reverse.
+        let best = candidates.iter().rev().max_by_key(gain);
+        let best = *best.expect("what is missing comes from a candidate");
+        for (strength, missing) in [(strength, &mut missing), (strength + 1, &mut beyond)] {
+            for part in parts(&best, strength) {
+                missing.remove(&part);
+            }
+        }
+        chosen.push(best);
+    }
+    chosen
+}
+
+/// The values of some axes: four bits an axis, the value plus one; zero where it says nothing.
+type Part = u64;
+
+/// What a choice says about any `strength` axes.
+fn parts<const N: usize>(choice: &Choice<N>, strength: usize) -> Vec<Part> {
+    const { assert!(4 * N <= Part::BITS as usize, "an axis has four bits") };
+    let sets = (0_u32..1 << N).filter(|set| set.count_ones() as usize == strength.min(N));
+    let part = |set: u32| {
+        let axes = (0..N).filter(|axis| set >> axis & 1 == 1);
+        axes.fold(0, |part, axis| {
+            part | (choice[axis] as Part + 1) << (4 * axis)
+        })
+    };
+    sets.map(part).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[test]
     fn the_product_has_every_combination_once() {
@@ -40,5 +99,51 @@ mod tests {
     #[test]
     fn an_axis_without_values_leaves_nothing_to_run() {
         assert!(product([2, 0]).is_empty());
+        assert!(cover([2, 0], 2, 9).is_empty());
+    }
+
+    #[test]
+    fn every_pair_of_values_of_every_two_axes_occurs() {
+        let lengths = [2, 3, 4, 2, 3];
+        let choices = cover(lengths, 2, 0);
+        for first in 0..lengths.len() {
+            for second in 0..first {
+                for (a, b) in
+                    (0..lengths[first]).flat_map(|a| (0..lengths[second]).map(move |b| (a, b)))
+                {
+                    let occurs = |choice: &[usize; 5]| choice[first] == a && choice[second] == b;
+                    assert!(
+                        choices.iter().any(occurs),
+                        "axis {first} = {a} with axis {second} = {b}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cover_is_much_smaller_than_the_product_and_has_nothing_twice() {
+        let choices = cover([2, 2, 2, 2, 2, 2], 2, 0);
+        assert!((4..=10).contains(&choices.len()), "{}", choices.len());
+        assert_eq!(choices.iter().collect::<BTreeSet<_>>().len(), choices.len());
+    }
+
+    #[test]
+    fn the_cover_of_all_axes_together_is_the_product() {
+        let mut choices = cover([2, 3, 2], 3, 0);
+        choices.sort_unstable();
+        assert_eq!(choices, product([2, 3, 2]));
+    }
+
+    #[test]
+    fn a_cover_is_filled_up_with_choices_that_add_something() {
+        let lengths = [2, 2, 2, 2, 2];
+        let small = cover(lengths, 2, 0);
+        let filled = cover(lengths, 2, small.len() + 2);
+        assert_eq!(filled[..small.len()], small);
+        assert_eq!(filled.len(), small.len() + 2);
+        assert_eq!(filled.iter().collect::<BTreeSet<_>>().len(), filled.len());
+        // When all of three axes is covered nothing is added any more.
+        assert!(cover(lengths, 2, 1000).len() < product(lengths).len());
     }
 }

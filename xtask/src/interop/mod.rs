@@ -1,24 +1,31 @@
 //! `cargo xtask interop`: isolane against other DDS implementations, a cell at a time.
 //!
-//! A cell is a choice of one value from every axis (`cell.rs`). Each gets a network of its own
-//! (`network.rs`), runs the peer's program on one host and `isolane pub` or `isolane sub` on the
-//! other (`side.rs`, `program.rs`, `run.rs`), and passes or fails by what the subscriber printed
-//! (`verdict.rs`). Nothing here looks at packets or into isolane: the commands are the interface.
+//! A cell is a choice of one value from every axis (`cell.rs`); which are run is decided by
+//! `cover.rs`. Each gets a network of its own (`network.rs`), runs the peer's program on one host and
+//! `isolane pub` or `isolane sub` on the other (`side.rs`, `program.rs`, `run.rs`), and passes or fails
+//! by what the subscriber printed (`printed.rs`, `verdict.rs`). Nothing here looks at packets or into
+//! isolane: the commands are the interface.
 
 mod cell;
 mod cover;
 mod network;
 mod peer;
+mod printed;
 mod program;
 mod report;
 mod run;
 mod side;
+mod table;
 mod verdict;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 
-use cell::{AXES, Cell};
+use cell::{AXES, Axis, Cell};
 use peer::{Installed, Peer};
 use report::{CellReport, Report, Verdict};
 use side::Programs;
@@ -27,25 +34,69 @@ use crate::steps::Outcome;
 use crate::workspace::{Metadata, cargo};
 use crate::{Result, command, packages};
 
+/// Every combination of values of any so many axes occurs in what CI runs.
+const CI_STRENGTH: usize = 3;
+/// Cells that CI runs (definitions: at most so many): a few minutes.
+const CI_CELLS: usize = 48;
+/// Cells that run at once: they mostly wait.
+const DEFAULT_JOBS: usize = 2;
+
+/// What `cargo xtask interop` takes.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The full product of the axes instead of the cover that CI runs
+    #[arg(long)]
+    all: bool,
+    /// Only cells whose name contains this; may be repeated, then all of them. Chooses among all
+    /// cells, also without --all
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// Print the names of the cells instead of running them
+    #[arg(long)]
+    list: bool,
+    /// Cells that run at once
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_JOBS)]
+    jobs: usize,
+    /// Write the results there as `isolane/interop/1`; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Run this `isolane` instead of building it
+    #[arg(long, value_name = "FILE")]
+    isolane: Option<PathBuf>,
+}
+
 /// The command: builds isolane, runs the cells, writes the results, says whether none failed.
-pub(crate) fn run(all: bool, json: Option<&Path>) -> Result<bool> {
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let cells = chosen(arguments.all, &arguments.only);
+    if arguments.list {
+        cells.iter().for_each(|cell| println!("{}", cell.name()));
+        return Ok(true);
+    }
+    if cells.is_empty() {
+        return Err("no cell has such a name: `cargo xtask interop --all --list` shows all".into());
+    }
     if !packages::is_root() {
         return Err("interop needs root: it makes network namespaces".into());
     }
     let metadata = Metadata::read()?;
-    command::run(cargo().args(["build", "--release", "--package", "isolane-cli"]))?;
-    let report = run_cells(&metadata, &chosen(all));
-    if let Some(file) = json {
+    if arguments.isolane.is_none() {
+        command::run(cargo().args(["build", "--release", "--package", "isolane-cli"]))?;
+    }
+    let isolane = arguments.isolane.clone();
+    let isolane = isolane.unwrap_or_else(|| metadata.isolane());
+    let report = run_cells(&metadata, &isolane, &cells, arguments.jobs);
+    if let Some(file) = &arguments.json {
         report.write(file)?;
     }
-    let (passed, failed) = (report.count(Verdict::Pass), report.count(Verdict::Fail));
-    eprintln!("{passed} passed, {failed} failed");
+    let failed = report.count(Verdict::Fail);
+    eprintln!("{} passed, {failed} failed", report.count(Verdict::Pass));
     Ok(failed == 0)
 }
 
 /// The same as a step of `cargo xtask test`, which has built isolane; each cell counts.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
-    let report = run_cells(metadata, &chosen(false));
+    let cells = chosen(false, &[]);
+    let report = run_cells(metadata, &metadata.isolane(), &cells, DEFAULT_JOBS);
     report.write(&metadata.target_directory.join("interop/cells.json"))?;
     Ok(Outcome::Counted {
         passed: report.count(Verdict::Pass),
@@ -53,57 +104,153 @@ pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     })
 }
 
-/// The cells to run. With so few axes the full product (`--all`) is also the cover that CI runs.
-fn chosen(_all: bool) -> Vec<Cell> {
-    cover::product(AXES).into_iter().map(Cell::choose).collect()
+/// The cells to run.
+fn chosen(all: bool, patterns: &[String]) -> Vec<Cell> {
+    let choices = match all || !patterns.is_empty() {
+        true => cover::product(AXES),
+        false => cover::cover(AXES, CI_STRENGTH, CI_CELLS),
+    };
+    let is_wanted = |cell: &Cell| {
+        let name = cell.name();
+        patterns.iter().all(|pattern| name.contains(pattern))
+    };
+    let cells = choices.into_iter().map(Cell::choose);
+    cells.filter(is_wanted).collect()
 }
 
-fn run_cells(metadata: &Metadata, cells: &[Cell]) -> Report {
-    let peers = Peer::ALL.map(|peer| peer.install(metadata));
-    let reports = cells.iter().flat_map(|cell| {
-        peers
-            .iter()
-            .filter(|installed| installed.peer == cell.peer)
-            .map(|peer| run_cell(metadata, *cell, peer))
+/// Runs the cells, some at once, and shows each result as it comes, and the table.
+fn run_cells(metadata: &Metadata, isolane: &Path, cells: &[Cell], jobs: usize) -> Report {
+    let peers = Peer::ALL
+        .iter()
+        .map(|peer| peer.install(metadata))
+        .collect::<Vec<_>>();
+    let folder = metadata.target_directory.join("interop/cells");
+    // Of an earlier run; that there is none is no fault.
+    let _ = fs::remove_dir_all(&folder);
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let reports = Mutex::new(Vec::new());
+    // A program dies with the thread that started it, so a thread runs its cells to their ends.
+    let work = || {
+        while let Some((index, cell)) = next_of(cells, &next) {
+            let installed = peers.iter().find(|installed| installed.peer == cell.peer);
+            let installed = installed.expect("all peers were looked for");
+            let report = run_cell(cell, installed, isolane, &folder);
+            let number = done.fetch_add(1, Ordering::Relaxed) + 1;
+            let account = match report.result {
+                Verdict::Pass => "",
+                Verdict::Fail => &report.account,
+            };
+            eprint!("[{number}/{}] {}\n{account}", cells.len(), line(&report));
+            let mut reports = reports.lock().expect("no cell panics while it holds this");
+            reports.push((index, report));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(work);
+        }
     });
-    Report::new(reports.collect())
+    let mut reports = reports.into_inner().expect("all threads have ended");
+    reports.sort_by_key(|(index, _)| *index);
+    let reports = reports.into_iter().map(|(_, report)| report);
+    let report = Report::new(reports.collect());
+    eprintln!("\n{}", table::table(&report.cells));
+    for failed in &report.cells {
+        if failed.result == Verdict::Fail {
+            eprintln!("{}", line(failed));
+        }
+    }
+    report
 }
 
-fn run_cell(metadata: &Metadata, cell: Cell, peer: &Installed) -> CellReport {
+/// The cell that nobody has taken yet.
+fn next_of(cells: &[Cell], next: &AtomicUsize) -> Option<(usize, Cell)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    cells.get(index).map(|cell| (index, *cell))
+}
+
+/// Runs one cell. What its programs printed stays in its folder if it failed.
+fn run_cell(cell: Cell, peer: &Installed, isolane: &Path, cells_folder: &Path) -> CellReport {
     let start = Instant::now();
-    let folder = metadata
-        .target_directory
-        .join("interop/cells")
-        .join(cell.name());
-    let verdict = peer.program.clone().and_then(|program| {
+    let folder = cells_folder.join(cell.name());
+    let ended = peer.program.clone().and_then(|program| {
         let programs = Programs {
             peer: &program,
-            isolane: &metadata.isolane(),
+            isolane,
         };
-        run::run(cell, programs, &folder).unwrap_or_else(|error| Err(error.to_string()))
+        run::run(cell, programs, &folder).map_err(|error| error.to_string())
     });
+    let (verdict, account) = match ended {
+        Ok(ended) => (ended.verdict, ended.account),
+        Err(error) => (Err(error), String::new()),
+    };
     let seconds = peer.program.is_ok().then(|| start.elapsed().as_secs_f64());
     let (result, detail) = match verdict {
-        Ok(detail) => (Verdict::Pass, detail),
+        Ok(detail) => {
+            let _ = fs::remove_dir_all(&folder);
+            (Verdict::Pass, detail)
+        }
         Err(detail) => (Verdict::Fail, detail),
     };
-    let word = if result == Verdict::Pass {
-        "pass"
-    } else {
-        "FAIL"
-    };
-    eprintln!(
-        "{word} {}: {detail} ({:.1} s)",
-        cell.name(),
-        seconds.unwrap_or(0.0)
-    );
     CellReport {
+        cell,
         peer: peer.identity.clone(),
-        peer_role: cell.peer_role.name(),
+        peer_role: cell.peer_role.word(),
         case: cell.case(),
         datapath: "udp",
         result,
         detail,
         seconds,
+        account,
+    }
+}
+
+/// A result for people.
+fn line(report: &CellReport) -> String {
+    let word = match report.result {
+        Verdict::Pass => "pass",
+        Verdict::Fail => "FAIL",
+    };
+    let seconds = report.seconds.unwrap_or(0.0);
+    let name = report.cell.name();
+    format!(
+        "{word} {seconds:4.1} s {name}: {}",
+        report.detail.trim_end()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ci_runs_few_cells_and_every_pair_of_values_of_every_two_axes() {
+        let cells = chosen(false, &[]);
+        assert_eq!(cells.len(), CI_CELLS);
+        let mut pairs = std::collections::BTreeSet::new();
+        let mut all = 0;
+        for first in 0..AXES.len() {
+            for second in 0..first {
+                all += AXES[first] * AXES[second];
+                for cell in &cells {
+                    let words = cell.words();
+                    pairs.insert((first, second, words[first], words[second]));
+                }
+            }
+        }
+        assert_eq!(pairs.len(), all);
+    }
+
+    #[test]
+    fn all_is_the_product_and_only_chooses_among_it() {
+        let all = AXES.iter().product::<usize>();
+        assert_eq!(chosen(true, &[]).len(), all);
+        let only = |patterns: &[&str]| {
+            let patterns = patterns.iter().copied().map(String::from);
+            chosen(false, &patterns.collect::<Vec<_>>()).len()
+        };
+        assert_eq!(only(&["loss-10"]), all / 3);
+        assert_eq!(only(&["fastdds-publisher", "dispose"]), all / 2 / 2 / 3);
+        assert_eq!(only(&["nobody"]), 0);
     }
 }

@@ -24,7 +24,7 @@ impl Network {
             queue_frames: 4096,
             loss: isolane_bench::cable::Loss {
                 probability: loss.probability(),
-                udp_port: None,
+                ..Default::default()
             },
             ..Config::default()
         };

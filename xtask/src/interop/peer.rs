@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::cell::Axis;
 use crate::workspace::Metadata;
 use crate::{command, packages};
 
@@ -25,16 +26,18 @@ pub(super) struct Installed {
     pub(super) program: Result<PathBuf, String>,
 }
 
-impl Peer {
-    pub(super) const ALL: [Self; 2] = [Self::CycloneDds, Self::FastDds];
+impl Axis for Peer {
+    const ALL: &'static [Self] = &[Self::CycloneDds, Self::FastDds];
 
-    pub(super) fn name(self) -> &'static str {
+    fn word(self) -> &'static str {
         match self {
             Self::CycloneDds => "cyclonedds",
             Self::FastDds => "fastdds",
         }
     }
+}
 
+impl Peer {
     /// The Debian package whose version is the peer's.
     fn package(self) -> &'static str {
         match self {
@@ -46,7 +49,7 @@ impl Peer {
     /// Finds the peer and builds its program under `target/interop/NAME`. That it is absent or
     /// does not build is a fact about its cells, not an error here.
     pub(super) fn install(self, metadata: &Metadata) -> Installed {
-        let name = self.name();
+        let name = self.word();
         let (identity, program) = match packages::version(self.package()) {
             Ok(Some(version)) => (
                 format!("{name} {}", upstream(&version)),
@@ -70,7 +73,7 @@ impl Peer {
 
     fn build(self, metadata: &Metadata) -> crate::Result<PathBuf> {
         let sources = metadata.workspace_root.join("tests/interop");
-        let folder = metadata.target_directory.join("interop").join(self.name());
+        let folder = metadata.target_directory.join("interop").join(self.word());
         fs::create_dir_all(&folder)?;
         match self {
             Self::CycloneDds => build_cyclonedds(&sources, &folder)?,

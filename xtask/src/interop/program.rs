@@ -15,10 +15,10 @@ use crate::{Result, command};
 
 /// What a program gets between SIGINT and SIGKILL.
 const CLEAN_UP: Duration = Duration::from_secs(2);
-/// How often a program is looked at that shall end.
+/// How often a program is looked at that shall print or end.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// How much of an output is shown, in lines from its end.
-const SHOWN_LINES: usize = 30;
+const SHOWN_LINES: usize = 8;
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +27,7 @@ pub(super) enum Ending {
     Exited(i32),
     /// By a signal that was not ours.
     Crashed(i32),
-    /// By our SIGINT, when its time was over.
-    Stopped,
-    /// Not even then: by our SIGKILL.
+    /// By our SIGKILL.
     Killed,
 }
 
@@ -47,8 +45,7 @@ impl fmt::Display for Ending {
         match self {
             Self::Exited(status) => write!(formatter, "exited with status {status}"),
             Self::Crashed(signal) => write!(formatter, "was ended by signal {signal}"),
-            Self::Stopped => write!(formatter, "was still running and had to be stopped"),
-            Self::Killed => write!(formatter, "did not stop and had to be killed"),
+            Self::Killed => write!(formatter, "did not stop and was killed"),
         }
     }
 }
@@ -90,27 +87,32 @@ impl Program {
         Ok(self.ending)
     }
 
-    /// How it ended; if it has not yet, it is made to.
-    pub(super) fn stop(&mut self) -> Result<Ending> {
+    /// Asks it to stop (SIGINT), and does not wait until it does.
+    pub(super) fn interrupt(&mut self) -> Result<()> {
+        if self.ending()?.is_none() {
+            kill_process(Pid::from_child(&self.child), Signal::INT)?;
+        }
+        Ok(())
+    }
+
+    /// Ends it without asking (SIGKILL), if it has not ended by itself.
+    pub(super) fn kill(&mut self) -> Result<Ending> {
         if let Some(ending) = self.ending()? {
             return Ok(ending);
         }
-        kill_process(Pid::from_child(&self.child), Signal::INT)?;
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(*self.ending.insert(Ending::Killed))
+    }
+
+    /// Asks it to stop, and kills it if it does not for a while.
+    pub(super) fn stop(&mut self) -> Result<Ending> {
+        self.interrupt()?;
         let deadline = Instant::now() + CLEAN_UP;
         while self.ending()?.is_none() && Instant::now() < deadline {
             thread::sleep(LOOK);
         }
-        // Whatever status it ended with: it did so because we asked.
-        let ending = match self.ending {
-            Some(_) => Ending::Stopped,
-            None => {
-                self.child.kill()?;
-                self.child.wait()?;
-                Ending::Killed
-            }
-        };
-        self.ending = Some(ending);
-        Ok(ending)
+        self.kill()
     }
 
     /// What it printed on standard output so far.
@@ -118,21 +120,27 @@ impl Program {
         Ok(String::from_utf8_lossy(&fs::read(&self.stdout)?).into_owned())
     }
 
-    /// Shows how it was called and the end of what it said.
-    pub(super) fn show(&self) {
-        eprintln!("  $ {}", self.command);
+    /// What it said on standard error so far.
+    pub(super) fn said(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(&self.stderr)?).into_owned())
+    }
+
+    /// How it was called, and the end of what it printed and said.
+    pub(super) fn account(&self) -> String {
+        let mut account = format!("  $ {}\n", self.command);
         for file in [&self.stdout, &self.stderr] {
             let Ok(bytes) = fs::read(file) else { continue };
             let text = String::from_utf8_lossy(&bytes);
             let lines = text.lines().collect::<Vec<_>>();
             let hidden = lines.len().saturating_sub(SHOWN_LINES);
             if hidden > 0 {
-                eprintln!("  | ... {hidden} lines more in {}", file.display());
+                account += &format!("  | ... {hidden} lines more in {}\n", file.display());
             }
             for line in &lines[hidden..] {
-                eprintln!("  | {line}");
+                account += &format!("  | {line}\n");
             }
         }
+        account
     }
 }
 
@@ -155,6 +163,13 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         Program::start(command, &stem).unwrap()
+    }
+
+    fn until_it_printed(program: &Program) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while program.printed().unwrap().is_empty() && Instant::now() < deadline {
+            thread::sleep(LOOK);
+        }
     }
 
     fn ended(program: &mut Program) -> Ending {
@@ -181,12 +196,21 @@ mod tests {
     #[test]
     fn what_a_program_printed_is_there_afterwards() {
         let mut program = shell("echo hello; exec sleep 60", "prints");
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while program.printed().unwrap().is_empty() && Instant::now() < deadline {
-            thread::sleep(LOOK);
-        }
+        until_it_printed(&program);
         assert_eq!(program.printed().unwrap(), "hello\n");
-        assert_eq!(program.stop().unwrap(), Ending::Stopped);
+        assert!(program.account().contains("| hello"));
+        assert_eq!(program.kill().unwrap(), Ending::Killed);
+        ended(&mut program);
+    }
+
+    #[test]
+    fn a_program_that_is_asked_to_stop_says_how_it_did() {
+        let mut program = shell(
+            "trap 'exit 7' INT; echo ready; while :; do sleep 0.01; done",
+            "obeys",
+        );
+        until_it_printed(&program);
+        assert_eq!(program.stop().unwrap(), Ending::Exited(7));
         ended(&mut program);
     }
 
@@ -196,10 +220,7 @@ mod tests {
             "trap '' INT; echo deaf; while :; do sleep 0.1; done",
             "ignores",
         );
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while program.printed().unwrap().is_empty() && Instant::now() < deadline {
-            thread::sleep(LOOK);
-        }
+        until_it_printed(&program);
         assert_eq!(program.stop().unwrap(), Ending::Killed);
         ended(&mut program);
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::cell::Cell;
 use crate::Result;
 
 /// What `--json` writes.
@@ -17,19 +18,25 @@ pub(super) struct Report {
 /// One cell's result.
 #[derive(Serialize)]
 pub(super) struct CellReport {
+    /// What was tried, for the table.
+    #[serde(skip)]
+    pub(super) cell: Cell,
     /// Name and version: "cyclonedds 0.10.2".
     pub(super) peer: String,
     pub(super) peer_role: &'static str,
-    pub(super) case: &'static str,
+    pub(super) case: String,
     pub(super) datapath: &'static str,
     pub(super) result: Verdict,
     /// What arrived, or what went wrong.
     pub(super) detail: String,
     /// How long the cell ran, in seconds; `null` when it did not.
     pub(super) seconds: Option<f64>,
+    /// What its programs said, for people.
+    #[serde(skip)]
+    pub(super) account: String,
 }
 
-/// Schema version 1 also has `skip`, for what a peer lacks; no present cell asks for such a thing.
+/// Schema version 1 also has `skip`, for what a peer lacks: these peers have all that the axes ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
@@ -66,18 +73,22 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cell::{AXES, Axis};
     use super::*;
 
     #[test]
     fn a_cell_has_the_keys_that_programs_rely_on() {
+        let cell = Cell::choose([0; AXES.len()]);
         let report = Report::new(vec![CellReport {
+            cell,
             peer: "cyclonedds 0.10.2".into(),
-            peer_role: "publisher",
-            case: "reliable",
+            peer_role: cell.peer_role.word(),
+            case: cell.case(),
             datapath: "udp",
             result: Verdict::Fail,
             detail: "3 of 4 samples".into(),
             seconds: None,
+            account: String::new(),
         }]);
         let value = serde_json::to_value(&report).unwrap();
         assert_eq!(value["schema"], "isolane/interop/1");

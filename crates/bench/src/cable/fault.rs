@@ -13,6 +13,26 @@ pub struct Loss {
     pub probability: f64,
     /// Lose only UDP datagrams to this port; others are not even counted by the generator.
     pub udp_port: Option<u16>,
+    /// Lose only UDP datagrams with at least so much payload: what tells a topic of large samples
+    /// from one of small ones where all use one port. Acknowledgements and heartbeats are spared.
+    pub min_payload_bytes: Option<u32>,
+}
+
+impl Loss {
+    /// Whether a frame may be lost at all, given its UDP datagram if it carries a whole one.
+    fn reaches(&self, datagram: Option<Datagram>) -> bool {
+        let of_port = |port| datagram.is_some_and(|datagram| datagram.port == port);
+        let of_size = |least| datagram.is_some_and(|datagram| datagram.payload_bytes >= least);
+        self.udp_port.is_none_or(of_port) && self.min_payload_bytes.is_none_or(of_size)
+    }
+}
+
+/// What losses are limited by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Datagram {
+    /// Where it goes to.
+    pub(super) port: u16,
+    pub(super) payload_bytes: u32,
 }
 
 /// Frames that overtakers pass: they arrive later than the others.
@@ -52,10 +72,10 @@ impl Fates {
         }
     }
 
-    /// The fate of the next frame, given its UDP destination port if it has one.
-    pub(super) fn draw(&mut self, udp_port: Option<u16>) -> Fate {
-        let exposed = self.loss.udp_port.is_none() || self.loss.udp_port == udp_port;
-        let lost = exposed && self.losses.happens(self.loss.probability);
+    /// The fate of the next frame, given its UDP datagram if it carries a whole one.
+    pub(super) fn draw(&mut self, datagram: Option<Datagram>) -> Fate {
+        let is_exposed = self.loss.reaches(datagram);
+        let lost = is_exposed && self.losses.happens(self.loss.probability);
         let late = self.reorders.happens(self.reorder.probability);
         Fate {
             lost,
@@ -95,13 +115,21 @@ pub(crate) fn mix(value: u64) -> u64 {
 mod tests {
     use super::*;
 
+    /// 100 bytes to port 7401.
+    const DATAGRAM: Datagram = Datagram {
+        port: 7401,
+        payload_bytes: 100,
+    };
+
     fn lost(probability: f64, port: Option<u16>, seed: u64) -> Vec<bool> {
         let loss = Loss {
             probability,
             udp_port: port,
+            ..Loss::default()
         };
         let mut fates = Fates::new(loss, Reorder::default(), seed);
-        (0..10_000).map(|_| fates.draw(Some(7401)).lost).collect()
+        let draw = |_| fates.draw(Some(DATAGRAM)).lost;
+        (0..10_000).map(draw).collect()
     }
 
     #[test]
@@ -125,10 +153,50 @@ mod tests {
     }
 
     #[test]
+    fn loss_of_large_datagrams_spares_small_ones_and_what_is_none() {
+        let mut fates = Fates::new(
+            Loss {
+                probability: 1.0,
+                udp_port: None,
+                min_payload_bytes: Some(101),
+            },
+            Reorder::default(),
+            1,
+        );
+        let large = Datagram {
+            payload_bytes: 101,
+            ..DATAGRAM
+        };
+        assert!(fates.draw(Some(large)).lost);
+        assert!(!fates.draw(Some(DATAGRAM)).lost);
+        assert!(!fates.draw(None).lost, "ARP, or a fragment");
+    }
+
+    #[test]
+    fn both_limits_of_a_loss_must_be_met() {
+        let loss = Loss {
+            probability: 1.0,
+            udp_port: Some(7401),
+            min_payload_bytes: Some(100),
+        };
+        let mut fates = Fates::new(loss, Reorder::default(), 1);
+        let elsewhere = Datagram {
+            port: 7400,
+            ..DATAGRAM
+        };
+        let smaller = Datagram {
+            payload_bytes: 99,
+            ..DATAGRAM
+        };
+        let drawn = [DATAGRAM, elsewhere, smaller].map(|datagram| fates.draw(Some(datagram)).lost);
+        assert_eq!(drawn, [true, false, false]);
+    }
+
+    #[test]
     fn reordering_does_not_change_which_frames_are_lost() {
         let loss = Loss {
             probability: 0.3,
-            udp_port: None,
+            ..Loss::default()
         };
         let reorder = Reorder {
             probability: 0.3,

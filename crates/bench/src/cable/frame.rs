@@ -1,69 +1,46 @@
-//! The little the cable must know of a frame: its unfinished checksum, its UDP destination port.
+//! The little the cable must know of a frame: its unfinished checksum, its class, its UDP destination
+//! port. How the bytes lie, `wire` knows.
 
-/// Ethernet header without tags.
-const ETHERNET_BYTES: usize = 14;
-const TYPE_IPV4: u16 = 0x0800;
-/// 802.1Q and 802.1ad.
-const TYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
-const PROTOCOL_UDP: u8 = 17;
-const UDP_BYTES: usize = 8;
+use isolane_wire::checksum;
+use isolane_wire::ethernet::{EtherType, Frame};
+use isolane_wire::ipv4::{PROTOCOL_UDP, Packet};
+use isolane_wire::udp::Datagram;
 
 /// Finishes a checksum that the sender left to its device: `position` holds the sum over the
 /// pseudo-header, the bytes from `start` on are still to be added (virtio 1.2 §5.1.6.2). Returns
 /// false, and leaves the frame alone, if the positions lie outside of it.
 pub(super) fn complete_checksum(frame: &mut [u8], start: usize, position: usize) -> bool {
-    if start > frame.len() || position + 2 > frame.len() {
-        return false;
-    }
-    let mut sum: u32 = 0;
-    for word in frame[start..].chunks(2) {
-        let low = word.get(1).copied().unwrap_or(0);
-        sum += u32::from(u16::from_be_bytes([word[0], low]));
-        // Folding each time keeps the sum of any length within its type.
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    // In UDP, zero means that there is no checksum; for TCP the two are equal (RFC 768, RFC 1624).
-    let checksum = match !(sum as u16) {
-        0 => 0xffff,
-        sum => sum,
+    let offset = position.checked_sub(start);
+    offset.is_some_and(|offset| checksum::complete(frame, start, offset).is_ok())
+}
+
+/// The class a strict arbiter sorts by, 0 to 7, 7 the most urgent: the priority code point of the
+/// outermost tag, else the class selector of an IPv4 packet, be it a fragment or not, else 0.
+pub(super) fn class(frame: &[u8]) -> u8 {
+    let Ok(frame) = Frame::new_checked(frame) else {
+        return 0;
     };
-    frame[position..position + 2].copy_from_slice(&checksum.to_be_bytes());
-    true
+    let class = frame.pcp().or_else(|| Some(ipv4(&frame)?.class_selector()));
+    class.unwrap_or(0)
 }
 
 /// The (destination port, payload) of a frame that carries a whole UDP datagram in IPv4, behind at
 /// most two VLAN tags. Fragments have no port of their own and are none.
 pub(super) fn udp(frame: &[u8]) -> Option<(u16, &[u8])> {
-    let mut at = ETHERNET_BYTES - 2;
-    let mut ethertype = u16_at(frame, at)?;
-    for _ in 0..2 {
-        if TYPES_VLAN.contains(&ethertype) {
-            at += 4;
-            ethertype = u16_at(frame, at)?;
-        }
-    }
-    if ethertype != TYPE_IPV4 {
+    let packet = ipv4(&Frame::new_checked(frame).ok()?)?;
+    if packet.protocol() != PROTOCOL_UDP || packet.is_fragment() {
         return None;
     }
-    let packet = frame.get(at + 2..)?;
-    let (version, header_bytes) = (packet.first()? >> 4, usize::from(packet[0] & 0x0f) * 4);
-    const MORE_FRAGMENTS_OR_OFFSET: u16 = 0x3fff;
-    if version != 4
-        || *packet.get(9)? != PROTOCOL_UDP
-        || u16_at(packet, 6)? & MORE_FRAGMENTS_OR_OFFSET != 0
-    {
-        return None;
-    }
-    let datagram = packet.get(header_bytes..)?;
-    let length = usize::from(u16_at(datagram, 4)?);
-    // Behind the datagram there may be padding of short frames.
-    let payload = datagram.get(UDP_BYTES..length)?;
-    Some((u16_at(datagram, 2)?, payload))
+    // Behind the packet there may be padding of short frames: it is not in its payload.
+    let datagram = Datagram::new_checked(packet.payload()).ok()?;
+    Some((datagram.destination_port(), datagram.payload()))
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    let word = bytes.get(at..at + 2)?;
-    Some(u16::from_be_bytes([word[0], word[1]]))
+fn ipv4<'a>(frame: &Frame<&'a [u8]>) -> Option<Packet<&'a [u8]>> {
+    if frame.ether_type() != EtherType::IPV4 {
+        return None;
+    }
+    Packet::new_checked(frame.payload()).ok()
 }
 
 #[cfg(test)]
@@ -125,6 +102,33 @@ mod tests {
     }
 
     #[test]
+    fn padding_behind_a_short_datagram_is_no_payload() {
+        let mut padded = datagram();
+        padded.resize(60, 0xff);
+        assert_eq!(udp(&padded), Some((7401, &b"abc"[..])));
+    }
+
+    #[test]
+    fn the_class_is_the_outer_tags_else_the_code_points_else_the_lowest() {
+        let mut plain = datagram();
+        assert_eq!(class(&plain), 0);
+        // DSCP 46 (expedited forwarding) is of class 5.
+        plain[15] = 46 << 2;
+        assert_eq!(class(&plain), 5);
+        let mut fragment = plain.clone();
+        fragment[20] = 0x20;
+        assert_eq!(class(&fragment), 5);
+        let mut tagged = plain.clone();
+        tagged.splice(12..12, [0x88, 0xa8, 0x60, 5, 0x81, 0x00, 0xe0, 7]);
+        assert_eq!(class(&tagged), 3);
+        // An address request, a truncated packet, half a header.
+        plain[12..14].copy_from_slice(&[0x08, 0x06]);
+        assert_eq!(class(&plain), 0);
+        assert_eq!(class(&datagram()[..30]), 0);
+        assert_eq!(class(&[0; 13]), 0);
+    }
+
+    #[test]
     fn a_fragment_has_no_port() {
         let mut frame = datagram();
         frame[20] = 0x20;
@@ -135,6 +139,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_panic(frame in prop::collection::vec(any::<u8>(), 0..80), start: u16, position: u16) {
             let _ = udp(&frame);
+            assert!(class(&frame) < 8);
             complete_checksum(&mut frame.clone(), start.into(), position.into());
         }
     }

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::arbiter::Waiting;
-use super::fault::{Fate, Fates};
+use super::fault::{Datagram, Fate, Fates};
 use super::ledger::Ledger;
 use super::{Config, ConfigError};
 use crate::clock::NANOS_PER_SECOND;
@@ -38,6 +38,19 @@ pub const fn wire_bytes(frame_bytes: u64) -> u64 {
 /// How long `frame_bytes` occupy a wire of that rate, in nanoseconds, rounded up.
 pub const fn wire_time_ns(frame_bytes: u64, bits_per_s: u64) -> u64 {
     (wire_bytes(frame_bytes) * 8 * NANOS_PER_SECOND).div_ceil(bits_per_s)
+}
+
+/// A frame that arrives, and what the link must know of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival<F> {
+    pub(super) at_ns: u64,
+    /// Without its check sequence.
+    pub(super) bytes: u64,
+    /// 0, the least urgent, to 7.
+    pub(super) class: u8,
+    /// What it carries, if that is a whole UDP datagram.
+    pub(super) datagram: Option<Datagram>,
+    pub(super) frame: F,
 }
 
 /// A frame while it is in the link: what it is, and what was decided about it.
@@ -124,23 +137,17 @@ impl<F> Link<F> {
         })
     }
 
-    /// A frame has arrived. Gives it back when the queue is full. Advance the link to the time of
+    /// A frame has arrived. Gives it back when its queue is full. Advance the link to the time of
     /// arrival first.
-    pub(super) fn offer(
-        &mut self,
-        arrived_ns: u64,
-        frame: F,
-        bytes: u64,
-        udp_port: Option<u16>,
-    ) -> Result<(), F> {
+    pub(super) fn offer(&mut self, arrival: Arrival<F>) -> Result<(), F> {
         self.ledger.arrived += 1;
         let entry = Entry {
-            frame,
-            bytes,
-            arrived_ns,
-            fate: self.fates.draw(udp_port),
+            frame: arrival.frame,
+            bytes: arrival.bytes,
+            arrived_ns: arrival.at_ns,
+            fate: self.fates.draw(arrival.datagram),
         };
-        self.waiting.push(entry).map_err(|entry| {
+        self.waiting.push(arrival.class, entry).map_err(|entry| {
             self.ledger.dropped_queue += 1;
             entry.frame
         })?;
@@ -258,214 +265,4 @@ pub(super) fn max_in_flight(config: &Config) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cable::{Loss, Reorder};
-    use proptest::prelude::*;
-
-    const MEGABIT: u64 = 1_000_000;
-
-    fn config() -> Config {
-        Config {
-            bits_per_s: 40 * MEGABIT,
-            queue_frames: 4,
-            ..Config::default()
-        }
-    }
-
-    /// Advances to `now_ns` and returns the numbers of the frames delivered.
-    fn delivered(link: &mut Link<u32>, now_ns: u64) -> Vec<u32> {
-        let mut out = Vec::new();
-        link.advance(now_ns, now_ns, |departure| {
-            if let Departure::Deliver(frame) = departure {
-                out.push(frame);
-            }
-        });
-        out
-    }
-
-    #[test]
-    fn a_full_frame_takes_its_bits_and_overhead() {
-        // 1024 bytes of UDP payload: a frame of 1066 bytes, 1090 on the wire.
-        assert_eq!(wire_bytes(1066), 1090);
-        assert_eq!(wire_time_ns(1066, 40 * MEGABIT), 218_000);
-        // The shortest frame: 672 bit times, as for every Ethernet.
-        assert_eq!(wire_time_ns(42, 1_000 * MEGABIT), 672);
-    }
-
-    #[test]
-    fn a_frame_leaves_when_its_last_bit_does() {
-        let mut link = Link::new(&config(), 1).unwrap();
-        link.offer(1_000, 1, 1066, None).unwrap();
-        assert_eq!(link.next_time_ns(), Some(219_000));
-        assert!(delivered(&mut link, 218_999).is_empty());
-        assert_eq!(delivered(&mut link, 219_000), [1]);
-        assert_eq!(link.next_time_ns(), None);
-    }
-
-    #[test]
-    fn looking_late_does_not_slow_the_wire_and_is_recorded() {
-        let mut link = Link::new(&config(), 1).unwrap();
-        for frame in 0..3 {
-            link.offer(0, frame, 1066, None).unwrap();
-        }
-        assert_eq!(delivered(&mut link, 2 * 218_000 + 100_000), [0, 1]);
-        assert_eq!(link.next_time_ns(), Some(3 * 218_000));
-        assert_eq!(link.late_max_ns(), 218_000 + 100_000);
-    }
-
-    #[test]
-    fn a_full_queue_drops_the_newest_and_counts_it() {
-        let mut link = Link::new(&config(), 1).unwrap();
-        // One on the wire, four waiting.
-        for frame in 0..5 {
-            link.offer(0, frame, 1066, None).unwrap();
-        }
-        assert_eq!(link.offer(0, 5, 1066, None), Err(5));
-        let ledger = link.ledger();
-        assert_eq!(
-            (ledger.arrived, ledger.dropped_queue, ledger.queued),
-            (6, 1, 5)
-        );
-        assert_eq!(ledger.imbalance(), 0);
-        assert_eq!(delivered(&mut link, 5 * 218_000), [0, 1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn reading_arrivals_late_changes_nothing_but_the_lateness() {
-        let arrivals: Vec<u64> = (0..60).map(|number| number * number * 5_000).collect();
-        let run = |held_up_ns: u64| {
-            let mut link = Link::new(&config(), 1).unwrap();
-            let mut out = Vec::new();
-            let mut collect = |departure| out.push(departure);
-            for (number, &arrived_ns) in arrivals.iter().enumerate() {
-                let now_ns = arrived_ns + held_up_ns;
-                link.advance(arrived_ns, now_ns, &mut collect);
-                if let Err(dropped) = link.offer(arrived_ns, number, 1066, None) {
-                    collect(Departure::Lost(dropped));
-                }
-            }
-            link.advance(u64::MAX, 0, &mut collect);
-            (out, link.late_max_ns())
-        };
-        let ((in_time, late), (held_up, later)) = (run(0), run(10_000_000));
-        assert_eq!(in_time, held_up);
-        let dropped = |departure: &Departure<usize>| matches!(departure, Departure::Lost(_));
-        assert!(
-            in_time.iter().any(dropped),
-            "the queue never filled: {in_time:?}"
-        );
-        assert_eq!(later, late + 10_000_000);
-    }
-
-    #[test]
-    fn delay_moves_arrivals_and_leaves_the_rate() {
-        let config = Config {
-            delay_ns: 1_000_000,
-            ..config()
-        };
-        let mut link = Link::new(&config, 1).unwrap();
-        link.offer(0, 1, 1066, None).unwrap();
-        link.offer(0, 2, 1066, None).unwrap();
-        assert_eq!(delivered(&mut link, 1_218_000), [1]);
-        assert_eq!(delivered(&mut link, 1_436_000), [2]);
-    }
-
-    #[test]
-    fn a_frame_held_back_is_overtaken_also_when_looked_at_late() {
-        let config = Config {
-            reorder: Reorder {
-                probability: 0.5,
-                extra_delay_ns: 1_000_000,
-            },
-            queue_frames: 64,
-            ..config()
-        };
-        let run = |looks: &[u64]| {
-            let mut link = Link::new(&config, 9).unwrap();
-            for frame in 0..20 {
-                link.offer(0, frame, 1066, None).unwrap();
-            }
-            let mut order = Vec::new();
-            for &look in looks {
-                order.extend(delivered(&mut link, look));
-            }
-            order
-        };
-        let steps: Vec<u64> = (0..8_000).map(|step| step * 1_000).collect();
-        let order = run(&steps);
-        assert_eq!(order.len(), 20);
-        assert!(!order.is_sorted(), "nothing was overtaken: {order:?}");
-        assert_eq!(run(&[8_000_000]), order);
-    }
-
-    #[test]
-    fn a_lost_frame_used_the_wire() {
-        let config = Config {
-            loss: Loss {
-                probability: 1.0,
-                udp_port: Some(7401),
-            },
-            ..config()
-        };
-        let mut link = Link::new(&config, 1).unwrap();
-        link.offer(0, 1, 1066, Some(7401)).unwrap();
-        link.offer(0, 2, 1066, Some(7400)).unwrap();
-        assert_eq!(delivered(&mut link, 218_000), [0; 0]);
-        assert_eq!(delivered(&mut link, 2 * 218_000), [2]);
-        assert_eq!(link.ledger().dropped_loss, 1);
-        assert_eq!(link.ledger().imbalance(), 0);
-    }
-
-    #[test]
-    fn a_delay_that_memory_could_not_hold_is_refused() {
-        let config = Config {
-            delay_ns: 3600 * NANOS_PER_SECOND,
-            ..config()
-        };
-        assert!(matches!(
-            Link::<u32>::new(&config, 1),
-            Err(ConfigError::DelayTooLong { .. })
-        ));
-    }
-
-    proptest! {
-        #[test]
-        fn the_ledger_balances_the_rate_holds_and_memory_stays_reserved(
-            arrivals in prop::collection::vec((0_u64..400_000, 0_u64..1514), 1..300),
-            probability in 0.0..1.0,
-            delay_ns in 0_u64..3_000_000,
-            extra_delay_ns in 0_u64..3_000_000,
-            seed: u64,
-        ) {
-            let config = Config {
-                loss: Loss { probability, udp_port: None },
-                reorder: Reorder { probability: 0.2, extra_delay_ns },
-                delay_ns,
-                ..config()
-            };
-            let mut link = Link::new(&config, seed).unwrap();
-            let reserved = link.travelling.capacity();
-            let (mut now_ns, mut out_bits, mut out_frames) = (0, 0, 0_u64);
-            for &(gap_ns, bytes) in &arrivals {
-                now_ns += gap_ns;
-                let _ = link.offer(now_ns, bytes, bytes, None);
-                link.advance(now_ns, now_ns, |departure| {
-                    out_frames += 1;
-                    let (Departure::Deliver(bytes) | Departure::Lost(bytes)) = departure;
-                    out_bits += wire_bytes(bytes) * 8;
-                });
-                prop_assert_eq!(link.ledger().imbalance(), 0);
-                // Never more than the wire carries.
-                prop_assert!(out_bits as u128 * 1_000_000_000 <= u128::from(now_ns) * u128::from(config.bits_per_s));
-            }
-            let end_ns = now_ns + 60 * NANOS_PER_SECOND;
-            link.advance(end_ns, end_ns, |_| out_frames += 1);
-            let ledger = link.ledger();
-            prop_assert_eq!(ledger.queued, 0);
-            prop_assert_eq!(ledger.imbalance(), 0);
-            prop_assert_eq!(ledger.sent + ledger.dropped_loss, out_frames);
-            prop_assert_eq!(link.travelling.capacity(), reserved);
-        }
-    }
-}
+mod tests;

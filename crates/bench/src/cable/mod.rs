@@ -45,7 +45,8 @@ pub use relay::Relay;
 pub struct Config {
     /// The rate each way; a frame takes [`wire_bytes`] of it.
     pub bits_per_s: u64,
-    /// Frames that may wait for the wire each way; more are dropped, the newest first.
+    /// Frames that may wait for the wire each way, under `strict` those of one class; more are
+    /// dropped, the newest first.
     pub queue_frames: u32,
     /// Which waiting frame is next.
     pub arbiter: Arbiter,
@@ -88,10 +89,12 @@ pub enum ConfigError {
     #[error("a cable of 0 bits per second carries nothing")]
     NoRate,
     /// Outside of what is reserved for.
-    #[error("a queue of {frames} frames is not between 1 and {MAX_QUEUE_FRAMES}")]
+    #[error("a queue of {frames} frames is not between 1 and {most}, the most with this arbiter")]
     QueueLength {
         /// As configured.
         frames: u32,
+        /// The bound.
+        most: u32,
     },
     /// Not a probability.
     #[error("{value} is not a probability between 0 and 1")]
@@ -124,9 +127,11 @@ impl Config {
         if self.bits_per_s == 0 {
             return Err(ConfigError::NoRate);
         }
-        if !(1..=MAX_QUEUE_FRAMES).contains(&self.queue_frames) {
+        let most = MAX_QUEUE_FRAMES / self.arbiter.queues() as u32;
+        if !(1..=most).contains(&self.queue_frames) {
             return Err(ConfigError::QueueLength {
                 frames: self.queue_frames,
+                most,
             });
         }
         for value in [self.loss.probability, self.reorder.probability] {

@@ -14,8 +14,9 @@ use std::os::fd::AsFd;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::netdevice::name_to_index;
 
-use super::frame::{complete_checksum, udp};
-use super::link::{Departure, Link, max_in_flight};
+use super::fault::Datagram;
+use super::frame::{class, complete_checksum, udp};
+use super::link::{Arrival, Departure, Link, max_in_flight};
 use super::observe::{Observer, Passages};
 use super::{CableError, Config, DirectionReport, Report};
 use crate::clock::{NANOS_PER_SECOND, micros, now_and_realtime_offset_ns, now_ns, timespec};
@@ -119,8 +120,8 @@ struct Direction {
 
 impl Direction {
     fn open(config: &Config, from: Host, seed: u64) -> Result<Direction, CableError> {
-        let most_inside = 1 + u64::from(config.queue_frames) + max_in_flight(config);
-        let frames = most_inside as usize + BATCH_FRAMES;
+        let waiting = config.queue_frames as usize * config.arbiter.queues();
+        let frames = 1 + waiting + max_in_flight(config) as usize + BATCH_FRAMES;
         let [arrives, leaves] = [from, from.other()].map(Host::cable_interface);
         let index = |interface: &'static str| {
             let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
@@ -161,11 +162,14 @@ impl Direction {
         self.take_batches(BATCHES_PER_LOOK)
     }
 
+    /// The wire is given away only up to the time by which all arrivals are known: a frame that was
+    /// not read yet may be more urgent than those that were.
     fn take_batches(&mut self, most: usize) -> io::Result<()> {
         for _ in 0..most {
-            let received = self.take_batch()?;
-            self.let_go(now_ns());
-            if received < BATCH_FRAMES {
+            let looked_ns = now_ns();
+            let is_all = self.take_batch()? < BATCH_FRAMES;
+            self.let_go(is_all.then_some(looked_ns));
+            if is_all {
                 break;
             }
         }
@@ -193,25 +197,37 @@ impl Direction {
             if let (Some(observer), Some((_, payload))) = (&mut self.observer, datagram) {
                 observer.arrived(payload, arrived_ns);
             }
-            let port = datagram.map(|(port, _)| port);
-            let bytes = frame.as_bytes().len() as u64;
+            let datagram = datagram.map(|(port, payload)| Datagram {
+                port,
+                payload_bytes: payload.len() as u32,
+            });
             let (free, leaving) = (&mut self.free, &mut self.leaving);
             self.link.advance(arrived_ns, now_ns, |departure| {
                 sort_out(departure, leaving, free);
             });
-            if let Err(frame) = self.link.offer(arrived_ns, frame, bytes, port) {
+            let offered = self.link.offer(Arrival {
+                at_ns: arrived_ns,
+                bytes: frame.as_bytes().len() as u64,
+                class: class(frame.as_bytes()),
+                datagram,
+                frame,
+            });
+            if let Err(frame) = offered {
                 self.free.push(frame);
             }
         }
         Ok(received)
     }
 
-    /// Hands over everything that is due.
-    fn let_go(&mut self, now_ns: u64) {
+    /// Hands over everything that is due by a time, and what has left the link already.
+    fn let_go(&mut self, due_ns: Option<u64>) {
+        let now_ns = now_ns();
         let (free, leaving) = (&mut self.free, &mut self.leaving);
-        self.link.advance(now_ns, now_ns, |departure| {
-            sort_out(departure, leaving, free);
-        });
+        if let Some(due_ns) = due_ns {
+            self.link.advance(due_ns, now_ns, |departure| {
+                sort_out(departure, leaving, free);
+            });
+        }
         if self.leaving.is_empty() {
             return;
         }

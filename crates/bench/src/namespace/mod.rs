@@ -202,6 +202,26 @@ impl Testbed {
         Ok(testbed)
     }
 
+    /// Makes two hosts joined by one veth pair, `host-a` and `host-b` its ends, with no cable between
+    /// them: the kernel alone hands frames over, and does the receive work where it does so by
+    /// itself, on the core of the sender.
+    pub fn without_cable(config: &TestbedConfig) -> Result<Testbed, TestbedError> {
+        let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
+        let ends = [Host::A.interface(), Host::B.interface()];
+        join([&mut a, &mut b], ends, config)?;
+        let hardware_a = configure_host(&mut a, Host::A)?;
+        let hardware_b = configure_host(&mut b, Host::B)?;
+        introduce(&mut a, Host::A, &hardware_b)?;
+        introduce(&mut b, Host::B, &hardware_a)?;
+        Ok(Testbed {
+            host_a: Arc::new(a.descriptor),
+            host_b: Arc::new(b.descriptor),
+            cable: Arc::new(cable.descriptor),
+            config: config.clone(),
+            notes: [a.notes, b.notes].concat(),
+        })
+    }
+
     /// What this testbed was made from.
     pub fn config(&self) -> &TestbedConfig {
         &self.config
@@ -361,11 +381,21 @@ impl Namespace {
     }
 }
 
-/// Joins a host and the cable by a veth pair, both ends up.
+/// Joins a host and the cable.
 fn connect(
     host: &mut Namespace,
     cable: &mut Namespace,
     name: Host,
+    config: &TestbedConfig,
+) -> Result<(), TestbedError> {
+    let ends = [name.interface(), name.cable_interface()];
+    join([host, cable], ends, config)
+}
+
+/// Joins two namespaces by a veth pair of these names, both ends up.
+fn join(
+    [first, second]: [&mut Namespace; 2],
+    interfaces: [&'static str; 2],
     config: &TestbedConfig,
 ) -> Result<(), TestbedError> {
     let end = |name| VethEnd {
@@ -374,15 +404,13 @@ fn connect(
         queues: config.queues,
     };
     let mut join = || -> io::Result<()> {
-        host.netlink.create_veth(
-            &end(name.interface()),
-            &end(name.cable_interface()),
-            cable.descriptor.as_fd(),
+        first.netlink.create_veth(
+            &end(interfaces[0]),
+            &end(interfaces[1]),
+            second.descriptor.as_fd(),
         )?;
-        for (namespace, interface) in [
-            (&mut *host, name.interface()),
-            (&mut *cable, name.cable_interface()),
-        ] {
+        for (namespace, interface) in [(&mut *first, interfaces[0]), (&mut *second, interfaces[1])]
+        {
             let index = namespace.netlink.link(interface)?.index;
             // Segments are cut and merged by nobody: a frame on this link is a frame.
             for offload in [

@@ -5,15 +5,17 @@
 //! Afterwards both, and the cable's stamps where there are any, are merged by id into [`Rounds`].
 //!
 //! Storage is one array of stamps each, and percentiles come from sorting the exact values: a run
-//! has some ten thousand samples, so a histogram would save nothing and blur the tail. Nothing is
-//! ever trimmed.
+//! has some ten thousand samples, so a histogram would save nothing and blur the tail. For pictures
+//! there is a [`Distribution`] beside them. Nothing is ever trimmed.
 
+mod distribution;
 mod recorder;
 mod rounds;
 mod statistics;
 
+pub use distribution::Distribution;
 pub(crate) use recorder::stamp;
 pub use recorder::{PingRecorder, PongRecorder, Stamp, Verdict, nonce};
 pub use rounds::{MergeError, Rounds};
 pub(crate) use statistics::percentile_us;
-pub use statistics::{Statistics, window_p99_median_us};
+pub use statistics::{Statistics, Window, window_p99_median_us, windows};

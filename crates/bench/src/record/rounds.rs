@@ -1,7 +1,7 @@
 //! Both ends' stamps, merged: what each round took and where.
 
 use super::recorder::{PingRecorder, PongRecorder, Stamp};
-use super::statistics::{Statistics, window_p99_median_us};
+use super::statistics::{Statistics, Window, windows};
 use crate::cable::RoundPassages;
 use crate::clock::micros;
 
@@ -105,7 +105,7 @@ impl Rounds {
     /// Round trips that came back, from the time they were meant to start (open loop: a sender held
     /// up by its own round trip does not hide it), in nanoseconds.
     pub fn rtt_ns(&self) -> Vec<u64> {
-        self.durations(|id| between(self.ping.intended_ns[id], self.ping.returned_ns[id]))
+        self.durations(|id| self.round_trip_ns(id))
     }
 
     /// Pings that arrived, from the time they were meant to start, in nanoseconds. With the
@@ -125,10 +125,7 @@ impl Rounds {
 
     /// The hosts' part: the round trip without the cable's, in nanoseconds.
     pub fn host_ns(&self) -> Vec<u64> {
-        self.durations(|id| {
-            let rtt = between(self.ping.intended_ns[id], self.ping.returned_ns[id])?;
-            rtt.checked_sub(self.in_cable_ns(id)?)
-        })
+        self.durations(|id| self.in_hosts_ns(id))
     }
 
     /// Summary of [`Rounds::rtt_ns`].
@@ -151,18 +148,29 @@ impl Rounds {
         Statistics::of(self.host_ns())
     }
 
-    /// The median of one-second windows' p99 of the round trip, in microseconds.
-    pub fn window_p99_median_us(&self) -> Option<f64> {
-        let samples: Vec<(u64, u64)> = (0..self.ping.sent_ns.len())
-            .filter_map(|id| {
-                let intended = self.ping.intended_ns[id];
-                Some((
-                    intended?.get(),
-                    between(intended, self.ping.returned_ns[id])?,
-                ))
-            })
-            .collect();
-        window_p99_median_us(&samples)
+    /// Round trips second by second.
+    pub fn rtt_windows(&self) -> Vec<Window> {
+        self.windows(|id| self.round_trip_ns(id))
+    }
+
+    /// The hosts' part second by second; empty if the cable did not stamp.
+    pub fn host_windows(&self) -> Vec<Window> {
+        self.windows(|id| self.in_hosts_ns(id))
+    }
+
+    /// By the second in which a ping was meant to leave.
+    fn windows(&self, of: impl Fn(usize) -> Option<u64>) -> Vec<Window> {
+        let sample = |id: usize| Some((self.ping.intended_ns[id]?.get(), of(id)?));
+        let samples: Vec<(u64, u64)> = (0..self.ping.sent_ns.len()).filter_map(sample).collect();
+        windows(&samples)
+    }
+
+    fn round_trip_ns(&self, id: usize) -> Option<u64> {
+        between(self.ping.intended_ns[id], self.ping.returned_ns[id])
+    }
+
+    fn in_hosts_ns(&self, id: usize) -> Option<u64> {
+        self.round_trip_ns(id)?.checked_sub(self.in_cable_ns(id)?)
     }
 
     fn in_cable_ns(&self, id: usize) -> Option<u64> {

@@ -60,21 +60,43 @@ pub(crate) fn percentile_us(sorted_ns: &[u64], per_mille: usize) -> Option<f64> 
     Some(micros(sorted_ns[rank - 1]))
 }
 
-/// The median of the p99s of one-second windows: what a typical second is like, on a machine whose
-/// stalls make the p99 of the whole run a matter of luck. `samples` are (time, value), both in
-/// nanoseconds; windows start at the first time. A window that carries no p99 is none.
-pub fn window_p99_median_us(samples: &[(u64, u64)]) -> Option<f64> {
-    let start_ns = samples.iter().map(|&(time, _)| time).min()?;
+/// What one second of a series was like, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Half of its samples are not above it.
+    pub median: Option<f64>,
+    /// 99 of 100 of its samples are not above it.
+    pub p99: Option<f64>,
+    /// The largest.
+    pub max: Option<f64>,
+}
+
+/// A series second by second. `samples` are (time, value), both in nanoseconds; windows start at the
+/// first time, and a second without samples is none.
+pub fn windows(samples: &[(u64, u64)]) -> Vec<Window> {
+    let Some(start_ns) = samples.iter().map(|&(time, _)| time).min() else {
+        return Vec::new();
+    };
+    let number = |time_ns: u64| (time_ns - start_ns) / NANOS_PER_SECOND;
     let mut ordered = samples.to_vec();
     ordered.sort_unstable();
-    let mut p99s: Vec<f64> = ordered
-        .chunk_by(|a, b| window(a.0, start_ns) == window(b.0, start_ns))
-        .filter_map(|window| {
-            let mut values: Vec<u64> = window.iter().map(|&(_, value)| value).collect();
-            values.sort_unstable();
-            percentile_us(&values, 990)
-        })
-        .collect();
+    let of_second = |second: &[(u64, u64)]| {
+        let mut values: Vec<u64> = second.iter().map(|&(_, value)| value).collect();
+        values.sort_unstable();
+        Window {
+            median: percentile_us(&values, 500),
+            p99: percentile_us(&values, 990),
+            max: values.last().copied().map(micros),
+        }
+    };
+    let seconds = ordered.chunk_by(|a, b| number(a.0) == number(b.0));
+    seconds.map(of_second).collect()
+}
+
+/// The median of the p99s of one-second windows: what a typical second is like, on a machine whose
+/// stalls make the p99 of the whole run a matter of luck. A window that carries no p99 does not count.
+pub fn window_p99_median_us(windows: &[Window]) -> Option<f64> {
+    let mut p99s: Vec<f64> = windows.iter().filter_map(|window| window.p99).collect();
     p99s.sort_unstable_by(f64::total_cmp);
     let middle = p99s.len() / 2;
     match p99s.len() {
@@ -82,10 +104,6 @@ pub fn window_p99_median_us(samples: &[(u64, u64)]) -> Option<f64> {
         odd if odd % 2 == 1 => Some(p99s[middle]),
         _ => Some((p99s[middle - 1] + p99s[middle]) / 2.0),
     }
-}
-
-fn window(time_ns: u64, start_ns: u64) -> u64 {
-    (time_ns - start_ns) / NANOS_PER_SECOND
 }
 
 #[cfg(test)]
@@ -146,13 +164,16 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(window_p99_median_us(&samples), Some(200.0));
-        assert_eq!(
-            window_p99_median_us(&samples[..4000]),
-            Some((200.0 + 9000.0) / 2.0)
-        );
-        assert_eq!(window_p99_median_us(&samples[..100]), None);
-        assert_eq!(window_p99_median_us(&[]), None);
+        let typical_p99 = |samples: &[(u64, u64)]| window_p99_median_us(&windows(samples));
+        assert_eq!(typical_p99(&samples), Some(200.0));
+        assert_eq!(typical_p99(&samples[..4000]), Some((200.0 + 9000.0) / 2.0));
+        assert_eq!(typical_p99(&samples[..100]), None);
+        assert_eq!(typical_p99(&[]), None);
+        let maxima = windows(&samples)
+            .iter()
+            .map(|window| window.max)
+            .collect::<Vec<_>>();
+        assert_eq!(maxima, [Some(200.0), Some(9000.0), Some(200.0)]);
     }
 
     proptest! {

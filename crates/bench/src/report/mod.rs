@@ -4,8 +4,11 @@
 //! optional keys, only optional values. Times are microseconds, sizes bytes.
 
 mod comparison;
+mod disturbed;
 mod environment;
 mod histogram;
+mod page;
+mod run;
 mod scenario;
 mod table;
 mod terminal;
@@ -13,14 +16,13 @@ mod terminal;
 use serde::{Deserialize, Serialize};
 
 use crate::cable::{self, Arbiter};
-use crate::flood;
-use crate::process::Note;
-use crate::record::{Rounds, Statistics};
-use crate::scenario::flow::Flow;
 
-pub use comparison::{Ratio, ratio_table, ratios};
+pub use comparison::{Kind, Measure, Of, Ratio, arbiter_table, flood_table, order_table, ratios};
+pub use disturbed::{Counted, Disturbed, Inversions};
 pub use environment::Environment;
 pub use histogram::{Series, histogram};
+pub use page::page;
+pub use run::{CableLedger, Distributions, FloodAsked, Ledger, Run, RunCores, Windows};
 pub use scenario::{Disturbance, Order, Publisher, Scenario, Stage};
 pub use table::table;
 pub use terminal::{Charset, terminal_width};
@@ -35,7 +37,7 @@ pub struct Report {
     pub schema: String,
     /// Where it was measured.
     pub environment: Environment,
-    /// Through what.
+    /// Through what, in the first run; each run has its own beside it. The drops are those of all.
     pub cable: Cable,
     /// What was measured.
     pub runs: Vec<Run>,
@@ -60,14 +62,7 @@ impl Report {
         Report {
             schema: SCHEMA.to_owned(),
             environment,
-            cable: Cable {
-                bits_per_s: cable.bits_per_s,
-                arbiter: cable.arbiter,
-                loss: cable.loss.probability,
-                queue_frames: cable.queue_frames,
-                seed: cable.seed,
-                ingress_drops: 0,
-            },
+            cable: Cable::of(cable),
             runs: Vec::new(),
             ratios: Vec::new(),
             missing: Vec::new(),
@@ -83,7 +78,7 @@ impl Report {
     }
 }
 
-/// The cable of all runs.
+/// A cable, as configured, and what the kernel dropped before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cable {
     /// Each way.
@@ -92,143 +87,27 @@ pub struct Cable {
     pub arbiter: Arbiter,
     /// The share of frames lost on purpose.
     pub loss: f64,
-    /// Each way.
+    /// Only UDP datagrams with at least so much payload are; null: any frame.
+    pub loss_min_payload_bytes: Option<u32>,
+    /// Each way; under `strict` of each class.
     pub queue_frames: u32,
     /// Of the losses.
     pub seed: u64,
-    /// Frames dropped before the cable in all runs: not 0 means that a run is invalid.
+    /// Frames dropped before the cable: not 0 means that a run is invalid.
     pub ingress_drops: u64,
 }
 
-/// One run: a scenario and what came of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// See [`Scenario`].
-    pub datapath: String,
-    /// See [`Scenario`].
-    pub stages: Vec<Stage>,
-    /// See [`Scenario`].
-    pub publisher: Publisher,
-    /// See [`Scenario`].
-    pub order: Order,
-    /// See [`Scenario`].
-    pub disturbance: Option<Disturbance>,
-    /// Whether there was a disturbance.
-    pub interference: bool,
-    /// See [`Scenario`].
-    pub payload_bytes: u32,
-    /// See [`Scenario`].
-    pub rate_hz: u32,
-    /// Pings scheduled.
-    pub samples: u64,
-    /// Pings without a pong. They are in no percentile: read those with this number beside them.
-    pub lost: u64,
-    /// Pings sent more than half a period late.
-    pub late_sends: u64,
-    /// Messages that arrived twice.
-    pub duplicates: u64,
-    /// The round trip, from the intended time of sending.
-    pub rtt_us: Statistics,
-    /// The way there, from the intended time of sending.
-    pub owd_us: Statistics,
-    /// The round trip without the cable's part.
-    pub host_us: Statistics,
-    /// The cable's part of the round trip.
-    pub cable_us: Statistics,
-    /// The median of one-second windows' p99.
-    pub window_p99_median_us: Option<f64>,
-    /// How late the sender's timer was at most.
-    pub sender_late_max_us: Option<f64>,
-    /// How late the cable's timer was at most.
-    pub cable_late_max_us: Option<f64>,
-    /// What the analysis promised.
-    pub bound_us: Option<f64>,
-    /// The flood that was asked for; what it reached is in the ledger.
-    pub flood: Option<FloodAsked>,
-    /// Where all frames of the run went.
-    pub ledger: Option<Ledger>,
-    /// Where the samples of each topic went.
-    pub flows: Vec<Flow>,
-    /// Why this run is no result, if it is none.
-    pub invalid: Option<String>,
-    /// What the machine did not allow.
-    pub notes: Vec<Note>,
-}
-
-/// What a flood was to be.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FloodAsked {
-    /// Its wire rate each way, in multiples of the cable's.
-    pub factor: f64,
-    /// UDP payload of each of its datagrams.
-    pub payload_bytes: u32,
-}
-
-/// The datagrams of a run, hop by hop.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ledger {
-    /// The cable's both directions.
-    pub cable: CableLedger,
-    /// The flood's both directions, if there was one.
-    pub flood: Option<flood::Report>,
-}
-
-/// The cable's part of a ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CableLedger {
-    /// From host A to host B.
-    pub a_to_b: cable::DirectionReport,
-    /// From host B to host A.
-    pub b_to_a: cable::DirectionReport,
-}
-
-impl CableLedger {
-    fn ingress_drops(&self) -> u64 {
-        self.a_to_b.ingress_drops + self.b_to_a.ingress_drops
-    }
-}
-
-impl Run {
-    /// The run of a scenario from its merged stamps, the cable's report and the flood's.
-    pub fn new(
-        scenario: &Scenario,
-        rounds: &Rounds,
-        cable: Option<&cable::Report>,
-        flood: Option<flood::Report>,
-    ) -> Run {
-        let invalid = cable.and_then(|cable| cable.validate().err());
-        Run {
-            datapath: scenario.datapath.clone(),
-            stages: scenario.stages.clone(),
-            publisher: scenario.publisher,
-            order: scenario.order,
-            disturbance: scenario.disturbance,
-            interference: scenario.disturbance.is_some(),
-            payload_bytes: scenario.payload_bytes,
-            rate_hz: scenario.rate_hz,
-            samples: rounds.samples(),
-            lost: rounds.lost(),
-            late_sends: rounds.late_sends(),
-            duplicates: rounds.duplicates(),
-            rtt_us: rounds.rtt_us(),
-            owd_us: rounds.owd_us(),
-            host_us: rounds.host_us(),
-            cable_us: rounds.cable_us(),
-            window_p99_median_us: rounds.window_p99_median_us(),
-            sender_late_max_us: rounds.sender_late_max_us(),
-            cable_late_max_us: cable.map(|cable| cable.late_max_us),
-            bound_us: scenario.bound_us,
-            flood: None,
-            flows: Vec::new(),
-            invalid: invalid.map(|invalid| invalid.to_string()),
-            notes: cable.map(|cable| cable.notes.clone()).unwrap_or_default(),
-            ledger: cable.map(|cable| Ledger {
-                cable: CableLedger {
-                    a_to_b: cable.a_to_b,
-                    b_to_a: cable.b_to_a,
-                },
-                flood,
-            }),
+impl Cable {
+    /// A cable of that configuration before it has carried anything.
+    pub fn of(config: &cable::Config) -> Cable {
+        Cable {
+            bits_per_s: config.bits_per_s,
+            arbiter: config.arbiter,
+            loss: config.loss.probability,
+            loss_min_payload_bytes: config.loss.min_payload_bytes,
+            queue_frames: config.queue_frames,
+            seed: config.seed,
+            ingress_drops: 0,
         }
     }
 }
@@ -236,7 +115,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PingRecorder, PongRecorder};
+    use crate::record::{PingRecorder, PongRecorder, Rounds};
 
     pub(super) fn scenario(payload_bytes: u32, disturbance: Option<Disturbance>) -> Scenario {
         Scenario {
@@ -263,7 +142,17 @@ mod tests {
     fn every_promised_key_is_there_also_when_unknown() {
         let mut report = Report::new(Environment::probe(), &cable::Config::default());
         report.add(silent_run(None));
-        report.ratios.push(Ratio::of_pairs("a / b", 64, []));
+        report.ratios.push(Ratio {
+            name: "a / b".into(),
+            payload_bytes: 64,
+            kind: Kind::Flood,
+            of: Of::Rtt,
+            measure: Measure::P999,
+            disturbance: Some(Disturbance::Flood),
+            value: None,
+            low: None,
+            high: None,
+        });
         let json = serde_json::to_value(&report).unwrap();
         let has = |place: &str, keys: &str| {
             let object = json.pointer(place).unwrap().as_object().unwrap();
@@ -284,15 +173,22 @@ mod tests {
             "/runs/0",
             "datapath stages publisher order disturbance interference payload_bytes rate_hz samples \
              lost late_sends rtt_us owd_us host_us cable_us window_p99_median_us \
-             sender_late_max_us cable_late_max_us bound_us",
+             sender_late_max_us cable_late_max_us bound_us cable cores inversions kernel_late disturbed \
+             windows distribution remarks",
         );
+        has("/runs/0/inversions", "ping pong total all_levels");
+        has("/runs/0/kernel_late", "ping pong total");
         for series in ["rtt_us", "owd_us", "host_us", "cable_us"] {
             has(
                 &format!("/runs/0/{series}"),
                 "min median p99 p99_9 max mean variance",
             );
         }
-        has("/ratios/0", "name payload_bytes value low high");
+        has(
+            "/ratios/0",
+            "name payload_bytes value low high kind of measure disturbance",
+        );
+        assert_eq!(json["ratios"][0]["measure"], "p99.9");
         assert!(json["runs"][0]["rtt_us"]["median"].is_null());
         assert!(json["runs"][0]["sender_late_max_us"].is_null());
         assert_eq!(json["runs"][0]["lost"], 10);

@@ -90,6 +90,14 @@ impl Order {
 }
 
 impl Disturbance {
+    /// Whether it is work of the participants themselves.
+    pub fn is_inside(self) -> bool {
+        matches!(
+            self,
+            Disturbance::Joining | Disturbance::Bulk | Disturbance::Repair
+        )
+    }
+
     /// Its word.
     pub fn word(self) -> &'static str {
         match self {
@@ -124,6 +132,18 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// The same with that order of jobs: as they became ready means without any mechanism.
+    #[must_use]
+    pub fn in_order(mut self, order: Order) -> Scenario {
+        self.order = order;
+        match order {
+            Order::Fifo => self.stages.clear(),
+            Order::Priority if self.stages.is_empty() => self.stages.push(Stage::Executor),
+            Order::Priority => {}
+        }
+        self
+    }
+
     /// The time between two pings, in nanoseconds.
     pub fn period_ns(&self) -> u64 {
         NANOS_PER_SECOND / u64::from(self.rate_hz.max(1))

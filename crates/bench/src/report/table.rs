@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use super::Run;
+use super::{Run, Stage};
 
 /// A column: its two lines of heading, and its cell.
 type Column = (&'static str, &'static str, fn(&Run) -> String);
 
-const COLUMNS: [Column; 18] = [
+const COLUMNS: [Column; 20] = [
     ("", "payload", |run| format!("{} B", run.payload_bytes)),
     ("RTT", "max", |run| micros(run.rtt_us.max)),
     ("OWD", "max", |run| micros(run.owd_us.max)),
@@ -19,6 +19,8 @@ const COLUMNS: [Column; 18] = [
     ("RTT", "med", |run| micros(run.rtt_us.median)),
     ("OWD", "med", |run| micros(run.owd_us.median)),
     ("", "interf.", interference),
+    ("", "arbiter", arbiter),
+    ("", "order", |run| run.order.word().to_owned()),
     ("RTT", "p99", |run| micros(run.rtt_us.p99)),
     ("RTT", "p99.9", |run| micros(run.rtt_us.p99_9)),
     ("1 s p99", "median", |run| micros(run.window_p99_median_us)),
@@ -42,10 +44,10 @@ pub fn table(runs: &[Run]) -> String {
         write_block(&mut text, block);
         for run in block {
             if let Some(reason) = &run.invalid {
-                let interference = interference(run);
+                let (interference, order) = (interference(run), run.order.word());
                 let _ = writeln!(
                     text,
-                    "INVALID: {} B, {interference}: {reason}",
+                    "INVALID: {} B, {interference}, order {order}: {reason}",
                     run.payload_bytes
                 );
             }
@@ -78,23 +80,31 @@ fn write_block(text: &mut String, block: &[Run]) {
     }
 }
 
-/// What a block has in common.
+/// What a block has in common. Jobs by priority are no word: the order is a column.
 fn way_of_running(run: &Run) -> String {
-    let stages: Vec<&str> = run.stages.iter().map(|stage| stage.word()).collect();
-    let stages = match stages.is_empty() {
-        true => "no isolation".to_owned(),
-        false => stages.join(" + "),
+    let stages = run.stages.iter().filter(|&&stage| stage != Stage::Executor);
+    let words = std::iter::once(run.datapath.as_str()).chain(stages.map(|stage| stage.word()));
+    let words: Vec<&str> = words.collect();
+    let link = match &run.cable {
+        Some(cable) => format!("a link of {} Mbit/s", cable.bits_per_s as f64 / 1e6),
+        None => "no link".to_owned(),
     };
-    let (order, publisher) = (run.order.word(), run.publisher.word());
     format!(
-        "{}: {stages}, order {order}, published by a {publisher}, {} Hz",
-        run.datapath, run.rate_hz
+        "{}, published by a {}, {} Hz, {link}",
+        words.join(" + "),
+        run.publisher.word(),
+        run.rate_hz
     )
 }
 
 fn interference(run: &Run) -> String {
     let word = run.disturbance.map(|disturbance| disturbance.word());
     word.unwrap_or("off").to_owned()
+}
+
+fn arbiter(run: &Run) -> String {
+    let word = run.arbiter().map(|arbiter| arbiter.word());
+    word.unwrap_or("-").to_owned()
 }
 
 fn micros(value: Option<f64>) -> String {
@@ -104,20 +114,26 @@ fn micros(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::tests::silent_run;
-    use super::super::{Disturbance, Order};
+    use super::super::{Cable, Disturbance, Order};
     use super::*;
+    use crate::cable;
 
     #[test]
     fn each_way_of_running_is_a_block_and_unknown_is_a_dash() {
-        let mut fifo = silent_run(Some(Disturbance::Flood));
+        let mut fifo = silent_run(Some(Disturbance::Bulk));
         fifo.order = Order::Fifo;
         fifo.rtt_us.max = Some(14_045.25);
         fifo.invalid = Some("the ledger is off".into());
+        let fast = cable::Config {
+            bits_per_s: 1_000_000_000,
+            ..cable::Config::default()
+        };
+        fifo.cable = Some(Cable::of(&fast));
         let text = table(&[silent_run(None), silent_run(Some(Disturbance::Flood)), fifo]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
-            "udp: executor, order priority, published by a job, 2000 Hz (times in us)"
+            "udp, published by a job, 2000 Hz, no link (times in us)"
         );
         assert!(
             lines[1].contains("RTT") && lines[2].contains("p99.9"),
@@ -132,9 +148,18 @@ mod tests {
             "{text}"
         );
         assert!(lines[4].contains(" flood "), "{text}");
-        assert!(lines[6].contains("order fifo"), "{text}");
-        assert!(lines[9].contains("14045.2"), "{text}");
-        assert_eq!(lines[10], "INVALID: 64 B, flood: the ledger is off");
+        assert!(lines[6].contains("a link of 1000 Mbit/s"), "{text}");
+        let row: Vec<&str> = lines[9].split_whitespace().collect();
+        assert!(row.contains(&"14045.2"), "{text}");
+        assert!(
+            row.windows(3)
+                .any(|words| words == ["bulk", "fifo", "fifo"]),
+            "arbiter and order: {text}"
+        );
+        assert_eq!(
+            lines[10],
+            "INVALID: 64 B, bulk, order fifo: the ledger is off"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use isolane::{BuildError, Interfaces, Level, Order, Participant, WriteError};
+use isolane::{BuildError, Interfaces, Level, Limits, Order, Participant, WriteError};
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
@@ -96,6 +96,16 @@ pub(super) fn participant(
     name: &str,
     order: report::Order,
 ) -> Result<Participant, EndError> {
+    participant_with(site, name, order, Limits::default())
+}
+
+/// A participant at that site that may hold so much.
+pub(super) fn participant_with(
+    site: Site,
+    name: &str,
+    order: report::Order,
+    limits: Limits,
+) -> Result<Participant, EndError> {
     let builder = match site {
         Site::Host(host) => {
             let interface = host.interface().to_owned();
@@ -103,7 +113,8 @@ pub(super) fn participant(
         }
         Site::Loopback { domain } => Participant::builder(domain).loopback(),
     };
-    Ok(builder.name(name).order(executor_order(order)).build()?)
+    let builder = builder.name(name).order(executor_order(order));
+    Ok(builder.limits(limits).build()?)
 }
 
 pub(super) fn executor_order(order: report::Order) -> Order {

@@ -4,14 +4,18 @@
 //! or in exactly one count with a name. The equations of [`Flow::check`] say so hop by hop, so
 //! that a fault names the hop it is in.
 
-use isolane::Participant;
+use isolane::{Participant, Report};
 use isolane_datapath::Lane;
+use isolane_engine::WorkKind;
 use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
+use super::inside::bulk::BulkCounts;
 use crate::cable::Passages;
+use crate::report::Order;
 
-/// What one end's participant counted, at the end of a run.
+/// What one end's participant counted, at the end of a run. Samples are those of the measured topics;
+/// datagrams are those of their lane, which in FIFO order is everybody's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndCounts {
     /// Samples accepted by `write`.
@@ -20,14 +24,13 @@ pub struct EndCounts {
     pub unsent: u64,
     /// Sent again because the reader asked for it.
     pub repaired: u64,
-    /// Datagrams of the measured level that the datapath took.
+    /// Datagrams of the lane that the datapath took.
     pub sent: u64,
-    /// Datagrams of the measured level that it refused.
+    /// Datagrams of the lane that it refused.
     pub send_refused: u64,
-    /// Datagrams of the measured level that were received.
+    /// Datagrams of the lane that were received.
     pub received: u64,
-    /// Datagrams of the measured level that were dropped on this host, for any reason that the
-    /// datapath knows.
+    /// Datagrams of the lane that were dropped on this host, for any reason that the datapath knows.
     pub receive_dropped: u64,
     /// Samples handed to the reader's callback.
     pub delivered: u64,
@@ -37,45 +40,91 @@ pub struct EndCounts {
     pub duplicates: u64,
     /// Samples of writers that were not known (yet).
     pub unmatched: u64,
+    /// Whether other topics use the lane too.
+    pub is_lane_shared: bool,
+    /// Priority inversions of the measured level, and of all levels.
+    pub inversions: [u64; 2],
+    /// Activations that came before something more critical because the kernel had stamped it and
+    /// did not show it yet, of the measured level.
+    pub kernel_late: u64,
+    /// Announcements of peers taken in.
+    pub announcements: u64,
+    /// Where bulk samples went, if there were any.
+    pub bulk: BulkCounts,
     /// Everything above that contradicts itself, in words. Empty, or the run is no result.
     pub faults: Vec<String>,
 }
 
 impl EndCounts {
-    /// What a participant with at most one writer and one reader has counted.
-    pub(super) fn of(participant: &Participant) -> EndCounts {
+    /// What a participant with that order of jobs has counted of its writers and readers of `topics`.
+    pub(super) fn of(participant: &Participant, order: Order, topics: &[&str]) -> EndCounts {
         let report = participant.report();
         let mut counts = EndCounts {
             unmatched: report.counters.unmatched_data,
+            is_lane_shared: order == Order::Fifo,
+            bulk: BulkCounts::of(&report),
             ..EndCounts::default()
         };
-        let lane = report.datagrams.lane(Lane::Level(measured_level()));
-        counts.sent = lane.transmit.sent;
-        counts.send_refused = lane.transmit.refused_total();
-        counts.received = lane.receive.received;
-        counts.receive_dropped = lane.receive.dropped_total();
+        counts.take_lane(&report);
+        counts.take_samples(&report, topics);
+        counts.take_executor(&report);
+        counts
+    }
+
+    fn take_lane(&mut self, report: &Report) {
+        let level = match self.is_lane_shared {
+            true => isolane::Level::default(),
+            false => measured_level(),
+        };
+        let lane = report.datagrams.lane(Lane::Level(level));
+        self.sent = lane.transmit.sent;
+        self.send_refused = lane.transmit.refused_total();
+        self.received = lane.receive.received;
+        self.receive_dropped = lane.receive.dropped_total();
         if let Err(imbalance) = report.balance() {
-            counts.faults.push(imbalance.to_string());
+            self.faults.push(imbalance.to_string());
         }
+    }
+
+    /// Counts the samples of some topics, and balances those of all.
+    fn take_samples(&mut self, report: &Report, topics: &[&str]) {
         for writer in &report.writers {
             let ledger = writer.ledger;
-            counts.written += ledger.written;
-            counts.unsent += ledger.unmatched + ledger.evicted_unsent + ledger.pending;
-            counts.repaired += ledger.repaired;
+            if topics.contains(&writer.topic.as_str()) {
+                self.written += ledger.written;
+                self.unsent += ledger.unmatched + ledger.evicted_unsent + ledger.pending;
+                self.repaired += ledger.repaired;
+            }
             if !ledger.balances() {
-                counts.fault("writer", &writer.topic, &ledger);
+                self.fault("writer", &writer.topic, &ledger);
             }
         }
         for reader in &report.readers {
             let ledger = reader.ledger;
-            counts.delivered += ledger.delivered;
-            counts.rejected += ledger.rejected;
-            counts.duplicates += ledger.duplicates;
+            if topics.contains(&reader.topic.as_str()) {
+                self.delivered += ledger.delivered;
+                self.rejected += ledger.rejected;
+                self.duplicates += ledger.duplicates;
+            }
             if !ledger.balances() {
-                counts.fault("reader", &reader.topic, &ledger);
+                self.fault("reader", &reader.topic, &ledger);
             }
         }
-        counts
+    }
+
+    fn take_executor(&mut self, report: &Report) {
+        let measured = report
+            .levels
+            .iter()
+            .filter(|level| level.level == measured_level());
+        for level in measured {
+            self.inversions[0] += level.inversions;
+            self.kernel_late += level.kernel_late;
+        }
+        self.inversions[1] = report.inversions();
+        let discovery = report.work.iter();
+        let discovery = discovery.filter(|work| work.kind == WorkKind::Discovery);
+        self.announcements = discovery.map(|work| work.steps).sum();
     }
 
     fn fault(&mut self, what: &str, topic: &str, ledger: &dyn std::fmt::Debug) {
@@ -135,6 +184,18 @@ pub struct Flow {
     pub rejected: u64,
     /// Handed to the callback.
     pub delivered: u64,
+    /// Where others used the same lanes: then `send_refused` and `receive_dropped` are the samples that
+    /// are missing, which these must cover.
+    pub shared_lane: Option<SharedLane>,
+}
+
+/// Datagrams of all topics that share a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedLane {
+    /// Refused by the sender's datapath.
+    pub send_refused: u64,
+    /// Dropped on the receiving host.
+    pub receive_dropped: u64,
 }
 
 impl Flow {
@@ -147,7 +208,7 @@ impl Flow {
         to: &EndCounts,
         cable: Option<CableFlow>,
     ) -> Flow {
-        Flow {
+        let mut flow = Flow {
             topic: topic.to_owned(),
             offered,
             refused,
@@ -161,7 +222,31 @@ impl Flow {
             duplicates: to.duplicates,
             rejected: to.rejected,
             delivered: to.delivered,
+            shared_lane: None,
+        };
+        if from.is_lane_shared {
+            flow.infer_from_samples();
         }
+        flow
+    }
+
+    /// Where the lanes' counts are of all topics: this one's are what its samples leave open.
+    fn infer_from_samples(&mut self) {
+        self.shared_lane = Some(SharedLane {
+            send_refused: self.send_refused,
+            receive_dropped: self.receive_dropped,
+        });
+        let handed_over = self.written.saturating_sub(self.unsent);
+        self.sent = self.cable.map_or(handed_over, |cable| cable.arrived);
+        self.send_refused = handed_over.saturating_sub(self.sent);
+        self.received = self.duplicates + self.rejected + self.delivered;
+        self.receive_dropped = self.leaving().saturating_sub(self.received);
+    }
+
+    /// What is on its last way to the receiving host.
+    fn leaving(&self) -> u64 {
+        self.cable
+            .map_or(self.sent, |cable| cable.arrived - cable.dropped)
     }
 
     /// Whether each sample is accounted for exactly once.
@@ -169,9 +254,6 @@ impl Flow {
     /// # Errors
     /// The first hop where it is not, with both numbers.
     pub fn check(&self) -> Result<(), String> {
-        let leaves = self
-            .cable
-            .map_or(self.sent, |cable| cable.arrived - cable.dropped);
         let hops = [
             ("given to write", self.offered, self.refused + self.written),
             (
@@ -186,7 +268,7 @@ impl Flow {
             ),
             (
                 "on their last way",
-                leaves,
+                self.leaving(),
                 self.receive_dropped + self.received,
             ),
             (
@@ -203,7 +285,30 @@ impl Flow {
                 ));
             }
         }
-        Ok(())
+        self.check_shared_lane()
+    }
+
+    /// Samples that are missing where a lane is shared must be among the lane's named drops.
+    fn check_shared_lane(&self) -> Result<(), String> {
+        let Some(lane) = self.shared_lane else {
+            return Ok(());
+        };
+        // Without a cable in between nobody saw which of the two it was.
+        let missing = self.send_refused + self.receive_dropped;
+        let is_covered = match self.cable {
+            Some(_) => {
+                self.send_refused <= lane.send_refused
+                    && self.receive_dropped <= lane.receive_dropped
+            }
+            None => missing <= lane.send_refused + lane.receive_dropped,
+        };
+        if is_covered {
+            return Ok(());
+        }
+        Err(format!(
+            "{}: {missing} samples are missing, of all topics {} were refused and {} dropped",
+            self.topic, lane.send_refused, lane.receive_dropped
+        ))
     }
 }
 
@@ -229,6 +334,7 @@ mod tests {
             duplicates: 0,
             rejected: 0,
             delivered: 80,
+            shared_lane: None,
         }
     }
 
@@ -259,5 +365,43 @@ mod tests {
             ..balanced()
         };
         assert!(made_up.check().unwrap_err().contains("received"));
+    }
+
+    /// Both ends with one lane for all: 500 other datagrams were sent, 3 of all refused, 4 dropped.
+    fn through_a_shared_lane(delivered: u64) -> Flow {
+        let from = EndCounts {
+            written: 99,
+            unsent: 2,
+            sent: 594,
+            send_refused: 3,
+            is_lane_shared: true,
+            ..EndCounts::default()
+        };
+        let to = EndCounts {
+            received: 500,
+            receive_dropped: 4,
+            delivered,
+            ..EndCounts::default()
+        };
+        let cable = CableFlow {
+            arrived: 94,
+            dropped: 10,
+        };
+        Flow::between("T", (100, 1), &from, &to, Some(cable))
+    }
+
+    #[test]
+    fn in_a_shared_lane_samples_that_are_missing_are_among_its_drops() {
+        let flow = through_a_shared_lane(80);
+        assert_eq!(flow.check(), Ok(()));
+        assert_eq!((flow.sent, flow.send_refused), (94, 3));
+        assert_eq!((flow.received, flow.receive_dropped), (80, 4));
+        let vanished = through_a_shared_lane(79).check().unwrap_err();
+        assert!(
+            vanished.starts_with("T: 8 samples are missing"),
+            "{vanished}"
+        );
+        let made_up = through_a_shared_lane(85).check().unwrap_err();
+        assert!(made_up.contains("on their last way"), "{made_up}");
     }
 }

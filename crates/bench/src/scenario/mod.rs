@@ -13,6 +13,7 @@
 
 mod end;
 pub mod flow;
+pub mod inside;
 mod message;
 pub mod plan;
 pub mod rtt;
@@ -77,6 +78,23 @@ pub enum ConfigError {
         samples: u64,
         /// The bound.
         most: u32,
+    },
+    /// It would be lost with what `repair` loses.
+    #[error(
+        "a message of {bytes} bytes beside `repair`, which loses datagrams of bulk samples by their \
+         size: this can be measured with at most {most}"
+    )]
+    PayloadBesideRepair {
+        /// As configured.
+        bytes: u32,
+        /// What is told from bulk samples.
+        most: u32,
+    },
+    /// Without a cable, or a host for a third participant.
+    #[error("`{disturbance}` needs two hosts with a cable between them")]
+    DisturbanceNeedsHosts {
+        /// Its word.
+        disturbance: &'static str,
     },
     /// On one thread there is no other to publish from.
     #[error("the memory datapath has one thread: pings can be published by a job only")]

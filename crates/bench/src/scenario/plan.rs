@@ -1,9 +1,12 @@
 //! Which runs the demo makes.
 
-use crate::cable;
+use crate::cable::{self, Arbiter, Loss};
 use crate::clock::now_ns;
 use crate::flood;
 use crate::report::{Disturbance, Order, Publisher, Scenario, Stage};
+use crate::scenario::inside::{
+    LINK_BITS_PER_S, LINK_QUEUE_FRAMES, REPAIR_LOSS, REPAIR_MIN_PAYLOAD_BYTES,
+};
 use crate::scenario::rtt::Config;
 
 /// Pings a second, as in paper 000.
@@ -19,16 +22,75 @@ pub const FLOOD_FACTOR: f64 = 1.0;
 /// nothing. The result says which payload it was.
 pub const MIN_FLOOD_PAYLOAD_BYTES: u32 = 512;
 
-/// The rows of the demo: each payload, published by a thread and by a job, without and with the flood.
-/// The two of a pair run one after the other, so that they are measured on the same machine.
-pub fn demo(payloads: &[u32], seconds: u32) -> Vec<Config> {
+/// The message of rows about the executor, unless a smaller one is asked for: a control value with
+/// its time stamp.
+pub const EXECUTOR_PAYLOAD_BYTES: u32 = 64;
+
+/// Parts of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Without and with a flood, on a link that serves frames as they came.
+    Link,
+    /// The flood again, on a link that serves the most urgent class first.
+    Arbiter,
+    /// Disturbed from inside the participants, in both orders of jobs.
+    Executor,
+}
+
+/// How long runs last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seconds {
+    /// Undisturbed, or beside a flood.
+    pub link: u32,
+    /// Disturbed from inside: as many samples as a p99.9 takes.
+    pub inside: u32,
+}
+
+/// The rows of these parts of the demo. What is compared runs one after the other, so that it is
+/// measured on the same machine.
+pub fn demo(parts: &[Part], payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     let mut rows = Vec::new();
+    let has = |part| parts.contains(&part);
     for publisher in [Publisher::Thread, Publisher::Job] {
+        let with_strict = has(Part::Arbiter) && publisher == Publisher::Thread;
+        if !has(Part::Link) && !with_strict {
+            continue;
+        }
         for &payload_bytes in payloads {
-            for disturbance in [None, Some(Disturbance::Flood)] {
+            let row = |disturbance, arbiter| {
                 let scenario = scenario("udp", publisher, payload_bytes, disturbance);
-                rows.push(config(scenario, seconds));
+                config(scenario, seconds.link).through(arbiter)
+            };
+            rows.push(row(None, Arbiter::Fifo));
+            rows.push(row(Some(Disturbance::Flood), Arbiter::Fifo));
+            if with_strict {
+                rows.push(row(Some(Disturbance::Flood), Arbiter::Strict));
             }
+        }
+    }
+    if has(Part::Executor) {
+        rows.extend(executor(payloads, seconds));
+    }
+    rows
+}
+
+/// Disturbed from inside, and undisturbed beside it, in both orders, with the smallest payload.
+fn executor(payloads: &[u32], seconds: Seconds) -> Vec<Config> {
+    let smallest = payloads.iter().copied().min();
+    let payload_bytes = smallest.map_or(EXECUTOR_PAYLOAD_BYTES, |smallest| {
+        smallest.min(EXECUTOR_PAYLOAD_BYTES)
+    });
+    let disturbances = [
+        (None, seconds.link),
+        (Some(Disturbance::Joining), seconds.inside),
+        (Some(Disturbance::Bulk), seconds.inside),
+        (Some(Disturbance::Repair), seconds.inside),
+    ];
+    let mut rows = Vec::new();
+    for (disturbance, seconds) in disturbances {
+        for order in [Order::Fifo, Order::Priority] {
+            let scenario = scenario("udp", Publisher::Job, payload_bytes, disturbance);
+            rows.push(inside(scenario.in_order(order), seconds));
         }
     }
     rows
@@ -62,8 +124,12 @@ pub fn scenario(
     }
 }
 
-/// A run of a scenario through the usual cable.
+/// A run of a scenario where its disturbance is at home: on the usual link, or, if it goes on inside
+/// the participants, as [`inside`].
 pub fn config(scenario: Scenario, seconds: u32) -> Config {
+    if scenario.disturbance.is_some_and(Disturbance::is_inside) {
+        return inside(scenario, seconds);
+    }
     let flood = flood::Config {
         factor: FLOOD_FACTOR,
         payload_bytes: scenario.payload_bytes.max(MIN_FLOOD_PAYLOAD_BYTES),
@@ -76,6 +142,41 @@ pub fn config(scenario: Scenario, seconds: u32) -> Config {
         seed: now_ns(),
         cable: cable::Config::default(),
         flood,
+        ends_apart: false,
+    }
+}
+
+/// A run about the executor (see [`inside`](crate::scenario::inside)): a fast link, a core for each
+/// end, and the losses that `repair` repairs.
+pub fn inside(scenario: Scenario, seconds: u32) -> Config {
+    let loss = match scenario.disturbance {
+        Some(Disturbance::Repair) => Loss {
+            probability: REPAIR_LOSS,
+            udp_port: None,
+            min_payload_bytes: Some(REPAIR_MIN_PAYLOAD_BYTES),
+        },
+        _ => Loss::default(),
+    };
+    Config {
+        scenario,
+        seconds,
+        seed: now_ns(),
+        cable: cable::Config {
+            bits_per_s: LINK_BITS_PER_S,
+            queue_frames: LINK_QUEUE_FRAMES,
+            loss,
+            ..cable::Config::default()
+        },
+        flood: flood::Config::default(),
+        ends_apart: true,
+    }
+}
+
+impl Config {
+    /// The same through a link with that arbiter.
+    pub fn through(mut self, arbiter: Arbiter) -> Config {
+        self.cable.arbiter = arbiter;
+        self
     }
 }
 
@@ -83,9 +184,12 @@ pub fn config(scenario: Scenario, seconds: u32) -> Config {
 mod tests {
     use super::*;
 
+    const ALL: [Part; 3] = [Part::Link, Part::Arbiter, Part::Executor];
+    const SECONDS: Seconds = Seconds { link: 3, inside: 5 };
+
     #[test]
-    fn the_demo_measures_each_payload_by_thread_and_job_without_and_with_the_flood() {
-        let rows = demo(&[64, 512, 1024], 5);
+    fn the_link_is_measured_by_thread_and_job_without_and_with_the_flood() {
+        let rows = demo(&[Part::Link], &[64, 512, 1024], SECONDS);
         assert_eq!(rows.len(), 12);
         for pair in rows.chunks(2) {
             let [quiet, loaded] = pair else {
@@ -95,7 +199,52 @@ mod tests {
             assert_eq!(loaded.scenario.disturbance, Some(Disturbance::Flood));
             assert_eq!(quiet.scenario.payload_bytes, loaded.scenario.payload_bytes);
             assert_eq!(quiet.scenario.publisher, loaded.scenario.publisher);
+            assert_eq!(loaded.cable.arbiter, Arbiter::Fifo);
         }
-        assert!(rows.iter().all(|row| row.check().is_ok()));
+    }
+
+    #[test]
+    fn a_strict_row_stands_beside_the_fifo_row_it_is_compared_with() {
+        let rows = demo(&[Part::Arbiter], &[64, 512], SECONDS);
+        assert_eq!(rows.len(), 6);
+        for three in rows.chunks(3) {
+            let arbiters = three.iter().map(|row| row.cable.arbiter);
+            assert!(arbiters.eq([Arbiter::Fifo, Arbiter::Fifo, Arbiter::Strict]));
+            assert_eq!(three[1].scenario, three[2].scenario);
+        }
+    }
+
+    #[test]
+    fn each_disturbance_inside_is_measured_in_both_orders_on_the_same_link() {
+        let rows = demo(&[Part::Executor], &[1024, 512], SECONDS);
+        assert_eq!(rows.len(), 8);
+        for pair in rows.chunks(2) {
+            assert_eq!(pair[0].scenario.order, Order::Fifo);
+            assert!(pair[0].scenario.stages.is_empty());
+            assert_eq!(pair[1].scenario.order, Order::Priority);
+            assert_eq!(pair[0].cable, pair[1].cable);
+            assert!(pair.iter().all(|row| row.ends_apart));
+            assert!(pair.iter().all(|row| row.scenario.payload_bytes == 64));
+        }
+        assert_eq!(rows[7].cable.loss.probability, REPAIR_LOSS);
+    }
+
+    #[test]
+    fn every_row_of_the_demo_can_be_measured() {
+        for payload in [12, 64, 1400] {
+            let rows = demo(&ALL, &[payload], SECONDS);
+            assert_eq!(rows.len(), 3 + 2 + 8);
+            assert!(rows.iter().all(|row| row.check().is_ok()));
+        }
+    }
+
+    #[test]
+    fn a_message_that_repair_would_lose_is_refused() {
+        let of_size = |bytes| {
+            let repair = Some(Disturbance::Repair);
+            config(scenario("udp", Publisher::Job, bytes, repair), 1)
+        };
+        assert_eq!(of_size(960).check(), Ok(()));
+        assert!(of_size(961).check().is_err());
     }
 }

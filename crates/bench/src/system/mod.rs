@@ -5,6 +5,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod ethtool;
+pub(crate) mod listen;
 pub(crate) mod option;
 pub(crate) mod packet;
 pub(crate) mod scheduler;

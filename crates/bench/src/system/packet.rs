@@ -170,7 +170,7 @@ impl Asides {
     }
 }
 
-fn vlan_tag(data: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
+pub(super) fn vlan_tag(data: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
     if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
     }

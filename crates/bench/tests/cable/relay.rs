@@ -4,10 +4,11 @@ use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use isolane_bench::cable::{self, Cable, Loss, Observe, wire_bytes};
+use isolane_bench::cable::{self, Arbiter, Cable, Loss, Observe, wire_bytes};
 use isolane_bench::namespace::Host;
 use isolane_bench::process::Cores;
 use isolane_bench::record::nonce;
+use rustix::net::sockopt::set_ip_tos;
 
 use crate::support::{HEADERS, PORT, fast, program, receive_all, socket, testbed, to, with_cable};
 
@@ -181,6 +182,7 @@ fn a_seed_loses_the_same_datagrams_again() {
             loss: Loss {
                 probability: 0.2,
                 udp_port: Some(PORT),
+                min_payload_bytes: None,
             },
             seed,
             ..fast()
@@ -216,6 +218,80 @@ fn a_seed_loses_the_same_datagrams_again() {
     assert!((170..=230).contains(&first.len()), "{} of 250", first.len());
     assert_eq!(survivors(11), first);
     assert_ne!(survivors(12), first);
+}
+
+#[test]
+fn loss_of_large_datagrams_spares_small_ones_to_the_same_port() {
+    let Some(testbed) = testbed() else { return };
+    let (a, b) = (
+        socket(&testbed, Host::A, 0),
+        socket(&testbed, Host::B, PORT),
+    );
+    let config = cable::Config {
+        loss: Loss {
+            probability: 1.0,
+            udp_port: None,
+            min_payload_bytes: Some(1_000),
+        },
+        ..fast()
+    };
+    let mut lengths = Vec::new();
+    let report = with_cable(&testbed, &config, || {
+        for length in [999, 1_000, 64, 1_400] {
+            a.send_to(&vec![0; length], to(Host::B, PORT)).unwrap();
+        }
+        lengths = receive_all(&b).iter().map(Vec::len).collect();
+    });
+    assert_eq!(lengths, [999, 64]);
+    assert_eq!(report.a_to_b.frames.dropped_loss, 2);
+    assert_eq!(report.validate(), Ok(()));
+}
+
+/// Twenty bulk datagrams, one critical one behind them, a link that takes 44 ms for each: the place
+/// at which the critical one arrives.
+fn place_behind_bulk(arbiter: Arbiter) -> usize {
+    const BULK: u8 = 20;
+    const CRITICAL: u8 = 99;
+    /// DSCP class selector 7, as the byte that IP_TOS sets.
+    const CLASS_7: u8 = 7 << 5;
+    let Some(testbed) = testbed() else { return 1 };
+    let (bulk, critical) = (socket(&testbed, Host::A, 0), socket(&testbed, Host::A, 0));
+    set_ip_tos(&critical, CLASS_7).unwrap();
+    let b = socket(&testbed, Host::B, PORT);
+    let config = cable::Config {
+        bits_per_s: 200_000,
+        arbiter,
+        ..cable::Config::default()
+    };
+    let mut arrived = Vec::new();
+    let report = with_cable(&testbed, &config, || {
+        for _ in 0..BULK {
+            bulk.send_to(&[0; 1024], to(Host::B, PORT)).unwrap();
+        }
+        critical.send_to(&[CRITICAL], to(Host::B, PORT)).unwrap();
+        arrived = receive_all(&b);
+    });
+    assert_eq!(report.validate(), Ok(()));
+    assert_eq!(report.a_to_b.frames.dropped_queue, 0);
+    assert_eq!(arrived.len(), usize::from(BULK) + 1);
+    arrived
+        .iter()
+        .position(|datagram| datagram[0] == CRITICAL)
+        .expect("it came")
+}
+
+#[test]
+fn under_strict_a_critical_frame_waits_for_at_most_one_bulk_frame() {
+    // One is on the wire; a machine that stood still while they were sent lets one more go.
+    let place = place_behind_bulk(Arbiter::Strict);
+    assert!(place <= 2, "it came behind {place} bulk frames");
+}
+
+#[test]
+fn under_fifo_a_critical_frame_waits_for_all_that_came_before_it() {
+    if testbed().is_some() {
+        assert_eq!(place_behind_bulk(Arbiter::Fifo), 20);
+    }
 }
 
 #[test]

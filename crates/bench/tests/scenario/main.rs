@@ -4,6 +4,7 @@
 #[allow(dead_code)]
 mod support;
 
+mod inside;
 mod rtt;
 mod throughput;
 

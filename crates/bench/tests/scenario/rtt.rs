@@ -1,6 +1,7 @@
 //! Round trips.
 
-use isolane_bench::report::{Disturbance, Publisher, Run};
+use isolane_bench::cable::Arbiter;
+use isolane_bench::report::{Disturbance, Order, Publisher, Run};
 use isolane_bench::scenario::rtt::{self, Outcome};
 use isolane_bench::scenario::{ScenarioError, plan};
 
@@ -78,4 +79,45 @@ fn under_a_flood_what_is_lost_is_named() {
     assert!(dropped > 0 && run.lost >= dropped, "{run:#?}");
     let flood = run.ledger.as_ref().and_then(|ledger| ledger.flood.as_ref());
     assert!(flood.expect("a flood").a_to_b.factor > 1.0);
+}
+
+#[test]
+fn under_a_flood_a_strict_link_loses_no_critical_sample() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(testbed) = testbed() else { return };
+    let mut config = config("udp", Publisher::Thread, Some(Disturbance::Flood));
+    config.flood.payload_bytes = 1_024;
+    config.flood.factor = 2.0;
+    let config = config.through(Arbiter::Strict);
+    let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
+    let run = is_whole(&outcome);
+    assert_eq!(run.arbiter(), Some(Arbiter::Strict));
+    for flow in &run.flows {
+        assert_eq!(flow.cable.expect("a cable").dropped, 0, "{flow:?}");
+    }
+    let cable = run.ledger.as_ref().expect("a cable").cable;
+    assert!(
+        cable.a_to_b.frames.dropped_queue > 0,
+        "the flood lost frames"
+    );
+}
+
+#[test]
+fn in_fifo_order_samples_are_accounted_for_though_all_topics_share_a_lane() {
+    let _one = ONE_AT_A_TIME.lock();
+    let mut config = config("udp-loopback", Publisher::Job, None);
+    config.scenario = config.scenario.in_order(Order::Fifo);
+    let outcome = rtt::run_over_loopback(&program(), &config).unwrap();
+    let run = is_whole(&outcome);
+    assert!(run.flows.iter().all(|flow| flow.shared_lane.is_some()));
+}
+
+#[test]
+fn disturbances_without_hosts_are_refused() {
+    let config = config("udp-loopback", Publisher::Job, Some(Disturbance::Bulk));
+    let error = rtt::run_over_loopback(&program(), &config).unwrap_err();
+    assert!(
+        error.to_string().contains("`bulk` needs two hosts"),
+        "{error}"
+    );
 }

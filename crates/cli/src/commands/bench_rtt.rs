@@ -27,21 +27,16 @@ pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
 
 /// The runs, in their order: those that are compared stand side by side.
 fn rows(settings: &BenchRttSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Config>, Failure> {
-    let seconds = settings.runs.run_for.value.as_secs() as u32;
     let mut rows = Vec::new();
     for &datapath in &settings.runs.datapaths.value {
         let datapath = laboratory.name_of(datapath)?;
-        // On the one thread of the memory datapath there is no other to publish from.
-        let publisher = match datapath {
-            "memory" => Publisher::Job,
-            _ => Publisher::Thread,
-        };
         for payload in &settings.runs.payloads.value {
             for &disturbance in &settings.disturbances.value {
-                let disturbance = offered(datapath, disturbance)?;
-                let mut scenario = plan::scenario(datapath, publisher, payload.get(), disturbance);
-                scenario.rate_hz = settings.rate_hz.value;
-                rows.push(plan::config(scenario, seconds));
+                reaches(datapath, disturbance)?;
+                for inside in places(disturbance, &settings.disturbances.value) {
+                    let of_place = variants(settings, datapath, payload.get(), disturbance, inside);
+                    rows.extend(of_place);
+                }
             }
         }
     }
@@ -49,19 +44,90 @@ fn rows(settings: &BenchRttSettings, laboratory: &Laboratory) -> Result<Vec<rtt:
     Ok(rows)
 }
 
-/// A disturbance this version has, on a datapath it reaches.
-fn offered(
+/// Where runs with a disturbance are made: on the usual link (false), or where work inside the
+/// participants disturbs (true). Undisturbed ones are made beside each of those they are read against.
+fn places(disturbance: Disturbance, all: &[Disturbance]) -> Vec<bool> {
+    let is_inside = |disturbance: Disturbance| {
+        let disturbance = disturbance.in_report();
+        disturbance.map(report::Disturbance::is_inside)
+    };
+    if let Some(is_inside) = is_inside(disturbance) {
+        return vec![is_inside];
+    }
+    let is_disturbed = |place| all.iter().any(|&other| is_inside(other) == Some(place));
+    match (is_disturbed(false), is_disturbed(true)) {
+        (true, true) => vec![false, true],
+        (_, inside) => vec![inside],
+    }
+}
+
+/// One run for each arbiter and each order of jobs.
+fn variants(
+    settings: &BenchRttSettings,
     datapath: &str,
+    payload_bytes: u32,
     disturbance: Disturbance,
-) -> Result<Option<report::Disturbance>, Failure> {
-    match (disturbance, datapath) {
-        (Disturbance::None, _) => Ok(None),
-        (Disturbance::Flood, "udp") => Ok(Some(report::Disturbance::Flood)),
-        (Disturbance::Flood, _) => Err(Failure::new(
-            ExitCode::MachineForbids,
-            format!("nothing was measured with a flood over `{datapath}`"),
-            "a flood goes through the cable, between hosts in namespaces",
-        )
-        .with_remedy("run as root, with --datapath udp")),
+    inside: bool,
+) -> Vec<rtt::Config> {
+    let seconds = settings.runs.run_for.value.as_secs() as u32;
+    // On the one thread of the memory datapath there is no other to publish from; disturbed from
+    // inside, pings are the executor's own work.
+    let publisher = match datapath {
+        "memory" => Publisher::Job,
+        _ if inside => Publisher::Job,
+        _ => Publisher::Thread,
+    };
+    let mut rows = Vec::new();
+    for order in &settings.orders.value {
+        for arbiter in &settings.arbiters.value {
+            let disturbance = disturbance.in_report();
+            let mut scenario = plan::scenario(datapath, publisher, payload_bytes, disturbance);
+            scenario.rate_hz = settings.rate_hz.value;
+            let scenario = scenario.in_order(order.in_report());
+            let config = match inside {
+                true => plan::inside(scenario, seconds),
+                false => plan::config(scenario, seconds),
+            };
+            rows.push(config.through(arbiter.in_cable()));
+            // Without a link nothing is served.
+            if datapath != "udp" {
+                break;
+            }
+        }
+    }
+    rows
+}
+
+/// Whether a disturbance can be had on a datapath.
+fn reaches(datapath: &str, disturbance: Disturbance) -> Result<(), Failure> {
+    let (Some(disturbance), true) = (disturbance.in_report(), datapath != "udp") else {
+        return Ok(());
+    };
+    let reason = match disturbance.is_inside() {
+        true => "it takes two hosts in namespaces and the cable between them",
+        false => "it goes through the cable, between hosts in namespaces",
+    };
+    let what = disturbance.word();
+    Err(Failure::new(
+        ExitCode::MachineForbids,
+        format!("nothing was measured with `{what}` over `{datapath}`"),
+        reason,
+    )
+    .with_remedy("run as root, with --datapath udp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn undisturbed_runs_are_made_where_the_others_are() {
+        use Disturbance::{Bulk, Flood, None};
+        assert_eq!(places(None, &[None]), [false]);
+        assert_eq!(places(None, &[None, Flood]), [false]);
+        assert_eq!(places(None, &[None, Bulk]), [true]);
+        assert_eq!(places(None, &[None, Flood, Bulk]), [false, true]);
+        assert_eq!(places(Bulk, &[Flood, Bulk]), [true]);
+        assert_eq!(places(Flood, &[Flood, Bulk]), [false]);
     }
 }

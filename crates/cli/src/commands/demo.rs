@@ -1,8 +1,10 @@
 //! `isolane demo`: what isolane is for, shown on this machine.
 //!
-//! Two hosts and a slow link between them; a critical topic makes round trips; a flood fills the link.
+//! Two hosts and a link between them; a critical topic makes round trips; a flood fills the link, or
+//! the participants have other work.
 
-use isolane_bench::scenario::{plan, rtt};
+use isolane_bench::scenario::plan::{self, Part, Seconds};
+use isolane_bench::scenario::rtt;
 use isolane_model::Datapath;
 
 use super::laboratory::{self, Laboratory};
@@ -14,28 +16,60 @@ use crate::settings::DemoSettings;
 
 /// What is going to happen.
 const WHAT: &str = "\
-two hosts in network namespaces, a link of 40 Mbit/s
-between them, and a critical topic that makes 2000 round trips a second, without and with a flood
-on the link. Nothing leaves this machine, and nothing of it stays.";
+two hosts in network namespaces, a link
+between them, and a critical topic that makes 2000 round trips a second: without and with a flood
+on the link, and with work inside its own participants. Nothing leaves this machine, and nothing of
+it stays.";
 
-/// What the numbers mean, for somebody who sees them for the first time.
-const MEANING: &str = "\
+/// What each part shows, for somebody who sees the numbers for the first time.
+const MEANING_OF_LINK: &str = "\
 What this shows. A critical topic (level 7, 2000 round trips a second) and a flood share one
 network stack and one link of 40 Mbit/s that sends frames in the order they came. Whatever the
 flood puts into that queue first, the critical sample waits for; when the queue is full, the
-critical sample is dropped like any other. These rows are the problem. In later versions further
-rows will stand beside them, one remedy at a time: the executor's order inside the participant, a
-lane for each level past the shared stack, budgets for what a flow may cost its receiver, a strict
-arbiter on the link, and the machine's own tuning.
+critical sample is dropped like any other. These rows are the problem.
 
 The flood's datagrams have 512 B beside smaller payloads too: of 64 B ones the link would take more a
 second than one core can relay (on a machine of two cores such a flood reached 0.40 of the link's
-rate), and a link that is not full shows nothing.
+rate), and a link that is not full shows nothing.";
+
+const MEANING_OF_ARBITER: &str = "\
+The strict rows are the same flood on the same link, which now sends the most urgent class first, as
+a network controller with several queues does. Nothing else has changed: isolane gives every level
+a socket, a UDP port and a DSCP of its own, and that is what the link tells them apart by. What is
+left is at most one frame of the flood on the wire, each way, and the hosts' own work.";
+
+const MEANING_OF_EXECUTOR: &str = "\
+The rows joining, bulk and repair are disturbed by work of the participants themselves: two hundred
+endpoints that appear and leave; reliable bulk both ways (level 1); the same with a tenth of its
+samples lost and repaired. In FIFO order jobs run as they became ready, and all levels share one
+socket; by priority the most urgent job is chosen each time and each level has a socket. A priority
+inversion is less urgent work that began while a critical sample was waiting: by priority there is
+none, whatever the load, and a critical sample waits at most for the one activation that was running.
+The link is fast here (1000 Mbit/s), the same for both orders, and each end has a core of its own:
+what the order of jobs is answerable for is the hosts' part. Where machines stall, their stalls are
+in p99.9 and max of both orders, and inversions are the proof.";
+
+/// What is still to come, and how to read all of it.
+const MEANING_OF_NUMBERS: &str = "\
+In later versions further rows will stand beside these, one remedy at a time: a lane for each level
+past the shared stack, budgets for what a flow may cost its receiver, and the machine's own tuning.
 
 Absolute numbers mean little here: both hosts, the link and the flood share a few cores of one
 machine, whose own stalls of milliseconds are in p99.9 and max (see `late max`: how late the
 sender's and the link's timers were). Compare the median, p99 and the median of one-second p99s
 between rows of this run, and quote ratios.";
+
+/// What the chosen parts show.
+fn meaning(parts: &[Part]) -> String {
+    let of_part = |part: &Part| match part {
+        Part::Link => MEANING_OF_LINK,
+        Part::Arbiter => MEANING_OF_ARBITER,
+        Part::Executor => MEANING_OF_EXECUTOR,
+    };
+    let mut paragraphs: Vec<&str> = parts.iter().map(of_part).collect();
+    paragraphs.push(MEANING_OF_NUMBERS);
+    paragraphs.join("\n\n")
+}
 
 /// Measures all rows, prints them and what they mean.
 pub(crate) fn run(settings: DemoSettings) -> Result<ExitCode, Failure> {
@@ -45,17 +79,28 @@ pub(crate) fn run(settings: DemoSettings) -> Result<ExitCode, Failure> {
         tell(explanation);
     }
     let rows = rows(&settings, &laboratory)?;
-    let (what, meaning) = match &explanation {
-        None => (WHAT, MEANING),
-        Some(explanation) => (round_trips::WITHOUT_HOSTS, explanation.as_str()),
+    let (what, meaning) = match explanation {
+        None => (WHAT, meaning(&parts_of(&settings))),
+        Some(explanation) => (round_trips::WITHOUT_HOSTS, explanation),
     };
     let json = settings.runs.json.as_ref();
-    round_trips::run(laboratory, what, rows, meaning, json)
+    round_trips::run(laboratory, what, rows, &meaning, json)
+}
+
+fn parts_of(settings: &DemoSettings) -> Vec<Part> {
+    settings
+        .parts
+        .value
+        .iter()
+        .map(|part| part.in_plan())
+        .collect()
 }
 
 /// The runs, in their order.
 fn rows(settings: &DemoSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Config>, Failure> {
     let seconds = settings.runs.run_for.value.as_secs() as u32;
+    let inside = settings.run_inside_for.value.as_secs() as u32;
+    let parts = parts_of(settings);
     let payloads: Vec<u32> = settings
         .runs
         .payloads
@@ -66,7 +111,14 @@ fn rows(settings: &DemoSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Con
     let mut rows = Vec::new();
     for &datapath in &settings.runs.datapaths.value {
         match laboratory.name_of(datapath)? {
-            "udp" => rows.extend(plan::demo(&payloads, seconds)),
+            "udp" => rows.extend(plan::demo(
+                &parts,
+                &payloads,
+                Seconds {
+                    link: seconds,
+                    inside,
+                },
+            )),
             "memory" => rows.extend(plan::quiet("memory", &payloads, seconds)),
             // Beside the sockets, what is left of a round trip without them.
             loopback => {

@@ -106,6 +106,8 @@ fn of_counters(counters: &Counters) -> String {
         leases_expired,
         leases_shortened,
         instance_ends_unseen,
+        answers_withheld,
+        readers_silent,
     } = *counters;
     let others = [
         (malformed_messages, "malformed messages"),
@@ -124,6 +126,8 @@ fn of_counters(counters: &Counters) -> String {
         (leases_expired, "leases expired"),
         (leases_shortened, "leases shortened"),
         (instance_ends_unseen, "ends of instances unseen"),
+        (answers_withheld, "answers withheld from the unproven"),
+        (readers_silent, "silent readers given up"),
     ];
     words((messages, "messages"), &others)
 }

@@ -14,14 +14,14 @@ use crate::settings::ListSettings;
 
 /// Listens for a while, then prints what it heard.
 pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
-    let until = Until::new(Some(settings.listen_for.value))?;
+    let until = Until::new(Some(settings.listen_for.value))?.with_network(&settings.network);
     let participant = build(&settings.network, &settings.peers.value)?;
     let seconds = settings.listen_for.value.as_secs();
     tell(format!(
         "listening for {seconds} s in domain {}",
         settings.network.domain.value
     ));
-    until.run(&participant, || false);
+    until.run(&participant, || false)?;
     if until.interrupted() {
         return Ok(ExitCode::Interrupted);
     }

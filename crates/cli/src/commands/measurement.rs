@@ -86,11 +86,15 @@ pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
 }
 
 fn announce<C>(what: &str, rows: &[Row<C>]) {
-    let seconds = rows.first().map_or(0, |row| row.seconds);
+    let mut lengths: Vec<u32> = rows.iter().map(|row| row.seconds).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let lengths: Vec<String> = lengths.iter().map(u32::to_string).collect();
     let all: Duration = rows.iter().map(expected).sum();
     tell(format!(
-        "{} of {seconds} s, about {} s: {what}",
+        "{} of {} s, about {} s: {what}",
         count_of(rows.len() as u64, "run"),
+        lengths.join(" or "),
         all.as_secs_f64().ceil()
     ));
 }

@@ -5,14 +5,18 @@ mod bench_throughput;
 mod child;
 mod config;
 mod demo;
+mod doctor;
 mod laboratory;
 mod ledgers;
 mod list;
+mod manual;
 mod measurement;
 mod participant;
+mod presence;
 mod progress;
 mod publish;
 mod round_trips;
+mod spy;
 mod subscribe;
 mod watch;
 
@@ -30,6 +34,10 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Publish(settings) => publish::run(settings),
         Command::Subscribe(settings) => subscribe::run(settings),
         Command::List(settings) => list::run(settings),
+        Command::Doctor(settings) => doctor::run(settings),
+        Command::Completions(shell) => manual::completions(shell),
+        Command::Man(directory) => manual::man(directory.as_deref()),
+        Command::Spy(settings) => spy::run(settings),
         Command::Config(settings) => config::run(settings),
         Command::BenchRtt(settings) => bench_rtt::run(settings),
         Command::BenchThroughput(settings) => bench_throughput::run(settings),

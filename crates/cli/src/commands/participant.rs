@@ -1,6 +1,7 @@
 //! What `pub`, `sub` and `ls` have in common: a participant as the settings want it, and the wish
 //! to stop.
 
+use std::cell::RefCell;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use isolane::{BuildError, Builder, Interfaces as Chosen, Participant, Qos};
 use isolane_model::{Durability, History, Reliability};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::presence::Presence;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -74,6 +76,8 @@ pub(super) fn qos(settings: &EndpointSettings) -> Qos {
 pub(super) struct Until {
     interrupted: Arc<AtomicBool>,
     end: Option<Instant>,
+    /// The interfaces whose end is an end too.
+    presence: Option<RefCell<Presence>>,
 }
 
 impl Until {
@@ -91,7 +95,14 @@ impl Until {
         Ok(Self {
             interrupted,
             end: run_for.map(|time| Instant::now() + time),
+            presence: None,
         })
+    }
+
+    /// Also when the network a participant uses is gone.
+    pub(super) fn with_network(mut self, network: &NetworkSettings) -> Self {
+        self.presence = Some(RefCell::new(Presence::new(network)));
+        self
     }
 
     pub(super) fn interrupted(&self) -> bool {
@@ -103,19 +114,33 @@ impl Until {
         self.interrupted() || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
+    /// The time that is left, `at_most` this.
+    pub(super) fn left(&self, at_most: Duration) -> Duration {
+        self.end.map_or(at_most, |end| {
+            end.saturating_duration_since(Instant::now()).min(at_most)
+        })
+    }
+
     /// Runs the loop until `done`, a signal, or the end of the time; true: it was `done`.
-    pub(super) fn run(&self, participant: &Participant, mut done: impl FnMut() -> bool) -> bool {
+    ///
+    /// # Errors
+    /// The network is gone.
+    pub(super) fn run(
+        &self,
+        participant: &Participant,
+        mut done: impl FnMut() -> bool,
+    ) -> Result<bool, Failure> {
         loop {
             if done() {
-                return true;
+                return Ok(true);
             }
             if self.over() {
-                return false;
+                return Ok(false);
             }
-            let left = self
-                .end
-                .map_or(SLICE, |end| end.saturating_duration_since(Instant::now()));
-            participant.run_until(left.min(SLICE), || done() || self.interrupted());
+            if let Some(presence) = &self.presence {
+                presence.borrow_mut().look()?;
+            }
+            participant.run_until(self.left(SLICE), || done() || self.interrupted());
         }
     }
 }

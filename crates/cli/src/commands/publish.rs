@@ -24,7 +24,8 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// Publishes until the count, the time or the person says stop.
 pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
-    let until = Until::new(settings.endpoint.run_for.value)?;
+    let until =
+        Until::new(settings.endpoint.run_for.value)?.with_network(&settings.endpoint.network);
     let participant = build(&settings.endpoint.network, &settings.endpoint.peers.value)?;
     let writer = participant
         .create_writer::<ShapeType>(&settings.endpoint.topic, &qos(&settings.endpoint))
@@ -63,7 +64,7 @@ fn publish_all(
         let matched = until.run(participant, || {
             watch.look(writer.matched_readers(), writer.incompatible());
             writer.matched_readers() > 0
-        });
+        })?;
         if !matched {
             return Ok(ended(until, "no subscriber was found"));
         }
@@ -124,7 +125,7 @@ fn publish(
     until.run(participant, || {
         watch.look(writer.matched_readers(), writer.incompatible());
         written.get() == wanted
-    });
+    })?;
     participant.stop_timer(timer);
     Ok(written.get())
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use isolane_bench::cable::Arbiter;
 use isolane_bench::report::{
-    Charset, Disturbance, Environment, Report, Run, Series, histogram, ratio_table, ratios, table,
-    terminal_width,
+    Charset, Disturbance, Environment, Order, Report, Run, Series, arbiter_table, flood_table,
+    histogram, order_table, ratios, table, terminal_width,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
 
@@ -51,14 +52,21 @@ pub(crate) fn run(
 
 fn row(config: rtt::Config) -> Row<rtt::Config> {
     let scenario = &config.scenario;
+    let mut title = format!(
+        "{}, {} B, {}, {}",
+        scenario.datapath,
+        scenario.payload_bytes,
+        scenario.publisher.word(),
+        word_of(scenario.disturbance)
+    );
+    if config.cable.arbiter == Arbiter::Strict {
+        title.push_str(", strict");
+    }
+    if config.ends_apart || scenario.order == Order::Fifo {
+        title = format!("{title}, {} order", scenario.order.word());
+    }
     Row {
-        title: format!(
-            "{}, {} B, {}, {}",
-            scenario.datapath,
-            scenario.payload_bytes,
-            scenario.publisher.word(),
-            word_of(scenario.disturbance)
-        ),
+        title,
         seconds: config.seconds,
         config,
     }
@@ -76,9 +84,11 @@ fn render(report: &Report, measured: &Measured<Outcome>) -> String {
     if let Some(first) = measured.finished.first() {
         let _ = write!(text, "\n{}", picture(first, &measured.finished));
     }
-    let ratios = ratio_table(&report.runs);
-    if !ratios.is_empty() {
-        let _ = write!(text, "\n{ratios}");
+    for comparison in [flood_table, arbiter_table, order_table] {
+        let comparison = comparison(&report.runs);
+        if !comparison.is_empty() {
+            let _ = write!(text, "\n{comparison}");
+        }
     }
     floods(&mut text, &report.runs);
     let mut notes: Vec<String> = Vec::new();
@@ -94,19 +104,33 @@ fn render(report: &Report, measured: &Measured<Outcome>) -> String {
     text
 }
 
-/// The first run beside those that differ from it in the disturbance only.
+/// The first run beside those that differ from it in the disturbance and what serves it only.
 fn picture(first: &Outcome, outcomes: &[Outcome]) -> String {
+    let cores = first.run.cores;
     let alike = |run: &Run| {
         run.datapath == first.run.datapath
             && run.publisher == first.run.publisher
-            && run.order == first.run.order
             && run.payload_bytes == first.run.payload_bytes
+            && run.cores == cores
+    };
+    // Four columns fit a terminal; more are in the table.
+    const MOST: usize = 4;
+    let name = |run: &Run| {
+        let mut words = vec![word_of(run.disturbance)];
+        if run.arbiter() == Some(Arbiter::Strict) {
+            words.push(Arbiter::Strict.word());
+        }
+        if run.order == Order::Fifo {
+            words.push("fifo order");
+        }
+        words.join(", ")
     };
     let series: Vec<Series> = outcomes
         .iter()
         .filter(|outcome| alike(&outcome.run))
+        .take(MOST)
         .map(|outcome| Series {
-            name: word_of(outcome.run.disturbance).to_owned(),
+            name: name(&outcome.run),
             samples_ns: outcome.rtt_ns.clone(),
         })
         .collect();
@@ -177,15 +201,23 @@ pub(crate) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolane_bench::scenario::plan;
+    use isolane_bench::scenario::plan::{self, Part};
 
     #[test]
     fn a_row_is_named_by_what_tells_it_from_the_others() {
-        let titles: Vec<String> = plan::demo(&[64], 1)
+        let parts = [Part::Link, Part::Arbiter, Part::Executor];
+        let seconds = plan::Seconds { link: 1, inside: 1 };
+        let titles: Vec<String> = plan::demo(&parts, &[64], seconds)
             .into_iter()
             .map(|config| row(config).title)
             .collect();
         assert_eq!(titles[0], "udp, 64 B, thread, undisturbed");
-        assert_eq!(titles[3], "udp, 64 B, job, flood");
+        assert_eq!(titles[2], "udp, 64 B, thread, flood, strict");
+        assert_eq!(titles[4], "udp, 64 B, job, flood");
+        assert_eq!(titles[7], "udp, 64 B, job, joining, fifo order");
+        let mut unique = titles.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), titles.len());
     }
 }

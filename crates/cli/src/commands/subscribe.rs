@@ -24,7 +24,8 @@ const LINGER: Duration = Duration::from_millis(500);
 /// Subscribes until the count, the time or the person says stop.
 pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     let mut printer = Printer::new(&settings)?;
-    let until = Until::new(settings.endpoint.run_for.value)?;
+    let until =
+        Until::new(settings.endpoint.run_for.value)?.with_network(&settings.endpoint.network);
     let verbosity = settings.endpoint.network.verbosity;
     let participant = build(&settings.endpoint.network, &settings.endpoint.peers.value)?;
     let reader = participant
@@ -39,7 +40,7 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
         printed.is_err() || printer.printed >= printer.wanted
     });
     printed?;
-    if done {
+    if matches!(done, Ok(true)) {
         participant.run_for(LINGER);
     }
     printer.print_available(&reader)?;
@@ -64,6 +65,7 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     if verbosity > 1 {
         ledgers::tell_all(&participant);
     }
+    done?;
     let count = settings.count.value;
     Ok(if until.interrupted() {
         ExitCode::Interrupted
@@ -124,6 +126,9 @@ impl Printer {
     fn print(&mut self, sample: &Sample<ShapeType>) -> Result<(), Failure> {
         if sample.value.is_some() {
             self.printed += 1;
+        } else if sample.info.instance_state == InstanceState::Alive {
+            // One of several writers has unregistered it: nothing a reader's user would notice.
+            return Ok(());
         }
         if let Some(lines) = &mut self.json {
             lines.write(&as_json(&self.topic, sample))?;

@@ -100,6 +100,7 @@ mod tests {
                 other,
                 policy: PolicyId::RELIABILITY,
                 total,
+                total_change: total,
             })
         };
         assert_eq!(watch.news_of_incompatible(None), None);

@@ -6,8 +6,9 @@ use std::time::Duration;
 use isolane_model::{Source, Sourced, Word, format_duration};
 
 use super::{
-    AtEnd, BenchRttSettings, BenchThroughputSettings, Command, ConfigSettings, EndpointSettings,
-    Interfaces, ListSettings, NetworkSettings, PublishSettings, RunSettings, Settings,
+    AtEnd, BenchRttSettings, BenchThroughputSettings, Command, ConfigSettings, DemoSettings,
+    DoctorSettings, EndpointSettings, Interfaces, ListSettings, NetworkSettings, PublishSettings,
+    RunSettings, Settings, SpySettings, SpySource,
 };
 use crate::values::Destination;
 
@@ -19,7 +20,7 @@ impl Settings {
     pub(crate) fn describe(&self) -> String {
         let mut lines = Lines(String::new());
         match &self.command {
-            Command::Demo(demo) => lines.runs(&demo.runs),
+            Command::Demo(demo) => lines.demo(demo),
             Command::Publish(publish) => lines.publish(publish),
             Command::Subscribe(subscribe) => {
                 lines.endpoint(&subscribe.endpoint);
@@ -27,6 +28,9 @@ impl Settings {
                 lines.json(subscribe.json.as_ref());
             }
             Command::List(list) => lines.list(list),
+            Command::Spy(spy) => lines.spy(spy),
+            Command::Doctor(doctor) => lines.doctor(doctor),
+            Command::Completions(_) | Command::Man(_) => {}
             // The command prints it itself.
             Command::Config(ConfigSettings::Example | ConfigSettings::System(..)) => {}
             Command::BenchRtt(rtt) => lines.bench_rtt(rtt),
@@ -77,6 +81,47 @@ impl Lines {
         self.json(list.json.as_ref());
     }
 
+    fn doctor(&mut self, doctor: &DoctorSettings) {
+        self.plain("domain", &doctor.network.domain);
+        let described = doctor.system.as_ref().and_then(|system| {
+            let first = system.hosts().first()?;
+            Some(first.name.source.to_string())
+        });
+        match described {
+            Some(place) => self.line("description", place, &Source::CommandLine("--config")),
+            None => self.line("description", "none", &Source::Default),
+        }
+        self.json(doctor.json.as_ref());
+    }
+
+    fn spy(&mut self, spy: &SpySettings) {
+        match &spy.source {
+            SpySource::File(path) => {
+                self.line("file", path.display(), &Source::CommandLine("FILE"))
+            }
+            SpySource::Live(interfaces) => self.list_of("interfaces", interfaces, String::clone),
+        }
+        let filter = &spy.filter;
+        let domain = filter
+            .domain
+            .map_or_else(|| String::from("all"), |n| n.to_string());
+        self.line("domain", domain, &spy.domain_source);
+        for (name, list) in [
+            ("topics", filter.topics.join(",")),
+            ("writers", join(&filter.entities)),
+            ("levels", join(&filter.levels)),
+            ("kinds", join(filter.kinds.iter().map(|kind| kind.word()))),
+        ] {
+            match list.as_str() {
+                "" => self.line(name, "all", &Source::Default),
+                list => self.line(name, list, &Source::CommandLine("")),
+            }
+        }
+        self.optional("count", &spy.count, u64::to_string);
+        self.optional("run_for", &spy.run_for, |time| format_duration(*time));
+        self.json(spy.json.as_ref());
+    }
+
     fn runs(&mut self, runs: &RunSettings) {
         self.duration("run_for", &runs.run_for);
         self.list_of("datapaths", &runs.datapaths, |datapath| {
@@ -94,6 +139,14 @@ impl Lines {
         self.list_of("disturbances", &rtt.disturbances, |word| {
             word.word().to_owned()
         });
+        self.list_of("arbiters", &rtt.arbiters, |word| word.word().to_owned());
+        self.list_of("orders", &rtt.orders, |word| word.word().to_owned());
+    }
+
+    fn demo(&mut self, demo: &DemoSettings) {
+        self.runs(&demo.runs);
+        self.duration("run_inside_for", &demo.run_inside_for);
+        self.list_of("rows", &demo.parts, |word| word.word().to_owned());
     }
 
     fn bench_throughput(&mut self, throughput: &BenchThroughputSettings) {
@@ -149,6 +202,11 @@ impl Lines {
         writeln!(self.0, "{setting:SOURCE_COLUMN$} # {source}")
             .expect("writing to a string does not fail");
     }
+}
+
+fn join(values: impl IntoIterator<Item: Display>) -> String {
+    let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+    values.join(",")
 }
 
 impl Display for Interfaces {

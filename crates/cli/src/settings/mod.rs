@@ -6,8 +6,10 @@
 //! ([`Sourced`]), and `-v` prints them all ([`Settings::describe`]).
 
 mod describe;
+mod doctor;
 mod endpoint;
 mod measure;
+mod spy;
 #[cfg(test)]
 mod tests;
 
@@ -21,10 +23,12 @@ use crate::arguments::{Arguments, Bench, Command as Raw, CommonArguments, ListAr
 use crate::failure::Failure;
 use crate::values::{Destination, Peer};
 
+pub(crate) use self::doctor::DoctorSettings;
 pub(crate) use self::endpoint::{AtEnd, EndpointSettings, PublishSettings, SubscribeSettings};
 pub(crate) use self::measure::{
     BenchRttSettings, BenchThroughputSettings, DemoSettings, RunSettings,
 };
+pub(crate) use self::spy::{SpySettings, SpySource};
 
 /// The description `config` reads when nobody names one.
 const USUAL_DESCRIPTION: &str = "isolane.toml";
@@ -49,11 +53,37 @@ pub(crate) enum Command {
     Publish(PublishSettings),
     Subscribe(SubscribeSettings),
     List(ListSettings),
+    Spy(SpySettings),
+    Doctor(DoctorSettings),
+    Completions(clap_complete::Shell),
+    /// Where to; `None`: print it.
+    Man(Option<PathBuf>),
     Config(ConfigSettings),
     BenchRtt(BenchRttSettings),
     BenchThroughput(BenchThroughputSettings),
     /// The role, as JSON.
     Child(String),
+}
+
+impl Command {
+    /// Where its results go as JSON, if they do.
+    pub(crate) fn json(&self) -> Option<&Destination> {
+        match self {
+            Self::Demo(demo) => demo.runs.json.as_ref(),
+            Self::Subscribe(subscribe) => subscribe.json.as_ref(),
+            Self::List(list) => list.json.as_ref(),
+            Self::Spy(spy) => spy.json.as_ref(),
+            Self::Doctor(doctor) => doctor.json.as_ref(),
+            Self::Config(ConfigSettings::System(_, json)) => json.as_ref(),
+            Self::BenchRtt(rtt) => rtt.runs.json.as_ref(),
+            Self::BenchThroughput(throughput) => throughput.runs.json.as_ref(),
+            Self::Publish(_)
+            | Self::Config(ConfigSettings::Example)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Child(_) => None,
+        }
+    }
 }
 
 /// Where in the network a command works.
@@ -117,6 +147,10 @@ impl Settings {
                 Command::Subscribe(SubscribeSettings::new(network, subscribe, described)?)
             }
             Raw::List(list) => Command::List(ListSettings::new(network, list)),
+            Raw::Doctor(doctor) => Command::Doctor(DoctorSettings::new(network, doctor, system)?),
+            Raw::Completions(completions) => Command::Completions(completions.shell),
+            Raw::Man(man) => Command::Man(man.directory),
+            Raw::Spy(spy) => Command::Spy(SpySettings::new(network, spy)?),
             // A description has been read unless the example is wanted.
             Raw::Config(config) => Command::Config(match system {
                 Some(system) => ConfigSettings::System(Box::new(system), config.json),
@@ -151,24 +185,27 @@ impl ListSettings {
 
 /// An option that every command takes and this one could only ignore.
 fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), Failure> {
+    const HOSTS_OF_ITS_OWN: &str = "it measures between hosts of its own: there it has no effect";
+    let given = [
+        !common.interface.is_empty(),
+        common.domain.is_some(),
+        common.config.is_some(),
+    ];
     let (name, why, refused) = match command {
         Raw::Config(_) => (
             "config",
             "each host of a description has an interface of its own",
             [!common.interface.is_empty(), false, false],
         ),
-        Raw::Demo(_) | Raw::Bench(_) => (
-            match command {
-                Raw::Demo(_) => "demo",
-                _ => "bench",
-            },
-            "it measures between hosts of its own: there it has no effect",
-            [
-                !common.interface.is_empty(),
-                common.domain.is_some(),
-                common.config.is_some(),
-            ],
+        Raw::Doctor(_) => (
+            "doctor",
+            "it looks at all interfaces, or at the one the description names for the host",
+            [!common.interface.is_empty(), false, false],
         ),
+        Raw::Demo(_) => ("demo", HOSTS_OF_ITS_OWN, given),
+        Raw::Bench(_) => ("bench", HOSTS_OF_ITS_OWN, given),
+        Raw::Completions(_) => ("completions", "it touches no network", given),
+        Raw::Man(_) => ("man", "it touches no network", given),
         _ => return Ok(()),
     };
     let options = ["--interface", "--domain", "--config"];
@@ -195,7 +232,10 @@ fn description(
         Raw::Config(config) if config.example => return Ok(None),
         // They describe what they measure themselves.
         Raw::Child(_) | Raw::Demo(_) | Raw::Bench(_) => return Ok(None),
+        Raw::Completions(_) | Raw::Man(_) => return Ok(None),
         Raw::Config(_) => Some(PathBuf::from(USUAL_DESCRIPTION)),
+        // It compares with one if there is one.
+        Raw::Doctor(_) => Some(PathBuf::from(USUAL_DESCRIPTION)).filter(|path| path.exists()),
         _ => None,
     };
     let from_environment = || environment("ISOLANE_CONFIG").filter(|path| !path.is_empty());

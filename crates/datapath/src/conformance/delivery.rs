@@ -60,14 +60,8 @@ pub fn the_source_of_a_datagram_is_where_its_sender_is_reached<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL, BULK]);
     for lane in [CRITICAL, BULK] {
         one.send(lane, &[payload(1, 10)], &[other.address(lane)]);
-        let mut source = None;
-        while source.is_none() {
-            source = other
-                .receive_now(lane, 1)
-                .pop()
-                .map(|received| received.from);
-        }
-        let source = source.expect("a datagram arrived");
+        let received = other.receive_one(lane);
+        let source = received.expect("a datagram arrived").from;
         assert!(one.path.unicast(lane).contains(&source), "{source:?}");
         other.send(lane, &[payload(2, 10)], &[source]);
         assert_eq!(one.receive(lane, 1), [payload(2, 10)]);

@@ -6,18 +6,29 @@
 //! ```text
 //! isolane_datapath::conformance!(unicast, UdpOnLoopback);
 //! isolane_datapath::conformance!(multicast, MemoryNetwork);
+//! isolane_datapath::conformance!(accounts, FaultyNetwork);
 //! ```
 //!
-//! Each case becomes a test of its own; [`unicast_cases`] and [`multicast_cases`] give them as a
+//! `unicast` holds what every datapath does, `multicast` what is added where groups work, and
+//! `accounts` what is left where things go wrong on purpose: every datagram is counted, every
+//! frame goes home. It is part of `unicast`. That the suite finds what it should is a test, too:
+//! it is run over datapaths with one seeded mistake each.
+//!
+//! Each case becomes a test of its own; [`unicast_cases`], [`multicast_cases`] and [`account_cases`] give them as a
 //! list, for a test that must prepare its surroundings first. A case panics where the contract
 //! is not kept, and ends by checking that every ledger balances and every frame went home.
 
 mod accounts;
+mod counting;
 mod delivery;
 mod frames;
 mod groups;
+#[cfg(test)]
+mod seeded_mistakes;
 mod sizes;
 mod world;
+
+use std::time::Duration;
 
 use crate::contract::Datapath;
 use crate::pool::PoolConfig;
@@ -26,6 +37,10 @@ pub use self::accounts::{
     a_closed_lane_refuses_by_name, a_reader_that_does_not_drain_loses_only_by_count,
     nobody_listening_harms_no_other_datagram, what_cannot_be_reached_is_named_and_the_rest_goes_on,
     what_is_sent_is_received_or_dropped_by_name,
+};
+pub use self::counting::{
+    every_datagram_sent_arrives_or_is_named, no_call_takes_more_than_it_may,
+    no_frame_is_kept_for_good, what_is_handed_on_was_sent_or_is_counted_as_changed,
 };
 pub use self::delivery::{
     a_datagram_wakes_its_lane, a_lane_opened_twice_is_the_same_lane,
@@ -60,6 +75,9 @@ pub trait Fixture {
     /// The implementation.
     type Datapath: Datapath;
 
+    /// What is sent has arrived after that, however busy the host is.
+    const PATIENCE: Duration = Duration::from_secs(5);
+
     /// A medium without participants.
     fn new() -> Self;
 
@@ -82,6 +100,12 @@ pub fn multicast_cases<F: Fixture>() -> Vec<Case> {
     crate::conformance!(@multicast list F)
 }
 
+/// What a datapath does even where things go wrong on purpose. Part of [`unicast_cases`].
+#[must_use]
+pub fn account_cases<F: Fixture>() -> Vec<Case> {
+    crate::conformance!(@accounts list F)
+}
+
 /// Runs all cases of a datapath that can multicast, one after the other.
 pub fn all<F: Fixture>() {
     for (_, case) in unicast_cases::<F>()
@@ -92,7 +116,8 @@ pub fn all<F: Fixture>() {
     }
 }
 
-/// Makes a test of each case: `conformance!(unicast, MyFixture)`, `conformance!(multicast, ..)`.
+/// Makes a test of each case: `conformance!(unicast, MyFixture)`, `conformance!(multicast, ..)`,
+/// `conformance!(accounts, ..)`.
 #[macro_export]
 macro_rules! conformance {
     (unicast, $fixture:ty) => {
@@ -100,6 +125,9 @@ macro_rules! conformance {
     };
     (multicast, $fixture:ty) => {
         $crate::conformance!(@multicast tests $fixture);
+    };
+    (accounts, $fixture:ty) => {
+        $crate::conformance!(@accounts tests $fixture);
     };
     (@unicast $form:ident $fixture:ty) => {
         $crate::conformance! { @$form $fixture:
@@ -121,6 +149,19 @@ macro_rules! conformance {
             nobody_listening_harms_no_other_datagram
             a_closed_lane_refuses_by_name
             a_reader_that_does_not_drain_loses_only_by_count
+            every_datagram_sent_arrives_or_is_named
+            what_is_handed_on_was_sent_or_is_counted_as_changed
+            no_call_takes_more_than_it_may
+            no_frame_is_kept_for_good
+        }
+    };
+    (@accounts $form:ident $fixture:ty) => {
+        $crate::conformance! { @$form $fixture:
+            every_datagram_sent_arrives_or_is_named
+            what_is_handed_on_was_sent_or_is_counted_as_changed
+            no_call_takes_more_than_it_may
+            no_frame_is_kept_for_good
+            a_closed_lane_refuses_by_name
         }
     };
     (@multicast $form:ident $fixture:ty) => {

@@ -38,7 +38,7 @@ pub struct NetworkConfig {
     /// Starts the generator of losses.
     pub seed: u64,
     /// Of a million datagrams, on average so many are lost before they arrive. They count as
-    /// arrived and dropped by [`ReceiveDrop::Fault`].
+    /// arrived and dropped by [`ReceiveDrop::FaultLoss`].
     pub loss_per_million: u32,
     /// Datagrams that wait in a lane at most.
     pub queue_datagrams: usize,

@@ -4,6 +4,7 @@ use isolane_wire::locator::Locator;
 
 use super::NetworkConfig;
 use super::queue::DatagramQueue;
+use crate::chance::Generator;
 use crate::contract::OpenError;
 use crate::lane::Lane;
 use crate::ledger::{Ledger, ReceiveDrop, ReceiveLedger, TransmitLedger};
@@ -33,7 +34,7 @@ struct Member {
 pub(super) struct Medium {
     pub(super) config: NetworkConfig,
     members: Vec<Option<Member>>,
-    random: u64,
+    chance: Generator,
 }
 
 impl Medium {
@@ -41,8 +42,7 @@ impl Medium {
         Medium {
             config,
             members: Vec::new(),
-            // The generator must not start at 0.
-            random: config.seed.wrapping_mul(2).wrapping_add(1),
+            chance: Generator::new(config.seed, 0),
         }
     }
 
@@ -126,7 +126,7 @@ impl Medium {
         let Medium {
             config,
             members,
-            random,
+            chance,
         } = self;
         let inboxes = members
             .iter_mut()
@@ -135,8 +135,8 @@ impl Medium {
         let mut reached = 0;
         for inbox in inboxes.filter(|inbox| inbox.unicast == *to || inbox.group == *to) {
             reached += 1;
-            if is_lost(random, config.loss_per_million) {
-                inbox.ledger.note_dropped(ReceiveDrop::Fault, 1);
+            if chance.happens(config.loss_per_million) {
+                inbox.ledger.note_dropped(ReceiveDrop::FaultLoss, 1);
             } else if inbox.queue.push(from, bytes) {
                 inbox.ledger.arrived += 1;
                 inbox.ledger.pending += 1;
@@ -177,16 +177,4 @@ fn level_port(participant_id: u32, level: u8) -> Result<u16, OpenError> {
     u16::try_from(port).map_err(|_| OpenError::NetworkFull {
         limit: MEMORY_MEMBERS,
     })
-}
-
-/// Draws from the generator (xorshift) only where something may be lost, so that a network
-/// without loss is the same whatever its seed.
-fn is_lost(random: &mut u64, loss_per_million: u32) -> bool {
-    if loss_per_million == 0 {
-        return false;
-    }
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    *random % 1_000_000 < u64::from(loss_per_million)
 }

@@ -13,7 +13,9 @@
 //! frames of equal size. A datapath that registers memory with a device later (AF_XDP's UMEM, a
 //! DMA mapping) registers regions. Regions are zeroed by the allocator, which for pieces of this
 //! size means fresh pages of the system: a frame costs addresses until its bytes are written,
-//! page by page, so frames of 64 KiB do not cost 64 KiB when datagrams are small.
+//! page by page, so frames of 64 KiB do not cost 64 KiB when datagrams are small. Who minds the
+//! page fault of a frame's first use has the pages touched before start ([`Pool::prefault`],
+//! [`PoolConfig::prefault_bytes`]), and says how many bytes of each frame will be used.
 //!
 //! Free frames are a stack: the one that came home last, whose bytes are still in the cache, is
 //! taken next. The stack's memory is reserved when the class grows, so that neither taking nor
@@ -26,6 +28,7 @@
 //! bytes and a share of its region, so its memory outlives the pool if it must. It comes back by
 //! [`Pool::adopt`], after having been carried over by whatever ring the two threads share.
 
+mod failing;
 mod frame;
 mod region;
 #[cfg(test)]
@@ -33,13 +36,16 @@ mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use isolane_wire::level::Level;
 
+use self::failing::Failing;
 pub use self::frame::{Frame, FrameFull, LeasedFrame};
-use self::region::{Region, Slot};
+use self::region::{PAGE_BYTES, Region, Slot};
+use crate::chance::Generator;
 use crate::lane::Lane;
 use crate::limits::{FRAME_BYTES, MAX_CLASS_FRAMES, RECEIVE_FRAMES, TRANSMIT_FRAMES};
 
@@ -94,6 +100,10 @@ pub struct PoolConfig {
     /// Bytes kept free in front of what is filled into a transmit frame, for the datapath's
     /// headers (none for sockets).
     pub head_room_bytes: usize,
+    /// Bytes at the front of each frame whose pages are touched when the frame is made, so that
+    /// its first use is no page fault; 0 leaves all to their first use. Only lanes that are opened
+    /// have frames.
+    pub prefault_bytes: usize,
     /// Receive frames of each lane, by [`Lane::index`].
     pub receive_frames: [usize; Lane::COUNT],
     /// Transmit frames of each lane, by [`Lane::index`].
@@ -105,6 +115,7 @@ impl Default for PoolConfig {
         PoolConfig {
             frame_bytes: FRAME_BYTES,
             head_room_bytes: 0,
+            prefault_bytes: 0,
             receive_frames: [RECEIVE_FRAMES; Lane::COUNT],
             transmit_frames: [TRANSMIT_FRAMES; Lane::COUNT],
         }
@@ -137,6 +148,7 @@ struct Shared {
     config: PoolConfig,
     classes: [RefCell<ClassState>; Class::COUNT],
     exhausted: [Cell<u64>; Class::COUNT],
+    failing: Failing,
 }
 
 impl Shared {
@@ -150,6 +162,16 @@ impl Shared {
         debug_assert!(state.free.len() < state.free.capacity());
         state.free.push(slot);
     }
+}
+
+/// Writes a byte of each page of the first `bytes`, the one that is there, and says how many bytes
+/// lie in these pages. Reading would not do: untouched pages all read from one page of zeros.
+fn touch(frame: &mut [u8], bytes: usize) -> usize {
+    let bytes = bytes.min(frame.len());
+    for at in (0..bytes).step_by(PAGE_BYTES) {
+        frame[at] = black_box(frame[at]);
+    }
+    bytes.next_multiple_of(PAGE_BYTES)
 }
 
 /// A handle to the frames of one datapath; its clones are the same pool.
@@ -168,6 +190,7 @@ impl Pool {
             config,
             classes: std::array::from_fn(|_| RefCell::default()),
             exhausted: std::array::from_fn(|_| Cell::new(0)),
+            failing: Failing::off(),
         };
         Pool {
             shared: Rc::new(shared),
@@ -208,7 +231,12 @@ impl Pool {
             return 0;
         }
         let number = state.regions.len();
-        let (region, slots) = Region::new(number, count, self.shared.config.frame_bytes);
+        let config = &self.shared.config;
+        let (region, mut slots) = Region::new(number, count, config.frame_bytes);
+        for slot in &mut slots {
+            // SAFETY: `region` is the slots', and alive.
+            touch(unsafe { slot.bytes_mut() }, config.prefault_bytes);
+        }
         state.made += count;
         // Room for all that were ever made, wherever they are now.
         let missing = state.made - state.free.len();
@@ -218,17 +246,33 @@ impl Pool {
         count
     }
 
+    /// Touches the pages of the first `bytes` of each frame of the class that is free now, so that
+    /// they are in memory; returns how many bytes that is. What is in the frames stays. A class
+    /// that no lane has reserved has no frames, and costs nothing.
+    pub fn prefault(&self, class: impl Into<Class>, bytes: usize) -> usize {
+        let mut state = self.shared.class(class.into()).borrow_mut();
+        let free = state.free.iter_mut();
+        // SAFETY: the class keeps the regions of its slots.
+        free.map(|slot| touch(unsafe { slot.bytes_mut() }, bytes))
+            .sum()
+    }
+
     /// A free frame of the class, empty behind its head room. `None` when all are out, which is
     /// counted in [`exhausted`](Self::exhausted).
     #[must_use]
     pub fn take(&self, class: impl Into<Class>) -> Option<Frame> {
         let class = class.into();
-        let slot = self.shared.class(class).borrow_mut().free.pop();
-        let Some(slot) = slot else {
+        let is_given = !self.shared.failing.fails(class);
+        let frame = is_given.then(|| self.take_free(class)).flatten();
+        if frame.is_none() {
             let exhausted = &self.shared.exhausted[class.index()];
             exhausted.set(exhausted.get() + 1);
-            return None;
-        };
+        }
+        frame
+    }
+
+    fn take_free(&self, class: Class) -> Option<Frame> {
+        let slot = self.shared.class(class).borrow_mut().free.pop()?;
         let head_room = match class {
             Class::Receive(_) => 0,
             Class::Transmit(_) => self.shared.config.head_room_bytes,
@@ -271,6 +315,16 @@ impl Pool {
         self.shared.exhausted[class.into().index()].get()
     }
 
+    /// From now on, of a million transmit frames that these lanes want, so many are not given out.
+    pub(crate) fn set_failing(&self, per_million: u32, lanes: u16, generator: Generator) {
+        self.shared.failing.set(per_million, lanes, generator);
+    }
+
+    /// Transmit frames of the lane that were not given out on purpose.
+    pub(crate) fn failed(&self, lane: Lane) -> u64 {
+        self.shared.failing.failed(lane)
+    }
+
     /// Frames of the class for another thread: beside the class's own, so that a publisher that
     /// holds them takes none from the executor. Those that earlier publishers have brought back
     /// are leased again, others are made. Before start only: it allocates.
@@ -283,7 +337,7 @@ impl Pool {
             wanted.saturating_sub(state.made)
         };
         self.make(class, missing);
-        let frames = (0..count).map_while(|_| self.take(class));
+        let frames = (0..count).map_while(|_| self.take_free(class));
         frames.map(Frame::into_leased).collect()
     }
 

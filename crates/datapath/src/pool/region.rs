@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Frames begin on page boundaries of the region, so that touching one touches no page of
 /// another.
-const PAGE_BYTES: usize = 4_096;
+pub(crate) const PAGE_BYTES: usize = 4_096;
 
 /// The alignment asked of the allocator. Not a page: for an alignment above its natural one the
 /// allocator takes memory first and zeroes it then, touching every page; for this one it hands

@@ -13,6 +13,7 @@ fn small_pool() -> Pool {
     let pool = Pool::new(PoolConfig {
         frame_bytes: 64,
         head_room_bytes: 8,
+        prefault_bytes: 0,
         receive_frames: [2; Lane::COUNT],
         transmit_frames: [2; Lane::COUNT],
     });
@@ -183,4 +184,16 @@ fn frames_that_a_publisher_brought_back_are_leased_again() {
     drop(pool.lease(class, 16));
     assert_eq!(pool.lease(class, 16).len(), 16);
     assert_eq!(pool.outstanding_of(class), 0);
+}
+
+#[test]
+fn touching_frames_leaves_what_is_in_them() {
+    let pool = small_pool();
+    let mut frame = pool.take(CRITICAL).unwrap();
+    frame.append(b"left over").unwrap();
+    let range = frame.range();
+    drop(frame);
+    pool.prefault(CRITICAL, usize::MAX);
+    let frame = pool.take(CRITICAL).unwrap();
+    assert_eq!(frame.buffer()[range], *b"left over");
 }

@@ -28,13 +28,19 @@ pub struct UdpConfig {
     pub multicast: bool,
     /// Ports of levels for unicast; `None` lets the kernel choose.
     pub level_ports: [Option<u16>; 8],
-    /// SO_RCVBUF of each socket, in bytes of kernel memory (some 2 KiB go for a small
-    /// datagram); `None` leaves the system's default.
+    /// SO_RCVBUF of each socket, in bytes; the kernel grants twice as many of its own memory, of
+    /// which some 2 KiB may go for a small datagram. Beyond
+    /// `net.core.rmem_max` it takes CAP_NET_ADMIN (SO_RCVBUFFORCE is tried first), else
+    /// [`Note::SmallReceiveBuffer`](crate::Note::SmallReceiveBuffer) says what there is. `None`
+    /// leaves the system's default. What a lane got: [`Udp::receive_buffer`](super::Udp::receive_buffer).
     pub receive_buffer_bytes: Option<usize>,
     /// SO_BUSY_POLL of each socket, in microseconds.
     pub busy_poll_us: Option<u32>,
-    /// Ask the kernel when each datagram arrived. Costs it a reading of the clock a packet, of
-    /// all sockets' packets.
+    /// Ask the kernel when each datagram arrived (SO_TIMESTAMPNS): stamped where the device's
+    /// driver hands it to the network stack, so the time in the socket's queue is behind it.
+    /// Costs the kernel a reading of the clock for each packet of the host, whoever it is for,
+    /// and this program 32 bytes of control data a datagram and two readings of clocks a burst,
+    /// which are no system calls. Off unless asked for.
     pub timestamps: bool,
     /// Frames.
     pub pool: PoolConfig,

@@ -21,11 +21,13 @@
 //! | operation | system calls |
 //! | --- | --- |
 //! | receive, the first socket fills the limit | 1 recvmmsg |
+//! | receive, a look has shown one socket readable | 1 recvmmsg |
 //! | receive, otherwise (an empty lane too) | 2 recvmmsg; 1 where the lane has no group |
 //! | send | 1 sendmmsg for up to 64 datagrams, and 1 for each that is refused |
 //! | send, the kernel stops within a burst | 1 recvmsg for what stopped it, and 1 sendmmsg |
 //! | an error that a host reported (ICMP) | 1 recvmsg for each, up to 16, and the call again |
 //! | reading the ledger | 1 getsockopt a socket |
+//! | looking after interfaces | 1 ioctl for each that multicasts, a few more when it went or is back |
 //!
 //! A datagram counts once for each destination, and for a group once for each interface. With
 //! time stamps, the clocks are read once a burst, which is no system call.
@@ -36,11 +38,25 @@
 //! datagram (SO_RXQ_OVFL); [`Datapath::ledger`] also asks for those after the last one. A
 //! device whose queue is full reports that (IP_RECVERR) instead of dropping silently. A host
 //! that answers by ICMP that a port is not open is counted as `bounced`.
+//!
+//! # When an interface goes away
+//!
+//! Sockets are bound to ports, not to interfaces, and stay. What is sent by an interface that is
+//! gone is refused, once for each datagram and by name: [`Refusal::Unreachable`], unless another
+//! route leads there (a default route is one, and takes it); to groups
+//! [`Refusal::InterfaceGone`] after the next [`Datapath::look_after_interfaces`], and then without
+//! a system call. Nothing arrives and nothing becomes readable, so nothing spins.
+//!
+//! When an interface of the same name and address is back, unicast works at once, and groups after
+//! the next look, which joins them again. An interface that comes back with another address, or
+//! under another name, is not followed: what was announced of it is not true any more, and the
+//! participant has to be made again. One that is only down and up again keeps its memberships.
 
 mod config;
 pub mod interfaces;
 mod open;
 pub(crate) mod ports;
+mod presence;
 mod receive;
 mod send;
 mod socket;
@@ -92,6 +108,7 @@ impl Udp {
             .map(|interface| Egress {
                 index: interface.index,
                 address: interface.addresses[0].address,
+                is_present: true,
             })
             .collect();
         let pool = Pool::new(config.pool);
@@ -137,6 +154,16 @@ impl Udp {
         addresses
             .map(|one| (one.address, one.prefix_bits))
             .collect()
+    }
+
+    /// What the lane's receive buffers really are, the smallest of its sockets': bytes of kernel
+    /// memory, as getsockopt says. `None` if the lane is closed.
+    #[must_use]
+    pub fn receive_buffer(&self, lane: Lane) -> Option<usize> {
+        let open = self.lane(lane)?;
+        let sources = [Some(&open.own), open.group.as_ref()];
+        let sockets = sources.into_iter().flatten();
+        sockets.filter_map(|one| one.socket.receive_buffer()).min()
     }
 
     fn lane(&self, lane: Lane) -> Option<&OpenLane> {
@@ -218,14 +245,18 @@ impl Datapath for Udp {
             group,
             receiver,
             group_first,
+            readable,
             ..
         } = open;
         let ledger = self.ledger.lane_mut(lane);
         let limit = limit.min(burst.capacity() - burst.len());
+        let readable = std::mem::replace(readable, u8::MAX);
+        let own = Some(own).filter(|_| readable & 1 != 0);
+        let group = group.as_mut().filter(|_| readable & 2 != 0);
         let sources = match group {
-            None => [Some(own), None],
-            Some(group) if *group_first => [Some(group), Some(own)],
-            Some(group) => [Some(own), Some(group)],
+            None => [own, None],
+            Some(group) if *group_first => [Some(group), own],
+            Some(group) => [own, Some(group)],
         };
         *group_first = !*group_first;
         let mut taken = 0;
@@ -258,7 +289,11 @@ impl Datapath for Udp {
                 Ok(_) if self.egress.is_empty() => batch.refuse(Refusal::NoMulticast, 1),
                 Ok(to) => {
                     for egress in &self.egress {
-                        batch.push(bytes, to, Some(*egress));
+                        if egress.is_present {
+                            batch.push(bytes, to, Some(*egress));
+                        } else {
+                            batch.refuse(Refusal::InterfaceGone, 1);
+                        }
                     }
                 }
             }
@@ -266,6 +301,12 @@ impl Datapath for Udp {
         batch.flush();
         burst.clear();
         report
+    }
+
+    fn seen_readable(&mut self, lane: Lane, readable: u8) {
+        if let Some(open) = self.lanes[lane.index()].as_deref_mut() {
+            open.readable = readable;
+        }
     }
 
     fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)> {
@@ -287,6 +328,16 @@ impl Datapath for Udp {
             .into_iter()
             .filter(|lane| self.lane(*lane).is_some());
         open.fold(0, |set, lane| set | lane.bit())
+    }
+
+    fn look_after_interfaces(&mut self) {
+        for egress in &mut self.egress {
+            let mut interfaces = self.interfaces.iter_mut();
+            let interface = interfaces.find(|interface| interface.index == egress.index);
+            if let Some(interface) = interface {
+                presence::look_after(interface, egress, &self.lanes);
+            }
+        }
     }
 
     fn ledger(&self) -> Ledger {

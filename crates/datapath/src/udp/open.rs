@@ -31,6 +31,9 @@ pub(super) struct OpenLane {
     pub(super) multicast: Vec<Locator>,
     /// Which socket is looked at first, in turns, so that neither starves the other.
     pub(super) group_first: bool,
+    /// What the last look has shown to be readable, until it is received from: bit 0 the own
+    /// socket, bit 1 the group's. All, where nobody has looked.
+    pub(super) readable: u8,
 }
 
 /// What opening needs to know, and where it leaves its notes.
@@ -59,6 +62,7 @@ impl Opener<'_> {
             group: group_socket.map(Source::new),
             receiver: Receiver::new(Class::Receive(lane), self.config.timestamps),
             group_first: false,
+            readable: u8::MAX,
         })
     }
 

@@ -4,6 +4,12 @@
 //! others, so an empty lane costs one system call and moves no frame. The arrays that the call
 //! needs are taken once; what they point to is written anew before each call, so no pointer in
 //! them is ever looked at after its frame has gone.
+//!
+//! # Stamps
+//!
+//! With stamps, both clocks are read once for each socket that brought something. After a step of
+//! the wall clock a socket's stamps are left out until the socket has been found empty: what
+//! waited in it may have been stamped before the step.
 
 use std::io;
 use std::mem;
@@ -15,7 +21,7 @@ use libc::{iovec, mmsghdr, sockaddr_in};
 
 use super::socket::{Socket, for_each_control};
 use crate::burst::{ReceiveBurst, ReceivedFrame};
-use crate::clock::{WallToMonotonic, nanos_of};
+use crate::clock::{ArrivalClock, nanos_of};
 use crate::ledger::{LaneLedger, ReceiveDrop};
 use crate::limits::MAX_BURST;
 use crate::pool::{Class, Frame, Pool};
@@ -28,6 +34,8 @@ pub(super) struct Source {
     pub(super) socket: Socket,
     /// The kernel's drop counter as far as it is in the ledger.
     drops_seen: u32,
+    /// Steps of the wall clock since whose last one the socket has been empty.
+    steps_settled: u32,
 }
 
 impl Source {
@@ -35,6 +43,7 @@ impl Source {
         Source {
             socket,
             drops_seen: 0,
+            steps_settled: 0,
         }
     }
 
@@ -73,8 +82,8 @@ pub(super) struct Receiver {
     /// Bit i: header i points to frame i, and no call has written to it since. Most calls use one
     /// place of sixteen; the others stay as they are.
     prepared: u32,
-    /// Stamps are asked for.
-    timestamps: bool,
+    /// Where stamps are asked for.
+    clock: Option<ArrivalClock>,
 }
 
 impl Receiver {
@@ -95,7 +104,7 @@ impl Receiver {
             names,
             controls: Box::new([[0; CONTROL_WORDS]; MAX_BURST]),
             prepared: 0,
-            timestamps,
+            clock: timestamps.then(ArrivalClock::new),
         }
     }
 
@@ -113,14 +122,25 @@ impl Receiver {
             ledger.receive.starved += u64::from(limit > 0);
             return 0;
         }
+        let steps = self.clock.map(|clock| clock.steps());
         let count = self.call_twice(source, armed, ledger);
-        let clock = (self.timestamps && count > 0).then(WallToMonotonic::now);
+        let clock = self.look_at_clock(source, count);
+        if let (Some(steps), true) = (steps, count < armed) {
+            source.steps_settled = steps;
+        }
         for place in 0..count {
             self.finish(place, source, clock, ledger, burst);
         }
         let largest = &mut ledger.receive.largest_burst;
         *largest = (*largest).max(count as u64);
         count
+    }
+
+    /// The clock to turn stamps by, if those of this call mean something.
+    fn look_at_clock(&mut self, source: &Source, count: usize) -> Option<ArrivalClock> {
+        let clock = self.clock.as_mut().filter(|_| count > 0)?;
+        clock.look();
+        (source.steps_settled == clock.steps()).then_some(*clock)
     }
 
     /// Brings up to `limit` frames to the front, and says how many are there.
@@ -210,7 +230,7 @@ impl Receiver {
         &mut self,
         place: usize,
         source: &mut Source,
-        clock: Option<WallToMonotonic>,
+        clock: Option<ArrivalClock>,
         ledger: &mut LaneLedger,
         burst: &mut ReceiveBurst,
     ) {
@@ -229,10 +249,14 @@ impl Receiver {
         let bytes = header.msg_len as usize;
         frame.set_range(0..bytes);
         ledger.receive.note_received(bytes);
+        let arrived = arrival(clock, extras.wall_ns);
+        if self.clock.is_some() && arrived.is_none() {
+            ledger.receive.unstamped += 1;
+        }
         let received = ReceivedFrame {
             frame,
             from: locator_of(&self.names[place]),
-            arrived: arrival(clock, extras.wall_ns),
+            arrived,
         };
         // There is room: the limit was no more than that.
         let _ = burst.push(received);
@@ -262,7 +286,7 @@ impl Receiver {
     }
 }
 
-fn arrival(clock: Option<WallToMonotonic>, wall_ns: Option<u64>) -> Option<Instant> {
+fn arrival(clock: Option<ArrivalClock>, wall_ns: Option<u64>) -> Option<Instant> {
     Some(clock?.instant_of(wall_ns?))
 }
 

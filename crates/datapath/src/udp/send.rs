@@ -23,6 +23,8 @@ const CONTROL_WORDS: usize = 4;
 pub(super) struct Egress {
     pub(super) index: u32,
     pub(super) address: [u8; 4],
+    /// Its interface was there when it was last looked after.
+    pub(super) is_present: bool,
 }
 
 /// The arrays of sendmmsg, taken once. Messages are collected, then sent in one call.
@@ -224,6 +226,7 @@ fn refusal_of(error: i32) -> Refusal {
         libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
             Refusal::Unreachable
         }
+        libc::ENODEV | libc::ENXIO => Refusal::InterfaceGone,
         libc::EMSGSIZE => Refusal::TooLong,
         libc::EPERM | libc::EACCES => Refusal::NotPermitted,
         _ => Refusal::Other,
@@ -242,6 +245,7 @@ mod tests {
             (libc::ECONNREFUSED, Refusal::ConnectionRefused),
             (libc::ENETUNREACH, Refusal::Unreachable),
             (libc::EHOSTUNREACH, Refusal::Unreachable),
+            (libc::ENODEV, Refusal::InterfaceGone),
             (libc::EMSGSIZE, Refusal::TooLong),
             (libc::EPERM, Refusal::NotPermitted),
             (libc::EINVAL, Refusal::Other),

@@ -84,6 +84,46 @@ impl Socket {
         self.set(libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP, request)
     }
 
+    /// Leaves a group on one interface, which may not be there any more.
+    pub(super) fn leave(&self, group: [u8; 4], interface: u32) -> io::Result<()> {
+        let request = libc::ip_mreqn {
+            imr_multiaddr: internet_address(group),
+            imr_address: internet_address([0; 4]),
+            imr_ifindex: interface as c_int,
+        };
+        self.set(libc::IPPROTO_IP, libc::IP_DROP_MEMBERSHIP, request)
+    }
+
+    /// The number that the interface of this name has now.
+    pub(super) fn interface_index(&self, name: &str) -> io::Result<u32> {
+        let mut request = interface_request(name);
+        self.ask(libc::SIOCGIFINDEX, &mut request)?;
+        // SAFETY: the kernel has written the number.
+        Ok(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
+    }
+
+    /// Whether the interface of this name is up, and the first of its IPv4 addresses is this one.
+    pub(super) fn interface_has(&self, name: &str, address: [u8; 4]) -> io::Result<bool> {
+        let mut request = interface_request(name);
+        self.ask(libc::SIOCGIFFLAGS, &mut request)?;
+        // SAFETY: the kernel has written the flags.
+        let flags = c_int::from(unsafe { request.ifr_ifru.ifru_flags });
+        let mut request = interface_request(name);
+        self.ask(libc::SIOCGIFADDR, &mut request)?;
+        // SAFETY: the kernel has written an address of the socket's family, IPv4.
+        let held = unsafe {
+            let held = (&raw const request.ifr_ifru.ifru_addr).cast::<libc::sockaddr_in>();
+            held.read_unaligned()
+        };
+        Ok(flags & libc::IFF_UP != 0 && held.sin_addr.s_addr.to_ne_bytes() == address)
+    }
+
+    fn ask(&self, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+        // SAFETY: the requests above take an ifreq, which is valid for the call.
+        check(unsafe { libc::ioctl(self.raw(), what, ptr::from_mut(request)) })?;
+        Ok(())
+    }
+
     /// Asks for a receive buffer of so many bytes, and says how many there are. The kernel
     /// doubles what is asked for, for its own overhead, and reports the doubled number.
     pub(super) fn set_receive_buffer(&self, bytes: usize) -> io::Result<usize> {
@@ -94,6 +134,12 @@ impl Socket {
         }
         let doubled = self.get(libc::SOL_SOCKET, libc::SO_RCVBUF)?;
         Ok(usize::try_from(doubled / 2).unwrap_or(0))
+    }
+
+    /// Bytes of kernel memory that the receive queue may take.
+    pub(super) fn receive_buffer(&self) -> Option<usize> {
+        let bytes = self.get(libc::SOL_SOCKET, libc::SO_RCVBUF).ok()?;
+        usize::try_from(bytes).ok()
     }
 
     /// Datagrams the kernel has dropped at this socket since it was made, modulo 2^32. `None`
@@ -180,6 +226,20 @@ pub(super) unsafe fn for_each_control(
         // SAFETY: as above.
         next = unsafe { libc::CMSG_NXTHDR(ptr::from_ref(header), next) };
     }
+}
+
+/// A question about the interface of this name; a name that is too long is cut, and not found.
+fn interface_request(name: &str) -> libc::ifreq {
+    // SAFETY: zeros are a valid request.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    let (_end, places) = request
+        .ifr_name
+        .split_last_mut()
+        .unwrap_or((&mut 0, &mut []));
+    for (place, byte) in places.iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    request
 }
 
 pub(super) fn internet_address(address: [u8; 4]) -> libc::in_addr {

@@ -3,7 +3,10 @@
 
 mod best_effort;
 mod callbacks;
+mod creation;
+mod faults;
 mod foreign_loop;
+mod inversions;
 mod keyed;
 mod limits;
 mod matching;
@@ -11,5 +14,7 @@ mod panics;
 mod priorities;
 mod reliable;
 mod remote;
+mod saturated;
+mod statuses;
 mod support;
 mod timers;

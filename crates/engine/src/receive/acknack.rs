@@ -8,7 +8,7 @@ use isolane_wire::{
 };
 
 use super::MessageReceiver;
-use crate::{engine::Engine, writer::WriterStatus};
+use crate::{engine::Engine, work::WorkKind};
 
 impl Engine {
     pub(super) fn receive_acknack(
@@ -35,12 +35,9 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
-        let was_ready = proxy.is_ready();
-        if !proxy.reliable || !proxy.accept_acknack(acknack) {
+        let (was_ready, was_silent) = (proxy.is_ready(), proxy.is_silent());
+        if !proxy.reliable || !proxy.accept_acknack(now, acknack) {
             return;
-        }
-        if !was_ready {
-            writer.status |= WriterStatus::PUBLICATION_MATCHED;
         }
         // A peer cannot acknowledge what was not sent.
         let base = acknack.state.base().min(writer.next_unsent);
@@ -49,23 +46,13 @@ impl Engine {
         let after = proxy.done_to();
         let lowest = writer.lowest_acknowledged;
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
-        let mut requested = SequenceNumberSet::new(acknack.state.base().max(SequenceNumber(1)));
-        for sequence in acknack.state.iter() {
-            if sequence < writer.next_unsent {
-                requested.insert(sequence);
-            }
-        }
-        let asks = !requested.is_empty();
-        if asks {
-            proxy.requested = requested;
-        }
-        if asks || !acknack.is_final {
-            // Where nothing is asked for it answers with a HEARTBEAT.
-            self.file_repair(index);
-        }
-        if before != after && (before <= lowest || after < lowest) {
+        self.file_what_is_asked(index, !was_ready, acknack);
+        if was_silent || before != after && (before <= lowest || after < lowest) {
             // It was this reader that all the others wait for, or is now.
             self.refresh_lowest(writer_index);
+        }
+        if !was_ready {
+            self.hear_reader(index);
         }
         if progress || !was_ready {
             self.release_acknowledged(writer_index);
@@ -76,5 +63,50 @@ impl Engine {
         if progress {
             self.hasten_heartbeat(now, writer_index);
         }
+    }
+
+    /// Files what a reader asks for; and with its first word the history that has waited for that.
+    fn file_what_is_asked(&mut self, index: u16, is_first: bool, acknack: &AckNack) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let Some(writer) = self.writers.get(proxy.writer) else {
+            return;
+        };
+        let begins_history = is_first && proxy.history_next.is_some();
+        let mut requested = SequenceNumberSet::new(acknack.state.base().max(SequenceNumber(1)));
+        for sequence in acknack.state.iter() {
+            // What is history comes in its order, and once.
+            let is_history = begins_history && sequence < proxy.history_end;
+            if sequence < writer.next_unsent && !is_history {
+                requested.insert(sequence);
+            }
+        }
+        let asks = !requested.is_empty();
+        if asks {
+            proxy.requested = requested;
+        }
+        if begins_history {
+            proxy.history_filed = true;
+            let priority = writer.protocol_priority();
+            self.file(priority, WorkKind::History, index);
+        }
+        if asks || !acknack.is_final {
+            // Where nothing is asked for it answers with a HEARTBEAT.
+            self.file_repair(index);
+        }
+    }
+
+    /// A reader has spoken for the first time: it counts as matched, and its participant as reachable.
+    fn hear_reader(&mut self, index: u16) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let (writer, reader) = (proxy.writer, proxy.guid);
+        if !core::mem::replace(&mut proxy.is_reachable, true) {
+            self.refresh_destinations(writer);
+        }
+        self.join_reader(writer, reader);
+        self.note_reachable(reader.prefix);
     }
 }

@@ -12,6 +12,7 @@ use isolane_wire::{
 
 use super::MessageReceiver;
 use crate::{
+    discovery::SHORT_MESSAGE_BYTES,
     engine::Engine,
     limits::WINDOW,
     reader::{Answer, ReaderStatus},
@@ -31,6 +32,7 @@ impl Engine {
         };
         let mut next = self.proxies_of_writer.get(&writer).copied();
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+        let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {
             next = after;
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
@@ -39,7 +41,7 @@ impl Engine {
             let Some(reader) = self.readers.get_mut(proxy.reader) else {
                 return;
             };
-            if !proxy.reliable || !proxy.accept_heartbeat(heartbeat) {
+            if !proxy.reliable || !proxy.accept_heartbeat(now, heartbeat) {
                 continue;
             }
             let last = heartbeat.last;
@@ -53,11 +55,15 @@ impl Engine {
                 };
                 if begin > proxy.expected && reader.cache.is_some() {
                     let missing = (begin.get() - proxy.expected.get()) as u64;
-                    reader.ledger.lose(missing, proxy.begun);
+                    if reader.ledger.lose(missing, proxy.begun) {
+                        reader.status |= ReaderStatus::SAMPLE_LOST;
+                    }
                     proxy.jump(begin);
                     if let Some(cache) = &mut reader.cache {
                         cache.forget_waiting(index);
                     }
+                    let reader = proxy.reader;
+                    self.note_reader(reader);
                 }
             } else if heartbeat.first > proxy.expected {
                 self.advance_to(index, heartbeat.first);
@@ -70,7 +76,11 @@ impl Engine {
             }
             if proxy.answer(heartbeat.is_final, now, suppression_ns) == Answer::AckNack {
                 self.file_acknack(index);
+                is_answered = true;
             }
+        }
+        if is_answered {
+            self.earn(message.prefix, SHORT_MESSAGE_BYTES);
         }
     }
 
@@ -81,6 +91,7 @@ impl Engine {
         };
         let mut next = self.proxies_of_writer.get(&writer).copied();
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
+        let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, gap.reader) {
             next = after;
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
@@ -114,7 +125,11 @@ impl Engine {
             if proxy.is_missing_any() && proxy.answer(true, now, suppression_ns) == Answer::AckNack
             {
                 self.file_acknack(index);
+                is_answered = true;
             }
+        }
+        if is_answered {
+            self.earn(message.prefix, SHORT_MESSAGE_BYTES);
         }
     }
 

@@ -3,7 +3,7 @@
 use isolane_engine::{ReaderStatus, WriteError};
 use isolane_sim::{LinkConfig, ReaderHandle, Sample, Take, Topic, World, seeds};
 
-use crate::support::{SECOND, ms, taken, two_nodes, values, written};
+use crate::support::{SECOND, a_pair, ms, taken, two_nodes, values, written};
 
 /// What a reader of one writer should have counted as lost: the holes in what it has taken.
 fn holes(world: &World, reader: ReaderHandle) -> u64 {
@@ -121,13 +121,9 @@ fn a_sample_above_the_writers_limit_is_refused_with_the_limit() {
 
 #[test]
 fn a_full_cache_of_a_best_effort_reader_rejects_and_counts() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Full").keep_all(4);
-    let writer = world.create_writer(a, &topic);
-    let reader = world.create_reader(b, &topic);
+    let (mut world, _, writer, reader) = a_pair(&topic);
     world.set_take(reader, Take::OnRequest);
-    world.until_matched(&[writer], &[reader]);
     world.publish(writer, ms(1), values(10));
     world.run_for(SECOND);
     world.take(reader, 100);

@@ -11,7 +11,9 @@ use isolane_sim::{
 use isolane_wire::rtps::Submessage;
 
 use crate::peer::for_each_submessage;
-use crate::support::{PATIENCE, SECOND, keyed_samples, ms, taken, two_nodes, values, written};
+use crate::support::{
+    PATIENCE, SECOND, a_pair, a_pair_in, keyed_samples, ms, taken, two_nodes, values, written,
+};
 
 /// What has happened in a world, to make sure that the worlds were bad enough.
 #[derive(Debug, Default)]
@@ -192,13 +194,9 @@ fn reliable_keep_all_samples_come_exactly_once_and_in_order_at_30_percent_loss()
 
 #[test]
 fn a_full_history_refuses_and_takes_again_when_a_slow_reader_has_taken() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Slow").reliable().keep_all(4);
-    let writer = world.create_writer(a, &topic);
-    let reader = world.create_reader(b, &topic);
+    let (mut world, _, writer, reader) = a_pair(&topic);
     world.set_take(reader, Take::OneEvery(ms(50)));
-    world.until_matched(&[writer], &[reader]);
     world.enqueue(writer, values(40));
     world.run_until("all were taken", PATIENCE, |world| {
         world.received(reader).len() == 40
@@ -263,12 +261,9 @@ fn samples_out_of_order_of_one_writer_do_not_keep_those_of_another_from_being_as
 
 #[test]
 fn everyone_has_acknowledged_once_all_has_come() {
-    let mut world = World::new(3).link(LinkConfig::lossy(0.3));
-    let (a, b) = two_nodes(&mut world);
     let topic = Topic::new("Acknowledged").reliable().keep_all(32);
-    let writer = world.create_writer(a, &topic);
-    let reader = world.create_reader(b, &topic);
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, _), writer, reader) =
+        a_pair_in(World::new(3).link(LinkConfig::lossy(0.3)), &topic);
     world.enqueue(writer, values(20));
     let id = world.writer_id(writer);
     assert!(!world.engine(a).all_acknowledged(id));

@@ -1,23 +1,12 @@
-//! How participants and endpoints find and lose each other.
+//! How participants find and lose each other.
 
 use std::time::Duration;
 
-use isolane_engine::{EndpointKind, ReaderStatus, WriterStatus};
-use isolane_sim::{
-    LinkConfig, NodeConfig, NodeId, Partition, Sample, Topic, World, WriterHandle, seeds,
-};
-use isolane_wire::{
-    discovery::BuiltinEndpoints,
-    qos::{
-        DataRepresentationId, DestinationOrderKind, DurabilityKind, LivelinessKind, OwnershipKind,
-        PolicyId, PresentationAccessScope, QosPolicies,
-    },
-    time,
-};
+use isolane_sim::{LinkConfig, NodeConfig, NodeId, Partition, Sample, Topic, World, seeds};
 
 use crate::{
     peer::Peer,
-    support::{PATIENCE, SECOND, ms, two_nodes, values},
+    support::{PATIENCE, SECOND, a_pair, a_pair_in, endpoints, ms, two_nodes, values},
 };
 
 /// Longer than the default lease of 10 s, and one announcement more.
@@ -29,10 +18,6 @@ fn topic() -> Topic {
 
 fn peers(world: &World, node: NodeId) -> usize {
     world.engine(node).remote_participants().count()
-}
-
-fn endpoints(world: &World, node: NodeId) -> usize {
-    world.engine(node).remote_endpoints().count()
 }
 
 #[test]
@@ -77,13 +62,7 @@ fn one_that_comes_later_is_told_at_once_and_not_at_the_next_announcement() {
 
 #[test]
 fn a_participant_that_crashes_is_gone_when_its_lease_has_run_out() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let (writer, reader) = (
-        world.create_writer(a, &topic()),
-        world.create_reader(b, &topic()),
-    );
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, b), writer, _) = a_pair(&topic());
     world.crash(b);
     world.run_for(7 * SECOND);
     assert_eq!(peers(&world, a), 1, "its last word is still good");
@@ -121,14 +100,8 @@ fn a_process_that_was_stopped_for_longer_than_the_lease_parts_from_nobody() {
 
 #[test]
 fn a_crashed_reader_blocks_a_full_writer_until_its_lease_has_run_out() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
     let small = Topic::new("Blocked").reliable().keep_all(4);
-    let (writer, reader) = (
-        world.create_writer(a, &small),
-        world.create_reader(b, &small),
-    );
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (_, b), writer, _) = a_pair(&small);
     world.crash(b);
     world.enqueue(writer, values(20));
     world.run_for(5 * SECOND);
@@ -139,13 +112,7 @@ fn a_crashed_reader_blocks_a_full_writer_until_its_lease_has_run_out() {
 
 #[test]
 fn a_participant_that_leaves_is_gone_at_once() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let (writer, reader) = (
-        world.create_writer(a, &topic()),
-        world.create_reader(b, &topic()),
-    );
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, b), _, reader) = a_pair(&topic());
     world.leave(a);
     world.run_for(ms(1));
     assert_eq!((peers(&world, b), endpoints(&world, b)), (0, 0));
@@ -155,13 +122,7 @@ fn a_participant_that_leaves_is_gone_at_once() {
 
 #[test]
 fn one_that_restarts_at_the_same_address_is_another_participant() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let (writer, reader) = (
-        world.create_writer(a, &topic()),
-        world.create_reader(b, &topic()),
-    );
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, b), writer, reader) = a_pair(&topic());
     let before = world.writer_guid(writer);
     world.restart(a);
     let writer = world.create_writer(a, &topic());
@@ -176,257 +137,10 @@ fn one_that_restarts_at_the_same_address_is_another_participant() {
 }
 
 #[test]
-fn endpoints_have_the_guid_of_their_participant_and_the_kind_of_their_topic() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let writers = [
-        world.create_writer(a, &topic()),
-        world.create_writer(a, &Topic::new("Keyed").keyed()),
-    ];
-    let reader = world.create_reader(a, &topic());
-    world.run_for(SECOND);
-    let mut found: Vec<_> = world
-        .engine(b)
-        .remote_endpoints()
-        .map(|found| (found.data.guid, found.kind, found.data.topic_name.as_str()))
-        .collect();
-    found.sort_by_key(|&(guid, ..)| guid);
-    let mut expected = [
-        (world.writer_guid(writers[0]), EndpointKind::Writer, "Found"),
-        (world.writer_guid(writers[1]), EndpointKind::Writer, "Keyed"),
-        (world.reader_guid(reader), EndpointKind::Reader, "Found"),
-    ];
-    expected.sort_by_key(|&(guid, ..)| guid);
-    assert_eq!(found, expected);
-    for (guid, kind, name) in expected {
-        assert_eq!(guid.prefix, world.engine(a).guid_prefix());
-        assert_eq!(guid.entity.is_writer(), kind == EndpointKind::Writer);
-        assert_eq!(guid.entity.is_keyed(), name == "Keyed");
-        assert!(!guid.entity.is_builtin());
-    }
-}
-
-#[test]
-fn endpoints_created_late_are_matched_and_deleted_ones_parted() {
-    let mut world = World::new(1).link(LinkConfig::lossy(0.2));
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, &topic());
-    world.run_for(5 * SECOND);
-    let reader = world.create_reader(b, &topic());
-    world.until_matched(&[writer], &[reader]);
-    world.delete_reader(reader);
-    world.run_until("the reader is gone", PATIENCE, |world| {
-        world.matched_readers(writer) == 0 && endpoints(world, a) == 0
-    });
-    let reader = world.create_reader(b, &topic());
-    world.until_matched(&[writer], &[reader]);
-    world.delete_writer(writer);
-    world.run_until("the writer is gone", PATIENCE, |world| {
-        world.matched_writers(reader) == 0 && endpoints(world, b) == 0
-    });
-}
-
-#[test]
-fn endpoints_may_come_and_go_for_ever() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, &topic());
-    for _ in 0..300 {
-        let readers: Vec<_> = (0..3).map(|_| world.create_reader(b, &topic())).collect();
-        world.run_until("all are found", SECOND, |world| {
-            world.matched_readers(writer) == readers.len()
-        });
-        for reader in readers {
-            world.delete_reader(reader);
-        }
-        world.run_until("all are gone", SECOND, |world| {
-            world.matched_readers(writer) == 0
-        });
-    }
-    let late = world.node(NodeConfig::default());
-    world.run_for(SECOND);
-    assert_eq!(
-        endpoints(&world, late),
-        1,
-        "of those that were there is no trace"
-    );
-}
-
-/// A pair that differs in one policy: what the writer offers, what the reader requests.
-type Difference = (PolicyId, fn(&mut QosPolicies), fn(&mut QosPolicies));
-
-#[test]
-fn a_mismatch_names_the_policy_on_both_sides() {
-    let short = time::Duration::from_millis(10);
-    assert!(short < time::Duration::INFINITE);
-    let differences: [Difference; 9] = [
-        (
-            PolicyId::RELIABILITY,
-            |_| {},
-            |reader| {
-                reader.reliability.kind = isolane_wire::qos::ReliabilityKind::Reliable;
-            },
-        ),
-        (
-            PolicyId::DURABILITY,
-            |_| {},
-            |reader| {
-                reader.durability = DurabilityKind::TransientLocal;
-            },
-        ),
-        (
-            PolicyId::DEADLINE,
-            |_| {},
-            |reader| {
-                reader.deadline = time::Duration::from_millis(10);
-            },
-        ),
-        (
-            PolicyId::LATENCY_BUDGET,
-            |writer| writer.latency_budget = time::Duration::from_millis(10),
-            |_| {},
-        ),
-        (
-            PolicyId::OWNERSHIP,
-            |writer| writer.ownership = OwnershipKind::Exclusive,
-            |_| {},
-        ),
-        (
-            PolicyId::LIVELINESS,
-            |_| {},
-            |reader| {
-                reader.liveliness.kind = LivelinessKind::ManualByTopic;
-            },
-        ),
-        (
-            PolicyId::DESTINATION_ORDER,
-            |_| {},
-            |reader| {
-                reader.destination_order = DestinationOrderKind::BySourceTimestamp;
-            },
-        ),
-        (
-            PolicyId::PRESENTATION,
-            |_| {},
-            |reader| {
-                reader.presentation.access_scope = PresentationAccessScope::Group;
-            },
-        ),
-        (
-            PolicyId::DATA_REPRESENTATION,
-            |writer| {
-                writer
-                    .data_representation
-                    .extend([DataRepresentationId::XCDR2]);
-            },
-            |_| {},
-        ),
-    ];
-    for (policy, offers, requests) in differences {
-        let mut world = World::new(1);
-        let (a, b) = two_nodes(&mut world);
-        // On two hosts, and on one.
-        for reader_node in [b, a] {
-            let name = format!("{policy} {reader_node:?}");
-            let writer = world.create_writer(a, &Topic::new(&name).qos(offers));
-            let reader = world.create_reader(reader_node, &Topic::new(&name).qos(requests));
-            world.run_for(SECOND);
-            assert_eq!(world.matched_readers(writer), 0);
-            assert_eq!(world.matched_writers(reader), 0);
-            let offered = world
-                .engine(a)
-                .offered_incompatible(world.writer_id(writer));
-            let offered = offered.expect("the writer is told");
-            assert_eq!((offered.policy, offered.total), (policy, 1));
-            assert_eq!(offered.other, world.reader_guid(reader));
-            let requested = world
-                .engine(reader_node)
-                .requested_incompatible(world.reader_id(reader));
-            let requested = requested.expect("the reader is told");
-            assert_eq!((requested.policy, requested.total), (policy, 1));
-            assert_eq!(requested.other, world.writer_guid(writer));
-            let statuses = (world.writer_statuses(writer), world.reader_statuses(reader));
-            assert!(statuses.0.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS));
-            assert!(
-                statuses
-                    .1
-                    .contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS)
-            );
-        }
-    }
-}
-
-#[test]
-fn endpoints_of_another_topic_type_or_key_are_no_match_and_no_mismatch() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let writer = world.create_writer(a, &topic());
-    let others = [
-        world.create_reader(b, &Topic::new("Other").reliable()),
-        world.create_reader(b, &topic().type_name("Other")),
-        world.create_reader(b, &topic().keyed()),
-    ];
-    world.run_for(SECOND);
-    assert_eq!(world.matched_readers(writer), 0);
-    for reader in others {
-        assert_eq!(world.matched_writers(reader), 0);
-        let mismatch = world
-            .engine(b)
-            .requested_incompatible(world.reader_id(reader));
-        assert_eq!(mismatch, None);
-    }
-}
-
-#[test]
-fn twenty_participants_all_match() {
-    for loss in [0.0, 0.2] {
-        let mut world = World::new(20).link(LinkConfig::lossy(loss));
-        let nodes = world.nodes(20, &NodeConfig::default());
-        all_match(&mut world, &nodes, &topic().multicast());
-    }
-}
-
-#[test]
-fn twenty_participants_with_peer_lists_all_match() {
-    // More addresses than a first transmission goes to, in discovery and in data.
-    let mut world = World::new(20).link(LinkConfig::lossy(0.1));
-    let everyone: Vec<_> = (0..20).map(NodeId).collect();
-    let nodes = world.nodes(20, &NodeConfig::with_peers(&everyone));
-    all_match(&mut world, &nodes, &topic());
-    assert!(world.engine(nodes[0]).counters().destinations_full > 0);
-}
-
-/// Each node has a writer and a reader of one topic; each hears all.
-fn all_match(world: &mut World, nodes: &[NodeId], topic: &Topic) {
-    let writers: Vec<WriterHandle> = nodes
-        .iter()
-        .map(|&node| world.create_writer(node, topic))
-        .collect();
-    let readers: Vec<_> = nodes
-        .iter()
-        .map(|&node| world.create_reader(node, topic))
-        .collect();
-    world.until_matched(&writers, &readers);
-    for &writer in &writers {
-        world.enqueue(writer, values(2));
-    }
-    world.run_until("everyone has heard everyone", PATIENCE, |world| {
-        readers
-            .iter()
-            .all(|&reader| world.received(reader).len() == 2 * nodes.len())
-    });
-}
-
-#[test]
 fn a_short_partition_parts_nobody_and_loses_nothing() {
     seeds::for_each(0..20, |seed| {
-        let mut world = World::new(seed).link(LinkConfig::lossy(0.1));
-        let (a, b) = two_nodes(&mut world);
-        let (writer, reader) = (
-            world.create_writer(a, &topic()),
-            world.create_reader(b, &topic()),
-        );
-        world.until_matched(&[writer], &[reader]);
+        let (mut world, (a, b), writer, reader) =
+            a_pair_in(World::new(seed).link(LinkConfig::lossy(0.1)), &topic());
         let from = world.elapsed() + ms(100);
         world.partition(Partition::between(&[a], &[b]).during(from..from + 4 * SECOND));
         world.publish(writer, ms(50), values(100));
@@ -441,13 +155,7 @@ fn a_short_partition_parts_nobody_and_loses_nothing() {
 
 #[test]
 fn a_long_partition_parts_both_sides_and_heals() {
-    let mut world = World::new(1);
-    let (a, b) = two_nodes(&mut world);
-    let (writer, reader) = (
-        world.create_writer(a, &topic()),
-        world.create_reader(b, &topic()),
-    );
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, (a, b), writer, reader) = a_pair(&topic());
     world.partition(Partition::between(&[a], &[b]));
     world.run_for(LEASE_OVER);
     assert_eq!((peers(&world, a), peers(&world, b)), (0, 0));
@@ -519,10 +227,7 @@ fn a_partition_that_only_one_side_notices_heals_too() {
 fn endpoints_come_and_go_beside_a_peer_that_acknowledges_nothing() {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
-    Peer::announced(&mut world, node, |data| {
-        data.builtin_endpoints |=
-            BuiltinEndpoints::PUBLICATIONS_DETECTOR | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR;
-    });
+    Peer::of(&mut world, node);
     for _ in 0..100 {
         let writer = world.create_writer(node, &topic());
         let reader = world.create_reader(node, &topic());

@@ -5,17 +5,14 @@ use isolane_sim::{NodeConfig, ReaderHandle, Sample, Topic, World, WriterHandle, 
 use isolane_wire::{
     guid::{EntityId, EntityKind, GuidPrefix},
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
-    rtps::{
-        AckNack, DataHead, Gap, HEADER_BYTES, Header, MessageWriter, PayloadKind, StatusInfo,
-        Submessage,
-    },
+    rtps::{AckNack, DataHead, Gap, HEADER_BYTES, PayloadKind, StatusInfo, Submessage},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Timestamp,
 };
 
 use crate::{
-    peer::{FAST, KEYED_WRITER, Peer, READER, WRITER, for_each_submessage, head},
-    support::{SECOND, ms, values},
+    peer::{KEYED_WRITER, Peer, READER, WRITER, for_each_submessage, head},
+    support::{SECOND, values},
 };
 
 fn reliable(durability: DurabilityKind) -> QosPolicies {
@@ -27,11 +24,26 @@ fn reliable(durability: DurabilityKind) -> QosPolicies {
 
 /// A VOLATILE reliable reader, matched with a writer of a peer.
 fn a_reader(durability: DurabilityKind) -> (World, Peer, ReaderHandle) {
+    let topic = Topic::new("Foreign").reliable().keep_all(64);
+    a_reader_of(&topic, WRITER, durability)
+}
+
+/// A best-effort reader of a topic with a key, matched with a writer of a peer.
+fn a_keyed_reader() -> (World, Peer, ReaderHandle) {
+    let topic = Topic::new("Foreign").keyed().keep_all(8);
+    a_reader_of(&topic, KEYED_WRITER, DurabilityKind::Volatile)
+}
+
+fn a_reader_of(
+    topic: &Topic,
+    writer: EntityId,
+    durability: DurabilityKind,
+) -> (World, Peer, ReaderHandle) {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
-    let reader = world.create_reader(node, &Topic::new("Foreign").reliable().keep_all(64));
+    let reader = world.create_reader(node, topic);
     let mut peer = Peer::of(&mut world, node);
-    peer.announce(&mut world, WRITER, reliable(durability));
+    peer.announce(&mut world, writer, reliable(durability));
     assert_eq!(world.matched_writers(reader), 1);
     (world, peer, reader)
 }
@@ -167,23 +179,12 @@ fn a_preemptive_acknack_of_either_kind_is_answered_with_a_heartbeat() {
 #[test]
 fn a_sample_behind_a_vendors_own_submessage_is_found() {
     let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
-    let header = Header {
-        version: [2, 3],
-        vendor: FAST,
-        prefix: peer.prefix,
-    };
     let payload = Sample::value(1).payload();
-    let mut tail = [0; 256];
-    let mut message = MessageWriter::new(&mut tail, &header).expect("it fits");
-    message.data(&head(WRITER, 1), &payload).expect("it fits");
-    let length = message.len();
+    let plain = peer.datagram(|message| message.data(&head(WRITER, 1), &payload).map(drop));
     // 0x80, little-endian, 8 bytes of something, between header and DATA.
-    let mut datagram = tail[..HEADER_BYTES].to_vec();
-    datagram.extend([0x80, 1, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
-    datagram.extend(&tail[HEADER_BYTES..length]);
-    let to = peer.target.discovery_locator();
-    world.inject(to, peer.node.discovery_locator(), &datagram);
-    world.run_for(ms(1));
+    let (header, data) = plain.split_at(HEADER_BYTES);
+    let own = [0x80, 1, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    peer.say_bytes(&mut world, &[header, &own, data].concat());
     assert_eq!(world.values(reader), [1]);
 }
 
@@ -231,11 +232,7 @@ fn what_is_for_another_participant_is_left_alone() {
 
 /// How a peer tells the end of an instance.
 fn an_end(status: StatusInfo, has_key: bool, has_hash: bool) -> (ChangeKind, InstanceState, bool) {
-    let mut world = World::new(1);
-    let node = world.node(NodeConfig::default());
-    let reader = world.create_reader(node, &Topic::new("Foreign").keyed().keep_all(8));
-    let mut peer = Peer::of(&mut world, node);
-    peer.announce(&mut world, KEYED_WRITER, reliable(DurabilityKind::Volatile));
+    let (mut world, peer, reader) = a_keyed_reader();
     let alive = Sample::keyed(7, 1).payload();
     let head = head(KEYED_WRITER, 1);
     peer.say(&mut world, |message| message.data(&head, &alive).map(drop));
@@ -289,11 +286,7 @@ fn the_end_of_an_instance_is_understood_by_its_key_or_by_its_hash() {
 
 #[test]
 fn the_key_in_the_payload_is_believed_and_not_a_vendors_hash_of_it() {
-    let mut world = World::new(1);
-    let node = world.node(NodeConfig::default());
-    let reader = world.create_reader(node, &Topic::new("Foreign").keyed().keep_all(8));
-    let mut peer = Peer::of(&mut world, node);
-    peer.announce(&mut world, KEYED_WRITER, reliable(DurabilityKind::Volatile));
+    let (mut world, peer, reader) = a_keyed_reader();
     let payload = Sample::keyed(7, 1).payload();
     let head = DataHead {
         key_hash: Some([0xee; 16]),
@@ -333,27 +326,17 @@ fn jumps_to_the_last_number_and_beyond_the_ledgers_range_do_no_harm() {
 fn another_source_ends_the_time_stamp_of_the_one_before() {
     let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
     let payload = Sample::value(1).payload();
-    let header = Header {
-        version: [2, 3],
-        vendor: FAST,
-        prefix: peer.prefix,
-    };
-    let mut buffer = [0; 256];
-    let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
-    message
-        .info_timestamp(Timestamp::from_nanos(1_000_000_000))
-        .expect("it fits");
-    let before = message.len();
-    message.data(&head(WRITER, 1), &payload).expect("it fits");
-    let length = message.len();
+    let mut before = 0;
+    let plain = peer.datagram(|message| {
+        message.info_timestamp(Timestamp::from_nanos(1_000_000_000))?;
+        before = message.len();
+        message.data(&head(WRITER, 1), &payload).map(drop)
+    });
     // INFO_SRC, little-endian: unused, version, vendor, the peer itself.
-    let mut datagram = buffer[..before].to_vec();
-    datagram.extend([0x0c, 1, 20, 0, 0, 0, 0, 0, 2, 3, 1, 15]);
-    datagram.extend(peer.prefix.0);
-    datagram.extend(&buffer[before..length]);
-    let to = peer.target.discovery_locator();
-    world.inject(to, peer.node.discovery_locator(), &datagram);
-    world.run_for(ms(1));
+    let (first, second) = plain.split_at(before);
+    let source = [0x0c, 1, 20, 0, 0, 0, 0, 0, 2, 3, 1, 15];
+    let datagram = [first, &source, &peer.prefix.0, second].concat();
+    peer.say_bytes(&mut world, &datagram);
     let [received] = world.received(reader) else {
         panic!("one sample came");
     };
@@ -363,20 +346,14 @@ fn another_source_ends_the_time_stamp_of_the_one_before() {
 #[test]
 fn a_payload_in_a_vendors_own_form_is_rejected_and_not_read() {
     let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
-    let header = Header {
-        version: [2, 3],
-        vendor: FAST,
-        prefix: peer.prefix,
-    };
     let payload = Sample::value(1).payload();
-    let mut buffer = [0; 256];
-    let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
-    message.data(&head(WRITER, 1), &payload).expect("it fits");
-    let length = message.len();
+    let mut datagram = peer.datagram(|message| {
+        let data = head(WRITER, 1);
+        message.data(&data, &payload).map(drop)
+    });
     // Flag N of DATA (RTPS 2.5 §9.4.5.3.1).
-    buffer[HEADER_BYTES + 1] |= 0x10;
-    let to = peer.target.discovery_locator();
-    world.inject(to, peer.node.discovery_locator(), &buffer[..length]);
+    datagram[HEADER_BYTES + 1] |= 0x10;
+    peer.say_bytes(&mut world, &datagram);
     peer.value(&mut world, 2);
     assert_eq!(world.reader_ledger(reader).rejected, 1);
     assert_eq!(world.values(reader), [2]);

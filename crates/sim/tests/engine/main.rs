@@ -11,6 +11,8 @@ mod foreign;
 mod history;
 mod hostile;
 mod keyed;
+mod matching;
 mod peer;
+mod refused;
 mod support;
 mod world;

@@ -1,5 +1,7 @@
 //! A peer that is not isolane, played by the test.
 
+use std::cell::Cell;
+
 use isolane_sim::{NodeConfig, NodeId, Sample, World};
 use isolane_wire::{
     BufferTooSmall,
@@ -7,16 +9,16 @@ use isolane_wire::{
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     qos::QosPolicies,
     rtps::{
-        DataHead, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind, Submessage,
-        Submessages, VERSION,
+        AckNack, DataHead, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
+        Submessage, Submessages, VERSION,
     },
-    sequence::SequenceNumber,
+    sequence::{SequenceNumber, SequenceNumberSet},
 };
 
 use crate::support::ms;
 
 /// Vendor of eProsima Fast DDS.
-pub(crate) const FAST: [u8; 2] = [1, 15];
+const FAST: [u8; 2] = [1, 15];
 
 pub(crate) const WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_NO_KEY);
 pub(crate) const KEYED_WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_WITH_KEY);
@@ -28,6 +30,8 @@ pub(crate) struct Peer {
     pub(crate) prefix: GuidPrefix,
     pub(crate) node: NodeId,
     pub(crate) target: NodeId,
+    /// Bytes of all it has said.
+    pub(crate) said_bytes: Cell<u64>,
     /// Announcements of writers and of readers.
     pub(crate) announced: [i64; 2],
 }
@@ -46,15 +50,57 @@ impl Peer {
     ) -> Self {
         world.tap();
         let node = world.node_down(NodeConfig::default());
-        let peer = Self {
-            prefix: GuidPrefix([1, 15, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]),
+        let peer = Self::at(node, target, 9);
+        peer.announce_itself(world, change);
+        peer.answer_discovery(world);
+        peer
+    }
+
+    /// A peer that the node has heard of, and that has not yet answered it.
+    pub(crate) fn unproven(world: &mut World, target: NodeId) -> Self {
+        world.tap();
+        let node = world.node_down(NodeConfig::default());
+        let peer = Self::at(node, target, 9);
+        peer.announce_itself(world, |_| {});
+        peer
+    }
+
+    /// A peer of the test's own numbering that nobody has heard of.
+    pub(crate) fn at(node: NodeId, target: NodeId, number: u32) -> Self {
+        let mut prefix = [9; 12];
+        prefix[..2].copy_from_slice(&FAST);
+        prefix[8..].copy_from_slice(&number.to_be_bytes());
+        Self {
+            prefix: GuidPrefix(prefix),
             node,
             target,
+            said_bytes: Cell::new(0),
             announced: [0; 2],
-        };
-        peer.announce_itself(world, change);
-        world.run_for(ms(1));
-        peer
+        }
+    }
+
+    /// Its readers of SEDP say that they have all: so it is known to hear the node.
+    pub(crate) fn answer_discovery(&self, world: &mut World) {
+        let pairs = [
+            (
+                EntityId::SEDP_PUBLICATIONS_READER,
+                EntityId::SEDP_PUBLICATIONS_WRITER,
+            ),
+            (
+                EntityId::SEDP_SUBSCRIPTIONS_READER,
+                EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+            ),
+        ];
+        for (reader, writer) in pairs {
+            let acknack = AckNack {
+                reader,
+                writer,
+                state: SequenceNumberSet::new(SequenceNumber(1_000)),
+                count: 1,
+                is_final: true,
+            };
+            self.say(world, |message| message.acknack(&acknack).map(drop));
+        }
     }
 
     /// SPDP.
@@ -63,20 +109,45 @@ impl Peer {
         world: &mut World,
         change: impl FnOnce(&mut ParticipantData),
     ) {
+        self.say_itself(world, change);
+        world.run_for(ms(1));
+    }
+
+    /// As [`Self::announce_itself`], and nothing else happens meanwhile.
+    pub(crate) fn announce_itself_again(&self, world: &mut World) {
+        self.say_itself(world, |_| {});
+    }
+
+    fn say_itself(&self, world: &mut World, change: impl FnOnce(&mut ParticipantData)) {
         let mut data = ParticipantData::new(self.prefix);
         data.vendor = FAST;
         data.version = VERSION;
         data.builtin_endpoints = BuiltinEndpoints::PARTICIPANT_ANNOUNCER
             | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
-            | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER;
+            | BuiltinEndpoints::PUBLICATIONS_DETECTOR
+            | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
+            | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR;
         data.metatraffic_unicast = LocatorList::from_iter([self.node.discovery_locator()]);
         change(&mut data);
         let mut payload = [0; 512];
         let length = data.emit(&mut payload).expect("it fits");
         let head = head(EntityId::SPDP_WRITER, 1);
-        self.say(world, |message| {
+        self.inject(world, |message| {
             message.data(&head, &payload[..length]).map(drop)
         });
+    }
+
+    /// SPDP: good-bye.
+    pub(crate) fn leave(&self, world: &mut World) {
+        let farewell = DataHead {
+            status: Some(StatusInfo {
+                disposed: true,
+                unregistered: true,
+            }),
+            payload: PayloadKind::Key,
+            ..head(EntityId::SPDP_WRITER, 2)
+        };
+        self.say(world, |message| message.data(&farewell, &[]).map(drop));
     }
 
     /// Sends a message.
@@ -85,6 +156,30 @@ impl Peer {
         world: &mut World,
         fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
     ) {
+        self.inject(world, fill);
+        world.run_for(ms(1));
+    }
+
+    fn inject(
+        &self,
+        world: &mut World,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) {
+        self.inject_bytes(world, &self.datagram(fill));
+    }
+
+    fn inject_bytes(&self, world: &mut World, datagram: &[u8]) {
+        let said_bytes = self.said_bytes.get() + datagram.len() as u64;
+        self.said_bytes.set(said_bytes);
+        let to = self.target.discovery_locator();
+        world.inject(to, self.node.discovery_locator(), datagram);
+    }
+
+    /// A message of the peer, not sent.
+    pub(crate) fn datagram(
+        &self,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) -> Vec<u8> {
         let mut buffer = [0; 2048];
         let header = Header {
             version: [2, 3],
@@ -94,8 +189,12 @@ impl Peer {
         let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
         fill(&mut message).expect("it fits");
         let length = message.len();
-        let to = self.target.discovery_locator();
-        world.inject(to, self.node.discovery_locator(), &buffer[..length]);
+        buffer[..length].to_vec()
+    }
+
+    /// Sends a datagram as it is.
+    pub(crate) fn say_bytes(&self, world: &mut World, datagram: &[u8]) {
+        self.inject_bytes(world, datagram);
         world.run_for(ms(1));
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use isolane_engine::ChangeKind;
-use isolane_sim::{NodeConfig, NodeId, Random, ReaderHandle, Sample, World, WriterHandle};
+use isolane_sim::{NodeConfig, NodeId, Random, ReaderHandle, Sample, Topic, World, WriterHandle};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
@@ -18,6 +18,28 @@ pub(crate) const fn ms(milliseconds: u64) -> Duration {
 pub(crate) fn two_nodes(world: &mut World) -> (NodeId, NodeId) {
     let nodes = world.nodes(2, &NodeConfig::default());
     (nodes[0], nodes[1])
+}
+
+/// A world, its two nodes, a writer on the first, a reader on the second.
+pub(crate) type Pair = (World, (NodeId, NodeId), WriterHandle, ReaderHandle);
+
+/// Two nodes with a writer and a reader that are matched.
+pub(crate) fn a_pair(topic: &Topic) -> Pair {
+    a_pair_in(World::new(1), topic)
+}
+
+/// The same in a world that is there.
+pub(crate) fn a_pair_in(mut world: World, topic: &Topic) -> Pair {
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, topic);
+    let reader = world.create_reader(b, topic);
+    world.until_matched(&[writer], &[reader]);
+    (world, (a, b), writer, reader)
+}
+
+/// Endpoints of others that a node knows.
+pub(crate) fn endpoints(world: &World, node: NodeId) -> usize {
+    world.engine(node).remote_endpoints().count()
 }
 
 /// Values 1 to `count`.

@@ -27,21 +27,25 @@ pub struct AckNack {
 }
 
 impl AckNack {
-    /// Reads a body. A base of 0, which the standard does not allow, is accepted: some
-    /// implementations send it, with no members, before they have heard of the writer's state.
+    /// Reads a body. A base of 0, which the standard does not allow, is accepted in an empty set:
+    /// some implementations send it before they have heard of the writer's state.
     ///
     /// # Errors
     /// [`Error::InvalidSet`] or [`Error::Truncated`].
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
-        Ok(Self {
+        let parsed = Self {
             reader: EntityId(reader.array()?),
             writer: EntityId(reader.array()?),
             state: SequenceNumberSet::read(&mut reader, 0)?,
             count: reader.i32()?,
             is_final: flags & FINAL != 0,
-        })
+        };
+        if parsed.state.base().get() == 0 && !parsed.state.is_empty() {
+            return Err(Error::InvalidSet);
+        }
+        Ok(parsed)
     }
 
     fn body_len(&self) -> usize {

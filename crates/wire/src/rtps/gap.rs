@@ -8,6 +8,9 @@ use crate::{
     sequence::{SequenceNumber, SequenceNumberSet},
 };
 
+/// Flag G: numbers of the writer's group follow.
+const GROUP_INFO: u8 = 0x02;
+
 /// A writer tells a reader which changes will never come: `start` up to but without the base of
 /// `list`, and the members of `list`. The range may be empty; it may also be vast, so do not walk
 /// it number by number.
@@ -24,19 +27,25 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// Reads a body. Group information and the count of filtered changes, if any, are not read.
+    /// Reads a body. Group information, if any, is checked and not kept; the count of filtered
+    /// changes is not read.
     ///
     /// # Errors
-    /// [`Error::InvalidSequenceNumber`] if `start < 1`; [`Error::InvalidSet`]; [`Error::Truncated`].
+    /// [`Error::InvalidSequenceNumber`] if `start < 1`, or the numbers of the group contradict each
+    /// other; [`Error::InvalidSet`]; [`Error::Truncated`].
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
-        Ok(Self {
+        let parsed = Self {
             reader: EntityId(reader.array()?),
             writer: EntityId(reader.array()?),
             start: SequenceNumber::read_positive(&mut reader)?,
             list: SequenceNumberSet::read(&mut reader, 1)?,
-        })
+        };
+        if flags & GROUP_INFO != 0 {
+            check_group(&mut reader)?;
+        }
+        Ok(parsed)
     }
 
     fn body_len(&self) -> usize {
@@ -64,4 +73,16 @@ impl Gap {
         self.list.write(&mut writer);
         writer.len()
     }
+}
+
+/// Whether the numbers of the group can be so (RTPS 2.5 §8.3.8.4.3): the first and the last of the
+/// group's numbers that this GAP is about.
+#[cold]
+fn check_group(reader: &mut Reader<'_>) -> Result<(), Error> {
+    let start = SequenceNumber::read_positive(reader)?;
+    let end = SequenceNumber::read_positive(reader)?;
+    if end.get() < start.get() - 1 {
+        return Err(Error::InvalidSequenceNumber);
+    }
+    Ok(())
 }

@@ -17,6 +17,8 @@ const BODY_BYTES: usize = 28;
 const FINAL: u8 = 0x02;
 /// Flag L: the writer's liveliness was asserted.
 const LIVELINESS: u8 = 0x04;
+/// Flag G: numbers of the writer's group follow.
+const GROUP_INFO: u8 = 0x08;
 
 /// A writer tells readers what they can have of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,12 +40,16 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Reads a body. Group information, if any, is not read.
+    /// Reads a body. Group information, if any, is checked and not kept.
     ///
     /// # Errors
-    /// [`Error::InvalidSequenceNumber`] if `first < 1` or `last < first - 1`; [`Error::Truncated`].
+    /// [`Error::InvalidSequenceNumber`] if `first < 1` or `last < first - 1`, or the numbers of the
+    /// group contradict each other; [`Error::Truncated`].
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
+        if flags & GROUP_INFO != 0 {
+            check_group(flags, body)?;
+        }
         let mut reader = Reader::fixed::<BODY_BYTES>(body, order_of(flags))?;
         let parsed = Self {
             reader: EntityId(reader.array()?),
@@ -86,4 +92,20 @@ impl Heartbeat {
         writer.i32(self.count);
         writer.len()
     }
+}
+
+/// Whether the numbers of the group can be so (RTPS 2.5 §8.3.8.6.3): current, first and last of all
+/// its writers, then the digests of two sets of writers.
+#[cold]
+fn check_group(flags: u8, body: &[u8]) -> Result<(), Error> {
+    let rest = body.get(BODY_BYTES..).ok_or(Error::Truncated)?;
+    let mut reader = Reader::new(rest, order_of(flags));
+    let current = SequenceNumber::read_positive(&mut reader)?;
+    let first = SequenceNumber::read_positive(&mut reader)?;
+    let last = SequenceNumber::read(&mut reader)?;
+    let _digests: [u8; 8] = reader.array()?;
+    if last.get() < first.get() - 1 || current < first || current < last {
+        return Err(Error::InvalidSequenceNumber);
+    }
+    Ok(())
 }

@@ -338,6 +338,7 @@ proptest! {
         prop_assert_eq!(other.vlan_id.value(), id);
         let frame = Frame::new_checked(&bytes[..]).unwrap();
         prop_assert_eq!(frame.tags().next(), Some(tag));
+        prop_assert_eq!(frame.pcp(), Some(pcp));
     }
 
     #[test]
@@ -368,6 +369,7 @@ proptest! {
         let packet = Packet::new_checked(&bytes[..]).unwrap();
         prop_assert_eq!(packet.header_len(), 20 + option_words * 4);
         prop_assert_eq!(packet.ecn(), ecn);
+        prop_assert_eq!(packet.class_selector(), dscp >> 3);
         prop_assert_eq!(packet.payload(), &payload[..]);
         let parsed = ipv4::Repr::parse(&packet).unwrap();
         let expected = ipv4::Repr {

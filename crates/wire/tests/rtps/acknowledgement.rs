@@ -47,10 +47,12 @@ fn an_acknack_is_read_in_either_byte_order() {
 }
 
 #[test]
-fn an_acknack_may_have_base_0_but_not_less() {
+fn an_acknack_may_have_base_0_without_members_but_not_less() {
     for order in ORDERS {
         let state = acknack(order, 0, 0, &[]).unwrap().state;
         assert_eq!((state.base(), state.num_bits()), (SequenceNumber(0), 0));
+        assert!(acknack(order, 0, 1, &[0]).is_ok());
+        assert_eq!(acknack(order, 0, 1, &[1 << 31]), Err(Error::InvalidSet));
         assert_eq!(acknack(order, -1, 0, &[]), Err(Error::InvalidSet));
     }
 }
@@ -146,14 +148,78 @@ fn a_heartbeat_is_read_in_either_byte_order() {
     }
 }
 
+/// Current, first and last number of the group, and two digests.
+fn with_group(bytes: Bytes, current: i64, first: i64, last: i64) -> Bytes {
+    let numbers = bytes.sequence(current).sequence(first).sequence(last);
+    numbers.raw(&[0xab; 8])
+}
+
 #[test]
-fn group_information_behind_a_heartbeat_is_skipped() {
-    let body = Bytes::from_writer_to_reader(ByteOrder::Little)
+fn group_information_behind_a_heartbeat_must_be_possible() {
+    for order in ORDERS {
+        let parse = |current, first, last| {
+            let heartbeat = Bytes::from_writer_to_reader(order)
+                .sequence(1)
+                .sequence(1)
+                .u32(5);
+            let body = with_group(heartbeat, current, first, last);
+            Heartbeat::parse(body.flags(8), &body.bytes)
+        };
+        assert_eq!(parse(9, 1, 9).map(|heartbeat| heartbeat.count), Ok(5));
+        assert!(parse(9, 9, 8).is_ok());
+        for (current, first, last) in [
+            (0, 1, 1),
+            (9, 0, 1),
+            (9, 1, -1),
+            (9, 5, 3),
+            (4, 5, 4),
+            (4, 1, 5),
+            (i64::MIN, i64::MIN, i64::MAX),
+        ] {
+            let parsed = parse(current, first, last);
+            let refused = Err(Error::InvalidSequenceNumber);
+            assert_eq!(parsed, refused, "{current}, {first} to {last}");
+        }
+    }
+}
+
+#[test]
+fn group_information_that_was_announced_must_be_there() {
+    let heartbeat = Bytes::from_writer_to_reader(ByteOrder::Little)
         .sequence(1)
         .sequence(1)
-        .u32(5)
-        .raw(&[0xff; 40]);
-    assert!(Heartbeat::parse(body.flags(8), &body.bytes).is_ok());
+        .u32(5);
+    let whole = with_group(heartbeat, 1, 1, 1);
+    for length in 28..whole.bytes.len() {
+        let cut = Heartbeat::parse(whole.flags(8), &whole.bytes[..length]);
+        assert_eq!(cut, Err(Error::Truncated), "{length} bytes");
+        let without = Heartbeat::parse(whole.flags(0), &whole.bytes[..length]);
+        assert!(without.is_ok(), "{length} bytes");
+    }
+    let gap = Bytes::from_writer_to_reader(ByteOrder::Little)
+        .sequence(3)
+        .set(6, 0, &[]);
+    let parsed = Gap::parse(gap.flags(2), &gap.bytes);
+    assert_eq!(parsed, Err(Error::Truncated));
+}
+
+#[test]
+fn group_information_behind_a_gap_must_be_possible() {
+    for order in ORDERS {
+        let parse = |start, end| {
+            let body = Bytes::from_writer_to_reader(order)
+                .sequence(3)
+                .set(6, 2, &[0x4000_0000])
+                .sequence(start)
+                .sequence(end);
+            Gap::parse(body.flags(2), &body.bytes)
+        };
+        assert!(parse(1, 1).is_ok() && parse(5, 4).is_ok());
+        for (start, end) in [(0, 1), (1, 0), (-1, 5), (5, 3), (i64::MAX, 1)] {
+            let refused = Err(Error::InvalidSequenceNumber);
+            assert_eq!(parse(start, end), refused, "{start} to {end}");
+        }
+    }
 }
 
 #[test]

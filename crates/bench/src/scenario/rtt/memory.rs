@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use isolane::{Network, Participant};
 
 use super::EndConfig;
+use super::outcome::{Outcome, Parts, outcome};
 use super::ping::{LEAD_NS, Ping};
 use super::pong::Pong;
-use super::run::{Config, Outcome, outcome};
+use super::run::Config;
 use crate::clock::now_ns;
 use crate::limits::{LOST_AFTER_MS, MATCH_SECONDS};
 use crate::namespace::Host;
@@ -46,9 +47,9 @@ pub struct MemoryRun {
 impl MemoryRun {
     /// Takes all memory, and runs both ends until they have found each other.
     pub fn new(config: &Config) -> Result<MemoryRun, ScenarioError> {
+        config.check_without_hosts()?;
         // The site means nothing here.
-        let end = config.end(Site::loopback());
-        end.check()?;
+        let end = config.ping_end(Site::loopback());
         if end.publisher == Publisher::Thread {
             return Err(ConfigError::ThreadInMemory.into());
         }
@@ -91,8 +92,11 @@ impl MemoryRun {
     /// Puts both ends' stamps and ledgers together.
     pub fn finish(self) -> Result<Outcome, ScenarioError> {
         let [a, b] = &self.participants;
-        let reports = (self.ping.finish(a)?, self.pong.finish(b));
-        outcome(&self.config, reports, None, None, self.notes.0)
+        let parts = Parts {
+            notes: self.notes.0,
+            ..Parts::of_ends(self.ping.finish(a)?, self.pong.finish(b))
+        };
+        outcome(&self.config, parts)
     }
 
     /// Runs both in turn until `done`; false: it took longer than `patience`.

@@ -8,10 +8,14 @@
 //!        RTTPong reader <== cable <== RTTPong writer <--+
 //! ```
 //!
+//! Disturbed from inside ([`inside`](super::inside)), the same participants have a bulk topic too, or
+//! hear of a third participant's endpoints.
+//!
 //! Both topics: level 7, best effort, KEEP_LAST 1, VOLATILE. The ends stamp into memory reserved
 //! before the start; after it, nothing here allocates. [`run_between_hosts`] is what the parent does.
 
 mod memory;
+mod outcome;
 mod ping;
 mod pong;
 mod publisher;
@@ -29,9 +33,10 @@ use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::report::{Order, Publisher};
 
 pub use memory::{MemoryRun, run_in_memory};
+pub use outcome::Outcome;
 pub use ping::{PingReport, run_ping};
 pub use pong::{PongReport, run_pong};
-pub use run::{Config, Outcome, run_between_hosts, run_over_loopback};
+pub use run::{Config, run_between_hosts, run_over_loopback};
 
 /// The topic of the way there.
 pub const PING_TOPIC: &str = "RTTPing";
@@ -58,6 +63,8 @@ pub struct EndConfig {
     pub seed: u64,
     /// The core the end runs on.
     pub core: Option<usize>,
+    /// Whether the bulk topic is written (where round trips start) and read (where they turn).
+    pub bulk: bool,
 }
 
 impl EndConfig {
@@ -103,6 +110,7 @@ mod tests {
             samples,
             seed: 9,
             core: None,
+            bulk: false,
         }
     }
 

@@ -8,20 +8,23 @@ use isolane::{DataReader, Participant};
 use serde::{Deserialize, Serialize};
 
 use super::publisher::Publisher;
-use super::{EndConfig, PONG_TOPIC};
+use super::{EndConfig, PING_TOPIC, PONG_TOPIC};
 use crate::clock::now_ns;
 use crate::limits::LOST_AFTER_MS;
 use crate::process::Note;
 use crate::record::PingRecorder;
+use crate::report;
 use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError};
 use crate::scenario::flow::EndCounts;
+use crate::scenario::inside::bulk::{Bulk, TOPIC_BACK, TOPIC_THERE};
 use crate::stop::Stop;
 
 /// From the word to go to the first ping: what was still in sockets is drained by then.
 pub(super) const LEAD_NS: u64 = 100_000_000;
 
-/// How long a publisher that is behind at the end of its schedule is waited for.
+/// How long a publisher that is behind at the end of its schedule is waited for, and bulk that is not
+/// acknowledged.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What this end hands back.
@@ -35,6 +38,8 @@ pub struct PingReport {
     pub refused: u64,
     /// What the participant counted.
     pub counts: EndCounts,
+    /// Whether all bulk samples it wrote were acknowledged; `None`: there were none.
+    pub bulk_acknowledged: Option<bool>,
 }
 
 /// The whole of this end, in the calling process, until the last pong is back or lost.
@@ -50,10 +55,12 @@ pub fn run_ping(
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
     end::run_until_go(&participant, stop)?;
+    ping.begin_bulk(&participant)?;
     ping.begin(now_ns() + LEAD_NS);
     let schedule = Duration::from_nanos(LEAD_NS + config.duration_ns());
     end::run_until(&participant, stop, schedule, || false)?;
     end::run_until(&participant, stop, PATIENCE, || ping.is_over())?;
+    ping.end_bulk(&participant, stop)?;
     let lost_after = Duration::from_millis(LOST_AFTER_MS);
     end::run_until(&participant, stop, lost_after, || false)?;
     ping.finish(&participant)
@@ -64,6 +71,8 @@ pub(super) struct Ping {
     publisher: Publisher,
     recorder: Rc<RefCell<PingRecorder>>,
     period_ns: u64,
+    order: report::Order,
+    bulk: Option<Bulk>,
     // Its callback fills the recorder.
     _pongs: DataReader<RttMessage>,
 }
@@ -85,8 +94,29 @@ impl Ping {
             publisher: Publisher::new(participant, config)?,
             recorder,
             period_ns: config.period_ns(),
+            order: config.order,
+            bulk: config
+                .bulk
+                .then(|| Bulk::new(participant, TOPIC_THERE, TOPIC_BACK))
+                .transpose()?,
             _pongs: pongs,
         })
+    }
+
+    /// From now on there is bulk, if there is to be any.
+    fn begin_bulk(&self, participant: &Participant) -> Result<(), EndError> {
+        self.bulk
+            .as_ref()
+            .map_or(Ok(()), |bulk| bulk.begin(participant))
+    }
+
+    /// Ends it, and waits until the other end has it all.
+    fn end_bulk(&self, participant: &Participant, stop: &Stop) -> Result<(), EndError> {
+        let Some(bulk) = &self.bulk else {
+            return Ok(());
+        };
+        bulk.end(participant)?;
+        end::run_until(participant, stop, PATIENCE, || bulk.is_acknowledged()).map(drop)
     }
 
     /// Pings leave from that time on, or a fraction of a period later.
@@ -111,7 +141,8 @@ impl Ping {
             recorder,
             offered,
             refused,
-            counts: EndCounts::of(participant),
+            counts: EndCounts::of(participant, self.order, &[PING_TOPIC, PONG_TOPIC]),
+            bulk_acknowledged: self.bulk.as_ref().map(Bulk::is_acknowledged),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use isolane::{DataReader, Participant};
 use serde::{Deserialize, Serialize};
@@ -10,10 +11,16 @@ use super::{EndConfig, PING_TOPIC, PONG_TOPIC};
 use crate::clock::now_ns;
 use crate::process::Note;
 use crate::record::{PongRecorder, Verdict};
+use crate::report::Order;
 use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError};
 use crate::scenario::flow::EndCounts;
+use crate::scenario::inside::bulk::{Bulk, TOPIC_BACK, TOPIC_THERE};
 use crate::stop::Stop;
+
+/// How long the first ping is waited for before bulk begins: what the parent does meanwhile takes
+/// a second.
+const BEGIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What this end hands back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +33,8 @@ pub struct PongReport {
     pub refused: u64,
     /// What the participant counted.
     pub counts: EndCounts,
+    /// Whether all bulk samples it wrote were acknowledged; `None`: there were none.
+    pub bulk_acknowledged: Option<bool>,
 }
 
 /// The whole of this end, in the calling process, until it is told to stop.
@@ -40,6 +49,16 @@ pub fn run_pong(
     let pong = Pong::new(&participant, config)?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
+    if let Some(bulk) = &pong.bulk {
+        // As long as there are pings, and no longer: the other end is to acknowledge all.
+        let has_begun = || pong.answers.borrow().offered > 0;
+        if end::run_until(&participant, stop, BEGIN_PATIENCE, has_begun)? {
+            bulk.begin(&participant)?;
+            let schedule = Duration::from_nanos(config.duration_ns());
+            end::run_until(&participant, stop, schedule, || false)?;
+            bulk.end(&participant)?;
+        }
+    }
     end::run_until_stopped(&participant, stop);
     Ok(pong.finish(&participant))
 }
@@ -47,6 +66,8 @@ pub fn run_pong(
 /// A reader whose callback writes.
 pub(super) struct Pong {
     answers: Rc<RefCell<Answers>>,
+    order: Order,
+    bulk: Option<Bulk>,
     _pings: DataReader<RttMessage>,
 }
 
@@ -86,18 +107,24 @@ impl Pong {
         });
         Ok(Pong {
             answers,
+            order: config.order,
+            bulk: config
+                .bulk
+                .then(|| Bulk::new(participant, TOPIC_BACK, TOPIC_THERE))
+                .transpose()?,
             _pings: pings,
         })
     }
 
     pub(super) fn finish(self, participant: &Participant) -> PongReport {
-        let counts = EndCounts::of(participant);
+        let counts = EndCounts::of(participant, self.order, &[PING_TOPIC, PONG_TOPIC]);
         let answers = self.answers.borrow();
         PongReport {
             recorder: answers.recorder.clone(),
             offered: answers.offered,
             refused: answers.refused,
             counts,
+            bulk_acknowledged: self.bulk.as_ref().map(Bulk::is_acknowledged),
         }
     }
 }

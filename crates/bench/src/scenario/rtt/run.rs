@@ -3,15 +3,14 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{EndConfig, PING_TOPIC, PONG_TOPIC, PingReport, PongReport};
-use crate::cable::{self, Cable, Observe, RoundPassages};
-use crate::child::{Program, Role, Running};
+use super::EndConfig;
+use super::outcome::{Outcome, Parts, outcome};
+use crate::cable::{self, Cable, Observe};
+use crate::child::{ChildError, Program, Role, Running};
 use crate::flood::{self, Flood};
 use crate::namespace::{Host, Testbed};
-use crate::process::Note;
-use crate::record::Rounds;
-use crate::report::{Disturbance, FloodAsked, Run, Scenario};
-use crate::scenario::flow::{CableFlow, Flow};
+use crate::report::{Disturbance, RunCores, Scenario};
+use crate::scenario::inside::{MAX_MESSAGE_BESIDE_REPAIR_BYTES, joining};
 use crate::scenario::{ConfigError, ScenarioError, Site};
 
 /// How long the flood runs before the first ping: the cable's queue has found its level.
@@ -33,15 +32,8 @@ pub struct Config {
     /// The flood, where the scenario has one. Its length, and the rate it is a multiple of, are set
     /// by the run.
     pub flood: flood::Config,
-}
-
-/// What came of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// For the report.
-    pub run: Run,
-    /// Every round trip that came back, in nanoseconds, for a histogram.
-    pub rtt_ns: Vec<u64>,
+    /// Whether the pong end runs on the cable's core instead of the ping end's.
+    pub ends_apart: bool,
 }
 
 impl Config {
@@ -52,10 +44,46 @@ impl Config {
 
     /// Whether this can be measured.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.end(Site::loopback()).check()
+        let bytes = self.scenario.payload_bytes;
+        let most = MAX_MESSAGE_BESIDE_REPAIR_BYTES;
+        if self.scenario.disturbance == Some(Disturbance::Repair) && bytes > most {
+            return Err(ConfigError::PayloadBesideRepair { bytes, most });
+        }
+        self.ping_end(Site::loopback()).check()
     }
 
-    pub(super) fn end(&self, site: Site) -> EndConfig {
+    /// Whether this can be measured where there are no hosts.
+    pub(super) fn check_without_hosts(&self) -> Result<(), ConfigError> {
+        if let Some(disturbance) = self.scenario.disturbance {
+            let disturbance = disturbance.word();
+            return Err(ConfigError::DisturbanceNeedsHosts { disturbance });
+        }
+        self.check()
+    }
+
+    /// Where the parts run.
+    pub(super) fn cores(&self) -> RunCores {
+        let cores = self.flood.cores;
+        RunCores {
+            ping: cores.hosts,
+            pong: if self.ends_apart {
+                cores.cable
+            } else {
+                cores.hosts
+            },
+            cable: cores.cable,
+        }
+    }
+
+    pub(super) fn ping_end(&self, site: Site) -> EndConfig {
+        self.end(site, self.cores().ping)
+    }
+
+    fn pong_end(&self, site: Site) -> EndConfig {
+        self.end(site, self.cores().pong)
+    }
+
+    fn end(&self, site: Site, core: usize) -> EndConfig {
         EndConfig {
             site,
             publisher: self.scenario.publisher,
@@ -65,7 +93,11 @@ impl Config {
             // More than there may be is refused by the check.
             samples: u32::try_from(self.samples()).unwrap_or(u32::MAX),
             seed: self.seed,
-            core: Some(self.flood.cores.hosts),
+            core: Some(core),
+            bulk: matches!(
+                self.scenario.disturbance,
+                Some(Disturbance::Bulk | Disturbance::Repair)
+            ),
         }
     }
 
@@ -96,58 +128,70 @@ pub fn run_between_hosts(
     program: &Program,
     config: &Config,
 ) -> Result<Outcome, ScenarioError> {
-    let end = config.end(Site::Host(Host::A));
-    end.check()?;
+    config.check()?;
+    let ping_end = config.ping_end(Site::Host(Host::A));
     let of_cable = ScenarioError::of("the cable");
-    let cable = Cable::start(testbed, program, &config.cable(&end)).map_err(of_cable)?;
+    let cable = Cable::start(testbed, program, &config.cable(&ping_end)).map_err(of_cable)?;
     let spawn = |host, role: Role| Running::spawn(testbed, host, program, &role);
-    let pong_role = Role::RttPong(config.end(Site::Host(Host::B)));
+    let pong_role = Role::RttPong(config.pong_end(Site::Host(Host::B)));
     let pong = spawn(Host::B, pong_role).map_err(ScenarioError::of("the pong end"))?;
-    let ping = spawn(Host::A, Role::RttPing(end)).map_err(ScenarioError::of("the ping end"))?;
+    let ping =
+        spawn(Host::A, Role::RttPing(ping_end)).map_err(ScenarioError::of("the ping end"))?;
     let mut ends = Ends { ping, pong };
     ends.wait_until_ready()?;
 
-    let flood = match config.scenario.disturbance {
-        Some(Disturbance::Flood) => Some(
-            Flood::start(testbed, program, &config.flood())
-                .map_err(ScenarioError::of("the flood"))?,
-        ),
-        _ => None,
-    };
-    if flood.is_some() {
-        thread::sleep(FLOOD_SETTLES);
-    }
-    let notes = [testbed.notes(), ends.pong.notes(), ends.ping.notes()].concat();
+    let beside = Beside::start(testbed, program, config)?;
+    let notes = [
+        testbed.notes(),
+        ends.pong.notes(),
+        ends.ping.notes(),
+        beside.notes(),
+    ]
+    .concat();
     ends.ping.go().map_err(ScenarioError::of("the ping end"))?;
     let ping = ends.ping.wait(config.seconds.into());
-    let ping: PingReport = ping.map_err(ScenarioError::of("the ping end"))?;
+    let ping = ping.map_err(ScenarioError::of("the ping end"))?;
     // What sends ends before what receives, and the cable last.
-    let flood = flood.map(Flood::finish).transpose();
-    let flood = flood.map_err(ScenarioError::of("the flood"))?;
+    let (flood, joining) = beside.finish()?;
     let pong = ends.pong.finish();
-    let pong: PongReport = pong.map_err(ScenarioError::of("the pong end"))?;
+    let pong = pong.map_err(ScenarioError::of("the pong end"))?;
     let mut cable = cable.finish().map_err(ScenarioError::of("the cable"))?;
-    let passages = cable.passages.take();
-    outcome(config, (ping, pong), passages, Some((cable, flood)), notes)
+    let parts = Parts {
+        passages: cable.passages.take(),
+        cable: Some(cable),
+        flood,
+        joining,
+        cores: Some(config.cores()),
+        notes,
+        ..Parts::of_ends(ping, pong)
+    };
+    outcome(config, parts)
 }
 
 /// Measures between two processes of this machine, by unicast on 127.0.0.1. Nothing can disturb
 /// these runs on a link, because there is none.
 pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Outcome, ScenarioError> {
-    let end = config.end(Site::loopback());
-    end.check()?;
+    config.check_without_hosts()?;
+    let site = Site::loopback();
     let spawn = |role: Role| Running::spawn_here(program, &role);
-    let pong = spawn(Role::RttPong(end.clone())).map_err(ScenarioError::of("the pong end"))?;
-    let ping = spawn(Role::RttPing(end)).map_err(ScenarioError::of("the ping end"))?;
+    let pong = spawn(Role::RttPong(config.pong_end(site)));
+    let pong = pong.map_err(ScenarioError::of("the pong end"))?;
+    let ping = spawn(Role::RttPing(config.ping_end(site)));
+    let ping = ping.map_err(ScenarioError::of("the ping end"))?;
     let mut ends = Ends { ping, pong };
     ends.wait_until_ready()?;
     let notes = [ends.pong.notes(), ends.ping.notes()].concat();
     ends.ping.go().map_err(ScenarioError::of("the ping end"))?;
     let ping = ends.ping.wait(config.seconds.into());
-    let ping: PingReport = ping.map_err(ScenarioError::of("the ping end"))?;
+    let ping = ping.map_err(ScenarioError::of("the ping end"))?;
     let pong = ends.pong.finish();
-    let pong: PongReport = pong.map_err(ScenarioError::of("the pong end"))?;
-    outcome(config, (ping, pong), None, None, notes)
+    let pong = pong.map_err(ScenarioError::of("the pong end"))?;
+    let parts = Parts {
+        cores: Some(config.cores()),
+        notes,
+        ..Parts::of_ends(ping, pong)
+    };
+    outcome(config, parts)
 }
 
 /// Both ends as processes. Dropped early, they are killed.
@@ -166,49 +210,64 @@ impl Ends {
     }
 }
 
-/// Merges the stamps, balances the ledgers, and summarises.
-pub(super) fn outcome(
-    config: &Config,
-    (ping, pong): (PingReport, PongReport),
-    passages: Option<RoundPassages>,
-    link: Option<(cable::Report, Option<flood::Report>)>,
-    notes: Vec<Note>,
-) -> Result<Outcome, ScenarioError> {
-    let flows = flows(&ping, &pong, passages.as_ref());
-    let faults = [ping.counts.faults, pong.counts.faults].concat();
-    let period_ns = config.scenario.period_ns();
-    let rounds = Rounds::merge(ping.recorder, pong.recorder, passages, period_ns)?;
-    let (cable, flood) = link.unzip();
-    let flood = flood.flatten();
-    let mut run = Run::new(&config.scenario, &rounds, cable.as_ref(), flood);
-    run.invalid = run
-        .invalid
-        .or_else(|| faults.into_iter().next())
-        .or_else(|| flows.iter().find_map(|flow| flow.check().err()));
-    run.flows = flows.to_vec();
-    run.flood = (config.scenario.disturbance == Some(Disturbance::Flood)).then_some(FloodAsked {
-        factor: config.flood.factor,
-        payload_bytes: config.flood.payload_bytes,
-    });
-    // Every child says what it was refused, several times the same.
-    for note in notes {
-        if !run.notes.contains(&note) {
-            run.notes.push(note);
-        }
-    }
-    Ok(Outcome {
-        run,
-        rtt_ns: rounds.rtt_ns(),
-    })
+/// What goes on beside the two ends, in processes of its own.
+enum Beside {
+    Nothing,
+    Flood(Box<Flood>),
+    Joining(Running),
 }
 
-/// The pings' way and the pongs'.
-fn flows(ping: &PingReport, pong: &PongReport, passages: Option<&RoundPassages>) -> [Flow; 2] {
-    let a_to_b = passages.map(|passages| CableFlow::of(&passages.a_to_b));
-    let b_to_a = passages.map(|passages| CableFlow::of(&passages.b_to_a));
-    let (pings, pongs) = ((ping.offered, ping.refused), (pong.offered, pong.refused));
-    [
-        Flow::between(PING_TOPIC, pings, &ping.counts, &pong.counts, a_to_b),
-        Flow::between(PONG_TOPIC, pongs, &pong.counts, &ping.counts, b_to_a),
-    ]
+impl Beside {
+    /// Starts it, and returns when it disturbs.
+    fn start(
+        testbed: &Testbed,
+        program: &Program,
+        config: &Config,
+    ) -> Result<Beside, ScenarioError> {
+        match config.scenario.disturbance {
+            Some(Disturbance::Flood) => {
+                let flood = Flood::start(testbed, program, &config.flood());
+                let flood = flood.map_err(ScenarioError::of("the flood"))?;
+                thread::sleep(FLOOD_SETTLES);
+                Ok(Beside::Flood(Box::new(flood)))
+            }
+            Some(Disturbance::Joining) => {
+                let role = Role::Joining(joining::Config {
+                    site: Site::Host(Host::B),
+                    core: Some(config.cores().cable),
+                });
+                let start = || -> Result<Running, ChildError> {
+                    let mut joining = Running::start(testbed, Host::B, program, &role)?;
+                    joining.go()?;
+                    Ok(joining)
+                };
+                let joining = start().map_err(ScenarioError::of("who joins and leaves"))?;
+                Ok(Beside::Joining(joining))
+            }
+            _ => Ok(Beside::Nothing),
+        }
+    }
+
+    fn notes(&self) -> &[crate::process::Note] {
+        match self {
+            Beside::Joining(joining) => joining.notes(),
+            // A flood says it with its report.
+            Beside::Flood(_) | Beside::Nothing => &[],
+        }
+    }
+
+    fn finish(self) -> Result<(Option<flood::Report>, Option<joining::Report>), ScenarioError> {
+        match self {
+            Beside::Nothing => Ok((None, None)),
+            Beside::Flood(flood) => {
+                let report = flood.finish().map_err(ScenarioError::of("the flood"))?;
+                Ok((Some(report), None))
+            }
+            Beside::Joining(joining) => {
+                let report = joining.finish();
+                let report = report.map_err(ScenarioError::of("who joins and leaves"))?;
+                Ok((None, Some(report)))
+            }
+        }
+    }
 }

@@ -1,0 +1,332 @@
+//! The link in virtual time.
+
+use super::*;
+use crate::cable::{Arbiter, Loss, Reorder};
+use crate::limits::MAX_QUEUE_FRAMES;
+use proptest::prelude::*;
+
+const MEGABIT: u64 = 1_000_000;
+
+fn config() -> Config {
+    Config {
+        bits_per_s: 40 * MEGABIT,
+        queue_frames: 4,
+        ..Config::default()
+    }
+}
+
+/// A frame of the least urgent class that is no datagram.
+fn arrival<F>(at_ns: u64, frame: F, bytes: u64) -> Arrival<F> {
+    Arrival {
+        at_ns,
+        bytes,
+        class: 0,
+        datagram: None,
+        frame,
+    }
+}
+
+/// Advances to `now_ns` and returns the numbers of the frames delivered.
+fn delivered(link: &mut Link<u32>, now_ns: u64) -> Vec<u32> {
+    let mut out = Vec::new();
+    link.advance(now_ns, now_ns, |departure| {
+        if let Departure::Deliver(frame) = departure {
+            out.push(frame);
+        }
+    });
+    out
+}
+
+#[test]
+fn a_full_frame_takes_its_bits_and_overhead() {
+    // 1024 bytes of UDP payload: a frame of 1066 bytes, 1090 on the wire.
+    assert_eq!(wire_bytes(1066), 1090);
+    assert_eq!(wire_time_ns(1066, 40 * MEGABIT), 218_000);
+    // The shortest frame: 672 bit times, as for every Ethernet.
+    assert_eq!(wire_time_ns(42, 1_000 * MEGABIT), 672);
+}
+
+#[test]
+fn a_frame_leaves_when_its_last_bit_does() {
+    let mut link = Link::new(&config(), 1).unwrap();
+    link.offer(arrival(1_000, 1, 1066)).unwrap();
+    assert_eq!(link.next_time_ns(), Some(219_000));
+    assert!(delivered(&mut link, 218_999).is_empty());
+    assert_eq!(delivered(&mut link, 219_000), [1]);
+    assert_eq!(link.next_time_ns(), None);
+}
+
+#[test]
+fn looking_late_does_not_slow_the_wire_and_is_recorded() {
+    let mut link = Link::new(&config(), 1).unwrap();
+    for frame in 0..3 {
+        link.offer(arrival(0, frame, 1066)).unwrap();
+    }
+    assert_eq!(delivered(&mut link, 2 * 218_000 + 100_000), [0, 1]);
+    assert_eq!(link.next_time_ns(), Some(3 * 218_000));
+    assert_eq!(link.late_max_ns(), 218_000 + 100_000);
+}
+
+#[test]
+fn a_full_queue_drops_the_newest_and_counts_it() {
+    let mut link = Link::new(&config(), 1).unwrap();
+    // One on the wire, four waiting.
+    for frame in 0..5 {
+        link.offer(arrival(0, frame, 1066)).unwrap();
+    }
+    assert_eq!(link.offer(arrival(0, 5, 1066)), Err(5));
+    let ledger = link.ledger();
+    assert_eq!(
+        (ledger.arrived, ledger.dropped_queue, ledger.queued),
+        (6, 1, 5)
+    );
+    assert_eq!(ledger.imbalance(), 0);
+    assert_eq!(delivered(&mut link, 5 * 218_000), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn reading_arrivals_late_changes_nothing_but_the_lateness() {
+    let arrivals: Vec<u64> = (0..60).map(|number| number * number * 5_000).collect();
+    let run = |held_up_ns: u64| {
+        let mut link = Link::new(&config(), 1).unwrap();
+        let mut out = Vec::new();
+        let mut collect = |departure| out.push(departure);
+        for (number, &arrived_ns) in arrivals.iter().enumerate() {
+            let now_ns = arrived_ns + held_up_ns;
+            link.advance(arrived_ns, now_ns, &mut collect);
+            if let Err(dropped) = link.offer(arrival(arrived_ns, number, 1066)) {
+                collect(Departure::Lost(dropped));
+            }
+        }
+        link.advance(u64::MAX, 0, &mut collect);
+        (out, link.late_max_ns())
+    };
+    let ((in_time, late), (held_up, later)) = (run(0), run(10_000_000));
+    assert_eq!(in_time, held_up);
+    let dropped = |departure: &Departure<usize>| matches!(departure, Departure::Lost(_));
+    assert!(
+        in_time.iter().any(dropped),
+        "the queue never filled: {in_time:?}"
+    );
+    assert_eq!(later, late + 10_000_000);
+}
+
+#[test]
+fn delay_moves_arrivals_and_leaves_the_rate() {
+    let config = Config {
+        delay_ns: 1_000_000,
+        ..config()
+    };
+    let mut link = Link::new(&config, 1).unwrap();
+    link.offer(arrival(0, 1, 1066)).unwrap();
+    link.offer(arrival(0, 2, 1066)).unwrap();
+    assert_eq!(delivered(&mut link, 1_218_000), [1]);
+    assert_eq!(delivered(&mut link, 1_436_000), [2]);
+}
+
+#[test]
+fn a_frame_held_back_is_overtaken_also_when_looked_at_late() {
+    let config = Config {
+        reorder: Reorder {
+            probability: 0.5,
+            extra_delay_ns: 1_000_000,
+        },
+        queue_frames: 64,
+        ..config()
+    };
+    let run = |looks: &[u64]| {
+        let mut link = Link::new(&config, 9).unwrap();
+        for frame in 0..20 {
+            link.offer(arrival(0, frame, 1066)).unwrap();
+        }
+        let mut order = Vec::new();
+        for &look in looks {
+            order.extend(delivered(&mut link, look));
+        }
+        order
+    };
+    let steps: Vec<u64> = (0..8_000).map(|step| step * 1_000).collect();
+    let order = run(&steps);
+    assert_eq!(order.len(), 20);
+    assert!(!order.is_sorted(), "nothing was overtaken: {order:?}");
+    assert_eq!(run(&[8_000_000]), order);
+}
+
+#[test]
+fn a_lost_frame_used_the_wire() {
+    let config = Config {
+        loss: Loss {
+            probability: 1.0,
+            udp_port: Some(7401),
+            min_payload_bytes: None,
+        },
+        ..config()
+    };
+    let to_port = |port, frame| Arrival {
+        datagram: Some(Datagram {
+            port,
+            payload_bytes: 1024,
+        }),
+        ..arrival(0, frame, 1066)
+    };
+    let mut link = Link::new(&config, 1).unwrap();
+    link.offer(to_port(7401, 1)).unwrap();
+    link.offer(to_port(7400, 2)).unwrap();
+    assert_eq!(delivered(&mut link, 218_000), [0; 0]);
+    assert_eq!(delivered(&mut link, 2 * 218_000), [2]);
+    assert_eq!(link.ledger().dropped_loss, 1);
+    assert_eq!(link.ledger().imbalance(), 0);
+}
+
+fn strict() -> Config {
+    Config {
+        arbiter: Arbiter::Strict,
+        ..config()
+    }
+}
+
+fn of_class(class: u8, at_ns: u64, frame: u32) -> Arrival<u32> {
+    Arrival {
+        class,
+        ..arrival(at_ns, frame, 1066)
+    }
+}
+
+#[test]
+fn under_strict_a_critical_frame_waits_for_the_frame_on_the_wire_and_no_other() {
+    let mut link = Link::new(&strict(), 1).unwrap();
+    for frame in 0..5 {
+        link.offer(of_class(0, 0, frame)).unwrap();
+    }
+    // Frame 0 is on the wire until 218 us, 1 to 4 wait.
+    assert!(delivered(&mut link, 100_000).is_empty());
+    link.offer(of_class(7, 100_000, 7)).unwrap();
+    assert_eq!(delivered(&mut link, 2 * 218_000), [0, 7]);
+    assert_eq!(delivered(&mut link, 6 * 218_000), [1, 2, 3, 4]);
+    assert_eq!(link.ledger().imbalance(), 0);
+}
+
+#[test]
+fn under_strict_a_full_class_loses_its_own_frames_only() {
+    let mut link = Link::new(&strict(), 1).unwrap();
+    for frame in 0..5 {
+        link.offer(of_class(1, 0, frame)).unwrap();
+    }
+    assert_eq!(link.offer(of_class(1, 0, 5)), Err(5));
+    for frame in 10..14 {
+        assert_eq!(link.offer(of_class(7, 0, frame)), Ok(()));
+    }
+    assert_eq!(link.offer(of_class(7, 0, 14)), Err(14));
+    assert_eq!(link.ledger().dropped_queue, 2);
+    assert_eq!(
+        delivered(&mut link, 9 * 218_000),
+        [0, 10, 11, 12, 13, 1, 2, 3, 4]
+    );
+}
+
+#[test]
+fn the_longest_queue_is_divided_among_the_classes() {
+    let config = |queue_frames| Config {
+        queue_frames,
+        ..strict()
+    };
+    assert_eq!(config(MAX_QUEUE_FRAMES / 8).check(), Ok(()));
+    assert!(matches!(
+        config(MAX_QUEUE_FRAMES / 8 + 1).check(),
+        Err(ConfigError::QueueLength { .. })
+    ));
+}
+
+#[test]
+fn a_delay_that_memory_could_not_hold_is_refused() {
+    let config = Config {
+        delay_ns: 3600 * NANOS_PER_SECOND,
+        ..config()
+    };
+    assert!(matches!(
+        Link::<u32>::new(&config, 1),
+        Err(ConfigError::DelayTooLong { .. })
+    ));
+}
+
+proptest! {
+    /// What `strict` means, on any arrivals: when the wire takes a frame, none of
+    /// a more urgent class waits, and none of its own class came before it.
+    #[test]
+    fn under_strict_no_waiting_frame_is_more_urgent_than_the_one_that_is_sent(
+        arrivals in prop::collection::vec((0_u64..300_000, 0_u8..8, 60_u64..1514), 1..200),
+    ) {
+        let mut link = Link::new(&strict(), 1).unwrap();
+        // By number: when a frame came, when it left, its class and length.
+        let mut came: Vec<(u64, u8, u64)> = Vec::new();
+        let mut left: Vec<(u64, u32)> = Vec::new();
+        let mut now_ns = 0;
+        let mut step = |link: &mut Link<u32>, to_ns: u64| {
+            while let Some(next_ns) = link.next_time_ns().filter(|&next_ns| next_ns <= to_ns) {
+                link.advance(next_ns, next_ns, |departure| {
+                    if let Departure::Deliver(frame) = departure {
+                        left.push((next_ns, frame));
+                    }
+                });
+            }
+        };
+        let mut dropped = Vec::new();
+        for (number, &(gap_ns, class, bytes)) in arrivals.iter().enumerate() {
+            now_ns += gap_ns;
+            step(&mut link, now_ns);
+            came.push((now_ns, class, bytes));
+            let arrival = Arrival { class, ..arrival(now_ns, number as u32, bytes) };
+            dropped.extend(link.offer(arrival).err());
+        }
+        step(&mut link, u64::MAX);
+        prop_assert_eq!(left.len() + dropped.len(), arrivals.len());
+        for (at, &(left_ns, frame)) in left.iter().enumerate() {
+            let (_, class, bytes) = came[frame as usize];
+            let taken_ns = left_ns - wire_time_ns(bytes, config().bits_per_s);
+            for &(_, later) in &left[at + 1..] {
+                let (other_ns, other_class, _) = came[later as usize];
+                let waited = other_ns < taken_ns;
+                prop_assert!(!(waited && other_class > class), "{frame} before {later}");
+                prop_assert!(!(other_class == class && later < frame), "{frame} before {later}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_ledger_balances_the_rate_holds_and_memory_stays_reserved(
+        arrivals in prop::collection::vec((0_u64..400_000, 0_u64..1514), 1..300),
+        probability in 0.0..1.0,
+        delay_ns in 0_u64..3_000_000,
+        extra_delay_ns in 0_u64..3_000_000,
+        seed: u64,
+    ) {
+        let config = Config {
+            loss: Loss { probability, ..Loss::default() },
+            reorder: Reorder { probability: 0.2, extra_delay_ns },
+            delay_ns,
+            ..config()
+        };
+        let mut link = Link::new(&config, seed).unwrap();
+        let reserved = link.travelling.capacity();
+        let (mut now_ns, mut out_bits, mut out_frames) = (0, 0, 0_u64);
+        for &(gap_ns, bytes) in &arrivals {
+            now_ns += gap_ns;
+            let _ = link.offer(arrival(now_ns, bytes, bytes));
+            link.advance(now_ns, now_ns, |departure| {
+                out_frames += 1;
+                let (Departure::Deliver(bytes) | Departure::Lost(bytes)) = departure;
+                out_bits += wire_bytes(bytes) * 8;
+            });
+            prop_assert_eq!(link.ledger().imbalance(), 0);
+            // Never more than the wire carries.
+            prop_assert!(out_bits as u128 * 1_000_000_000 <= u128::from(now_ns) * u128::from(config.bits_per_s));
+        }
+        let end_ns = now_ns + 60 * NANOS_PER_SECOND;
+        link.advance(end_ns, end_ns, |_| out_frames += 1);
+        let ledger = link.ledger();
+        prop_assert_eq!(ledger.queued, 0);
+        prop_assert_eq!(ledger.imbalance(), 0);
+        prop_assert_eq!(ledger.sent + ledger.dropped_loss, out_frames);
+        prop_assert_eq!(link.travelling.capacity(), reserved);
+    }
+}

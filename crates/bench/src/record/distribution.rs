@@ -1,0 +1,102 @@
+//! A series as counts of logarithmic buckets: enough to draw it and its tail, in a few hundred
+//! numbers.
+
+use serde::{Deserialize, Serialize};
+
+/// Buckets of one factor of ten: each reaches to 1.06 times its start.
+const PER_DECADE: u32 = 40;
+
+/// How many samples fell into each bucket. Nothing is left out: the counts add up to the series.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// Buckets of one factor of ten.
+    pub per_decade: u32,
+    /// The number of the first bucket, counted from 1 us: bucket n starts at
+    /// 10^(n / `per_decade`) us.
+    pub first: i32,
+    /// Samples of each bucket from the first on.
+    pub counts: Vec<u32>,
+}
+
+impl Distribution {
+    /// Counts samples in nanoseconds, in any order; `None` if there are none.
+    pub fn of(samples_ns: &[u64]) -> Option<Distribution> {
+        let buckets = || samples_ns.iter().map(|&sample_ns| bucket(sample_ns));
+        let (first, last) = (buckets().min()?, buckets().max()?);
+        let mut counts = vec![0; (last - first + 1) as usize];
+        for bucket in buckets() {
+            counts[(bucket - first) as usize] += 1;
+        }
+        Some(Distribution {
+            per_decade: PER_DECADE,
+            first,
+            counts,
+        })
+    }
+
+    /// All samples.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().copied().map(u64::from).sum()
+    }
+
+    /// Where the bucket at that place of `counts` starts, in microseconds.
+    pub fn start_us(&self, at: usize) -> f64 {
+        10_f64.powf(f64::from(self.first + at as i32) / f64::from(self.per_decade))
+    }
+
+    /// The tail: for the start of each bucket, in microseconds, the share of samples that are not
+    /// below it. It begins with 1 and falls.
+    pub fn tail(&self) -> Vec<(f64, f64)> {
+        let all = self.count().max(1) as f64;
+        let mut left = self.count();
+        let point = |(at, &count): (usize, &u32)| {
+            let share = left as f64 / all;
+            left -= u64::from(count);
+            (self.start_us(at), share)
+        };
+        self.counts.iter().enumerate().map(point).collect()
+    }
+}
+
+/// The number of the bucket a sample falls into. Everything below a nanosecond is the lowest.
+fn bucket(sample_ns: u64) -> i32 {
+    let decades = (sample_ns.max(1) as f64 / 1e3).log10();
+    (decades * f64::from(PER_DECADE)).floor() as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_sample_is_in_the_bucket_that_starts_below_it() {
+        let one = Distribution::of(&[215_000]).unwrap();
+        assert_eq!(one.counts, [1]);
+        assert!(one.start_us(0) <= 215.0 && one.start_us(1) > 215.0);
+    }
+
+    #[test]
+    fn the_tail_says_which_share_is_not_below() {
+        let two = Distribution::of(&[100_000, 100_000, 100_000, 200_000]).unwrap();
+        let tail = two.tail();
+        assert_eq!(tail.first().map(|point| point.1), Some(1.0));
+        assert_eq!(tail.last().map(|point| point.1), Some(0.25));
+        assert_eq!(tail.len(), two.counts.len());
+    }
+
+    #[test]
+    fn of_no_samples_there_is_no_distribution() {
+        assert_eq!(Distribution::of(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_sample_is_counted_once(samples in prop::collection::vec(any::<u64>(), 1..300)) {
+            let all = Distribution::of(&samples).unwrap();
+            prop_assert_eq!(all.count(), samples.len() as u64);
+            prop_assert!(all.counts.first() > Some(&0) && all.counts.last() > Some(&0));
+            prop_assert!(all.tail().windows(2).all(|pair| pair[0].1 >= pair[1].1));
+        }
+    }
+}

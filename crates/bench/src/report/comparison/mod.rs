@@ -1,0 +1,378 @@
+//! What is divided by what: runs that differ in one thing, side by side in one result.
+//!
+//! Three comparisons: beside a flood against undisturbed; frames served as they came against the
+//! most urgent class first; jobs as they became ready against the most urgent first.
+
+mod tables;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Disturbance, Order, Publisher, Run};
+use crate::cable::Arbiter;
+use crate::record::{Statistics, Window};
+
+pub use tables::{arbiter_table, flood_table, order_table};
+
+/// What the two runs of a comparison differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The dividend is beside a flood, the divisor is undisturbed.
+    Flood,
+    /// Beside the same flood, the dividend went through the arbiter `fifo`, the divisor through `strict`.
+    Arbiter,
+    /// Disturbed in the same way from inside, or not at all, the dividend ran jobs as they became
+    /// ready, the divisor by priority.
+    Order,
+}
+
+/// Which part of a round trip is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Of {
+    /// All of it.
+    Rtt,
+    /// The hosts' part.
+    Host,
+}
+
+/// What a run is summarised by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Measure {
+    /// Half of the samples are not above it.
+    #[serde(rename = "median")]
+    Median,
+    /// 99 of 100 are not above it.
+    #[serde(rename = "p99")]
+    P99,
+    /// The median of one-second windows' p99.
+    #[serde(rename = "1 s p99")]
+    TypicalP99,
+    /// 999 of 1000 are not above it. On a machine with stalls it is theirs.
+    #[serde(rename = "p99.9")]
+    P999,
+    /// The largest. On a machine with stalls it is theirs.
+    #[serde(rename = "max")]
+    Max,
+}
+
+/// A comparison made within one result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// What is divided by what.
+    pub name: String,
+    /// At which payload.
+    pub payload_bytes: u32,
+    /// What the two runs differ in.
+    pub kind: Kind,
+    /// Which part is compared.
+    pub of: Of,
+    /// By what.
+    pub measure: Measure,
+    /// What both went on beside; in a comparison with undisturbed runs, the dividend.
+    pub disturbance: Option<Disturbance>,
+    /// Of the whole runs.
+    pub value: Option<f64>,
+    /// The smallest ratio of a second of one run and the same second of the other; of one second
+    /// alone, and of what no second has enough samples for, there is none.
+    pub low: Option<f64>,
+    /// The largest of these.
+    pub high: Option<f64>,
+}
+
+impl Measure {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Measure::Median => "median",
+            Measure::P99 => "p99",
+            Measure::TypicalP99 => "1 s p99",
+            Measure::P999 => "p99.9",
+            Measure::Max => "max",
+        }
+    }
+
+    /// Of a whole run.
+    fn of_run(self, of: Of, run: &Run) -> Option<f64> {
+        let statistics: &Statistics = match of {
+            Of::Rtt => &run.rtt_us,
+            Of::Host => &run.host_us,
+        };
+        match (self, of) {
+            (Measure::Median, _) => statistics.median,
+            (Measure::P99, _) => statistics.p99,
+            (Measure::P999, _) => statistics.p99_9,
+            (Measure::Max, _) => statistics.max,
+            (Measure::TypicalP99, Of::Rtt) => run.window_p99_median_us,
+            (Measure::TypicalP99, Of::Host) => None,
+        }
+    }
+
+    /// Of one second of it.
+    fn of_window(self, window: &Window) -> Option<f64> {
+        match self {
+            Measure::Median => window.median,
+            Measure::P99 | Measure::TypicalP99 => window.p99,
+            Measure::P999 | Measure::Max => None,
+        }
+    }
+}
+
+/// Two valid runs that differ in one thing.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    kind: Kind,
+    dividend: &'a Run,
+    divisor: &'a Run,
+}
+
+impl Pair<'_> {
+    fn ratio(&self, of: Of, measure: Measure) -> Ratio {
+        let name = |run: &Run| self.name(run, of, measure);
+        let (low, high) = self.range(of, measure);
+        Ratio {
+            name: format!("{} / {}", name(self.dividend), name(self.divisor)),
+            payload_bytes: self.dividend.payload_bytes,
+            kind: self.kind,
+            of,
+            measure,
+            disturbance: self.dividend.disturbance,
+            value: quotient(
+                measure.of_run(of, self.dividend),
+                measure.of_run(of, self.divisor),
+            ),
+            low,
+            high,
+        }
+    }
+
+    /// Over the seconds of both runs, the first beside the first.
+    fn range(&self, of: Of, measure: Measure) -> (Option<f64>, Option<f64>) {
+        let windows = |run: &'_ Run| -> Vec<Option<f64>> {
+            let windows = match of {
+                Of::Rtt => &run.windows.rtt_us,
+                Of::Host => &run.windows.host_us,
+            };
+            let values = windows.iter().map(|window| measure.of_window(window));
+            values.collect()
+        };
+        let seconds = windows(self.dividend)
+            .into_iter()
+            .zip(windows(self.divisor));
+        let mut ratios: Vec<f64> = seconds
+            .filter_map(|(dividend, divisor)| quotient(dividend, divisor))
+            .collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        match ratios[..] {
+            [low, .., high] => (Some(low), Some(high)),
+            _ => (None, None),
+        }
+    }
+
+    /// Words for one of the two: what it is, as far as it tells it from the other.
+    fn name(&self, run: &Run, of: Of, measure: Measure) -> String {
+        let mut words = vec![run.datapath.as_str(), run.publisher.word()];
+        words.extend(run.disturbance.map(Disturbance::word));
+        if run.arbiter() == Some(Arbiter::Strict) {
+            words.push(Arbiter::Strict.word());
+        }
+        if self.kind == Kind::Order {
+            words.extend([run.order.word(), "order"]);
+        }
+        if of == Of::Host {
+            words.push("hosts");
+        }
+        words.push(measure.word());
+        words.join(" ")
+    }
+}
+
+/// `None` if either is unknown or the divisor is 0: that says nothing.
+fn quotient(dividend: Option<f64>, divisor: Option<f64>) -> Option<f64> {
+    Some(dividend? / divisor.filter(|&divisor| divisor > 0.0)?)
+}
+
+/// Every comparison of a kind that valid runs allow, in the order of their dividends.
+fn pairs(runs: &[Run], kind: Kind) -> impl Iterator<Item = Pair<'_>> {
+    let valid = move || runs.iter().filter(|run| run.invalid.is_none());
+    valid().filter_map(move |dividend| {
+        let divisor = valid().find(|divisor| compares(kind, dividend, divisor))?;
+        Some(Pair {
+            kind,
+            dividend,
+            divisor,
+        })
+    })
+}
+
+/// Whether two runs differ in what a comparison is about, and in nothing else.
+fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
+    let alike = dividend.datapath == divisor.datapath
+        && dividend.publisher == divisor.publisher
+        && dividend.payload_bytes == divisor.payload_bytes
+        && dividend.rate_hz == divisor.rate_hz
+        && dividend.is_on_link_of(divisor);
+    let is = |flood: &Run| flood.disturbance == Some(Disturbance::Flood);
+    let same_order = dividend.order == divisor.order;
+    let same_disturbance = dividend.disturbance == divisor.disturbance;
+    let differ = match kind {
+        // On a link that is idle but for the round trips the arbiter decides nothing.
+        Kind::Flood => {
+            let is_served_alike =
+                divisor.arbiter() == dividend.arbiter() || divisor.arbiter() == Some(Arbiter::Fifo);
+            is(dividend) && divisor.disturbance.is_none() && same_order && is_served_alike
+        }
+        Kind::Arbiter => {
+            let arbiters = (dividend.arbiter(), divisor.arbiter());
+            let is_pair = arbiters == (Some(Arbiter::Fifo), Some(Arbiter::Strict));
+            is_pair && same_disturbance && same_order
+        }
+        Kind::Order => {
+            let orders = (dividend.order, divisor.order);
+            let is_pair = orders == (Order::Fifo, Order::Priority);
+            is_pair && same_disturbance && dividend.arbiter() == divisor.arbiter()
+        }
+    };
+    alike && differ
+}
+
+/// All comparisons that a result's valid runs allow.
+pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
+    use Measure::{Max, Median, P99, P999, TypicalP99};
+    let mut ratios = Vec::new();
+    for kind in [Kind::Flood, Kind::Arbiter] {
+        for pair in pairs(runs, kind) {
+            ratios.extend([Median, P99, TypicalP99].map(|measure| pair.ratio(Of::Rtt, measure)));
+        }
+    }
+    for pair in pairs(runs, Kind::Order) {
+        for of in [Of::Rtt, Of::Host] {
+            ratios.extend([Median, P99, P999, Max].map(|measure| pair.ratio(of, measure)));
+        }
+    }
+    ratios
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{PingRecorder, PongRecorder, Rounds};
+    use crate::report::{Cable, RunCores};
+    use crate::scenario::plan::{self, Part};
+    use crate::scenario::rtt::Config;
+
+    /// A run of two seconds in which each round trip took that long.
+    fn run(config: &Config, rtt_ns: u64) -> Run {
+        let (mut ping, pong) = (PingRecorder::new(4_000, 1), PongRecorder::new(4_000, 1));
+        for id in 0..4_000 {
+            let start_ns = 1 + u64::from(id) * 500_000;
+            ping.sent(id, start_ns, start_ns);
+            ping.returned(id, ping.nonce(id), start_ns + rtt_ns);
+        }
+        let rounds = Rounds::merge(ping, pong, None, 500_000).unwrap();
+        let mut run = Run::new(&config.scenario, &rounds, None, None);
+        run.cable = Some(Cable::of(&config.cable));
+        run.cores = Some(RunCores {
+            ping: 0,
+            pong: usize::from(config.ends_apart),
+            cable: 1,
+        });
+        run
+    }
+
+    /// The rows of a demo: 30 times as long under the flood, twice with the strict arbiter; inside,
+    /// three times as long in FIFO order.
+    pub(super) fn runs(payloads: &[u32]) -> Vec<Run> {
+        let of_row = |row: &Config| {
+            let rtt_ns = match (row.scenario.disturbance, row.cable.arbiter) {
+                (Some(Disturbance::Flood), Arbiter::Fifo) => 6_000_000,
+                (Some(Disturbance::Flood), Arbiter::Strict) => 400_000,
+                (Some(_), _) if row.scenario.order == Order::Fifo => 600_000,
+                _ => 200_000,
+            };
+            run(row, rtt_ns)
+        };
+        let seconds = plan::Seconds { link: 2, inside: 2 };
+        let parts = [Part::Link, Part::Arbiter, Part::Executor];
+        let rows = plan::demo(&parts, payloads, seconds);
+        rows.iter().map(of_row).collect()
+    }
+
+    fn of_kind(runs: &[Run], kind: Kind) -> Vec<Ratio> {
+        let mut ratios = ratios(runs);
+        ratios.retain(|ratio| ratio.kind == kind);
+        ratios
+    }
+
+    #[test]
+    fn a_flood_is_compared_with_quiet_runs_that_differ_in_nothing_else_and_are_results() {
+        let mut runs = runs(&[64, 512]);
+        let all = of_kind(&runs, Kind::Flood);
+        assert_eq!(all.len(), 3 * (2 * 3), "two publishers, and strict by one");
+        let (strict, fifo): (Vec<_>, Vec<_>) =
+            all.iter().partition(|ratio| ratio.name.contains("strict"));
+        assert!(fifo.iter().all(|ratio| ratio.value == Some(30.0)));
+        assert!(strict.iter().all(|ratio| ratio.value == Some(2.0)));
+        assert_eq!(all[0].name, "udp thread flood median / udp thread median");
+        runs[0].invalid = Some("the ledger is off".into());
+        assert_eq!(of_kind(&runs, Kind::Flood).len(), 3 * 4);
+    }
+
+    #[test]
+    fn arbiters_are_compared_beside_the_same_flood() {
+        let ratios = of_kind(&runs(&[64]), Kind::Arbiter);
+        assert_eq!(ratios.len(), 3);
+        assert!(ratios.iter().all(|ratio| ratio.value == Some(15.0)));
+        assert_eq!(
+            ratios[1].name,
+            "udp thread flood p99 / udp thread flood strict p99"
+        );
+    }
+
+    #[test]
+    fn orders_are_compared_for_each_disturbance_and_both_parts() {
+        let ratios = of_kind(&runs(&[64]), Kind::Order);
+        assert_eq!(ratios.len(), 4 * 2 * 4);
+        let of = |disturbance, of| {
+            let mut all = ratios.iter();
+            all.find(|ratio| ratio.disturbance == disturbance && ratio.of == of)
+        };
+        let bulk = of(Some(Disturbance::Bulk), Of::Rtt).unwrap();
+        assert_eq!(bulk.value, Some(3.0));
+        assert_eq!((bulk.low, bulk.high), (Some(3.0), Some(3.0)));
+        assert_eq!(of(None, Of::Rtt).unwrap().value, Some(1.0));
+        let hosts = of(Some(Disturbance::Joining), Of::Host).unwrap();
+        assert_eq!(hosts.value, None, "this cable did not stamp");
+        assert_eq!(
+            hosts.name,
+            "udp job joining fifo order hosts median / udp job joining priority order hosts median"
+        );
+    }
+
+    #[test]
+    fn a_range_is_over_the_same_seconds_of_both_runs() {
+        let mut runs = runs(&[64]);
+        let second = |p99| Window {
+            p99: Some(p99),
+            ..Window::default()
+        };
+        runs[0].windows.rtt_us = vec![second(2.0), second(4.0)];
+        runs[1].windows.rtt_us = vec![second(20.0), second(20.0)];
+        let ratios = ratios(&runs);
+        let p99 = &ratios[1];
+        assert_eq!((p99.low, p99.high), (Some(5.0), Some(10.0)));
+        let median = &ratios[0];
+        assert_eq!(
+            (median.low, median.value, median.high),
+            (None, Some(30.0), None)
+        );
+    }
+
+    #[test]
+    fn runs_on_different_links_are_not_compared() {
+        let mut runs = runs(&[64]);
+        runs[0].cable.as_mut().unwrap().bits_per_s += 1;
+        let ratios = of_kind(&runs, Kind::Flood);
+        assert!(ratios.iter().all(|ratio| ratio.name.contains("udp job")));
+    }
+}

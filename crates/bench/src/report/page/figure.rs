@@ -1,0 +1,289 @@
+//! The two pictures of a comparison, as SVG: where round trips lie, and how heavy the tail is.
+//!
+//! Both have a logarithmic time axis, because a disturbed round trip is a hundred times a quiet one.
+//! Shares are of all round trips that were scheduled. In the tail a lost one counts as longer than any
+//! time, so its curve ends at the share that was lost instead of running out: a run must not look
+//! better for having lost its slowest samples.
+
+use std::ops::Range;
+
+use plotters::prelude::*;
+
+/// Pixels of the drawing; the page scales it to the width there is. Small, so that its labels can be
+/// read on a phone.
+const SIZE: (u32, u32) = (560, 340);
+/// Distinguishable with any kind of colour vision and in grey print (Okabe and Ito, 2008).
+const COLOURS: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+];
+/// On the page's white and, through its style sheet, on its dark ground.
+const INK: RGBColor = RGBColor(70, 70, 70);
+const GRID: RGBColor = RGBColor(222, 222, 222);
+/// The smallest share that a tail shows; the largest is all.
+const MIN_SHARE: f64 = 1e-4;
+
+type Error = DrawingAreaErrorKind<std::io::Error>;
+
+/// Round trips of about the same time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bucket {
+    pub(super) low_us: f64,
+    pub(super) high_us: f64,
+    pub(super) count: u64,
+}
+
+/// One run in a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Curve {
+    /// What tells it from the others of the picture.
+    pub(super) name: String,
+    /// By time, without overlap; empty ones may be left out.
+    pub(super) buckets: Vec<Bucket>,
+    /// Round trips that were scheduled.
+    pub(super) samples: u64,
+}
+
+impl Curve {
+    fn share(&self, count: u64) -> f64 {
+        count as f64 / self.samples.max(1) as f64
+    }
+
+    /// The outline of the distribution: steps that start and end at zero.
+    fn outline(&self) -> Vec<(f64, f64)> {
+        let mut points = Vec::new();
+        let mut end_us = None;
+        for bucket in &self.buckets {
+            let share = self.share(bucket.count);
+            if end_us != Some(bucket.low_us) {
+                points.extend(end_us.map(|end_us| (end_us, 0.0)));
+                points.push((bucket.low_us, 0.0));
+            }
+            points.extend([(bucket.low_us, share), (bucket.high_us, share)]);
+            end_us = Some(bucket.high_us);
+        }
+        points.extend(end_us.map(|end_us| (end_us, 0.0)));
+        points
+    }
+
+    /// (time, share that took longer or never came back), up to `end_us`.
+    fn tail(&self, end_us: f64) -> Vec<(f64, f64)> {
+        let mut longer = self.samples;
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        let start_us = self.buckets.first().map(|bucket| bucket.low_us);
+        points.extend(start_us.map(|start_us| (start_us, 1.0)));
+        for bucket in &self.buckets {
+            longer = longer.saturating_sub(bucket.count);
+            points.push((bucket.high_us, self.share(longer)));
+        }
+        let lost = self.share(longer);
+        points.push((end_us, lost));
+        points.retain(|(_, share)| *share >= MIN_SHARE);
+        points
+    }
+}
+
+/// The colour of the curve of that number, for the key beside the picture.
+pub(super) fn colour(number: usize) -> String {
+    let RGBColor(red, green, blue) = COLOURS[number % COLOURS.len()];
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// How many of a run's round trips fell into each bucket. `None` if there are none.
+pub(super) fn distributions(curves: &[Curve]) -> Option<String> {
+    let times_us = times_us(curves)?;
+    let highest = curves
+        .iter()
+        .flat_map(|curve| curve.outline())
+        .map(|(_, share)| share)
+        .fold(0.0, f64::max);
+    draw(|area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(8)
+            .margin_right(20)
+            .x_label_area_size(44)
+            .y_label_area_size(62)
+            .build_cartesian_2d(times_us.log_scale(), 0.0..highest * 1.05)?;
+        chart
+            .configure_mesh()
+            .max_light_lines(0)
+            .bold_line_style(GRID)
+            .axis_style(INK)
+            .label_style(("sans-serif", 14, &INK))
+            .x_desc("round trip")
+            .y_desc("share of round trips")
+            .x_label_formatter(&|us| time(*us))
+            .y_label_formatter(&|share| percent(*share))
+            .draw()?;
+        for (number, curve) in curves.iter().enumerate() {
+            chart.draw_series(LineSeries::new(curve.outline(), line(number)))?;
+        }
+        Ok(())
+    })
+}
+
+/// The share of round trips that took longer than a time. `None` if there are none.
+pub(super) fn tails(curves: &[Curve]) -> Option<String> {
+    let times_us = times_us(curves)?;
+    let end_us = times_us.end;
+    draw(|area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(8)
+            .margin_right(20)
+            .x_label_area_size(44)
+            .y_label_area_size(62)
+            .build_cartesian_2d(times_us.log_scale(), (MIN_SHARE..1.0).log_scale())?;
+        chart
+            .configure_mesh()
+            .max_light_lines(0)
+            .bold_line_style(GRID)
+            .axis_style(INK)
+            .label_style(("sans-serif", 14, &INK))
+            .x_desc("time")
+            .y_desc("share that took longer")
+            .x_label_formatter(&|us| time(*us))
+            .y_label_formatter(&|share| percent(*share))
+            .draw()?;
+        for (number, curve) in curves.iter().enumerate() {
+            chart.draw_series(LineSeries::new(curve.tail(end_us), line(number)))?;
+        }
+        Ok(())
+    })
+}
+
+/// From the shortest to the longest time of all curves.
+fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
+    let buckets = || curves.iter().flat_map(|curve| &curve.buckets);
+    let low_us = buckets().map(|bucket| bucket.low_us).reduce(f64::min)?;
+    let high_us = buckets().map(|bucket| bucket.high_us).reduce(f64::max)?;
+    Some(low_us.max(0.001)..high_us)
+}
+
+/// An SVG without XML prolog, to be put into a page. Drawing into a string cannot fail but for a
+/// picture that has no room for its axes, which [`SIZE`] has.
+fn draw(
+    picture: impl FnOnce(&DrawingArea<SVGBackend<'_>, plotters::coord::Shift>) -> Result<(), Error>,
+) -> Option<String> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        picture(&area).ok()?;
+        area.present().ok()?;
+    }
+    Some(svg)
+}
+
+fn line(number: usize) -> ShapeStyle {
+    COLOURS[number % COLOURS.len()].stroke_width(2)
+}
+
+/// A time with its unit, short enough for an axis.
+pub(super) fn time(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{} s", round(us / 1e6)),
+        us if us >= 1e3 => format!("{} ms", round(us / 1e3)),
+        us => format!("{} µs", round(us)),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", round(share * 100.0))
+}
+
+/// Three digits, without zeros that say nothing.
+fn round(value: f64) -> f64 {
+    if value == 0.0 {
+        return 0.0;
+    }
+    let scale = 10_f64.powf(2.0 - value.abs().log10().floor());
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket(low_us: f64, high_us: f64, count: u64) -> Bucket {
+        Bucket {
+            low_us,
+            high_us,
+            count,
+        }
+    }
+
+    fn curve() -> Curve {
+        Curve {
+            name: "flood".into(),
+            buckets: vec![bucket(100.0, 200.0, 80), bucket(400.0, 800.0, 10)],
+            samples: 100,
+        }
+    }
+
+    #[test]
+    fn the_outline_returns_to_zero_where_no_bucket_is() {
+        assert_eq!(
+            curve().outline(),
+            [
+                (100.0, 0.0),
+                (100.0, 0.8),
+                (200.0, 0.8),
+                (200.0, 0.0),
+                (400.0, 0.0),
+                (400.0, 0.1),
+                (800.0, 0.1),
+                (800.0, 0.0)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_lost_is_longer_than_any_time() {
+        let points = curve().tail(1000.0);
+        let expected = [(100.0, 1.0), (200.0, 0.2), (800.0, 0.1), (1000.0, 0.1)];
+        assert_eq!(points, expected);
+    }
+
+    #[test]
+    fn a_run_that_lost_nothing_ends_where_its_last_round_trip_does() {
+        let mut all_back = curve();
+        all_back.samples = 90;
+        assert_eq!(all_back.tail(1000.0).last(), Some(&(200.0, 1.0 / 9.0)));
+    }
+
+    #[test]
+    fn both_pictures_have_a_line_for_each_curve_and_times_with_units() {
+        let curves = [curve(), curve()];
+        for svg in [distributions(&curves), tails(&curves)].map(Option::unwrap) {
+            assert!(svg.starts_with("<svg"), "{svg}");
+            for number in 0..curves.len() {
+                let stroke = colour(number).to_uppercase();
+                assert!(svg.contains(&format!("stroke=\"{stroke}\"")), "{svg}");
+            }
+            assert!(svg.contains(" µs"), "{svg}");
+        }
+    }
+
+    #[test]
+    fn without_samples_there_is_no_picture() {
+        let nothing = Curve {
+            name: "nothing".into(),
+            buckets: vec![],
+            samples: 10,
+        };
+        assert_eq!(distributions(&[nothing.clone()]), None);
+        assert_eq!(tails(&[nothing]), None);
+    }
+
+    #[test]
+    fn labels_have_as_many_digits_as_they_need() {
+        assert_eq!(time(250.0), "250 µs");
+        assert_eq!(time(12_589.0), "12.6 ms");
+        assert_eq!(time(2e6), "2 s");
+        assert_eq!(percent(0.001), "0.1 %");
+        assert_eq!(percent(0.0), "0 %");
+    }
+}

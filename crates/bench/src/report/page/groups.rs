@@ -1,0 +1,170 @@
+//! Which runs belong into one picture: those that differ in what is being compared and nothing else.
+
+use super::super::{Disturbance, Order, Run};
+use super::figure::{Bucket, Curve};
+use crate::cable::Arbiter;
+
+/// What a comparison is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// The link between the hosts, and what else is sent through it.
+    Link,
+    /// The participant's own other work.
+    Inside,
+}
+
+/// Runs in one picture, quiet ones first.
+#[derive(Clone, Debug)]
+pub(super) struct Group<'a> {
+    pub(super) subject: Subject,
+    pub(super) title: String,
+    pub(super) runs: Vec<&'a Run>,
+}
+
+impl Subject {
+    pub(super) const ALL: [Subject; 2] = [Subject::Link, Subject::Inside];
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Subject::Link => "The link",
+            Subject::Inside => "Inside the participant",
+        }
+    }
+
+    pub(super) fn explanation(self) -> &'static str {
+        match self {
+            Subject::Link => {
+                "A flood of other datagrams fills the link. First in, first out, the critical sample waits for \
+                 whatever was queued before it. Where the link sends the most critical frame first, it waits for \
+                 one frame at most; it can, because each level has a port and a DSCP of its own."
+            }
+            Subject::Inside => {
+                "The participant itself has other work: endpoints that join, a bulk topic, its repair. With one \
+                 socket and jobs in the order they became ready, the critical sample waits for all of it; with a \
+                 socket a level and the most critical job first, for one activation. Priority inversions count \
+                 the activations that were started although the more critical sample was already there."
+            }
+        }
+    }
+}
+
+impl Group<'_> {
+    /// The curves of its runs, named by what tells them apart.
+    pub(super) fn curves(&self) -> Vec<Curve> {
+        self.runs.iter().map(|run| curve(run)).collect()
+    }
+}
+
+/// Every picture that runs of a result make, in the order of the runs. A run that has nothing to be
+/// compared with is a picture of its own.
+pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for run in runs {
+        if groups
+            .iter()
+            .any(|group| group.runs.iter().any(|member| std::ptr::eq(*member, run)))
+        {
+            continue;
+        }
+        let alike = || runs.iter().filter(|other| is_alike(other, run));
+        let inside: Vec<Disturbance> =
+            distinct(alike().filter_map(|run| run.disturbance.filter(is_inside)));
+        if inside.is_empty() {
+            groups.push(group(Subject::Link, alike().collect()));
+        }
+        for disturbance in inside {
+            let members =
+                alike().filter(|run| run.disturbance.is_none_or(|of_run| of_run == disturbance));
+            groups.push(group(Subject::Inside, members.collect()));
+        }
+    }
+    groups
+}
+
+fn group(subject: Subject, mut runs: Vec<&Run>) -> Group<'_> {
+    runs.sort_by_key(|run| run.disturbance.is_some());
+    let run = runs[0];
+    let beside = runs
+        .iter()
+        .find_map(|run| run.disturbance)
+        .map_or("undisturbed", Disturbance::word);
+    let title = format!(
+        "{} B over {}, published by a {}: {beside}",
+        run.payload_bytes,
+        run.datapath,
+        run.publisher.word()
+    );
+    Group {
+        subject,
+        title,
+        runs,
+    }
+}
+
+/// Whether two runs can be compared: they differ in disturbance, order and arbiter at most.
+fn is_alike(one: &Run, other: &Run) -> bool {
+    let setting = |run: &Run| {
+        let datapath = run.datapath.clone();
+        (datapath, run.publisher, run.payload_bytes, run.rate_hz)
+    };
+    setting(one) == setting(other) && one.is_on_link_of(other)
+}
+
+fn is_inside(disturbance: &Disturbance) -> bool {
+    use Disturbance::{Bulk, Flood, Joining, Repair, Storm};
+    match disturbance {
+        Joining | Bulk | Repair => true,
+        Flood | Storm => false,
+    }
+}
+
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    distinct
+}
+
+/// What tells a run from the others of its picture.
+pub(super) fn name(run: &Run) -> String {
+    let disturbance = run.disturbance.map_or("undisturbed", Disturbance::word);
+    let order = match run.order {
+        Order::Priority => "",
+        Order::Fifo => ", jobs first in first out",
+    };
+    let link = match run.arbiter() {
+        Some(Arbiter::Strict) => ", link strict",
+        Some(Arbiter::Fifo) if run.disturbance.is_some_and(|of_run| !is_inside(&of_run)) => {
+            ", link first in first out"
+        }
+        _ => "",
+    };
+    let executor = match (run.order, run.disturbance.filter(is_inside)) {
+        (Order::Priority, Some(_)) => ", jobs by priority",
+        _ => "",
+    };
+    format!("{disturbance}{executor}{order}{link}")
+}
+
+fn curve(run: &Run) -> Curve {
+    let buckets = run.distribution.rtt_us.iter().flat_map(|distribution| {
+        let filled = distribution
+            .counts
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0);
+        filled.map(|(index, &count)| Bucket {
+            low_us: distribution.start_us(index),
+            high_us: distribution.start_us(index + 1),
+            count: count.into(),
+        })
+    });
+    Curve {
+        name: name(run),
+        buckets: buckets.collect(),
+        samples: run.samples,
+    }
+}

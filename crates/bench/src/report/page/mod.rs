@@ -1,0 +1,288 @@
+//! A result as one HTML page that needs nothing else: no script, no font, no network.
+//!
+//! Its order is the reader's: first the answers (ratios within the run), then for each comparison where
+//! round trips lie and how heavy the tail is, then every number, last the machine, the command and
+//! what was not measured or is no result. What the page says is computed from the report alone, so a
+//! page can be made again from the JSON.
+
+mod figure;
+mod groups;
+mod tables;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use self::figure::Curve;
+use self::groups::{Group, Subject};
+use super::{Kind, Measure, Of, Ratio, Report, Run};
+
+/// Light and dark, narrow and wide, screen and paper.
+const STYLE: &str = include_str!("style.css");
+/// Answers at the head of the page; more would hide the point.
+const MAX_ANSWERS: usize = 4;
+
+/// The page of a report.
+pub fn page(report: &Report) -> String {
+    let groups = groups::of(&report.runs);
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "isolane: round trips beside disturbances" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (head(report))
+                (answers(report))
+                @for subject in Subject::ALL {
+                    (comparisons(subject, &groups))
+                }
+                (tables::all_runs(&report.runs))
+                (tables::inside(&report.runs))
+                (tables::ratios(&report.ratios))
+                (no_results(report))
+                (tables::environment(report))
+            }
+        }
+    };
+    markup.into_string()
+}
+
+fn head(report: &Report) -> Markup {
+    let environment = &report.environment;
+    html! {
+        h1 { "Round trips of a critical topic, beside disturbances" }
+        p.faint {
+            "isolane on " (environment.cpu.as_deref().unwrap_or("an unnamed processor"))
+            ", " (environment.cores) " cores, Linux " (environment.kernel) "."
+        }
+        p {
+            "A critical topic of level 7 makes round trips between two hosts, on schedule whatever comes "
+            "back. Every figure compares runs of this one measurement. Absolute times belong to this "
+            "machine, on which the hosts, the link and the disturbance share a few cores; what carries over "
+            "are the ratios."
+        }
+    }
+}
+
+/// The most telling ratio of each kind of comparison.
+fn answers(report: &Report) -> Markup {
+    let told = [Kind::Flood, Kind::Arbiter, Kind::Order]
+        .into_iter()
+        .flat_map(|kind| answer(report, kind))
+        .take(MAX_ANSWERS);
+    html! { ul.answers { @for (times, sentence) in told { li { strong { (times) } (sentence) } } } }
+}
+
+/// The largest p99 ratio of a kind, and what it says.
+fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
+    // The executor answers for the hosts' part; the link is in the way of all of it.
+    let of = match kind {
+        Kind::Flood | Kind::Arbiter => Of::Rtt,
+        Kind::Order => Of::Host,
+    };
+    let largest = report
+        .ratios
+        .iter()
+        .filter(|ratio| ratio.kind == kind && ratio.of == of && ratio.measure == Measure::P99)
+        .filter(|ratio| ratio.value.is_some() && ratio.disturbance.is_some())
+        .max_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)))?;
+    Some((times(largest.value), sentence(largest)))
+}
+
+fn sentence(ratio: &Ratio) -> String {
+    let disturbance = ratio
+        .disturbance
+        .map_or("nothing", |disturbance| disturbance.word());
+    let payload_bytes = ratio.payload_bytes;
+    match ratio.kind {
+        Kind::Flood => format!(
+            "as long at p99 beside a {disturbance} on a link that sends first in, first out ({payload_bytes} B)"
+        ),
+        Kind::Arbiter => format!(
+            "as long at p99 beside a {disturbance} on a first-in-first-out link as on one that sends the most \
+             critical frame first ({payload_bytes} B)"
+        ),
+        Kind::Order => format!(
+            "as long at p99 beside {disturbance} inside the participant with jobs in the order they became ready as \
+             with the most critical first ({payload_bytes} B)"
+        ),
+    }
+}
+
+/// A ratio as people say it.
+fn times(value: Option<f64>) -> String {
+    value.map_or_else(
+        || "–".to_owned(),
+        |value| format!("{} ×", tables::digits(value)),
+    )
+}
+
+/// All groups about one subject, under its heading.
+fn comparisons(subject: Subject, groups: &[Group<'_>]) -> Markup {
+    let mut about = groups
+        .iter()
+        .filter(|group| group.subject == subject)
+        .peekable();
+    html! {
+        @if about.peek().is_some() {
+            h2 { (subject.title()) }
+            p { (subject.explanation()) }
+            @for group in about { (pictures(group)) }
+        }
+    }
+}
+
+fn pictures(group: &Group<'_>) -> Markup {
+    let curves = group.curves();
+    html! {
+        h3 { (group.title) }
+        ul.key {
+            @for (number, (run, curve)) in group.runs.iter().zip(&curves).enumerate() {
+                li { span style={ "background:" (figure::colour(number)) } {} (key(run, curve)) }
+            }
+        }
+        div.pictures {
+            (picture(figure::distributions(&curves), "Where round trips lie: the share in each bucket of time."))
+            (picture(figure::tails(&curves), "The tail: the share that took longer. Lost round trips count as longer than any."))
+        }
+    }
+}
+
+fn key(run: &Run, curve: &Curve) -> String {
+    let lost = match run.lost {
+        0 => String::new(),
+        lost => format!(", {lost} of {} lost", run.samples),
+    };
+    let p99 = run
+        .rtt_us
+        .p99
+        .map(|p99| format!(", p99 {}", figure::time(p99)));
+    format!("{}{}{lost}", curve.name, p99.unwrap_or_default())
+}
+
+fn picture(svg: Option<String>, caption: &str) -> Markup {
+    html! {
+        figure {
+            @match svg {
+                Some(svg) => (PreEscaped(svg)),
+                None => p.faint { "No round trip came back." },
+            }
+            figcaption { (caption) }
+        }
+    }
+}
+
+/// What was asked for and is missing, and runs that are none.
+fn no_results(report: &Report) -> Markup {
+    let invalid: Vec<&Run> = report
+        .runs
+        .iter()
+        .filter(|run| run.invalid.is_some())
+        .collect();
+    html! {
+        @if !invalid.is_empty() || !report.missing.is_empty() {
+            h2 { "No results" }
+            ul {
+                @for run in invalid {
+                    li.warning { (groups::name(run)) ", " (run.payload_bytes) " B: " (run.invalid.as_deref().unwrap_or_default()) }
+                }
+                @for missing in &report.missing {
+                    li.warning { (missing.row) ": not measured: " (missing.why) }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cable;
+    use crate::record::{PingRecorder, PongRecorder, Rounds};
+    use crate::report::{Disturbance, Environment, Order, Publisher, Scenario, Stage};
+
+    /// A run whose round trips took 200 us, and every hundredth `slow_us`.
+    fn run(disturbance: Option<Disturbance>, order: Order, slow_us: u64) -> Run {
+        const SAMPLES: u32 = 2_000;
+        let scenario = Scenario {
+            datapath: "udp".into(),
+            stages: vec![Stage::Executor],
+            publisher: Publisher::Job,
+            order,
+            disturbance,
+            payload_bytes: 64,
+            rate_hz: 2_000,
+            bound_us: None,
+        };
+        let (mut ping, pong) = (PingRecorder::new(SAMPLES, 1), PongRecorder::new(SAMPLES, 1));
+        for id in 0..SAMPLES {
+            let start_ns = 1 + u64::from(id) * scenario.period_ns();
+            let rtt_us = if id % 100 == 0 { slow_us } else { 200 };
+            ping.sent(id, start_ns, start_ns);
+            ping.returned(id, ping.nonce(id), start_ns + rtt_us * 1_000);
+        }
+        let rounds = Rounds::merge(ping, pong, None, scenario.period_ns()).unwrap();
+        Run::new(&scenario, &rounds, None, None)
+    }
+
+    fn report(runs: Vec<Run>) -> Report {
+        let mut report = Report::new(Environment::probe(), &cable::Config::default());
+        runs.into_iter().for_each(|run| report.add(run));
+        report.ratios = super::super::ratios(&report.runs);
+        report
+    }
+
+    #[test]
+    fn each_comparison_has_both_pictures_and_each_run_a_row() {
+        let report = report(vec![
+            run(None, Order::Priority, 300),
+            run(Some(Disturbance::Bulk), Order::Fifo, 9_000),
+            run(Some(Disturbance::Bulk), Order::Priority, 400),
+            run(Some(Disturbance::Joining), Order::Fifo, 5_000),
+        ]);
+        let html = page(&report);
+        assert_eq!(html.matches("<svg").count(), 4, "bulk and joining: {html}");
+        assert!(html.contains("jobs by priority") && html.contains("jobs first in first out"));
+        let rows = html
+            .split("All runs")
+            .nth(1)
+            .unwrap()
+            .split("</table>")
+            .next()
+            .unwrap();
+        assert_eq!(rows.matches("<tr").count(), 1 + report.runs.len());
+    }
+
+    #[test]
+    fn the_page_loads_nothing_and_runs_nothing() {
+        let html = page(&report(vec![run(None, Order::Priority, 300)]));
+        for outside in ["<script", "<link", "<img", "@import", "url(", "src="] {
+            assert!(!html.contains(outside), "{outside}");
+        }
+        let addresses = html.matches("http").count();
+        assert_eq!(
+            addresses,
+            html.matches("http://www.w3.org/2000/svg").count()
+        );
+    }
+
+    #[test]
+    fn what_is_no_result_is_said_with_its_reason() {
+        let mut invalid = run(Some(Disturbance::Flood), Order::Priority, 300);
+        invalid.invalid = Some("3 frames before the <cable>".into());
+        let html = page(&report(vec![invalid]));
+        assert!(html.contains("No results"));
+        assert!(
+            html.contains("3 frames before the &lt;cable&gt;"),
+            "escaped"
+        );
+    }
+
+    #[test]
+    fn a_report_without_runs_is_a_page_without_pictures() {
+        let html = page(&report(vec![]));
+        assert!(!html.contains("<svg") && html.contains("Where and how"));
+    }
+}

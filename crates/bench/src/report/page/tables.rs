@@ -1,0 +1,171 @@
+//! Every number of a report, as tables.
+
+use maud::{Markup, html};
+
+use super::super::{Ratio, Report, Run};
+use super::groups;
+
+/// What is not known.
+const UNKNOWN: &str = "–";
+
+/// The columns of paper 000's tables, the percentiles, and what was lost or late.
+pub(super) fn all_runs(runs: &[Run]) -> Markup {
+    html! {
+        h2 { "All runs" }
+        div.table {
+            table {
+                caption { "Times in µs, variance in µs². Host: the round trip without the link's part. 1 s p99: the median of one-second windows' p99. "
+                    "A percentile with fewer than ten samples beyond it is left out (" (UNKNOWN) ")." }
+                thead { tr {
+                    th { "run" } th { "payload" } th { "published by" }
+                    th { "RTT min" } th { "median" } th { "p99" } th { "1 s p99" } th { "p99.9" } th { "max" } th { "variance" }
+                    th { "OWD median" } th { "host median" } th { "host p99" } th { "link median" }
+                    th { "samples" } th { "lost" } th { "late" } th { "sender late max" } th { "link late max" }
+                } }
+                tbody { @for run in runs { (row(run)) } }
+            }
+        }
+    }
+}
+
+fn row(run: &Run) -> Markup {
+    let times = [
+        run.rtt_us.min,
+        run.rtt_us.median,
+        run.rtt_us.p99,
+        run.window_p99_median_us,
+        run.rtt_us.p99_9,
+        run.rtt_us.max,
+        run.rtt_us.variance,
+        run.owd_us.median,
+        run.host_us.median,
+        run.host_us.p99,
+        run.cable_us.median,
+    ];
+    html! {
+        tr.invalid[run.invalid.is_some()] {
+            td { (groups::name(run)) }
+            td { (run.payload_bytes) " B" }
+            td { (run.publisher.word()) }
+            @for time in times { td { (micros(time)) } }
+            td { (run.samples) } td { (run.lost) } td { (run.late_sends) }
+            td { (micros(run.sender_late_max_us)) } td { (micros(run.cable_late_max_us)) }
+        }
+    }
+}
+
+/// What the executor counted where it was disturbed from inside, and what the disturbance achieved.
+pub(super) fn inside(runs: &[Run]) -> Markup {
+    let mut disturbed = runs.iter().filter(|run| run.disturbed.is_some()).peekable();
+    html! {
+        @if disturbed.peek().is_some() {
+            h2 { "Priority inversions" }
+            div.table {
+                table {
+                    caption {
+                        "Inversion: an activation of less critical work that was started while a sample of level 7 waited in its "
+                        "socket. Shown late: stamped by the kernel before that start, but readable only after it; no fault of the executor."
+                    }
+                    thead { tr {
+                        th { "run" } th { "inversions" } th { "at the ping end" } th { "at the pong end" } th { "shown late" }
+                        th { "host p99" } th { "p99" } th { "p99.9" } th { "max" } th { "disturbance, a second" }
+                    } }
+                    tbody { @for run in disturbed {
+                        tr.invalid[run.invalid.is_some()] {
+                            td { (groups::name(run)) }
+                            td { (run.inversions.total) } td { (run.inversions.ping) } td { (run.inversions.pong) }
+                            td { (run.kernel_late.total) }
+                            td { (micros(run.host_us.p99)) } td { (micros(run.rtt_us.p99)) }
+                            td { (micros(run.rtt_us.p99_9)) } td { (micros(run.rtt_us.max)) }
+                            td { (run.disturbed.as_ref().map_or_else(|| UNKNOWN.to_owned(), |disturbed| digits(disturbed.achieved_per_s))) }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// Every comparison, with its range.
+pub(super) fn ratios(ratios: &[Ratio]) -> Markup {
+    html! {
+        @if !ratios.is_empty() {
+            h2 { "Ratios" }
+            div.table {
+                table {
+                    caption { "Range: the smallest and largest ratio of the same one-second windows of both runs." }
+                    thead { tr { th { "what is divided by what" } th { "payload" } th { "ratio" } th { "range" } } }
+                    tbody { @for ratio in ratios { tr {
+                        td { (ratio.name) }
+                        td { (ratio.payload_bytes) " B" }
+                        td { (ratio.value.map_or_else(|| UNKNOWN.to_owned(), digits)) }
+                        td { (range(ratio)) }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+fn range(ratio: &Ratio) -> String {
+    match (ratio.low, ratio.high) {
+        (Some(low), Some(high)) => format!("{} to {}", digits(low), digits(high)),
+        _ => UNKNOWN.to_owned(),
+    }
+}
+
+/// Where and how it was measured.
+pub(super) fn environment(report: &Report) -> Markup {
+    let environment = &report.environment;
+    let realtime = if environment.realtime_kernel {
+        "yes"
+    } else {
+        "no"
+    };
+    let root = if environment.root { "yes" } else { "no" };
+    let cable = &report.cable;
+    html! {
+        h2 { "Where and how" }
+        dl {
+            dt { "Command" } dd { code { (environment.command) } }
+            dt { "Built from" } dd { (environment.commit.as_deref().unwrap_or("an unknown commit")) }
+            dt { "Kernel" } dd { (environment.kernel) }
+            dt { "PREEMPT_RT" } dd { (realtime) }
+            dt { "Processor" } dd { (environment.cpu.as_deref().unwrap_or(UNKNOWN)) ", " (environment.cores) " cores" }
+            dt { "As root" } dd { (root) }
+            dt { "Link" } dd {
+                (digits(cable.bits_per_s as f64 / 1e6)) " Mbit/s each way, queue of " (cable.queue_frames) " frames, seed " (cable.seed)
+                ", " (cable.ingress_drops) " frames dropped before it"
+            }
+        }
+        (notes(report))
+    }
+}
+
+/// What the machine did not allow, and how runs are to be read; each once.
+fn notes(report: &Report) -> Markup {
+    let mut sentences: Vec<String> = Vec::new();
+    for run in &report.runs {
+        let notes = run.notes.iter().map(ToString::to_string);
+        for sentence in notes.chain(run.remarks.iter().cloned()) {
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+    }
+    html! { @if !sentences.is_empty() { ul { @for sentence in sentences { li { (sentence) } } } } }
+}
+
+fn micros(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.1}"))
+}
+
+/// Three digits, as many as a ratio deserves.
+pub(super) fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}

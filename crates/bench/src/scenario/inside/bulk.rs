@@ -1,0 +1,157 @@
+//! Bulk topics: one each way between the participants that make the round trips, so that either
+//! executor has samples to write, send, receive, hand to callbacks, acknowledge and, with losses,
+//! repair, with round trips in between.
+//!
+//! Time-triggered jobs fill what room the history has, many times a second: the next samples are
+//! written when earlier ones were acknowledged. There are several, released together, as a participant
+//! has whose bulk comes from several sources, and each writes a few samples: an activation is not
+//! interrupted, so a single one that filled the history would keep everything waiting in any order.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use isolane::{DataReader, DataWriter, Level, Participant, Qos, Timer, WriteError};
+use isolane_engine::WriteError as Refusal;
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::RttMessage;
+use crate::scenario::end::EndError;
+
+/// From the ping end to the pong end.
+pub const TOPIC_THERE: &str = "BulkThere";
+/// From the pong end to the ping end.
+pub const TOPIC_BACK: &str = "BulkBack";
+
+/// The serialised size of its samples.
+pub const PAYLOAD_BYTES: u32 = 1_024;
+
+/// Samples in its history, and so in a burst, at most.
+const HISTORY_SAMPLES: u16 = 64;
+
+/// Samples that one activation writes at most: as many as one takes from another thread's ring.
+const SAMPLES_PER_ACTIVATION: u16 = 4;
+
+/// Jobs that write: together they can fill the history.
+const JOBS: u16 = HISTORY_SAMPLES / SAMPLES_PER_ACTIVATION;
+
+/// Time between two looks for room.
+const REFILL_PERIOD: Duration = Duration::from_millis(4);
+
+/// Samples a second, both ways together, that must have arrived, or the run does not count: as if
+/// each look had found room for one or two.
+pub const LEAST_PER_S: f64 = 1_600.0;
+
+/// Its level: above the default, far below what is measured.
+fn level() -> Level {
+    Level::clamp(1)
+}
+
+fn qos() -> Qos {
+    Qos::reliable()
+        .keep_all()
+        .max_samples(HISTORY_SAMPLES)
+        .level(level())
+        .max_bytes(RttMessage::max_bytes(PAYLOAD_BYTES))
+}
+
+/// One end: it writes one of the topics and reads the other.
+pub(in crate::scenario) struct Bulk {
+    writer: Rc<DataWriter<RttMessage>>,
+    /// Its callback takes every sample, decoded, as a user's would be.
+    _reader: DataReader<RttMessage>,
+    jobs: RefCell<Vec<Timer>>,
+    /// Why writing ended early.
+    fault: Rc<Cell<Option<WriteError>>>,
+}
+
+impl Bulk {
+    pub(in crate::scenario) fn new(
+        participant: &Participant,
+        written: &str,
+        read: &str,
+    ) -> Result<Bulk, EndError> {
+        let reader = participant.create_reader::<RttMessage>(read, &qos())?;
+        reader.on_sample(RttMessage::of_size(PAYLOAD_BYTES)?, |_sample| {})?;
+        Ok(Bulk {
+            writer: Rc::new(participant.create_writer(written, &qos())?),
+            _reader: reader,
+            jobs: RefCell::default(),
+            fault: Rc::default(),
+        })
+    }
+
+    /// From now on there is bulk.
+    pub(in crate::scenario) fn begin(&self, participant: &Participant) -> Result<(), EndError> {
+        for number in 0..JOBS {
+            let name = format!("write bulk {number}");
+            let job = self.write_some()?;
+            let timer = participant.create_timer(
+                &name,
+                level(),
+                REFILL_PERIOD,
+                Duration::ZERO,
+                move |_release| job(),
+            )?;
+            self.jobs.borrow_mut().push(timer);
+        }
+        Ok(())
+    }
+
+    /// One activation: writes a few samples, as far as the history has room.
+    fn write_some(&self) -> Result<impl Fn() + 'static, EndError> {
+        let (writer, fault) = (Rc::clone(&self.writer), Rc::clone(&self.fault));
+        let message = RttMessage::of_size(PAYLOAD_BYTES)?;
+        Ok(move || {
+            for _ in 0..SAMPLES_PER_ACTIVATION {
+                match writer.write(&message) {
+                    Ok(()) => {}
+                    Err(WriteError::Engine(Refusal::HistoryFull)) => return,
+                    Err(error) => fault.set(Some(error)),
+                }
+            }
+        })
+    }
+
+    /// No more is written; what was is on its way.
+    pub(in crate::scenario) fn end(&self, participant: &Participant) -> Result<(), EndError> {
+        for timer in self.jobs.borrow_mut().drain(..) {
+            participant.stop_timer(timer);
+        }
+        self.fault.take().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    pub(in crate::scenario) fn is_acknowledged(&self) -> bool {
+        self.writer.all_acknowledged()
+    }
+}
+
+/// Where bulk samples went, as one participant counted them: those it wrote, and those it read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkCounts {
+    /// Accepted by `write`.
+    pub written: u64,
+    /// Sent again because the reader asked.
+    pub repaired: u64,
+    /// Handed to the reader's callback.
+    pub delivered: u64,
+    /// Not handed to it, for any reason that the reader knows.
+    pub dropped: u64,
+}
+
+impl BulkCounts {
+    pub(in crate::scenario) fn of(report: &isolane::Report) -> BulkCounts {
+        let mut counts = BulkCounts::default();
+        let is_bulk = |topic: &str| [TOPIC_THERE, TOPIC_BACK].contains(&topic);
+        for writer in report.writers.iter().filter(|one| is_bulk(&one.topic)) {
+            counts.written += writer.ledger.written;
+            counts.repaired += writer.ledger.repaired;
+        }
+        for reader in report.readers.iter().filter(|one| is_bulk(&one.topic)) {
+            let ledger = &reader.ledger;
+            counts.delivered += ledger.delivered;
+            counts.dropped += ledger.available + ledger.lost + ledger.evicted + ledger.rejected;
+        }
+        counts
+    }
+}

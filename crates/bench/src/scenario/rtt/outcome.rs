@@ -1,0 +1,233 @@
+//! What comes of a round-trip run: stamps merged, ledgers balanced, disturbances judged.
+
+use super::run::Config;
+use super::{PING_TOPIC, PONG_TOPIC, PingReport, PongReport};
+use crate::cable::{self, RoundPassages};
+use crate::flood;
+use crate::process::Note;
+use crate::record::Rounds;
+use crate::report::{
+    Cable, Counted, Disturbance, Disturbed, FloodAsked, Inversions, Run, RunCores,
+};
+use crate::scenario::ScenarioError;
+use crate::scenario::flow::{CableFlow, Flow};
+use crate::scenario::inside::bulk::{self, BulkCounts};
+use crate::scenario::inside::{REPAIR_LOSS, joining};
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// For the report.
+    pub run: Run,
+    /// Every round trip that came back, in nanoseconds, for a histogram.
+    pub rtt_ns: Vec<u64>,
+}
+
+/// What the parts of a run hand back.
+pub(super) struct Parts {
+    pub(super) ping: PingReport,
+    pub(super) pong: PongReport,
+    pub(super) passages: Option<RoundPassages>,
+    pub(super) cable: Option<cable::Report>,
+    pub(super) flood: Option<flood::Report>,
+    pub(super) joining: Option<joining::Report>,
+    pub(super) cores: Option<RunCores>,
+    pub(super) notes: Vec<Note>,
+}
+
+impl Parts {
+    /// Two ends and nothing between or beside them.
+    pub(super) fn of_ends(ping: PingReport, pong: PongReport) -> Parts {
+        Parts {
+            ping,
+            pong,
+            passages: None,
+            cable: None,
+            flood: None,
+            joining: None,
+            cores: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The pings' way and the pongs'.
+    fn flows(&self) -> [Flow; 2] {
+        let passages = self.passages.as_ref();
+        let a_to_b = passages.map(|passages| CableFlow::of(&passages.a_to_b));
+        let b_to_a = passages.map(|passages| CableFlow::of(&passages.b_to_a));
+        let (ping, pong) = (&self.ping, &self.pong);
+        let (pings, pongs) = ((ping.offered, ping.refused), (pong.offered, pong.refused));
+        [
+            Flow::between(PING_TOPIC, pings, &ping.counts, &pong.counts, a_to_b),
+            Flow::between(PONG_TOPIC, pongs, &pong.counts, &ping.counts, b_to_a),
+        ]
+    }
+
+    fn inversions(&self) -> Inversions {
+        let ([ping, ping_all], [pong, pong_all]) =
+            (self.ping.counts.inversions, self.pong.counts.inversions);
+        Inversions {
+            ping,
+            pong,
+            total: ping + pong,
+            all_levels: ping_all + pong_all,
+        }
+    }
+
+    /// What the disturbance inside the participants achieved in so many seconds.
+    fn disturbed(&self, disturbance: Disturbance, seconds: u32) -> Option<Disturbed> {
+        match disturbance {
+            Disturbance::Joining => Some(self.disturbed_by_joining(seconds)),
+            Disturbance::Bulk => Some(self.disturbed_by_bulk(seconds)),
+            Disturbance::Repair => {
+                let mut disturbed = self.disturbed_by_bulk(seconds);
+                let written = disturbed.bulk_written.unwrap_or(0) as f64;
+                let repaired = disturbed.bulk_repaired.unwrap_or(0) as f64;
+                disturbed.enough &= repaired >= written * REPAIR_LOSS / 2.0;
+                Some(disturbed)
+            }
+            Disturbance::Flood | Disturbance::Storm => None,
+        }
+    }
+
+    fn disturbed_by_joining(&self, seconds: u32) -> Disturbed {
+        let (ping, pong) = (
+            self.ping.counts.announcements,
+            self.pong.counts.announcements,
+        );
+        let per_s = ping.min(pong) as f64 / f64::from(seconds);
+        Disturbed {
+            endpoints_joined: self.joining.map(|joining| joining.joined),
+            endpoints_left: self.joining.map(|joining| joining.left),
+            announcements_ping: Some(ping),
+            announcements_pong: Some(pong),
+            achieved_per_s: per_s,
+            least_per_s: joining::LEAST_PER_S,
+            enough: per_s >= joining::LEAST_PER_S,
+            ..Disturbed::default()
+        }
+    }
+
+    fn disturbed_by_bulk(&self, seconds: u32) -> Disturbed {
+        let ends = [&self.ping.counts.bulk, &self.pong.counts.bulk];
+        let both = |count: fn(&BulkCounts) -> u64| ends.into_iter().map(count).sum::<u64>();
+        let delivered = both(|end| end.delivered);
+        let per_s = delivered as f64 / f64::from(seconds);
+        let lost = self.cable.as_ref().map(|cable| {
+            let directions = [&cable.a_to_b, &cable.b_to_a];
+            directions.map(|one| one.frames.dropped_loss).iter().sum()
+        });
+        let acknowledged = [self.ping.bulk_acknowledged, self.pong.bulk_acknowledged];
+        Disturbed {
+            bulk_payload_bytes: Some(bulk::PAYLOAD_BYTES),
+            bulk_written: Some(both(|end| end.written)),
+            bulk_acknowledged: Some(acknowledged == [Some(true); 2]),
+            bulk_delivered: Some(delivered),
+            bulk_repaired: Some(both(|end| end.repaired)),
+            bulk_lost: lost,
+            achieved_per_s: per_s,
+            least_per_s: bulk::LEAST_PER_S,
+            enough: per_s >= bulk::LEAST_PER_S,
+            ..Disturbed::default()
+        }
+    }
+
+    /// Every bulk sample that was written reliably has come, or the run is none.
+    fn bulk_fault(&self) -> Option<String> {
+        let (ping, pong) = (&self.ping, &self.pong);
+        let (of_ping, of_pong) = (ping.counts.bulk, pong.counts.bulk);
+        let ways = [
+            (bulk::TOPIC_THERE, ping.bulk_acknowledged, of_ping, of_pong),
+            (bulk::TOPIC_BACK, pong.bulk_acknowledged, of_pong, of_ping),
+        ];
+        ways.into_iter().find_map(|(topic, acknowledged, writer, reader)| {
+            let is_whole = acknowledged? && reader.delivered == writer.written;
+            (!is_whole).then(|| {
+                format!(
+                    "{topic}: {} samples were written reliably, {} delivered, {} dropped by name; all \
+                     acknowledged: {acknowledged:?}",
+                    writer.written, reader.delivered, reader.dropped
+                )
+            })
+        })
+    }
+}
+
+/// Merges the stamps, balances the ledgers, and summarises.
+pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, ScenarioError> {
+    let flows = parts.flows();
+    let inversions = parts.inversions();
+    let kernel_late = Counted::new(parts.ping.counts.kernel_late, parts.pong.counts.kernel_late);
+    let disturbance = config.scenario.disturbance;
+    let disturbed = disturbance.and_then(|one| parts.disturbed(one, config.seconds));
+    let bulk_fault = parts.bulk_fault();
+    let faults = [&parts.ping.counts.faults[..], &parts.pong.counts.faults[..]].concat();
+    let period_ns = config.scenario.period_ns();
+    let (ping, pong) = (parts.ping.recorder, parts.pong.recorder);
+    let rounds = Rounds::merge(ping, pong, parts.passages, period_ns)?;
+    let mut run = Run::new(&config.scenario, &rounds, parts.cable.as_ref(), parts.flood);
+    run.invalid = run
+        .invalid
+        .or_else(|| faults.into_iter().next())
+        .or_else(|| flows.iter().find_map(|flow| flow.check().err()))
+        .or(bulk_fault)
+        .or_else(|| disturbed.as_ref().and_then(too_little));
+    run.flows = flows.to_vec();
+    run.flood = (disturbance == Some(Disturbance::Flood)).then_some(FloodAsked {
+        factor: config.flood.factor,
+        payload_bytes: config.flood.payload_bytes,
+    });
+    run.cable = parts.cable.map(|report| Cable {
+        ingress_drops: report.ingress_drops(),
+        ..Cable::of(&config.cable)
+    });
+    run.cores = parts.cores;
+    run.inversions = inversions;
+    run.kernel_late = kernel_late;
+    run.disturbed = disturbed;
+    run.remarks = remarks(config);
+    // Every child says what it was refused, several times the same.
+    for note in parts.notes {
+        if !run.notes.contains(&note) {
+            run.notes.push(note);
+        }
+    }
+    Ok(Outcome {
+        run,
+        rtt_ns: rounds.rtt_ns(),
+    })
+}
+
+fn too_little(disturbed: &Disturbed) -> Option<String> {
+    (!disturbed.enough).then(|| {
+        format!(
+            "the disturbance achieved {:.0} a second (at least {:.0} are wanted) and {} repairs: too \
+             little to show anything",
+            disturbed.achieved_per_s,
+            disturbed.least_per_s,
+            disturbed.bulk_repaired.unwrap_or(0)
+        )
+    })
+}
+
+/// How a run is to be read.
+fn remarks(config: &Config) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if config.ends_apart {
+        remarks.push(format!(
+            "This run is about the executor: the link is fast and serves frames as they came, and each \
+             end has a core of its own. What the executor is answerable for is host_us; cable_us is \
+             the link's ({} Mbit/s, the same for both orders of jobs).",
+            config.cable.bits_per_s / 1_000_000
+        ));
+    }
+    if let Some(bytes) = config.cable.loss.min_payload_bytes {
+        remarks.push(format!(
+            "Losses ({} of 100) are of UDP datagrams with at least {bytes} bytes: bulk samples, first and \
+             repeated, and nothing else, in either order of jobs. In FIFO order all topics share a \
+             port, so the size tells them apart.",
+            config.cable.loss.probability * 100.0
+        ));
+    }
+    remarks
+}

@@ -1,0 +1,67 @@
+//! Disturbed from inside the participants.
+
+use isolane_bench::report::{Disturbance, Order, Publisher, Run};
+use isolane_bench::scenario::plan;
+use isolane_bench::scenario::rtt;
+
+use crate::ONE_AT_A_TIME;
+use crate::support::{program, testbed};
+
+/// A run of a second, sound, with as much disturbance as it takes; `None` where there are no hosts.
+fn measured(disturbance: Disturbance, order: Order) -> Option<Run> {
+    let testbed = testbed()?;
+    let scenario = plan::scenario("udp", Publisher::Job, 64, Some(disturbance));
+    let config = plan::config(scenario.in_order(order), 1);
+    let outcome = rtt::run_between_hosts(&testbed, &program(), &config).unwrap();
+    let run = outcome.run;
+    assert_eq!(run.invalid, None, "{run:#?}");
+    assert_eq!(outcome.rtt_ns.len() as u64 + run.lost, run.samples);
+    for flow in &run.flows {
+        assert_eq!(flow.check(), Ok(()));
+    }
+    assert!(run.disturbed.expect("it says what it achieved").enough);
+    assert!(run.host_us.median.is_some() && run.cable_us.median.is_some());
+    Some(run)
+}
+
+/// By priority nothing less urgent comes before the critical sample; in FIFO order it does.
+fn only_fifo_inverts(disturbance: Disturbance) {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(fifo) = measured(disturbance, Order::Fifo) else {
+        return;
+    };
+    assert!(fifo.inversions.total > 0, "{:?}", fifo.inversions);
+    let by_priority = measured(disturbance, Order::Priority).expect("there were hosts");
+    assert_eq!(by_priority.inversions.all_levels, 0);
+}
+
+#[test]
+fn endpoints_that_come_and_go_come_before_critical_samples_in_fifo_order_only() {
+    only_fifo_inverts(Disturbance::Joining);
+}
+
+#[test]
+fn bulk_comes_before_critical_samples_in_fifo_order_only() {
+    only_fifo_inverts(Disturbance::Bulk);
+}
+
+#[test]
+fn repairs_come_before_critical_samples_in_fifo_order_only() {
+    only_fifo_inverts(Disturbance::Repair);
+}
+
+#[test]
+fn losses_to_be_repaired_are_of_bulk_samples_only() {
+    let _one = ONE_AT_A_TIME.lock();
+    for order in [Order::Fifo, Order::Priority] {
+        let Some(run) = measured(Disturbance::Repair, order) else {
+            return;
+        };
+        let disturbed = run.disturbed.expect("it was disturbed");
+        assert!(disturbed.bulk_lost > Some(0) && disturbed.bulk_repaired > Some(0));
+        assert_eq!(disturbed.bulk_delivered, disturbed.bulk_written);
+        for flow in &run.flows {
+            assert_eq!(flow.cable.expect("a cable").dropped, 0, "{flow:?}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `isolane doctor`: this machine, compared with what critical topics need.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use isolane_tune::{Facts, Finding, Needs, Severity, examine, probe};
+use serde::Serialize;
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{count_of, print, print_json};
+use crate::settings::DoctorSettings;
+use crate::values::Destination;
+
+/// The form of `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    hostname: &'a str,
+    host: Option<&'a str>,
+    domain: u32,
+    findings: &'a [Finding],
+}
+
+/// Looks, and says what was found; exit code 1 if topics will not flow as they are.
+pub(crate) fn run(settings: DoctorSettings) -> Result<ExitCode, Failure> {
+    let facts = match &settings.from {
+        Some(path) => recorded(path)?,
+        None => probe(),
+    };
+    if settings.facts {
+        let destination = settings.json.unwrap_or(Destination::StandardOutput);
+        return print_json(&facts, &destination);
+    }
+    let needs = needs(&settings, &facts)?;
+    let findings = examine(&facts, &needs);
+    let printed = match &settings.json {
+        Some(destination) => print_json(
+            &Report {
+                schema: "isolane/doctor/1",
+                hostname: &facts.hostname,
+                host: needs.host.as_deref(),
+                domain: needs.domain,
+                findings: &findings,
+            },
+            destination,
+        )?,
+        None => ExitCode::Done,
+    };
+    if settings.json != Some(Destination::StandardOutput) {
+        print(&text(&facts, &needs, &findings, settings.all))?;
+    }
+    let is_error = |finding: &Finding| finding.severity == Severity::Error;
+    Ok(if findings.iter().any(is_error) {
+        ExitCode::AnswerIsNo
+    } else {
+        printed
+    })
+}
+
+fn recorded(path: &Path) -> Result<Facts, Failure> {
+    let failed = |why: String| {
+        Failure::wrong_usage(format!("cannot read the facts in {}", path.display()), why)
+            .with_remedy("record them on the machine they are about: isolane doctor --facts")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
+}
+
+fn needs(settings: &DoctorSettings, facts: &Facts) -> Result<Needs, Failure> {
+    let domain = settings.network.domain.value.get();
+    let Some(system) = &settings.system else {
+        return Ok(Needs::of_domain(domain));
+    };
+    let wanted = settings.host.as_deref();
+    Needs::of_system(system, wanted, &facts.hostname).map_err(|hosts| {
+        Failure::wrong_usage(
+            format!(
+                "the description has no host \"{}\"",
+                wanted.unwrap_or_default().escape_debug()
+            ),
+            format!("its hosts are {}", hosts.join(", ")),
+        )
+        .with_remedy("name one of them: --host NAME")
+    })
+}
+
+/// The groups of findings, by what their ids begin with.
+const GROUPS: [(&str, &str); 10] = [
+    ("description", "Description"),
+    ("kernel", "Kernel and time"),
+    ("cores", "Cores"),
+    ("scheduler", "Scheduler"),
+    ("programs", "Programs"),
+    ("rights", "Rights of this process"),
+    ("memory", "Memory"),
+    ("sockets", "Sockets"),
+    ("ports", "Ports and filters"),
+    ("interface", "Interfaces"),
+];
+
+fn text(facts: &Facts, needs: &Needs, findings: &[Finding], all: bool) -> String {
+    // Writing to a string does not fail.
+    let mut text = String::new();
+    let _ = write!(text, "{}, domain {}", facts.hostname, needs.domain);
+    if let Some(host) = &needs.host {
+        let _ = write!(text, ", as host {host} of the description");
+    }
+    text.push('\n');
+    for (start, title) in GROUPS {
+        let group: Vec<&Finding> = findings
+            .iter()
+            .filter(|finding| finding.id.split('.').next() == Some(start))
+            .filter(|finding| all || finding.severity > Severity::Ok)
+            .collect();
+        if group.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "\n{title}");
+        for finding in group {
+            describe(&mut text, finding);
+        }
+    }
+    let count = |severity| {
+        let of = findings
+            .iter()
+            .filter(|finding| finding.severity == severity);
+        of.count() as u64
+    };
+    let _ = writeln!(
+        text,
+        "\n{}, {}, {} to know, {} as it should be{}",
+        count_of(count(Severity::Error), "error"),
+        count_of(count(Severity::Warn), "warning"),
+        count(Severity::Info),
+        count(Severity::Ok),
+        if all { "" } else { " (--all shows them)" },
+    );
+    text
+}
+
+fn describe(text: &mut String, finding: &Finding) {
+    let mark = match finding.severity {
+        Severity::Ok => "ok",
+        Severity::Info => "info",
+        Severity::Warn => "WARN",
+        Severity::Error => "ERROR",
+    };
+    // What interfaces and programs are called may hold anything; a line stays a line.
+    let line = |what: &str| {
+        what.escape_debug()
+            .to_string()
+            .replace("\\\"", "\"")
+            .replace("\\'", "'")
+    };
+    let _ = writeln!(
+        text,
+        "  {mark:<5}  {}  [{}]",
+        line(&finding.what),
+        finding.id
+    );
+    for (name, said) in [("cost", &finding.cost), ("to do", &finding.remedy)] {
+        if !said.is_empty() {
+            let _ = writeln!(text, "         {name}: {}", line(said));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `isolane spy`: what is on the wire, decoded; from the interfaces of this host, or from a capture.
+
+use std::time::{Duration, Instant};
+
+use super::participant::Until;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{JsonLines, print, tell};
+use crate::settings::{SpySettings, SpySource};
+use crate::spy::file::{CaptureFile, End};
+use crate::spy::frame::Frame;
+use crate::spy::knowledge::Knowledge;
+use crate::spy::live::Live;
+use crate::spy::message::Message;
+use crate::spy::network::{Datagram, Network};
+use crate::spy::summary::Summary;
+use crate::spy::text::{Record, Style, lines};
+use crate::spy::{filter::Filter, json};
+use crate::values::Destination;
+
+/// How long it waits for a frame before it looks whether to stop.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Shows datagrams until the file, the count, the time or the person says stop.
+pub(crate) fn run(settings: SpySettings) -> Result<ExitCode, Failure> {
+    let mut spy = Spy::new(&settings)?;
+    let ended = match &settings.source {
+        SpySource::File(path) => CaptureFile::open(path)?
+            .read(|frame| spy.take(&frame).map(|()| spy.wants_more()))
+            .map(|end| {
+                spy.summary.broken_off = end == End::BrokenOff;
+                ExitCode::Done
+            }),
+        SpySource::Live(interfaces) => {
+            let until = Until::new(settings.run_for.value)?;
+            let live = Live::open(&interfaces.value)?;
+            listen(&mut spy, live, &until, &interfaces.value)
+        }
+    };
+    // What was counted is told also when listening came to an end before its time.
+    let told = spy.finish();
+    let code = ended?;
+    told.map(|()| code)
+}
+
+fn listen(
+    spy: &mut Spy<'_>,
+    mut live: Live,
+    until: &Until,
+    interfaces: &[String],
+) -> Result<ExitCode, Failure> {
+    let which = match interfaces {
+        [] => String::from("all interfaces"),
+        names => names.join(", "),
+    };
+    tell(format!("listening on {which}"));
+    let mut counted = Instant::now();
+    let ended = loop {
+        if !spy.wants_more() {
+            break Ok(ExitCode::Done);
+        }
+        if until.over() {
+            break Ok(match until.interrupted() {
+                true => ExitCode::Interrupted,
+                false => ExitCode::Done,
+            });
+        }
+        // The kernel's counter is of 32 bits and starts again when it is read.
+        if counted.elapsed() > Duration::from_secs(1) {
+            counted = Instant::now();
+            live.dropped();
+        }
+        let taken = live.take(|frame| spy.take(&frame));
+        let waited = match taken {
+            Ok(true) => Ok(()),
+            Ok(false) => live.wait(until.left(SLICE)),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = waited {
+            break Err(error);
+        }
+    };
+    spy.summary.kernel_dropped = live.dropped();
+    ended
+}
+
+/// What takes frames and shows them.
+struct Spy<'a> {
+    filter: &'a Filter,
+    style: Style,
+    text: bool,
+    json: Option<JsonLines>,
+    /// Datagrams still to show.
+    left: u64,
+    network: Network,
+    knowledge: Knowledge,
+    summary: Summary,
+}
+
+impl<'a> Spy<'a> {
+    fn new(settings: &'a SpySettings) -> Result<Self, Failure> {
+        let one_interface = match &settings.source {
+            SpySource::File(_) => false,
+            SpySource::Live(interfaces) => interfaces.value.len() == 1,
+        };
+        Ok(Self {
+            filter: &settings.filter,
+            style: Style {
+                all: settings.verbosity > 0,
+                interfaces: !one_interface,
+            },
+            text: settings.json != Some(Destination::StandardOutput),
+            json: settings.json.as_ref().map(JsonLines::new).transpose()?,
+            left: settings.count.value.unwrap_or(u64::MAX),
+            network: Network::default(),
+            knowledge: Knowledge::default(),
+            summary: Summary::default(),
+        })
+    }
+
+    fn wants_more(&self) -> bool {
+        self.left > 0
+    }
+
+    /// Takes one frame through all stages.
+    fn take(&mut self, frame: &Frame<'_>) -> Result<(), Failure> {
+        self.summary.frames += 1;
+        let datagram = match self.network.read(frame) {
+            Ok(datagram) if !datagram.payload.starts_with(b"RTPS") => {
+                self.summary.other_udp += 1;
+                return Ok(());
+            }
+            Ok(datagram) => datagram,
+            Err(other) => {
+                self.summary.count_other(other);
+                return Ok(());
+            }
+        };
+        self.summary.count_datagram(&datagram);
+        self.take_datagram(frame, &datagram)
+    }
+
+    fn take_datagram(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>) -> Result<(), Failure> {
+        let is_cut = datagram.payload.len() < datagram.payload_len;
+        let (header, items) = match Message::read(&datagram.payload, is_cut) {
+            Ok(message) => (Ok(message.header), message.items),
+            Err(error) => {
+                self.summary.malformed_datagrams += 1;
+                (Err(error), Vec::new())
+            }
+        };
+        for item in &items {
+            self.summary.count_item(item);
+            self.knowledge.learn(item);
+        }
+        let prefix = header.map(|header| header.prefix).unwrap_or_default();
+        let domain = self.knowledge.domain_of(prefix, datagram);
+        let traffic = self.knowledge.traffic_of(datagram, &items);
+        let shown: Vec<_> = items
+            .iter()
+            .filter(|item| self.filter.wants(item, &self.knowledge))
+            .collect();
+        let nothing_chosen = self.filter.chooses_items() && shown.is_empty();
+        if nothing_chosen || !self.filter.wants_datagram(domain, traffic) {
+            self.summary.filtered += 1;
+            return Ok(());
+        }
+        self.left -= 1;
+        self.summary.shown += 1;
+        let record = Record {
+            frame,
+            datagram,
+            domain,
+            traffic,
+            header,
+            items: shown,
+            knowledge: &self.knowledge,
+        };
+        if let Some(lines) = &mut self.json {
+            lines.write(&json::object(&record))?;
+        }
+        if self.text {
+            print(&lines(&record, self.style))?;
+        }
+        Ok(())
+    }
+
+    /// Says what was counted.
+    fn finish(mut self) -> Result<(), Failure> {
+        self.summary.incomplete_packets = self.network.incomplete_packets();
+        tell(self.summary.text());
+        match &mut self.json {
+            Some(lines) => lines.write(&self.summary.json()).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the libraries tell through the facade `log`, printed to standard error with time and level.
+
+use std::time::SystemTime;
+
+use ::log::{Level, LevelFilter, Log, Metadata, Record};
+
+use crate::output::tell;
+
+struct Printer;
+
+static PRINTER: Printer = Printer;
+
+/// Prints from now on what is at least a warning; said once, what happens too; said twice, all.
+pub(crate) fn install(verbosity: u8) {
+    let filter = match verbosity {
+        0 => LevelFilter::Warn,
+        1 => LevelFilter::Info,
+        _ => LevelFilter::Debug,
+    };
+    // Nobody else installs one; if somebody has, their lines are as good.
+    if ::log::set_logger(&PRINTER).is_ok() {
+        ::log::set_max_level(filter);
+    }
+}
+
+impl Log for Printer {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        // Other libraries' lines are nobody's business here.
+        metadata.target().starts_with("isolane")
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            tell(line(record, SystemTime::now()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+fn line(record: &Record<'_>, now: SystemTime) -> String {
+    let level = match record.level() {
+        Level::Error => "error",
+        Level::Warn => "warning",
+        Level::Info => "info",
+        Level::Debug | Level::Trace => "debug",
+    };
+    let time = humantime::format_rfc3339_micros(now);
+    // What a peer calls itself may stand in it; a line stays a line.
+    let said = record.args().to_string().replace(char::is_control, " ");
+    format!("{time} {level}: {said}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    #[test]
+    fn a_line_has_time_and_level_and_stays_one_line() {
+        let record = Record::builder()
+            .level(Level::Warn)
+            .target("isolane::discovery")
+            .args(format_args!("a\nb"))
+            .build();
+        assert_eq!(
+            line(&record, UNIX_EPOCH),
+            "1970-01-01T00:00:00.000000Z warning: a b"
+        );
+        assert!(PRINTER.enabled(record.metadata()));
+    }
+}

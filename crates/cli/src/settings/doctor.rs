@@ -1,0 +1,52 @@
+//! The settings of `doctor`: which machine is looked at, and against what.
+
+use std::path::PathBuf;
+
+use isolane_model::System;
+
+use crate::arguments::DoctorArguments;
+use crate::failure::Failure;
+use crate::values::Destination;
+
+use super::NetworkSettings;
+
+#[derive(Debug)]
+pub(crate) struct DoctorSettings {
+    pub(crate) network: NetworkSettings,
+    /// What to compare the machine with.
+    pub(crate) system: Option<Box<System>>,
+    /// Which host of it the machine is.
+    pub(crate) host: Option<String>,
+    /// Facts recorded elsewhere, in place of this machine's.
+    pub(crate) from: Option<PathBuf>,
+    /// Print the facts instead of findings.
+    pub(crate) facts: bool,
+    /// Show what is as it should be, too.
+    pub(crate) all: bool,
+    pub(crate) json: Option<Destination>,
+}
+
+impl DoctorSettings {
+    pub(super) fn new(
+        network: NetworkSettings,
+        arguments: DoctorArguments,
+        system: Option<System>,
+    ) -> Result<Self, Failure> {
+        if arguments.host.is_some() && system.is_none() {
+            return Err(Failure::wrong_usage(
+                "--host names a host of a description, and there is none",
+                "neither --config nor ISOLANE_CONFIG names one, and there is no isolane.toml here",
+            )
+            .with_remedy("name a description with --config FILE"));
+        }
+        Ok(Self {
+            network,
+            system: system.map(Box::new),
+            host: arguments.host,
+            from: arguments.from,
+            facts: arguments.facts,
+            all: arguments.all,
+            json: arguments.json,
+        })
+    }
+}

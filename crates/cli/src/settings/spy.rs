@@ -1,0 +1,84 @@
+//! The settings of `spy`: where frames come from, and which are shown.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use isolane_model::{Source, Sourced};
+
+use crate::arguments::SpyArguments;
+use crate::failure::Failure;
+use crate::spy::filter::Filter;
+use crate::values::Destination;
+
+use super::{Interfaces, NetworkSettings, or_default, seconds};
+
+#[derive(Debug)]
+pub(crate) struct SpySettings {
+    pub(crate) source: SpySource,
+    pub(crate) filter: Filter,
+    /// Where the filter's domain comes from.
+    pub(crate) domain_source: Source,
+    /// Datagrams to show; `None`: until stopped.
+    pub(crate) count: Sourced<Option<u64>>,
+    /// How long to listen; `None`: until stopped.
+    pub(crate) run_for: Sourced<Option<Duration>>,
+    pub(crate) json: Option<Destination>,
+    /// 0: what matters; 1 and more: everything.
+    pub(crate) verbosity: u8,
+}
+
+/// Where frames come from.
+#[derive(Debug)]
+pub(crate) enum SpySource {
+    File(PathBuf),
+    /// The interfaces of these names; of all, if there are none.
+    Live(Sourced<Vec<String>>),
+}
+
+impl SpySettings {
+    pub(super) fn new(network: NetworkSettings, arguments: SpyArguments) -> Result<Self, Failure> {
+        let named = network.interfaces.source != Source::Default;
+        let source = match arguments.file {
+            Some(_) if named => {
+                return Err(Failure::wrong_usage(
+                    "`spy FILE` takes no --interface",
+                    "a capture has been made on its interfaces already",
+                ));
+            }
+            Some(_) if arguments.seconds.is_some() => {
+                return Err(Failure::wrong_usage(
+                    "`spy FILE` takes no --seconds",
+                    "a capture is read as fast as it can be",
+                )
+                .with_remedy("--count N stops after so many datagrams"));
+            }
+            Some(file) => SpySource::File(file),
+            None => SpySource::Live(network.interfaces.map(|interfaces| match interfaces {
+                Interfaces::All => Vec::new(),
+                Interfaces::Named(names) => names,
+            })),
+        };
+        // Without a word of anybody, `spy` shows all domains: it looks at the wire, not at one.
+        let domain = network.domain;
+        let asked = domain.source != Source::Default;
+        Ok(Self {
+            source,
+            filter: Filter {
+                domain: asked.then(|| domain.value.get()),
+                levels: arguments.level,
+                topics: arguments.topic,
+                entities: arguments.writer,
+                kinds: arguments.kind,
+            },
+            domain_source: domain.source,
+            count: or_default(arguments.count.map(Some), "--count", None),
+            run_for: or_default(
+                arguments.seconds.map(|n| Some(seconds(n))),
+                "--seconds",
+                None,
+            ),
+            json: arguments.json,
+            verbosity: network.verbosity,
+        })
+    }
+}

@@ -1,0 +1,521 @@
+//! A datagram for people: one line for it, an indented one for each of its submessages.
+//!
+//! What peers call themselves and their topics may hold anything; a line stays a line.
+
+use std::fmt::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
+
+use isolane_wire::{
+    discovery::{EndpointData, ParticipantData},
+    guid::{EntityId, Guid},
+    locator::Locator,
+    qos::QosPolicies,
+    rtps::{Data, DataFrag, PayloadKind, StatusInfo, Submessage},
+    time::Timestamp,
+};
+
+use super::knowledge::{Knowledge, Traffic};
+use super::message::{Announcement, Item, Kind};
+use super::names;
+use super::network::Checksum;
+use super::qos;
+use super::{frame::Frame, network::Datagram};
+use crate::limits::SHOWN_PAYLOAD_BYTES;
+
+/// Everything there is to say about one datagram.
+pub(crate) struct Record<'a> {
+    pub(crate) frame: &'a Frame<'a>,
+    pub(crate) datagram: &'a Datagram<'a>,
+    pub(crate) domain: Option<u32>,
+    pub(crate) traffic: Option<Traffic>,
+    /// The message's header, or why there is none.
+    pub(crate) header: Result<isolane_wire::rtps::Header, isolane_wire::Error>,
+    /// The items to show.
+    pub(crate) items: Vec<&'a Item<'a>>,
+    pub(crate) knowledge: &'a Knowledge,
+}
+
+/// How it looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    /// Everything, also what seldom matters.
+    pub(crate) all: bool,
+    /// The device a frame passed is of interest.
+    pub(crate) interfaces: bool,
+}
+
+/// The lines of a datagram, each with its end.
+pub(crate) fn lines(record: &Record<'_>, style: Style) -> String {
+    let mut text = head(record, style);
+    text.push('\n');
+    for item in &record.items {
+        if !style.all && is_context(item) {
+            continue;
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "    {}", line(item, record.knowledge, style.all));
+        if style.all {
+            details(&mut text, item);
+        }
+    }
+    text
+}
+
+/// A submessage that only says something about others.
+fn is_context(item: &Item<'_>) -> bool {
+    matches!(item.kind, Kind::Info | Kind::Pad)
+}
+
+/// The time of day, UTC, in microseconds.
+fn time_of_day(time_ns: Option<u64>) -> String {
+    const DAY_NS: u64 = 86_400 * 1_000_000_000;
+    let Some(time) = time_ns else {
+        return String::from("--:--:--.------");
+    };
+    let microseconds = time % DAY_NS / 1_000;
+    let (seconds, fraction) = (microseconds / 1_000_000, microseconds % 1_000_000);
+    format!(
+        "{:02}:{:02}:{:02}.{fraction:06}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// Date and time, UTC, as RFC 3339 writes it.
+pub(super) fn date_and_time(time_ns: u64) -> String {
+    let time = UNIX_EPOCH + Duration::from_nanos(time_ns);
+    humantime::format_rfc3339_nanos(time).to_string()
+}
+
+fn head(record: &Record<'_>, style: Style) -> String {
+    let Record { datagram, .. } = record;
+    let mut parts = vec![match record.traffic {
+        Some(Traffic::Discovery) => String::from("discovery"),
+        Some(Traffic::Level(level)) => format!("level {level}"),
+        None => String::from("level unknown"),
+    }];
+    if let Some(domain) = record.domain {
+        parts.push(format!("domain {domain}"));
+    }
+    match &record.header {
+        Ok(header) => {
+            let mut who = format!("{} {}", names::vendor(header.vendor), header.prefix);
+            if let Some(name) = record.knowledge.participant_name(header.prefix) {
+                let _ = write!(who, " {name:?}");
+            }
+            if style.all {
+                let [major, minor] = header.version;
+                let _ = write!(who, " RTPS {major}.{minor}");
+            }
+            parts.push(who);
+        }
+        Err(error) => parts.push(format!("MALFORMED: {error}")),
+    }
+    parts.push(format!("{} B", datagram.payload_len));
+    if datagram.payload.len() < datagram.payload_len {
+        parts.push(format!("captured {} B", datagram.payload.len()));
+    }
+    if datagram.packets > 1 {
+        parts.push(format!("in {} IP fragments", datagram.packets));
+    }
+    if let Some(tag) = datagram.vlan {
+        parts.push(format!("VLAN {} PCP {}", tag.id, tag.pcp));
+    }
+    if style.all {
+        parts.push(format!("DSCP {}", datagram.dscp));
+        parts.push(format!("checksum {}", datagram.checksum.word()));
+    } else if datagram.checksum == Checksum::Wrong {
+        parts.push(String::from("checksum WRONG"));
+    }
+    let interface = match record.frame.interface {
+        Some(name) if style.interfaces => format!("{} ", name.escape_debug()),
+        _ => String::new(),
+    };
+    format!(
+        "{} {interface}{} > {}  {}",
+        time_of_day(record.frame.time_ns),
+        datagram.source,
+        datagram.destination,
+        parts.join(", ")
+    )
+}
+
+/// One submessage.
+fn line(item: &Item<'_>, knowledge: &Knowledge, all: bool) -> String {
+    let submessage = match &item.submessage {
+        Ok(submessage) => submessage,
+        Err(_) if item.is_cut => {
+            return format!("(the capture ends here, at byte {})", item.offset);
+        }
+        Err(error) => return format!("MALFORMED at byte {}: {error}", item.offset),
+    };
+    let between = Between::of(item, knowledge, all);
+    match submessage {
+        Submessage::Data(data) => match &item.announcement {
+            Some(announcement) => discovery(announcement, data, all),
+            None => format!("DATA {between} {}", data_text(data)),
+        },
+        Submessage::DataFrag(data) => format!("DATA_FRAG {between} {}", fragment_text(data)),
+        Submessage::Heartbeat(it) => {
+            let range = if it.last < it.first {
+                format!("has nothing, next {}", it.first)
+            } else {
+                format!("has {}..{}", it.first, it.last)
+            };
+            let liveliness = if it.liveliness { ", liveliness" } else { "" };
+            let last = count(it.count, it.is_final);
+            format!("HEARTBEAT {between} {range}{liveliness}, {last}")
+        }
+        Submessage::HeartbeatFrag(it) => format!(
+            "HEARTBEAT_FRAG {between} #{} has fragments 1..{}, count {}",
+            it.sequence, it.last_fragment, it.count
+        ),
+        Submessage::AckNack(it) => {
+            let missing = ranges(it.state.iter().map(|number| number.get()));
+            let wants = match missing.as_str() {
+                "" => String::new(),
+                missing => format!(", wants {missing}"),
+            };
+            let bits = if all {
+                format!(", {} bits", it.state.num_bits())
+            } else {
+                String::new()
+            };
+            let last = count(it.count, it.is_final);
+            format!(
+                "ACKNACK {between} has all below {}{wants}{bits}, {last}",
+                it.state.base()
+            )
+        }
+        Submessage::NackFrag(it) => format!(
+            "NACK_FRAG {between} #{} wants fragments {}, count {}",
+            it.sequence,
+            ranges(it.state.iter().map(i64::from)),
+            it.count
+        ),
+        Submessage::Gap(it) => {
+            let mut parts = Vec::new();
+            let (start, base) = (it.start.get(), it.list.base().get());
+            match base - start {
+                ..=0 => {}
+                1 => parts.push(start.to_string()),
+                _ => parts.push(format!("{start}..{}", base - 1)),
+            }
+            let single = ranges(it.list.iter().map(|number| number.get()));
+            parts.extend((!single.is_empty()).then_some(single));
+            if parts.is_empty() {
+                parts.push(String::from("nothing"));
+            }
+            format!("GAP {between} skips {}", parts.join(" "))
+        }
+        Submessage::InfoTimestamp(time) => match time {
+            Some(time) => format!("INFO_TS {}", timestamp(*time)),
+            None => String::from("INFO_TS none"),
+        },
+        Submessage::InfoDestination(prefix) => format!("INFO_DST {prefix}"),
+        Submessage::InfoSource(info) => {
+            format!("INFO_SRC {} {}", names::vendor(info.vendor), info.prefix)
+        }
+        Submessage::InfoReply(reply) => {
+            let locators = reply.unicast.iter();
+            let locators: Vec<String> = locators.map(|locator| locator.to_string()).collect();
+            format!("INFO_REPLY {}", locators.join(" "))
+        }
+        Submessage::Pad => String::from("PAD"),
+        Submessage::Other { id, flags, body } => {
+            let whose = if *id >= 0x80 {
+                "of the vendor"
+            } else {
+                "of a later version"
+            };
+            format!(
+                "submessage {id:#04x} {whose}, flags {flags:#04x}, {} B",
+                body.len()
+            )
+        }
+    }
+}
+
+/// Who an item is from and for, as `00000102 -> 00000107 "Square"`; without the second if that is
+/// everybody.
+struct Between<'a> {
+    writer: Guid,
+    reader: Guid,
+    from_reader: bool,
+    topic: Option<&'a str>,
+    all: bool,
+}
+
+impl<'a> Between<'a> {
+    fn of(item: &'a Item<'_>, knowledge: &'a Knowledge, all: bool) -> Self {
+        Self {
+            writer: item.writer.unwrap_or_default(),
+            reader: item.reader.unwrap_or_default(),
+            from_reader: matches!(item.kind, Kind::AckNack | Kind::NackFragment),
+            topic: knowledge.topic_of(item),
+            all,
+        }
+    }
+}
+
+impl std::fmt::Display for Between<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (from, to) = if self.from_reader {
+            (self.reader, self.writer)
+        } else {
+            (self.writer, self.reader)
+        };
+        let known = names::entity(from.entity);
+        match known {
+            Some(name) => formatter.write_str(name)?,
+            None => write!(formatter, "{}", from.entity)?,
+        }
+        if self.all {
+            write!(formatter, " ({from} -> {to})")?;
+        } else if to.entity != EntityId::UNKNOWN && known.is_none() {
+            write!(formatter, " -> {}", to.entity)?;
+        }
+        match self.topic {
+            Some(topic) => write!(formatter, " {topic:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn data_text(data: &Data<'_>) -> String {
+    let mut parts = vec![format!("#{}", data.sequence)];
+    let encapsulation = names::encapsulation(data.bytes);
+    match data.payload {
+        PayloadKind::None => parts.push(String::from("no payload")),
+        PayloadKind::Data | PayloadKind::Key => {
+            let kind = if data.payload == PayloadKind::Key {
+                "key "
+            } else {
+                ""
+            };
+            let form = match encapsulation {
+                _ if data.non_standard => String::from(" of the vendor's own form"),
+                Some(form) => format!(" {form}"),
+                None => String::new(),
+            };
+            parts.push(format!("{kind}{} B{form}", data.bytes.len()));
+        }
+    }
+    instance(&mut parts, data.key_hash(), data.status_info());
+    parts.join(", ")
+}
+
+fn fragment_text(data: &DataFrag<'_>) -> String {
+    let last = data.first_fragment + u32::from(data.fragments) - 1;
+    let mut parts = vec![
+        format!("#{}", data.sequence),
+        format!(
+            "fragments {} of {}",
+            range(i64::from(data.first_fragment), i64::from(last)),
+            data.total_fragments()
+        ),
+        format!("{} of {} B", data.bytes.len(), data.sample_size),
+    ];
+    instance(&mut parts, data.key_hash(), data.status_info());
+    parts.join(", ")
+}
+
+fn instance(parts: &mut Vec<String>, key_hash: Option<[u8; 16]>, status: StatusInfo) {
+    if let Some(hash) = key_hash {
+        parts.push(format!("key {}", hexadecimal(&hash)));
+    }
+    if status.disposed {
+        parts.push(String::from("disposed"));
+    }
+    if status.unregistered {
+        parts.push(String::from("unregistered"));
+    }
+}
+
+/// DATA of discovery.
+fn discovery(announcement: &Announcement, data: &Data<'_>, all: bool) -> String {
+    let sequence = if all {
+        format!(", #{}, {} B", data.sequence, data.bytes.len())
+    } else {
+        String::new()
+    };
+    match announcement {
+        Announcement::Participant(participant) => {
+            format!(
+                "SPDP participant {}{sequence}",
+                participant_text(participant, all)
+            )
+        }
+        Announcement::Writer(writer) => {
+            let defaults = QosPolicies::writer_default();
+            format!("SEDP writer {}{sequence}", endpoint(writer, &defaults, all))
+        }
+        Announcement::Reader(reader) => {
+            let defaults = QosPolicies::reader_default();
+            format!("SEDP reader {}{sequence}", endpoint(reader, &defaults, all))
+        }
+        Announcement::End(guid) => {
+            let status = data.status_info();
+            let how = match (status.disposed, status.unregistered) {
+                (true, _) => "disposed",
+                (_, true) => "unregistered",
+                (false, false) => "leaves",
+            };
+            let what = match data.writer {
+                EntityId::SPDP_WRITER => "SPDP participant",
+                EntityId::SEDP_PUBLICATIONS_WRITER => "SEDP writer",
+                _ => "SEDP reader",
+            };
+            let who = guid.map_or_else(|| String::from("unnamed"), |guid| guid.to_string());
+            format!("{what} {who} {how}{sequence}")
+        }
+        Announcement::Malformed(error) => format!("MALFORMED announcement: {error}{sequence}"),
+    }
+}
+
+fn participant_text(participant: &ParticipantData, all: bool) -> String {
+    let mut parts = vec![participant.guid.prefix.to_string()];
+    if !participant.entity_name.is_empty() {
+        parts.push(format!("{:?}", participant.entity_name.as_str()));
+    }
+    if let Some(domain) = participant.domain_id {
+        parts.push(format!("domain {domain}"));
+    }
+    parts.push(format!("lease {:?}", participant.lease));
+    parts.push(format!("at {}", locators(&participant.metatraffic_unicast)));
+    if all {
+        for (name, list) in [
+            ("discovery groups", &participant.metatraffic_multicast),
+            ("user traffic at", &participant.default_unicast),
+            ("user groups", &participant.default_multicast),
+        ] {
+            parts.push(format!("{name} {}", locators(list)));
+        }
+        let endpoints = participant.builtin_endpoints;
+        parts.push(format!("builtin endpoints {endpoints:#010x}"));
+    }
+    parts.join(", ")
+}
+
+fn endpoint(data: &EndpointData, defaults: &QosPolicies, all: bool) -> String {
+    let name = if all {
+        data.guid.to_string()
+    } else {
+        data.guid.entity.to_string()
+    };
+    let mut parts = vec![format!(
+        "{name} {:?} of {:?}",
+        data.topic_name.as_str(),
+        data.type_name.as_str()
+    )];
+    let policies = qos::policies(&data.qos, defaults, all);
+    parts.extend(policies.into_iter().map(|(name, value)| match name {
+        "RELIABILITY" | "DURABILITY" | "HISTORY" if !all => value,
+        name => format!("{name} {value}"),
+    }));
+    let addresses = data.unicast.iter().chain(&data.multicast);
+    let addresses: Vec<String> = addresses.map(Locator::to_string).collect();
+    if !addresses.is_empty() {
+        parts.push(format!("at {}", addresses.join(" ")));
+    }
+    if data.expects_inline_qos {
+        parts.push(String::from("expects inline QoS"));
+    }
+    parts.join(", ")
+}
+
+/// What only `-v` shows of an item.
+fn details(text: &mut String, item: &Item<'_>) {
+    let (payload, inline_qos) = match &item.submessage {
+        Ok(Submessage::Data(data)) => (data.bytes, &data.inline_qos),
+        Ok(Submessage::DataFrag(data)) => (data.bytes, &data.inline_qos),
+        _ => return,
+    };
+    if let Some(list) = inline_qos {
+        let ids: Vec<String> = list
+            .iter()
+            .map(|parameter| format!("{:#06x} ({} B)", parameter.id, parameter.value.len()))
+            .collect();
+        let _ = writeln!(text, "        inline QoS {}", ids.join(" "));
+    }
+    if item.announcement.is_none() && !payload.is_empty() {
+        let shown = &payload[..payload.len().min(SHOWN_PAYLOAD_BYTES)];
+        let more = if shown.len() < payload.len() {
+            " ..."
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "        payload {}{more}", hexadecimal(shown));
+    }
+}
+
+fn locators(list: &[Locator]) -> String {
+    if list.is_empty() {
+        return String::from("none");
+    }
+    let locators: Vec<String> = list.iter().map(Locator::to_string).collect();
+    locators.join(" ")
+}
+
+fn count(count: i32, is_final: bool) -> String {
+    let answer = if is_final { ", final" } else { "" };
+    format!("count {count}{answer}")
+}
+
+fn timestamp(time: Timestamp) -> String {
+    match time {
+        Timestamp::INFINITE => String::from("infinite"),
+        time => date_and_time(time.to_nanos()),
+    }
+}
+
+/// Ascending numbers, neighbours as ranges: `3 5..9`.
+pub(super) fn ranges(numbers: impl Iterator<Item = i64>) -> String {
+    let mut found: Vec<(i64, i64)> = Vec::new();
+    for number in numbers {
+        match found.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => found.push((number, number)),
+        }
+    }
+    let found: Vec<String> = found
+        .into_iter()
+        .map(|(first, last)| range(first, last))
+        .collect();
+    found.join(" ")
+}
+
+fn range(first: i64, last: i64) -> String {
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first}..{last}")
+    }
+}
+
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_ranges() {
+        assert_eq!(ranges([3, 5, 6, 7, 9].into_iter()), "3 5..7 9");
+        assert_eq!(ranges([].into_iter()), "");
+        assert_eq!(ranges([i64::MAX].into_iter()), i64::MAX.to_string());
+    }
+
+    #[test]
+    fn times_are_of_the_day() {
+        let time = (86_400 + 3_661) * 1_000_000_000 + 5_999;
+        assert_eq!(time_of_day(Some(time)), "01:01:01.000005");
+        assert_eq!(date_and_time(time), "1970-01-02T01:01:01.000005999Z");
+    }
+}

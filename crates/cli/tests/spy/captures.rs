@@ -1,0 +1,172 @@
+//! Statements about all captures, and about filters.
+
+use serde_json::Value;
+
+use crate::support::{Scratch, captured, frame_of, pcap, run, spy};
+
+const CAPTURES: [&str; 13] = [
+    "big-cyc",
+    "big-fast",
+    "cyc-cyc",
+    "cyc-fast",
+    "dust-cyc",
+    "fast-cyc",
+    "fast-fast-typeinfo",
+    "fin-c-d",
+    "fin-c-u",
+    "fin-d-d",
+    "fin-d-u",
+    "fin-f-d",
+    "fin-f-u",
+];
+
+/// The records of a capture as JSON; the last one is the summary.
+fn records(name: &str, arguments: &[&str]) -> Vec<Value> {
+    let path = captured(name);
+    let mut all = vec![path.to_str().expect("UTF-8"), "--json", "-"];
+    all.extend(arguments);
+    let said = run(&mut spy(&all));
+    assert_eq!(said.code, 0, "{name}: {}", said.err);
+    let parse = |line| serde_json::from_str(line).expect("JSON");
+    said.out.lines().map(parse).collect()
+}
+
+#[test]
+fn nothing_in_the_captures_is_malformed_and_every_frame_is_accounted_for() {
+    for name in CAPTURES {
+        let records = records(name, &[]);
+        let summary = records.last().expect("a summary");
+        assert_eq!(summary["record"], "summary");
+        for what in ["frames", "datagrams", "submessages", "announcements"] {
+            assert_eq!(summary["malformed"][what], 0, "{name}: {what}");
+        }
+        assert_eq!(summary["checksums"]["wrong"], 0, "{name}");
+        let count = |member: &str| summary[member].as_u64().expect(member);
+        let reassembled = records
+            .iter()
+            .filter(|record| record["ip_packets"].as_u64() > Some(1))
+            .count() as u64;
+        let accounted = count("datagrams") + count("ip_fragments") - reassembled
+            + count("other_udp")
+            + count("not_udp")
+            + count("ipv6");
+        assert_eq!(count("frames"), accounted, "{name}");
+        assert_eq!(count("shown") as usize, records.len() - 1, "{name}");
+        let schema = "isolane/spy/1";
+        assert!(records.iter().all(|record| record["schema"] == schema));
+    }
+}
+
+#[test]
+fn topics_are_known_from_discovery_and_can_be_chosen() {
+    let records = records("cyc-fast", &["--topic", "Square", "--kind", "data"]);
+    let (summary, shown) = records.split_last().expect("a summary");
+    assert!(shown.len() > 5, "{summary}");
+    for record in shown {
+        for submessage in record["submessages"].as_array().expect("a list") {
+            assert_eq!(submessage["topic"], "Square");
+            assert_eq!(submessage["kind"], "DATA");
+        }
+        assert_eq!(record["discovery"], false);
+    }
+    let filtered = summary["filtered"].as_u64().expect("a count");
+    let datagrams = summary["datagrams"].as_u64().expect("a count");
+    assert_eq!(filtered + shown.len() as u64, datagrams);
+}
+
+#[test]
+fn an_entity_a_domain_and_a_level_can_be_chosen() {
+    let all = records("cyc-cyc", &[]);
+    let data = |record: &Value| {
+        let submessages = record["submessages"].as_array().cloned();
+        submessages
+            .unwrap_or_default()
+            .into_iter()
+            .find(|submessage| submessage["kind"] == "DATA" && submessage["topic"] == "Square")
+    };
+    let sample = all.iter().find_map(data).expect("a sample");
+    let writer = sample["writer"].as_str().expect("a GUID");
+    let chosen = records("cyc-cyc", &["--writer", writer]);
+    assert!(chosen.len() > 2 && chosen.len() < all.len());
+    for submessage in chosen.iter().filter_map(data) {
+        assert_eq!(submessage["writer"], writer);
+    }
+    let shown = |arguments: &[&str]| {
+        let records = records("cyc-cyc", arguments);
+        records.last().expect("a summary")["shown"].as_u64()
+    };
+    let everything = all.last().expect("a summary")["shown"].as_u64();
+    assert_eq!(shown(&["--domain", "0"]), everything);
+    assert_eq!(shown(&["--domain", "1"]), Some(0));
+    assert_eq!(shown(&["--level", "7"]), Some(0));
+    assert!(shown(&["--level", "0"]) > Some(0));
+    assert_eq!(shown(&["--count", "3"]), Some(3));
+}
+
+/// An RTPS header of isolane's own, and bytes behind it.
+fn message(behind: &[u8]) -> Vec<u8> {
+    let mut message = b"RTPS\x02\x05\x01\xee0123456789ab".to_vec();
+    message.extend(behind);
+    message
+}
+
+#[test]
+fn what_is_malformed_is_shown_with_the_reason_and_counted() {
+    let frames = [
+        // A submessage longer than its message.
+        frame_of(&message(&[0x07, 1, 0xff, 0])),
+        // A HEARTBEAT whose numbers run backwards, and a good PAD behind it.
+        frame_of(&message(
+            &[
+                &[0x07, 1, 28, 0][..],
+                &[0; 12],
+                &[9, 0, 0, 0, 0, 0, 0, 0],
+                &[1, 0, 0, 0, 0, 0, 0, 0],
+                &[1, 1, 0, 0],
+            ]
+            .concat(),
+        )),
+        // Another major version, and a header that ends too early.
+        frame_of(b"RTPS\x09\x00\x01\xee0123456789ab"),
+        frame_of(b"RTPS\x02"),
+        // Not RTPS at all.
+        frame_of(b"hello"),
+    ];
+    let file = Scratch::new(&pcap(1, &frames));
+    let said = run(&mut spy(&[file.path()]));
+    assert_eq!(said.code, 0, "{}", said.err);
+    for reason in [
+        "MALFORMED at byte 20: the bytes end too early",
+        "MALFORMED: RTPS version 9.x is not supported",
+        "MALFORMED: the bytes end too early",
+    ] {
+        assert!(said.out.contains(reason), "no {reason} in\n{}", said.out);
+    }
+    assert!(said.out.contains("level 7"), "by DSCP alone: {}", said.out);
+    assert!(
+        said.err.contains("malformed: 2 datagrams, 2 submessages"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("1 other UDP"), "{}", said.err);
+}
+
+#[test]
+fn a_capture_of_the_first_bytes_of_each_frame_shows_what_is_there() {
+    let mut frames = crate::support::frames("cyc-cyc");
+    for frame in &mut frames {
+        frame.bytes.truncate(110);
+    }
+    let file = Scratch::new(&pcap(1, &frames));
+    let said = run(&mut spy(&[file.path()]));
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("captured 68 B"), "{}", said.out);
+    assert!(said.out.contains("(the capture ends here"), "{}", said.out);
+    assert!(said.out.contains("HEARTBEAT"), "{}", said.out);
+    assert!(said.err.contains("malformed: none"), "{}", said.err);
+    assert!(
+        said.err.contains("datagrams cut by the capture"),
+        "{}",
+        said.err
+    );
+}

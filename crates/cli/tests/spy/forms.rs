@@ -1,0 +1,189 @@
+//! The same datagrams in every form of capture, and files that are none.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use crate::support::{
+    Frame, Scratch, captured, frames, pcap, pcap_of_nanoseconds, pcapng, run, spy,
+};
+
+const ETHERNET: u32 = 1;
+const RAW: u32 = 101;
+const COOKED: u32 = 113;
+const COOKED_2: u32 = 276;
+
+/// What `spy` prints of a file.
+fn shown(file: &[u8]) -> String {
+    let file = Scratch::new(file);
+    let said = run(&mut spy(&[file.path()]));
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(!said.out.is_empty());
+    said.out
+}
+
+/// The frames of a capture with another header in front of their packets.
+fn with_header(header: &[u8]) -> Vec<Frame> {
+    let mut frames = frames("fast-cyc");
+    for frame in &mut frames {
+        frame.bytes.splice(..14, header.iter().copied());
+        frame.original_len = frame.bytes.len() as u32;
+    }
+    frames
+}
+
+#[test]
+fn every_form_of_capture_shows_the_same() {
+    let usual = shown(&pcap(ETHERNET, &frames("fast-cyc")));
+    assert_eq!(
+        shown(&pcap_of_nanoseconds(ETHERNET, &frames("fast-cyc"))),
+        usual
+    );
+    assert_eq!(shown(&pcap(RAW, &with_header(&[]))), usual);
+    let cooked: [u8; 16] = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 0x08, 0x00];
+    assert_eq!(shown(&pcap(COOKED, &with_header(&cooked))), usual);
+    let mut cooked_2 = [0; 20];
+    cooked_2[0] = 0x08;
+    assert_eq!(shown(&pcap(COOKED_2, &with_header(&cooked_2))), usual);
+    let named = shown(&pcapng(ETHERNET as u16, &frames("fast-cyc")));
+    assert_eq!(named.replace(" eth7 ", " "), usual);
+    assert_ne!(named, usual, "the interface is named");
+}
+
+#[test]
+fn vlan_tags_are_shown() {
+    let mut tagged = frames("fast-cyc");
+    for frame in &mut tagged {
+        // Behind the addresses: VLAN 5, priority 7.
+        frame.bytes.splice(12..12, [0x81, 0x00, 0xe0, 0x05]);
+        frame.original_len += 4;
+    }
+    let tagged = shown(&pcap(ETHERNET, &tagged));
+    let usual = shown(&pcap(ETHERNET, &frames("fast-cyc")));
+    assert_eq!(tagged.replace(", VLAN 5 PCP 7", ""), usual);
+    assert!(tagged.contains("VLAN 5 PCP 7"));
+}
+
+#[test]
+fn a_wrong_checksum_is_pointed_out_and_the_datagram_shown() {
+    let mut frames = frames("fast-cyc");
+    frames.truncate(1);
+    let last = frames[0].bytes.len() - 1;
+    // The last byte of the payload.
+    frames[0].bytes[last] ^= 1;
+    let file = Scratch::new(&pcap(ETHERNET, &frames));
+    let partial = run(&mut spy(&[file.path()]));
+    // On a veth pair the checksum covers the addresses only.
+    assert!(
+        partial.err.contains("1 partial UDP checksum"),
+        "{}",
+        partial.err
+    );
+    // The checksum itself.
+    frames[0].bytes[40] ^= 1;
+    let file = Scratch::new(&pcap(ETHERNET, &frames));
+    let wrong = run(&mut spy(&[file.path()]));
+    assert!(wrong.out.contains("checksum WRONG"), "{}", wrong.out);
+    assert!(wrong.err.contains("1 wrong UDP checksum"), "{}", wrong.err);
+}
+
+#[test]
+fn links_and_protocols_that_are_not_decoded_are_counted() {
+    let mut odd = frames("fast-cyc");
+    odd.truncate(3);
+    odd[0].bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
+    odd[1].bytes[12..14].copy_from_slice(&[0x08, 0x06]);
+    let file = Scratch::new(&pcap(ETHERNET, &odd));
+    let said = run(&mut spy(&[file.path()]));
+    assert!(
+        said.err.contains("1 not UDP, 1 IPv6 (not decoded)"),
+        "{}",
+        said.err
+    );
+    let file = Scratch::new(&pcap(105, &odd));
+    let said = run(&mut spy(&[file.path()]));
+    assert!(
+        said.err.contains("3 frames of link type 105"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn a_capture_that_breaks_off_is_shown_as_far_as_it_goes() {
+    let mut file = pcap(ETHERNET, &frames("fast-cyc"));
+    file.truncate(file.len() - 10);
+    let file = Scratch::new(&file);
+    let said = run(&mut spy(&[file.path()]));
+    assert_eq!(said.code, 0);
+    assert!(said.out.lines().count() > 10);
+    assert!(
+        said.err.contains("ends in the middle of a frame"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn what_is_no_capture_is_refused_with_what_to_do() {
+    let text = Scratch::new(b"just a text that is long enough to hold a header of a capture\n");
+    let empty = Scratch::new(b"");
+    let folder = std::env::temp_dir();
+    for (path, why) in [
+        ("/nowhere/trace.pcap", "No such file"),
+        (text.path(), "neither pcap nor pcapng"),
+        (empty.path(), "neither pcap nor pcapng"),
+        (folder.to_str().expect("UTF-8"), "a directory"),
+    ] {
+        let said = run(&mut spy(&[path]));
+        assert_eq!(
+            (said.code, said.out.as_str()),
+            (2, ""),
+            "{path}: {}",
+            said.err
+        );
+        assert!(said.err.contains(why), "{path}: {}", said.err);
+        assert!(said.err.contains("to do:"), "{path}: {}", said.err);
+    }
+}
+
+#[test]
+fn options_that_make_no_sense_for_a_file_are_refused() {
+    let path = captured("cyc-cyc");
+    let path = path.to_str().expect("UTF-8");
+    for (arguments, why) in [
+        (&[path, "--interface", "lo"][..], "takes no --interface"),
+        (&[path, "--seconds", "3"], "takes no --seconds"),
+        (&[path, "--kind", "date"], "data-frag"),
+        (&[path, "--writer", "xyz"], "hexadecimal"),
+        (&[path, "--level", "8"], "0 to 7"),
+    ] {
+        let said = run(&mut spy(arguments));
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(said.err.contains(why), "{arguments:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_it_without_a_word() {
+    let mut frames = frames("fast-cyc");
+    // More than a pipe holds.
+    for _ in 0..5 {
+        frames.extend(frames.clone());
+    }
+    let file = Scratch::new(&pcap(ETHERNET, &frames));
+    let mut child = spy(&[file.path(), "-v"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    out.read_line(&mut line).expect("a line");
+    drop(out);
+    let mut err = String::new();
+    let mut stream = child.stderr.take().expect("piped");
+    stream.read_to_string(&mut err).expect("UTF-8");
+    let code = child.wait().expect("it ends").code();
+    assert_eq!(code, Some(0), "{err}");
+    assert!(!err.contains("panicked") && !err.contains("why:"), "{err}");
+}

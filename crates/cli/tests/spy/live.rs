@@ -1,0 +1,127 @@
+//! `spy` beside a publisher and a subscriber, in a network namespace of the test's own; and without
+//! the right to listen.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use isolane_bench::namespace::{Host, Testbed, TestbedConfig, TestbedError};
+use serde_json::Value;
+
+use crate::support::{run, spy};
+
+/// Longer than anything takes on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The user that may do nothing, by convention.
+const NOBODY: u32 = 65_534;
+
+/// A program that is ended with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn isolane(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .args(arguments)
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn samples_are_seen_as_they_pass_with_topic_and_level() {
+    let testbed = match Testbed::new(&TestbedConfig::default()) {
+        Ok(testbed) => testbed,
+        Err(TestbedError::NotPermitted { .. }) => {
+            // Then there is nothing to listen to, and that is said: see below.
+            return listening_takes_a_right();
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let start = |mut command: Command| Running(command.spawn().expect("the command starts"));
+    let mut listening = testbed.command(Host::A, spy(&["--json", "-", "--topic", "Square"]));
+    listening.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut listening = start(listening);
+    let end = ["Square", "--interface", "host-a", "--level", "6"];
+    let quiet = |what: &str| {
+        let mut command = isolane(&[what]);
+        command
+            .args(end)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        testbed.command(Host::A, command)
+    };
+    let _subscriber = start(quiet("sub"));
+    let _publisher = start(quiet("pub"));
+
+    let out = listening.0.stdout.take().expect("piped");
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(out).lines() {
+            let _ = sender.send(line.expect("UTF-8"));
+        }
+    });
+    // Found are: an announcement of the topic, and a sample of it.
+    let (mut announced, mut sample) = (None, None);
+    while announced.is_none() || sample.is_none() {
+        let line = lines.recv_timeout(PATIENCE).expect("it was seen");
+        let record: Value = serde_json::from_str(&line).expect("JSON");
+        for submessage in record["submessages"].as_array().into_iter().flatten() {
+            if submessage["announcement"]["what"] == "writer" {
+                announced = Some(record.clone());
+            } else if submessage["kind"] == "DATA" && submessage["announcement"].is_null() {
+                sample = Some((record.clone(), submessage.clone()));
+            }
+        }
+    }
+    let (record, submessage) = sample.expect("the loop has found it");
+    assert_eq!(record["level"], 6, "{record}");
+    assert_eq!(record["vendor"], "isolane");
+    assert_eq!(submessage["topic"], "Square");
+    assert!(submessage["key_hash"].is_string(), "{submessage}");
+    assert_eq!(announced.expect("the loop has found it")["discovery"], true);
+}
+
+#[test]
+fn an_interface_that_is_not_there_cannot_be_listened_to() {
+    let said = run(&mut spy(&["--interface", "nowhere0", "--seconds", "1"]));
+    assert_eq!((said.code, said.out.as_str()), (3, ""), "{}", said.err);
+    assert!(said.err.contains("nowhere0"), "{}", said.err);
+    assert!(said.err.contains("to do:"), "{}", said.err);
+}
+
+#[test]
+fn listening_takes_a_right() {
+    // Wherever the command was built, everybody may run the copy.
+    let copy = std::env::temp_dir().join(format!("isolane-spy-copy-{}", std::process::id()));
+    std::fs::copy(env!("CARGO_BIN_EXE_isolane"), &copy).expect("a copy");
+    std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).expect("its mode");
+    let mut command = Command::new(&copy);
+    command.args(["spy", "--seconds", "1"]).current_dir("/");
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let said = run(&mut command);
+    let _ = std::fs::remove_file(&copy);
+    assert_eq!((said.code, said.out.as_str()), (3, ""), "{}", said.err);
+    assert!(said.err.contains("CAP_NET_RAW"), "{}", said.err);
+    assert!(said.err.contains("sudo"), "{}", said.err);
+}
+
+/// Whether this test runs as root: only then there are rights to give up.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}

@@ -1,0 +1,350 @@
+//! What became of every datagram.
+//!
+//! A datapath counts each datagram at the one place where its fate is decided. For every lane,
+//! at any time,
+//!
+//! ```text
+//!   receive:   arrived = received + every named drop + pending
+//!   transmit:  offered = sent + every named refusal
+//! ```
+//!
+//! which [`Ledger::balance`] checks; and over a hop that we own both ends of,
+//! `sent = arrived + bounced` where a datagram has one receiver. *Arrived* counts what reached
+//! this host's end of the lane as far as the datapath can know: for sockets, what was taken off
+//! them and what the kernel says it dropped. *Pending* datagrams wait in a queue the datapath
+//! can see into; a kernel socket is none.
+
+mod reason;
+
+use core::fmt;
+use core::ops::AddAssign;
+
+pub use self::reason::{ReceiveDrop, Refusal};
+use crate::lane::Lane;
+
+/// What came in on a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiveLedger {
+    /// Datagrams that reached this end of the lane.
+    pub arrived: u64,
+    /// Datagrams handed on.
+    pub received: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Datagrams waiting in a queue of the datapath's own.
+    pub pending: u64,
+    /// Calls that found no free frame to receive into. Nothing was lost by that yet: the
+    /// datagrams wait where they are.
+    pub starved: u64,
+    /// Datagrams handed on without the instant of arrival that was asked for: the wall clock was
+    /// stepped while they waited, or the kernel had no stamp. They are among `received`.
+    pub unstamped: u64,
+    /// Longest row of datagrams found waiting by one call: how far behind the reader was.
+    pub largest_burst: u64,
+    dropped: [u64; ReceiveDrop::COUNT],
+}
+
+impl ReceiveLedger {
+    /// Datagrams dropped for one reason.
+    #[must_use]
+    pub const fn dropped(&self, reason: ReceiveDrop) -> u64 {
+        self.dropped[reason as usize]
+    }
+
+    /// Datagrams dropped for any reason.
+    #[must_use]
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
+    /// The reasons that occurred, with their counts.
+    pub fn drops(&self) -> impl Iterator<Item = (ReceiveDrop, u64)> + '_ {
+        let counts = ReceiveDrop::ALL.into_iter().zip(self.dropped);
+        counts.filter(|(_, count)| *count > 0)
+    }
+
+    pub(crate) fn note_received(&mut self, bytes: usize) {
+        self.arrived += 1;
+        self.received += 1;
+        self.received_bytes += bytes as u64;
+    }
+
+    pub(crate) fn note_dropped(&mut self, reason: ReceiveDrop, count: u64) {
+        self.arrived += count;
+        self.dropped[reason as usize] += count;
+    }
+}
+
+/// What went out on a lane. Counted are datagrams: a frame with three destinations is three, a
+/// multicast one that leaves by two interfaces is two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransmitLedger {
+    /// Datagrams handed in for sending.
+    pub offered: u64,
+    /// Datagrams the datapath accepted.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Sent datagrams of which a host reported back that nobody wanted them (ICMP). They are
+    /// among `sent`.
+    pub bounced: u64,
+    /// Number of the last error counted as [`Refusal::Other`]; 0 if none was.
+    pub last_error: i32,
+    refused: [u64; Refusal::COUNT],
+}
+
+impl TransmitLedger {
+    /// Datagrams refused for one reason.
+    #[must_use]
+    pub const fn refused(&self, reason: Refusal) -> u64 {
+        self.refused[reason as usize]
+    }
+
+    /// Datagrams refused for any reason.
+    #[must_use]
+    pub fn refused_total(&self) -> u64 {
+        self.refused.iter().sum()
+    }
+
+    /// The reasons that occurred, with their counts.
+    pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
+        let counts = Refusal::ALL.into_iter().zip(self.refused);
+        counts.filter(|(_, count)| *count > 0)
+    }
+
+    pub(crate) fn note_sent(&mut self, bytes: usize) {
+        self.offered += 1;
+        self.sent += 1;
+        self.sent_bytes += bytes as u64;
+    }
+
+    pub(crate) fn note_refused(&mut self, reason: Refusal, count: u64) {
+        self.offered += count;
+        self.refused[reason as usize] += count;
+    }
+}
+
+/// What a [`Fault`](crate::Fault) datapath did to a lane besides dropping and refusing, which is
+/// counted by [`ReceiveDrop`] and [`Refusal`]. All zero otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Injected {
+    /// Copies of received datagrams that were made. They are among `arrived`.
+    pub duplicated: u64,
+    /// Datagrams that were kept back while later ones passed. Until they are handed on they are
+    /// among `pending`.
+    pub delayed: u64,
+    /// Datagrams handed on with flipped bits.
+    pub corrupted: u64,
+    /// Datagrams handed on without their end.
+    pub shortened: u64,
+    /// Calls that received nothing although something may have waited.
+    pub starved: u64,
+    /// Transmit frames that were wanted, and were not given out although some were free.
+    pub exhausted: u64,
+}
+
+impl AddAssign<&Injected> for Injected {
+    fn add_assign(&mut self, other: &Injected) {
+        self.duplicated += other.duplicated;
+        self.delayed += other.delayed;
+        self.corrupted += other.corrupted;
+        self.shortened += other.shortened;
+        self.starved += other.starved;
+        self.exhausted += other.exhausted;
+    }
+}
+
+/// Both directions of a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneLedger {
+    /// What came in.
+    pub receive: ReceiveLedger,
+    /// What went out.
+    pub transmit: TransmitLedger,
+    /// What was done to it on purpose.
+    pub injected: Injected,
+}
+
+impl AddAssign<&LaneLedger> for LaneLedger {
+    fn add_assign(&mut self, other: &LaneLedger) {
+        let (to, from) = (&mut self.receive, &other.receive);
+        to.arrived += from.arrived;
+        to.received += from.received;
+        to.received_bytes += from.received_bytes;
+        to.pending += from.pending;
+        to.starved += from.starved;
+        to.unstamped += from.unstamped;
+        to.largest_burst = to.largest_burst.max(from.largest_burst);
+        add_each(&mut to.dropped, &from.dropped);
+
+        let (to, from) = (&mut self.transmit, &other.transmit);
+        to.offered += from.offered;
+        to.sent += from.sent;
+        to.sent_bytes += from.sent_bytes;
+        to.bounced += from.bounced;
+        if from.last_error != 0 {
+            to.last_error = from.last_error;
+        }
+        add_each(&mut to.refused, &from.refused);
+        self.injected += &other.injected;
+    }
+}
+
+fn add_each(to: &mut [u64], from: &[u64]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to += from;
+    }
+}
+
+/// All lanes of a datapath.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    lanes: [LaneLedger; Lane::COUNT],
+}
+
+impl Ledger {
+    /// One lane.
+    #[must_use]
+    pub const fn lane(&self, lane: Lane) -> &LaneLedger {
+        &self.lanes[lane.index()]
+    }
+
+    pub(crate) fn lane_mut(&mut self, lane: Lane) -> &mut LaneLedger {
+        &mut self.lanes[lane.index()]
+    }
+
+    /// All lanes together.
+    #[must_use]
+    pub fn total(&self) -> LaneLedger {
+        let mut total = LaneLedger::default();
+        for lane in &self.lanes {
+            total += lane;
+        }
+        total
+    }
+
+    /// Nothing is lost silently: checks both equations of every lane.
+    ///
+    /// # Errors
+    /// The first lane and direction whose datagrams are not all accounted for: a fault of the
+    /// datapath.
+    pub fn balance(&self) -> Result<(), Imbalance> {
+        for lane in Lane::ALL {
+            let LaneLedger {
+                receive, transmit, ..
+            } = self.lane(lane);
+            let accounted = receive.received + receive.dropped_total() + receive.pending;
+            Imbalance::check(lane, Direction::Receive, receive.arrived, accounted)?;
+            let accounted = transmit.sent + transmit.refused_total();
+            Imbalance::check(lane, Direction::Transmit, transmit.offered, accounted)?;
+        }
+        Ok(())
+    }
+}
+
+/// Which half of a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Towards this host.
+    Receive,
+    /// From this host.
+    Transmit,
+}
+
+/// Datagrams whose fate nobody counted, or counted twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{lane}, {direction:?}: {expected} datagrams came in, {accounted} are accounted for")]
+pub struct Imbalance {
+    /// Where.
+    pub lane: Lane,
+    /// In which direction.
+    pub direction: Direction,
+    /// Datagrams arrived or offered.
+    pub expected: u64,
+    /// Datagrams whose fate is known.
+    pub accounted: u64,
+}
+
+impl Imbalance {
+    fn check(
+        lane: Lane,
+        direction: Direction,
+        expected: u64,
+        accounted: u64,
+    ) -> Result<(), Imbalance> {
+        if expected == accounted {
+            return Ok(());
+        }
+        Err(Imbalance {
+            lane,
+            direction,
+            expected,
+            accounted,
+        })
+    }
+}
+
+impl fmt::Display for Ledger {
+    /// A line a lane that has seen anything, reasons only where they occurred.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for lane in Lane::ALL {
+            let LaneLedger {
+                receive, transmit, ..
+            } = self.lane(lane);
+            if receive.arrived == 0 && transmit.offered == 0 {
+                continue;
+            }
+            write!(
+                f,
+                "{lane}: received {} of {}",
+                receive.received, receive.arrived
+            )?;
+            for (reason, count) in receive.drops() {
+                write!(f, ", {count} {}", reason.name())?;
+            }
+            write!(f, "; sent {} of {}", transmit.sent, transmit.offered)?;
+            for (reason, count) in transmit.refusals() {
+                write!(f, ", {count} {}", reason.name())?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_balances_while_every_datagram_is_counted_once() {
+        let mut ledger = Ledger::default();
+        let lane = ledger.lane_mut(Lane::Discovery);
+        lane.receive.note_received(100);
+        lane.receive.note_dropped(ReceiveDrop::Truncated, 2);
+        lane.transmit.note_sent(10);
+        lane.transmit.note_refused(Refusal::WouldBlock, 3);
+        assert_eq!(ledger.balance(), Ok(()));
+        assert_eq!(ledger.total().receive.arrived, 3);
+        assert_eq!(ledger.total().transmit.refused_total(), 3);
+        assert_eq!(
+            ledger.to_string(),
+            "discovery: received 1 of 3, 2 truncated; sent 1 of 4, 3 would_block\n"
+        );
+    }
+
+    #[test]
+    fn an_imbalance_names_lane_and_direction() {
+        let mut ledger = Ledger::default();
+        ledger.lane_mut(Lane::ALL[8]).receive.arrived = 1;
+        let error = ledger.balance().unwrap_err();
+        assert_eq!(
+            (error.lane, error.direction),
+            (Lane::ALL[8], Direction::Receive)
+        );
+        assert_eq!(
+            error.to_string(),
+            "level 7, Receive: 1 datagrams came in, 0 are accounted for"
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! Why a datagram was dropped or refused: each reason has a name and a count of its own.
+
+/// Why a datagram that arrived was not handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReceiveDrop {
+    /// Longer than a frame.
+    Truncated,
+    /// The kernel dropped it at the socket: receive buffer full, or a wrong checksum.
+    KernelOverflow,
+    /// The datapath's own queue was full.
+    QueueFull,
+    /// Injected: lost on the way, as a test asked for.
+    FaultLoss,
+    /// Injected: arrived while the interface was gone.
+    FaultInterfaceGone,
+}
+
+impl ReceiveDrop {
+    /// How many reasons there are.
+    pub const COUNT: usize = 5;
+    /// All reasons, by index.
+    pub const ALL: [ReceiveDrop; ReceiveDrop::COUNT] = [
+        ReceiveDrop::Truncated,
+        ReceiveDrop::KernelOverflow,
+        ReceiveDrop::QueueFull,
+        ReceiveDrop::FaultLoss,
+        ReceiveDrop::FaultInterfaceGone,
+    ];
+
+    /// As reports print it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReceiveDrop::Truncated => "truncated",
+            ReceiveDrop::KernelOverflow => "kernel_overflow",
+            ReceiveDrop::QueueFull => "queue_full",
+            ReceiveDrop::FaultLoss => "fault_loss",
+            ReceiveDrop::FaultInterfaceGone => "fault_interface_gone",
+        }
+    }
+}
+
+/// Why a datagram that was offered for sending was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The lane was not opened.
+    LaneClosed,
+    /// The frame had no destination.
+    NoDestination,
+    /// The destination is of a kind this datapath does not reach.
+    UnknownDestination,
+    /// The destination is a group, and no interface in use takes part in multicast.
+    NoMulticast,
+    /// Longer than the datapath's maximum, or than the system lets pass (EMSGSIZE).
+    TooLong,
+    /// The socket's send buffer is full (EAGAIN).
+    WouldBlock,
+    /// The device's queue is full, or the kernel is out of memory (ENOBUFS, ENOMEM).
+    NoBuffers,
+    /// Nobody listens there (ECONNREFUSED).
+    ConnectionRefused,
+    /// No route or no neighbour (ENETUNREACH, EHOSTUNREACH, ENETDOWN).
+    Unreachable,
+    /// A firewall or the system's policy forbids it (EPERM, EACCES).
+    NotPermitted,
+    /// The interface it was to leave by is not there any more (ENODEV).
+    InterfaceGone,
+    /// Any other error; its number is in [`TransmitLedger::last_error`](super::TransmitLedger::last_error).
+    Other,
+    /// Injected: as if the socket's send buffer were full.
+    FaultWouldBlock,
+    /// Injected: as if there were no route.
+    FaultUnreachable,
+    /// Injected: as if the interface were gone.
+    FaultInterfaceGone,
+}
+
+impl Refusal {
+    /// How many reasons there are.
+    pub const COUNT: usize = 15;
+    /// All reasons, by index.
+    pub const ALL: [Refusal; Refusal::COUNT] = [
+        Refusal::LaneClosed,
+        Refusal::NoDestination,
+        Refusal::UnknownDestination,
+        Refusal::NoMulticast,
+        Refusal::TooLong,
+        Refusal::WouldBlock,
+        Refusal::NoBuffers,
+        Refusal::ConnectionRefused,
+        Refusal::Unreachable,
+        Refusal::NotPermitted,
+        Refusal::InterfaceGone,
+        Refusal::Other,
+        Refusal::FaultWouldBlock,
+        Refusal::FaultUnreachable,
+        Refusal::FaultInterfaceGone,
+    ];
+
+    /// As reports print it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Refusal::LaneClosed => "lane_closed",
+            Refusal::NoDestination => "no_destination",
+            Refusal::UnknownDestination => "unknown_destination",
+            Refusal::NoMulticast => "no_multicast",
+            Refusal::TooLong => "too_long",
+            Refusal::WouldBlock => "would_block",
+            Refusal::NoBuffers => "no_buffers",
+            Refusal::ConnectionRefused => "connection_refused",
+            Refusal::Unreachable => "unreachable",
+            Refusal::NotPermitted => "not_permitted",
+            Refusal::InterfaceGone => "interface_gone",
+            Refusal::Other => "other",
+            Refusal::FaultWouldBlock => "fault_would_block",
+            Refusal::FaultUnreachable => "fault_unreachable",
+            Refusal::FaultInterfaceGone => "fault_interface_gone",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_name_and_an_index_of_its_own() {
+        for (index, reason) in ReceiveDrop::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index, "{}", reason.name());
+        }
+        for (index, reason) in Refusal::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index, "{}", reason.name());
+        }
+    }
+}

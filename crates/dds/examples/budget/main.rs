@@ -1,0 +1,83 @@
+//! One way of a sample, again and again, in two halves that tools can tell apart: what `cargo xtask
+//! budgets` counts instructions, allocations, copies and system calls of.
+//!
+//! ```text
+//! cargo build --release --package isolane --example budget
+//! budget best-effort-1024 10000
+//! valgrind --tool=callgrind --toggle-collect='*::measured_give' budget best-effort-64 10000
+//! callgrind_annotate --inclusive=yes callgrind.out.PID
+//! ```
+//!
+//! Two participants share one thread and meet over UDP on 127.0.0.1. A round is [`measured_give`] and then
+//! [`measured_get`], one sample long. Functions tell profilers what belongs to which half; for strace, a call of
+//! `getppid`, which isolane never makes, stands before each half and behind the second. What
+//! starts, matches and ends lies outside of both.
+//!
+//! Under valgrind clocks are system calls, otherwise functions of the vDSO; and where it has no
+//! `epoll_pwait2` the loop sleeps in `ppoll`, which costs a few hundred instructions more.
+
+#[path = "../../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
+mod sample;
+mod ways;
+
+use std::{error::Error, hint::black_box, os::unix::process::parent_id};
+
+use counting_allocator::allocator_calls_of;
+use ways::{Round, Way};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Rounds that are not counted: what grows at first has grown then.
+const WARM_UP: u32 = 300;
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (way, rounds) = match &arguments[..] {
+        [way, rounds] => (way, rounds.parse()?),
+        _ => return Err("usage: budget WAY ROUNDS".into()),
+    };
+    let way = Way::parse(way).ok_or("no such way: see `Way` in examples/budget/ways.rs")?;
+    way.walk(rounds)
+}
+
+/// Walks a way and prints what its halves allocated.
+fn walk(rounds: u32, round: &mut impl Round) -> Outcome<()> {
+    for number in 0..WARM_UP {
+        round.give(number)?;
+        round.get(number)?;
+    }
+    let (mut of_give, mut of_get) = (0, 0);
+    for number in WARM_UP..WARM_UP + rounds {
+        let mut outcome = Ok(());
+        mark();
+        of_give += allocator_calls_of(|| outcome = measured_give(round, number));
+        outcome?;
+        let mut outcome = Ok(());
+        mark();
+        of_get += allocator_calls_of(|| outcome = measured_get(round, number));
+        outcome?;
+        mark();
+    }
+    println!("rounds {rounds}");
+    println!("allocations_of_give {of_give}");
+    println!("allocations_of_get {of_get}");
+    Ok(())
+}
+
+/// One system call that is seen in a trace, and made by nobody else.
+fn mark() {
+    black_box(parent_id());
+}
+
+/// The half that writes.
+#[inline(never)]
+fn measured_give(round: &mut impl Round, number: u32) -> Outcome<()> {
+    black_box(round).give(number)
+}
+
+/// The half that receives.
+#[inline(never)]
+fn measured_get(round: &mut impl Round, number: u32) -> Outcome<()> {
+    black_box(round).get(number)
+}

@@ -1,0 +1,72 @@
+//! The command line that the programs of all systems share: `tests/peers/end.h`.
+
+use std::path::PathBuf;
+
+use crate::message::MIN_BYTES;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Ping,
+    Pong,
+    Writer,
+    Reader,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    pub(crate) role: Role,
+    pub(crate) domain: u32,
+    pub(crate) payload_bytes: usize,
+    pub(crate) reliable: bool,
+    pub(crate) max_samples: u16,
+    pub(crate) seconds: u64,
+    /// 0: as fast as it goes.
+    pub(crate) rate_hz: u64,
+    pub(crate) samples_file: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Reads the arguments behind the program's name.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let role = match words.next().as_deref() {
+            Some("ping") => Role::Ping,
+            Some("pong") => Role::Pong,
+            Some("writer") => Role::Writer,
+            Some("reader") => Role::Reader,
+            _ => return Err("say `ping`, `pong`, `writer` or `reader` first".into()),
+        };
+        let mut arguments = Self {
+            role,
+            domain: 0,
+            payload_bytes: 32,
+            reliable: false,
+            max_samples: 256,
+            seconds: 2,
+            rate_hz: 0,
+            samples_file: None,
+        };
+        while let Some(option) = words.next() {
+            let mut value = || words.next().ok_or(format!("{option} has no value"));
+            match option.as_str() {
+                "--reliable" => arguments.reliable = true,
+                "--best-effort" => arguments.reliable = false,
+                "--domain" => arguments.domain = number(&option, &value()?)?,
+                "--payload-bytes" => arguments.payload_bytes = number(&option, &value()?)?,
+                "--max-samples" => arguments.max_samples = number(&option, &value()?)?,
+                "--seconds" => arguments.seconds = number(&option, &value()?)?,
+                "--rate-hz" => arguments.rate_hz = number(&option, &value()?)?,
+                "--samples-file" => arguments.samples_file = Some(value()?.into()),
+                _ => return Err(format!("unknown option {option}")),
+            }
+        }
+        if arguments.payload_bytes < MIN_BYTES {
+            return Err(format!("--payload-bytes is at least {MIN_BYTES}"));
+        }
+        Ok(arguments)
+    }
+}
+
+fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("{option}: {text} is not a number that it takes"))
+}

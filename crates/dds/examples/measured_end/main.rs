@@ -1,0 +1,108 @@
+//! One end of a comparison with other DDS implementations: round trips or a stream of samples, with the
+//! command line and the output that the programs of all systems share.
+//!
+//! ```text
+//! cargo build --release --package isolane --example measured_end
+//! measured_end pong & measured_end ping --payload-bytes 1024 --seconds 2
+//! ```
+//!
+//! `tests/peers/end.h` says what the roles do, what the options mean and what is printed;
+//! `cargo xtask peers` runs these programs in network namespaces. Like its counterparts this one
+//! uses what a user of the library would: callbacks, a timer, the loop asleep while nothing happens.
+
+mod arguments;
+mod message;
+mod round_trip;
+mod stream;
+mod usage;
+
+use std::{
+    error::Error,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use isolane::{Level, Participant, Qos};
+
+use arguments::{Arguments, Role};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// How often is looked whether the other end is there.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long an end waits for the other one.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between finding the other end and beginning: what matching sets off is over then, at both.
+const SETTLE: Duration = Duration::from_millis(200);
+/// What an end that waits for the other's departure gives it beyond the time that is measured.
+const GRACE: Duration = Duration::from_secs(15);
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            eprintln!("measured_end: {message}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("measured_end: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Outcome<()> {
+    let participant = Participant::builder(arguments.domain).build()?;
+    match arguments.role {
+        Role::Ping => round_trip::ping(&participant, arguments),
+        Role::Pong => round_trip::pong(&participant, arguments),
+        Role::Writer => stream::write(&participant, arguments),
+        Role::Reader => stream::read(&participant, arguments),
+    }
+}
+
+/// The QoS of all systems.
+fn qos(arguments: &Arguments) -> Qos {
+    let qos = if arguments.reliable {
+        Qos::reliable()
+            .keep_all()
+            .max_samples(arguments.max_samples)
+            .max_blocking_time(Duration::from_secs(1))
+    } else {
+        Qos::best_effort().keep_last(1)
+    };
+    qos.level(Level::clamp(7))
+        .max_bytes(message::max_bytes(arguments.payload_bytes))
+}
+
+/// Runs the loop until `is_there`, and a little longer.
+fn wait_for_peer(participant: &Participant, is_there: impl Fn() -> bool) -> Outcome<()> {
+    let end = Instant::now() + PATIENCE;
+    while !is_there() {
+        if Instant::now() >= end {
+            return Err("the other end was not found".into());
+        }
+        participant.run_for(LOOK);
+    }
+    participant.run_for(SETTLE);
+    Ok(())
+}
+
+/// Runs the loop until `is_gone`.
+fn wait_for_departure(
+    participant: &Participant,
+    arguments: &Arguments,
+    is_gone: impl Fn() -> bool,
+) -> Outcome<()> {
+    let end = Instant::now() + Duration::from_secs(arguments.seconds) + GRACE;
+    while !is_gone() {
+        if Instant::now() >= end {
+            return Err("the other end has not left".into());
+        }
+        participant.run_for(LOOK);
+    }
+    Ok(())
+}

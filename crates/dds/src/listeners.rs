@@ -1,0 +1,277 @@
+//! How statuses reach listeners: what has changed is marked at the endpoint, and a job of its own
+//! tells one listener an activation, while nothing of the participant is borrowed.
+
+use isolane_datapath::clock::monotonic_now;
+use isolane_engine::{Priority, ReaderId, ReaderStatus, WriterId, WriterStatus};
+use isolane_executor::{JobConfig, JobId};
+use isolane_wire::{level::Level, time::Instant};
+
+use crate::{
+    error::BuildError,
+    runtime::Core,
+    state::{State, Task},
+    status::Statuses,
+};
+
+/// An endpoint of this participant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Writer(WriterId),
+    Reader(ReaderId),
+}
+
+/// A status that can be listened to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    PublicationMatched,
+    OfferedIncompatibleQos,
+    SubscriptionMatched,
+    RequestedIncompatibleQos,
+    SampleLost,
+    SampleRejected,
+}
+
+impl Kind {
+    const COUNT: usize = 6;
+    const ALL: [Self; Self::COUNT] = [
+        Self::PublicationMatched,
+        Self::OfferedIncompatibleQos,
+        Self::SubscriptionMatched,
+        Self::RequestedIncompatibleQos,
+        Self::SampleLost,
+        Self::SampleRejected,
+    ];
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// The kinds in which a writer has changed.
+    pub(crate) fn of_writer(status: WriterStatus) -> u8 {
+        let has = |bit, kind: Self| if status.contains(bit) { kind.bit() } else { 0 };
+        has(WriterStatus::PUBLICATION_MATCHED, Self::PublicationMatched)
+            | has(
+                WriterStatus::OFFERED_INCOMPATIBLE_QOS,
+                Self::OfferedIncompatibleQos,
+            )
+    }
+
+    /// The kinds in which a reader has changed.
+    pub(crate) fn of_reader(status: ReaderStatus) -> u8 {
+        let has = |bit, kind: Self| if status.contains(bit) { kind.bit() } else { 0 };
+        has(
+            ReaderStatus::SUBSCRIPTION_MATCHED,
+            Self::SubscriptionMatched,
+        ) | has(
+            ReaderStatus::REQUESTED_INCOMPATIBLE_QOS,
+            Self::RequestedIncompatibleQos,
+        ) | has(ReaderStatus::SAMPLE_LOST, Self::SampleLost)
+            | has(ReaderStatus::SAMPLE_REJECTED, Self::SampleRejected)
+    }
+}
+
+/// A user's function for one kind of status, which it picks out of all.
+pub(crate) type Listener = Box<dyn FnMut(&Statuses)>;
+/// All listeners of an endpoint.
+pub(crate) type Listeners = [Option<Listener>; Kind::COUNT];
+
+/// What an endpoint's listeners need, in a table beside the engine's endpoints.
+#[derive(Default)]
+pub(crate) struct Listening {
+    /// Counts the endpoints that had this place, so that a listener that outlives its endpoint is not
+    /// given to the next.
+    generation: u32,
+    listeners: Listeners,
+    job: Option<JobId>,
+    /// Kinds that have changed and have a listener that was not told ([`Kind::bit`]).
+    pending: u8,
+    told: Statuses,
+}
+
+impl Listening {
+    fn has_listener(&self, kind: Kind) -> bool {
+        self.listeners[kind as usize].is_some()
+    }
+
+    /// As it is for the next endpoint of this place; returns what is to be disposed of.
+    fn clear(&mut self) -> (Option<JobId>, Listeners) {
+        let generation = self.generation.wrapping_add(1);
+        let former = core::mem::replace(
+            self,
+            Self {
+                generation,
+                ..Self::default()
+            },
+        );
+        (former.job, former.listeners)
+    }
+
+    fn next_pending(&self) -> Option<Kind> {
+        Kind::ALL
+            .into_iter()
+            .find(|kind| self.pending & kind.bit() != 0)
+    }
+}
+
+impl State {
+    fn listening(&mut self, of: Endpoint) -> &mut Listening {
+        let (table, place) = match of {
+            Endpoint::Writer(writer) => (&mut self.writer_listening, writer.index()),
+            Endpoint::Reader(reader) => (&mut self.reader_listening, reader.index()),
+        };
+        &mut table[place]
+    }
+
+    /// The place beside an endpoint that was just created.
+    pub(crate) fn make_listening(&mut self, of: Endpoint) {
+        let (table, place) = match of {
+            Endpoint::Writer(writer) => (&mut self.writer_listening, writer.index()),
+            Endpoint::Reader(reader) => (&mut self.reader_listening, reader.index()),
+        };
+        let places = table.len().max(place + 1);
+        table.resize_with(places, Listening::default);
+    }
+
+    /// Forgets the listeners of an endpoint that is gone, and hands them out: they may own endpoints,
+    /// and are to be dropped while the state is free.
+    pub(crate) fn clear_listening(&mut self, of: Endpoint) -> Listeners {
+        let (job, listeners) = self.listening(of).clear();
+        if let Some(job) = job {
+            self.remove_job(job);
+        }
+        listeners
+    }
+
+    /// Every listener there is, handed out in the same way.
+    pub(crate) fn clear_all_listening(&mut self) -> Vec<Listeners> {
+        let writers = self.writer_listening.iter_mut();
+        let all = writers.chain(&mut self.reader_listening);
+        let (jobs, listeners): (Vec<_>, Vec<_>) = all.map(Listening::clear).unzip();
+        for job in jobs.into_iter().flatten() {
+            self.remove_job(job);
+        }
+        listeners
+    }
+
+    /// These kinds have changed at an endpoint ([`Kind::bit`]).
+    pub(crate) fn note_statuses(&mut self, now: Instant, of: Endpoint, kinds: u8) {
+        if kinds == 0 {
+            return;
+        }
+        let listening = self.listening(of);
+        let Some(job) = listening.job else { return };
+        for kind in Kind::ALL {
+            if kinds & kind.bit() != 0 && listening.has_listener(kind) {
+                listening.pending |= kind.bit();
+            }
+        }
+        if listening.pending != 0 {
+            self.executor.activate(job, now);
+        }
+    }
+
+    /// The last sample shown to the user was not of the type: it counts as rejected.
+    pub(crate) fn reject_delivered(&mut self, reader: ReaderId) {
+        self.engine.reject_delivered(reader);
+        let of = Endpoint::Reader(reader);
+        self.note_statuses(monotonic_now(), of, Kind::SampleRejected.bit());
+    }
+
+    /// Sets a listener, which is told of what has changed before, too. Returns the former one, to
+    /// be dropped while the state is free.
+    pub(crate) fn listen(
+        &mut self,
+        of: Endpoint,
+        kind: Kind,
+        (topic, level): (&str, Level),
+        listener: Listener,
+    ) -> Result<Option<Listener>, BuildError> {
+        if self.listening(of).job.is_none() {
+            let name = format!("status {topic}");
+            let config = JobConfig::event(&name, Priority::of_protocol(level).get());
+            self.listening(of).job = Some(self.add_job(config, Task::Status(of))?);
+        }
+        let former = self.listening(of).listeners[kind as usize].replace(listener);
+        self.note_statuses(monotonic_now(), of, kind.bit());
+        Ok(former)
+    }
+
+    /// Takes the change of one kind out of the engine. False: there is none.
+    fn take_status(&mut self, of: Endpoint, kind: Kind) -> bool {
+        let engine = &mut self.engine;
+        let mut told = match of {
+            Endpoint::Writer(writer) => self.writer_listening[writer.index()].told,
+            Endpoint::Reader(reader) => self.reader_listening[reader.index()].told,
+        };
+        let taken = match (of, kind) {
+            (Endpoint::Writer(id), Kind::PublicationMatched) => engine
+                .take_publication_matched(id)
+                .map(|taken| told.publication_matched = taken.into()),
+            (Endpoint::Writer(id), Kind::OfferedIncompatibleQos) => engine
+                .take_offered_incompatible(id)
+                .map(|taken| told.offered_incompatible_qos = taken.into()),
+            (Endpoint::Reader(id), Kind::SubscriptionMatched) => engine
+                .take_subscription_matched(id)
+                .map(|taken| told.subscription_matched = taken.into()),
+            (Endpoint::Reader(id), Kind::RequestedIncompatibleQos) => engine
+                .take_requested_incompatible(id)
+                .map(|taken| told.requested_incompatible_qos = taken.into()),
+            (Endpoint::Reader(id), Kind::SampleLost) => engine
+                .take_sample_lost(id)
+                .map(|taken| told.sample_lost = taken.into()),
+            (Endpoint::Reader(id), Kind::SampleRejected) => engine
+                .take_sample_rejected(id)
+                .map(|taken| told.sample_rejected = taken.into()),
+            _ => None,
+        };
+        let listening = self.listening(of);
+        listening.told = told;
+        listening.pending &= !kind.bit();
+        taken.is_some()
+    }
+
+    /// The status of one kind now, with what has changed since it was last told.
+    pub(crate) fn status(&mut self, of: Endpoint, kind: Kind) -> Statuses {
+        self.take_status(of, kind);
+        let told = &mut self.listening(of).told;
+        let now = *told;
+        told.settle();
+        now
+    }
+}
+
+impl Core {
+    /// Tells one listener of an endpoint what has changed. True: another one waits.
+    pub(crate) fn tell(&self, of: Endpoint) -> bool {
+        let (generation, kind, mut listener, statuses) = {
+            let mut state = self.state.borrow_mut();
+            let Some(kind) = state.listening(of).next_pending() else {
+                return false;
+            };
+            if !state.take_status(of, kind) {
+                // A getter was asked meanwhile.
+                return state.listening(of).pending != 0;
+            }
+            let listening = state.listening(of);
+            let statuses = listening.told;
+            listening.told.settle();
+            let listener = listening.listeners[kind as usize].take();
+            (listening.generation, kind, listener, statuses)
+        };
+        if let Some(listener) = &mut listener {
+            listener(&statuses);
+        }
+
+        // Declared after the listener: given back before an unwanted one is dropped.
+        let mut state = self.state.borrow_mut();
+        let listening = state.listening(of);
+        if listening.generation != generation {
+            return false;
+        }
+        let place = &mut listening.listeners[kind as usize];
+        if place.is_none() {
+            *place = listener.take();
+        }
+        listening.pending != 0
+    }
+}

@@ -1,0 +1,300 @@
+//! What goes wrong is logged, by housekeeping: what was counted since its last look, a line for each
+//! kind of trouble, and at most one a second of a kind however much there is.
+//!
+//! Nothing is logged where it happens: the ways of samples only count. With nothing to say a look
+//! compares numbers and allocates nothing; a line that is not due is said later, with what has come
+//! until then. The lines go to the `log` facade, target `isolane`, as warnings.
+
+use std::time::Duration;
+
+use isolane_datapath::{Datapath, LaneLedger, ReceiveDrop};
+use isolane_engine::{Counters, Incompatible};
+use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
+
+use crate::{
+    limits::{LOG_PERIOD, PAIRS_REMEMBERED},
+    state::State,
+};
+
+/// A kind of trouble that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Malformed,
+    TableFull,
+    Destinations,
+    Frames,
+    Overflow,
+    Unsent,
+}
+
+impl Kind {
+    const COUNT: usize = 6;
+    const ALL: [Self; Self::COUNT] = [
+        Self::Malformed,
+        Self::TableFull,
+        Self::Destinations,
+        Self::Frames,
+        Self::Overflow,
+        Self::Unsent,
+    ];
+
+    /// How often it has happened.
+    fn count(self, seen: &Seen) -> u64 {
+        let Seen {
+            counters, lanes, ..
+        } = seen;
+        match self {
+            Self::Malformed => {
+                counters.malformed_messages
+                    + counters.malformed_submessages
+                    + counters.malformed_announcements
+            }
+            Self::TableFull => {
+                counters.participants_refused
+                    + counters.endpoints_refused
+                    + counters.matches_refused
+                    + counters.announcements_dropped
+            }
+            Self::Destinations => counters.destinations_full,
+            Self::Frames => seen.no_frame + lanes.receive.starved,
+            Self::Overflow => lanes.receive.dropped(ReceiveDrop::KernelOverflow),
+            Self::Unsent => lanes.transmit.refused_total(),
+        }
+    }
+
+    /// What has happened, why, and what to do.
+    fn log(self, more: u64, seen: &Seen) {
+        let count = Grouped(more);
+        match self {
+            Self::Malformed => match seen.malformed_from {
+                Some(from) => log::warn!(target: "isolane",
+                    "malformed datagrams or submessages: {count} more, the last from {}; they are \
+                     skipped. Another program sends to this port, or a peer is broken", Source(from)),
+                None => log::warn!(target: "isolane",
+                    "malformed datagrams or submessages: {count} more; they are skipped"),
+            },
+            Self::TableFull => log::warn!(target: "isolane",
+                "participants, endpoints or matches refused: {count} more, a table is full; they are \
+                 not talked with. Raise the limits (Builder::limits)"),
+            Self::Destinations => log::warn!(target: "isolane",
+                "readers not reached by first transmissions: {count} more, a writer has too many \
+                 addresses to send to. Use multicast, or fewer readers a writer"),
+            Self::Frames => log::warn!(target: "isolane",
+                "no frame was free: {count} more times; datagrams wait or are sent later. The loop is \
+                 behind: it is run too seldom, or callbacks take too long"),
+            Self::Overflow => log::warn!(target: "isolane",
+                "datagrams dropped by the kernel at full sockets: {count} more. The loop is behind, or \
+                 bursts are longer than the buffers: raise Builder::receive_buffer_bytes and \
+                 net.core.rmem_max"),
+            Self::Unsent => log::warn!(target: "isolane",
+                "datagrams not sent: {count} more ({}). The ledger of the report tells which lane",
+                Reasons(&seen.lanes)),
+        }
+    }
+}
+
+/// What there is to be seen at one look.
+struct Seen {
+    counters: Counters,
+    /// All lanes together.
+    lanes: LaneLedger,
+    no_frame: u64,
+    malformed_from: Option<Locator>,
+}
+
+/// What housekeeping remembers of its last look.
+pub(crate) struct Trouble {
+    told: [u64; Kind::COUNT],
+    told_at: [Option<Instant>; Kind::COUNT],
+    /// Malformed things as of the last datagram that was read, and where the last came from.
+    malformed_seen: u64,
+    malformed_from: Option<Locator>,
+    /// Some endpoint has met one it is not compatible with.
+    pub(crate) has_incompatible: bool,
+    /// Pairs that were named, the oldest to be forgotten first.
+    named: Vec<(Guid, Guid)>,
+    next_named: usize,
+    named_at: Option<Instant>,
+}
+
+impl Trouble {
+    pub(crate) fn new() -> Self {
+        Self {
+            told: [0; Kind::COUNT],
+            told_at: [None; Kind::COUNT],
+            malformed_seen: 0,
+            malformed_from: None,
+            has_incompatible: false,
+            named: Vec::with_capacity(PAIRS_REMEMBERED),
+            next_named: 0,
+            named_at: None,
+        }
+    }
+
+    /// A datagram was read.
+    #[inline]
+    pub(crate) fn note_datagram(&mut self, counters: &Counters, from: Locator) {
+        let malformed = counters.malformed_messages + counters.malformed_submessages;
+        if malformed != self.malformed_seen {
+            self.malformed_seen = malformed;
+            self.malformed_from = Some(from);
+        }
+    }
+
+    /// Whether this pair is named for the first time, as far as is remembered.
+    fn is_new(&mut self, pair: (Guid, Guid)) -> bool {
+        if self.named.contains(&pair) {
+            return false;
+        }
+        if self.named.len() < PAIRS_REMEMBERED {
+            self.named.push(pair);
+        } else {
+            self.named[self.next_named] = pair;
+            self.next_named = (self.next_named + 1) % PAIRS_REMEMBERED;
+        }
+        true
+    }
+}
+
+/// Whether a line may be written again.
+fn is_due(last: Option<Instant>, now: Instant) -> bool {
+    last.is_none_or(|last| now >= last + LOG_PERIOD)
+}
+
+impl State {
+    /// Logs what has gone wrong since the last look.
+    pub(crate) fn log_trouble(&mut self, now: Instant) {
+        if log::max_level() < log::LevelFilter::Warn {
+            return;
+        }
+        let seen = Seen {
+            counters: *self.engine.counters(),
+            lanes: self.transport.ledger().total(),
+            no_frame: self.no_frame,
+            malformed_from: self.trouble.malformed_from,
+        };
+        for kind in Kind::ALL {
+            let count = kind.count(&seen);
+            let more = count.wrapping_sub(self.trouble.told[kind as usize]);
+            if more > 0 && is_due(self.trouble.told_at[kind as usize], now) {
+                self.trouble.told[kind as usize] = count;
+                self.trouble.told_at[kind as usize] = Some(now);
+                kind.log(more, &seen);
+            }
+        }
+        if self.trouble.has_incompatible && is_due(self.trouble.named_at, now) {
+            self.trouble.has_incompatible = self.log_incompatible(now);
+        }
+    }
+
+    /// Names one pair that was not named before. True: there may be others.
+    fn log_incompatible(&mut self, now: Instant) -> bool {
+        let engine = &self.engine;
+        let writers = engine.local_writers().filter_map(|id| {
+            let data = engine.writer_data(id)?;
+            Some((
+                data,
+                engine.offered_incompatible(id)?,
+                "offers less than",
+                "reader",
+            ))
+        });
+        let readers = engine.local_readers().filter_map(|id| {
+            let data = engine.reader_data(id)?;
+            Some((
+                data,
+                engine.requested_incompatible(id)?,
+                "requests more than",
+                "writer",
+            ))
+        });
+        for (data, found, relation, other) in writers.chain(readers) {
+            let Incompatible {
+                other: guid,
+                policy,
+                ..
+            } = found;
+            if self.trouble.is_new((data.guid, guid)) {
+                self.trouble.named_at = Some(now);
+                let own = if other == "reader" {
+                    "writer"
+                } else {
+                    "reader"
+                };
+                let (topic, policy) = (data.topic_name.as_str(), policy.name());
+                log::warn!(target: "isolane",
+                    "topic {topic}: its {own} here {relation} the {other} {guid} by {policy}: they do \
+                     not match. Give both the same {policy} ({} such endpoints so far)", found.total);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// A number for people: 37,120.
+struct Grouped(u64);
+
+impl std::fmt::Display for Grouped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let digits = self.0.to_string();
+        for (place, digit) in digits.chars().enumerate() {
+            if place > 0 && (digits.len() - place).is_multiple_of(3) {
+                f.write_str(",")?;
+            }
+            write!(f, "{digit}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a datagram came from.
+struct Source(Locator);
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.ipv4() {
+            Some([a, b, c, d]) => write!(f, "{a}.{b}.{c}.{d}:{}", self.0.port),
+            None => write!(f, "{:?}", self.0),
+        }
+    }
+}
+
+/// Why datagrams were not sent, since the beginning.
+struct Reasons<'a>(&'a LaneLedger);
+
+impl std::fmt::Display for Reasons<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("so far")?;
+        for (reason, count) in self.0.transmit.refusals() {
+            write!(f, " {} {}", Grouped(count), reason.name())?;
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(LOG_PERIOD.as_nanos() >= Duration::from_secs(1).as_nanos());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_three_digits() {
+        let grouped = [0, 7, 999, 1_000, 37_120, 1_234_567].map(|n| Grouped(n).to_string());
+        assert_eq!(grouped, ["0", "7", "999", "1,000", "37,120", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_pair_is_new_once_and_the_oldest_is_forgotten() {
+        let guid = |number: u8| Guid::from_bytes([number; 16]);
+        let mut trouble = Trouble::new();
+        assert!(trouble.is_new((guid(1), guid(2))));
+        assert!(!trouble.is_new((guid(1), guid(2))));
+        for number in 0..PAIRS_REMEMBERED {
+            trouble.is_new((guid(3), guid(number as u8)));
+        }
+        assert_eq!(trouble.named.len(), PAIRS_REMEMBERED);
+        assert!(trouble.is_new((guid(1), guid(2))));
+    }
+}

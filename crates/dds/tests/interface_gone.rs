@@ -1,0 +1,99 @@
+//! The interface a participant uses goes away while it runs: what cannot be sent is counted, nothing
+//! panics, and the loop goes on sleeping.
+//!
+//! The test runs itself again inside a network namespace of its own, where it may make and remove
+//! interfaces. Where the system does not allow that it says so, and fails in CI.
+
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use isolane::{Interfaces, Participant, Qos, Report, Timing, TopicType};
+
+/// Set for the run inside.
+const INSIDE: &str = "ISOLANE_TEST_INSIDE_NAMESPACE";
+const NAME: &str = "an_interface_that_goes_away_is_counted_and_the_loop_goes_on_sleeping";
+
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+struct Tick {
+    number: u32,
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "ip {arguments}"
+    );
+}
+
+fn refused(report: &Report) -> u64 {
+    report.datagrams.total().transmit.refused_total()
+}
+
+fn activations(report: &Report) -> u64 {
+    let jobs = report.jobs.iter();
+    jobs.map(|job| job.observed.activations).sum()
+}
+
+fn inside() {
+    ip("link add gone0 type veth peer name gone1");
+    ip("address add 10.9.0.1/24 dev gone0");
+    ip("link set gone0 up");
+    ip("link set gone1 up");
+    let timing = Timing {
+        announce_period: Duration::from_millis(100),
+        ..Timing::default()
+    };
+    let participant = Participant::builder(0)
+        .interfaces(Interfaces::Named(vec!["gone0".to_owned()]))
+        .timing(timing)
+        .build()
+        .unwrap();
+    let writer = participant
+        .create_writer::<Tick>("Ticks", &Qos::best_effort())
+        .unwrap();
+    participant.run_for(Duration::from_millis(300));
+    assert_eq!(refused(&participant.report()), 0);
+
+    ip("link delete gone0");
+    let before = activations(&participant.report());
+    let begin = Instant::now();
+    participant.run_for(Duration::from_millis(2_500));
+    writer.write(&Tick { number: 1 }).unwrap();
+    let report = participant.report();
+    assert!(refused(&report) > 0, "{}", report.datagrams);
+    assert_eq!(report.balance(), Ok(()));
+    // An announcement each 100 ms, and housekeeping: a loop that does not sleep runs a million.
+    let tenths = begin.elapsed().as_millis() as u64 / 100;
+    let ran = activations(&report) - before;
+    assert!(ran < 20 * (tenths + 5), "{ran} activations\n{report}");
+}
+
+#[test]
+fn an_interface_that_goes_away_is_counted_and_the_loop_goes_on_sleeping() {
+    if std::env::var_os(INSIDE).is_some() {
+        return inside();
+    }
+    let is_allowed = |mut command: Command| command.status().is_ok_and(|status| status.success());
+    let namespace = || {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--map-root-user"]);
+        command
+    };
+    let mut probe = namespace();
+    probe.args(["ip", "link", "show", "lo"]);
+    if !is_allowed(probe) {
+        let in_ci = std::env::var_os("CI").is_some();
+        assert!(!in_ci, "CI must allow network namespaces");
+        eprintln!("no network namespace can be made here: nothing was tried");
+        return;
+    }
+    let mut again = namespace();
+    again.arg(std::env::current_exe().unwrap());
+    again
+        .args(["--exact", NAME, "--nocapture"])
+        .env(INSIDE, "1");
+    assert!(is_allowed(again), "the run inside has failed");
+}

@@ -1,0 +1,173 @@
+//! What goes wrong is logged, bounded in lines whatever the amount, and costs nothing while all is well.
+//!
+//! The logger is the process's, so the tests of this file take turns.
+
+#[path = "../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
+#[allow(
+    dead_code,
+    reason = "shared with the tests of behaviour; not all of it is used here"
+)]
+#[path = "behaviour/support.rs"]
+mod support;
+
+use std::{
+    net::UdpSocket,
+    sync::{Mutex, MutexGuard, Once, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use counting_allocator::allocator_calls_of;
+use isolane::Qos;
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use support::{Domain, Message, Site, World};
+
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Keeps all lines.
+struct Recorder;
+
+impl Log for Recorder {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        assert_eq!((record.level(), record.target()), (Level::Warn, "isolane"));
+        lines().push(record.args().to_string());
+    }
+
+    fn flush(&self) {}
+}
+
+fn lines() -> MutexGuard<'static, Vec<String>> {
+    LINES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lines that say this.
+fn lines_of(what: &str) -> Vec<String> {
+    let lines = lines();
+    let found = lines.iter().filter(|line| line.contains(what));
+    found.cloned().collect()
+}
+
+/// The test has the logger to itself while it holds this.
+fn take_turn() -> MutexGuard<'static, ()> {
+    static SET: Once = Once::new();
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    SET.call_once(|| {
+        log::set_logger(&Recorder).unwrap();
+        log::set_max_level(LevelFilter::Warn);
+    });
+    lines().clear();
+    turn
+}
+
+#[test]
+fn a_flood_of_garbage_is_a_line_a_second_that_says_how_much_and_from_where() {
+    const DATAGRAMS: usize = 60_000;
+    let _turn = take_turn();
+    let domain = Domain::claim();
+    let victim = domain.builder().loopback().build().unwrap();
+    let to = domain.first_participant();
+    let begin = Instant::now();
+    let flood = thread::spawn(move || {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for number in 0..DATAGRAMS {
+            // A full socket drops; that is a line of its own kind.
+            let _ = socket.send_to(b"this is not RTPS", to);
+            if number % 100 == 0 {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        socket.local_addr().unwrap()
+    });
+    while !flood.is_finished() {
+        victim.run_for(Duration::from_millis(50));
+    }
+    let from = flood.join().unwrap();
+    // What the last line has not said yet.
+    victim.run_for(Duration::from_millis(2_100));
+    let seconds = begin.elapsed().as_secs() as usize;
+    let malformed = lines_of("malformed");
+    assert!(!malformed.is_empty(), "{:?}", lines());
+    assert!(malformed.len() <= seconds + 1, "{seconds} s: {malformed:?}");
+    assert!(malformed[0].contains(&from.to_string()), "{malformed:?}");
+    let told: u64 = malformed.iter().map(|line| number_in(line)).sum();
+    let counters = victim.counters();
+    assert_eq!(told, counters.malformed_messages, "{malformed:?}");
+    assert!(told > 0);
+}
+
+/// The first number of a line, its thousands grouped.
+fn number_in(line: &str) -> u64 {
+    let words = line.split_whitespace();
+    let mut numbers = words.filter_map(|word| word.replace(',', "").parse().ok());
+    numbers
+        .next()
+        .unwrap_or_else(|| panic!("no number: {line}"))
+}
+
+#[test]
+fn an_incompatible_pair_is_named_once_with_its_topic_and_policy() {
+    let _turn = take_turn();
+    let (world, alice, bob) = World::pair(Site::memory());
+    let writer = alice
+        .create_writer::<Message>("Apart", &Qos::best_effort())
+        .unwrap();
+    let reader = bob
+        .create_reader::<Message>("Apart", &Qos::reliable())
+        .unwrap();
+    world.run_for(Duration::from_millis(3_500));
+    assert!(writer.incompatible().is_some() && reader.incompatible().is_some());
+    let lines = lines_of("topic Apart");
+    let (of_writer, of_reader): (Vec<_>, Vec<_>) = lines
+        .iter()
+        .partition(|line| line.contains("its writer here offers less"));
+    assert_eq!((of_writer.len(), of_reader.len()), (1, 1), "{lines:?}");
+    for line in &lines {
+        assert!(line.contains("by RELIABILITY"), "{line}");
+    }
+    assert!(of_reader[0].contains("requests more"), "{lines:?}");
+}
+
+#[test]
+fn a_full_table_is_named_with_what_to_raise() {
+    let _turn = take_turn();
+    let site = Site::memory();
+    let limits = isolane::Limits {
+        remote_endpoints: 2,
+        ..isolane::Limits::default()
+    };
+    let bob = site.builder().limits(limits).build().unwrap();
+    let mut world = World::new(site);
+    world.drive(&bob);
+    let alice = world.join();
+    let _writers: Vec<_> = (0..4)
+        .map(|number| {
+            let topic = format!("Topic {number}");
+            alice.create_writer::<Message>(&topic, &Qos::best_effort())
+        })
+        .collect();
+    world.until("it is logged", || !lines_of("table is full").is_empty());
+    assert!(lines_of("table is full")[0].contains("Builder::limits"));
+}
+
+#[test]
+fn while_all_is_well_nothing_is_said_and_nothing_is_allocated() {
+    let _turn = take_turn();
+    let (world, alice, bob) = World::pair(Site::loopback());
+    let writer = alice
+        .create_writer::<Message>("Well", &Qos::best_effort())
+        .unwrap();
+    let reader = bob
+        .create_reader::<Message>("Well", &Qos::best_effort())
+        .unwrap();
+    world.until_matched(&writer, &reader);
+    world.run_for(Duration::from_millis(1_100));
+    let calls = allocator_calls_of(|| world.run_for(Duration::from_millis(2_200)));
+    assert_eq!(calls, 0);
+    assert!(lines().is_empty(), "{:?}", lines());
+}

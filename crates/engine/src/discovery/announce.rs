@@ -1,0 +1,167 @@
+//! SPDP, the way out: this participant says that it is there (RTPS 2.5 §8.5.3), and that it goes.
+//!
+//! An announcement is a datagram made on the spot. It goes to all by the clock, and to each participant
+//! that this does not reach; a newcomer is answered at once.
+
+use heapless::Vec as BoundedVec;
+use isolane_wire::{
+    discovery::{BuiltinEndpoints, EndpointKey, ParticipantData, emit_key_guid},
+    guid::EntityId,
+    locator::Locator,
+    rtps::{DataHead, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
+    sequence::SequenceNumber,
+};
+
+use super::RemoteParticipant;
+use crate::{
+    engine::Engine,
+    limits::DISCOVERY_SLOT_BYTES,
+    matching::choose,
+    priority::Priority,
+    work::{Destinations, Work, WorkKind},
+};
+
+impl Engine {
+    /// This participant, as it is announced.
+    fn participant_data(&self) -> ParticipantData {
+        ParticipantData {
+            guid: self.guid(EntityId::PARTICIPANT),
+            version: VERSION,
+            vendor: VENDOR_ID,
+            lease: self.config.timing.lease,
+            builtin_endpoints: BuiltinEndpoints::PARTICIPANT_ANNOUNCER
+                | BuiltinEndpoints::PARTICIPANT_DETECTOR
+                | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
+                | BuiltinEndpoints::PUBLICATIONS_DETECTOR
+                | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
+                | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR,
+            domain_id: Some(self.config.domain),
+            metatraffic_unicast: self.config.metatraffic_unicast.clone(),
+            metatraffic_multicast: self.config.metatraffic_multicast.clone(),
+            default_unicast: self.config.default_unicast.clone(),
+            default_multicast: Default::default(),
+            entity_name: self.config.name.clone(),
+        }
+    }
+
+    /// Files an announcement: to all (0), or to the participant with the index below.
+    pub(crate) fn file_announcement(&mut self, subject: u16) {
+        let is_filed = match subject.checked_sub(1) {
+            None => core::mem::replace(&mut self.announce_filed, true),
+            Some(index) => self.participants.get_mut(index).is_none_or(|participant| {
+                core::mem::replace(&mut participant.announce_filed, true)
+            }),
+        };
+        if !is_filed {
+            self.file(Priority::DISCOVERY, WorkKind::Announce, subject);
+        }
+    }
+
+    /// Whether what is sent to all does not reach a participant: it lists us, and we do not list it.
+    fn is_unlisted(&self, peer: &RemoteParticipant) -> bool {
+        let is_reached = |locator: &Locator| self.config.announce_to.contains(locator);
+        !peer.data.metatraffic_unicast.iter().any(is_reached)
+            && !peer.data.metatraffic_multicast.iter().any(is_reached)
+    }
+
+    /// Files announcements to the participants that those to all do not reach. One that still waits has
+    /// waited for a whole period: it goes out before all else, as that to all does, for the same reason.
+    pub(crate) fn file_announcements_to_unlisted(&mut self) {
+        for index in 0..self.participants.end() {
+            let peer = self.participants.get(index);
+            let Some(peer) = peer.filter(|peer| !peer.is_leaving() && self.is_unlisted(peer))
+            else {
+                continue;
+            };
+            let is_starved = peer.announce_filed && peer.hears_us;
+            if is_starved {
+                self.board.withdraw(&[WorkKind::Announce], index + 1);
+                self.file(Priority::HIGHEST, WorkKind::Announce, index + 1);
+            } else {
+                self.file_announcement(index + 1);
+            }
+        }
+    }
+
+    /// Makes the SPDP announcement, for all (0) or for one newly found.
+    pub(crate) fn announce(&mut self, subject: u16, buffer: &mut [u8]) -> Option<Work> {
+        let mut prefix = None;
+        let to = match subject.checked_sub(1) {
+            None => {
+                self.announce_filed = false;
+                self.announcements_sent = self.announcements_sent.saturating_add(1);
+                Destinations::Announce
+            }
+            Some(index) => {
+                let participant = self.participants.get_mut(index)?;
+                participant.announce_filed = false;
+                prefix = Some(participant.data.guid.prefix);
+                let locators = &participant.data.metatraffic_unicast;
+                let locator = choose(locators, &self.config.networks)?;
+                Destinations::Listed(BoundedVec::from_iter([locator]))
+            }
+        };
+        let mut payload = [0; DISCOVERY_SLOT_BYTES];
+        let length = self.participant_data().emit(&mut payload).ok()?;
+        let emitted = self.emit_announcement(buffer, PayloadKind::Data, None, &payload[..length]);
+        let bytes = prefix.map_or(emitted, |prefix| self.spend(prefix, emitted));
+        Some(Work {
+            kind: WorkKind::Announce,
+            level: None,
+            bytes,
+            to,
+        })
+    }
+
+    /// Says good-bye: the datagram that tells every peer that this participant is gone, to be sent
+    /// [to all](Self::farewell_to) as the last thing. Returns its length.
+    pub fn farewell(&mut self, buffer: &mut [u8]) -> usize {
+        let mut payload = [0; 64];
+        let guid = self.guid(EntityId::PARTICIPANT);
+        let Ok(length) = emit_key_guid(EndpointKey::Participant, guid, &mut payload) else {
+            return 0;
+        };
+        let status = Some(StatusInfo {
+            disposed: true,
+            unregistered: true,
+        });
+        self.emit_announcement(buffer, PayloadKind::Key, status, &payload[..length])
+    }
+
+    /// Where the good-bye goes: where participants are announced, and to each known one that this
+    /// does not reach.
+    pub fn farewell_to(&self) -> impl Iterator<Item = Locator> {
+        let unlisted = self
+            .remote_participants()
+            .filter(|peer| self.is_unlisted(peer));
+        let address = |peer: &RemoteParticipant| {
+            choose(&peer.data.metatraffic_unicast, &self.config.networks)
+        };
+        let listed = self.config.announce_to.iter().copied();
+        listed.chain(unlisted.filter_map(address))
+    }
+
+    fn emit_announcement(
+        &mut self,
+        buffer: &mut [u8],
+        kind: PayloadKind,
+        status: Option<StatusInfo>,
+        payload: &[u8],
+    ) -> usize {
+        let header = self.header;
+        let guid = self.guid(EntityId::PARTICIPANT);
+        let head = DataHead {
+            reader: EntityId::UNKNOWN,
+            writer: EntityId::SPDP_WRITER,
+            sequence: SequenceNumber(if status.is_some() { 2 } else { 1 }),
+            key_hash: status.map(|_| guid.to_bytes()),
+            status,
+            payload: kind,
+        };
+        self.finish(
+            buffer,
+            |message| message.data(&head, payload).map(|_| ()),
+            header,
+        )
+    }
+}

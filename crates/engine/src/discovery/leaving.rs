@@ -1,0 +1,142 @@
+//! How peers and their endpoints go: by their own word, or because a lease ran out.
+//!
+//! What goes may have hundreds of matches, so it is only marked, and parted from one match a step, before
+//! anything else that discovery does. Until then it is shown to nobody and matched with nothing new.
+
+use isolane_wire::{guid::Guid, time::Instant};
+
+use super::{RemoteEndpoint, RemoteParticipant, participants::SEDP};
+use crate::{
+    engine::{Engine, Subject},
+    limits::{LEASE_GRACE, MAX_LEASE},
+    work::WorkKind,
+};
+
+impl Engine {
+    /// Whether a peer's endpoint is on its way out.
+    pub(crate) fn is_leaving(&self, index: u16, endpoint: &RemoteEndpoint) -> bool {
+        let participant = self.participants.get(endpoint.participant);
+        self.leaving_endpoint == Some(index)
+            || participant.is_none_or(|participant| participant.leave_from.is_some())
+    }
+
+    /// A peer has ended an endpoint.
+    pub(super) fn remove_endpoint(&mut self, guid: Guid) {
+        if let Some(index) = self.endpoint_by_guid.remove(&guid) {
+            self.leaving_endpoint = Some(index);
+            self.note_discovery();
+            self.file_discovery();
+        }
+    }
+
+    /// A participant is gone: by its own word, or because its lease ran out.
+    pub(super) fn remove_participant(&mut self, index: u16) {
+        let Some(participant) = self.participants.get_mut(index) else {
+            return;
+        };
+        participant.leave_from = Some(0);
+        participant.follow_from = None;
+        self.timers.disarm(Subject::lease(index));
+        self.board.withdraw(&[WorkKind::Announce], index + 1);
+        self.note_discovery();
+        self.file_discovery();
+    }
+
+    /// One step of parting from what goes: one match, or one record.
+    pub(super) fn part_one(&mut self, now: Instant) -> bool {
+        if let Some(index) = self.leaving_endpoint {
+            self.part_endpoint(now, index);
+            return true;
+        }
+        let leaves =
+            |(index, peer): (u16, &RemoteParticipant)| peer.leave_from.map(|from| (index, from));
+        let Some((index, from)) = self.participants.iter().find_map(leaves) else {
+            return false;
+        };
+        let is_its = |&at: &u16| {
+            let endpoint = self.endpoints.get(at);
+            endpoint.is_some_and(|endpoint| endpoint.participant == index)
+        };
+        let next = (from..self.endpoints.end()).find(is_its);
+        if let Some(participant) = self.participants.get_mut(index) {
+            participant.leave_from = Some(next.unwrap_or(self.endpoints.end()));
+        }
+        match next {
+            Some(endpoint) => {
+                self.leaving_endpoint = Some(endpoint);
+                self.part_endpoint(now, endpoint);
+            }
+            None => self.part_participant(now, index),
+        }
+        true
+    }
+
+    fn part_endpoint(&mut self, now: Instant, index: u16) {
+        let guid = self.endpoints.get(index).map(|endpoint| endpoint.data.guid);
+        if guid.is_some_and(|guid| self.unmatch_one(now, guid)) {
+            return;
+        }
+        self.leaving_endpoint = None;
+        if let Some(guid) = guid {
+            self.endpoint_by_guid.remove(&guid);
+            self.endpoints.remove(index);
+            self.note_discovery();
+        }
+    }
+
+    /// All its endpoints have gone: its SEDP endpoints follow, and then the participant itself.
+    fn part_participant(&mut self, now: Instant, index: u16) {
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let prefix = participant.data.guid.prefix;
+        let entities = SEDP.iter().flat_map(|sedp| [sedp.reader, sedp.writer]);
+        for entity in entities {
+            if self.unmatch_one(now, Guid { prefix, entity }) {
+                return;
+            }
+        }
+        self.participant_by_prefix.remove(&prefix);
+        self.participants.remove(index);
+        self.note_discovery();
+    }
+
+    /// A lease timer has run out. That decides nothing yet: announcements may wait to be read.
+    pub(crate) fn lease_due(&mut self) {
+        self.leases_due = true;
+        self.file_discovery();
+    }
+
+    /// Forgets one participant whose lease has run out (RTPS 2.5 §8.5.3.2), [`LEASE_GRACE`] after
+    /// that was found out at this same priority, all announcements that came until then taken in.
+    pub(super) fn forget_silent_participant(&mut self, now: Instant) -> bool {
+        if !self.leases_due {
+            return false;
+        }
+        for index in 0..self.participants.end() {
+            let Some(participant) = self.participants.get_mut(index) else {
+                continue;
+            };
+            let lease_ends = participant.heard + participant.data.lease.min(MAX_LEASE);
+            let is_heard = self.inbox.has(participant.data.guid.prefix);
+            if participant.leave_from.is_some() || is_heard || now < lease_ends {
+                continue;
+            }
+            let waited = participant.missed.map(|since| now.saturating_since(since));
+            match waited {
+                Some(waited) if waited < LEASE_GRACE => {}
+                Some(waited) if waited <= 2 * LEASE_GRACE => {
+                    self.counters.leases_expired += 1;
+                    self.remove_participant(index);
+                    return true;
+                }
+                _ => {
+                    participant.missed = Some(now);
+                    self.timers.arm(Subject::lease(index), now + LEASE_GRACE);
+                }
+            }
+        }
+        self.leases_due = false;
+        false
+    }
+}

@@ -1,0 +1,149 @@
+//! Discovery: SPDP for participants, SEDP for their endpoints (RTPS 2.5 §8.5).
+//!
+//! Both are work at the lowest but one priority. What comes in is only put aside: SPDP
+//! announcements in a small box, SEDP announcements in the caches of the two built-in readers,
+//! which are readers like any other, reliable ones. [`take_in_announcement`] takes one of them a
+//! step, so that a burst of peers delays nothing more urgent by more than one.
+//!
+//! Going out, SPDP is a datagram made on the spot; SEDP is two writers like any other, reliable
+//! and TRANSIENT_LOCAL, whose instances are this participant's endpoints.
+//!
+//! [`take_in_announcement`]: Engine::take_in_announcement
+
+mod announce;
+mod endpoints;
+mod inbox;
+mod leaving;
+mod participants;
+mod reach;
+mod refused;
+
+use heapless::Vec as BoundedVec;
+use isolane_wire::{
+    discovery::{EndpointData, ParticipantData},
+    time::Instant,
+};
+
+use crate::{
+    engine::Engine,
+    priority::Priority,
+    work::{Destinations, Work, WorkKind},
+};
+
+pub(crate) use inbox::Inbox;
+pub(crate) use reach::SHORT_MESSAGE_BYTES;
+
+/// Which end an endpoint is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EndpointKind {
+    /// A DataWriter.
+    Writer,
+    /// A DataReader.
+    Reader,
+}
+
+/// A participant of somebody else.
+#[derive(Debug, Clone)]
+pub struct RemoteParticipant {
+    /// What it announced.
+    pub data: ParticipantData,
+    /// When its announcement was last heard.
+    pub heard: Instant,
+    pub(crate) announce_filed: bool,
+    /// One of its readers has answered: it hears what it is sent, where it says.
+    hears_us: bool,
+    /// Bytes it may be sent until then.
+    credit_bytes: u32,
+    /// When a discovery step found its lease run out.
+    missed: Option<Instant>,
+    /// It is reached elsewhere, or reached at all, now; this of all endpoints is the next to follow it.
+    follow_from: Option<u16>,
+    /// It is gone; this of all endpoints is the next to go with it.
+    leave_from: Option<u16>,
+    /// Its SEDP endpoints found no place among the matches.
+    is_refused: bool,
+    /// Endpoints it announced found no place: its writers, its readers.
+    are_endpoints_refused: [bool; 2],
+}
+
+impl RemoteParticipant {
+    fn new(data: ParticipantData, now: Instant) -> Self {
+        Self {
+            data,
+            heard: now,
+            announce_filed: false,
+            hears_us: false,
+            credit_bytes: 0,
+            missed: None,
+            follow_from: None,
+            leave_from: None,
+            is_refused: false,
+            are_endpoints_refused: [false; 2],
+        }
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leave_from.is_some()
+    }
+}
+
+/// An endpoint of somebody else.
+#[derive(Debug, Clone)]
+pub struct RemoteEndpoint {
+    /// What was announced of it.
+    pub data: EndpointData,
+    /// Which end it is.
+    pub kind: EndpointKind,
+    pub(crate) participant: u16,
+    /// A match of it found no place.
+    pub(crate) is_refused: bool,
+}
+
+/// Index of the built-in writer, and of the built-in reader, for publications and subscriptions.
+pub(crate) const PUBLICATIONS: u16 = 0;
+pub(crate) const SUBSCRIPTIONS: u16 = 1;
+
+/// What [`Engine::take_in_next`] chooses from.
+const DISCOVERY_SOURCES: u8 = 6;
+
+impl Engine {
+    pub(crate) fn file_discovery(&mut self) {
+        if !core::mem::replace(&mut self.discovery_filed, true) {
+            self.file(Priority::DISCOVERY, WorkKind::Discovery, 0);
+        }
+    }
+
+    /// One step: part of a farewell, one announcement, or what comes of one.
+    pub(crate) fn take_in_announcement(&mut self, now: Instant) -> Option<Work> {
+        self.discovery_filed = false;
+        // What goes, goes before anything comes: so nothing comes back while it is half gone.
+        let took = self.part_one(now) || self.take_in_next(now);
+        if took {
+            // There may be more.
+            self.file_discovery();
+        }
+        let to = Destinations::Listed(BoundedVec::new());
+        Some(Work {
+            kind: WorkKind::Discovery,
+            level: None,
+            bytes: 0,
+            to,
+        })
+    }
+
+    /// One step of one of the things discovery does, each in its turn: a peer that announces without
+    /// end must keep neither another's endpoints nor the end of a lease from being seen.
+    fn take_in_next(&mut self, now: Instant) -> bool {
+        (0..DISCOVERY_SOURCES).any(|_| {
+            self.discovery_turn = (self.discovery_turn + 1) % DISCOVERY_SOURCES;
+            match self.discovery_turn {
+                0 => self.take_in_participant(now),
+                1 => self.take_in_endpoint(now, PUBLICATIONS, EndpointKind::Writer),
+                2 => self.take_in_endpoint(now, SUBSCRIPTIONS, EndpointKind::Reader),
+                3 => self.follow_endpoint(),
+                4 => self.forget_silent_participant(now),
+                _ => self.join_refused(now),
+            }
+        })
+    }
+}

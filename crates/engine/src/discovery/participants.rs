@@ -1,0 +1,246 @@
+//! SPDP, the way in: who is there, where they are reached, and until when they are believed.
+//!
+//! A participant is known from its first announcement on, and forgotten at its farewell or when its lease has
+//! run out. With it come and go the pairs of SEDP endpoints, which are not announced by themselves.
+
+use isolane_wire::{
+    discovery::{BuiltinEndpoints, ParticipantData},
+    guid::{EntityId, Guid, GuidPrefix},
+    rtps::Data,
+    time::Instant,
+};
+
+use super::{RemoteParticipant, reach::AROUND_ANNOUNCEMENT_BYTES};
+use crate::{
+    engine::{BUILTIN_ENDPOINTS, Engine, Subject},
+    limits::MAX_LEASE,
+    matching::choose,
+    reader::WriterProxy,
+    writer::ReaderProxy,
+};
+
+/// The SEDP endpoints: ours, and the peer's bits and entities that go with them.
+pub(super) struct Sedp {
+    pub(super) writer: EntityId,
+    pub(super) reader: EntityId,
+    announcer: u32,
+    detector: u32,
+}
+
+pub(super) const SEDP: [Sedp; 2] = [
+    Sedp {
+        writer: EntityId::SEDP_PUBLICATIONS_WRITER,
+        reader: EntityId::SEDP_PUBLICATIONS_READER,
+        announcer: BuiltinEndpoints::PUBLICATIONS_ANNOUNCER,
+        detector: BuiltinEndpoints::PUBLICATIONS_DETECTOR,
+    },
+    Sedp {
+        writer: EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+        reader: EntityId::SEDP_SUBSCRIPTIONS_READER,
+        announcer: BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER,
+        detector: BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR,
+    },
+];
+
+impl Engine {
+    /// Puts an SPDP announcement into the box.
+    pub(crate) fn file_participant_announcement(&mut self, prefix: GuidPrefix, data: &Data<'_>) {
+        if prefix == self.guid_prefix() {
+            return;
+        }
+        let is_farewell = data.status_info().disposed || data.status_info().unregistered;
+        if self.inbox.put(prefix, data.bytes, is_farewell) {
+            self.file_discovery();
+        } else {
+            self.counters.announcements_dropped += 1;
+        }
+    }
+
+    pub(super) fn take_in_participant(&mut self, now: Instant) -> bool {
+        let Some((prefix, payload, is_farewell)) = self.inbox.oldest() else {
+            return false;
+        };
+        let parsed = (!is_farewell).then(|| ParticipantData::parse(payload));
+        let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
+        self.inbox.remove_oldest();
+        match parsed {
+            None => {
+                if let Some(&index) = self.participant_by_prefix.get(&prefix) {
+                    self.remove_participant(index);
+                }
+            }
+            Some(Err(_)) => self.counters.malformed_announcements += 1,
+            Some(Ok(data)) => {
+                let is_other_domain = data
+                    .domain_id
+                    .is_some_and(|domain| domain != self.config.domain);
+                // A participant speaks for itself: the sender's prefix is its own.
+                if data.guid.prefix != prefix || is_other_domain {
+                    self.counters.malformed_announcements += 1;
+                } else {
+                    self.update_participant(now, data);
+                    self.earn(prefix, bytes);
+                }
+            }
+        }
+        true
+    }
+
+    fn update_participant(&mut self, now: Instant, data: ParticipantData) {
+        let prefix = data.guid.prefix;
+        let lease = data.lease.min(MAX_LEASE);
+        self.counters.leases_shortened += u64::from(lease < data.lease);
+        let index = match self.participant_by_prefix.get(&prefix) {
+            Some(&index) => {
+                if let Some(known) = self.participants.get_mut(index) {
+                    let moved = !is_reached_alike(&known.data, &data);
+                    known.data = data;
+                    known.heard = now;
+                    known.missed = None;
+                    if moved {
+                        known.follow_from = Some(0);
+                    }
+                }
+                self.ask_again(index, prefix);
+                index
+            }
+            None => {
+                let found = RemoteParticipant::new(data, now);
+                let Ok(index) = self.participants.insert(found) else {
+                    self.counters.participants_refused += 1;
+                    return;
+                };
+                self.participant_by_prefix.insert(prefix, index);
+                // It may have started after our last announcement.
+                self.file_announcement(index + 1);
+                self.connect_sedp(now, index);
+                self.note_discovery();
+                index
+            }
+        };
+        self.timers.arm(Subject::lease(index), now + lease);
+    }
+
+    /// Asks writers of a participant again for their first heartbeat, or for what is missing: the
+    /// question may have been lost, and a writer that thinks we have all it has, because we had it
+    /// before we forgot the writer, says nothing by itself. Asks its readers that have not answered
+    /// likewise: they may have been out of reach for longer than they are asked by the clock.
+    ///
+    /// Of one that has not shown that it hears us only the endpoints of SEDP are asked.
+    fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
+        self.ask_for_refused(index);
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let first_unasked = if participant.hears_us {
+            u16::MAX
+        } else {
+            BUILTIN_ENDPOINTS
+        };
+        for index in 0..self.writer_proxies.end() {
+            let waits = self.writer_proxies.get(index).is_some_and(|proxy| {
+                proxy.guid.prefix == prefix
+                    && proxy.reader < first_unasked
+                    && proxy.reliable
+                    && (!proxy.started || proxy.is_missing_any())
+            });
+            if waits {
+                self.file_acknack(index);
+            }
+        }
+        for index in 0..self.reader_proxies.end() {
+            let waits = self.reader_proxies.get(index).is_some_and(|proxy| {
+                proxy.guid.prefix == prefix
+                    && proxy.writer < first_unasked
+                    && proxy.reliable
+                    && !proxy.is_ready()
+            });
+            if waits {
+                self.file_repair(index);
+            }
+        }
+    }
+
+    /// The SEDP endpoints of a participant that has moved follow it.
+    fn follow_participant(&mut self, index: u16) {
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let data = &participant.data;
+        let prefix = data.guid.prefix;
+        let unicast = choose(&data.metatraffic_unicast, &self.config.networks);
+        let address = (unicast, self.group_of(&data.metatraffic_multicast, unicast));
+        for sedp in &SEDP {
+            for entity in [sedp.reader, sedp.writer] {
+                self.follow(Guid { prefix, entity }, address);
+            }
+        }
+    }
+
+    /// One endpoint of a participant that has moved, or is reachable now, follows it; before the first
+    /// those of SEDP.
+    pub(super) fn follow_endpoint(&mut self) -> bool {
+        let follows = |(index, peer): (u16, &RemoteParticipant)| Some((index, peer.follow_from?));
+        let next = self.participants.iter().find_map(follows);
+        let Some((index, from)) = next else {
+            return false;
+        };
+        if from == 0 {
+            self.follow_participant(index);
+        }
+        let found = (from..self.endpoints.end()).find_map(|at| {
+            let endpoint = self.endpoints.get(at)?;
+            let is_its = endpoint.participant == index;
+            is_its.then(|| (at, endpoint.data.guid, self.address_of(endpoint)))
+        });
+        if let Some(participant) = self.participants.get_mut(index) {
+            participant.follow_from = found.map(|(at, ..)| at + 1);
+        }
+        if let Some((_, guid, address)) = found {
+            self.follow(guid, address);
+        }
+        true
+    }
+
+    /// Matches the built-in endpoints with a participant's, as far as they are not.
+    pub(super) fn connect_sedp(&mut self, now: Instant, index: u16) {
+        let Some(participant) = self.participants.get(index) else {
+            return;
+        };
+        let prefix = participant.data.guid.prefix;
+        let has = participant.data.builtin_endpoints;
+        let networks = &self.config.networks;
+        let unicast = choose(&participant.data.metatraffic_unicast, networks);
+        let multicast = self.group_of(&participant.data.metatraffic_multicast, unicast);
+        let is_reachable = participant.hears_us;
+        let mut is_refused = false;
+        for (kind, sedp) in (0u16..).zip(&SEDP) {
+            let guid = |entity| Guid { prefix, entity };
+            let reader = guid(sedp.reader);
+            if has & sedp.detector != 0 && !self.proxy_of_reader.contains_key(&(kind, reader)) {
+                let mut proxy = ReaderProxy::new(kind, reader, true);
+                proxy.is_reachable = is_reachable;
+                (proxy.unicast, proxy.multicast) = (unicast, multicast);
+                is_refused |= !self.add_reader_proxy(now, proxy, true);
+            }
+            let writer = guid(sedp.writer);
+            if has & sedp.announcer != 0 && self.proxy_of_writer_at(writer, kind).is_none() {
+                let mut proxy = WriterProxy::new(kind, writer, true);
+                proxy.reply_to = unicast.or(multicast);
+                is_refused |= !self.add_writer_proxy(proxy);
+            }
+        }
+        self.has_refused |= is_refused;
+        if let Some(participant) = self.participants.get_mut(index) {
+            participant.is_refused = is_refused;
+        }
+    }
+}
+
+/// Whether two announcements of a participant name the same addresses.
+fn is_reached_alike(one: &ParticipantData, other: &ParticipantData) -> bool {
+    one.metatraffic_unicast == other.metatraffic_unicast
+        && one.metatraffic_multicast == other.metatraffic_multicast
+        && one.default_unicast == other.default_unicast
+        && one.default_multicast == other.default_multicast
+}

@@ -1,0 +1,246 @@
+//! Who talks with whom: QoS matching (DDS 1.4 §2.2.3), and the proxies that come of a match.
+//!
+//! A pair matches when topic and type names are equal, both have a key or neither, and each
+//! policy of the writer's offers at least what the reader's requests. Endpoints of this
+//! participant match each other in the same way: they talk through the same frames.
+
+mod addresses;
+mod policies;
+mod proxies;
+
+use isolane_wire::{
+    discovery::EndpointData,
+    guid::GuidPrefix,
+    qos::{DurabilityKind, ReliabilityKind},
+    rtps::VENDOR_ID,
+    time::Instant,
+};
+
+use crate::{
+    discovery::{EndpointKind, RemoteEndpoint},
+    engine::Engine,
+    reader::{ReaderStatus, WriterProxy},
+    writer::{ReaderProxy, WriterStatus},
+};
+
+use addresses::Address;
+pub(crate) use addresses::choose;
+use policies::same_topic;
+pub use policies::{Incompatible, incompatible_policy};
+
+/// The other side of a possible match.
+struct Counterpart<'a> {
+    data: &'a EndpointData,
+    /// Its unicast and its multicast address.
+    address: Address,
+    /// It was compared before: what differs is known.
+    is_again: bool,
+}
+
+impl Engine {
+    /// Compares a local writer with a reader; joins or parts them. False: they fit, and there was no place.
+    fn match_writer(&mut self, now: Instant, writer_index: u16, reader: &Counterpart<'_>) -> bool {
+        let guid = reader.data.guid;
+        let known = self.proxy_of_reader.get(&(writer_index, guid)).copied();
+        let is_reachable = self.is_reachable(guid.prefix);
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return true;
+        };
+        if writer.level.is_none() {
+            // Discovery's own is matched with participants.
+            return true;
+        }
+        let is_same_topic = same_topic(&writer.data, writer.keyed, reader.data);
+        let differing = is_same_topic
+            .then(|| incompatible_policy(&writer.data.qos, &reader.data.qos))
+            .flatten();
+        if let Some(policy) = differing.filter(|_| !reader.is_again) {
+            writer.incompatible = Some(Incompatible::after(writer.incompatible, guid, policy));
+            writer.status |= WriterStatus::OFFERED_INCOMPATIBLE_QOS;
+        }
+        if !is_same_topic || differing.is_some() {
+            self.note_writer(writer_index);
+            // They may have met before one of them changed its PARTITION, or another policy.
+            if let Some(proxy) = known {
+                self.remove_reader_proxy(now, proxy);
+            }
+            return true;
+        }
+        if let Some(proxy) = known {
+            self.move_reader_proxy(proxy, reader.address);
+            return true;
+        }
+        let reliable =
+            writer.reliable && reader.data.qos.reliability.kind == ReliabilityKind::Reliable;
+        let wants_history = reader.data.qos.durability > DurabilityKind::Volatile;
+        let mut proxy = ReaderProxy::new(writer_index, guid, reliable);
+        proxy.is_reachable = is_reachable;
+        (proxy.unicast, proxy.multicast) = reader.address;
+        self.add_reader_proxy(now, proxy, wants_history)
+    }
+
+    /// Compares a local reader with a writer; joins or parts them. False: they fit, and there was no place.
+    fn match_reader(&mut self, now: Instant, reader_index: u16, writer: &Counterpart<'_>) -> bool {
+        let guid = writer.data.guid;
+        let known = self.proxy_of_writer_at(guid, reader_index);
+        let says_where_to_begin = self.is_isolane(guid.prefix);
+        let Some(reader) = self.readers.get_mut(reader_index) else {
+            return true;
+        };
+        if reader.level.is_none() {
+            return true;
+        }
+        let is_same_topic = same_topic(&reader.data, reader.keyed, writer.data);
+        let differing = is_same_topic
+            .then(|| incompatible_policy(&writer.data.qos, &reader.data.qos))
+            .flatten();
+        if let Some(policy) = differing.filter(|_| !writer.is_again) {
+            reader.incompatible = Some(Incompatible::after(reader.incompatible, guid, policy));
+            reader.status |= ReaderStatus::REQUESTED_INCOMPATIBLE_QOS;
+        }
+        if !is_same_topic || differing.is_some() {
+            self.note_reader(reader_index);
+            if let Some(proxy) = known {
+                self.remove_writer_proxy(now, proxy);
+            }
+            return true;
+        }
+        if let Some(proxy) = known {
+            self.move_writer_proxy(proxy, writer.address);
+            return true;
+        }
+        // A best-effort reader of a reliable writer is told nothing and asks for nothing.
+        let mut proxy = WriterProxy::new(reader_index, guid, reader.reliable);
+        // A writer of isolane answers with a GAP what was written before it knew of the reader.
+        // Of others a VOLATILE reader cannot tell history from what was written just after the
+        // match: it begins with the first sample that comes unasked, or behind the first heartbeat.
+        proxy.skips_history = reader.volatile
+            && writer.data.qos.durability > DurabilityKind::Volatile
+            && !says_where_to_begin;
+        proxy.reply_to = writer.address.0.or(writer.address.1);
+        self.add_writer_proxy(proxy)
+    }
+
+    /// Whether a participant is this one, or one of isolane.
+    fn is_isolane(&self, prefix: GuidPrefix) -> bool {
+        let found = self.participant_by_prefix.get(&prefix);
+        let participant = found.and_then(|&index| self.participants.get(index));
+        participant.map_or(prefix == self.guid_prefix(), |participant| {
+            participant.data.vendor == VENDOR_ID
+        })
+    }
+
+    /// Matches a peer's endpoint with the user's; `is_again`: as it was before, since some of it found no
+    /// place then.
+    pub(crate) fn match_remote(&mut self, now: Instant, index: u16, is_again: bool) {
+        let Some(endpoint) = self.endpoints.get(index) else {
+            return;
+        };
+        let endpoint = endpoint.clone();
+        let other = self.as_remote(&endpoint, is_again);
+        let mut is_refused = false;
+        match endpoint.kind {
+            EndpointKind::Reader => {
+                for writer in 0..self.writers.end() {
+                    is_refused |= !self.match_writer(now, writer, &other);
+                }
+            }
+            EndpointKind::Writer => {
+                for reader in 0..self.readers.end() {
+                    is_refused |= !self.match_reader(now, reader, &other);
+                }
+            }
+        }
+        self.has_refused |= is_refused;
+        if let Some(endpoint) = self.endpoints.get_mut(index) {
+            endpoint.is_refused = is_refused;
+        }
+    }
+
+    /// Matches a new endpoint of the user with those of peers of the other kind.
+    fn match_remotes(&mut self, now: Instant, kind: EndpointKind, new: u16) {
+        for index in 0..self.endpoints.end() {
+            let Some(endpoint) = self.endpoints.get(index) else {
+                continue;
+            };
+            if endpoint.kind != kind || self.is_leaving(index, endpoint) {
+                continue;
+            }
+            let endpoint = endpoint.clone();
+            let other = self.as_remote(&endpoint, false);
+            let has_place = match kind {
+                EndpointKind::Reader => self.match_writer(now, new, &other),
+                EndpointKind::Writer => self.match_reader(now, new, &other),
+            };
+            self.has_refused |= !has_place;
+            if let Some(endpoint) = self.endpoints.get_mut(index) {
+                endpoint.is_refused |= !has_place;
+            }
+        }
+    }
+
+    /// Matches a new writer of the user with all readers known.
+    pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: u16) {
+        self.match_remotes(now, EndpointKind::Reader, writer_index);
+        self.match_local_readers(now, writer_index, false);
+    }
+
+    /// Matches a new reader of the user with all writers known.
+    pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: u16) {
+        self.match_remotes(now, EndpointKind::Writer, reader_index);
+        for writer in 0..self.writers.end() {
+            self.match_local(now, writer, reader_index, false);
+        }
+    }
+
+    /// Matches a writer of the user with the readers of this participant.
+    pub(crate) fn match_local_readers(&mut self, now: Instant, writer_index: u16, is_again: bool) {
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.is_refused = false;
+        }
+        for reader in 0..self.readers.end() {
+            self.match_local(now, writer_index, reader, is_again);
+        }
+    }
+
+    /// Matches two endpoints of this participant.
+    fn match_local(&mut self, now: Instant, writer_index: u16, reader_index: u16, is_again: bool) {
+        let (Some(writer), Some(reader)) = (
+            self.writers.get(writer_index),
+            self.readers.get(reader_index),
+        ) else {
+            return;
+        };
+        if writer.level.is_none() || reader.level.is_none() {
+            return;
+        }
+        let (writer, reader) = (writer.data.clone(), reader.data.clone());
+        let of_writer = self.as_local(&writer, is_again);
+        let of_reader = self.as_local(&reader, is_again);
+        let is_heard = self.match_reader(now, reader_index, &of_writer);
+        let is_sent_to = self.match_writer(now, writer_index, &of_reader);
+        if !is_heard || !is_sent_to {
+            self.has_refused = true;
+            if let Some(writer) = self.writers.get_mut(writer_index) {
+                writer.is_refused = true;
+            }
+        }
+    }
+
+    fn as_local<'a>(&self, data: &'a EndpointData, is_again: bool) -> Counterpart<'a> {
+        let unicast = choose(&data.unicast, &self.config.networks);
+        Counterpart {
+            data,
+            address: (unicast, self.group_of(&data.multicast, unicast)),
+            is_again,
+        }
+    }
+
+    fn as_remote<'a>(&self, endpoint: &'a RemoteEndpoint, is_again: bool) -> Counterpart<'a> {
+        Counterpart {
+            data: &endpoint.data,
+            address: self.address_of(endpoint),
+            is_again,
+        }
+    }
+}

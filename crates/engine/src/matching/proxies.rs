@@ -1,0 +1,280 @@
+//! The proxies that come of a match: entered, moved, and taken out again.
+//!
+//! A [`ReaderProxy`] is a matched reader at its writer, a [`WriterProxy`] a matched writer at its reader. Each
+//! lies in one table with all others of its kind; what finds no place there is counted.
+
+use isolane_wire::{guid::Guid, time::Instant};
+
+use super::addresses::Address;
+use crate::{
+    engine::Engine,
+    ids::WriterId,
+    reader::{ReaderStatus, WriterProxy},
+    work::WorkKind,
+    writer::{ReaderProxy, WriterStatus},
+};
+
+impl Engine {
+    /// Enters a matched reader at its writer. False: there is no place.
+    ///
+    /// A reliable one is asked to answer before it is sent any history: what a peer says of itself costs
+    /// a HEARTBEAT, not all that was ever written.
+    pub(crate) fn add_reader_proxy(
+        &mut self,
+        now: Instant,
+        mut proxy: ReaderProxy,
+        wants_history: bool,
+    ) -> bool {
+        let writer_index = proxy.writer;
+        let Some(writer) = self.writers.get(writer_index) else {
+            return true;
+        };
+        let (guid, reliable, is_ready) = (proxy.guid, proxy.reliable, proxy.is_ready());
+        let gets_history = reliable && wants_history && !writer.volatile;
+        proxy.wants_history = gets_history;
+        // What is not yet sent goes to this reader with the others.
+        proxy.start = if gets_history {
+            writer.first_kept().min(writer.next_unsent)
+        } else {
+            writer.next_unsent
+        };
+        proxy.acknowledged = proxy.start;
+        if gets_history && proxy.start < writer.next_unsent {
+            proxy.history_next = Some(proxy.start);
+            proxy.history_end = writer.next_unsent;
+        }
+        let Ok(index) = self.reader_proxies.insert(proxy) else {
+            self.counters.matches_refused += 1;
+            return false;
+        };
+        self.proxy_of_reader.insert((writer_index, guid), index);
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.proxies.push(index);
+        }
+        self.refresh_lowest(writer_index);
+        self.refresh_destinations(writer_index);
+        if is_ready {
+            self.join_reader(writer_index, guid);
+        }
+        // Tells the reader where it begins, and disturbs no other.
+        self.file_repair(index);
+        self.arm_heartbeat(now, writer_index);
+        true
+    }
+
+    /// A matched reader is known to hear the writer: now the user is told.
+    pub(crate) fn join_reader(&mut self, writer_index: u16, reader: Guid) {
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.matched.join(reader);
+            writer.status |= WriterStatus::PUBLICATION_MATCHED;
+            self.note_writer(writer_index);
+        }
+    }
+
+    /// Enters a matched writer at its reader. False: there is no place.
+    pub(crate) fn add_writer_proxy(&mut self, proxy: WriterProxy) -> bool {
+        let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
+        let Ok(index) = self.writer_proxies.insert(proxy) else {
+            self.counters.matches_refused += 1;
+            return false;
+        };
+        let next = self.proxies_of_writer.insert(guid, index);
+        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+            proxy.next_of_writer = next;
+        }
+        if let Some(reader) = self.readers.get_mut(reader_index) {
+            reader.proxies.push(index);
+            reader.matched.join(guid);
+            reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED;
+        }
+        self.note_reader(reader_index);
+        if reliable {
+            // Asks the writer for a heartbeat, so that what it wrote before is known at once.
+            self.file_acknack(index);
+        }
+        true
+    }
+
+    /// A matched reader is reached elsewhere now, or reached at all.
+    pub(super) fn move_reader_proxy(&mut self, index: u16, address: Address) {
+        let Some(proxy) = self.reader_proxies.get(index) else {
+            return;
+        };
+        let (writer, guid, was_ready) = (proxy.writer, proxy.guid, proxy.is_ready());
+        let is_reachable = proxy.is_reachable || self.is_reachable(guid.prefix);
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let is_other =
+            (proxy.unicast, proxy.multicast) != address || is_reachable != proxy.is_reachable;
+        if !is_other {
+            return;
+        }
+        (proxy.unicast, proxy.multicast) = address;
+        proxy.is_reachable = is_reachable;
+        let is_ready = proxy.is_ready();
+        self.refresh_destinations(writer);
+        if is_ready && !was_ready {
+            self.join_reader(writer, guid);
+        }
+    }
+
+    pub(super) fn move_writer_proxy(&mut self, index: u16, (unicast, multicast): Address) {
+        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+            proxy.reply_to = unicast.or(multicast);
+        }
+    }
+
+    /// An endpoint of a peer is reached elsewhere now: whoever is matched with it follows.
+    pub(crate) fn follow(&mut self, guid: Guid, address: Address) {
+        let mut at = self.proxies_of_writer.get(&guid).copied();
+        while let Some(index) = at {
+            self.move_writer_proxy(index, address);
+            at = self
+                .writer_proxies
+                .get(index)
+                .and_then(|proxy| proxy.next_of_writer);
+        }
+        for writer in 0..self.writers.end() {
+            if let Some(&index) = self.proxy_of_reader.get(&(writer, guid)) {
+                self.move_reader_proxy(index, address);
+            }
+        }
+    }
+
+    /// Parts an endpoint that is gone from everyone here.
+    pub(crate) fn unmatch(&mut self, now: Instant, guid: Guid) {
+        while let Some(&proxy) = self.proxies_of_writer.get(&guid) {
+            self.remove_writer_proxy(now, proxy);
+        }
+        for writer in 0..self.writers.end() {
+            if let Some(&proxy) = self.proxy_of_reader.get(&(writer, guid)) {
+                self.remove_reader_proxy(now, proxy);
+            }
+        }
+    }
+
+    /// Parts an endpoint that goes from one that it is matched with here; false: there is none.
+    pub(crate) fn unmatch_one(&mut self, now: Instant, guid: Guid) -> bool {
+        if let Some(&proxy) = self.proxies_of_writer.get(&guid) {
+            self.remove_writer_proxy(now, proxy);
+            return true;
+        }
+        let of_writer = |writer| self.proxy_of_reader.get(&(writer, guid)).copied();
+        let found = (0..self.writers.end()).find_map(of_writer);
+        if let Some(proxy) = found {
+            self.remove_reader_proxy(now, proxy);
+        }
+        found.is_some()
+    }
+
+    pub(crate) fn remove_reader_proxy(&mut self, now: Instant, index: u16) {
+        let Some(writer) = self.take_reader_proxy(index) else {
+            return;
+        };
+        self.refresh_destinations(writer);
+        // What only this reader had not acknowledged is free now.
+        self.refresh_lowest(writer);
+        self.release_acknowledged(writer);
+        self.arm_heartbeat(now, writer);
+        self.note_writer(writer);
+        self.note_place();
+    }
+
+    /// Parts a writer that goes from all its readers.
+    pub(crate) fn remove_reader_proxies(&mut self, writer: u16) {
+        while let Some(&index) = self.writers.get(writer).and_then(|it| it.proxies.last()) {
+            self.take_reader_proxy(index);
+        }
+        self.note_place();
+    }
+
+    /// Takes a reader's proxy out of the tables; what its writer knew through it is to be worked out again.
+    fn take_reader_proxy(&mut self, index: u16) -> Option<u16> {
+        let proxy = self.reader_proxies.remove(index)?;
+        if proxy.repair_filed || proxy.history_filed {
+            self.board
+                .withdraw(&[WorkKind::Repair, WorkKind::History], index);
+        }
+        self.proxy_of_reader.remove(&(proxy.writer, proxy.guid));
+        if let Some(writer) = self.writers.get_mut(proxy.writer) {
+            if let Some(place) = writer.proxies.iter().rposition(|&other| other == index) {
+                writer.proxies.remove(place);
+            }
+            if proxy.is_ready() {
+                writer.matched.part(proxy.guid);
+                writer.status |= WriterStatus::PUBLICATION_MATCHED;
+            }
+        }
+        Some(proxy.writer)
+    }
+
+    pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: u16) {
+        let Some(proxy) = self.writer_proxies.remove(index) else {
+            return;
+        };
+        if proxy.acknack_filed {
+            self.board.withdraw(&[WorkKind::AckNack], index);
+        }
+        self.unlink(&proxy, index);
+        self.note_place();
+        let Some(reader) = self.readers.get_mut(proxy.reader) else {
+            return;
+        };
+        reader.proxies.retain(|&other| other != index);
+        reader.matched.part(proxy.guid);
+        reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED;
+        if let Some(cache) = &mut reader.cache {
+            self.counters.instance_ends_unseen += cache.writer_gone(index, proxy.guid, now);
+            if cache.available() > 0 {
+                reader.status |= ReaderStatus::DATA_AVAILABLE;
+            }
+        }
+        self.note_reader(proxy.reader);
+    }
+
+    /// Takes a proxy out of its writer's chain.
+    fn unlink(&mut self, proxy: &WriterProxy, index: u16) {
+        let first = self.proxies_of_writer.get(&proxy.guid).copied();
+        if first == Some(index) {
+            match proxy.next_of_writer {
+                Some(next) => self.proxies_of_writer.insert(proxy.guid, next),
+                None => self.proxies_of_writer.remove(&proxy.guid),
+            };
+            return;
+        }
+        let mut at = first;
+        while let Some(here) = at {
+            let Some(before) = self.writer_proxies.get_mut(here) else {
+                return;
+            };
+            if before.next_of_writer == Some(index) {
+                before.next_of_writer = proxy.next_of_writer;
+                return;
+            }
+            at = before.next_of_writer;
+        }
+    }
+
+    /// The proxy of a writer at one reader.
+    pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
+        let mut at = self.proxies_of_writer.get(&writer).copied();
+        while let Some(index) = at {
+            let proxy = self.writer_proxies.get(index)?;
+            if proxy.reader == reader {
+                return Some(index);
+            }
+            at = proxy.next_of_writer;
+        }
+        None
+    }
+
+    /// Readers a writer is matched with now. A reliable one counts from its first answer on: then
+    /// it is known to know the writer, and gets all that is written. A best-effort one counts from the
+    /// first answer of its participant on.
+    #[must_use]
+    pub fn matched_readers(&self, writer: WriterId) -> usize {
+        let writer = self.writers.get(writer.0);
+        writer.map_or(0, |writer| writer.matched.current() as usize)
+    }
+}

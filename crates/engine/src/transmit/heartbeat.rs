@@ -1,0 +1,190 @@
+//! HEARTBEATs to all readers of a writer, the timer that asks for acknowledgements, and what becomes of the
+//! history once they have come (RTPS 2.5 §8.4.9.2).
+
+use isolane_wire::time::Instant;
+
+use crate::{
+    engine::{Engine, Subject},
+    ids::WriterId,
+    work::{Destinations, Work, WorkKind},
+    writer::{Writer, WriterStatus},
+};
+
+impl Engine {
+    pub(super) fn send_heartbeat(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let header = self.header;
+        let writer = self.writers.get_mut(index)?;
+        writer.heartbeat_filed = false;
+        if writer.destinations.is_empty() {
+            return None;
+        }
+        let heartbeat = writer.heartbeat(false);
+        let level = writer.level;
+        let bytes = self.finish(
+            buffer,
+            |message| message.heartbeat(&heartbeat).map(|_| ()),
+            header,
+        );
+        let to = Destinations::Writer(WriterId(index));
+        Some(Work {
+            kind: WorkKind::Heartbeat,
+            level,
+            bytes,
+            to,
+        })
+    }
+
+    /// Files a HEARTBEAT to all readers.
+    pub(crate) fn file_heartbeat(&mut self, writer_index: u16) {
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        if !writer.reliable {
+            return;
+        }
+        let priority = writer.protocol_priority();
+        if !core::mem::replace(&mut writer.heartbeat_filed, true) {
+            self.file(priority, WorkKind::Heartbeat, writer_index);
+        }
+        for at in 0.. {
+            let writer = self.writers.get(writer_index);
+            let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
+                return;
+            };
+            let proxy = self.reader_proxies.get(index);
+            if proxy.is_some_and(|proxy| !proxy.is_reached && !proxy.is_silent()) {
+                self.file_repair(index);
+            }
+        }
+    }
+
+    /// Whether something sent is not acknowledged by all, or a reader has not yet answered at all and is
+    /// still waited for.
+    fn owes_heartbeat(&self, writer: &Writer) -> bool {
+        writer.reliable
+            && writer.has_reliable_reader()
+            && writer.proxies.iter().any(|&proxy| {
+                self.reader_proxies.get(proxy).is_some_and(|proxy| {
+                    proxy.reliable
+                        && !proxy.is_silent()
+                        && (!proxy.is_ready() || proxy.done_to() < writer.next_unsent)
+                })
+            })
+    }
+
+    /// Starts the heartbeat timer if a heartbeat is owed. One that runs is left alone: when it has
+    /// run out it is seen whether one is owed still.
+    pub(crate) fn arm_heartbeat(&mut self, now: Instant, writer_index: u16) {
+        let timer = Subject::heartbeat(writer_index, &self.config.limits);
+        if self.timers.is_armed(timer) {
+            return;
+        }
+        let writer = self.writers.get(writer_index);
+        if let Some(writer) = writer.filter(|writer| self.owes_heartbeat(writer)) {
+            let period = core::time::Duration::from_nanos(writer.heartbeat_period_ns);
+            self.timers.arm(timer, now + period);
+        }
+    }
+
+    /// Stops the heartbeat timer when all is acknowledged, so that nobody is woken for nothing.
+    fn rest_heartbeat(&mut self, writer_index: u16) {
+        let timer = Subject::heartbeat(writer_index, &self.config.limits);
+        let writer = self.writers.get(writer_index);
+        if self.timers.is_armed(timer) && writer.is_some_and(|writer| !self.owes_heartbeat(writer))
+        {
+            self.timers.disarm(timer);
+        }
+    }
+
+    /// Some reader lives: what is owed is asked for after the shortest period again. One that is
+    /// dead and has let the period grow must not make the others wait for what they have lost.
+    pub(crate) fn hasten_heartbeat(&mut self, now: Instant, writer_index: u16) {
+        let period = self.config.timing.heartbeat_period;
+        let timer = Subject::heartbeat(writer_index, &self.config.limits);
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.heartbeat_period_ns = period.as_nanos() as u64;
+            if self.timers.is_armed(timer) {
+                self.timers.bring_forward(timer, now + period);
+            }
+        }
+    }
+
+    /// The heartbeat timer has run out: ask, and wait twice as long for the next answer.
+    pub(crate) fn heartbeat_due(&mut self, now: Instant, writer_index: u16) {
+        let max_ns = self.config.timing.heartbeat_period_max.as_nanos() as u64;
+        let writer = self.writers.get(writer_index);
+        if writer.is_none_or(|writer| !self.owes_heartbeat(writer)) {
+            return;
+        }
+        self.file_heartbeat(writer_index);
+        self.count_unanswered(writer_index);
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        writer.heartbeat_period_ns = writer.heartbeat_period_ns.saturating_mul(2).min(max_ns);
+        self.arm_heartbeat(now, writer_index);
+    }
+
+    /// One heartbeat more that readers have not answered which never did. Those that have let pass all
+    /// they get are waited for no longer.
+    fn count_unanswered(&mut self, writer_index: u16) {
+        let Some(writer) = self.writers.get(writer_index) else {
+            return;
+        };
+        let mut gone_silent = 0;
+        for &index in &writer.proxies {
+            if let Some(proxy) = self.reader_proxies.get_mut(index)
+                && proxy.reliable
+                && !proxy.is_ready()
+                && !proxy.is_silent()
+            {
+                proxy.unanswered += 1;
+                gone_silent += u64::from(proxy.is_silent());
+            }
+        }
+        if gone_silent > 0 {
+            self.counters.readers_silent += gone_silent;
+            self.refresh_lowest(writer_index);
+            self.release_acknowledged(writer_index);
+        }
+    }
+
+    /// Works out again how far all reliable readers have come: one has come, gone or moved.
+    pub(crate) fn refresh_lowest(&mut self, writer_index: u16) {
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.lowest_acknowledged = writer.lowest_of(&self.reader_proxies);
+        }
+    }
+
+    /// Removes from the history what all reliable readers have and no late joiner will ask for.
+    pub(crate) fn release_acknowledged(&mut self, writer_index: u16) {
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        debug_assert_eq!(
+            writer.lowest_acknowledged,
+            writer.lowest_of(&self.reader_proxies)
+        );
+        let lowest = writer.lowest_unacknowledged();
+        let all_acknowledged = lowest > writer.last;
+        let mut removed = 0;
+        if writer.volatile
+            && let Some(history) = &mut writer.history
+        {
+            removed = history.remove_below(lowest);
+        }
+        if all_acknowledged {
+            writer.status |= WriterStatus::ALL_ACKNOWLEDGED;
+        }
+        if writer.wants_room && (removed > 0 || writer.may_replace(lowest)) {
+            writer.wants_room = false;
+            writer.status |= WriterStatus::ROOM;
+        }
+        if !writer.status.is_empty() {
+            self.note_writer(writer_index);
+        }
+        if all_acknowledged {
+            self.rest_heartbeat(writer_index);
+        }
+    }
+}

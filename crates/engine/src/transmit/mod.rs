@@ -1,0 +1,122 @@
+//! The way out: one bounded step of filed work at a time.
+//!
+//! [`Engine::next_work`] takes what has waited longest at one priority and does one step of it: at
+//! most one datagram comes of it, written into the caller's buffer. What is not done after one
+//! step files itself again, behind what else waits at that priority.
+
+mod first;
+mod heartbeat;
+mod repair;
+
+use heapless::Vec as BoundedVec;
+use isolane_wire::{
+    guid::EntityId,
+    level::Level,
+    locator::Locator,
+    rtps::{Gap, MessageWriter},
+    sequence::{SequenceNumber, SequenceNumberSet},
+    time::Instant,
+};
+
+use crate::{
+    engine::Engine,
+    history::Change,
+    priority::Priority,
+    work::{Destinations, Filed, Work, WorkKind},
+    write::WriteSample,
+};
+
+/// One place to send to, or none.
+fn to_one(locator: Option<Locator>) -> Destinations {
+    Destinations::Listed(locator.into_iter().collect::<BoundedVec<Locator, 4>>())
+}
+
+impl Change {
+    fn sample(&self) -> WriteSample {
+        WriteSample {
+            kind: self.kind,
+            key_hash: self.key_hash,
+            timestamp: self.timestamp,
+        }
+    }
+}
+
+impl Engine {
+    /// Does one step of the work filed at `priority`; `None` if there is none.
+    ///
+    /// A datagram that comes of it is written to the start of `buffer`, which should hold
+    /// [`MAX_DATAGRAM_BYTES`](crate::limits::MAX_DATAGRAM_BYTES); what does not fit is counted
+    /// ([`Counters::buffer_too_small`](crate::Counters)) and not sent.
+    pub fn next_work(
+        &mut self,
+        now: Instant,
+        priority: Priority,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let Filed { kind, subject } = self.board.take(priority)?;
+        let work = match kind {
+            WorkKind::Announce => self.announce(subject, buffer),
+            WorkKind::Discovery => self.take_in_announcement(now),
+            WorkKind::Data => self.send_data(now, subject, buffer),
+            WorkKind::Heartbeat => self.send_heartbeat(subject, buffer),
+            WorkKind::AckNack => self.send_acknack(now, subject, buffer),
+            WorkKind::Repair => self.send_repair(subject, buffer),
+            WorkKind::History => self.send_history(now, subject, buffer),
+        };
+        // A step whose subject has gone meanwhile sends nothing, but it was one.
+        Some(work.unwrap_or(Work {
+            kind,
+            level: None,
+            bytes: 0,
+            to: to_one(None),
+        }))
+    }
+
+    /// The level of what [`Self::next_work`] would do next at `priority`: whose frame it is to be
+    /// given (`Some(None)`: discovery's). `None`: there is nothing to do. Level 0 shares its
+    /// priorities with discovery, so the priority alone does not say.
+    #[must_use]
+    pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
+        let Filed { kind, subject } = self.board.peek(priority)?;
+        let of_writer = |writer| self.writers.get(writer).and_then(|writer| writer.level);
+        Some(match kind {
+            WorkKind::Announce | WorkKind::Discovery => None,
+            WorkKind::Data | WorkKind::Heartbeat => of_writer(subject),
+            WorkKind::AckNack => self
+                .writer_proxies
+                .get(subject)
+                .and_then(|proxy| self.readers.get(proxy.reader)?.level),
+            WorkKind::Repair | WorkKind::History => self
+                .reader_proxies
+                .get(subject)
+                .and_then(|proxy| of_writer(proxy.writer)),
+        })
+    }
+
+    /// Writes one message; counts one that does not fit, as 0 bytes.
+    pub(crate) fn finish(
+        &mut self,
+        buffer: &mut [u8],
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), isolane_wire::BufferTooSmall>,
+        header: isolane_wire::rtps::Header,
+    ) -> usize {
+        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+            fill(&mut message)?;
+            Ok(message.len())
+        });
+        written.unwrap_or_else(|_| {
+            self.counters.buffer_too_small += 1;
+            0
+        })
+    }
+}
+
+/// A GAP over `start..end`.
+fn gap(writer: EntityId, reader: EntityId, start: SequenceNumber, end: SequenceNumber) -> Gap {
+    Gap {
+        reader,
+        writer,
+        start,
+        list: SequenceNumberSet::new(end),
+    }
+}

@@ -1,0 +1,251 @@
+//! What one reader asks for, and what one reader lacks: repairs, the history for late joiners, ACKNACKs.
+
+use isolane_wire::{
+    guid::Guid,
+    rtps::{HEADER_BYTES, HEARTBEAT_BYTES, Heartbeat, INFO_DESTINATION_BYTES, MessageWriter},
+    sequence::SequenceNumber,
+    time::Instant,
+};
+
+use super::{gap, to_one};
+use crate::{
+    engine::Engine,
+    work::{Work, WorkKind},
+    write::data_head,
+};
+
+/// Bytes of a message with one HEARTBEAT for one reader.
+const HEARTBEAT_TO_ONE_BYTES: usize = HEADER_BYTES + INFO_DESTINATION_BYTES + HEARTBEAT_BYTES;
+
+impl Engine {
+    pub(super) fn send_acknack(
+        &mut self,
+        now: Instant,
+        index: u16,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = self.header;
+        let proxy = self.writer_proxies.get_mut(index)?;
+        proxy.acknack_filed = false;
+        let reader = self.readers.get_mut(proxy.reader)?;
+        let acknack = proxy.acknack(reader, now);
+        let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
+        let bytes = self.finish(
+            buffer,
+            |message| {
+                message
+                    .info_destination(prefix)?
+                    .acknack(&acknack)
+                    .map(|_| ())
+            },
+            header,
+        );
+        Some(Work {
+            kind: WorkKind::AckNack,
+            level,
+            bytes: self.spend(prefix, bytes),
+            to: to_one(to),
+        })
+    }
+
+    /// The lowest number a reader asked for: the sample, or a GAP where it is gone.
+    pub(super) fn send_repair(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let proxy = self.reader_proxies.get_mut(index)?;
+        proxy.repair_filed = false;
+        let writer_index = proxy.writer;
+        let Some(sequence) = proxy.requested.iter().next() else {
+            return self.send_heartbeat_to(index, buffer);
+        };
+        proxy.requested.remove(sequence);
+        let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
+        let writer = self.writers.get_mut(writer_index)?;
+        let level = writer.level;
+        // The next number there is for this reader: everything up to it is gone, asked for or not.
+        let kept = writer
+            .history
+            .as_ref()
+            .and_then(|history| history.at_or_after(sequence.max(start)))
+            .map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
+        let bytes = if kept == sequence {
+            writer.ledger.repaired += 1;
+            self.emit_sample(writer_index, None, sequence, guid, buffer)
+        } else {
+            // One GAP for the whole run, however long.
+            let requested = proxy.requested.iter();
+            for gone in requested.take_while(|&gone| gone < kept) {
+                proxy.requested.remove(gone);
+            }
+            self.emit_gap(writer_index, sequence, kept, guid, buffer)
+        };
+        let proxy = self.reader_proxies.get_mut(index)?;
+        if !proxy.requested.is_empty() {
+            proxy.repair_filed = true;
+            let priority = self.writers.get(writer_index)?.protocol_priority();
+            self.file(priority, WorkKind::Repair, index);
+        }
+        Some(Work {
+            kind: WorkKind::Repair,
+            level,
+            bytes,
+            to: to_one(to),
+        })
+    }
+
+    /// A HEARTBEAT for one reader alone, that is new, has asked for one, or is reached by none of the
+    /// writer's destinations: by it the reader learns what to ask for.
+    fn send_heartbeat_to(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let header = self.header;
+        let proxy = self.reader_proxies.get(index)?;
+        let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
+        if !proxy.is_reachable && self.spend(guid.prefix, HEARTBEAT_TO_ONE_BYTES) == 0 {
+            return None;
+        }
+        let writer = self.writers.get_mut(writer_index)?;
+        let level = writer.level;
+        // The others are not asked by it.
+        let since_demand = writer.since_demand;
+        let heartbeat = Heartbeat {
+            reader: guid.entity,
+            ..writer.heartbeat(false)
+        };
+        writer.since_demand = since_demand;
+        let bytes = self.finish(
+            buffer,
+            |message| {
+                message
+                    .info_destination(guid.prefix)?
+                    .heartbeat(&heartbeat)
+                    .map(|_| ())
+            },
+            header,
+        );
+        Some(Work {
+            kind: WorkKind::Heartbeat,
+            level,
+            bytes,
+            to: to_one(to),
+        })
+    }
+
+    /// The next sample of the history for a reader that joined late; then a HEARTBEAT, so that it
+    /// learns at once what it missed.
+    pub(super) fn send_history(
+        &mut self,
+        now: Instant,
+        index: u16,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let proxy = self.reader_proxies.get_mut(index)?;
+        proxy.history_filed = false;
+        let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
+        // What it has asked for and got meanwhile need not be sent again.
+        let cursor = proxy.history_next?.max(proxy.acknowledged);
+        let end = proxy.history_end;
+        let writer = self.writers.get_mut(writer_index)?;
+        let level = writer.level;
+        let found = writer
+            .history
+            .as_ref()
+            .and_then(|history| history.at_or_after(cursor))
+            .filter(|&sequence| sequence < end);
+        let priority = writer.protocol_priority();
+        let Some(sequence) = found else {
+            self.reader_proxies.get_mut(index)?.history_next = None;
+            self.file_repair(index);
+            self.arm_heartbeat(now, writer_index);
+            return None;
+        };
+        writer.ledger.history += 1;
+        writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
+        let bytes = self.emit_sample(writer_index, Some(cursor), sequence, guid, buffer);
+        let proxy = self.reader_proxies.get_mut(index)?;
+        proxy.history_next = Some(sequence.next());
+        proxy.history_filed = true;
+        self.file(priority, WorkKind::History, index);
+        Some(Work {
+            kind: WorkKind::History,
+            level,
+            bytes,
+            to: to_one(to),
+        })
+    }
+
+    /// A sample for one reader alone; in front of it a GAP over what is gone since `after`.
+    fn emit_sample(
+        &mut self,
+        writer_index: u16,
+        after: Option<SequenceNumber>,
+        sequence: SequenceNumber,
+        reader: Guid,
+        buffer: &mut [u8],
+    ) -> usize {
+        let header = self.header;
+        let Some(writer) = self.writers.get(writer_index) else {
+            return 0;
+        };
+        let Some((change, payload)) = writer
+            .history
+            .as_ref()
+            .and_then(|history| history.get(sequence))
+        else {
+            return 0;
+        };
+        let sample = change.sample();
+        let head = data_head(writer.guid.entity, reader.entity, sequence, &sample);
+        let hole = after.filter(|&after| after < sequence);
+        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+            message.info_destination(reader.prefix)?;
+            if let Some(hole) = hole {
+                message.gap(&gap(writer.guid.entity, reader.entity, hole, sequence))?;
+            }
+            message
+                .info_timestamp(sample.timestamp)?
+                .data(&head, payload)?;
+            Ok(message.len())
+        });
+        written.unwrap_or_else(|_| {
+            self.counters.buffer_too_small += 1;
+            0
+        })
+    }
+
+    fn emit_gap(
+        &mut self,
+        writer_index: u16,
+        start: SequenceNumber,
+        end: SequenceNumber,
+        reader: Guid,
+        buffer: &mut [u8],
+    ) -> usize {
+        let header = self.header;
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return 0;
+        };
+        writer.ledger.gaps += (end.get() - start.get()) as u64;
+        let gap = gap(writer.guid.entity, reader.entity, start, end);
+        self.finish(
+            buffer,
+            |message| {
+                message
+                    .info_destination(reader.prefix)?
+                    .gap(&gap)
+                    .map(|_| ())
+            },
+            header,
+        )
+    }
+
+    /// Files what one reader has asked for; a HEARTBEAT if that is nothing.
+    pub(crate) fn file_repair(&mut self, proxy_index: u16) {
+        let Some(proxy) = self.reader_proxies.get_mut(proxy_index) else {
+            return;
+        };
+        let Some(writer) = self.writers.get(proxy.writer) else {
+            return;
+        };
+        if proxy.reliable && !core::mem::replace(&mut proxy.repair_filed, true) {
+            let priority = writer.protocol_priority();
+            self.file(priority, WorkKind::Repair, proxy_index);
+        }
+    }
+}

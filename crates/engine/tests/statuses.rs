@@ -1,0 +1,179 @@
+//! What changes at an endpoint is told once, and then in numbers.
+
+use isolane_engine::{
+    ChangeKind, DeliveryMode, EndpointConfig, Engine, EngineConfig, MessageReceiver, ReaderId,
+    ReaderStatus, RejectReason, StatusChange, WriteSample, WriterId, WriterStatus,
+    limits::MAX_HEAD_BYTES,
+};
+use isolane_wire::{
+    discovery::LocatorList,
+    guid::GuidPrefix,
+    locator::Locator,
+    qos::{HistoryKind, PolicyId, QosPolicies, ReliabilityKind},
+    time::{Instant, Timestamp},
+};
+
+const NOW: Instant = Instant::new(1);
+const HERE: Locator = Locator::udpv4([10, 0, 0, 1], 7420);
+
+fn topic(reliability: ReliabilityKind) -> EndpointConfig<'static> {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = reliability;
+    qos.history.kind = HistoryKind::KeepAll;
+    qos.resource_limits.max_samples = 2;
+    EndpointConfig {
+        topic_name: "Status",
+        type_name: "Byte",
+        keyed: false,
+        key_of: None,
+        qos,
+        max_payload_bytes: 64,
+        unicast: LocatorList::from_iter([HERE]),
+        multicast: LocatorList::new(),
+    }
+}
+
+/// An engine, and a best-effort writer in it.
+fn a_writer() -> (Engine, WriterId) {
+    let mut engine = Engine::new(EngineConfig::new(0, GuidPrefix([1; 12]), 1), NOW);
+    let created = engine.create_writer(NOW, &topic(ReliabilityKind::BestEffort));
+    (engine, created.expect("there is room"))
+}
+
+fn a_reader(engine: &mut Engine, reliability: ReliabilityKind, delivery: DeliveryMode) -> ReaderId {
+    let created = engine.create_reader(NOW, &topic(reliability), delivery);
+    created.expect("there is room")
+}
+
+fn write(engine: &mut Engine, writer: WriterId, bytes: usize) -> Vec<u8> {
+    let mut buffer = [0; MAX_HEAD_BYTES + 64];
+    let sample = WriteSample {
+        kind: ChangeKind::Alive,
+        key_hash: None,
+        timestamp: Timestamp::ZERO,
+    };
+    let payload = MAX_HEAD_BYTES..MAX_HEAD_BYTES + bytes;
+    let written = engine.write_best_effort(writer, &sample, &mut buffer, payload);
+    buffer[written.expect("it fits")].to_vec()
+}
+
+fn receive(engine: &mut Engine, datagram: &[u8]) {
+    let mut message = MessageReceiver::new(HERE);
+    while engine.receive(NOW, &mut message, datagram).is_some() {}
+}
+
+/// All that is told of a reader now, and of a writer.
+fn told(engine: &mut Engine) -> (ReaderStatus, WriterStatus) {
+    let mut told = (ReaderStatus::empty(), WriterStatus::empty());
+    while let Some(change) = engine.next_status() {
+        match change {
+            StatusChange::Reader(_, status) => told.0 |= status,
+            StatusChange::Writer(_, status) => told.1 |= status,
+            StatusChange::Discovery => {}
+        }
+    }
+    told
+}
+
+#[test]
+fn endpoints_that_join_and_part_are_counted_on_both_sides() {
+    let (mut engine, writer) = a_writer();
+    assert_eq!(engine.take_publication_matched(writer), None);
+    let readers =
+        [(); 2].map(|()| a_reader(&mut engine, ReliabilityKind::BestEffort, DeliveryMode::View));
+    let (of_reader, of_writer) = told(&mut engine);
+    assert!(of_reader.contains(ReaderStatus::SUBSCRIPTION_MATCHED));
+    assert!(of_writer.contains(WriterStatus::PUBLICATION_MATCHED));
+    let matched = engine.take_publication_matched(writer).expect("two joined");
+    assert_eq!((matched.total, matched.total_change), (2, 2));
+    assert_eq!((matched.current, matched.current_change), (2, 2));
+    let last = engine.reader_data(readers[1]).expect("it exists").guid;
+    assert_eq!(matched.last, last);
+    assert_eq!(engine.take_publication_matched(writer), None, "taken");
+
+    engine.delete_reader(NOW, readers[0]);
+    let matched = engine.take_publication_matched(writer).expect("one parted");
+    assert_eq!((matched.total, matched.total_change), (2, 0));
+    assert_eq!((matched.current, matched.current_change), (1, -1));
+
+    let matched = engine.take_subscription_matched(readers[1]);
+    assert_eq!(matched.map(|matched| matched.current), Some(1));
+    engine.delete_writer(NOW, writer);
+    let matched = engine.take_subscription_matched(readers[1]);
+    assert_eq!(matched.map(|it| (it.current, it.total)), Some((0, 1)));
+    assert_eq!(engine.take_publication_matched(writer), None, "it is gone");
+}
+
+#[test]
+fn one_that_joins_and_parts_between_two_looks_is_still_seen() {
+    let (mut engine, writer) = a_writer();
+    let reader = a_reader(&mut engine, ReliabilityKind::BestEffort, DeliveryMode::View);
+    engine.delete_reader(NOW, reader);
+    let matched = engine
+        .take_publication_matched(writer)
+        .expect("one came and went");
+    assert_eq!((matched.total_change, matched.current_change), (1, 0));
+}
+
+#[test]
+fn an_incompatible_endpoint_is_counted_with_the_policy() {
+    let (mut engine, writer) = a_writer();
+    let reader = a_reader(&mut engine, ReliabilityKind::Reliable, DeliveryMode::Cache);
+    let (of_reader, of_writer) = told(&mut engine);
+    assert!(of_reader.contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS));
+    assert!(of_writer.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS));
+    let offered = engine.take_offered_incompatible(writer).expect("one");
+    assert_eq!(offered.policy, PolicyId::RELIABILITY);
+    assert_eq!((offered.total, offered.total_change), (1, 1));
+    assert_eq!(engine.take_offered_incompatible(writer), None);
+    a_reader(&mut engine, ReliabilityKind::Reliable, DeliveryMode::Cache);
+    let offered = engine.take_offered_incompatible(writer).expect("another");
+    assert_eq!((offered.total, offered.total_change), (2, 1));
+    assert!(engine.take_requested_incompatible(reader).is_some());
+    assert_eq!(engine.take_requested_incompatible(reader), None);
+}
+
+#[test]
+fn a_lost_sample_is_told_to_view_readers_and_to_readers_with_a_cache() {
+    for delivery in [DeliveryMode::View, DeliveryMode::Cache] {
+        let (mut engine, writer) = a_writer();
+        let reader = a_reader(&mut engine, ReliabilityKind::BestEffort, delivery);
+        let sent: Vec<_> = (0..4).map(|_| write(&mut engine, writer, 8)).collect();
+        receive(&mut engine, &sent[0]);
+        told(&mut engine);
+        assert_eq!(engine.take_sample_lost(reader), None);
+        receive(&mut engine, &sent[3]);
+        assert!(told(&mut engine).0.contains(ReaderStatus::SAMPLE_LOST));
+        let lost = engine.take_sample_lost(reader).expect("two were lost");
+        assert_eq!((lost.total, lost.change), (2, 2));
+        assert_eq!(engine.take_sample_lost(reader), None);
+    }
+}
+
+#[test]
+fn a_rejected_sample_is_told_with_its_reason() {
+    let (mut engine, writer) = a_writer();
+    let mut small = topic(ReliabilityKind::BestEffort);
+    small.max_payload_bytes = 8;
+    let created = engine.create_reader(NOW, &small, DeliveryMode::Cache);
+    let reader = created.expect("there is room");
+    for (bytes, reason) in [
+        (64, RejectReason::TooLarge),
+        // Two fit.
+        (8, RejectReason::NoRoom),
+    ] {
+        for _ in 0..3 {
+            let sent = write(&mut engine, writer, bytes);
+            receive(&mut engine, &sent);
+        }
+        assert!(told(&mut engine).0.contains(ReaderStatus::SAMPLE_REJECTED));
+        let rejected = engine.take_sample_rejected(reader).expect("some were");
+        let expected = if bytes == 8 { (4, 1) } else { (3, 3) };
+        assert_eq!((rejected.total, rejected.change), expected);
+        assert_eq!(rejected.reason, reason);
+    }
+    engine.remove_oldest(reader);
+    engine.reject_delivered(reader);
+    let rejected = engine.take_sample_rejected(reader).expect("by its user");
+    assert_eq!(rejected.reason, RejectReason::NotOfType);
+}

@@ -1,0 +1,170 @@
+//! What something urgent waited for, judged by stamps and looks.
+
+use super::{at, event_job, executor, observed, run};
+use crate::limits::REMEMBERED_ACTIVATIONS;
+use crate::{Executor, JobConfig, JobId, Waited};
+
+const CRITICAL: u8 = 15;
+/// The critical job's source.
+const SOURCE: u8 = 3;
+
+fn receive_job(executor: &mut Executor) -> JobId {
+    let config = JobConfig {
+        source: Some(SOURCE),
+        ..JobConfig::event("receive", CRITICAL)
+    };
+    executor.add(config).unwrap()
+}
+
+/// A lower activation of 10 ns that begins now, behind a look that found these sources readable.
+fn run_bulk(executor: &mut Executor, bulk: JobId, now: u64, readable: Option<u32>) {
+    if let Some(readable) = readable {
+        executor.looked(at(now), readable);
+    }
+    run(executor, bulk, now, now + 10, false);
+}
+
+/// Handles something that arrived at `stamp`, from 100 to 105.
+fn receive(executor: &mut Executor, job: JobId, stamp: u64) -> Waited {
+    executor.looked(at(100), 1 << SOURCE);
+    executor.activate(job, at(100));
+    executor.begin(job, at(100));
+    let waited = executor.arrived(CRITICAL, at(stamp));
+    executor.finish(job, at(105), false);
+    waited
+}
+
+fn counts(waited: Waited) -> (u64, u64, u64) {
+    let late_ns = waited.kernel_late_max_ns;
+    (waited.inversions, waited.kernel_late, late_ns)
+}
+
+#[test]
+fn a_lower_activation_that_began_although_the_source_was_readable_is_an_inversion() {
+    let mut executor = executor();
+    let (bulk, job) = (
+        event_job(&mut executor, "bulk", 1),
+        receive_job(&mut executor),
+    );
+    run_bulk(&mut executor, bulk, 50, Some(1 << SOURCE | 1));
+    assert_eq!(counts(receive(&mut executor, job, 40)), (1, 0, 0));
+    assert_eq!(observed(&executor, job).inversions, 1);
+}
+
+#[test]
+fn a_lower_activation_without_a_look_before_it_is_an_inversion() {
+    let mut executor = executor();
+    let (bulk, job) = (
+        event_job(&mut executor, "bulk", 1),
+        receive_job(&mut executor),
+    );
+    // This look is the first activation's alone.
+    run_bulk(&mut executor, bulk, 50, Some(0));
+    run_bulk(&mut executor, bulk, 60, None);
+    assert_eq!(counts(receive(&mut executor, job, 55)), (1, 0, 0));
+}
+
+#[test]
+fn a_stamp_before_a_look_that_did_not_show_it_is_the_kernels_delay() {
+    let mut executor = executor();
+    let (bulk, job) = (
+        event_job(&mut executor, "bulk", 1),
+        receive_job(&mut executor),
+    );
+    // Another source was readable.
+    run_bulk(&mut executor, bulk, 50, Some(1));
+    run_bulk(&mut executor, bulk, 60, Some(1));
+    assert_eq!(counts(receive(&mut executor, job, 47)), (0, 2, 13));
+    let seen = observed(&executor, job);
+    assert_eq!((seen.inversions, seen.kernel_late), (0, 2));
+    assert_eq!(seen.kernel_late_max_ns, 13);
+}
+
+#[test]
+fn what_began_before_the_stamp_is_blocking_and_what_is_as_urgent_is_nothing() {
+    let mut executor = executor();
+    let (bulk, job) = (
+        event_job(&mut executor, "bulk", 1),
+        receive_job(&mut executor),
+    );
+    let equal = event_job(&mut executor, "equal", CRITICAL);
+    run_bulk(&mut executor, bulk, 50, Some(0));
+    run_bulk(&mut executor, equal, 70, Some(1 << SOURCE));
+    assert_eq!(receive(&mut executor, job, 52), Waited::default());
+    let seen = observed(&executor, job);
+    assert_eq!((seen.blocking_max_ns, seen.blocked_by), (8, Some(bulk)));
+    assert_eq!(seen.response_max_ns, 53, "from the stamp");
+}
+
+#[test]
+fn each_arrival_counts_for_itself_and_the_earliest_is_the_release() {
+    let mut executor = executor();
+    let (bulk, job) = (
+        event_job(&mut executor, "bulk", 1),
+        receive_job(&mut executor),
+    );
+    run_bulk(&mut executor, bulk, 50, Some(1 << SOURCE));
+    executor.activate(job, at(90));
+    executor.begin(job, at(90));
+    let stamps = [45, 40, 55].map(at);
+    let waited = stamps.map(|stamp| executor.arrived(CRITICAL, stamp).inversions);
+    assert_eq!(waited, [1, 1, 0]);
+    assert_eq!(executor.job(job).released_at(), Some(at(40)));
+    executor.finish(job, at(95), false);
+    assert_eq!(observed(&executor, job).inversions, 2);
+    assert_eq!(observed(&executor, job).drain_max_ns, 55);
+}
+
+#[test]
+fn an_activation_is_as_urgent_as_the_most_urgent_item_it_was_told_of() {
+    let mut executor = executor();
+    let shared = receive_job(&mut executor);
+    for (begin, items) in [(10, &[3, 7][..]), (30, &[3][..]), (50, &[][..])] {
+        executor.begin(shared, at(begin));
+        for &priority in items {
+            executor.arrived(priority, at(begin));
+        }
+        executor.finish(shared, at(begin + 10), false);
+    }
+    executor.begin(shared, at(90));
+    // Below 7 is the second; the third, which knew nothing, is the job's own 15.
+    assert_eq!(executor.arrived(7, at(5)).inversions, 1);
+    assert_eq!(executor.arrived(8, at(5)).inversions, 2);
+    assert_eq!(executor.arrived(3, at(5)).inversions, 0);
+}
+
+#[test]
+fn what_follows_from_another_job_responds_from_the_arrival_and_waits_from_there_on() {
+    let mut executor = executor();
+    let bulk = event_job(&mut executor, "bulk", 1);
+    let callback = event_job(&mut executor, "callback", CRITICAL);
+    run_bulk(&mut executor, bulk, 20, Some(0));
+    // A sample of 15 was read at 40: what ran before that was counted there.
+    executor.activate_since(callback, at(15), at(40));
+    run_bulk(&mut executor, bulk, 50, Some(0));
+    let waited = executor.begin(callback, at(70));
+    executor.finish(callback, at(75), false);
+    assert_eq!(counts(waited), (1, 0, 0), "no look is needed to know of it");
+    let seen = observed(&executor, callback);
+    assert_eq!((seen.inversions, seen.response_max_ns), (1, 60));
+}
+
+#[test]
+fn that_there_was_an_inversion_is_not_forgotten_behind_many_activations() {
+    let mut executor = executor();
+    let (bulk, job) = (
+        event_job(&mut executor, "bulk", 1),
+        receive_job(&mut executor),
+    );
+    let other = event_job(&mut executor, "other", CRITICAL);
+    run_bulk(&mut executor, bulk, 20, Some(1 << SOURCE));
+    for _ in 0..2 * REMEMBERED_ACTIVATIONS {
+        run(&mut executor, other, 40, 41, false);
+    }
+    assert_eq!(counts(receive(&mut executor, job, 10)), (1, 0, 0));
+}
+
+#[test]
+fn being_told_of_an_arrival_while_nothing_runs_is_nothing() {
+    assert_eq!(executor().arrived(CRITICAL, at(5)), Waited::default());
+}

@@ -1,0 +1,184 @@
+//! What finds a table full is refused and counted, and is taken in when there is a place.
+
+use isolane_engine::Limits;
+use isolane_sim::{NodeConfig, NodeId, Topic, World};
+
+use crate::support::{SECOND, ms, values};
+
+fn topic(name: &str) -> Topic {
+    Topic::new(name).reliable().keep_all(16)
+}
+
+/// A node with little room, and one with much.
+fn a_small_node(world: &mut World, change: impl FnOnce(&mut Limits)) -> (NodeId, NodeId) {
+    let mut config = NodeConfig::default();
+    change(&mut config.limits);
+    let small = world.node(config);
+    (small, world.node(NodeConfig::default()))
+}
+
+#[test]
+fn an_endpoint_that_found_no_place_is_found_when_another_has_gone() {
+    let mut world = World::new(1);
+    let (small, large) = a_small_node(&mut world, |limits| limits.remote_endpoints = 2);
+    let others = [
+        world.create_reader(large, &topic("One")),
+        world.create_reader(large, &topic("Two")),
+    ];
+    world.run_for(SECOND);
+    let writer = world.create_writer(small, &topic("Three"));
+    let reader = world.create_reader(large, &topic("Three"));
+    world.run_for(10 * SECOND);
+    assert_eq!(world.matched_readers(writer), 0);
+    let refused = world.engine(small).counters().endpoints_refused;
+    assert_eq!(refused, 1, "once, though it announces itself all the time");
+    world.delete_reader(others[0]);
+    // Its next announcement is at most two seconds away.
+    world.run_for(3 * SECOND);
+    assert_eq!(world.matched_readers(writer), 1);
+    world.enqueue(writer, values(3));
+    world.run_for(SECOND);
+    assert_eq!(world.values(reader), [1, 2, 3]);
+    assert_eq!(world.engine(small).remote_endpoints().count(), 2);
+}
+
+#[test]
+fn a_match_that_found_no_place_is_made_when_another_has_gone() {
+    // Two of each kind are discovery's.
+    for gone in 0..2 {
+        let mut world = World::new(1);
+        let (small, large) = a_small_node(&mut world, |limits| limits.matches = 4);
+        let writer = world.create_writer(small, &topic("Few"));
+        let readers: Vec<_> = (0..3)
+            .map(|_| world.create_reader(large, &topic("Few")))
+            .collect();
+        world.run_for(10 * SECOND);
+        assert_eq!(world.matched_readers(writer), 2);
+        assert_eq!(world.engine(small).counters().matches_refused, 1);
+        world.delete_reader(readers[gone]);
+        world.run_for(ms(50));
+        assert_eq!(world.matched_readers(writer), 2);
+        world.enqueue(writer, values(3));
+        world.run_for(SECOND);
+        assert_eq!(world.values(readers[2]), [1, 2, 3]);
+    }
+}
+
+#[test]
+fn one_that_is_tried_again_is_not_counted_as_incompatible_twice() {
+    let mut world = World::new(1);
+    let (small, large) = a_small_node(&mut world, |limits| limits.matches = 3);
+    let writer = world.create_writer(small, &topic("Same"));
+    let effort = world.create_writer(small, &Topic::new("Same"));
+    let readers: Vec<_> = (0..2)
+        .map(|_| world.create_reader(large, &topic("Same")))
+        .collect();
+    world.run_for(SECOND);
+    let total = |world: &World| {
+        let found = world
+            .engine(small)
+            .offered_incompatible(world.writer_id(effort));
+        found.map(|found| found.total)
+    };
+    assert_eq!((world.matched_readers(writer), total(&world)), (1, Some(2)));
+    world.delete_reader(readers[0]);
+    world.run_for(SECOND);
+    assert_eq!((world.matched_readers(writer), total(&world)), (1, Some(2)));
+    world.enqueue(writer, values(1));
+    world.run_for(SECOND);
+    assert_eq!(world.values(readers[1]), [1]);
+}
+
+#[test]
+fn endpoints_of_one_participant_that_found_no_place_are_matched_when_there_is_one() {
+    let mut world = World::new(1);
+    let (small, _) = a_small_node(&mut world, |limits| limits.matches = 3);
+    world.run_for(SECOND);
+    let writer = world.create_writer(small, &topic("Own"));
+    let readers: Vec<_> = (0..2)
+        .map(|_| world.create_reader(small, &topic("Own")))
+        .collect();
+    world.run_for(SECOND);
+    assert_eq!(world.matched_readers(writer), 1);
+    world.delete_reader(readers[0]);
+    world.run_for(SECOND);
+    assert_eq!(world.matched_readers(writer), 1);
+    world.enqueue(writer, values(2));
+    world.run_for(SECOND);
+    assert_eq!(world.values(readers[1]), [1, 2]);
+}
+
+#[test]
+fn discovery_that_found_no_place_goes_on_when_there_is_one() {
+    let mut world = World::new(1);
+    let (small, large) = a_small_node(&mut world, |limits| limits.matches = 3);
+    let topics = ["One", "Two"].map(topic);
+    let own: Vec<_> = topics
+        .iter()
+        .map(|topic| {
+            let writer = world.create_writer(small, topic);
+            (writer, world.create_reader(small, topic))
+        })
+        .collect();
+    let other = world.create_writer(large, &Topic::new("Other"));
+    world.run_for(5 * SECOND);
+    let found = |world: &World| {
+        let engine = world.engine(small);
+        (
+            engine.remote_endpoints().count(),
+            engine.remote_participants().count(),
+        )
+    };
+    assert_eq!(
+        world.engine(small).counters().matches_refused,
+        2,
+        "of both kinds one"
+    );
+    world.delete_reader(own[0].1);
+    world.run_for(SECOND);
+    assert_eq!(found(&world), (1, 1));
+    world.delete_writer(other);
+    world.run_for(SECOND);
+    assert_eq!(found(&world), (0, 1));
+}
+
+#[test]
+fn a_participant_that_leaves_is_parted_from_one_match_a_step() {
+    let mut world = World::new(1);
+    let a = world.node(NodeConfig {
+        step: ms(1),
+        ..NodeConfig::default()
+    });
+    let b = world.node(NodeConfig::default());
+    let writers: Vec<_> = (0..8)
+        .map(|_| world.create_writer(a, &topic("Left")))
+        .collect();
+    let readers: Vec<_> = (0..5)
+        .map(|_| world.create_reader(b, &topic("Left")))
+        .collect();
+    world.until_matched(&writers, &readers);
+    world.run_for(SECOND);
+    let matches = |world: &World| {
+        writers
+            .iter()
+            .map(|&writer| world.matched_readers(writer))
+            .sum::<usize>()
+    };
+    world.leave(b);
+    let mut before = matches(&world);
+    assert_eq!(before, 40);
+    let mut steps = 0;
+    while before > 0 {
+        world.run_for(ms(1));
+        let now = matches(&world);
+        assert!(before - now <= 1, "{before} matches, then {now}");
+        // It is shown to nobody from the first step on.
+        assert!(now == 40 || world.engine(a).remote_endpoints().count() == 0);
+        before = now;
+        steps += 1;
+        assert!(steps < 200);
+    }
+    assert!(steps >= 40);
+    world.run_for(SECOND);
+    assert_eq!(world.engine(a).remote_participants().count(), 0);
+}

@@ -1,0 +1,349 @@
+//! What hostile peers cost an engine: no memory, and a bounded number of steps a datagram.
+//!
+//! One engine with endpoints of its own is sent datagrams of every kind of attack, without end and
+//! without a world around it, so that what is counted is the engine's alone. A *step* is one call of
+//! `next_work`: at most one datagram comes of it.
+
+#[path = "../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
+
+use std::time::Duration;
+
+use counting_allocator::allocator_calls_of;
+
+use isolane_engine::{
+    ChangeKind, DeliveryMode, EndpointConfig, Engine, EngineConfig, MessageReceiver, Priority,
+    WriteSample, limits::SEDP_CACHE_SLOTS,
+};
+use isolane_sim::{Random, Sample, key_of};
+use isolane_wire::{
+    BufferTooSmall,
+    discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
+    guid::{EntityId, EntityKind, Guid, GuidPrefix},
+    locator::Locator,
+    qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
+    rtps::{AckNack, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo},
+    sequence::{SequenceNumber, SequenceNumberSet},
+    time::{Instant, Timestamp},
+};
+
+const ATTACKER: Locator = Locator::udpv4([10, 0, 9, 9], 7410);
+
+/// Writers and readers of the attacked participant, each.
+const LOCAL: u32 = 4;
+
+/// Numbers one ACKNACK can ask for (RTPS 2.5 §9.4.2.6), a repair each.
+const ASKED_AT_MOST: u64 = 256;
+
+fn topic(is_keyed: bool) -> EndpointConfig<'static> {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.durability = DurabilityKind::TransientLocal;
+    qos.history.kind = HistoryKind::KeepAll;
+    qos.resource_limits.max_samples = 64;
+    EndpointConfig {
+        topic_name: "Attacked",
+        type_name: "sim::Sample",
+        keyed: is_keyed,
+        key_of: is_keyed.then_some(key_of),
+        qos,
+        max_payload_bytes: 64,
+        unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
+        multicast: LocatorList::new(),
+    }
+}
+
+struct Attacked {
+    engine: Engine,
+    now: Instant,
+    chance: Random,
+    number: u32,
+    received: Vec<u8>,
+    sent: Vec<u8>,
+}
+
+impl Attacked {
+    fn new(seed: u64) -> Self {
+        let now = Instant::new(1);
+        let config = EngineConfig::new(0, GuidPrefix([1; 12]), seed);
+        let mut engine = Engine::new(config, now);
+        for nth in 0..LOCAL {
+            let topic = topic(nth % 2 == 0);
+            let writer = engine.create_writer(now, &topic).expect("there is room");
+            let reader = engine.create_reader(now, &topic, DeliveryMode::Cache);
+            reader.expect("there is room");
+            for value in 0..32 {
+                let payload = Sample::keyed(1, value).payload();
+                let key_hash = topic.keyed.then(|| key_of(&payload, false)).flatten();
+                let slot = engine.reserve(writer, key_hash).expect("there is room");
+                slot[..payload.len()].copy_from_slice(&payload);
+                let sample = WriteSample {
+                    kind: ChangeKind::Alive,
+                    key_hash,
+                    timestamp: Timestamp::ZERO,
+                };
+                let committed = engine.commit(writer, &sample, payload.len());
+                committed.expect("it fits");
+            }
+        }
+        let mut attacked = Self {
+            engine,
+            now,
+            chance: Random::new(seed),
+            number: 0,
+            received: vec![0; 4096],
+            sent: vec![0; 4096],
+        };
+        attacked.work();
+        attacked
+    }
+
+    /// Does all there is to do; returns how many steps that took.
+    fn work(&mut self) -> u64 {
+        let mut steps = 0;
+        if self.engine.next_time().is_some_and(|due| due <= self.now) {
+            self.engine.advance(self.now);
+        }
+        let ready =
+            |engine: &Engine| Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
+        while let Some(priority) = ready(&self.engine) {
+            self.engine.next_work(self.now, priority, &mut self.sent);
+            steps += 1;
+        }
+        while self.engine.next_status().is_some() {}
+        steps
+    }
+
+    /// A datagram of one of the attacks arrives, and all it calls for is done; the steps of that.
+    fn suffer(&mut self, attack: Attack) -> u64 {
+        self.number += 1;
+        let prefix = match attack {
+            // Each from somebody new.
+            Attack::Participants => prefix(1_000 + self.number),
+            _ => prefix(self.number % 3),
+        };
+        let mut buffer = std::mem::take(&mut self.received);
+        let header = Header::new(prefix);
+        let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
+        let filled = self.fill(attack, prefix, &mut message);
+        filled.expect("it fits");
+        let length = message.len();
+        let mut state = MessageReceiver::new(ATTACKER);
+        let datagram = &buffer[..length];
+        while self
+            .engine
+            .receive(self.now, &mut state, datagram)
+            .is_some()
+        {}
+        self.received = buffer;
+        self.work()
+    }
+
+    fn edge(&mut self) -> i64 {
+        let edges = [
+            1,
+            2,
+            33,
+            256,
+            1 << 32,
+            i64::MAX - 257,
+            i64::MAX - 1,
+            i64::MAX,
+        ];
+        self.chance.pick(&edges)
+    }
+
+    fn fill(
+        &mut self,
+        attack: Attack,
+        prefix: GuidPrefix,
+        message: &mut MessageWriter<'_>,
+    ) -> Result<(), BufferTooSmall> {
+        let mut list = SequenceNumberSet::new(SequenceNumber(self.edge().min(i64::MAX - 257)));
+        for bit in 0..256 {
+            list.insert(SequenceNumber(list.base().get() + bit));
+        }
+        let writers = [
+            EntityId::SEDP_PUBLICATIONS_WRITER,
+            EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+            EntityId::user(1, EntityKind::WRITER_WITH_KEY),
+            EntityId::user(1, EntityKind::WRITER_NO_KEY),
+        ];
+        let writer = self.chance.pick(&writers);
+        let mut payload = [0; 1024];
+        match attack {
+            Attack::Participants | Attack::Leases => {
+                let mut data = ParticipantData::new(prefix);
+                data.metatraffic_unicast = LocatorList::from_iter([ATTACKER]);
+                data.builtin_endpoints = BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
+                    | BuiltinEndpoints::PUBLICATIONS_DETECTOR
+                    | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
+                    | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR;
+                let leases = [Duration::ZERO, Duration::from_secs(1), Duration::MAX];
+                data.lease = self.chance.pick(&leases);
+                let length = data.emit(&mut payload)?;
+                message.data(&head(EntityId::SPDP_WRITER, 1), &payload[..length])?;
+            }
+            Attack::Endpoints => {
+                let is_writer = self.number.is_multiple_of(2);
+                let kinds = [
+                    EntityKind::READER_NO_KEY,
+                    EntityKind::READER_WITH_KEY,
+                    EntityKind::WRITER_NO_KEY,
+                    EntityKind::WRITER_WITH_KEY,
+                ];
+                let kind = kinds[2 * usize::from(is_writer) + self.chance.below(2) as usize];
+                let entity = EntityId::user(self.chance.below(1_000) as u32, kind);
+                let mut data = EndpointData::new(Guid { prefix, entity });
+                data.topic_name = "Attacked".try_into().unwrap_or_default();
+                data.type_name = "sim::Sample".try_into().unwrap_or_default();
+                data.qos = topic(false).qos;
+                let length = data.emit(&mut payload)?;
+                let sedp = writers[usize::from(!is_writer)];
+                let number = i64::from(self.number);
+                let head = DataHead {
+                    status: self.chance.chance(0.2).then_some(StatusInfo {
+                        disposed: true,
+                        unregistered: true,
+                    }),
+                    ..head(sedp, 1 + number / 6)
+                };
+                message.data(&head, &payload[..length])?;
+            }
+            Attack::Heartbeats => {
+                let (first, last) = (SequenceNumber(self.edge()), SequenceNumber(self.edge()));
+                message.heartbeat(&Heartbeat {
+                    reader: EntityId::UNKNOWN,
+                    writer,
+                    first,
+                    last,
+                    count: self.number as i32,
+                    is_final: self.chance.chance(0.5),
+                    liveliness: false,
+                })?;
+            }
+            Attack::Gaps => {
+                message.gap(&Gap {
+                    reader: EntityId::UNKNOWN,
+                    writer,
+                    start: SequenceNumber(self.edge()),
+                    list,
+                })?;
+            }
+            Attack::AckNacks => {
+                let readers = [
+                    EntityId::SEDP_PUBLICATIONS_READER,
+                    EntityId::SEDP_SUBSCRIPTIONS_READER,
+                ];
+                let nth = self.chance.below(2) as usize;
+                message.acknack(&AckNack {
+                    reader: readers[nth],
+                    writer: writers[nth],
+                    state: list,
+                    count: self.number as i32,
+                    is_final: self.chance.chance(0.5),
+                })?;
+            }
+            Attack::Data => {
+                message.data(&head(writer, self.edge()), &payload[..32])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attack {
+    Participants,
+    Endpoints,
+    Leases,
+    Heartbeats,
+    Gaps,
+    AckNacks,
+    Data,
+}
+
+const ATTACKS: [Attack; 7] = [
+    Attack::Participants,
+    Attack::Endpoints,
+    Attack::Leases,
+    Attack::Heartbeats,
+    Attack::Gaps,
+    Attack::AckNacks,
+    Attack::Data,
+];
+
+fn prefix(number: u32) -> GuidPrefix {
+    let mut prefix = [7; 12];
+    prefix[8..].copy_from_slice(&number.to_be_bytes());
+    GuidPrefix(prefix)
+}
+
+fn head(writer: EntityId, number: i64) -> DataHead {
+    DataHead {
+        reader: EntityId::UNKNOWN,
+        writer,
+        sequence: SequenceNumber(number),
+        key_hash: None,
+        status: None,
+        payload: PayloadKind::Data,
+    }
+}
+
+#[test]
+fn attacks_of_every_kind_take_no_memory() {
+    for seed in 0..3 {
+        let mut attacked = Attacked::new(seed);
+        let calls = allocator_calls_of(|| {
+            for _ in 0..100_000 {
+                let attack = attacked.chance.pick(&ATTACKS);
+                attacked.suffer(attack);
+                // Leases run out meanwhile, and heartbeats fall due.
+                attacked.now = attacked.now + Duration::from_millis(2);
+            }
+        });
+        assert_eq!(calls, 0, "allocations with seed {seed}");
+        let engine = &attacked.engine;
+        let counters = engine.counters();
+        // What was counted was the attack.
+        assert!(counters.leases_expired > 0, "{counters:?}");
+        assert!(counters.participants_refused > 1_000, "{counters:?}");
+        assert!(engine.remote_participants().count() <= 32);
+        assert!(engine.remote_endpoints().count() <= 640);
+        for reader in engine.local_readers() {
+            assert!(engine.reader_ledger(reader).expect("it exists").balances());
+        }
+        for writer in engine.local_writers() {
+            assert!(engine.writer_ledger(writer).expect("it exists").balances());
+        }
+    }
+}
+
+#[test]
+fn a_datagram_of_an_attack_calls_for_a_bounded_number_of_steps() {
+    for attack in ATTACKS {
+        let mut attacked = Attacked::new(1);
+        // Somebody is known, with endpoints, so that there is something to attack.
+        for _ in 0..300 {
+            attacked.suffer(Attack::Leases);
+            attacked.suffer(Attack::Endpoints);
+        }
+        let mut most = 0;
+        for _ in 0..5_000 {
+            // No time passes: nothing is done that the clock calls for.
+            most = most.max(attacked.suffer(attack));
+        }
+        // Each local endpoint may have to answer, be matched or be parted, and discovery looks once more
+        // whether there is anything to do. An ACKNACK may ask for as many samples as it can name; what says
+        // that others will never come frees announcements that came before and waited for them.
+        let further = match attack {
+            Attack::AckNacks => ASKED_AT_MOST,
+            Attack::Heartbeats | Attack::Gaps | Attack::Data => SEDP_CACHE_SLOTS as u64,
+            _ => 0,
+        };
+        let bound = further + u64::from(4 * LOCAL) + 8;
+        assert!(most > 0, "{attack:?} calls for nothing");
+        assert!(most <= bound, "{attack:?}: {most} steps");
+        println!("{attack:?}: at most {most} steps");
+    }
+}

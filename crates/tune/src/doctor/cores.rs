@@ -1,0 +1,172 @@
+//! Processors: how many, who else is on them, how fast they wake.
+
+use super::{Findings, list};
+use crate::facts::Facts;
+use crate::limits::IDLE_LATENCY_US;
+use crate::needs::Needs;
+
+pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
+    if facts.cores.online.is_empty() {
+        return;
+    }
+    described(facts, needs, findings);
+    isolation(facts, needs, findings);
+    clock_rate(facts, needs, findings);
+    idle(facts, findings);
+    if facts.cores.smt_active == Some(true) {
+        findings.warn(
+            "cores.smt",
+            "two hardware threads share a core",
+            "what runs on the sibling of the executor's core takes up to half of its speed, and \
+             bounds must count with that",
+            "echo off > /sys/devices/system/cpu/smt/control; for good: boot with nosmt",
+        );
+    } else if facts.cores.smt_active == Some(false) {
+        findings.ok("cores.smt", "each core runs one hardware thread");
+    }
+}
+
+fn described(facts: &Facts, needs: &Needs, findings: &mut Findings) {
+    let online = &facts.cores.online;
+    let there = format!("cores {}", list(online));
+    match needs.core {
+        Some(core) if !online.contains(&core) => findings.error(
+            "cores.described",
+            format!("the description puts the executor on core {core}; there are {there}"),
+            "the executor cannot be put there",
+            format!("set `core` of the host to one of {}", list(online)),
+        ),
+        Some(core) => findings.ok(
+            "cores.described",
+            format!("the executor's core {core} is one of {there}"),
+        ),
+        None if online.len() == 1 => {}
+        None => findings.ok("cores.described", there),
+    }
+    if online.len() == 1 {
+        findings.warn(
+            "cores.count",
+            "there is one core",
+            "the executor shares it with interrupts, the kernel's threads and every other program",
+            "use a machine with two cores or more, one of them for the executor",
+        );
+    }
+}
+
+fn isolation(facts: &Facts, needs: &Needs, findings: &mut Findings) {
+    let cores = &facts.cores;
+    if cores.online.len() < 2 {
+        return;
+    }
+    let isolated = cores.isolated.as_deref().unwrap_or_default();
+    let last = cores.online.last().copied().unwrap_or_default();
+    let core = needs.core.unwrap_or(last);
+    let is_wanted = |cores: &[u16]| match needs.core {
+        Some(core) => cores.contains(&core),
+        None => !cores.is_empty(),
+    };
+    if is_wanted(isolated) {
+        findings.ok(
+            "cores.isolated",
+            format!("cores {} are kept free of other programs", list(isolated)),
+        );
+    } else {
+        let what = match (needs.core, isolated) {
+            (Some(core), []) => format!("core {core} is not kept free of other programs"),
+            (Some(core), some) => format!(
+                "core {core} is not kept free of other programs; {} are",
+                list(some)
+            ),
+            (None, _) => String::from("no core is kept free of other programs"),
+        };
+        findings.warn(
+            "cores.isolated",
+            what,
+            "other programs and the kernel's housekeeping run on the executor's core: a few \
+             microseconds each time, and caches are cold after it",
+            format!(
+                "boot with isolcpus={core} nohz_full={core} rcu_nocbs={core}; or give the executor \
+                 an exclusive cpuset"
+            ),
+        );
+    }
+    let nohz = cores.nohz_full.as_deref().unwrap_or_default();
+    if is_wanted(nohz) {
+        findings.ok(
+            "cores.tick",
+            format!("cores {} have no tick while one program runs", list(nohz)),
+        );
+    } else {
+        findings.info(
+            "cores.tick",
+            "the scheduler's tick interrupts every core",
+            "1 to 10 microseconds, 100 to 1000 times a second",
+            format!("boot with nohz_full={core} (the kernel must be built with NO_HZ_FULL)"),
+        );
+    }
+}
+
+fn clock_rate(facts: &Facts, needs: &Needs, findings: &mut Findings) {
+    let governors = &facts.cores.governors;
+    let slow: Vec<u16> = governors
+        .iter()
+        .filter(|(core, _)| needs.core.is_none_or(|wanted| wanted == **core))
+        .filter(|(_, governor)| *governor != "performance")
+        .map(|(core, _)| *core)
+        .collect();
+    if governors.is_empty() {
+        findings.info(
+            "cores.governor",
+            "the clock rate of the cores cannot be governed from here",
+            "whether it changes under load is up to the firmware or the hypervisor",
+            "look into the firmware's settings for power saving",
+        );
+    } else if slow.is_empty() {
+        findings.ok("cores.governor", "the clock rate stays at its highest");
+    } else {
+        let governor = slow.first().and_then(|core| governors.get(core));
+        findings.warn(
+            "cores.governor",
+            format!(
+                "cores {} are governed by {}",
+                list(&slow),
+                governor.map_or("?", String::as_str)
+            ),
+            "after a pause a core runs at a fraction of its speed for milliseconds: everything, \
+             worst cases included, takes up to several times as long",
+            "cpupower frequency-set --governor performance",
+        );
+    }
+}
+
+fn idle(facts: &Facts, findings: &mut Findings) {
+    let states = &facts.cores.idle_states;
+    let slow: Vec<String> = states
+        .iter()
+        .filter(|state| !state.disabled && state.latency_us > IDLE_LATENCY_US)
+        .map(|state| format!("{} ({} us)", state.name, state.latency_us))
+        .collect();
+    if states.is_empty() {
+        findings.info(
+            "cores.idle-states",
+            "idle states cannot be seen from here",
+            "waking from a deep one costs up to hundreds of microseconds",
+            "boot with cpuidle.off=1 or idle=poll and compare: isolane bench rtt",
+        );
+    } else if slow.is_empty() {
+        findings.ok(
+            "cores.idle-states",
+            format!("every idle state that is on is left within {IDLE_LATENCY_US} us"),
+        );
+    } else {
+        findings.warn(
+            "cores.idle-states",
+            format!("cores sleep deeply: {}", slow.join(", ")),
+            "the first sample after a pause is late by as much as waking takes, given above",
+            format!(
+                "cpupower idle-set --disable-by-latency {IDLE_LATENCY_US}; or let the program hold \
+                 /dev/cpu_dma_latency open with the value {IDLE_LATENCY_US}"
+            ),
+        );
+    }
+}

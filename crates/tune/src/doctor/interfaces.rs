@@ -1,0 +1,222 @@
+//! The interfaces that would carry topics.
+
+use super::Findings;
+use crate::facts::{Facts, Interface};
+use crate::needs::Needs;
+
+/// Bytes of the largest packet of ordinary Ethernet; isolane's default sample fits it.
+const USUAL_MTU: u32 = 1500;
+
+pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
+    if needs.host.is_none() && needs.hosts.len() > 1 {
+        findings.warn(
+            "description.host",
+            "it is not known which host of the description this machine is",
+            "interface, core and topics of the description cannot be compared",
+            format!("name it: --host {}", needs.hosts.join(" | ")),
+        );
+    }
+    let usable = |interface: &&Interface| {
+        interface.is_up && interface.has_carrier && !interface.addresses.is_empty()
+    };
+    match &needs.interface {
+        Some(name) => described(facts, name, findings),
+        None => {
+            let chosen: Vec<&Interface> = facts
+                .interfaces
+                .iter()
+                .filter(usable)
+                .filter(|interface| !interface.is_loopback)
+                .collect();
+            any(&chosen, findings);
+            bridges(&chosen, findings);
+            for interface in chosen
+                .iter()
+                .filter(|interface| !is_of_containers(interface))
+            {
+                one(facts, interface, findings);
+            }
+        }
+    }
+}
+
+fn described(facts: &Facts, name: &str, findings: &mut Findings) {
+    let Some(interface) = facts.interfaces.iter().find(|known| known.name == name) else {
+        let there: Vec<&str> = facts
+            .interfaces
+            .iter()
+            .map(|interface| interface.name.as_str())
+            .collect();
+        return findings.error(
+            &format!("interface.described.{name}"),
+            format!("the description names the interface {name}; there is none"),
+            "no topic of this host flows",
+            format!(
+                "set `interface` of the host to one of: {}",
+                there.join(", ")
+            ),
+        );
+    };
+    let id = format!("interface.up.{name}");
+    if !interface.is_up {
+        findings.error(
+            &id,
+            format!("{name} is down"),
+            "no topic of this host flows",
+            format!("ip link set {name} up"),
+        );
+    } else if !interface.has_carrier {
+        findings.error(
+            &id,
+            format!("{name} has no carrier"),
+            "no topic of this host flows",
+            format!("plug in the cable, or look: ethtool {name}"),
+        );
+    } else {
+        findings.ok(&id, format!("{name} is up"));
+    }
+    if interface.addresses.is_empty() {
+        findings.error(
+            &format!("interface.address.{name}"),
+            format!("{name} has no IPv4 address"),
+            "no topic of this host flows over UDP",
+            format!("ip address add 192.0.2.1/24 dev {name}, with an address of your network"),
+        );
+    }
+    one(facts, interface, findings);
+}
+
+/// Whether there is any at all.
+fn any(chosen: &[&Interface], findings: &mut Findings) {
+    if chosen.is_empty() {
+        findings.error(
+            "interface.any",
+            "no interface but loopback is up with a carrier and an IPv4 address",
+            "topics stay on this machine",
+            "ip link set NAME up, then ip address add ADDRESS/BITS dev NAME; on one machine alone: \
+             --interface lo --peer 127.0.0.1",
+        );
+        return;
+    }
+    let names: Vec<&str> = chosen
+        .iter()
+        .map(|interface| interface.name.as_str())
+        .collect();
+    findings.ok(
+        "interface.any",
+        format!("topics flow over {}", names.join(", ")),
+    );
+}
+
+fn is_of_containers(interface: &Interface) -> bool {
+    interface.kind.as_deref() == Some("bridge")
+        || ["docker", "br-", "virbr", "veth", "cni", "lxc"]
+            .iter()
+            .any(|start| interface.name.starts_with(start))
+}
+
+/// Bridges of containers and virtual machines, on which discovery would multicast too.
+fn bridges(chosen: &[&Interface], findings: &mut Findings) {
+    let bridges: Vec<&str> = chosen
+        .iter()
+        .filter(|interface| is_of_containers(interface) && interface.is_multicast)
+        .map(|interface| interface.name.as_str())
+        .collect();
+    if bridges.is_empty() {
+        return;
+    }
+    findings.warn(
+        "interface.bridges",
+        format!(
+            "discovery also multicasts to containers or virtual machines: {}",
+            bridges.join(", ")
+        ),
+        "each multicast sample is sent once for each of them: some microseconds of the writer's \
+         time and copies in the kernel",
+        "name the interfaces that are meant: --interface NAME, or `interface` in isolane.toml",
+    );
+}
+
+fn one(facts: &Facts, interface: &Interface, findings: &mut Findings) {
+    let name = interface.name.as_str();
+    multicast(interface, findings);
+    if let Some(mtu) = interface.mtu.filter(|mtu| *mtu < USUAL_MTU) {
+        findings.info(
+            &format!("interface.mtu.{name}"),
+            format!("packets on {name} have at most {mtu} B"),
+            "samples beyond that are cut into IP fragments: each part takes its turn in every queue, \
+             and one that is lost loses all",
+            format!("ip link set {name} mtu {USUAL_MTU}, if the whole network allows it"),
+        );
+    }
+    if interface.is_wireless {
+        findings.warn(
+            &format!("interface.wireless.{name}"),
+            format!("{name} is wireless"),
+            "milliseconds of delay that others decide about; multicast is sent slowly and never \
+             again when it is lost",
+            "use a cable for critical topics, and peers by unicast (--peer) here",
+        );
+    }
+    queues(facts, interface, findings);
+    if interface.has_xdp_program {
+        findings.info(
+            &format!("interface.xdp.{name}"),
+            format!("another program's XDP program is attached to {name}"),
+            "below a microsecond a frame, unless it drops or redirects what is meant for topics",
+            format!("whose it is: ip link show {name}; bpftool net"),
+        );
+    }
+    if let Some(dropped @ 1..) = interface.rx_dropped {
+        findings.info(
+            &format!("interface.dropped.{name}"),
+            format!("{name} has dropped {dropped} frames on the way in since it was made"),
+            "where they were samples they are lost, or came a round trip later",
+            format!("why: ethtool -S {name} | grep -i drop; ip -s -s link show {name}"),
+        );
+    }
+}
+
+fn multicast(interface: &Interface, findings: &mut Findings) {
+    let name = interface.name.as_str();
+    let id = format!("interface.multicast.{name}");
+    if interface.is_multicast {
+        findings.ok(&id, format!("{name} takes part in multicast"));
+    } else {
+        findings.warn(
+            &id,
+            format!("{name} takes no part in multicast"),
+            "no latency; participants do not find each other on it unless they are named",
+            format!("ip link set {name} multicast on; or name peers: --peer ADDRESS"),
+        );
+    }
+}
+
+fn queues(facts: &Facts, interface: &Interface, findings: &mut Findings) {
+    let name = interface.name.as_str();
+    let driver = match (&interface.driver, &interface.kind) {
+        (Some(driver), _) => format!("driver {driver}"),
+        (None, Some(kind)) => format!("of kind {kind}"),
+        (None, None) => String::from("driver unknown"),
+    };
+    let speed = match interface.speed_mbps {
+        Some(speed) => format!(", {speed} Mbit/s"),
+        None => String::new(),
+    };
+    let qdisc = interface.qdisc.as_deref().unwrap_or("unknown");
+    let id = format!("interface.queues.{name}");
+    match (interface.rx_queues, interface.tx_queues) {
+        (Some(1), _) if interface.driver.is_some() && facts.cores.online.len() > 1 => findings.warn(
+            &id,
+            format!("{name} has one receive queue ({driver}{speed}, qdisc {qdisc})"),
+            "a critical frame waits behind every bulk frame that came before it, in the queue and \
+             in the kernel's receive work: some microseconds for each",
+            "use an interface with several queues, or keep bulk traffic on another interface",
+        ),
+        (Some(receive), Some(send)) => findings.ok(
+            &id,
+            format!("{name}: {receive} receive and {send} transmit queues, {driver}{speed}, qdisc {qdisc}"),
+        ),
+        _ => {}
+    }
+}

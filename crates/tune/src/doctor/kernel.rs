@@ -1,0 +1,127 @@
+//! The kernel, its clock, its memory, and programs that move work about.
+
+use super::Findings;
+use crate::facts::Facts;
+
+/// Sources of time that are read without asking a device or a hypervisor.
+const FAST_CLOCKS: [&str; 3] = ["tsc", "arch_sys_counter", "riscv_clocksource"];
+/// Programs that keep the time.
+const TIME_KEEPERS: [&str; 5] = ["chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys"];
+
+pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
+    realtime(facts, findings);
+    clock(facts, findings);
+    memory(facts, findings);
+    programs(facts, findings);
+}
+
+fn realtime(facts: &Facts, findings: &mut Findings) {
+    let release = &facts.kernel.release;
+    match facts.kernel.realtime {
+        Some(true) => findings.ok("kernel.realtime", format!("kernel {release} is PREEMPT_RT")),
+        Some(false) => findings.warn(
+            "kernel.realtime",
+            format!("kernel {release} is not PREEMPT_RT"),
+            "a critical sample waits for whatever the kernel is doing: usually tens of \
+             microseconds, milliseconds behind heavy receive work, and no bound can be stated",
+            "install a PREEMPT_RT kernel (Debian: apt install linux-image-rt-amd64) and boot it",
+        ),
+        None => findings.info(
+            "kernel.realtime",
+            format!("whether kernel {release} is PREEMPT_RT cannot be seen"),
+            "without it no bound can be stated",
+            "look for PREEMPT_RT in: uname -v",
+        ),
+    }
+    if facts.kernel.virtual_machine == Some(true) {
+        findings.warn(
+            "kernel.virtual-machine",
+            "this is a virtual machine",
+            "the hypervisor takes cores away for milliseconds, whatever is set up in here; \
+             measured maxima are its own",
+            "for bounds run on hardware, or pin virtual cores to physical ones on the host and keep \
+             other guests off them",
+        );
+    }
+}
+
+fn clock(facts: &Facts, findings: &mut Findings) {
+    match facts.kernel.clocksource.as_deref() {
+        Some(source) if FAST_CLOCKS.contains(&source) => {
+            findings.ok("kernel.clocksource", format!("time comes from {source}"));
+        }
+        Some(source) => findings.warn(
+            "kernel.clocksource",
+            format!("time comes from {source}"),
+            "each look at the clock asks a device or the hypervisor: 0.5 to several microseconds, \
+             a few times a sample",
+            "find out why tsc was given up: dmesg | grep -i clocksource; where the hardware is \
+             sound, boot with tsc=reliable clocksource=tsc",
+        ),
+        None => {}
+    }
+    let keepers: Vec<&str> = facts
+        .programs
+        .iter()
+        .map(String::as_str)
+        .filter(|name| TIME_KEEPERS.contains(name))
+        .collect();
+    if keepers.is_empty() {
+        findings.info(
+            "kernel.time-keeping",
+            "no program that sets the clock is running",
+            "source time stamps of different hosts drift apart, and one-way delays between hosts \
+             mean nothing; round trips are right",
+            "run chrony, or linuxptp (ptp4l and phc2sys) where the interface stamps in hardware",
+        );
+    } else {
+        findings.ok(
+            "kernel.time-keeping",
+            format!("the clock is kept by {}", keepers.join(", ")),
+        );
+    }
+}
+
+fn memory(facts: &Facts, findings: &mut Findings) {
+    match facts.memory.swap_bytes {
+        Some(0) => findings.ok("memory.swap", "there is no swap"),
+        Some(bytes) => findings.warn(
+            "memory.swap",
+            format!("{} MiB of swap are on", bytes >> 20),
+            "a page that was swapped out costs milliseconds when a critical job touches it",
+            "swapoff -a, and remove it from /etc/fstab; or lock the program's memory (mlockall)",
+        ),
+        None => {}
+    }
+    if facts.memory.transparent_huge_pages.as_deref() == Some("always") {
+        findings.info(
+            "memory.huge-pages",
+            "transparent huge pages are made for everybody",
+            "now and then a page fault copies 2 MiB, which takes some 100 microseconds; isolane \
+             takes its memory before the start, other parts of a program may not",
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        );
+    } else if let Some(setting) = &facts.memory.transparent_huge_pages {
+        findings.ok(
+            "memory.huge-pages",
+            format!("transparent huge pages: {setting}"),
+        );
+    }
+}
+
+fn programs(facts: &Facts, findings: &mut Findings) {
+    let runs = |name: &str| facts.programs.iter().any(|program| program == name);
+    if runs("irqbalance") {
+        findings.warn(
+            "programs.irqbalance",
+            "irqbalance is running",
+            "it moves interrupts between cores every ten seconds, onto the executor's core too: \
+             tens of microseconds for each that arrives there, and what was set up by hand is \
+             undone",
+            "systemctl disable --now irqbalance; or keep it off the executor's core: \
+             IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance",
+        );
+    } else {
+        findings.ok("programs.irqbalance", "irqbalance is not running");
+    }
+}

@@ -1,0 +1,150 @@
+//! What this process may do, and what the scheduler holds back.
+
+use super::Findings;
+use crate::facts::{Facts, Permission};
+
+/// How a service gets rights.
+const AS_SERVICE: &str = "in a systemd service";
+
+pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
+    priority(facts, findings);
+    memory(facts, findings);
+    raw(facts, findings);
+    throttling(facts, findings);
+}
+
+fn priority(facts: &Facts, findings: &mut Findings) {
+    let rights = &facts.rights;
+    match (rights.sys_nice, rights.realtime_priority_limit) {
+        (Some(true), _) => findings.ok("rights.realtime", "real-time priorities are permitted"),
+        (_, Some(limit @ 1..)) => findings.ok(
+            "rights.realtime",
+            format!("real-time priorities up to {} are permitted", limit.min(99)),
+        ),
+        (None, _) | (_, None) => {}
+        (Some(false), Some(0)) => findings.warn(
+            "rights.realtime",
+            "real-time priorities (SCHED_FIFO) are not permitted",
+            "the executor competes with every program on its core: milliseconds whenever one of \
+             them has work",
+            format!(
+                "as root, or with CAP_SYS_NICE, or: echo '@realtime - rtprio 80' >> \
+                 /etc/security/limits.d/isolane.conf; {AS_SERVICE}: LimitRTPRIO=80"
+            ),
+        ),
+    }
+}
+
+fn memory(facts: &Facts, findings: &mut Findings) {
+    let rights = &facts.rights;
+    match (rights.ipc_lock, rights.locked_memory_limit_bytes) {
+        (Some(true), _) => findings.ok("rights.lock-memory", "memory may be locked"),
+        (_, Some(u64::MAX)) => findings.ok("rights.lock-memory", "memory may be locked, all of it"),
+        (_, Some(bytes)) => findings.warn(
+            "rights.lock-memory",
+            format!("only {} KiB of memory may be locked", bytes >> 10),
+            "pages can be taken away: a critical job that touches one waits for it, up to \
+             milliseconds from a disk",
+            format!(
+                "with CAP_IPC_LOCK, or: echo '@realtime - memlock unlimited' >> \
+                 /etc/security/limits.d/isolane.conf; {AS_SERVICE}: LimitMEMLOCK=infinity"
+            ),
+        ),
+        (_, None) => {}
+    }
+}
+
+fn raw(facts: &Facts, findings: &mut Findings) {
+    let rights = &facts.rights;
+    let setcap =
+        |right: &str| format!("run as root, or: sudo setcap {right}+ep \"$(command -v isolane)\"");
+    match rights.net_raw {
+        Some(true) => findings.ok(
+            "rights.net-raw",
+            "frames may be listened to (`isolane spy`)",
+        ),
+        Some(false) => findings.info(
+            "rights.net-raw",
+            "CAP_NET_RAW is missing",
+            "no latency; `isolane spy` cannot listen, it can read captures",
+            setcap("cap_net_raw"),
+        ),
+        None => {}
+    }
+    match rights.net_admin {
+        Some(true) => findings.ok(
+            "rights.net-admin",
+            "interfaces may be set up, and receive buffers beyond rmem_max be had",
+        ),
+        Some(false) => findings.info(
+            "rights.net-admin",
+            "CAP_NET_ADMIN is missing",
+            "sockets get no priority above 6 and no buffer beyond rmem_max; `isolane demo` cannot \
+             make its test hosts",
+            setcap("cap_net_admin"),
+        ),
+        None => {}
+    }
+    match rights.af_xdp {
+        Permission::Granted => findings.ok("rights.af-xdp", "the kernel has AF_XDP sockets"),
+        Permission::Refused => findings.info(
+            "rights.af-xdp",
+            "the kernel has AF_XDP sockets, this process may not open them",
+            "none yet: this version moves frames over UDP sockets",
+            setcap("cap_net_raw,cap_net_admin,cap_bpf"),
+        ),
+        Permission::Absent => findings.info(
+            "rights.af-xdp",
+            "the kernel has no AF_XDP sockets",
+            "none yet: this version moves frames over UDP sockets",
+            "use a kernel with CONFIG_XDP_SOCKETS=y",
+        ),
+        Permission::Unknown => {}
+    }
+}
+
+fn throttling(facts: &Facts, findings: &mut Findings) {
+    let scheduling = &facts.scheduling;
+    match (
+        scheduling.realtime_runtime_us,
+        scheduling.realtime_period_us,
+    ) {
+        (Some(-1), _) => findings.ok(
+            "scheduler.throttling",
+            "real-time threads are never held back (a runaway one takes its core for good)",
+        ),
+        (Some(runtime), Some(period)) if runtime < period => findings.info(
+            "scheduler.throttling",
+            format!(
+                "real-time threads get {} ms of every {} ms of a core",
+                runtime / 1000,
+                period / 1000
+            ),
+            "none while the executor sleeps often enough; one that spins at a real-time priority \
+             stands still for the rest of the period",
+            "before spinning (Waiting::Spin) at a real-time priority: sysctl -w \
+             kernel.sched_rt_runtime_us=-1",
+        ),
+        _ => {}
+    }
+    let kept: Vec<u64> = scheduling
+        .fair_server_runtime_ns
+        .values()
+        .copied()
+        .filter(|runtime| *runtime > 0)
+        .collect();
+    if let Some(most) = kept.iter().max() {
+        findings.info(
+            "scheduler.fair-server",
+            format!(
+                "the fair server keeps {} ms of each second for ordinary programs",
+                most / 1_000_000
+            ),
+            "as above: only a real-time thread that never sleeps is held back, by as much",
+            "before spinning at a real-time priority, for its core: echo 0 > \
+             /sys/kernel/debug/sched/fair_server/cpuN/runtime",
+        );
+    } else if !scheduling.fair_server_runtime_ns.is_empty() {
+        findings.ok("scheduler.fair-server", "the fair server is off");
+    }
+}

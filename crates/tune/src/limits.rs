@@ -1,0 +1,26 @@
+//! Every bound of this crate, with its reason.
+
+/// Bytes of one file of sysfs or procfs that are read: the longest, `/proc/net/udp` of a busy host,
+/// has a line of 128 bytes a socket.
+pub const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// Entries of a directory of sysfs or procfs that are looked at: processes of a large host.
+pub const MAX_ENTRIES: usize = 65_536;
+
+/// Interfaces that are looked at: container hosts have hundreds.
+pub const MAX_INTERFACES: usize = 1_024;
+
+/// How long a host may be kept from reading a socket before the kernel must drop, in microseconds:
+/// what an ordinary kernel's longest stalls take (5 to 15 ms were measured), with room.
+pub const STALL_US: u64 = 20_000;
+
+/// What the kernel counts against a receive buffer for one datagram that fits a frame: its page
+/// fragment and its header, rounded up.
+pub const KERNEL_BYTES_A_DATAGRAM: u64 = 2_304;
+
+/// Microseconds a core may take to wake from an idle state before it is worth a word: beyond it,
+/// waking costs more than a whole round trip over sockets does on this core.
+pub const IDLE_LATENCY_US: u64 = 20;
+
+/// Percent of rmem_default that one level's burst may take before the buffer counts as too short.
+pub const BUFFER_PERCENT: u64 = 80;

@@ -1,0 +1,102 @@
+//! What a description wants of one of its hosts.
+
+use isolane_model::{Host, System, Topic};
+use isolane_wire::level::Level;
+
+use crate::limits::STALL_US;
+
+/// What one host of a system needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The system's domain.
+    pub domain: u32,
+    /// The host's name; `None`: it is not known which of the hosts this machine is.
+    pub host: Option<String>,
+    /// Names of all hosts.
+    pub hosts: Vec<String>,
+    /// The interface that carries its topics.
+    pub interface: Option<String>,
+    /// The executor's core.
+    pub core: Option<u16>,
+    /// The highest level among its topics.
+    pub highest_level: Option<u8>,
+    /// Datagrams that may wait at one socket while the host is kept from reading, and of which level
+    /// they are: the level with the most.
+    pub waiting_datagrams: Option<(u8, u64)>,
+}
+
+impl Needs {
+    /// The needs of the domain alone, where there is no description.
+    pub fn of_domain(domain: u32) -> Self {
+        Self {
+            domain,
+            ..Self::default()
+        }
+    }
+
+    /// The needs of a host of a system: of that name, else the one that is called as the machine is,
+    /// else the only one there is.
+    ///
+    /// # Errors
+    /// There is no host of that name; the names of those there are.
+    pub fn of_system(
+        system: &System,
+        wanted: Option<&str>,
+        hostname: &str,
+    ) -> Result<Self, Vec<String>> {
+        let names = || system.hosts().iter().map(|host| host.name.value.clone());
+        let host = match wanted {
+            Some(name) => Some(
+                system
+                    .host(name)
+                    .ok_or_else(|| names().collect::<Vec<_>>())?,
+            ),
+            None => system.host(hostname).or(match system.hosts() {
+                [only] => Some(only),
+                _ => None,
+            }),
+        };
+        let mut needs = Self {
+            domain: system.domain().value.get(),
+            hosts: names().collect(),
+            ..Self::default()
+        };
+        if let Some(host) = host {
+            needs.take_host(system, host);
+        }
+        Ok(needs)
+    }
+
+    fn take_host(&mut self, system: &System, host: &Host) {
+        let name = &host.name.value;
+        self.interface = Some(host.interface.value.clone());
+        self.core = host.core.value;
+        let level = |topic: &Topic| topic.level.value.get();
+        self.highest_level = system
+            .sends(name)
+            .chain(system.receives(name))
+            .map(level)
+            .max();
+        self.waiting_datagrams = Level::ALL
+            .into_iter()
+            .map(|level| {
+                let topics = system
+                    .receives(name)
+                    .filter(|topic| topic.level.value == level);
+                (level.get(), topics.map(waiting).sum())
+            })
+            .filter(|(_, datagrams)| *datagrams > 0)
+            .max_by_key(|(_, datagrams)| *datagrams);
+        self.host = Some(name.clone());
+    }
+}
+
+/// Datagrams of a topic that come while the host is kept from reading: one a period from each sender.
+fn waiting(topic: &Topic) -> u64 {
+    let senders = topic.from.value.len() as u64;
+    let periods = match topic.period.value {
+        Some(period) => u128::from(STALL_US).div_ceil(period.as_micros().max(1)) as u64,
+        None => 1,
+    };
+    senders * periods
+}

@@ -1,0 +1,134 @@
+//! What the kernel puts in front of a packet when a capture has no link of its own: the headers of
+//! "cooked" captures, versions 1 and 2 (LINKTYPE_LINUX_SLL, LINKTYPE_LINUX_SLL2 of the registry of
+//! link types at tcpdump.org), as `tcpdump -i any` writes them.
+//!
+//! They stand where an Ethernet header would, and name the ethertype of what follows; VLAN tags may
+//! stand in between, as in a frame.
+
+use crate::{
+    Error,
+    limits::MAX_VLAN_TAGS,
+    vlan::{TAG_BYTES, VlanTag, is_tag},
+};
+
+/// Bytes of a header of version 1.
+pub const VERSION_1_BYTES: usize = 16;
+
+/// Bytes of a header of version 2.
+pub const VERSION_2_BYTES: usize = 20;
+
+/// Which header stands in front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// LINKTYPE_LINUX_SLL.
+    One,
+    /// LINKTYPE_LINUX_SLL2.
+    Two,
+}
+
+impl Version {
+    const fn header_bytes(self) -> usize {
+        match self {
+            Self::One => VERSION_1_BYTES,
+            Self::Two => VERSION_2_BYTES,
+        }
+    }
+
+    /// Where the ethertype stands.
+    const fn protocol(self) -> usize {
+        match self {
+            Self::One => VERSION_1_BYTES - 2,
+            Self::Two => 0,
+        }
+    }
+}
+
+/// A packet behind such a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// Its tags, the outer one first.
+    pub tags: heapless::Vec<VlanTag, MAX_VLAN_TAGS>,
+    /// What it carries, behind the tags.
+    pub ether_type: u16,
+    /// What follows header and tags.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// Reads the header and the tags. A third tag is not looked into: it is then the ethertype.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`].
+    pub fn parse(version: Version, bytes: &'a [u8]) -> Result<Self, Error> {
+        let (header, mut payload) = bytes
+            .split_at_checked(version.header_bytes())
+            .ok_or(Error::Truncated)?;
+        let at = version.protocol();
+        let mut kind = [header[at], header[at + 1]];
+        let mut tags = heapless::Vec::new();
+        while is_tag(u16::from_be_bytes(kind)) && !tags.is_full() {
+            let (tag, rest) = payload.split_first_chunk().ok_or(Error::Truncated)?;
+            let [control_high, control_low, next_high, next_low] = *tag;
+            let written: [u8; TAG_BYTES] = [kind[0], kind[1], control_high, control_low];
+            // The loop's condition has seen to the room.
+            let _ = tags.push(VlanTag::read(&written));
+            kind = [next_high, next_low];
+            payload = rest;
+        }
+        Ok(Self {
+            tags,
+            ether_type: u16::from_be_bytes(kind),
+            payload,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ethernet::EtherType;
+
+    /// A header of either version in front of the given bytes.
+    fn cooked<const N: usize>(version: Version, protocol: u16, behind: &[u8]) -> [u8; N] {
+        let mut bytes = [0x55; N];
+        let at = version.protocol();
+        bytes[at..at + 2].copy_from_slice(&protocol.to_be_bytes());
+        bytes[version.header_bytes()..].copy_from_slice(behind);
+        bytes
+    }
+
+    #[test]
+    fn both_versions_name_what_follows_them() {
+        let one = cooked::<18>(Version::One, EtherType::IPV4, b"ab");
+        let two = cooked::<22>(Version::Two, EtherType::IPV4, b"ab");
+        for packet in [
+            Packet::parse(Version::One, &one),
+            Packet::parse(Version::Two, &two),
+        ] {
+            let packet = packet.unwrap();
+            assert_eq!(packet.ether_type, EtherType::IPV4);
+            assert_eq!(packet.payload, b"ab");
+            assert!(packet.tags.is_empty());
+        }
+    }
+
+    #[test]
+    fn tags_stand_between_header_and_packet() {
+        let tagged = [0xe0, 0x05, 0x08, 0x00, b'x'];
+        let bytes = cooked::<21>(Version::One, crate::vlan::CUSTOMER_TAG, &tagged);
+        let packet = Packet::parse(Version::One, &bytes).unwrap();
+        assert_eq!((packet.tags[0].pcp, packet.tags[0].id), (7, 5));
+        assert_eq!(packet.ether_type, EtherType::IPV4);
+        assert_eq!(packet.payload, b"x");
+    }
+
+    #[test]
+    fn what_is_cut_in_header_or_tag_is_truncated() {
+        let tagged = [0xe0, 0x05, 0x08, 0x00];
+        let bytes = cooked::<24>(Version::Two, crate::vlan::CUSTOMER_TAG, &tagged);
+        for length in 0..bytes.len() {
+            let cut = Packet::parse(Version::Two, &bytes[..length]);
+            assert_eq!(cut, Err(Error::Truncated), "{length}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! libFuzzer's way into the target `engine`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| isolane_fuzz::target::engine(input));

@@ -1,0 +1,422 @@
+//! The messages of a liar: composed of valid pieces, so that they come further than bytes by chance.
+//!
+//! What a liar names is the [`Cast`]: participants and endpoints that exist, and a few that do not.
+//! Numbers are drawn from the edges of what the protocol knows as well as from the small ones that a
+//! conversation is at.
+
+use isolane_wire::{
+    BufferTooSmall,
+    discovery::{
+        BuiltinEndpoints, EndpointData, EndpointKey, LocatorList, ParticipantData, emit_key_guid,
+    },
+    guid::{EntityId, Guid, GuidPrefix},
+    locator::Locator,
+    qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
+    rtps::{
+        AckNack, DataFragHead, DataHead, Gap, Header, Heartbeat, HeartbeatFrag, InfoSource,
+        MessageWriter, NackFrag, PayloadKind, StatusInfo,
+    },
+    sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
+    time::{Duration, Timestamp},
+};
+
+use crate::input::Input;
+
+/// Topics that endpoints of both sides have.
+pub(crate) const TOPICS: [&str; 3] = ["A", "B", "C"];
+/// The type of all topics.
+pub(crate) const TYPE: &str = "T";
+
+/// Bytes of a composed message at most.
+const MESSAGE_BYTES: usize = 4096;
+/// Submessages of one at most.
+const MAX_SUBMESSAGES: usize = 6;
+/// Members of a set that are named one by one.
+const MAX_MEMBERS: usize = 12;
+
+/// Numbers at which something ends, begins, or comes round.
+const EDGES: [i64; 24] = [
+    1,
+    2,
+    3,
+    4,
+    5,
+    8,
+    16,
+    17,
+    32,
+    63,
+    64,
+    255,
+    256,
+    257,
+    258,
+    512,
+    1 << 31,
+    1 << 32,
+    1 << 62,
+    i64::MAX - 257,
+    i64::MAX - 256,
+    i64::MAX - 2,
+    i64::MAX - 1,
+    i64::MAX,
+];
+
+/// Whom a liar may name.
+#[derive(Debug, Default)]
+pub(crate) struct Cast {
+    /// Participants.
+    pub(crate) prefixes: Vec<GuidPrefix>,
+    /// Writers and readers, of discovery and of users.
+    pub(crate) entities: Vec<EntityId>,
+    /// Addresses at which somebody is.
+    pub(crate) locators: Vec<Locator>,
+}
+
+impl Cast {
+    /// The entities that every participant has.
+    pub(crate) fn builtin() -> Vec<EntityId> {
+        vec![
+            EntityId::UNKNOWN,
+            EntityId::PARTICIPANT,
+            EntityId::SPDP_WRITER,
+            EntityId::SPDP_READER,
+            EntityId::SEDP_PUBLICATIONS_WRITER,
+            EntityId::SEDP_PUBLICATIONS_READER,
+            EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+            EntityId::SEDP_SUBSCRIPTIONS_READER,
+        ]
+    }
+
+    fn prefix(&self, input: &mut Input<'_>) -> GuidPrefix {
+        let place = input.index(self.prefixes.len() + 1);
+        // The one beyond the last exists nowhere.
+        let stranger = GuidPrefix([0xee; 12]);
+        self.prefixes.get(place).copied().unwrap_or(stranger)
+    }
+
+    fn entity(&self, input: &mut Input<'_>) -> EntityId {
+        let place = input.index(self.entities.len() + 1);
+        match self.entities.get(place) {
+            Some(entity) => *entity,
+            None => EntityId(input.any()),
+        }
+    }
+
+    fn locators(&self, input: &mut Input<'_>) -> LocatorList {
+        let count = input.index(4);
+        let some = (0..count).map(|_| {
+            let place = input.index(self.locators.len() + 2);
+            match self.locators.get(place) {
+                Some(locator) => *locator,
+                None if place == self.locators.len() => Locator {
+                    kind: input.any(),
+                    port: input.any(),
+                    address: input.any(),
+                },
+                None => Locator::udpv4([239, 255, input.byte() % 32, 0], 7401),
+            }
+        });
+        some.collect()
+    }
+}
+
+/// A message of some submessages.
+pub(crate) fn message(input: &mut Input<'_>, cast: &Cast) -> Vec<u8> {
+    let mut buffer = vec![0; MESSAGE_BYTES];
+    let header = Header::new(cast.prefix(input));
+    let count = 1 + input.index(MAX_SUBMESSAGES);
+    let Ok(mut message) = MessageWriter::new(&mut buffer, &header) else {
+        return Vec::new();
+    };
+    for _ in 0..count {
+        // What has no room is left out.
+        let _ = submessage(input, cast, header.prefix, &mut message);
+    }
+    let length = message.len();
+    buffer.truncate(length);
+    buffer
+}
+
+fn submessage(
+    input: &mut Input<'_>,
+    cast: &Cast,
+    sender: GuidPrefix,
+    message: &mut MessageWriter<'_>,
+) -> Result<(), BufferTooSmall> {
+    match input.byte() % 13 {
+        0 => message.info_destination(cast.prefix(input))?,
+        1 => message.info_source(&InfoSource {
+            version: [2, input.byte()],
+            vendor: [1, input.byte()],
+            prefix: cast.prefix(input),
+        })?,
+        2 => message.info_timestamp(Timestamp {
+            seconds: input.any(),
+            fraction: input.any(),
+        })?,
+        3 | 4 => {
+            let heartbeat = heartbeat(input, cast);
+            message.heartbeat(&heartbeat)?
+        }
+        5 => {
+            let gap = gap(input, cast);
+            message.gap(&gap)?
+        }
+        6 | 7 => {
+            let acknack = acknack(input, cast);
+            message.acknack(&acknack)?
+        }
+        8 => {
+            let head = data_head(input, cast);
+            let payload = input.bytes(1500);
+            message.data(&head, payload)?
+        }
+        9 => {
+            let head = fragment_head(input, cast);
+            let payload = input.bytes(1500);
+            message.data_frag(&head, payload)?
+        }
+        10 => message.heartbeat_frag(&HeartbeatFrag {
+            reader: cast.entity(input),
+            writer: cast.entity(input),
+            sequence: SequenceNumber(number(input)),
+            last_fragment: fragment(input),
+            count: count(input),
+        })?,
+        11 => {
+            let nack = nack_fragments(input, cast);
+            message.nack_frag(&nack)?
+        }
+        _ => {
+            let (writer, payload) = announcement(input, cast, sender);
+            let head = DataHead {
+                reader: EntityId::UNKNOWN,
+                writer,
+                sequence: SequenceNumber(number(input)),
+                key_hash: None,
+                status: status(input),
+                payload: if input.flag() {
+                    PayloadKind::Key
+                } else {
+                    PayloadKind::Data
+                },
+            };
+            message.data(&head, &payload)?
+        }
+    };
+    Ok(())
+}
+
+/// A number of a sample: most often a small one.
+fn number(input: &mut Input<'_>) -> i64 {
+    match input.byte() {
+        small @ 0..=127 => i64::from(small),
+        edge @ 128..=254 => EDGES[usize::from(edge) % EDGES.len()],
+        255 => input.any(),
+    }
+}
+
+/// A number of a fragment.
+fn fragment(input: &mut Input<'_>) -> u32 {
+    number(input) as u32
+}
+
+/// The count of an ACKNACK or HEARTBEAT.
+fn count(input: &mut Input<'_>) -> i32 {
+    match input.byte() {
+        254 => i32::MAX,
+        255 => i32::MIN,
+        small => i32::from(small),
+    }
+}
+
+fn heartbeat(input: &mut Input<'_>, cast: &Cast) -> Heartbeat {
+    Heartbeat {
+        reader: cast.entity(input),
+        writer: cast.entity(input),
+        first: SequenceNumber(number(input)),
+        last: SequenceNumber(number(input)),
+        count: count(input),
+        is_final: input.flag(),
+        liveliness: input.flag(),
+    }
+}
+
+fn set(input: &mut Input<'_>) -> SequenceNumberSet {
+    let mut set = SequenceNumberSet::new(SequenceNumber(number(input)));
+    for _ in 0..input.index(MAX_MEMBERS) {
+        let offset = i64::from(input.byte());
+        set.insert(SequenceNumber(set.base().get().saturating_add(offset)));
+    }
+    set
+}
+
+fn gap(input: &mut Input<'_>, cast: &Cast) -> Gap {
+    Gap {
+        reader: cast.entity(input),
+        writer: cast.entity(input),
+        start: SequenceNumber(number(input)),
+        list: set(input),
+    }
+}
+
+fn acknack(input: &mut Input<'_>, cast: &Cast) -> AckNack {
+    AckNack {
+        reader: cast.entity(input),
+        writer: cast.entity(input),
+        state: set(input),
+        count: count(input),
+        is_final: input.flag(),
+    }
+}
+
+fn nack_fragments(input: &mut Input<'_>, cast: &Cast) -> NackFrag {
+    let mut state = FragmentNumberSet::new(fragment(input));
+    for _ in 0..input.index(MAX_MEMBERS) {
+        state.insert(state.base().saturating_add(u32::from(input.byte())));
+    }
+    NackFrag {
+        reader: cast.entity(input),
+        writer: cast.entity(input),
+        sequence: SequenceNumber(number(input)),
+        state,
+        count: count(input),
+    }
+}
+
+fn status(input: &mut Input<'_>) -> Option<StatusInfo> {
+    let bits = input.byte();
+    (bits & 4 != 0).then_some(StatusInfo {
+        disposed: bits & 1 != 0,
+        unregistered: bits & 2 != 0,
+    })
+}
+
+fn data_head(input: &mut Input<'_>, cast: &Cast) -> DataHead {
+    DataHead {
+        reader: cast.entity(input),
+        writer: cast.entity(input),
+        sequence: SequenceNumber(number(input)),
+        key_hash: input.flag().then(|| [input.byte() % 4; 16]),
+        status: status(input),
+        payload: input.pick(&[PayloadKind::Data, PayloadKind::Key, PayloadKind::None]),
+    }
+}
+
+fn fragment_head(input: &mut Input<'_>, cast: &Cast) -> DataFragHead {
+    DataFragHead {
+        reader: cast.entity(input),
+        writer: cast.entity(input),
+        sequence: SequenceNumber(number(input)),
+        first_fragment: fragment(input),
+        fragments: 1 + u16::from(input.byte() % 4),
+        fragment_size: input.pick(&[1, 4, 16, 64, 256, 1024, 1300, u16::MAX]),
+        sample_size: match input.byte() {
+            255 => u32::MAX,
+            254 => 1 << 20,
+            small => u32::from(small) * 16,
+        },
+        key_hash: input.flag().then(|| [input.byte() % 4; 16]),
+        status: status(input),
+        is_key: input.flag(),
+    }
+}
+
+/// What a participant or an endpoint announces, and the writer that announces such.
+fn announcement(
+    input: &mut Input<'_>,
+    cast: &Cast,
+    sender: GuidPrefix,
+) -> (EntityId, Vec<u8>) {
+    let mut payload = vec![0; 2048];
+    let writer = input.pick(&[
+        EntityId::SPDP_WRITER,
+        EntityId::SEDP_PUBLICATIONS_WRITER,
+        EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+    ]);
+    // Now and then in another's name.
+    let prefix = if input.byte() < 230 {
+        sender
+    } else {
+        cast.prefix(input)
+    };
+    let length = if input.byte() > 230 {
+        let (key, entity) = if writer == EntityId::SPDP_WRITER {
+            (EndpointKey::Participant, EntityId::PARTICIPANT)
+        } else {
+            (EndpointKey::Endpoint, cast.entity(input))
+        };
+        emit_key_guid(key, Guid { prefix, entity }, &mut payload)
+    } else if writer == EntityId::SPDP_WRITER {
+        participant(input, cast, prefix).emit(&mut payload)
+    } else {
+        endpoint(input, cast, prefix).emit(&mut payload)
+    };
+    payload.truncate(length.unwrap_or(0));
+    (writer, payload)
+}
+
+fn participant(input: &mut Input<'_>, cast: &Cast, prefix: GuidPrefix) -> ParticipantData {
+    let mut data = ParticipantData::new(prefix);
+    data.version = [2, 5];
+    data.vendor = [1, input.byte()];
+    data.builtin_endpoints = match input.byte() {
+        0..=199 => {
+            BuiltinEndpoints::PARTICIPANT_ANNOUNCER
+                | BuiltinEndpoints::PARTICIPANT_DETECTOR
+                | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
+                | BuiltinEndpoints::PUBLICATIONS_DETECTOR
+                | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
+                | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR
+        }
+        _ => input.any(),
+    };
+    if input.byte() > 200 {
+        data.domain_id = Some(u32::from(input.byte()));
+    }
+    data.metatraffic_unicast = cast.locators(input);
+    data.metatraffic_multicast = cast.locators(input);
+    data.default_unicast = cast.locators(input);
+    if input.flag() {
+        data.lease = std::time::Duration::from_millis(u64::from(input.any::<u16>()));
+    }
+    data
+}
+
+fn endpoint(input: &mut Input<'_>, cast: &Cast, prefix: GuidPrefix) -> EndpointData {
+    let guid = Guid {
+        prefix,
+        entity: cast.entity(input),
+    };
+    let mut data = EndpointData::new(guid);
+    // A name that is too long is left empty, which is refused.
+    let _ = data.topic_name.push_str(input.pick(&TOPICS));
+    let _ = data.type_name.push_str(TYPE);
+    data.qos = qos(input);
+    data.unicast = cast.locators(input);
+    data.multicast = cast.locators(input);
+    data.expects_inline_qos = input.byte() == 255;
+    data
+}
+
+/// QoS of an endpoint of either side; most pairs match.
+pub(crate) fn qos(input: &mut Input<'_>) -> QosPolicies {
+    let mut qos = QosPolicies::default();
+    let bits = input.byte();
+    if bits & 1 == 0 {
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        qos.reliability.max_blocking_time = Duration::ZERO;
+    }
+    if bits & 2 != 0 {
+        qos.durability = DurabilityKind::TransientLocal;
+    }
+    if bits & 4 != 0 {
+        qos.history.kind = HistoryKind::KeepAll;
+        qos.resource_limits.max_samples = i32::from(1 + (bits >> 6));
+    } else {
+        qos.history.depth = i32::from(1 + (bits >> 6));
+    }
+    qos.transport_priority = i32::from(bits >> 3 & 7);
+    qos
+}

@@ -1,0 +1,244 @@
+//! What can happen to the engines.
+
+use std::time::Duration;
+
+use isolane_engine::{ChangeKind, WriteError, WriteSample, limits::MAX_HEAD_BYTES};
+
+use super::world::World;
+use crate::{
+    compose,
+    input::{Input, Script},
+};
+
+/// Operations by the byte that chooses them.
+const ARRIVAL: u8 = 0;
+const LIE: u8 = 1;
+const TIME: u8 = 2;
+const OPERATIONS: u8 = 13;
+
+/// How long time passes, in microseconds: from less than a step to longer than the longest lease
+/// that is believed.
+const TIMES_US: [u64; 10] = [
+    10,
+    500,
+    1_000,
+    5_000,
+    20_000,
+    100_000,
+    1_000_000,
+    2_000_000,
+    11_000_000,
+    301_000_000,
+];
+
+/// The operation that these bytes arrive at a node, for seeds.
+pub(crate) fn arrival(script: &mut Script, to: u8, bytes: &[u8]) {
+    script.put(&[ARRIVAL, to]).put_bytes(bytes);
+}
+
+/// The operation that time passes, for seeds.
+pub(crate) fn time(script: &mut Script, choice: u8) {
+    script.put(&[TIME, choice]);
+}
+
+impl World {
+    /// The next operation of the input.
+    pub(super) fn operate(&mut self, input: &mut Input<'_>) {
+        match input.byte() % OPERATIONS {
+            ARRIVAL => {
+                let to = input.index(self.nodes.len());
+                let bytes = input.bytes(usize::from(u16::MAX));
+                self.arrive(to, bytes);
+            }
+            LIE => {
+                let to = input.index(self.nodes.len());
+                let lie = compose::message(input, &self.cast());
+                self.arrive(to, &lie);
+            }
+            TIME => {
+                let time = input.pick(&TIMES_US);
+                self.pass(Duration::from_micros(time));
+            }
+            3 => self.write(input),
+            4 => self.take(input),
+            5 => self.create(input, true),
+            6 => self.create(input, false),
+            7 => self.delete(input),
+            8 => self.tamper(input),
+            9 => {
+                // The oldest on its way arrives twice, or never.
+                if let Some(flying) = self.flying.pop_front()
+                    && input.flag()
+                {
+                    self.arrive(flying.to, &flying.bytes);
+                    self.arrive(flying.to, &flying.bytes);
+                }
+            }
+            10 => {
+                let index = input.index(self.nodes.len());
+                if input.byte() < 64 {
+                    self.restart(index);
+                }
+            }
+            11 => self.say_farewell(input),
+            _ => self.settle(),
+        }
+    }
+
+    fn write(&mut self, input: &mut Input<'_>) {
+        let now = self.now;
+        let index = input.index(self.nodes.len());
+        let which = input.byte();
+        let key = input.byte() % 6;
+        let kind = input.pick(&[
+            ChangeKind::Alive,
+            ChangeKind::Alive,
+            ChangeKind::Alive,
+            ChangeKind::Dispose,
+            ChangeKind::Unregister,
+        ]);
+        let length = 8 + 4 * usize::from(input.byte()) * if input.flag() { 1 } else { 70 };
+        let node = &mut self.nodes[index];
+        if node.writers.is_empty() {
+            return;
+        }
+        let writer = node.writers[usize::from(which) % node.writers.len()];
+        let keyed = node
+            .engine
+            .writer_data(writer)
+            .is_some_and(|data| data.guid.entity.is_keyed());
+        let sample = WriteSample {
+            kind: if keyed { kind } else { ChangeKind::Alive },
+            key_hash: keyed.then_some([key % 4; 16]),
+            timestamp: node.engine.timestamp(now),
+        };
+        let before = node.engine.writer_ledger(writer).map(|ledger| ledger.written);
+        let written = if node.engine.keeps_history(writer) {
+            match node.engine.reserve(writer, sample.key_hash) {
+                Ok(slot) => {
+                    let length = length.min(slot.len());
+                    fill(&mut slot[..length], key);
+                    let committed = node.engine.commit(writer, &sample, length);
+                    committed.map(drop)
+                }
+                Err(error) => Err(error),
+            }
+        } else {
+            self.write_best_effort(index, writer, &sample, key, length)
+        };
+        let after = self.nodes[index].engine.writer_ledger(writer);
+        assert_eq!(
+            after.map(|ledger| ledger.written),
+            before.map(|before| before + u64::from(written.is_ok())),
+            "written, {written:?}"
+        );
+    }
+
+    fn write_best_effort(
+        &mut self,
+        index: usize,
+        writer: isolane_engine::WriterId,
+        sample: &WriteSample,
+        key: u8,
+        length: usize,
+    ) -> Result<(), WriteError> {
+        self.with_buffer(|world, buffer| {
+            let length = length.min(buffer.len() - MAX_HEAD_BYTES);
+            let payload = MAX_HEAD_BYTES..MAX_HEAD_BYTES + length;
+            fill(&mut buffer[payload.clone()], key);
+            let engine = &mut world.nodes[index].engine;
+            let datagram = engine.write_best_effort(writer, sample, buffer, payload)?;
+            super::check::sent(&buffer[datagram.clone()], engine.guid_prefix());
+            let to = engine.destinations(writer).to_vec();
+            world.send(&to, &buffer[datagram]);
+            Ok(())
+        })
+    }
+
+    fn take(&mut self, input: &mut Input<'_>) {
+        let index = input.index(self.nodes.len());
+        let which = input.byte();
+        let count = input.byte() % 8;
+        let reject = input.byte() == 255;
+        let node = &mut self.nodes[index];
+        if node.readers.is_empty() {
+            return;
+        }
+        let reader = node.readers[usize::from(which) % node.readers.len()];
+        for _ in 0..=count {
+            let available = node.engine.available(reader);
+            let before = node.engine.reader_ledger(reader);
+            match node.engine.sample(reader, 0) {
+                Some(sample) => assert!(sample.payload.len() <= 70_000 && available > 0),
+                None => assert_eq!(available, 0),
+            }
+            node.engine.mark_read(reader, 0);
+            node.engine.remove_oldest(reader);
+            let after = node.engine.reader_ledger(reader);
+            if let (Some(before), Some(after)) = (before, after) {
+                let delivered = after.delivered - before.delivered;
+                assert!(delivered <= 1, "one at a time");
+            }
+            if reject {
+                node.engine.reject_delivered(reader);
+            }
+        }
+    }
+
+    fn delete(&mut self, input: &mut Input<'_>) {
+        let now = self.now;
+        let index = input.index(self.nodes.len());
+        let which = usize::from(input.byte());
+        let node = &mut self.nodes[index];
+        if input.flag() && !node.writers.is_empty() {
+            let writer = node.writers.remove(which % node.writers.len());
+            node.engine.delete_writer(now, writer);
+            assert!(node.engine.writer_ledger(writer).is_none());
+        } else if !node.readers.is_empty() {
+            let reader = node.readers.remove(which % node.readers.len());
+            node.engine.delete_reader(now, reader);
+            assert!(node.engine.reader_ledger(reader).is_none());
+        }
+    }
+
+    /// One datagram on its way is changed in some bytes.
+    fn tamper(&mut self, input: &mut Input<'_>) {
+        let which = usize::from(input.byte());
+        let changes = 1 + input.byte() % 4;
+        let count = self.flying.len();
+        for _ in 0..changes {
+            let place = usize::from(input.any::<u16>());
+            let value = input.byte();
+            if count > 0 {
+                let bytes = &mut self.flying[which % count].bytes;
+                let place = place % bytes.len().max(1);
+                if let Some(byte) = bytes.get_mut(place) {
+                    *byte ^= value;
+                }
+            }
+        }
+    }
+
+    /// A participant says good-bye, and goes.
+    fn say_farewell(&mut self, input: &mut Input<'_>) {
+        let index = input.index(self.nodes.len());
+        if input.byte() >= 64 {
+            return;
+        }
+        self.with_buffer(|world, buffer| {
+            let engine = &mut world.nodes[index].engine;
+            let length = engine.farewell(buffer);
+            let to: Vec<_> = engine.farewell_to().collect();
+            world.send(&to, &buffer[..length]);
+        });
+        self.restart(index);
+    }
+}
+
+/// A payload: an encapsulation header, the key, and something.
+fn fill(payload: &mut [u8], key: u8) {
+    payload.fill(0x5a);
+    let head = [0, 1, 0, 0, key];
+    let length = head.len().min(payload.len());
+    payload[..length].copy_from_slice(&head[..length]);
+}

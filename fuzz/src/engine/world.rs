@@ -1,0 +1,326 @@
+//! The engines, the datagrams on their way between them, and time.
+
+use std::{collections::VecDeque, time::Duration};
+
+use isolane_engine::{
+    DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver,
+    Network, Priority, ReaderId, Timing, WriterId,
+};
+use isolane_wire::{
+    discovery::LocatorList,
+    guid::{EntityId, GuidPrefix},
+    locator::Locator,
+    time::Instant,
+};
+
+use super::check;
+use crate::{
+    compose::{Cast, TOPICS, TYPE, qos},
+    counting_allocator::allocator_calls_of,
+    input::Input,
+    limits::{MAX_ENDPOINTS, MAX_FLYING, MAX_STEPS},
+};
+
+/// Bytes of the largest datagram.
+const DATAGRAM_BYTES: usize = 65_507;
+/// Small, so that every table is soon full.
+pub(super) const LIMITS: Limits = Limits {
+    local_endpoints: MAX_ENDPOINTS as u16,
+    participants: 4,
+    remote_endpoints: 12,
+    matches: 24,
+};
+const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
+/// Largest payloads of endpoints: of a fragment's size, of a datagram's, and beyond both.
+const PAYLOAD_BYTES: [usize; 4] = [64, 1400, 256, 70_000];
+
+/// A participant, and what its user has.
+pub(super) struct Node {
+    pub(super) engine: Engine,
+    pub(super) writers: Vec<WriterId>,
+    pub(super) readers: Vec<ReaderId>,
+    /// Datagrams handed to the engine.
+    pub(super) received: u64,
+    incarnation: u8,
+}
+
+/// A datagram on its way.
+pub(super) struct Flying {
+    pub(super) to: usize,
+    pub(super) bytes: Vec<u8>,
+}
+
+pub(super) struct World {
+    pub(super) nodes: Vec<Node>,
+    pub(super) flying: VecDeque<Flying>,
+    pub(super) now: Instant,
+    multicast: bool,
+    buffer: Vec<u8>,
+}
+
+/// Where node `index` is.
+pub(super) fn address(index: usize) -> Locator {
+    Locator::udpv4([10, 0, 0, 1 + index as u8], 7410)
+}
+
+/// The key of a sample: its first bytes behind the encapsulation header.
+fn key_of(payload: &[u8], _key_only: bool) -> Option<[u8; 16]> {
+    payload.get(4).map(|key| [key % 4; 16])
+}
+
+impl World {
+    /// Two or three engines with the endpoints that the input chooses, which have found each other.
+    pub(super) fn new(input: &mut Input<'_>) -> Self {
+        let choice = input.byte();
+        let mut world = Self {
+            nodes: Vec::new(),
+            flying: VecDeque::new(),
+            now: Instant::new(1_000_000),
+            multicast: choice & 4 != 0,
+            buffer: vec![0; DATAGRAM_BYTES],
+        };
+        for index in 0..2 + usize::from(choice & 1) {
+            let node = world.node(index, 1);
+            world.nodes.push(node);
+        }
+        for _ in 0..choice >> 4 & 3 {
+            world.create(input, true);
+            world.create(input, false);
+        }
+        if choice & 2 != 0 {
+            world.settle();
+        }
+        world
+    }
+
+    fn node(&self, index: usize, incarnation: u8) -> Node {
+        let mut config = EngineConfig::new(0, prefix(index, incarnation), 7 + index as u64);
+        config.metatraffic_unicast = LocatorList::from_iter([address(index)]);
+        config.networks = vec![Network {
+            address: [10, 0, 0, 1 + index as u8],
+            prefix_bits: 24,
+        }];
+        config.multicast = self.multicast;
+        config.limits = LIMITS;
+        config.timing = Timing::default();
+        config.announce_to = if self.multicast {
+            config.metatraffic_multicast = LocatorList::from_iter([SPDP_GROUP]);
+            vec![SPDP_GROUP]
+        } else {
+            (0..3).map(address).collect()
+        };
+        Node {
+            engine: Engine::new(config, self.now),
+            writers: Vec::new(),
+            readers: Vec::new(),
+            received: 0,
+            incarnation,
+        }
+    }
+
+    /// The node is gone without a word, and another participant is in its place.
+    pub(super) fn restart(&mut self, index: usize) {
+        let incarnation = self.nodes[index].incarnation.wrapping_add(1);
+        self.nodes[index] = self.node(index, incarnation);
+    }
+
+    /// An endpoint of some node; an error of the engine's is one of its answers.
+    pub(super) fn create(&mut self, input: &mut Input<'_>, is_writer: bool) {
+        let now = self.now;
+        let index = input.index(self.nodes.len());
+        let multicast = self.multicast;
+        let node = &mut self.nodes[index];
+        let topic_name = input.pick(&TOPICS);
+        let choice = input.byte();
+        let config = EndpointConfig {
+            topic_name,
+            type_name: TYPE,
+            // By the topic, as it is everywhere.
+            keyed: topic_name == TOPICS[1],
+            key_of: (topic_name == TOPICS[1]).then_some(key_of),
+            qos: qos(input),
+            max_payload_bytes: PAYLOAD_BYTES[usize::from(choice & 3)],
+            unicast: LocatorList::from_iter([address(index)]),
+            multicast: if multicast && choice & 4 != 0 {
+                LocatorList::from_iter([Locator::udpv4([239, 255, 16, 0], 7401)])
+            } else {
+                LocatorList::new()
+            },
+        };
+        if is_writer && node.writers.len() < MAX_ENDPOINTS {
+            node.writers.extend(node.engine.create_writer(now, &config).ok());
+        } else if !is_writer && node.readers.len() < MAX_ENDPOINTS {
+            let delivery = if choice & 8 != 0 {
+                DeliveryMode::View
+            } else {
+                DeliveryMode::Cache
+            };
+            node.readers.extend(node.engine.create_reader(now, &config, delivery).ok());
+        }
+    }
+
+    /// Whom a liar may name now.
+    pub(super) fn cast(&self) -> Cast {
+        let mut cast = Cast {
+            entities: Cast::builtin(),
+            ..Cast::default()
+        };
+        for (index, node) in self.nodes.iter().enumerate() {
+            cast.prefixes.push(node.engine.guid_prefix());
+            cast.locators.push(address(index));
+            let writers = node.writers.iter().filter_map(|&id| node.engine.writer_data(id));
+            let readers = node.readers.iter().filter_map(|&id| node.engine.reader_data(id));
+            let guids = writers.chain(readers).map(|data| data.guid.entity);
+            cast.entities.extend(guids);
+        }
+        // Liars' own.
+        cast.prefixes.extend([GuidPrefix([0xa1; 12]), GuidPrefix([0xa2; 12])]);
+        cast.locators.push(Locator::udpv4([10, 0, 0, 66], 7410));
+        let kinds = [0x02, 0x03, 0x04, 0x07];
+        cast.entities.extend(kinds.map(|kind| EntityId::user(9, kind)));
+        cast
+    }
+
+    /// A datagram sets out, to everybody who is reached by the address.
+    pub(super) fn send(&mut self, to: &[Locator], bytes: &[u8]) {
+        for locator in to {
+            for index in 0..self.nodes.len() {
+                let reaches = locator.is_multicast() || locator.ipv4() == address(index).ipv4();
+                if reaches && self.flying.len() < MAX_FLYING {
+                    let bytes = bytes.to_vec();
+                    self.flying.push_back(Flying { to: index, bytes });
+                }
+            }
+        }
+    }
+
+    /// A datagram arrives.
+    pub(super) fn arrive(&mut self, to: usize, bytes: &[u8]) {
+        let now = self.now;
+        let node = &mut self.nodes[to];
+        let from = address(3);
+        node.received += 1;
+        let mut message = MessageReceiver::new(from);
+        // Every delivery is of a submessage and a reader: there cannot be more.
+        let bound = (bytes.len() / 4 + 1) * (node.readers.len() + 1);
+        for _ in 0..=bound {
+            let mut delivery = None;
+            let calls = allocator_calls_of(|| {
+                delivery = node.engine.receive(now, &mut message, bytes);
+            });
+            assert_eq!(calls, 0, "receiving takes or returns memory");
+            let Some(delivery) = delivery else {
+                return;
+            };
+            assert!(bytes.get(delivery.payload.clone()).is_some(), "{delivery:?}");
+            assert!(node.readers.contains(&delivery.reader));
+        }
+        panic!("a datagram of {} bytes is delivered without end", bytes.len());
+    }
+
+    /// Time passes.
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.settle();
+    }
+
+    /// Engines work and datagrams arrive until nothing is left to do now.
+    pub(super) fn settle(&mut self) {
+        let mut steps = 0;
+        loop {
+            let before = steps;
+            for index in 0..self.nodes.len() {
+                steps += self.work(index);
+            }
+            if let Some(Flying { to, bytes }) = self.flying.pop_front() {
+                self.arrive(to, &bytes);
+                steps += 1;
+            }
+            if steps == before {
+                return;
+            }
+            assert!(steps < MAX_STEPS, "work without end: {}", check::describe(&self.nodes));
+        }
+    }
+
+    /// What has fallen due, and all filed work of one engine.
+    fn work(&mut self, index: usize) -> usize {
+        let now = self.now;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let engine = &mut self.nodes[index].engine;
+        let calls = allocator_calls_of(|| engine.advance(now));
+        assert_eq!(calls, 0, "time takes or returns memory");
+        assert!(
+            engine.next_time().is_none_or(|next| next > now),
+            "a timer is due again at once"
+        );
+        let mut steps = 0;
+        while let Some(priority) = most_urgent(&self.nodes[index].engine) {
+            let engine = &mut self.nodes[index].engine;
+            assert!(engine.next_level(priority).is_some(), "ready without work");
+            let mut work = None;
+            let calls = allocator_calls_of(|| work = engine.next_work(now, priority, &mut buffer));
+            assert_eq!(calls, 0, "{work:?} takes or returns memory");
+            let work = work.expect("what is ready can be done");
+            let datagram = &buffer[..work.bytes];
+            if !datagram.is_empty() {
+                check::sent(datagram, engine.guid_prefix());
+                let to = match &work.to {
+                    Destinations::Writer(writer) => engine.destinations(*writer).to_vec(),
+                    Destinations::Announce => engine.announce_to().to_vec(),
+                    Destinations::Listed(listed) => listed.to_vec(),
+                };
+                self.send(&to, datagram);
+            }
+            steps += 1;
+            assert!(steps < MAX_STEPS, "work without end: {}", check::describe(&self.nodes));
+        }
+        while self.nodes[index].engine.next_status().is_some() {
+            steps += 1;
+            assert!(steps < MAX_STEPS, "news without end");
+        }
+        self.buffer = buffer;
+        steps
+    }
+
+    /// A buffer for one datagram that a user fills.
+    pub(super) fn with_buffer<T>(&mut self, fill: impl FnOnce(&mut Self, &mut [u8]) -> T) -> T {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = fill(self, &mut buffer);
+        self.buffer = buffer;
+        result
+    }
+
+    /// The end: everything is deleted, time passes, and the books still balance.
+    pub(super) fn finish(mut self) {
+        self.settle();
+        self.check();
+        let now = self.now;
+        for node in &mut self.nodes {
+            for writer in node.writers.drain(..) {
+                node.engine.delete_writer(now, writer);
+            }
+            for reader in node.readers.drain(..) {
+                node.engine.delete_reader(now, reader);
+            }
+            let left = node.engine.local_writers().count() + node.engine.local_readers().count();
+            assert_eq!(left, 0, "an endpoint was not deleted");
+        }
+        self.settle();
+        self.pass(Duration::from_secs(1));
+        self.check();
+    }
+}
+
+/// The prefix of a participant.
+pub(super) fn prefix(index: usize, incarnation: u8) -> GuidPrefix {
+    let mut prefix = [0; 12];
+    prefix[..2].copy_from_slice(&isolane_wire::rtps::VENDOR_ID);
+    prefix[10] = index as u8;
+    prefix[11] = incarnation;
+    GuidPrefix(prefix)
+}
+
+fn most_urgent(engine: &Engine) -> Option<Priority> {
+    Priority::descending().find(|priority| engine.ready() >> priority.get() & 1 == 1)
+}

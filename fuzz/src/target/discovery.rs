@@ -1,0 +1,58 @@
+//! Parameter lists and what is announced in them: an announcement that was understood is the same
+//! after it has been written and read again.
+
+use isolane_wire::{
+    ByteOrder,
+    discovery::{EndpointData, ParticipantData, parse_key_guid},
+    parameter::ParameterList,
+};
+
+/// Larger than any announcement that can be read: lists of locators and names are bounded.
+const ANNOUNCEMENT_BYTES: usize = 8 * 1024;
+
+/// A payload of SPDP or SEDP.
+pub fn discovery(payload: &[u8]) {
+    for order in [ByteOrder::Big, ByteOrder::Little] {
+        if let Ok((list, length)) = ParameterList::parse(payload, order) {
+            assert!(4 <= length && length <= payload.len());
+            read_list(&list);
+        }
+    }
+    let _ = parse_key_guid(payload);
+    let mut buffer = vec![0; ANNOUNCEMENT_BYTES];
+    if let Ok(participant) = ParticipantData::parse(payload) {
+        let length = participant.emit(&mut buffer).expect("what was read can be sent");
+        let again = ParticipantData::parse(&buffer[..length]);
+        assert_eq!(again.as_ref(), Ok(&participant));
+        let lists = [
+            &participant.metatraffic_unicast,
+            &participant.metatraffic_multicast,
+            &participant.default_unicast,
+            &participant.default_multicast,
+        ];
+        assert!(lists.iter().all(|list| list.len() <= list.capacity()));
+    }
+    if let Ok(writer) = EndpointData::parse_writer(payload) {
+        let length = writer.emit(&mut buffer).expect("what was read can be sent");
+        let again = EndpointData::parse_writer(&buffer[..length]);
+        // What is emitted leaves out the defaults of the end that its GUID says it is.
+        if writer.guid.entity.is_writer() {
+            assert_eq!(again.as_ref(), Ok(&writer));
+        }
+    }
+    if let Ok(reader) = EndpointData::parse_reader(payload) {
+        let length = reader.emit(&mut buffer).expect("what was read can be sent");
+        let again = EndpointData::parse_reader(&buffer[..length]);
+        if reader.guid.entity.is_reader() {
+            assert_eq!(again.as_ref(), Ok(&reader));
+        }
+    }
+}
+
+/// Walks a list: every value is whole, and is found by its name.
+pub(super) fn read_list(list: &ParameterList<'_>) {
+    for parameter in list {
+        assert!(parameter.value.len().is_multiple_of(4));
+        assert!(list.find(parameter.id).is_some());
+    }
+}

@@ -1,0 +1,72 @@
+//! The saved corpus of every target is replayed, and inputs near it are tried, for a bounded time and
+//! always the same ones. What fails is saved; the message says how to run it again.
+
+use std::time::Duration;
+
+use isolane_fuzz::{
+    runner::{Runner, corpus},
+    target::{self, Target},
+};
+
+/// Mutations of each target at most, and the time they may take: on a slow machine there are fewer.
+const MUTATIONS: u64 = 100_000;
+const TIME: Duration = Duration::from_secs(3);
+/// Chosen once.
+const SEED: u64 = 20_261_121;
+
+fn replay(name: &str) {
+    let target: Target = target::named(name).expect("a target of this name");
+    let saved = corpus(target).expect("a saved corpus");
+    assert!(!saved.is_empty(), "the corpus of {name} is empty");
+    let mut runner = Runner::new(target);
+    for (path, input) in &saved {
+        let result = runner.run(input);
+        assert!(result.is_ok(), "{} fails", path.display());
+    }
+    let corpus: Vec<Vec<u8>> = saved.into_iter().map(|(_, input)| input).collect();
+    let result = runner.mutate(&corpus, SEED, MUTATIONS, TIME);
+    if let Err(finding) = result {
+        panic!("a mutation fails: {}", finding.path.display());
+    }
+    println!("{name}: {} inputs, {} of them saved", runner.inputs(), corpus.len());
+}
+
+#[test]
+fn rtps_messages() {
+    replay("rtps");
+}
+
+#[test]
+fn announcements() {
+    replay("discovery");
+}
+
+#[test]
+fn payloads() {
+    replay("cdr");
+}
+
+#[test]
+fn ethernet_frames() {
+    replay("frames");
+}
+
+#[test]
+fn engines() {
+    replay("engine");
+}
+
+#[test]
+fn frames_of_the_memory_datapath() {
+    replay("datapath");
+}
+
+#[test]
+fn participants() {
+    replay("participant");
+}
+
+#[test]
+fn system_descriptions() {
+    replay("model");
+}

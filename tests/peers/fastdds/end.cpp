@@ -1,0 +1,228 @@
+// Fast DDS (C++ API of 2.9) as one end of a measurement. Usage: ../end.h.
+//
+// Only UDP over IPv4: /dev/shm is shared by all network namespaces of a machine, so shared memory
+// would go around the network. Listeners run on the thread that received the sample; `write` sends before
+// it returns (synchronous mode, the default).
+#include "../end.h"
+#include "message_type.hpp"
+
+#include <memory>
+
+#include <fastdds/dds/domain/DomainParticipant.hpp>
+#include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastdds/dds/publisher/DataWriter.hpp>
+#include <fastdds/dds/publisher/Publisher.hpp>
+#include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
+#include <fastdds/dds/subscriber/DataReader.hpp>
+#include <fastdds/dds/subscriber/DataReaderListener.hpp>
+#include <fastdds/dds/subscriber/SampleInfo.hpp>
+#include <fastdds/dds/subscriber/Subscriber.hpp>
+#include <fastdds/dds/subscriber/qos/DataReaderQos.hpp>
+#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
+
+namespace fast = eprosima::fastdds::dds;
+
+// Every failing call ends the program: a measurement has nothing to fall back to.
+template<typename T> static T* must(T* entity, const char* what)
+{
+  if (entity == nullptr) {
+    fprintf(stderr, "end: %s failed\n", what);
+    exit(EXIT_USAGE);
+  }
+  return entity;
+}
+
+static fast::DomainParticipantQos udp_only()
+{
+  fast::DomainParticipantQos qos;
+  qos.transport().use_builtin_transports = false;
+  qos.transport().user_transports.push_back(
+    std::make_shared<eprosima::fastdds::rtps::UDPv4TransportDescriptor>());
+  return qos;
+}
+
+// What a writer's and a reader's QoS have in common.
+template<typename Qos> static Qos make_qos(const arguments& arguments)
+{
+  Qos qos;
+  qos.durability().kind = fast::VOLATILE_DURABILITY_QOS;
+  if (arguments.reliable) {
+    const auto max_samples = static_cast<int32_t>(arguments.max_samples);
+    qos.reliability().kind = fast::RELIABLE_RELIABILITY_QOS;
+    qos.reliability().max_blocking_time = eprosima::fastrtps::Duration_t(MAX_BLOCKING_S, 0);
+    qos.history().kind = fast::KEEP_ALL_HISTORY_QOS;
+    qos.resource_limits().max_samples = max_samples;
+    qos.resource_limits().max_instances = 1;
+    qos.resource_limits().max_samples_per_instance = max_samples;
+    qos.resource_limits().allocated_samples = max_samples;
+  } else {
+    qos.reliability().kind = fast::BEST_EFFORT_RELIABILITY_QOS;
+    qos.history().kind = fast::KEEP_LAST_HISTORY_QOS;
+    qos.history().depth = 1;
+  }
+  qos.data_sharing().off(); // shared memory again
+  return qos;
+}
+
+// One end: what it is told, what it has made, what it counts.
+class End : public fast::DataReaderListener {
+public:
+  explicit End(const struct arguments& arguments) : arguments_(arguments)
+  {
+    message_.padding.resize(padding_bytes(&arguments));
+    taken_.padding.reserve(padding_bytes(&arguments));
+    auto* factory = fast::DomainParticipantFactory::get_instance();
+    participant_ = must(factory->create_participant(arguments.domain, udp_only()), "create participant");
+    fast::TypeSupport type(new MessageSupport(arguments.payload_bytes));
+    type.register_type(participant_);
+  }
+
+  ~End() override
+  {
+    participant_->delete_contained_entities();
+    fast::DomainParticipantFactory::get_instance()->delete_participant(participant_);
+    free(pings_.round_trips_ns);
+  }
+
+  int run()
+  {
+    switch (arguments_.role) {
+    case ROLE_PING: return ping();
+    case ROLE_PONG: return pong();
+    case ROLE_WRITER: return writer();
+    case ROLE_READER: return reader();
+    }
+    return EXIT_USAGE;
+  }
+
+  void on_data_available(fast::DataReader* reader) override
+  {
+    while (reader->take_next_sample(&taken_, &info_) == ReturnCode_t::RETCODE_OK) {
+      if (!info_.valid_data)
+        continue;
+      switch (arguments_.role) {
+      case ROLE_PING:
+        if (take_pong(&pings_, taken_.id, taken_.nonce))
+          send_ping(this);
+        break;
+      case ROLE_PONG:
+        message_.id = taken_.id;
+        message_.nonce = taken_.nonce;
+        writer_->write(&message_);
+        break;
+      default:
+        count_sample(&tally_, taken_.id);
+      }
+    }
+  }
+
+private:
+  int ping()
+  {
+    pings_ = make_pings(&arguments_);
+    make_writer(PING_TOPIC);
+    make_reader(PONG_TOPIC);
+    const auto has_both = [](void* end) { return has_reader(end) && has_writer(end); };
+    if (!wait_for_peer(has_both, this))
+      return EXIT_ALONE;
+    run_pings(&pings_, &arguments_, send_ping, this);
+    return EXIT_DONE;
+  }
+
+  int pong()
+  {
+    make_writer(PONG_TOPIC);
+    make_reader(PING_TOPIC);
+    const bool met = wait_for_peer(has_writer, this) && wait_for_departure(&arguments_, has_writer, this);
+    return met ? EXIT_DONE : EXIT_ALONE;
+  }
+
+  int writer()
+  {
+    make_writer(STREAM_TOPIC);
+    if (!wait_for_peer(has_reader, this))
+      return EXIT_ALONE;
+    run_writer(&arguments_, write_sample, this);
+    const eprosima::fastrtps::Duration_t longest(ACKNOWLEDGE_S, 0);
+    if (arguments_.reliable && writer_->wait_for_acknowledgments(longest) != ReturnCode_t::RETCODE_OK) {
+      fprintf(stderr, "end: not all samples were acknowledged\n");
+      return EXIT_ALONE;
+    }
+    sleep_ns(DRAIN_NS);
+    return EXIT_DONE;
+  }
+
+  int reader()
+  {
+    make_reader(STREAM_TOPIC);
+    if (!wait_for_peer(has_writer, this) || !wait_for_departure(&arguments_, has_writer, this))
+      return EXIT_ALONE;
+    print_tally(&tally_);
+    return EXIT_DONE;
+  }
+
+  fast::Topic* make_topic(const char* name)
+  {
+    return must(participant_->create_topic(name, "Message", fast::TOPIC_QOS_DEFAULT), "create topic");
+  }
+
+  void make_writer(const char* topic)
+  {
+    auto* publisher = must(participant_->create_publisher(fast::PUBLISHER_QOS_DEFAULT), "create publisher");
+    const auto qos = make_qos<fast::DataWriterQos>(arguments_);
+    writer_ = must(publisher->create_datawriter(make_topic(topic), qos), "create writer");
+  }
+
+  void make_reader(const char* topic)
+  {
+    auto* subscriber = must(participant_->create_subscriber(fast::SUBSCRIBER_QOS_DEFAULT), "create subscriber");
+    const auto qos = make_qos<fast::DataReaderQos>(arguments_);
+    reader_ = must(subscriber->create_datareader(make_topic(topic), qos, this), "create reader");
+  }
+
+  static bool has_reader(void* end)
+  {
+    fast::PublicationMatchedStatus status;
+    static_cast<End*>(end)->writer_->get_publication_matched_status(status);
+    return status.current_count > 0;
+  }
+
+  static bool has_writer(void* end)
+  {
+    fast::SubscriptionMatchedStatus status;
+    static_cast<End*>(end)->reader_->get_subscription_matched_status(status);
+    return status.current_count > 0;
+  }
+
+  static void send_ping(void* context)
+  {
+    auto& end = *static_cast<End*>(context);
+    end.message_.id = next_ping(&end.pings_);
+    end.message_.nonce = ~end.message_.id;
+    end.writer_->write(&end.message_);
+  }
+
+  static bool write_sample(void* context, uint32_t id)
+  {
+    auto& end = *static_cast<End*>(context);
+    end.message_.id = id;
+    return end.writer_->write(&end.message_);
+  }
+
+  const struct arguments& arguments_;
+  fast::DomainParticipant* participant_ = nullptr;
+  fast::DataWriter* writer_ = nullptr;
+  fast::DataReader* reader_ = nullptr;
+  Message message_;
+  Message taken_;
+  fast::SampleInfo info_;
+  struct pings pings_ = {};
+  struct tally tally_ = {};
+};
+
+int main(int argc, char** argv)
+{
+  const struct arguments arguments = parse_arguments(argc, argv);
+  End end(arguments);
+  return end.run();
+}

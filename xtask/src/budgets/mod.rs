@@ -1,0 +1,124 @@
+//! `cargo xtask budgets`: what a sample costs, counted and held against a limit each.
+//!
+//! The programs are examples of the package `isolane`: `budget` walks one way of a sample in two
+//! halves, writing and receiving (`ways.rs`); `ten_topics` is there to be weighed, like the command
+//! itself. Tools count: callgrind instructions, dhat copies, strace system calls and futexes, the
+//! example its own allocator (`tools.rs`). None of them measures time, so a loaded machine counts the
+//! same. What each number may be stands in one table (`limits.rs`).
+
+mod limits;
+mod report;
+mod tools;
+mod ways;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use limits::Kept;
+use report::{PathReport, Report};
+use tools::Walk;
+use ways::{HALVES, Half};
+
+use crate::steps::Outcome;
+use crate::workspace::{Metadata, cargo};
+use crate::{Result, command};
+
+/// The command: builds what is counted, counts, writes the results, says whether all gates hold.
+pub(crate) fn run(json: Option<&Path>) -> Result<bool> {
+    let metadata = Metadata::read()?;
+    command::run(cargo().args(["build", "--release", "--package", "isolane-cli"]))?;
+    let (_, failed) = count(&metadata, json)?;
+    Ok(failed == 0)
+}
+
+/// The same as a step of `cargo xtask test`, which has built the command; each gate counts.
+pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
+    let file = metadata.target_directory.join("budgets/budgets.json");
+    let (passed, failed) = count(metadata, Some(&file))?;
+    Ok(Outcome::Counted { passed, failed })
+}
+
+/// Counts everything, shows it, and says how many gates hold and how many do not.
+fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
+    command::run(cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "isolane",
+        "--example",
+        "budget",
+        "--example",
+        "ten_topics",
+        "--example",
+        "hundred_thousand",
+    ]))?;
+    let start = Instant::now();
+    let programs = Programs::of(metadata)?;
+    tools::check_the_copy_counter(&programs.budget, &programs.folder)?;
+
+    let mut walks = BTreeMap::new();
+    for way in ways::all() {
+        walks.insert(way, Walk::of(&programs, way)?);
+    }
+    let of_half = |half: &'static Half| report_of(half, &walks[half.way]);
+    let paths = HALVES.iter().map(of_half).collect();
+    let report = Report::new(
+        paths,
+        tools::resident_bytes(&programs.ten_topics)?,
+        tools::stripped_bytes(&metadata.isolane(), &programs.folder)?,
+    );
+    if let Some(file) = json {
+        report.write(file)?;
+    }
+    eprintln!("{}", report.table());
+    let limits = limits::of(&report);
+    for limit in limits.iter().filter(|limit| !limit.holds()) {
+        eprintln!("{}", limit.sentence());
+    }
+    let of = |kept| limits.iter().filter(move |limit| limit.kept() == kept);
+    let (passed, failed) = (of(Kept::Gate(true)).count(), of(Kept::Gate(false)).count());
+    eprintln!(
+        "{passed} gates hold, {failed} do not; {} aims are met, {} are not ({:.0} s)",
+        of(Kept::Aim(true)).count(),
+        of(Kept::Aim(false)).count(),
+        start.elapsed().as_secs_f64()
+    );
+    Ok((passed, failed))
+}
+
+fn report_of(half: &'static Half, walk: &Walk) -> PathReport {
+    let counts = &walk.halves[half.side as usize];
+    PathReport {
+        name: half.name,
+        datapath: "udp",
+        instructions: counts.instructions,
+        allocations: counts.allocations,
+        locks: walk.locks,
+        payload_copies: counts.payload_copies,
+        system_calls: counts.system_calls,
+        by_call: counts.by_call.clone(),
+    }
+}
+
+/// What is run, and where files go.
+pub(crate) struct Programs {
+    budget: PathBuf,
+    ten_topics: PathBuf,
+    hundred_thousand: PathBuf,
+    folder: PathBuf,
+}
+
+impl Programs {
+    fn of(metadata: &Metadata) -> Result<Self> {
+        let examples = metadata.target_directory.join("release/examples");
+        let folder = metadata.target_directory.join("budgets");
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self {
+            budget: examples.join("budget"),
+            ten_topics: examples.join("ten_topics"),
+            hundred_thousand: examples.join("hundred_thousand"),
+            folder,
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! What is counted: the halves of the ways of a sample.
+
+/// Which half of a round of `crates/dds/examples/budget`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Writing.
+    Give = 0,
+    /// Receiving.
+    Get = 1,
+}
+
+/// The functions of the example in which the sides run.
+pub(super) const FUNCTIONS: [&str; 2] = ["measured_give", "measured_get"];
+
+/// One path of the report.
+#[derive(Debug)]
+pub(super) struct Half {
+    /// Its name there.
+    pub(super) name: &'static str,
+    /// The argument of the example.
+    pub(super) way: &'static str,
+    /// Which half of that.
+    pub(super) side: Side,
+    /// Payload copies that are allowed; `None` where the sample is too small for copies to be told
+    /// from other bytes.
+    pub(super) copies: Option<f64>,
+    /// System calls a sample that are allowed.
+    pub(super) system_calls: f64,
+}
+
+const fn half(
+    name: &'static str,
+    way: &'static str,
+    side: Side,
+    copies: Option<f64>,
+    system_calls: f64,
+) -> Half {
+    Half {
+        name,
+        way,
+        side,
+        copies,
+        system_calls,
+    }
+}
+
+/// All of them, with what ARCHITECTURE.md says of their copies and system calls, for a sample that comes
+/// alone; several that come together share the receiving calls.
+///
+/// - Best effort: `sendmmsg`; `epoll_pwait2` and `recvmmsg`.
+/// - Into a cache: one look more, before the callback's job.
+/// - Reliable: the loop looks, sends, and looks again before it would sleep. An acknowledgement takes
+///   about four calls at each end and comes with every 16th to 64th sample, heartbeats of
+///   the timer beside it.
+/// - `RemoteWriter`: the publisher writes the eventfd, the loop looks, reads it, sends, and looks again.
+pub(super) const HALVES: &[Half] = &[
+    half(
+        "write best-effort 64 B",
+        "best-effort-64",
+        Side::Give,
+        None,
+        1.0,
+    ),
+    half(
+        "write best-effort 1 KiB",
+        "best-effort-1024",
+        Side::Give,
+        Some(0.0),
+        1.0,
+    ),
+    half(
+        "receive best-effort view 64 B",
+        "best-effort-64",
+        Side::Get,
+        None,
+        2.0,
+    ),
+    half(
+        "receive best-effort view 1 KiB",
+        "best-effort-1024",
+        Side::Get,
+        Some(0.0),
+        2.0,
+    ),
+    half("receive into cache 64 B", "cache-64", Side::Get, None, 3.0),
+    half(
+        "receive into cache 1 KiB",
+        "cache-1024",
+        Side::Get,
+        Some(1.0),
+        3.0,
+    ),
+    half("write reliable 64 B", "reliable-64", Side::Give, None, 3.2),
+    half(
+        "write reliable 1 KiB",
+        "reliable-1024",
+        Side::Give,
+        Some(1.0),
+        3.2,
+    ),
+    half("receive reliable 64 B", "reliable-64", Side::Get, None, 3.4),
+    half(
+        "receive reliable 1 KiB",
+        "reliable-1024",
+        Side::Get,
+        Some(1.0),
+        3.4,
+    ),
+    half(
+        "RemoteWriter best-effort 64 B",
+        "remote-64",
+        Side::Give,
+        None,
+        5.0,
+    ),
+    half(
+        "RemoteWriter best-effort 1 KiB",
+        "remote-1024",
+        Side::Give,
+        Some(0.0),
+        5.0,
+    ),
+];
+
+/// Each way once, in the order of the table.
+pub(super) fn all() -> Vec<&'static str> {
+    let mut ways = Vec::new();
+    for half in HALVES {
+        if !ways.contains(&half.way) {
+            ways.push(half.way);
+        }
+    }
+    ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_counted_of_large_samples_only() {
+        for half in HALVES {
+            assert_eq!(
+                half.copies.is_some(),
+                half.way.ends_with("-1024"),
+                "{half:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_way_is_walked_once() {
+        let ways = all();
+        assert_eq!(ways.len(), 8, "{ways:?}");
+    }
+}

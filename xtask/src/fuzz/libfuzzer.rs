@@ -1,0 +1,211 @@
+//! libFuzzer: the targets built so that it sees what code an input reaches, and run for a while.
+//!
+//! The compiler's part is a pass that stable Rust has, so no nightly and no `cargo fuzz` is needed,
+//! only a C++ compiler for libFuzzer itself. (`cargo +nightly fuzz run --features libfuzzer TARGET`
+//! does the same with AddressSanitizer, for the unsafe code below the participant.)
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::TARGETS;
+use crate::workspace::cargo;
+use crate::{Result, command};
+
+/// Coverage of edges with counters, and comparisons, which are how it finds numbers.
+const COVERAGE: [&str; 6] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+];
+
+/// Longest input, as `isolane_fuzz::limits::MAX_INPUT_BYTES`.
+const MAX_INPUT_BYTES: usize = 4096;
+/// An input that takes longer hangs: most take less than a millisecond.
+const HANG_SECONDS: u64 = 20;
+/// Memory beyond which an input has taken without bound; a participant has some 60 MiB of frames.
+const MEMORY_MIB: u64 = 2048;
+
+/// The targets as programs of libFuzzer.
+pub(super) struct Fuzzer {
+    /// The package `fuzz`.
+    home: PathBuf,
+    /// What was built, and what was found beyond the saved corpus.
+    folder: PathBuf,
+    programs: PathBuf,
+}
+
+/// What one run did.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ran {
+    pub(super) inputs: u64,
+    pub(super) seconds: f64,
+    /// Edges of the code that some input has reached.
+    pub(super) coverage: u64,
+    /// Inputs in the corpus.
+    pub(super) corpus: u64,
+    /// The file in which the input is that failed.
+    pub(super) finding: Option<String>,
+    /// The panic in its own words.
+    pub(super) message: Option<String>,
+}
+
+impl Fuzzer {
+    /// Builds all targets.
+    pub(super) fn build(home: &Path, folder: &Path) -> Result<Self> {
+        let host = host()?;
+        let build_folder = folder.join("libfuzzer");
+        let mut build = cargo();
+        build
+            .args(["build", "--release", "--features", "libfuzzer"])
+            .arg("--manifest-path")
+            .arg(home.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&build_folder)
+            // With a target, what runs while building (macros, scripts) is built without these.
+            .args(["--target", &host])
+            .env(
+                "RUSTFLAGS",
+                [&COVERAGE[..], &["--cfg", "fuzzing"]].concat().join(" "),
+            );
+        for target in TARGETS {
+            build.args(["--bin", target]);
+        }
+        command::run(&mut build)?;
+        Ok(Self {
+            home: home.into(),
+            folder: folder.into(),
+            programs: build_folder.join(host).join("release"),
+        })
+    }
+
+    /// Runs a target from its corpus for so long, or until something fails.
+    pub(super) fn run(&self, target: &str, time: Duration) -> Result<Ran> {
+        let artifacts = self.home.join("artifacts").join(target);
+        fs::create_dir_all(&artifacts)?;
+        let grown = self.grown(target);
+        fs::create_dir_all(&grown)?;
+        let log = self.folder.join(format!("{target}.log"));
+        let start = Instant::now();
+        let mut fuzz = Command::new(self.programs.join(target));
+        fuzz.arg(format!("-max_total_time={}", time.as_secs().max(1)))
+            .arg(format!("-timeout={HANG_SECONDS}"))
+            .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
+            .arg(format!("-max_len={MAX_INPUT_BYTES}"))
+            .arg(format!("-artifact_prefix={}/", artifacts.display()))
+            .args(["-print_final_stats=1", "-verbosity=1"])
+            .arg(&grown)
+            .arg(self.home.join("corpus").join(target))
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log)?);
+        let status = fuzz
+            .status()
+            .map_err(|error| command::cannot_start(&fuzz, &error))?;
+        let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+        let mut ran = read_log(&text);
+        ran.seconds = start.elapsed().as_secs_f64();
+        if !status.success() && ran.finding.is_none() {
+            return Err(format!(
+                "{target} ended without a finding: {status}; {}",
+                log.display()
+            )
+            .into());
+        }
+        Ok(ran)
+    }
+
+    /// Takes from what was found, and from the saved corpus, the inputs that together reach all that
+    /// was ever reached, into a folder.
+    pub(super) fn minimise(&self, target: &str, into: &Path) -> Result<()> {
+        let mut merge = Command::new(self.programs.join(target));
+        merge
+            .args(["-set_cover_merge=1", "-verbosity=0"])
+            .arg(format!("-max_len={MAX_INPUT_BYTES}"))
+            .arg(into)
+            .arg(self.home.join("corpus").join(target))
+            .arg(self.grown(target))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command::run(&mut merge)
+    }
+
+    /// What was found beyond the saved corpus.
+    pub(super) fn grown(&self, target: &str) -> PathBuf {
+        self.folder.join("corpus").join(target)
+    }
+}
+
+/// What libFuzzer says of its run on standard error.
+fn read_log(text: &str) -> Ran {
+    let mut ran = Ran::default();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        for pair in words.windows(2) {
+            match (pair[0], pair[1]) {
+                ("cov:", number) => ran.coverage = number.parse().unwrap_or(ran.coverage),
+                ("corp:", pair) => {
+                    let count = pair.split('/').next().and_then(|count| count.parse().ok());
+                    ran.corpus = count.unwrap_or(ran.corpus);
+                }
+                ("stat::number_of_executed_units:", number) => {
+                    ran.inputs = number.parse().unwrap_or(ran.inputs);
+                }
+                _ => {}
+            }
+        }
+        if let Some((_, path)) = line.split_once("Test unit written to ") {
+            ran.finding = Some(path.trim().into());
+        }
+        if line.contains("panicked at") || line.contains("ERROR: libFuzzer") {
+            ran.message.get_or_insert_with(|| line.trim().into());
+        }
+    }
+    // A run that ends by a finding has no count of its own where it hangs: the last line with one.
+    if ran.inputs == 0 {
+        let counts = text.lines().filter_map(|line| line.strip_prefix('#'));
+        let counts = counts.filter_map(|line| line.split_whitespace().next()?.parse().ok());
+        ran.inputs = counts.last().unwrap_or(0);
+    }
+    ran
+}
+
+/// The machine that this is built on, as the compiler names it.
+fn host() -> Result<String> {
+    let version = command::output(Command::new("rustc").arg("-vV"))?;
+    let version = String::from_utf8(version)?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.ok_or("`rustc -vV` names no host")?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_found_nothing_is_read() {
+        let log = "#287\tINITED cov: 1982 ft: 7216 corp: 130/47Kb exec/s: 0 rss: 36Mb\n\
+                   #13567\tDONE   cov: 2294 ft: 11432 corp: 868/363Kb lim: 1512 exec/s: 1043\n\
+                   stat::number_of_executed_units: 13567\n";
+        let ran = read_log(log);
+        assert_eq!((ran.inputs, ran.coverage, ran.corpus), (13_567, 2294, 868));
+        assert_eq!(ran.finding, None);
+    }
+
+    #[test]
+    fn a_finding_is_read_with_its_words() {
+        let log = "#2000\tNEW    cov: 10 ft: 11 corp: 3/9b\n\
+                   thread '<unnamed>' panicked at src/bytes.rs:3:9:\n\
+                   artifact_prefix='x/'; Test unit written to x/crash-12\n";
+        let ran = read_log(log);
+        assert_eq!(ran.finding.as_deref(), Some("x/crash-12"));
+        assert_eq!(
+            ran.message.as_deref(),
+            Some("thread '<unnamed>' panicked at src/bytes.rs:3:9:")
+        );
+        assert_eq!(ran.inputs, 2000);
+    }
+}

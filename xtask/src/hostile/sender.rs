@@ -1,0 +1,99 @@
+//! The hostile sender: a process of its own on the victim's host, which sends to every UDP port that
+//! is open there.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::lies::{Kind, Liar};
+use super::verdict::Sent;
+use crate::Result;
+
+/// How the sender's process is told from a person's commands.
+pub(crate) const SENDER_COMMAND: &str = "hostile-sender";
+
+/// Chosen once: two runs send the same.
+const SEED: u64 = 20_261_121;
+/// Datagrams between two looks at the clock.
+const RUN: usize = 256;
+/// The lowest port that is looked for: those below are not of DDS.
+const FIRST_PORT: u16 = 7400;
+
+#[derive(Args)]
+pub(crate) struct SenderArguments {
+    /// How long to send
+    #[arg(long)]
+    seconds: u64,
+    /// The victim
+    #[arg(long)]
+    to: Ipv4Addr,
+    /// Captures of other implementations, to be changed
+    #[arg(long)]
+    captures: PathBuf,
+}
+
+/// Sends as fast as it can until the time is over, then says what it sent.
+pub(crate) fn run(arguments: &SenderArguments) -> Result<bool> {
+    // Its own port is none of those that it sends to.
+    let ports = open_ports()?;
+    let socket = UdpSocket::bind((arguments.to, 0))?;
+    if ports.is_empty() {
+        return Err("the victim has no open port".into());
+    }
+    let here = socket.local_addr()?.port();
+    let places: Vec<SocketAddrV4> = ports
+        .into_iter()
+        .map(|port| SocketAddrV4::new(arguments.to, port))
+        .collect();
+    let mut liar = Liar::new(
+        SEED,
+        SocketAddrV4::new(arguments.to, here),
+        &arguments.captures,
+    )?;
+    let mut sent = Sent {
+        kinds: Kind::ALL.map(|kind| (kind.name().to_owned(), 0)).into(),
+        ports: places.iter().map(SocketAddrV4::port).collect(),
+        ..Sent::default()
+    };
+    let begin = Instant::now();
+    let time = Duration::from_secs(arguments.seconds);
+    while begin.elapsed() < time {
+        for number in 0..RUN {
+            let (kind, datagram) = liar.next();
+            let to = places[number % places.len()];
+            match socket.send_to(datagram, to) {
+                Ok(_) => {
+                    sent.datagrams += 1;
+                    sent.bytes += datagram.len() as u64;
+                    if let Some(count) = sent.kinds.get_mut(kind.name()) {
+                        *count += 1;
+                    }
+                }
+                Err(_) => sent.refused += 1,
+            }
+        }
+    }
+    sent.seconds = begin.elapsed().as_secs_f64();
+    println!("{}", serde_json::to_string(&sent)?);
+    Ok(true)
+}
+
+/// UDP ports that are open in this namespace.
+fn open_ports() -> Result<Vec<u16>> {
+    let table = fs::read_to_string("/proc/self/net/udp")?;
+    let mut ports: Vec<u16> = table
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let local = line.split_whitespace().nth(1)?;
+            u16::from_str_radix(local.split_once(':')?.1, 16).ok()
+        })
+        .filter(|port| *port >= FIRST_PORT)
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    Ok(ports)
+}

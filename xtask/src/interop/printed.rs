@@ -1,0 +1,154 @@
+//! What the programs of a cell print, read back.
+//!
+//! A subscriber prints a line an event: `TOPIC COLOR x y [size]` a sample, `TOPIC COLOR STATE` the end
+//! of the instance. A publisher says how many samples it has written, and numbers them in x and y: a
+//! peer's both are the number, isolane moves its shape over [`CANVAS`], so both wrap around.
+
+use super::side::{COLOR, TOPIC};
+
+/// The width and height that shapes of `isolane pub` move over. A position repeats after 2,160 samples,
+/// which is more than a cell writes.
+const CANVAS: [u32; 2] = [240, 270];
+
+/// What a line of a subscriber says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A sample of this running number.
+    Sample(u32),
+    /// The instance ended.
+    Ended(State),
+}
+
+/// How an instance is not alive (DDS 1.4 §2.2.2.5.1.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Disposed,
+    NoWriters,
+}
+
+impl State {
+    /// As the standard calls it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Disposed => "NOT_ALIVE_DISPOSED",
+            Self::NoWriters => "NOT_ALIVE_NO_WRITERS",
+        }
+    }
+}
+
+/// The running number of a sample.
+pub(super) fn number(event: Event) -> Option<u32> {
+    match event {
+        Event::Sample(number) => Some(number),
+        Event::Ended(_) => None,
+    }
+}
+
+/// The events of a subscriber's output, in the order of their arrival; any other line is an error.
+/// A last line without its end is left for later: the program may be writing it, or was killed.
+pub(super) fn events(printed: &str) -> Result<Vec<Event>, String> {
+    let whole_lines = printed.rfind('\n').map_or("", |end| &printed[..=end]);
+    whole_lines.lines().map(event).collect()
+}
+
+fn event(line: &str) -> Result<Event, String> {
+    let words = line.split_whitespace().collect::<Vec<_>>();
+    let event = match words[..] {
+        [TOPIC, COLOR, x, y, size] if size.starts_with('[') => match (x.parse(), y.parse()) {
+            (Ok(x), Ok(y)) => running_number([x, y]).map(Event::Sample),
+            _ => None,
+        },
+        [TOPIC, COLOR, "NOT_ALIVE_DISPOSED_INSTANCE_STATE"] => Some(Event::Ended(State::Disposed)),
+        [TOPIC, COLOR, "NOT_ALIVE_NO_WRITERS_INSTANCE_STATE"] => {
+            Some(Event::Ended(State::NoWriters))
+        }
+        _ => None,
+    };
+    event.ok_or_else(|| format!("neither a sample of {COLOR} {TOPIC} nor its end: {line:?}"))
+}
+
+/// The running number of the sample at this position.
+fn running_number([x, y]: [u32; 2]) -> Option<u32> {
+    if x == y {
+        return Some(x);
+    }
+    let [width, height] = CANVAS;
+    let candidates = (x..width * height).step_by(width as usize);
+    let is_there = |number: &u32| number % height == y && x < width;
+    candidates.take(height as usize).find(is_there)
+}
+
+/// How many changes a publisher says it has written: its line `N written`, perhaps with more
+/// behind it. The end of an instance is a change, too.
+pub(super) fn changes_written(said: &str) -> Option<u32> {
+    said.lines().find_map(|line| {
+        let (count, rest) = line.split_once(" written")?;
+        (rest.is_empty() || rest.starts_with(',')).then(|| count.parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_and_ends_are_read_in_order() {
+        let printed = "Square     BLUE       007 007 [20]\n\
+                       Square     BLUE       NOT_ALIVE_NO_WRITERS_INSTANCE_STATE\n\
+                       Square     BLUE       100000 100000 [20]\n\
+                       Square     BLUE       NOT_ALIVE_DISPOSED_INSTANCE_STATE\n";
+        assert_eq!(
+            events(printed).unwrap(),
+            [
+                Event::Sample(7),
+                Event::Ended(State::NoWriters),
+                Event::Sample(100_000),
+                Event::Ended(State::Disposed),
+            ]
+        );
+    }
+
+    #[test]
+    fn positions_are_numbers_for_longer_than_a_cell_writes() {
+        for sample in 0..2160 {
+            assert_eq!(running_number([sample % 240, sample % 270]), Some(sample));
+        }
+        assert_eq!(running_number([100_007, 100_007]), Some(100_007));
+        // No sample is ever here.
+        assert_eq!(running_number([0, 1]), None);
+        assert_eq!(running_number([240, 0]), None);
+    }
+
+    #[test]
+    fn a_line_that_is_being_written_waits() {
+        assert_eq!(
+            events("Square BLUE 1 1 [20]\nSqua"),
+            Ok(vec![Event::Sample(1)])
+        );
+        assert_eq!(events("Square BLUE 1 1 [2"), Ok(vec![]));
+    }
+
+    #[test]
+    fn any_other_line_is_a_fault() {
+        for stray in [
+            "Circle BLUE 000 000 [20]",
+            "Square RED 000 000 [20]",
+            "Square BLUE x y [20]",
+            "Square ? NOT_ALIVE_DISPOSED_INSTANCE_STATE",
+            "Square BLUE ALIVE_INSTANCE_STATE",
+            "oops",
+            "",
+        ] {
+            assert!(events(&format!("{stray}\n")).is_err(), "{stray:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_changes_is_what_the_publisher_says_it_is() {
+        let said = "waiting for a subscriber of Square\n12 written, 11 sent; 0 readers matched\n";
+        assert_eq!(changes_written(said), Some(12));
+        assert_eq!(changes_written("publishing\n7 written\n"), Some(7));
+        assert_eq!(changes_written("nothing was written\n"), None);
+        assert_eq!(changes_written(""), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! `cargo xtask peers`: isolane over sockets beside Cyclone DDS and Fast DDS, in one run.
+//!
+//! Every system has a program with the same command line, messages and output (`tests/peers/end.h`;
+//! isolane's is the example `measured_end`), and one build of it (`system.rs`). A case (`case.rs`) is
+//! what two such ends measure: round trips, a stream as fast as it goes, a stream at a rate. Each
+//! repetition runs every case with every system, one directly after the other, in an order that
+//! moves on (`run.rs`): what disturbs the machine for a while disturbs them all. Ratios are made
+//! within a repetition, and their median and interval over the repetitions are what is reported
+//! (`statistics.rs`, `report.rs`).
+//!
+//! The ends are pinned, in two network namespaces joined by a veth pair. All sleep when idle, use
+//! their defaults, the same history, and none batches writes.
+
+mod case;
+mod end;
+mod report;
+mod run;
+mod statistics;
+mod system;
+
+use std::path::PathBuf;
+
+use case::Case;
+use report::Report;
+use run::Plan;
+use system::System;
+
+use crate::steps::Outcome;
+use crate::workspace::{Metadata, cargo};
+use crate::{Result, command, packages};
+
+/// What the command is told.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Write the results there as `isolane/peers/1`; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// How often each case runs with each system; from 6 on there are intervals of 95 %
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
+    /// How long each run measures
+    #[arg(long, value_name = "S", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=600))]
+    seconds: u32,
+}
+
+/// The command: builds all ends, runs all cases, writes the results, says whether every run
+/// succeeded.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let metadata = Metadata::read()?;
+    let plan = Plan {
+        cases: Case::all(),
+        repetitions: arguments.repetitions,
+        seconds: arguments.seconds,
+    };
+    let (report, failures) = measure(&metadata, &plan)?;
+    if let Some(file) = &arguments.json {
+        report.write(file)?;
+    }
+    eprint!("{}", report.table());
+    Ok(failures == 0)
+}
+
+/// A step of `cargo xtask test`: some cases once and for a second, so that the programs stay able to
+/// do it. Numbers of so short a run are not looked at.
+pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
+    let plan = Plan {
+        cases: Case::smoke(),
+        repetitions: 1,
+        seconds: 1,
+    };
+    let (report, failures) = measure(metadata, &plan)?;
+    report.write(&metadata.target_directory.join("peers/smoke.json"))?;
+    let runs = plan.cases.len() * System::COUNT;
+    Ok(Outcome::Counted {
+        passed: runs - failures,
+        failed: failures,
+    })
+}
+
+fn measure(metadata: &Metadata, plan: &Plan) -> Result<(Report, usize)> {
+    if !packages::is_root() {
+        return Err("peers needs root: it makes network namespaces".into());
+    }
+    command::run(cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "isolane",
+        "--example",
+        "measured_end",
+    ]))?;
+    let systems = System::build_all(metadata)?;
+    let folder = metadata.target_directory.join("peers");
+    let (measured, failures) = run::run(plan, &systems, &folder)?;
+    Ok((Report::new(plan, &systems, &measured), failures))
+}

@@ -1,0 +1,286 @@
+//! The results as `isolane/peers/1`, and as a table for people.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Write, stdout};
+use std::path::Path;
+
+use isolane_bench::report::Environment;
+use serde::Serialize;
+
+use super::case::{Case, Scenario};
+use super::run::{Measured, Plan, Table, median_of};
+use super::statistics::Estimate;
+use super::system::System;
+use crate::Result;
+
+/// The name of the schema and its version.
+const SCHEMA: &str = "isolane/peers/1";
+
+/// What is aimed at, of what the first of the others has: round trips at most so long, on one core
+/// and on two, and at least so many samples a second.
+const ROUND_TRIPS_ONE_CORE: f64 = 0.8;
+const ROUND_TRIPS_TWO_CORES: f64 = 1.0;
+const SAMPLES_PER_S: f64 = 1.5;
+
+/// isolane beside one other system.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    measure: &'static str,
+    payload_bytes: u32,
+    interference: bool,
+    reliability: &'static str,
+    /// On how many cores the two ends were.
+    cores: u8,
+    /// "writer" or "reader", where it is that end's own.
+    end: Option<&'static str>,
+    system: String,
+    /// Of isolane: the median over the repetitions.
+    value: Option<f64>,
+    against: String,
+    /// Of the other.
+    against_value: Option<f64>,
+    /// Median of isolane's divided by the other's, repetition by repetition.
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    /// Of the interval.
+    confidence: Option<f64>,
+    repetitions: u32,
+    aim: Option<f64>,
+    aim_met: Option<bool>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    schema: &'static str,
+    environment: Environment,
+    seconds: u32,
+    rows: Vec<Row>,
+}
+
+/// One number of a run: its name, the end it is of, and where it is found.
+type Measure = (
+    &'static str,
+    Option<&'static str>,
+    fn(&Measured) -> Option<f64>,
+);
+
+const OF_ROUND_TRIPS: &[Measure] = &[
+    ("rtt_median_us", None, |run| run.rtt_median_us),
+    ("rtt_p99_9_us", None, |run| run.rtt_p99_9_us),
+];
+const OF_THROUGHPUT: &[Measure] = &[("samples_per_s", None, |run| run.samples_per_s)];
+const OF_LOAD: &[Measure] = &[
+    ("cpu_us_per_sample", Some("writer"), |run| {
+        run.ends[0].cpu_us_per_sample
+    }),
+    ("cpu_us_per_sample", Some("reader"), |run| {
+        run.ends[1].cpu_us_per_sample
+    }),
+    ("resident_bytes", Some("writer"), |run| {
+        run.ends[0].resident_bytes
+    }),
+    ("resident_bytes", Some("reader"), |run| {
+        run.ends[1].resident_bytes
+    }),
+    ("threads", Some("writer"), |run| run.ends[0].threads),
+    ("threads", Some("reader"), |run| run.ends[1].threads),
+];
+
+impl Report {
+    pub(super) fn new(plan: &Plan, systems: &[System; System::COUNT], table: &Table) -> Self {
+        let mut rows = Vec::new();
+        for (place, case) in plan.cases.iter().enumerate() {
+            let measures = match case.scenario {
+                Scenario::RoundTrip => OF_ROUND_TRIPS,
+                Scenario::Throughput => OF_THROUGHPUT,
+                Scenario::Load => OF_LOAD,
+            };
+            for measure in measures {
+                rows.extend(
+                    (1..System::COUNT)
+                        .map(|other| row(place, *case, *measure, other, systems, table)),
+                );
+            }
+        }
+        Self {
+            schema: SCHEMA,
+            environment: Environment::probe(),
+            seconds: plan.seconds,
+            rows,
+        }
+    }
+
+    /// Writes the JSON to a file, or to standard output if that is `-`.
+    pub(super) fn write(&self, file: &Path) -> Result<()> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        if file == Path::new("-") {
+            stdout().write_all(&text)?;
+        } else {
+            File::create(file)?.write_all(&text)?;
+        }
+        Ok(())
+    }
+
+    /// A line a row.
+    pub(super) fn table(&self) -> String {
+        let mut text = format!(
+            "\n{:24} {:>7} {:11} {:>5} {:>11} {:>11}  {:22} {:>5} {:13} aim\n",
+            "measure",
+            "payload",
+            "reliability",
+            "cores",
+            "isolane",
+            "other",
+            "against",
+            "ratio",
+            "interval"
+        );
+        for row in &self.rows {
+            let number = |value: Option<f64>, digits: usize| {
+                value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+            };
+            let digits = if row.value.is_some_and(|value| value < 1e3) {
+                2
+            } else {
+                0
+            };
+            let measure = [row.measure, row.end.unwrap_or_default()].join(" ");
+            let interval = format!("{}..{}", number(row.low, 2), number(row.high, 2));
+            let aim = match (row.aim, row.aim_met) {
+                (Some(aim), Some(true)) => format!("{aim} met"),
+                (Some(aim), Some(false)) => format!("{aim} MISSED"),
+                _ => String::new(),
+            };
+            let line = format!(
+                "{measure:24} {:>7} {:11} {:>5} {:>11} {:>11}  {:22} {:>5} {interval:13} {aim}",
+                row.payload_bytes,
+                row.reliability,
+                row.cores,
+                number(row.value, digits),
+                number(row.against_value, digits),
+                row.against,
+                number(row.ratio, 2),
+            );
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        text
+    }
+}
+
+fn row(
+    place: usize,
+    case: Case,
+    (measure, end, of): Measure,
+    other: usize,
+    systems: &[System; System::COUNT],
+    table: &Table,
+) -> Row {
+    let quotient = |cases: &Vec<[Measured; System::COUNT]>| {
+        let runs = &cases[place];
+        Some(of(&runs[0])? / of(&runs[other]).filter(|&value| value > 0.0)?)
+    };
+    let ratios = table.iter().filter_map(quotient).collect::<Vec<_>>();
+    let repetitions = ratios.len() as u32;
+    let estimate = Estimate::of(ratios);
+    let aim = aim(case, measure, other);
+    let is_met = |ratio: f64, aim: f64| match case.scenario {
+        Scenario::Throughput => ratio >= aim,
+        Scenario::RoundTrip | Scenario::Load => ratio <= aim,
+    };
+    Row {
+        measure,
+        payload_bytes: case.payload_bytes,
+        interference: false,
+        reliability: case.reliability(),
+        cores: case.cores,
+        end,
+        system: systems[0].identity.clone(),
+        value: median_of(table, place, 0, of),
+        against: systems[other].identity.clone(),
+        against_value: median_of(table, place, other, of),
+        ratio: estimate.value,
+        low: estimate.low,
+        high: estimate.high,
+        confidence: estimate.confidence,
+        repetitions,
+        aim,
+        aim_met: estimate
+            .value
+            .zip(aim)
+            .map(|(ratio, aim)| is_met(ratio, aim)),
+    }
+}
+
+/// What is aimed at, against Cyclone DDS, the first of the others.
+fn aim(case: Case, measure: &str, other: usize) -> Option<f64> {
+    match (other, measure, case.cores) {
+        (1, "rtt_median_us", 1) => Some(ROUND_TRIPS_ONE_CORE),
+        (1, "rtt_median_us", _) => Some(ROUND_TRIPS_TWO_CORES),
+        (1, "samples_per_s", _) if case.is_reliable => Some(SAMPLES_PER_S),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn systems() -> [System; 3] {
+        ["isolane udp", "cyclonedds 0.10.2 udp", "fastdds 2.9.1 udp"].map(|identity| System {
+            identity: identity.into(),
+            program: "end".into(),
+        })
+    }
+
+    fn rtt(median_us: f64) -> Measured {
+        Measured {
+            rtt_median_us: Some(median_us),
+            ..Measured::default()
+        }
+    }
+
+    fn report(repetitions: Vec<[Measured; 3]>) -> Report {
+        let plan = Plan {
+            cases: vec![Case::all()[0]],
+            repetitions: repetitions.len() as u32,
+            seconds: 1,
+        };
+        let table = repetitions.into_iter().map(|runs| vec![runs]).collect();
+        Report::new(&plan, &systems(), &table)
+    }
+
+    #[test]
+    fn ratios_are_made_within_a_repetition() {
+        // The machine is ten times as slow in the second: each ratio says the same.
+        let report = report(vec![
+            [rtt(7.0), rtt(10.0), rtt(14.0)],
+            [rtt(70.0), rtt(100.0), rtt(140.0)],
+            [rtt(7.7), rtt(11.0), rtt(15.4)],
+        ]);
+        let row = &report.rows[0];
+        assert_eq!((row.measure, row.cores), ("rtt_median_us", 1));
+        assert!((row.ratio.unwrap() - 0.7).abs() < 1e-9);
+        assert!((row.high.unwrap() - row.low.unwrap()).abs() < 1e-9);
+        assert_eq!((row.aim, row.aim_met), (Some(0.8), Some(true)));
+        assert_eq!(report.rows[1].aim, None, "aims are against the first");
+        assert!(report.table().contains("0.8 met"));
+    }
+
+    #[test]
+    fn what_failed_is_null_and_the_rest_is_not() {
+        let report = report(vec![[rtt(7.0), Measured::default(), rtt(14.0)]]);
+        let rows = serde_json::to_value(&report).unwrap();
+        let row = &rows["rows"][0];
+        assert!(row["ratio"].is_null() && row["against_value"].is_null());
+        assert_eq!(
+            (row["value"].as_f64(), row["repetitions"].as_u64()),
+            (Some(7.0), Some(0))
+        );
+        assert_eq!(rows["rows"][1]["ratio"], 0.5);
+        assert!(rows["rows"][2]["value"].is_null(), "no p99.9");
+    }
+}

@@ -1,0 +1,236 @@
+//! The run: every repetition has every case with every system, side by side in time.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+
+use super::case::{Case, Role, Scenario};
+use super::end::{End, Printed};
+use super::statistics::{median, percentile};
+use super::system::System;
+use crate::Result;
+
+/// What an end may take beside the time that it measures: to find the other one, to be
+/// acknowledged, to see the other one go.
+const LONGEST_BESIDE: Duration = Duration::from_secs(40);
+
+/// What is to be run.
+pub(super) struct Plan {
+    pub(super) cases: Vec<Case>,
+    pub(super) repetitions: u32,
+    pub(super) seconds: u32,
+}
+
+/// What one run of one case with one system showed; `None` where it failed or the samples do not
+/// carry it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Measured {
+    pub(super) rtt_median_us: Option<f64>,
+    pub(super) rtt_p99_9_us: Option<f64>,
+    pub(super) samples_per_s: Option<f64>,
+    /// Of the writer and of the reader.
+    pub(super) ends: [OfEnd; 2],
+}
+
+/// What one end of a stream took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct OfEnd {
+    pub(super) cpu_us_per_sample: Option<f64>,
+    pub(super) resident_bytes: Option<f64>,
+    pub(super) threads: Option<f64>,
+}
+
+/// By repetition, case and system.
+pub(super) type Table = Vec<Vec<[Measured; System::COUNT]>>;
+
+/// Runs the plan. A run that fails is said, counted, and has no values.
+pub(super) fn run(
+    plan: &Plan,
+    systems: &[System; System::COUNT],
+    folder: &Path,
+) -> Result<(Table, usize)> {
+    fs::create_dir_all(folder)?;
+    let testbed = Testbed::without_cable(&TestbedConfig::default())?;
+    for note in testbed.notes() {
+        eprintln!("{note}");
+    }
+    let mut table = Table::new();
+    let mut failures = 0;
+    for repetition in 0..plan.repetitions as usize {
+        let mut of_repetition = Vec::new();
+        for case in &plan.cases {
+            let mut of_case = [Measured::default(); System::COUNT];
+            for turn in 0..System::COUNT {
+                // Nobody always comes first, or behind the same one.
+                let place = (turn + repetition) % System::COUNT;
+                let system = &systems[place];
+                let progress = format!("[{}/{}]", repetition + 1, plan.repetitions);
+                let name = format!("{progress} {}, {}", case.name(), system.identity);
+                match run_once(&testbed, *case, system, plan.seconds, folder) {
+                    Ok(measured) => {
+                        eprintln!("{name}: {}", measured.sentence(case.scenario));
+                        of_case[place] = measured;
+                    }
+                    Err(error) => {
+                        eprintln!("{name}: FAILED: {error}");
+                        failures += 1;
+                    }
+                }
+            }
+            of_repetition.push(of_case);
+        }
+        table.push(of_repetition);
+    }
+    Ok((table, failures))
+}
+
+/// One run of both ends.
+fn run_once(
+    testbed: &Testbed,
+    case: Case,
+    system: &System,
+    seconds: u32,
+    folder: &Path,
+) -> Result<Measured> {
+    let samples_file = folder.join("round_trips");
+    let start = |role, host, stem| {
+        End::start(
+            testbed,
+            host,
+            case.core(role, testbed.config().cores),
+            &system.program,
+            &case.arguments(role, seconds, &samples_file),
+            &folder.join(stem),
+        )
+    };
+    let deadline = Instant::now() + Duration::from_secs(seconds.into()) + LONGEST_BESIDE;
+    let answering = start(Role::Answering, Host::B, "answering")?;
+    let beginning = start(Role::Beginning, Host::A, "beginning")?;
+    let begun = beginning.finish(deadline)?;
+    let answered = answering.finish(deadline)?;
+    match case.scenario {
+        Scenario::RoundTrip => {
+            let round_trips = read_round_trips(&samples_file)?;
+            fs::remove_file(&samples_file)?;
+            Measured::of_round_trips(round_trips)
+        }
+        Scenario::Throughput | Scenario::Load => {
+            Measured::of_stream(case.is_reliable, &begun, &answered)
+        }
+    }
+}
+
+/// Numbers of 32 bits, in nanoseconds.
+fn read_round_trips(file: &Path) -> Result<Vec<u32>> {
+    let bytes = fs::read(file)?;
+    let numbers = bytes.chunks_exact(4).map(|bytes| match bytes {
+        &[a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
+        _ => unreachable!("chunks of four have four bytes"),
+    });
+    Ok(numbers.collect())
+}
+
+impl Measured {
+    fn of_round_trips(mut round_trips_ns: Vec<u32>) -> Result<Self> {
+        round_trips_ns.sort_unstable();
+        let rtt_median_us = percentile(&round_trips_ns, 500).map(micros);
+        if rtt_median_us.is_none() {
+            return Err(format!("{} round trips", round_trips_ns.len()).into());
+        }
+        Ok(Self {
+            rtt_median_us,
+            rtt_p99_9_us: percentile(&round_trips_ns, 999).map(micros),
+            ..Self::default()
+        })
+    }
+
+    fn of_stream(is_reliable: bool, writer: &Printed, reader: &Printed) -> Result<Self> {
+        let of = |end: &Printed, name| {
+            end.get(name)
+                .ok_or_else(|| format!("no {name} was printed"))
+        };
+        let (written, received) = (of(writer, "samples")?, of(reader, "samples")?);
+        if received < 2.0 || (is_reliable && received != written) {
+            return Err(format!("{received} of {written} samples were received").into());
+        }
+        let out_of_order = of(reader, "out_of_order")?;
+        if out_of_order > 0.0 {
+            return Err(format!("{out_of_order} samples were out of order").into());
+        }
+        let elapsed_s = of(reader, "elapsed_ns")? / 1e9;
+        let of_end = |end: &Printed| OfEnd {
+            cpu_us_per_sample: end
+                .get("cpu_ns")
+                .zip(end.get("cpu_samples").filter(|&samples| samples > 0.0))
+                .map(|(ns, samples)| ns / 1e3 / samples),
+            resident_bytes: end.get("resident_bytes"),
+            threads: end.get("threads"),
+        };
+        Ok(Self {
+            samples_per_s: Some((received - 1.0) / elapsed_s),
+            ends: [of_end(writer), of_end(reader)],
+            ..Self::default()
+        })
+    }
+
+    /// For people, while it runs.
+    fn sentence(&self, scenario: Scenario) -> String {
+        let number = |value: Option<f64>, digits: usize| {
+            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+        };
+        if scenario == Scenario::RoundTrip {
+            return format!("median {} us", number(self.rtt_median_us, 1));
+        }
+        let [writer, reader] = self.ends;
+        format!(
+            "{} samples/s; {} and {} us of CPU a sample",
+            number(self.samples_per_s, 0),
+            number(writer.cpu_us_per_sample, 1),
+            number(reader.cpu_us_per_sample, 1)
+        )
+    }
+}
+
+fn micros(nanos: u32) -> f64 {
+    f64::from(nanos) / 1e3
+}
+
+/// The median over the repetitions of what `of` picks, where any repetition has it.
+pub(super) fn median_of(
+    table: &Table,
+    case: usize,
+    system: usize,
+    of: impl Fn(&Measured) -> Option<f64>,
+) -> Option<f64> {
+    let values = table.iter().filter_map(|cases| of(&cases[case][system]));
+    median(values.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reliable_stream_that_lost_samples_is_no_result() {
+        let printed = |text| Printed::parse(text).unwrap();
+        let writer = printed("samples 1000\nlost 0\ncpu_ns 4000000\ncpu_samples 800\n");
+        let reader = printed(
+            "samples 900\nout_of_order 0\nelapsed_ns 1000000000\ncpu_ns 1\ncpu_samples 0\n",
+        );
+        assert!(Measured::of_stream(true, &writer, &reader).is_err());
+        let measured = Measured::of_stream(false, &writer, &reader).unwrap();
+        assert_eq!(measured.samples_per_s, Some(899.0));
+        assert_eq!(measured.ends[0].cpu_us_per_sample, Some(5.0));
+        assert_eq!(measured.ends[1].cpu_us_per_sample, None, "no samples");
+    }
+
+    #[test]
+    fn a_percentile_that_the_round_trips_do_not_carry_is_none() {
+        let measured = Measured::of_round_trips(vec![7_000; 5_000]).unwrap();
+        assert_eq!(measured.rtt_median_us, Some(7.0));
+        assert_eq!(measured.rtt_p99_9_us, None);
+        assert!(Measured::of_round_trips(vec![7_000; 5]).is_err());
+    }
+}
