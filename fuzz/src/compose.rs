@@ -324,11 +324,7 @@ fn fragment_head(input: &mut Input<'_>, cast: &Cast) -> DataFragHead {
 }
 
 /// What a participant or an endpoint announces, and the writer that announces such.
-fn announcement(
-    input: &mut Input<'_>,
-    cast: &Cast,
-    sender: GuidPrefix,
-) -> (EntityId, Vec<u8>) {
+fn announcement(input: &mut Input<'_>, cast: &Cast, sender: GuidPrefix) -> (EntityId, Vec<u8>) {
     let mut payload = vec![0; 2048];
     let writer = input.pick(&[
         EntityId::SPDP_WRITER,

@@ -20,7 +20,10 @@
 
 mod compose;
 #[path = "../../tests/support/counting_allocator.rs"]
-#[allow(unreachable_pub, reason = "the file is shared with the tests of other crates")]
+#[allow(
+    unreachable_pub,
+    reason = "the file is shared with the tests of other crates"
+)]
 mod counting_allocator;
 mod engine;
 pub mod input;

@@ -21,7 +21,9 @@ pub fn mutated(random: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
         place if place < corpus.len() => corpus[place].clone(),
         _ => {
             let length = random.usize(..256);
-            std::iter::repeat_with(|| random.u8(..)).take(length).collect()
+            std::iter::repeat_with(|| random.u8(..))
+                .take(length)
+                .collect()
         }
     };
     for _ in 0..1 + random.usize(..MAX_CHANGES) {
@@ -53,7 +55,9 @@ fn change(random: &mut Rng, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
         }
         7 => {
             let count = random.usize(..MAX_PIECE);
-            let piece: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(count).collect();
+            let piece: Vec<u8> = std::iter::repeat_with(|| random.u8(..))
+                .take(count)
+                .collect();
             input.splice(place..place, piece);
         }
         _ => {
@@ -77,7 +81,9 @@ mod tests {
         let corpus = [b"one".to_vec(), b"another".to_vec()];
         let some = |seed| {
             let mut random = Rng::with_seed(seed);
-            (0..50).map(|_| mutated(&mut random, &corpus)).collect::<Vec<_>>()
+            (0..50)
+                .map(|_| mutated(&mut random, &corpus))
+                .collect::<Vec<_>>()
         };
         assert_eq!(some(1), some(1));
         assert_ne!(some(1), some(2));

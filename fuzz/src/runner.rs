@@ -70,7 +70,11 @@ impl Runner {
                     && since.elapsed() > MAX_INPUT_TIME
                 {
                     let path = save(target, "hang", input);
-                    eprintln!("{}: an input takes too long. {}", target.name, way_back(target, &path));
+                    eprintln!(
+                        "{}: an input takes too long. {}",
+                        target.name,
+                        way_back(target, &path)
+                    );
                     abort();
                 }
                 drop(running);
@@ -149,7 +153,10 @@ fn save(target: Target, what: &str, input: &[u8]) -> PathBuf {
     let path = folder.join(format!("{what}-{hash:016x}"));
     let saved = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, input));
     if let Err(error) = saved {
-        eprintln!("{} cannot be saved: {error}. The input: {input:02x?}", path.display());
+        eprintln!(
+            "{} cannot be saved: {error}. The input: {input:02x?}",
+            path.display()
+        );
     }
     path
 }

@@ -25,11 +25,17 @@ const PCAP_PACKET_HEADER_BYTES: usize = 16;
 /// If captures cannot be read or a file cannot be written.
 pub fn write(folder: &Path) -> io::Result<usize> {
     let frames = captured_frames()?;
-    let messages: Vec<&[u8]> = frames.iter().filter_map(|frame| rtps_message(frame)).collect();
+    let messages: Vec<&[u8]> = frames
+        .iter()
+        .filter_map(|frame| rtps_message(frame))
+        .collect();
     let announcements = messages.iter().flat_map(|message| announcements(message));
     let all = [
         ("frames", frames.clone()),
-        ("rtps", messages.iter().map(|message| message.to_vec()).collect()),
+        (
+            "rtps",
+            messages.iter().map(|message| message.to_vec()).collect(),
+        ),
         ("discovery", announcements.collect()),
         ("cdr", target::cdr_samples()),
         ("engine", engine_scripts(&messages)),
@@ -56,7 +62,10 @@ fn captured_frames() -> io::Result<Vec<Vec<u8>>> {
     let mut frames = Vec::new();
     for entry in fs::read_dir(CAPTURES)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "pcap") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "pcap")
+        {
             let file = fs::read(path)?;
             let mut rest = file.get(PCAP_HEADER_BYTES..).unwrap_or_default();
             while let Some((head, behind)) = rest.split_first_chunk::<PCAP_PACKET_HEADER_BYTES>() {
@@ -133,5 +142,7 @@ fn user_scripts(operations: u8, count: u64) -> Vec<Vec<u8>> {
 fn descriptions() -> Vec<Vec<u8>> {
     let example = isolane_model::example();
     let parts = example.split("\n\n").map(|part| part.as_bytes().to_vec());
-    std::iter::once(example.as_bytes().to_vec()).chain(parts).collect()
+    std::iter::once(example.as_bytes().to_vec())
+        .chain(parts)
+        .collect()
 }

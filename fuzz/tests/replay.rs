@@ -28,7 +28,11 @@ fn replay(name: &str) {
     if let Err(finding) = result {
         panic!("a mutation fails: {}", finding.path.display());
     }
-    println!("{name}: {} inputs, {} of them saved", runner.inputs(), corpus.len());
+    println!(
+        "{name}: {} inputs, {} of them saved",
+        runner.inputs(),
+        corpus.len()
+    );
 }
 
 #[test]

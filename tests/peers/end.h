@@ -165,7 +165,7 @@ struct pings {
   uint64_t sent_ns;
   uint32_t *round_trips_ns;
   uint64_t count, capacity, lost;
-  bool recording;
+  bool recording, over;
 };
 
 static inline struct pings make_pings(const struct arguments *arguments)
@@ -187,10 +187,13 @@ static inline uint32_t next_ping(struct pings *pings)
   return id;
 }
 
-/* Takes a pong; false: it is not the last ping's, but late, and counted as lost already. */
+/* Takes a pong; false: no ping is to follow, because the time is over, or because this is not the last
+ * ping's, but late, and counted as lost already. */
 static inline bool take_pong(struct pings *pings, uint32_t id, uint32_t nonce)
 {
   if (id != __atomic_load_n(&pings->id, __ATOMIC_SEQ_CST) || nonce != ~id)
+    return false;
+  if (__atomic_load_n(&pings->over, __ATOMIC_SEQ_CST))
     return false;
   const uint64_t round_trip_ns = now_ns() - __atomic_load_n(&pings->sent_ns, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&pings->recording, __ATOMIC_SEQ_CST) && pings->count < pings->capacity)
@@ -226,6 +229,9 @@ static inline void run_pings(struct pings *pings, const struct arguments *argume
   exchange(pings, arguments->seconds * NANOS_PER_S, send, context);
   __atomic_store_n(&pings->recording, false, __ATOMIC_SEQ_CST);
   const uint64_t elapsed_ns = now_ns() - begin_ns;
+  /* No callback writes any more when the writer is deleted. */
+  __atomic_store_n(&pings->over, true, __ATOMIC_SEQ_CST);
+  sleep_ns(SETTLE_NS);
   printf("samples %" PRIu64 "\n", pings->count);
   printf("lost %" PRIu64 "\n", pings->lost);
   printf("elapsed_ns %" PRIu64 "\n", elapsed_ns);

@@ -19,6 +19,7 @@ mod fuzz;
 mod hostile;
 mod interop;
 mod packages;
+mod page;
 mod peers;
 mod steps;
 mod test;

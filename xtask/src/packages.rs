@@ -13,6 +13,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("cyclonedds-tools", "interop: its type compiler, `idlc`"),
     ("libfastrtps-dev", "interop: the peer Fast DDS"),
     ("g++", "interop: compiles the peers' programs"),
+    ("chromium", "the demo's page is opened and looked at"),
     ("strace", "tests that count system calls"),
     ("valgrind", "tests that count instructions and copies"),
 ];

@@ -7,7 +7,7 @@ use crate::packages::is_root;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::{Metadata, cargo};
 use crate::{
-    Result, budgets, command, demo, dependencies, fuzz, hostile, interop, packages, peers,
+    Result, budgets, command, demo, dependencies, fuzz, hostile, interop, packages, page, peers,
 };
 
 /// Runs all steps, prints the summary, and says whether nothing failed.
@@ -58,13 +58,18 @@ pub(crate) fn run() -> Result<bool> {
         None => {
             steps.run("interop", || interop::step(&metadata));
             steps.run("peers", || peers::step(&metadata));
-            steps.run("demo", || demo::check(&metadata));
+            if steps.run("demo", || demo::check(&metadata)) {
+                steps.run("page", || page::check(&metadata));
+            } else {
+                steps.leave_out("page", "the demo failed");
+            }
             steps.run("hostile", || hostile::step(&metadata));
         }
         Some(reason) => {
             steps.leave_out("interop", reason);
             steps.leave_out("peers", reason);
             steps.leave_out("demo", reason);
+            steps.leave_out("page", reason);
             steps.leave_out("hostile", reason);
         }
     }

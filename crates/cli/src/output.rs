@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -55,7 +56,7 @@ pub(crate) fn check_writable(destination: &Destination) -> Result<(), Failure> {
     match destination {
         Destination::StandardOutput => Ok(()),
         // Opening a pipe and closing it again would tell its reader that nothing comes.
-        Destination::File(path) if path.metadata().is_ok_and(|it| !it.is_file()) => Ok(()),
+        Destination::File(path) if is_special(path) => Ok(()),
         Destination::File(path) => {
             let is_new = !path.exists();
             let opened = File::options().create(true).append(true).open(path);
@@ -68,6 +69,12 @@ pub(crate) fn check_writable(destination: &Destination) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// Whether it is a pipe, a device or a socket.
+fn is_special(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 /// Tells the person something beside the result.

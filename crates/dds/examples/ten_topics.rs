@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let reader = participant.create_reader::<Sample>(&name, &qos)?;
         let of_callback = Rc::clone(&seen);
         reader.on_sample(sample.clone(), move |_| {
-            of_callback.set(of_callback.get() + 1)
+            of_callback.set(of_callback.get() + 1);
         })?;
         ends.push((writer, reader));
     }

@@ -59,6 +59,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod builder;
 mod endpoint_status;
 mod error;
@@ -70,6 +71,7 @@ mod reader;
 mod remote;
 mod report;
 mod runtime;
+mod sending;
 mod state;
 mod status;
 mod transport;

@@ -40,7 +40,8 @@ use crate::{
     listeners::Endpoint,
     participant::{Of, create_writer},
     qos::Qos,
-    state::{Addresses, State, Task},
+    sending::Addresses,
+    state::{State, Task},
     writer::{Encoding, payload_begin},
 };
 

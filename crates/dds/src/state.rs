@@ -1,30 +1,26 @@
 //! What a participant is made of: engine, executor, datapath, and what ties them together.
 //!
-//! All of it is one [`State`], on one thread. Here are its single steps, each of which runs to its
-//! end without calling a user: what time and the sources have brought becomes ready jobs
-//! ([`gather`](State::gather), [`look`](State::look)), and a step of the engine's work becomes a
-//! datagram ([`work`](State::work)). The order in which they come is the loop's,
-//! [`runtime`](crate::runtime).
+//! All of it is one [`State`], on one thread. Here and beside it are its single steps, each of which
+//! runs to its end without calling a user: what time and the sources have brought becomes ready jobs
+//! ([`gather`](State::gather), [`look`](State::look); [`arrivals`](crate::arrivals) has what datagrams
+//! brought), and a step of the engine's work becomes a datagram ([`sending`](crate::sending)). The
+//! order in which they come is the loop's, [`runtime`](crate::runtime).
 
 use std::time::Duration;
 
 use isolane_datapath::{
-    Datapath, Frame, Lane, TransmitBurst,
+    Datapath, Lane, TransmitBurst,
     clock::{monotonic_now, wall_now_ns},
-    limits::MAX_MESSAGES,
     pool::Class,
 };
-use isolane_engine::{
-    Destinations, Engine, Priority, ReaderId, ReaderStatus, SampleInfo, StatusChange, WorkKind,
-    WriterId, WriterStatus,
-};
-use isolane_executor::{Executor, JobConfig, JobId, Waited};
-use isolane_wire::{level::Level, locator::Locator, time::Instant};
+use isolane_engine::{Engine, Priority, ReaderId, SampleInfo, WorkKind};
+use isolane_executor::{Executor, JobConfig, JobId};
+use isolane_wire::{level::Level, time::Instant};
 
 use crate::{
     error::BuildError,
-    limits::{BURST, FRAME_RETRY, MAX_JOBS},
-    listeners::{Endpoint, Kind, Listeners, Listening},
+    limits::{BURST, MAX_JOBS},
+    listeners::{Endpoint, Listeners, Listening},
     remote::Inlet,
     transport::{Lanes, Transport},
     trouble::Trouble,
@@ -91,10 +87,10 @@ pub(crate) struct WorkObserved {
 }
 
 /// Work that found no frame waits until this time: frames come home without a word.
-struct Starved {
+pub(crate) struct Starved {
     /// Bit *p*: priority *p* waits.
-    priorities: u16,
-    until: Instant,
+    pub(crate) priorities: u16,
+    pub(crate) until: Instant,
 }
 
 /// Everything a participant is made of.
@@ -121,9 +117,9 @@ pub(crate) struct State {
     highest: Option<Level>,
     /// Steps of work that found no frame.
     pub(crate) no_frame: u64,
-    starved: Option<Starved>,
+    pub(crate) starved: Option<Starved>,
     /// Empty between two calls of [`send`](Self::send).
-    transmit: TransmitBurst,
+    pub(crate) transmit: TransmitBurst,
     pub(crate) spinning: bool,
     /// Reserved memory is touched when it is taken.
     pub(crate) prefault: bool,
@@ -362,80 +358,6 @@ impl State {
         }
     }
 
-    /// Makes ready what has changed at endpoints, by something that arrived at `arrived`. Returns
-    /// the most critical level of which samples are available.
-    fn take_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
-        let mut most_critical = None;
-        while let Some(change) = self.engine.next_status() {
-            most_critical = most_critical.max(self.take_note(now, arrived, change));
-        }
-        most_critical
-    }
-
-    fn take_note(&mut self, now: Instant, arrived: Instant, change: StatusChange) -> Option<Level> {
-        match change {
-            StatusChange::Reader(id, status) => {
-                let is_incompatible = status.contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS);
-                self.trouble.has_incompatible |= is_incompatible;
-                self.note_statuses(now, Endpoint::Reader(id), Kind::of_reader(status));
-                if !status.contains(ReaderStatus::DATA_AVAILABLE) {
-                    return None;
-                }
-                let slot = &self.readers[id.index()];
-                if let Some(job) = slot.job {
-                    self.executor.activate_since(job, arrived, now);
-                }
-                return Some(slot.level);
-            }
-            StatusChange::Writer(id, status) => {
-                let is_incompatible = status.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS);
-                self.trouble.has_incompatible |= is_incompatible;
-                self.note_statuses(now, Endpoint::Writer(id), Kind::of_writer(status));
-                if status.intersects(WriterStatus::ROOM | WriterStatus::ALL_ACKNOWLEDGED) {
-                    let of_writer = self.inlets.iter_mut().find(|inlet| inlet.writer == id);
-                    of_writer.into_iter().for_each(Inlet::wake);
-                }
-            }
-            StatusChange::Discovery => {}
-        }
-        None
-    }
-
-    /// A datagram of a lane was read by the job that runs, which began at `now`: what it brought is
-    /// ready as of its arrival, and what it waited for is counted. `viewed` is the most critical
-    /// level of the views that were shown.
-    pub(crate) fn note_datagram(
-        &mut self,
-        now: Instant,
-        lane: Lane,
-        from: Locator,
-        arrived: Instant,
-        viewed: Option<Level>,
-    ) {
-        self.trouble.note_datagram(self.engine.counters(), from);
-        let brought = self.take_notes(now, arrived);
-        let level = match self.lanes {
-            Lanes::PerLevel => lane.level(),
-            Lanes::Shared => lane.level().and(brought.max(viewed)),
-        };
-        if let Some(level) = level {
-            let waited = self
-                .executor
-                .arrived(Priority::of_data(level).get(), arrived);
-            self.waits.note_datagram(level, waited);
-        } else if lane == Lane::Discovery {
-            self.executor.arrived(Priority::DISCOVERY.get(), arrived);
-        }
-    }
-
-    /// A job has begun, having waited.
-    pub(crate) fn note_begun(&mut self, task: Task, waited: Waited) {
-        if let Task::Callback(reader) = task {
-            self.waits
-                .note_callback(self.readers[reader.index()].level, waited);
-        }
-    }
-
     /// Looks at the datapath's sources, sleeping up to `timeout` for one. Returns the time it is then.
     pub(crate) fn look(&mut self, timeout: Option<Duration>) -> Instant {
         let has_descriptors = self.transport.has_descriptors();
@@ -464,57 +386,6 @@ impl State {
             self.executor.activate(job, now);
         }
         now
-    }
-
-    /// Sends a frame to each of these places. Frames nobody listens to go home at once.
-    pub(crate) fn send(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
-        let places = to.of(&self.engine);
-        if places.is_empty() {
-            return;
-        }
-        if self.transmit.push(frame).is_err() {
-            unreachable!("the burst is emptied by every send");
-        }
-        for &place in places {
-            let fits = self.transmit.address(place);
-            debug_assert!(fits.is_ok(), "every list of places fits a burst");
-        }
-        self.transport.send_burst(lane, &mut self.transmit);
-    }
-
-    /// Does one step of the engine's work at a priority. False: there was none, or no frame for it;
-    /// then it is tried again a little later.
-    pub(crate) fn work(&mut self, now: Instant, priority: Priority) -> bool {
-        let Some(level) = self.engine.next_level(priority) else {
-            return false;
-        };
-        let lane = level.map_or(Lane::Discovery, |level| self.lanes.lane(level));
-        let Some(mut frame) = self.transport.pool().take(lane) else {
-            self.no_frame += 1;
-            let starved = self.starved.get_or_insert(Starved {
-                priorities: 0,
-                until: now + FRAME_RETRY,
-            });
-            starved.priorities |= 1 << priority.get();
-            return false;
-        };
-        let Some(work) = self.engine.next_work(now, priority, frame.buffer_mut()) else {
-            return false;
-        };
-        if work.bytes > 0 {
-            frame.set_range(0..work.bytes);
-            let addresses = match &work.to {
-                Destinations::Writer(writer) => Addresses::Writer(*writer),
-                Destinations::Announce => Addresses::Announce,
-                Destinations::Listed(list) => Addresses::Listed(list),
-            };
-            self.send(lane, frame, addresses);
-        }
-        let observed = &mut self.work_observed[usize::from(priority.get())][work.kind.index()];
-        observed.steps += 1;
-        let took = monotonic_now().as_nanos().saturating_sub(now.as_nanos());
-        observed.execution_max_ns = observed.execution_max_ns.max(took);
-        true
     }
 
     /// Whether the engine has more work at a priority.
@@ -577,52 +448,10 @@ impl State {
         }
     }
 
-    /// The last thing: what is filed for peers (the ends of endpoints) goes out, within a bound,
-    /// then the good-bye.
-    pub(crate) fn say_farewell(&mut self) {
-        let now = monotonic_now();
-        for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {
-            let ready = self.engine.ready();
-            let most_urgent = Priority::descending().find(|p| ready & (1 << p.get()) != 0);
-            if !most_urgent.is_some_and(|priority| self.work(now, priority)) {
-                break;
-            }
-        }
-        let Some(mut frame) = self.transport.pool().take(Lane::Discovery) else {
-            // Peers find out when the lease is over.
-            return;
-        };
-        let bytes = self.engine.farewell(frame.buffer_mut());
-        frame.set_range(0..bytes);
-        let everybody: heapless::Vec<Locator, MAX_MESSAGES> =
-            self.engine.farewell_to().take(MAX_MESSAGES).collect();
-        self.send(Lane::Discovery, frame, Addresses::Listed(&everybody));
-    }
-
     /// Frames of a kind that are not at home.
     pub(crate) fn frames_out(&self, class: impl Fn(Lane) -> Class) -> usize {
         let pool = self.transport.pool();
         let lanes = Lane::ALL.into_iter();
         lanes.map(|lane| pool.outstanding_of(class(lane))).sum()
-    }
-}
-
-/// Where a frame goes.
-pub(crate) enum Addresses<'a> {
-    Writer(WriterId),
-    Announce,
-    Listed(&'a [Locator]),
-}
-
-impl<'a> Addresses<'a> {
-    fn of<'b>(&'b self, engine: &'b Engine) -> &'b [Locator]
-    where
-        'a: 'b,
-    {
-        match self {
-            Self::Writer(writer) => engine.destinations(*writer),
-            Self::Announce => engine.announce_to(),
-            Self::Listed(list) => list,
-        }
     }
 }

@@ -12,14 +12,8 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::WriteError,
-    limits::MIN_KEY_PAYLOAD_BYTES,
-    listeners::Endpoint,
-    participant::Of,
-    qos::Qos,
-    runtime::Core,
-    state::{Addresses, State},
-    transport::Lanes,
+    error::WriteError, limits::MIN_KEY_PAYLOAD_BYTES, listeners::Endpoint, participant::Of,
+    qos::Qos, runtime::Core, sending::Addresses, state::State, transport::Lanes,
 };
 
 /// A writer of one topic (DDS 1.4 §2.2.2.4.2).

@@ -31,7 +31,10 @@ impl World {
                 let ledger = engine.writer_ledger(writer).expect("it exists");
                 assert!(ledger.balances(), "node {index}: {ledger:?}");
                 matches += engine.matched_readers(writer);
-                let _ = (engine.all_acknowledged(writer), engine.has_room(writer, None));
+                let _ = (
+                    engine.all_acknowledged(writer),
+                    engine.has_room(writer, None),
+                );
             }
             assert!(matches <= usize::from(LIMITS.matches), "{matches} matches");
             let mut matches = 0;

@@ -112,7 +112,10 @@ impl World {
             key_hash: keyed.then_some([key % 4; 16]),
             timestamp: node.engine.timestamp(now),
         };
-        let before = node.engine.writer_ledger(writer).map(|ledger| ledger.written);
+        let before = node
+            .engine
+            .writer_ledger(writer)
+            .map(|ledger| ledger.written);
         let written = if node.engine.keeps_history(writer) {
             match node.engine.reserve(writer, sample.key_hash) {
                 Ok(slot) => {

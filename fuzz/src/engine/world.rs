@@ -148,14 +148,16 @@ impl World {
             },
         };
         if is_writer && node.writers.len() < MAX_ENDPOINTS {
-            node.writers.extend(node.engine.create_writer(now, &config).ok());
+            node.writers
+                .extend(node.engine.create_writer(now, &config).ok());
         } else if !is_writer && node.readers.len() < MAX_ENDPOINTS {
             let delivery = if choice & 8 != 0 {
                 DeliveryMode::View
             } else {
                 DeliveryMode::Cache
             };
-            node.readers.extend(node.engine.create_reader(now, &config, delivery).ok());
+            node.readers
+                .extend(node.engine.create_reader(now, &config, delivery).ok());
         }
     }
 
@@ -168,16 +170,24 @@ impl World {
         for (index, node) in self.nodes.iter().enumerate() {
             cast.prefixes.push(node.engine.guid_prefix());
             cast.locators.push(address(index));
-            let writers = node.writers.iter().filter_map(|&id| node.engine.writer_data(id));
-            let readers = node.readers.iter().filter_map(|&id| node.engine.reader_data(id));
+            let writers = node
+                .writers
+                .iter()
+                .filter_map(|&id| node.engine.writer_data(id));
+            let readers = node
+                .readers
+                .iter()
+                .filter_map(|&id| node.engine.reader_data(id));
             let guids = writers.chain(readers).map(|data| data.guid.entity);
             cast.entities.extend(guids);
         }
         // Liars' own.
-        cast.prefixes.extend([GuidPrefix([0xa1; 12]), GuidPrefix([0xa2; 12])]);
+        cast.prefixes
+            .extend([GuidPrefix([0xa1; 12]), GuidPrefix([0xa2; 12])]);
         cast.locators.push(Locator::udpv4([10, 0, 0, 66], 7410));
         let kinds = [0x02, 0x03, 0x04, 0x07];
-        cast.entities.extend(kinds.map(|kind| EntityId::user(9, kind)));
+        cast.entities
+            .extend(kinds.map(|kind| EntityId::user(9, kind)));
         cast
     }
 
@@ -212,10 +222,16 @@ impl World {
             let Some(delivery) = delivery else {
                 return;
             };
-            assert!(bytes.get(delivery.payload.clone()).is_some(), "{delivery:?}");
+            assert!(
+                bytes.get(delivery.payload.clone()).is_some(),
+                "{delivery:?}"
+            );
             assert!(node.readers.contains(&delivery.reader));
         }
-        panic!("a datagram of {} bytes is delivered without end", bytes.len());
+        panic!(
+            "a datagram of {} bytes is delivered without end",
+            bytes.len()
+        );
     }
 
     /// Time passes.
@@ -239,7 +255,11 @@ impl World {
             if steps == before {
                 return;
             }
-            assert!(steps < MAX_STEPS, "work without end: {}", check::describe(&self.nodes));
+            assert!(
+                steps < MAX_STEPS,
+                "work without end: {}",
+                check::describe(&self.nodes)
+            );
         }
     }
 
@@ -273,7 +293,11 @@ impl World {
                 self.send(&to, datagram);
             }
             steps += 1;
-            assert!(steps < MAX_STEPS, "work without end: {}", check::describe(&self.nodes));
+            assert!(
+                steps < MAX_STEPS,
+                "work without end: {}",
+                check::describe(&self.nodes)
+            );
         }
         while self.nodes[index].engine.next_status().is_some() {
             steps += 1;

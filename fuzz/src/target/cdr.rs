@@ -159,7 +159,10 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
         bytes: [1, 2, 3].into_iter().collect(),
         flags: [true, false].into_iter().collect(),
         gears: [Gear::Neutral, Gear::Reverse].into_iter().collect(),
-        names: ["a", "bc"].into_iter().flat_map(TryInto::try_into).collect(),
+        names: ["a", "bc"]
+            .into_iter()
+            .flat_map(TryInto::try_into)
+            .collect(),
         notes: [note("x", 1), note("", 2)].into_iter().collect(),
         lists: [[7].into_iter().collect()].into_iter().collect(),
         grid: [[1, 2], [3, 4], [5, 6]],

@@ -3,8 +3,7 @@
 
 use isolane_datapath::{
     Class, Datapath, Frame, Lane, LeasedFrame, Memory, Network, PoolConfig, ReceiveBurst,
-    TransmitBurst,
-    memory::NetworkConfig,
+    TransmitBurst, memory::NetworkConfig,
 };
 use isolane_wire::locator::Locator;
 

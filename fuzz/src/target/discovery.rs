@@ -21,7 +21,9 @@ pub fn discovery(payload: &[u8]) {
     let _ = parse_key_guid(payload);
     let mut buffer = vec![0; ANNOUNCEMENT_BYTES];
     if let Ok(participant) = ParticipantData::parse(payload) {
-        let length = participant.emit(&mut buffer).expect("what was read can be sent");
+        let length = participant
+            .emit(&mut buffer)
+            .expect("what was read can be sent");
         let again = ParticipantData::parse(&buffer[..length]);
         assert_eq!(again.as_ref(), Ok(&participant));
         let lists = [

@@ -47,7 +47,10 @@ fn datagram(bytes: &[u8], source: [u8; 4], destination: [u8; 4]) {
     let Ok(datagram) = udp::Datagram::new_checked(bytes) else {
         return;
     };
-    assert_eq!(udp::HEADER_BYTES + datagram.payload().len(), datagram.total_len());
+    assert_eq!(
+        udp::HEADER_BYTES + datagram.payload().len(),
+        datagram.total_len()
+    );
     assert!(datagram.total_len() <= bytes.len());
     let _ = datagram.has_valid_checksum(source, destination);
     let header = udp::Repr::parse(&datagram);

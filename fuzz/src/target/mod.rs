@@ -8,11 +8,11 @@ mod model;
 mod participant;
 mod rtps;
 
+pub(crate) use self::cdr::samples as cdr_samples;
 pub use self::{
     cdr::cdr, datapath::datapath, discovery::discovery, frames::frames, model::model,
     participant::participant, rtps::rtps,
 };
-pub(crate) use self::cdr::samples as cdr_samples;
 pub use crate::engine::engine;
 
 /// A target, and what it is called everywhere: its corpus, its program, its artifacts.

@@ -17,7 +17,10 @@ pub fn model(bytes: &[u8]) {
             let text = String::from_utf8_lossy(bytes);
             for problem in problems {
                 if let Some(span) = problem.span() {
-                    assert!(text.get(span.clone()).is_some(), "{span:?} is not in the text");
+                    assert!(
+                        text.get(span.clone()).is_some(),
+                        "{span:?} is not in the text"
+                    );
                 }
                 assert!(!format!("{problem:#}").is_empty());
             }

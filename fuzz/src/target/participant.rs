@@ -151,11 +151,13 @@ impl World {
         // Users' endpoints are numbered from 1.
         for number in 1..=4 {
             let kinds = [0x02, 0x03, 0x04, 0x07];
-            cast.entities.extend(kinds.map(|kind| EntityId::user(number, kind)));
+            cast.entities
+                .extend(kinds.map(|kind| EntityId::user(number, kind)));
         }
         cast.prefixes.push(GuidPrefix([0xa1; 12]));
         for (participant, last) in [(0, 1), (1, 2)] {
-            cast.locators.push(Locator::udpv4([10, 0, 0, last], 7410 + 2 * participant));
+            cast.locators
+                .push(Locator::udpv4([10, 0, 0, last], 7410 + 2 * participant));
             for level in LEVELS {
                 let port = 32_768 + 8 * participant + u16::from(level);
                 cast.locators.push(Locator::udpv4([10, 0, 0, last], port));
@@ -163,7 +165,8 @@ impl World {
         }
         cast.locators.push(Locator::udpv4([239, 255, 0, 1], 7400));
         cast.locators.push(Locator::udpv4([239, 255, 23, 0], 7401));
-        cast.locators.extend_from_slice(self.stranger.unicast(Lane::Discovery));
+        cast.locators
+            .extend_from_slice(self.stranger.unicast(Lane::Discovery));
         cast
     }
 
@@ -175,7 +178,10 @@ impl World {
                 return;
             }
         }
-        panic!("there is always something to do\n{}", self.hosts[0].participant.report());
+        panic!(
+            "there is always something to do\n{}",
+            self.hosts[0].participant.report()
+        );
     }
 
     fn create(&mut self, input: &mut Input<'_>) {
@@ -190,20 +196,25 @@ impl World {
         // An error is an answer: too many, or not allowed.
         match choice % 4 {
             0 if is_keyed && host.keyed_writers.len() < MAX_ENDPOINTS => {
-                host.keyed_writers.extend(participant.create_writer(topic, &qos).ok());
+                host.keyed_writers
+                    .extend(participant.create_writer(topic, &qos).ok());
             }
             0 if host.writers.len() < MAX_ENDPOINTS => {
-                host.writers.extend(participant.create_writer(topic, &qos).ok());
+                host.writers
+                    .extend(participant.create_writer(topic, &qos).ok());
             }
             1 if is_keyed && host.keyed_readers.len() < MAX_ENDPOINTS => {
-                host.keyed_readers.extend(participant.create_reader(topic, &qos).ok());
+                host.keyed_readers
+                    .extend(participant.create_reader(topic, &qos).ok());
             }
             1 if host.readers.len() < MAX_ENDPOINTS => {
-                host.readers.extend(participant.create_reader(topic, &qos).ok());
+                host.readers
+                    .extend(participant.create_reader(topic, &qos).ok());
             }
             2 if host.remote_writers.len() < 2 => {
                 let topic = TOPICS[0];
-                host.remote_writers.extend(participant.create_remote_writer(topic, &qos).ok());
+                host.remote_writers
+                    .extend(participant.create_remote_writer(topic, &qos).ok());
             }
             _ if host.readers.len() < MAX_ENDPOINTS => {
                 if let Ok(reader) = participant.create_view_reader::<Plain>(TOPICS[0], &qos) {
@@ -264,7 +275,8 @@ impl World {
             }
         }
         // What the stranger was sent is thrown away.
-        self.stranger.receive_burst(Lane::Discovery, 16, &mut self.receive);
+        self.stranger
+            .receive_burst(Lane::Discovery, 16, &mut self.receive);
         self.receive.clear();
     }
 
@@ -299,7 +311,11 @@ impl World {
             check(&participant.report());
         }
         self.receive.clear();
-        assert_eq!(self.stranger.pool().outstanding(), 0, "the stranger's frames");
+        assert_eq!(
+            self.stranger.pool().outstanding(),
+            0,
+            "the stranger's frames"
+        );
     }
 }
 
@@ -324,7 +340,11 @@ fn qos(input: &mut Input<'_>) -> Qos {
         Qos::best_effort()
     };
     let qos = qos.max_bytes(if bits & 32 == 0 { 256 } else { 1400 });
-    let qos = if bits & 2 != 0 { qos.transient_local() } else { qos };
+    let qos = if bits & 2 != 0 {
+        qos.transient_local()
+    } else {
+        qos
+    };
     let qos = if bits & 4 != 0 {
         qos.keep_all().max_samples(4)
     } else {

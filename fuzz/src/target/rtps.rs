@@ -158,11 +158,15 @@ fn offsets(flags: u8, bitmap: &[u8]) -> Vec<u64> {
 }
 
 fn check_sequence_set(set: &SequenceNumberSet, flags: u8, bytes: &[u8]) {
-    let base = (u64::from(number(flags, bytes, 0)) << 32 | u64::from(number(flags, bytes, 1))) as i64;
+    let base =
+        (u64::from(number(flags, bytes, 0)) << 32 | u64::from(number(flags, bytes, 1))) as i64;
     assert_eq!(set.base().get(), base);
     let members: Vec<i64> = offsets(flags, &bytes[8..])
         .into_iter()
-        .map(|offset| base.checked_add(offset as i64).expect("the set stays in the range"))
+        .map(|offset| {
+            base.checked_add(offset as i64)
+                .expect("the set stays in the range")
+        })
         .collect();
     let read: Vec<i64> = set.iter().map(|member| member.get()).collect();
     assert_eq!(read, members, "another reading of the same bytes");

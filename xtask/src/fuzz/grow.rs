@@ -1,22 +1,22 @@
-//! The saved corpus: what was found beyond it joins it, and what is superfluous leaves.
+//! The saved corpus: what was found beyond it joins it, and what is superfluous leaves. Where the
+//! rest is too much for a repository the longest inputs leave as well: they are the slowest to run,
+//! and mutating the others finds most of them again.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::folder;
 use super::libfuzzer::Fuzzer;
 use crate::Result;
 use crate::workspace::Metadata;
 
-/// Bytes that the corpus of one target may take in the repository.
-const MAX_CORPUS_BYTES: u64 = 128 * 1024;
+/// Bytes that the corpus of one target may take in the repository: all of them stay below 1 MiB.
+const MAX_CORPUS_BYTES: u64 = 120 * 1024;
 
-/// Replaces the corpus of these targets by the smallest that reaches as much; says whether it is
-/// within its bound.
+/// Replaces the corpus of these targets by the smallest that reaches as much, within its bound.
 pub(super) fn grow(metadata: &Metadata, targets: &[&str]) -> Result<bool> {
     let home = metadata.workspace_root.join("fuzz");
     let fuzzer = Fuzzer::build(&home, &folder(metadata))?;
-    let mut all_fit = true;
     for target in targets {
         let merged = folder(metadata).join("merged").join(target);
         if merged.exists() {
@@ -25,33 +25,34 @@ pub(super) fn grow(metadata: &Metadata, targets: &[&str]) -> Result<bool> {
         fs::create_dir_all(&merged)?;
         fuzzer.minimise(target, &merged)?;
         let corpus = home.join("corpus").join(target);
-        let (before, _) = size(&corpus)?;
         fs::create_dir_all(&corpus)?;
-        for entry in fs::read_dir(&corpus)? {
-            fs::remove_file(entry?.path())?;
+        let before = inputs(&corpus)?;
+        for (_, path) in &before {
+            fs::remove_file(path)?;
         }
-        for entry in fs::read_dir(&merged)? {
-            let entry = entry?;
-            fs::copy(entry.path(), corpus.join(entry.file_name()))?;
+        let mut bytes = 0;
+        let mut kept = 0;
+        for (length, path) in inputs(&merged)? {
+            if bytes + length <= MAX_CORPUS_BYTES {
+                fs::copy(&path, corpus.join(path.file_name().unwrap_or_default()))?;
+                (bytes, kept) = (bytes + length, kept + 1);
+            }
         }
-        let (count, bytes) = size(&corpus)?;
-        eprintln!("{target}: {before} inputs before, {count} now, {bytes} bytes");
-        if bytes > MAX_CORPUS_BYTES {
-            eprintln!("{target}: more than {MAX_CORPUS_BYTES} bytes: remove some before saving it");
-            all_fit = false;
-        }
+        eprintln!(
+            "{target}: {} inputs before, {kept} now, {bytes} bytes",
+            before.len()
+        );
     }
-    Ok(all_fit)
+    Ok(true)
 }
 
-/// Files in a folder, and their bytes.
-fn size(folder: &Path) -> Result<(usize, u64)> {
-    if !folder.exists() {
-        return Ok((0, 0));
-    }
-    let mut total = (0, 0);
+/// Files in a folder, the shortest first.
+fn inputs(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let mut inputs = Vec::new();
     for entry in fs::read_dir(folder)? {
-        total = (total.0 + 1, total.1 + entry?.metadata()?.len());
+        let entry = entry?;
+        inputs.push((entry.metadata()?.len(), entry.path()));
     }
-    Ok(total)
+    inputs.sort();
+    Ok(inputs)
 }

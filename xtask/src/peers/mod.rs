@@ -8,8 +8,9 @@
 //! within a repetition, and their median and interval over the repetitions are what is reported
 //! (`statistics.rs`, `report.rs`).
 //!
-//! The ends are pinned, in two network namespaces joined by a veth pair. All sleep when idle, use
-//! their defaults, the same history, and none batches writes.
+//! The ends are pinned, in two network namespaces joined by a veth pair. All sleep when idle and have
+//! the same history; none batches writes, which is the default of each. Where a default is not
+//! kept, the program of that system says so and why.
 
 mod case;
 mod end;

@@ -11,6 +11,7 @@
 //! every drop that has a name. A run that does not balance is marked invalid, with the reason, and
 //! kept.
 
+mod counts;
 mod end;
 pub mod flow;
 pub mod inside;

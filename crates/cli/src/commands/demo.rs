@@ -45,9 +45,11 @@ samples lost and repaired. In FIFO order jobs run as they became ready, and all 
 socket; by priority the most urgent job is chosen each time and each level has a socket. A priority
 inversion is less urgent work that began while a critical sample was waiting: by priority there is
 none, whatever the load, and a critical sample waits at most for the one activation that was running.
-The link is fast here (1000 Mbit/s), the same for both orders, and each end has a core of its own:
-what the order of jobs is answerable for is the hosts' part. Where machines stall, their stalls are
-in p99.9 and max of both orders, and inversions are the proof.";
+The link is fast here (10000 Mbit/s), the same for both orders, and each end has a core of its own,
+where the machine has two: what the order of jobs is answerable for is the hosts' part. In it is also
+what no order can change: the kernel's receive work, and the relay, which takes the pong end's core
+for each frame it carries. So p99.9 and max may be the machine's in either order: compare the median
+and p99 of the hosts' part. The inversions are the proof.";
 
 /// What is still to come, and how to read all of it.
 const MEANING_OF_NUMBERS: &str = "\

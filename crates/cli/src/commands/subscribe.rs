@@ -36,7 +36,10 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     let mut printed = Ok(());
     let done = until.run(&participant, || {
         watch.look(reader.matched_writers(), reader.incompatible());
-        printed = printer.print_available(&reader);
+        // The first failure is the one that counts: it is asked again before the loop ends.
+        if printed.is_ok() {
+            printed = printer.print_available(&reader);
+        }
         printed.is_err() || printer.printed >= printer.wanted
     });
     printed?;

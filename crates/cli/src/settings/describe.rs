@@ -97,7 +97,7 @@ impl Lines {
     fn spy(&mut self, spy: &SpySettings) {
         match &spy.source {
             SpySource::File(path) => {
-                self.line("file", path.display(), &Source::CommandLine("FILE"))
+                self.line("file", path.display(), &Source::CommandLine("FILE"));
             }
             SpySource::Live(interfaces) => self.list_of("interfaces", interfaces, String::clone),
         }

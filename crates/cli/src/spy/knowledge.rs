@@ -160,7 +160,8 @@ impl Knowledge {
         }
         let port = datagram.destination.port();
         let offset = port.checked_sub(PORT_BASE)? % DOMAIN_GAIN;
-        let is_metatraffic = port < FIRST_EPHEMERAL_PORT && offset >= 10 && offset % 2 == 0;
+        let is_metatraffic =
+            port < FIRST_EPHEMERAL_PORT && offset >= 10 && offset.is_multiple_of(2);
         is_metatraffic.then_some(Traffic::Discovery)
     }
 

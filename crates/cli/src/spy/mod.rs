@@ -7,6 +7,7 @@
 //! [`text`] or [`json`], and [`summary`] counts everything on the way. Only `isolane_wire` decodes;
 //! nothing here believes a length it has not checked, and every table is bounded.
 
+mod announced;
 pub(crate) mod file;
 pub(crate) mod filter;
 mod fragments;

@@ -6,19 +6,16 @@ use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
 use isolane_wire::{
-    discovery::{EndpointData, ParticipantData},
     guid::{EntityId, Guid},
-    locator::Locator,
-    qos::QosPolicies,
     rtps::{Data, DataFrag, PayloadKind, StatusInfo, Submessage},
     time::Timestamp,
 };
 
+use super::announced;
 use super::knowledge::{Knowledge, Traffic};
-use super::message::{Announcement, Item, Kind};
+use super::message::{Item, Kind};
 use super::names;
 use super::network::Checksum;
-use super::qos;
 use super::{frame::Frame, network::Datagram};
 use crate::limits::SHOWN_PAYLOAD_BYTES;
 
@@ -153,7 +150,7 @@ fn line(item: &Item<'_>, knowledge: &Knowledge, all: bool) -> String {
     let between = Between::of(item, knowledge, all);
     match submessage {
         Submessage::Data(data) => match &item.announcement {
-            Some(announcement) => discovery(announcement, data, all),
+            Some(announcement) => announced::line(announcement, data, all),
             None => format!("DATA {between} {}", data_text(data)),
         },
         Submessage::DataFrag(data) => format!("DATA_FRAG {between} {}", fragment_text(data)),
@@ -333,98 +330,6 @@ fn instance(parts: &mut Vec<String>, key_hash: Option<[u8; 16]>, status: StatusI
     }
 }
 
-/// DATA of discovery.
-fn discovery(announcement: &Announcement, data: &Data<'_>, all: bool) -> String {
-    let sequence = if all {
-        format!(", #{}, {} B", data.sequence, data.bytes.len())
-    } else {
-        String::new()
-    };
-    match announcement {
-        Announcement::Participant(participant) => {
-            format!(
-                "SPDP participant {}{sequence}",
-                participant_text(participant, all)
-            )
-        }
-        Announcement::Writer(writer) => {
-            let defaults = QosPolicies::writer_default();
-            format!("SEDP writer {}{sequence}", endpoint(writer, &defaults, all))
-        }
-        Announcement::Reader(reader) => {
-            let defaults = QosPolicies::reader_default();
-            format!("SEDP reader {}{sequence}", endpoint(reader, &defaults, all))
-        }
-        Announcement::End(guid) => {
-            let status = data.status_info();
-            let how = match (status.disposed, status.unregistered) {
-                (true, _) => "disposed",
-                (_, true) => "unregistered",
-                (false, false) => "leaves",
-            };
-            let what = match data.writer {
-                EntityId::SPDP_WRITER => "SPDP participant",
-                EntityId::SEDP_PUBLICATIONS_WRITER => "SEDP writer",
-                _ => "SEDP reader",
-            };
-            let who = guid.map_or_else(|| String::from("unnamed"), |guid| guid.to_string());
-            format!("{what} {who} {how}{sequence}")
-        }
-        Announcement::Malformed(error) => format!("MALFORMED announcement: {error}{sequence}"),
-    }
-}
-
-fn participant_text(participant: &ParticipantData, all: bool) -> String {
-    let mut parts = vec![participant.guid.prefix.to_string()];
-    if !participant.entity_name.is_empty() {
-        parts.push(format!("{:?}", participant.entity_name.as_str()));
-    }
-    if let Some(domain) = participant.domain_id {
-        parts.push(format!("domain {domain}"));
-    }
-    parts.push(format!("lease {:?}", participant.lease));
-    parts.push(format!("at {}", locators(&participant.metatraffic_unicast)));
-    if all {
-        for (name, list) in [
-            ("discovery groups", &participant.metatraffic_multicast),
-            ("user traffic at", &participant.default_unicast),
-            ("user groups", &participant.default_multicast),
-        ] {
-            parts.push(format!("{name} {}", locators(list)));
-        }
-        let endpoints = participant.builtin_endpoints;
-        parts.push(format!("builtin endpoints {endpoints:#010x}"));
-    }
-    parts.join(", ")
-}
-
-fn endpoint(data: &EndpointData, defaults: &QosPolicies, all: bool) -> String {
-    let name = if all {
-        data.guid.to_string()
-    } else {
-        data.guid.entity.to_string()
-    };
-    let mut parts = vec![format!(
-        "{name} {:?} of {:?}",
-        data.topic_name.as_str(),
-        data.type_name.as_str()
-    )];
-    let policies = qos::policies(&data.qos, defaults, all);
-    parts.extend(policies.into_iter().map(|(name, value)| match name {
-        "RELIABILITY" | "DURABILITY" | "HISTORY" if !all => value,
-        name => format!("{name} {value}"),
-    }));
-    let addresses = data.unicast.iter().chain(&data.multicast);
-    let addresses: Vec<String> = addresses.map(Locator::to_string).collect();
-    if !addresses.is_empty() {
-        parts.push(format!("at {}", addresses.join(" ")));
-    }
-    if data.expects_inline_qos {
-        parts.push(String::from("expects inline QoS"));
-    }
-    parts.join(", ")
-}
-
 /// What only `-v` shows of an item.
 fn details(text: &mut String, item: &Item<'_>) {
     let (payload, inline_qos) = match &item.submessage {
@@ -448,14 +353,6 @@ fn details(text: &mut String, item: &Item<'_>) {
         };
         let _ = writeln!(text, "        payload {}{more}", hexadecimal(shown));
     }
-}
-
-fn locators(list: &[Locator]) -> String {
-    if list.is_empty() {
-        return String::from("none");
-    }
-    let locators: Vec<String> = list.iter().map(Locator::to_string).collect();
-    locators.join(" ")
 }
 
 fn count(count: i32, is_final: bool) -> String {

@@ -34,12 +34,13 @@ fn a_time_triggered_job_publishes_once_a_period_at_the_planned_instants() {
         let timer = alice
             .create_timer("publish", level(6), PERIOD, offset, publish)
             .unwrap();
-        world.until("ten are published", || planned.borrow().len() == 10);
+        world.until("ten are published", || planned.borrow().len() >= 10);
         alice.stop_timer(timer);
-        world.until("ten arrive", || reader.available() == 10);
-
-        assert!(take_numbers(&reader).into_iter().eq(1..=10));
         let planned = planned.borrow();
+        world.until("all arrive", || reader.available() == planned.len());
+
+        let numbers = take_numbers(&reader).into_iter();
+        assert!(numbers.eq(1..=planned.len() as u32));
         let period = PERIOD.as_nanos() as u64;
         for release in planned.iter() {
             assert_eq!(release % period, 2_000_000, "offset 2 ms");

@@ -120,7 +120,7 @@ fn discovery_that_found_no_place_goes_on_when_there_is_one() {
             (writer, world.create_reader(small, topic))
         })
         .collect();
-    let other = world.create_writer(large, &Topic::new("Other"));
+    let other = world.create_reader(large, &Topic::new("Other"));
     world.run_for(5 * SECOND);
     let found = |world: &World| {
         let engine = world.engine(small);
@@ -134,10 +134,11 @@ fn discovery_that_found_no_place_goes_on_when_there_is_one() {
         2,
         "of both kinds one"
     );
+    assert_eq!(found(&world), (0, 1), "its readers are announced to nobody");
     world.delete_reader(own[0].1);
     world.run_for(SECOND);
     assert_eq!(found(&world), (1, 1));
-    world.delete_writer(other);
+    world.delete_reader(other);
     world.run_for(SECOND);
     assert_eq!(found(&world), (0, 1));
 }

@@ -13,7 +13,7 @@ pub(super) fn all_runs(runs: &[Run]) -> Markup {
     html! {
         h2 { "All runs" }
         div.table {
-            table {
+            table #runs {
                 caption { "Times in µs, variance in µs². Host: the round trip without the link's part. 1 s p99: the median of one-second windows' p99. "
                     "A percentile with fewer than ten samples beyond it is left out (" (UNKNOWN) ")." }
                 thead { tr {

@@ -36,7 +36,7 @@ const SAMPLES_PER_ACTIVATION: u16 = 4;
 const JOBS: u16 = HISTORY_SAMPLES / SAMPLES_PER_ACTIVATION;
 
 /// Time between two looks for room.
-const REFILL_PERIOD: Duration = Duration::from_millis(4);
+const REFILL_PERIOD: Duration = Duration::from_millis(6);
 
 /// Samples a second, both ways together, that must have arrived, or the run does not count: as if
 /// each look had found room for one or two.

@@ -1,0 +1,130 @@
+//! What one end of a run counted: its samples, the datagrams of their lane, and what its executor saw.
+
+use isolane::{Participant, Report};
+use isolane_datapath::Lane;
+use isolane_engine::WorkKind;
+use serde::{Deserialize, Serialize};
+
+use super::end::measured_level;
+use super::inside::bulk::BulkCounts;
+use crate::report::Order;
+
+/// What one end's participant counted, at the end of a run. Samples are those of the measured topics;
+/// datagrams are those of their lane, which in FIFO order is everybody's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndCounts {
+    /// Samples accepted by `write`.
+    pub written: u64,
+    /// Of these, never sent: nobody was matched, pushed out of the history, or still filed.
+    pub unsent: u64,
+    /// Sent again because the reader asked for it.
+    pub repaired: u64,
+    /// Datagrams of the lane that the datapath took.
+    pub sent: u64,
+    /// Datagrams of the lane that it refused.
+    pub send_refused: u64,
+    /// Datagrams of the lane that were received.
+    pub received: u64,
+    /// Datagrams of the lane that were dropped on this host, for any reason that the datapath knows.
+    pub receive_dropped: u64,
+    /// Samples handed to the reader's callback.
+    pub delivered: u64,
+    /// Samples that came and were not of the type, too large, or found no room.
+    pub rejected: u64,
+    /// Samples that came again, or behind a younger one.
+    pub duplicates: u64,
+    /// Samples of writers that were not known (yet).
+    pub unmatched: u64,
+    /// Whether other topics use the lane too.
+    pub is_lane_shared: bool,
+    /// Priority inversions of the measured level, and of all levels.
+    pub inversions: [u64; 2],
+    /// Activations that came before something more critical because the kernel had stamped it and
+    /// did not show it yet, of the measured level.
+    pub kernel_late: u64,
+    /// Announcements of peers taken in.
+    pub announcements: u64,
+    /// Where bulk samples went, if there were any.
+    pub bulk: BulkCounts,
+    /// Everything above that contradicts itself, in words. Empty, or the run is no result.
+    pub faults: Vec<String>,
+}
+
+impl EndCounts {
+    /// What a participant with that order of jobs has counted of its writers and readers of `topics`.
+    pub(super) fn of(participant: &Participant, order: Order, topics: &[&str]) -> EndCounts {
+        let report = participant.report();
+        let mut counts = EndCounts {
+            unmatched: report.counters.unmatched_data,
+            is_lane_shared: order == Order::Fifo,
+            bulk: BulkCounts::of(&report),
+            ..EndCounts::default()
+        };
+        counts.take_lane(&report);
+        counts.take_samples(&report, topics);
+        counts.take_executor(&report);
+        counts
+    }
+
+    fn take_lane(&mut self, report: &Report) {
+        let level = match self.is_lane_shared {
+            true => isolane::Level::default(),
+            false => measured_level(),
+        };
+        let lane = report.datagrams.lane(Lane::Level(level));
+        self.sent = lane.transmit.sent;
+        self.send_refused = lane.transmit.refused_total();
+        self.received = lane.receive.received;
+        self.receive_dropped = lane.receive.dropped_total();
+        if let Err(imbalance) = report.balance() {
+            self.faults.push(imbalance.to_string());
+        }
+    }
+
+    /// Counts the samples of some topics, and balances those of all.
+    fn take_samples(&mut self, report: &Report, topics: &[&str]) {
+        for writer in &report.writers {
+            let ledger = writer.ledger;
+            if topics.contains(&writer.topic.as_str()) {
+                self.written += ledger.written;
+                self.unsent += ledger.unmatched + ledger.evicted_unsent + ledger.pending;
+                self.repaired += ledger.repaired;
+            }
+            if !ledger.balances() {
+                self.fault("writer", &writer.topic, &ledger);
+            }
+        }
+        for reader in &report.readers {
+            let ledger = reader.ledger;
+            if topics.contains(&reader.topic.as_str()) {
+                self.delivered += ledger.delivered;
+                self.rejected += ledger.rejected;
+                self.duplicates += ledger.duplicates;
+            }
+            if !ledger.balances() {
+                self.fault("reader", &reader.topic, &ledger);
+            }
+        }
+    }
+
+    fn take_executor(&mut self, report: &Report) {
+        let measured = report
+            .levels
+            .iter()
+            .filter(|level| level.level == measured_level());
+        for level in measured {
+            self.inversions[0] += level.inversions;
+            self.kernel_late += level.kernel_late;
+        }
+        self.inversions[1] = report.inversions();
+        let discovery = report.work.iter();
+        let discovery = discovery.filter(|work| work.kind == WorkKind::Discovery);
+        self.announcements = discovery.map(|work| work.steps).sum();
+    }
+
+    fn fault(&mut self, what: &str, topic: &str, ledger: &dyn std::fmt::Debug) {
+        self.faults.push(format!(
+            "the {what} of {topic} does not balance: {ledger:?}"
+        ));
+    }
+}

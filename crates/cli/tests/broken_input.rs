@@ -1,0 +1,320 @@
+//! Input that is wrong, and machines that do not allow it: one clear sentence with the remedy, and
+//! the exit code that belongs to it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use isolane_bench::namespace::{Host, Testbed, TestbedConfig, TestbedError};
+
+/// Longer than anything takes on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn isolane(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .args(arguments)
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().expect("the command starts");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    let code = output.status.code().expect("no signal");
+    (code, text(output.stdout), text(output.stderr))
+}
+
+/// A program that is ended with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A directory of one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("isolane-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary directory");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("UTF-8").to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn numbers_and_addresses_that_are_none_are_refused_with_what_would_do() {
+    for (arguments, said) in [
+        (&["sub", "T", "--domain", "233"][..], "0 to 232"),
+        (&["sub", "T", "--domain=-1"], "0 to 232"),
+        (
+            &["sub", "T", "--domain", "99999999999999999999"],
+            "0 to 232",
+        ),
+        (&["sub", "T", "--seconds", "0"], "1..=86400"),
+        (&["sub", "T", "--seconds", "1e3"], "--seconds"),
+        (&["sub", "T", "--history", "many"], "--history"),
+        (&["pub", "T", "--size=-5"], "--size"),
+        (&["pub", "T", "--size", "99999999999"], "--size"),
+        (&["pub", "T", "--period", "0s"], "--period"),
+        (&["pub", "T", "--period", "5 lightyears"], "--period"),
+        (
+            &["sub", "T", "--peer", "10.0.0.256"],
+            "write an IPv4 address",
+        ),
+        (
+            &["sub", "T", "--peer", "10.0.0.1:99999"],
+            "write an IPv4 address",
+        ),
+        (&["sub", "T", "--peer", "::1"], "write an IPv4 address"),
+        (&["ls", "--seconds", "ten"], "--seconds"),
+        (&["bench", "rtt", "--rate", "0"], "1..=100000"),
+        (&["demo", "--payload", "twelve"], "12 to 1400"),
+        (&["completions", "csh"], "bash"),
+    ] {
+        let (code, out, err) = run(&mut isolane(arguments));
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.contains(said), "{arguments:?}: no \"{said}\" in\n{err}");
+    }
+}
+
+#[test]
+fn a_broken_description_is_shown_with_line_column_and_a_suggestion() {
+    let folder = Folder::new("broken-description");
+    let file = folder.file("isolane.toml");
+    for (text, said) in [
+        (
+            "domain = 3\n[host.a\n",
+            ["isolane.toml:2", "closing bracket"],
+        ),
+        (
+            "domian = 3\n",
+            ["isolane.toml:1:1", "did you mean `domain`?"],
+        ),
+        ("domain = 500\n", ["isolane.toml:1:10", "0 to 232"]),
+        ("domain = \"3\"\n", ["isolane.toml:1:10", "domain"]),
+    ] {
+        std::fs::write(&file, text).expect("a description");
+        for command in [
+            &["config", "--config", &file][..],
+            &["sub", "T", "--config", &file],
+        ] {
+            let (code, out, err) = run(&mut isolane(command));
+            assert_eq!((code, out.as_str()), (2, ""), "{text}: {err}");
+            for said in said {
+                assert!(err.contains(said), "{text}: no \"{said}\" in\n{err}");
+            }
+        }
+    }
+    std::fs::write(&file, [0xff, 0xfe, 0x00]).expect("bytes");
+    let (code, _, err) = run(&mut isolane(&["config", "--config", &file]));
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("not UTF-8"), "{err}");
+    let (code, _, err) = run(&mut isolane(&[
+        "sub",
+        "T",
+        "--config",
+        &folder.file("none.toml"),
+    ]));
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("isolane config --example"), "{err}");
+}
+
+#[test]
+fn json_that_cannot_be_written_is_said_before_the_work() {
+    let folder = Folder::new("unwritable");
+    let nowhere = folder.file("missing/out.json");
+    let directory = folder.file("");
+    let new = folder.file("new.json");
+    for path in [&nowhere, &directory] {
+        for command in [
+            // Their work would take longer than a test may.
+            &[
+                "sub",
+                "T",
+                "--interface",
+                "lo",
+                "--seconds",
+                "86400",
+                "--json",
+                path,
+            ][..],
+            &[
+                "ls",
+                "--interface",
+                "lo",
+                "--seconds",
+                "86400",
+                "--json",
+                path,
+            ],
+            &["demo", "--seconds", "86400", "--json", path],
+            &["bench", "rtt", "--seconds", "86400", "--json", path],
+            &["doctor", "--json", path],
+        ] {
+            let (code, out, err) = run(&mut isolane(command));
+            assert_eq!((code, out.as_str()), (3, ""), "{command:?}: {err}");
+            assert!(err.contains("cannot be written"), "{command:?}: {err}");
+            assert!(err.contains("to do:"), "{command:?}: {err}");
+        }
+    }
+    // A command that fails leaves no empty file behind.
+    let failing = ["sub", "T", "--interface", "nowhere0", "--json", &new];
+    let (code, _, err) = run(&mut isolane(&failing));
+    assert_eq!(code, 3, "{err}");
+    assert!(err.contains("nowhere0") && err.contains("lo"), "{err}");
+}
+
+#[test]
+fn a_domain_whose_ports_are_all_taken_is_said_with_what_to_do() {
+    // Domain 232 has the fewest participants.
+    let taken: Vec<UdpSocket> = (0..63)
+        .filter_map(|participant| {
+            let port = 7400 + 250 * 232 + 10 + 2 * participant;
+            UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).ok()
+        })
+        .collect();
+    assert!(!taken.is_empty());
+    let sub = [
+        "sub",
+        "T",
+        "--interface",
+        "lo",
+        "--domain",
+        "232",
+        "--seconds",
+        "1",
+    ];
+    let (code, out, err) = run(&mut isolane(&sub));
+    assert_eq!((code, out.as_str()), (3, ""), "{err}");
+    assert!(
+        err.contains("domain 232") && err.contains("another domain"),
+        "{err}"
+    );
+    let (code, out, _) = run(&mut isolane(&["doctor", "--domain", "232"]));
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("[ports.taken]"), "{out}");
+}
+
+#[test]
+fn a_closed_output_ends_a_stream_without_a_panic() {
+    for arguments in [
+        &["--help"][..],
+        &["config", "--example"],
+        &["completions", "bash"],
+    ] {
+        let mut child = isolane(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        // Nobody will ever read.
+        drop(child.stdout.take());
+        let mut err = String::new();
+        let mut stream = child.stderr.take().expect("piped");
+        stream.read_to_string(&mut err).expect("UTF-8");
+        let code = child.wait().expect("it ends").code();
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_subscriber_whose_output_is_closed_ends() {
+    let common = [
+        "Square",
+        "--interface",
+        "lo",
+        "--peer",
+        "127.0.0.1",
+        "--domain",
+        "211",
+    ];
+    let mut subscriber = isolane(&["sub"]);
+    subscriber
+        .args(common)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut subscriber = Running(subscriber.spawn().expect("the command starts"));
+    let mut publisher = isolane(&["pub"]);
+    publisher
+        .args(common)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let _publisher = Running(publisher.spawn().expect("the command starts"));
+    let mut out = BufReader::new(subscriber.0.stdout.take().expect("piped"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("a sample");
+    assert!(line.starts_with("Square"), "{line}");
+    drop(out);
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || {
+        let _ = sender.send(subscriber.0.wait().map(|status| status.code()));
+    });
+    let code = ended
+        .recv_timeout(PATIENCE)
+        .expect("it ends")
+        .expect("waited");
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_subscriber_whose_interface_goes_away_says_so_and_ends() {
+    let testbed = match Testbed::new(&TestbedConfig::default()) {
+        Ok(testbed) => testbed,
+        Err(TestbedError::NotPermitted { action, right }) => {
+            println!("not permitted: {action} needs {right}; only this message was tested");
+            assert!(right.starts_with("CAP_"));
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut subscriber = isolane(&["sub", "Square", "--interface", "host-a"]);
+    subscriber.stdout(Stdio::null()).stderr(Stdio::piped());
+    let subscriber = testbed.command(Host::A, subscriber).spawn();
+    let mut subscriber = Running(subscriber.expect("the command starts"));
+    // It counts as started when its discovery port is taken.
+    let is_up = || {
+        let ports = std::fs::read_to_string(format!("/proc/{}/net/udp", subscriber.0.id()));
+        ports.is_ok_and(|ports| ports.contains(&format!(":{:04X} ", 7410)))
+    };
+    let started = (0..600).any(|_| {
+        thread::sleep(Duration::from_millis(100));
+        is_up()
+    });
+    assert!(started);
+    let mut delete = Command::new("ip");
+    delete.args(["link", "delete", "host-a"]);
+    let deleted = testbed.command(Host::A, delete).status().expect("ip");
+    assert!(deleted.success());
+    let mut stream = subscriber.0.stderr.take().expect("piped");
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || {
+        let mut err = String::new();
+        let _ = stream.read_to_string(&mut err);
+        let _ = sender.send((err, subscriber.0.wait().map(|status| status.code())));
+    });
+    let (err, code) = ended.recv_timeout(PATIENCE).expect("it ends");
+    assert_eq!(code.expect("waited"), Some(3), "{err}");
+    assert!(err.contains("interface host-a is gone"), "{err}");
+    assert!(err.contains("ip link"), "{err}");
+}

@@ -1,0 +1,135 @@
+//! `isolane doctor` seen from outside: output and exit code. What it finds is tested with recorded
+//! machines, beside the library.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+fn doctor(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .arg("doctor")
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG");
+    command
+}
+
+fn run(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().expect("the command starts");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    let code = output.status.code().expect("no signal");
+    (code, text(output.stdout), text(output.stderr))
+}
+
+/// A recorded machine.
+fn machine(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tune/tests/machines")
+        .join(name)
+        .with_extension("json")
+}
+
+#[test]
+fn a_broken_machine_is_exit_code_1_and_each_finding_has_cost_and_remedy() {
+    let machine = machine("broken-laptop");
+    let machine = machine.to_str().expect("UTF-8");
+    let (code, out, err) = run(&mut doctor(&["--from", machine]));
+    assert_eq!((code, err.as_str()), (1, ""), "{out}");
+    for said in [
+        "ERROR  all 120 participants' ports of domain 0 are taken  [ports.taken]",
+        "WARN   two hardware threads share a core  [cores.smt]",
+        "cost: ",
+        "to do: cpupower frequency-set --governor performance",
+        "1 error, 14 warnings",
+    ] {
+        assert!(out.contains(said), "no {said} in\n{out}");
+    }
+    assert!(!out.contains("  ok  "), "only what matters: {out}");
+    let (_, all, _) = run(&mut doctor(&["--from", machine, "--all"]));
+    assert!(
+        all.contains("  ok     no port") || all.contains("  ok     the kernel"),
+        "{all}"
+    );
+}
+
+#[test]
+fn findings_are_for_programs_too() {
+    let machine = machine("tuned-board");
+    let machine = machine.to_str().expect("UTF-8");
+    let (code, out, err) = run(&mut doctor(&["--from", machine, "--json", "-"]));
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let json: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(json["schema"], "isolane/doctor/1");
+    for finding in json["findings"].as_array().expect("a list") {
+        for member in ["id", "severity", "what", "cost", "remedy"] {
+            assert!(finding[member].is_string(), "{finding}");
+        }
+        let severity = finding["severity"].as_str();
+        assert!(matches!(severity, Some("ok" | "info")), "{finding}");
+    }
+}
+
+#[test]
+fn this_machine_is_looked_at_and_can_be_recorded() {
+    let (code, facts, err) = run(&mut doctor(&["--facts"]));
+    assert_eq!((code, err.as_str()), (0, ""));
+    let json: Value = serde_json::from_str(&facts).expect("JSON");
+    assert!(json["kernel"]["release"].is_string());
+    let file = std::env::temp_dir().join(format!("isolane-facts-{}", std::process::id()));
+    std::fs::write(&file, &facts).expect("a temporary file");
+    let from = doctor(&["--json", "-", "--from", file.to_str().expect("UTF-8")]).output();
+    let _ = std::fs::remove_file(&file);
+    let json: Value = serde_json::from_slice(&from.expect("it starts").stdout).expect("JSON");
+    assert!(
+        json["findings"]
+            .as_array()
+            .is_some_and(|list| list.len() > 5)
+    );
+}
+
+#[test]
+fn a_description_is_compared_with_the_host_it_names() {
+    let folder = std::env::temp_dir().join(format!("isolane-doctor-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary directory");
+    let (_, example, _) = {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+        run(command.args(["config", "--example"]))
+    };
+    std::fs::write(folder.join("isolane.toml"), example).expect("a description");
+    let machine = machine("untuned-vm");
+    let machine = machine.to_str().expect("UTF-8");
+    let of = |arguments: &[&str]| {
+        let mut command = doctor(&["--from", machine]);
+        run(command.args(arguments).current_dir(&folder))
+    };
+    let (code, out, err) = of(&["--host", "zone-left"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(
+        out.contains("as host zone-left of the description"),
+        "{out}"
+    );
+    let (_, out, _) = of(&[]);
+    assert!(out.contains("--host zone-left | zone-right"), "{out}");
+    let (code, _, err) = of(&["--host", "zone-middle"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("zone-left, zone-right"), "{err}");
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn what_it_cannot_use_is_refused() {
+    for (arguments, why) in [
+        (&["--host", "a"][..], "no isolane.toml"),
+        (&["--interface", "lo"], "takes no --interface"),
+        (&["--from", "/nowhere.json"], "No such file"),
+        (&["--from", "Cargo.toml"], "--facts"),
+        (&["--facts", "--all"], "cannot be used with"),
+    ] {
+        let (code, out, err) = run(&mut doctor(arguments));
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.contains(why), "{arguments:?}: {err}");
+    }
+}

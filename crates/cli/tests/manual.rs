@@ -1,0 +1,128 @@
+//! Completion scripts, manual pages and help: made for every command a person can call.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Every command, with its subcommands.
+const COMMANDS: [&str; 12] = [
+    "demo",
+    "pub",
+    "sub",
+    "ls",
+    "spy",
+    "config",
+    "doctor",
+    "bench",
+    "bench-rtt",
+    "bench-throughput",
+    "completions",
+    "man",
+];
+
+fn isolane(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_isolane"))
+        .args(arguments)
+        .output()
+        .expect("the command starts");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn completions_know_every_command_and_nothing_that_is_not_for_people() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = isolane(&["completions", shell]);
+        for command in COMMANDS {
+            let name = command.rsplit('-').next().expect("a name");
+            assert!(script.contains(name), "{shell} does not know {command}");
+        }
+        assert!(script.contains("kind"), "{shell} does not know options");
+        assert!(!script.contains("child"), "{shell}");
+    }
+}
+
+#[test]
+fn bash_accepts_its_script_and_completes_with_it() {
+    let script = isolane(&["completions", "bash"]);
+    let mut bash = Command::new("bash")
+        .arg("-n")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("bash");
+    let mut input = bash.stdin.take().expect("piped");
+    input.write_all(script.as_bytes()).expect("it reads");
+    drop(input);
+    assert!(bash.wait().expect("it ends").success());
+
+    let ask = "COMP_WORDS=(isolane do); COMP_CWORD=1; _isolane isolane do isolane; \
+               echo \"${COMPREPLY[@]}\"";
+    let output = Command::new("bash")
+        .args(["--norc", "-c", &format!("{script}\n{ask}")])
+        .output()
+        .expect("bash");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "doctor");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = std::env::temp_dir().join(format!("isolane-man-{}", std::process::id()));
+    isolane(&["man", folder.to_str().expect("UTF-8")]);
+    let mut pages: Vec<String> = std::fs::read_dir(&folder)
+        .expect("the directory is made")
+        .map(|entry| {
+            let name = entry.expect("an entry").file_name();
+            name.into_string().expect("UTF-8")
+        })
+        .collect();
+    pages.sort();
+    let mut expected: Vec<String> = COMMANDS
+        .iter()
+        .map(|command| format!("isolane-{command}.1"))
+        .collect();
+    expected.push(String::from("isolane.1"));
+    expected.sort();
+    assert_eq!(pages, expected);
+    for page in pages {
+        let text = std::fs::read_to_string(folder.join(&page)).expect("a page");
+        assert!(
+            text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"),
+            "{page}"
+        );
+        assert!(
+            text.contains("130 interrupted"),
+            "{page} has the exit codes"
+        );
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(isolane(&["man"]).contains(".TH isolane 1"));
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_said() {
+    let output = Command::new(env!("CARGO_BIN_EXE_isolane"))
+        .args(["man", "/proc/nowhere"])
+        .output()
+        .expect("the command starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("/proc/nowhere") && said.contains("to do:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_help_of_every_command_has_examples_and_what_else_there_is() {
+    for command in COMMANDS {
+        // `bench-rtt` is a page's name; the command is called `bench rtt`.
+        let mut words: Vec<&str> = command.split('-').collect();
+        words.push("--help");
+        let help = isolane(&words);
+        for said in ["Examples:", "See also:", "Exit codes:", "isolane "] {
+            assert!(help.contains(said), "{command}: no {said} in\n{help}");
+        }
+    }
+    let help = isolane(&["--help"]);
+    assert!(help.contains("isolane demo") && help.contains("isolane sub Square"));
+}

@@ -1,0 +1,89 @@
+//! What datagrams have brought: jobs that are ready as of their arrival, and how long it was.
+
+use isolane_datapath::Lane;
+use isolane_engine::{Priority, ReaderStatus, StatusChange, WriterStatus};
+use isolane_executor::Waited;
+use isolane_wire::{level::Level, locator::Locator, time::Instant};
+
+use crate::{
+    listeners::{Endpoint, Kind},
+    remote::Inlet,
+    state::{State, Task},
+    transport::Lanes,
+};
+
+impl State {
+    /// Makes ready what has changed at endpoints, by something that arrived at `arrived`. Returns
+    /// the most critical level of which samples are available.
+    pub(crate) fn take_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
+        let mut most_critical = None;
+        while let Some(change) = self.engine.next_status() {
+            most_critical = most_critical.max(self.take_note(now, arrived, change));
+        }
+        most_critical
+    }
+
+    fn take_note(&mut self, now: Instant, arrived: Instant, change: StatusChange) -> Option<Level> {
+        match change {
+            StatusChange::Reader(id, status) => {
+                let is_incompatible = status.contains(ReaderStatus::REQUESTED_INCOMPATIBLE_QOS);
+                self.trouble.has_incompatible |= is_incompatible;
+                self.note_statuses(now, Endpoint::Reader(id), Kind::of_reader(status));
+                if !status.contains(ReaderStatus::DATA_AVAILABLE) {
+                    return None;
+                }
+                let slot = &self.readers[id.index()];
+                if let Some(job) = slot.job {
+                    self.executor.activate_since(job, arrived, now);
+                }
+                return Some(slot.level);
+            }
+            StatusChange::Writer(id, status) => {
+                let is_incompatible = status.contains(WriterStatus::OFFERED_INCOMPATIBLE_QOS);
+                self.trouble.has_incompatible |= is_incompatible;
+                self.note_statuses(now, Endpoint::Writer(id), Kind::of_writer(status));
+                if status.intersects(WriterStatus::ROOM | WriterStatus::ALL_ACKNOWLEDGED) {
+                    let of_writer = self.inlets.iter_mut().find(|inlet| inlet.writer == id);
+                    of_writer.into_iter().for_each(Inlet::wake);
+                }
+            }
+            StatusChange::Discovery => {}
+        }
+        None
+    }
+
+    /// A datagram of a lane was read by the job that runs, which began at `now`: what it brought is
+    /// ready as of its arrival, and what it waited for is counted. `viewed` is the most critical
+    /// level of the views that were shown.
+    pub(crate) fn note_datagram(
+        &mut self,
+        now: Instant,
+        lane: Lane,
+        from: Locator,
+        arrived: Instant,
+        viewed: Option<Level>,
+    ) {
+        self.trouble.note_datagram(self.engine.counters(), from);
+        let brought = self.take_notes(now, arrived);
+        let level = match self.lanes {
+            Lanes::PerLevel => lane.level(),
+            Lanes::Shared => lane.level().and(brought.max(viewed)),
+        };
+        if let Some(level) = level {
+            let waited = self
+                .executor
+                .arrived(Priority::of_data(level).get(), arrived);
+            self.waits.note_datagram(level, waited);
+        } else if lane == Lane::Discovery {
+            self.executor.arrived(Priority::DISCOVERY.get(), arrived);
+        }
+    }
+
+    /// A job has begun, having waited.
+    pub(crate) fn note_begun(&mut self, task: Task, waited: Waited) {
+        if let Task::Callback(reader) = task {
+            self.waits
+                .note_callback(self.readers[reader.index()].level, waited);
+        }
+    }
+}
