@@ -1,6 +1,7 @@
 //! The demo from end to end: a short run of `isolane demo`, whose JSON must be complete and sound.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -65,6 +66,7 @@ const TRIES: u32 = 3;
 /// Runs one second of every part of the demo and checks what it wrote.
 pub(crate) fn check(metadata: &Metadata) -> Result<Outcome> {
     let file = metadata.target_directory.join("demo.json");
+    let page = metadata.target_directory.join("demo.html");
     for attempt in 1.. {
         // A file left by an earlier run must not stand in for this one's.
         if file.exists() {
@@ -72,8 +74,8 @@ pub(crate) fn check(metadata: &Metadata) -> Result<Outcome> {
         }
         let ran = command::run(
             Command::new(metadata.isolane())
-                .args(["demo", "--seconds", "1", "--json"])
-                .arg(&file),
+                .args(["demo", "--seconds", "1"])
+                .args([Path::new("--json"), &file, Path::new("--page"), &page]),
         );
         if !file.exists() {
             return ran.and(Err("the demo wrote no report".into()));

@@ -70,6 +70,7 @@ pub(crate) enum Command {
         ("isolane demo", "as root: all rows, about 110 s"),
         ("isolane demo --payload 64 --seconds 1", "a first look, in half a minute"),
         ("isolane demo --rows executor", "only what disturbs a topic from inside, in 50 s"),
+        ("isolane demo --page demo.html", "with pictures, for a browser"),
         ("isolane demo --json demo.json", "the results for programs too"),
     ], "bench rtt (one measurement of your own), doctor (what this machine lacks)"))]
     Demo(DemoArguments),
@@ -174,6 +175,9 @@ pub(crate) struct DemoArguments {
     /// Write the results as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
+    /// Write the results as a page: one HTML file with pictures that needs nothing else
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    pub(crate) page: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -375,6 +379,9 @@ pub(crate) enum Bench {
 pub(crate) struct BenchRttArguments {
     #[command(flatten)]
     pub(crate) runs: RunArguments,
+    /// Write the results as a page: one HTML file with pictures that needs nothing else
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    pub(crate) page: Option<PathBuf>,
     /// Datapaths to measure, separated by commas: udp, memory [default: udp]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
     pub(crate) datapath: Vec<Datapath>,
@@ -434,6 +441,14 @@ fn count() -> clap::builder::RangedU64ValueParser {
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}: {}", error.help()))
+}
+
+/// A file, not standard output: a page on a terminal helps nobody.
+fn page_file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" | "-" => Err(String::from("name a file for the page, such as demo.html")),
+        file => Ok(PathBuf::from(file)),
+    }
 }
 
 fn level(text: &str) -> Result<Level, String> {

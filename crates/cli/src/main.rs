@@ -48,6 +48,9 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     if let Some(destination) = settings.command.json() {
         output::check_writable(destination)?;
     }
+    if let Some(page) = settings.command.page() {
+        output::check_writable(&values::Destination::File(page.to_owned()))?;
+    }
     // A part of a measurement tells its parent, in a form of its own.
     if !matches!(settings.command, settings::Command::Child(_)) {
         log::install(settings.verbosity);

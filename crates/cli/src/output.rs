@@ -41,9 +41,21 @@ pub(crate) fn print_json(
     text.push('\n');
     match destination {
         Destination::StandardOutput => print(&text),
-        Destination::File(path) => std::fs::write(path, text)
-            .map(|()| ExitCode::Done)
-            .map_err(|error| failed(error.to_string())),
+        Destination::File(path) => write_text(&text, path),
+    }
+}
+
+/// Writes text to a file, in place of what it held.
+///
+/// # Errors
+/// It cannot be written there.
+pub(crate) fn write_text(text: &str, path: &Path) -> Result<ExitCode, Failure> {
+    match std::fs::write(path, text) {
+        Ok(()) => Ok(ExitCode::Done),
+        Err(error) => Err(not_written(
+            &Destination::File(path.to_owned()),
+            error.to_string(),
+        )),
     }
 }
 

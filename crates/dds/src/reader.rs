@@ -119,7 +119,7 @@ impl<T: TopicType> DataReader<T> {
     }
 
     /// Sets the callback of a reader with a cache: it takes each sample, in a job of its own at the
-    /// topic's priority, one an activation. `value` is where samples are decoded; what it has
+    /// topic's priority: one an activation, or up to a burst of 16 at the highest level in use. `value` is where samples are decoded; what it has
     /// reserved is reused. What the callback may do, and what becomes of one that panics, is as for
     /// [`on_view`](Self::on_view); the sample it was given is taken.
     ///
@@ -189,7 +189,10 @@ impl<T: TopicType> DataReader<T> {
                 None => {
                     let name = format!("callback {}", self.topic);
                     let priority = Priority::of_data(self.level).get();
-                    let config = JobConfig::event(&name, priority);
+                    let config = JobConfig {
+                        items: state.items_of_level(self.level),
+                        ..JobConfig::event(&name, priority)
+                    };
                     state.add_job(config, Task::Callback(id))?
                 }
             };

@@ -307,16 +307,13 @@ impl<T: TopicType> Drop for RemoteWriter<T> {
     }
 }
 
-/// Takes what was handed over to the inlet of this job, up to the job's limit. True: there is more.
-pub(crate) fn drain(state: &mut State, now: Instant, job: JobId) -> bool {
+/// Takes what was handed over to the inlet of this job, up to the limit. True: there is more.
+pub(crate) fn drain(state: &mut State, now: Instant, job: JobId, limit: usize) -> bool {
     let Some(place) = state.inlets.iter().position(|inlet| inlet.job == job) else {
         return false;
     };
-    for _ in 0..REMOTE_ITEMS {
-        if !take_one(state, place) {
-            break;
-        }
-    }
+    let taken = (0..limit).take_while(|_| take_one(state, place)).count();
+    state.note_handled(taken);
     state.inlets[place].repay(state.transport.pool());
     if state.inlets[place].is_ready() && state.inlets[place].handed.is_empty() {
         end(state, now, place);

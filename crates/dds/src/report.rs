@@ -30,7 +30,8 @@ pub struct WorkReport {
     pub priority: u8,
     /// How many.
     pub steps: u64,
-    /// The longest.
+    /// The longest activation that ended with one; at the highest level in use it may have been a
+    /// burst of them.
     pub execution_max_ns: u64,
 }
 

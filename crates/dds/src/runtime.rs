@@ -9,8 +9,9 @@
 //! One turn of the loop:
 //! 1. mark the jobs ready that time, the engine and other threads' rings release;
 //! 2. look at the datapath's sources (epoll, or its own queues), sleeping there if nothing is
-//!    ready; but not if the next job is as urgent as the most urgent lane, since then there is
-//!    nothing a look could put before it;
+//!    ready; but not if the next job receives from the most urgent lane, since then there is
+//!    nothing a look could put before it, nor if it is as urgent and less than a burst was handled
+//!    since the last look;
 //! 3. run one activation of the most urgent job.
 //!
 //! A callback that panics ends its job, and is dropped while the stack unwinds: the loop can be run
@@ -135,14 +136,14 @@ impl Core {
     /// One turn: looks (sleeping up to `timeout` if nothing is ready), and runs one activation.
     /// False: nothing was ready.
     fn turn(&self, timeout: Option<Duration>) -> bool {
-        let (job, task, now) = {
+        let (job, task, now, limit) = {
             let mut state = self.state.borrow_mut();
             let Some((job, task, now)) = choose(&mut state, timeout) else {
                 return false;
             };
             let waited = state.executor.begin(job, now);
             state.note_begun(task, waited);
-            (job, task, now)
+            (job, task, now, state.begin_items(job))
         };
         self.running.set(true);
         let mut activation = Activation {
@@ -150,19 +151,19 @@ impl Core {
             job,
             again: false,
         };
-        activation.again = self.run(now, job, task);
+        activation.again = self.run(now, job, task, limit);
         true
     }
 
     /// Runs one activation. True: there is more, it stopped at its limit.
-    fn run(&self, now: Instant, job: JobId, task: Task) -> bool {
+    fn run(&self, now: Instant, job: JobId, task: Task, limit: usize) -> bool {
         match task {
-            Task::Receive(lane) => self.receive(now, job, lane),
-            Task::Work(priority) => self.work(now, priority),
-            Task::Callback(reader) => self.call_back(reader),
+            Task::Receive(lane) => self.receive(now, job, lane, limit),
+            Task::Work(priority) => self.work(now, priority, limit),
+            Task::Callback(reader) => self.call_back(reader, limit),
             Task::Status(of) => self.tell(of),
             Task::Timer => self.run_timer(now, job),
-            Task::Inlet => crate::remote::drain(&mut self.state.borrow_mut(), now, job),
+            Task::Inlet => crate::remote::drain(&mut self.state.borrow_mut(), now, job, limit),
             Task::Housekeeping => {
                 self.state.borrow_mut().keep_house();
                 false
@@ -170,20 +171,21 @@ impl Core {
         }
     }
 
-    fn work(&self, now: Instant, priority: Priority) -> bool {
+    fn work(&self, now: Instant, priority: Priority, limit: usize) -> bool {
         let mut state = self.state.borrow_mut();
-        state.work(now, priority) && state.has_work(priority)
+        let steps = state.work(now, priority, limit);
+        state.note_handled(steps);
+        steps > 0 && state.has_work(priority)
     }
 
     /// Receives a burst of a lane and gives every view reader its samples.
-    fn receive(&self, now: Instant, job: JobId, lane: Lane) -> bool {
+    fn receive(&self, now: Instant, job: JobId, lane: Lane, limit: usize) -> bool {
         let mut received = Received(self.received.borrow_mut());
         let (is_highest, is_full, released) = {
             let mut state = self.state.borrow_mut();
-            let of_job = state.executor.job(job);
-            let released = of_job.released_at().unwrap_or(now);
-            let limit = usize::from(of_job.config.items);
+            let released = state.executor.job(job).released_at().unwrap_or(now);
             let taken = state.transport.receive_burst(lane, limit, &mut received.0);
+            state.note_handled(taken);
             (state.is_highest(lane), taken == limit, released)
         };
         for datagram in received.0.iter() {
@@ -235,7 +237,7 @@ impl Core {
         level
     }
 
-    fn call_back(&self, reader: ReaderId) -> bool {
+    fn call_back(&self, reader: ReaderId, limit: usize) -> bool {
         let place = reader.index();
         let (generation, callback) = {
             let slot = &mut self.state.borrow_mut().readers[place];
@@ -244,18 +246,23 @@ impl Core {
         let Some(mut callback) = callback else {
             return false;
         };
-        callback();
-
-        // Declared after the callback: given back before an unwanted callback is dropped.
-        let mut state = self.state.borrow_mut();
-        let slot = &mut state.readers[place];
-        if slot.generation != generation {
-            return false;
+        for handled in 1.. {
+            callback();
+            // Declared after the callback: given back before an unwanted callback is dropped.
+            let mut state = self.state.borrow_mut();
+            let slot = &mut state.readers[place];
+            if slot.generation != generation {
+                return false;
+            }
+            let is_replaced = slot.cached.is_some();
+            let is_empty = state.engine.available(reader) == 0;
+            if is_empty || is_replaced || handled == limit {
+                state.note_handled(handled);
+                state.readers[place].cached.get_or_insert(callback);
+                return !is_empty;
+            }
         }
-        if slot.cached.is_none() {
-            slot.cached = Some(callback);
-        }
-        state.engine.available(reader) > 0
+        false
     }
 
     fn run_timer(&self, now: Instant, job: JobId) -> bool {

@@ -12,53 +12,99 @@ use crate::{
 impl State {
     /// Sends a frame to each of these places. Frames nobody listens to go home at once.
     pub(crate) fn send(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
+        self.collect(lane, frame, to);
+        self.flush(lane);
+    }
+
+    /// Puts a frame into the burst of a lane, which is sent first if it has no room.
+    fn collect(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
+        if to.of(&self.engine).len() > self.transmit.room() || self.transmit.is_full() {
+            self.flush(lane);
+        }
         let places = to.of(&self.engine);
         if places.is_empty() {
             return;
         }
         if self.transmit.push(frame).is_err() {
-            unreachable!("the burst is emptied by every send");
+            unreachable!("a burst without room was sent");
         }
         for &place in places {
             let fits = self.transmit.address(place);
             debug_assert!(fits.is_ok(), "every list of places fits a burst");
         }
-        self.transport.send_burst(lane, &mut self.transmit);
     }
 
-    /// Does one step of the engine's work at a priority. False: there was none, or no frame for it;
-    /// then it is tried again a little later.
-    pub(crate) fn work(&mut self, now: Instant, priority: Priority) -> bool {
-        let Some(level) = self.engine.next_level(priority) else {
-            return false;
-        };
-        let lane = level.map_or(Lane::Discovery, |level| self.lanes.lane(level));
-        let Some(mut frame) = self.transport.pool().take(lane) else {
-            self.no_frame += 1;
-            let starved = self.starved.get_or_insert(Starved {
-                priorities: 0,
-                until: now + FRAME_RETRY,
-            });
-            starved.priorities |= 1 << priority.get();
-            return false;
-        };
-        let Some(work) = self.engine.next_work(now, priority, frame.buffer_mut()) else {
-            return false;
-        };
-        if work.bytes > 0 {
-            frame.set_range(0..work.bytes);
-            let addresses = match &work.to {
-                Destinations::Writer(writer) => Addresses::Writer(*writer),
-                Destinations::Announce => Addresses::Announce,
-                Destinations::Listed(list) => Addresses::Listed(list),
-            };
-            self.send(lane, frame, addresses);
+    fn flush(&mut self, lane: Lane) {
+        if !self.transmit.is_empty() {
+            self.transport.send_burst(lane, &mut self.transmit);
         }
-        let observed = &mut self.work_observed[usize::from(priority.get())][work.kind.index()];
-        observed.steps += 1;
-        let took = monotonic_now().as_nanos().saturating_sub(now.as_nanos());
-        observed.execution_max_ns = observed.execution_max_ns.max(took);
-        true
+    }
+
+    /// Does at most `limit` steps of the engine's work at a priority, whose datagrams leave together.
+    /// Returns how many: 0 if there was none, or no frame for it; then it is tried again a little
+    /// later.
+    pub(crate) fn work(&mut self, now: Instant, priority: Priority, limit: usize) -> usize {
+        let mut steps = 0;
+        let mut burst = None;
+        let mut last_kind = None;
+        while steps < limit {
+            let Some(lane) = self.next_lane(priority) else {
+                break;
+            };
+            // What a call of the datapath sends is of one lane.
+            if *burst.get_or_insert(lane) != lane {
+                break;
+            }
+            let Some(mut frame) = self.transport.pool().take(lane) else {
+                if steps == 0 {
+                    self.starve(now, priority);
+                }
+                break;
+            };
+            let buffer = frame.buffer_mut();
+            let work = match self.executor.runs_by_share() {
+                true => self.engine.next_work_between(now, priority, buffer),
+                false => self.engine.next_work(now, priority, buffer),
+            };
+            let Some(work) = work else { break };
+            if work.bytes > 0 {
+                frame.set_range(0..work.bytes);
+                let addresses = match &work.to {
+                    Destinations::Writer(writer) => Addresses::Writer(*writer),
+                    Destinations::Announce => Addresses::Announce,
+                    Destinations::Listed(list) => Addresses::Listed(list),
+                };
+                self.collect(lane, frame, addresses);
+            }
+            self.work_observed[usize::from(priority.get())][work.kind.index()].steps += 1;
+            last_kind = Some(work.kind);
+            steps += 1;
+        }
+        if let Some(lane) = burst {
+            self.flush(lane);
+        }
+        if let Some(kind) = last_kind {
+            let observed = &mut self.work_observed[usize::from(priority.get())][kind.index()];
+            let took = monotonic_now().as_nanos().saturating_sub(now.as_nanos());
+            observed.execution_max_ns = observed.execution_max_ns.max(took);
+        }
+        steps
+    }
+
+    /// The lane of what is to be done next at a priority.
+    fn next_lane(&self, priority: Priority) -> Option<Lane> {
+        let level = self.engine.next_level(priority)?;
+        Some(level.map_or(Lane::Discovery, |level| self.lanes.lane(level)))
+    }
+
+    /// Work of this priority found no frame.
+    fn starve(&mut self, now: Instant, priority: Priority) {
+        self.no_frame += 1;
+        let starved = self.starved.get_or_insert(Starved {
+            priorities: 0,
+            until: now + FRAME_RETRY,
+        });
+        starved.priorities |= 1 << priority.get();
     }
 
     /// The last thing: what is filed for peers (the ends of endpoints) goes out, within a bound,
@@ -68,7 +114,7 @@ impl State {
         for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {
             let ready = self.engine.ready();
             let most_urgent = Priority::descending().find(|p| ready & (1 << p.get()) != 0);
-            if !most_urgent.is_some_and(|priority| self.work(now, priority)) {
+            if most_urgent.is_none_or(|priority| self.work(now, priority, 1) == 0) {
                 break;
             }
         }

@@ -115,10 +115,12 @@ pub(crate) struct State {
     pub(crate) trouble: Trouble,
     /// The highest level with an open lane.
     highest: Option<Level>,
+    /// Items handled since the last look at the most urgent lane.
+    pub(crate) since_look: usize,
     /// Steps of work that found no frame.
     pub(crate) no_frame: u64,
     pub(crate) starved: Option<Starved>,
-    /// Empty between two calls of [`send`](Self::send).
+    /// Empty between two activations.
     pub(crate) transmit: TransmitBurst,
     pub(crate) spinning: bool,
     /// Reserved memory is touched when it is taken.
@@ -142,6 +144,10 @@ pub(crate) struct Parts {
 impl State {
     pub(crate) fn new(parts: Parts) -> Result<Self, BuildError> {
         let mut executor = parts.executor;
+        for level in Level::ALL {
+            let protocol = Priority::of_protocol(level);
+            executor.grant_share(protocol.get(), BURST as u16);
+        }
         let mut tasks = vec![None; MAX_JOBS];
         let mut add = |config: JobConfig, task| {
             let job = executor.add(config).map_err(|_| BuildError::TooManyJobs)?;
@@ -179,6 +185,7 @@ impl State {
             waits: Waits::default(),
             trouble: Trouble::new(),
             highest: None,
+            since_look: BURST,
             no_frame: 0,
             starved: None,
             transmit: TransmitBurst::new(),
@@ -223,17 +230,42 @@ impl State {
         }
         self.receive_jobs[lane.index()] = Some(job);
         self.highest = self.highest.max(lane.level());
-        // Bursts are for the most urgent lane alone, which may be another one now.
-        for (lane, job) in Lane::ALL.into_iter().zip(self.receive_jobs) {
-            let items = if lane.level() == self.highest {
-                BURST
-            } else {
-                1
-            };
-            job.into_iter()
-                .for_each(|job| self.executor.set_items(job, items as u16));
-        }
+        self.give_bursts();
         Ok(())
+    }
+
+    /// Bursts are for the most urgent lane alone, which may be another one now.
+    fn give_bursts(&mut self) {
+        for (lane, job) in Lane::ALL.into_iter().zip(self.receive_jobs) {
+            let items = self.items_of(lane);
+            job.into_iter()
+                .for_each(|job| self.executor.set_items(job, items));
+        }
+        for level in Level::ALL {
+            let items = self.items_of_level(level);
+            let sending = self.work_jobs[usize::from(Priority::of_data(level).get())];
+            self.executor.set_items(sending, items);
+        }
+        for slot in &self.readers {
+            if let Some(job) = slot.job {
+                self.executor
+                    .set_items(job, self.items_of_level(slot.level));
+            }
+        }
+    }
+
+    /// Items one activation of a job of this lane handles at most.
+    fn items_of(&self, lane: Lane) -> u16 {
+        if self.is_highest(lane) {
+            BURST as u16
+        } else {
+            1
+        }
+    }
+
+    /// Samples of this level that one activation sends or hands out at most.
+    pub(crate) fn items_of_level(&self, level: Level) -> u16 {
+        self.items_of(self.lanes.lane(level))
     }
 
     /// Touches what is reserved, where that was asked for: slots of all endpoints, and frames of a
@@ -281,17 +313,58 @@ impl State {
     }
 
     /// Whether nothing a look finds can come before this job: it receives from the most urgent
-    /// lane, or is more urgent still. (Equals of that lane must not keep it unseen: a row of
-    /// callbacks, for example. Nor must anything else in the order of arrival, where whatever is
-    /// ready comes before what is yet to be seen.)
+    /// lane, is more urgent still, or as urgent and no burst has been handled since the last look.
+    /// (Equals of that lane must not keep it unseen for longer: a row of callbacks, for example. Nor
+    /// must anything at all in the order of arrival, where whatever is ready comes before what is
+    /// yet to be seen.)
     pub(crate) fn is_settled(&self, job: JobId) -> bool {
-        let lane = self.highest.map_or(Lane::Discovery, Lane::Level);
-        if self.receive_jobs[lane.index()] == Some(job) {
+        if self.is_highest_receive(job) {
             return true;
         }
-        let highest = self.highest.map_or(Priority::DISCOVERY, Priority::of_data);
-        let priority = self.executor.job(job).config.priority;
-        self.lanes == Lanes::PerLevel && priority > highest.get()
+        let (priority, highest) = (
+            self.executor.job(job).config.priority,
+            self.highest_priority(),
+        );
+        let is_within_burst = priority == highest && self.since_look < BURST;
+        self.lanes == Lanes::PerLevel && (priority > highest || is_within_burst)
+    }
+
+    /// The priority of the most urgent lane.
+    fn highest_priority(&self) -> u8 {
+        let priority = self.highest.map_or(Priority::DISCOVERY, Priority::of_data);
+        priority.get()
+    }
+
+    /// Whether this job receives from the most urgent lane.
+    fn is_highest_receive(&self, job: JobId) -> bool {
+        let lane = self.highest.map_or(Lane::Discovery, Lane::Level);
+        self.receive_jobs[lane.index()] == Some(job)
+    }
+
+    /// How many items a job that begins now may handle: as many as it is configured to, but what is as
+    /// urgent as the most urgent lane no more than a burst since the last look at it. What is less
+    /// urgent is followed by a look.
+    pub(crate) fn begin_items(&mut self, job: JobId) -> usize {
+        let config = &self.executor.job(job).config;
+        let (items, priority) = (usize::from(config.items), config.priority);
+        if self.is_highest_receive(job) {
+            // Which is a look itself.
+            self.since_look = 0;
+            items
+        } else if priority < self.highest_priority() {
+            self.since_look = BURST;
+            items
+        } else {
+            let left = BURST.saturating_sub(self.since_look);
+            self.since_look += 1;
+            items.min(left.max(1))
+        }
+    }
+
+    /// The job that runs has handled so many items, one of which was counted when it began.
+    pub(crate) fn note_handled(&mut self, items: usize) {
+        self.since_look += items.saturating_sub(1);
+        self.executor.handled(items as u16);
     }
 
     /// When something falls due without any event.
@@ -371,6 +444,7 @@ impl State {
             false => self.transport.ready_lanes(),
         };
         let now = monotonic_now();
+        self.since_look = 0;
         self.executor.looked(now, lanes.into());
         let mut left = lanes;
         while left != 0 {

@@ -160,6 +160,21 @@ impl Cache {
         }
     }
 
+    /// Available samples it has room for.
+    pub(crate) fn keeps(&self) -> usize {
+        self.available_room
+    }
+
+    /// Where nothing is pushed out, the oldest sample of a writer that was not taken yet.
+    pub(crate) fn first_untaken(&self, proxy: u16) -> Option<SequenceNumber> {
+        let of_writer = |slot: &&Slot| slot.proxy == proxy && !slot.synthetic;
+        let mut available = self.available.iter().map(|&index| self.slot(index));
+        match self.keep {
+            Keep::All => available.find(of_writer).map(|slot| slot.info.sequence),
+            Keep::Last { .. } => None,
+        }
+    }
+
     fn would_replace(&self, key: KeyHash) -> bool {
         match self.keep {
             Keep::All => false,

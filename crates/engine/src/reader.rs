@@ -196,6 +196,8 @@ pub(crate) struct WriterProxy {
     /// Of the last heartbeat that was news, and when that was.
     heartbeat_count: Option<(i32, Instant)>,
     pub(crate) acknack_filed: bool,
+    /// The base of the last ACKNACK.
+    pub(crate) acknowledged: SequenceNumber,
     nacked_until: SequenceNumber,
     nacked_at: Instant,
 }
@@ -216,6 +218,7 @@ impl WriterProxy {
             begun: false,
             heartbeat_count: None,
             acknack_filed: false,
+            acknowledged: SequenceNumber(1),
             nacked_until: SequenceNumber(0),
             nacked_at: Instant::new(0),
         }
@@ -278,6 +281,7 @@ impl WriterProxy {
         self.last = SequenceNumber(0);
         (self.started, self.begun) = (false, false);
         self.heartbeat_count = None;
+        self.acknowledged = SequenceNumber(1);
         self.nacked_until = SequenceNumber(0);
     }
 
@@ -349,6 +353,7 @@ impl WriterProxy {
     /// be kept.
     pub(crate) fn acknack(&mut self, reader: &mut Reader, now: Instant) -> AckNack {
         let mut state = SequenceNumberSet::new(self.expected);
+        self.acknowledged = self.expected;
         if !reader.blocked {
             let end = self.window_last();
             let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);

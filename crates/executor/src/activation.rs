@@ -16,6 +16,10 @@ pub(crate) struct Running {
     look: Option<Look>,
     /// The priority of the most urgent thing it has handled so far; `None`: the job's own.
     handled: Option<u8>,
+    /// How many items it has handled.
+    items: u16,
+    /// It was chosen by a share, while a job of the priority right above it was ready.
+    pub(crate) by_share: bool,
 }
 
 impl Executor {
@@ -50,11 +54,16 @@ impl Executor {
         job.state = State::Running(release);
         job.observed.activations += 1;
         let has_source = job.config.source.is_some();
+        let by_share =
+            self.shares.is_due_to(priority) && self.ready.is_occupied(usize::from(priority) + 1);
         self.running = Some(Running {
             id,
             begin: now,
             look: self.look.take(),
-            handled: None,
+            // It stands in for one of the upper priority.
+            handled: by_share.then_some(priority + 1),
+            items: 1,
+            by_share,
         });
         if has_source {
             return Waited::default();
@@ -103,6 +112,13 @@ impl Executor {
         )
     }
 
+    /// The running job has handled so many items; one, if it is not told.
+    pub fn handled(&mut self, items: u16) {
+        if let Some(running) = &mut self.running {
+            running.items = items;
+        }
+    }
+
     /// A deferred job begun by hand is no longer waiting for its release.
     fn releases_of_sporadic_off(&mut self, index: u16) {
         if self.at_mut(index).state == State::Deferred {
@@ -143,6 +159,7 @@ impl Executor {
             begin,
             look,
             handled,
+            items,
             ..
         }) = running
         else {
@@ -156,9 +173,10 @@ impl Executor {
         let released = job.released_at().unwrap_or(begin);
         observe_activation(job, released, begin, now);
         job.state = State::Idle;
+        let priority = job.config.priority;
         let activation = Activation {
             job: id,
-            priority: handled.unwrap_or(job.config.priority),
+            priority: handled.unwrap_or(priority),
             begin,
             finish: now,
             look,
@@ -174,6 +192,8 @@ impl Executor {
         }
         let condemned = job.condemned;
         self.history.push(activation);
+        let lower_waits = priority > 0 && self.ready.is_occupied(usize::from(priority) - 1);
+        self.shares.note(priority, items, lower_waits);
 
         if condemned {
             self.vacate(id.index);

@@ -10,6 +10,7 @@ use crate::history::{History, Look};
 use crate::job::{Job, JobConfig, JobId, Observed, Release, State, Trigger};
 use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY};
 use crate::ready::{Order, ReadyQueue};
+use crate::share::Shares;
 use crate::time_queue::TimeQueue;
 
 /// How an executor is made.
@@ -59,6 +60,7 @@ pub struct Executor {
     /// The last look at the sources, until an activation begins.
     pub(crate) look: Option<Look>,
     pub(crate) history: History,
+    pub(crate) shares: Shares,
 }
 
 impl Executor {
@@ -79,6 +81,7 @@ impl Executor {
             running: None,
             look: None,
             history: History::new(),
+            shares: Shares::new(),
         }
     }
 
@@ -138,6 +141,14 @@ impl Executor {
         if let Some(job) = self.get_mut(id) {
             job.config.items = items;
         }
+    }
+
+    /// Gives a priority a share of the one right above it: after each `items` items that jobs of the
+    /// upper one have handled while a job of the lower one was ready, one activation of the lower one
+    /// runs before the next of the upper one. Those in between are not touched, there are none; more
+    /// urgent ones come first as ever. It means nothing in the order of arrival.
+    pub fn grant_share(&mut self, lower: u8, items: u16) {
+        self.shares.grant(lower, items);
     }
 
     /// An event of the job arrived at `at`: when it happened if that is known (a frame's time
@@ -257,7 +268,13 @@ impl Executor {
     /// The job to begin now; it stays ready until it has begun.
     #[must_use]
     pub fn next(&self) -> Option<JobId> {
-        self.ready.first().map(|index| self.id_at(index))
+        let highest = self.ready.highest()?;
+        let by_share = match self.shares.is_due(highest) {
+            true => self.ready.first_of(highest - 1),
+            false => None,
+        };
+        let first = by_share.or_else(|| self.ready.first_of(highest));
+        first.map(|index| self.id_at(index))
     }
 
     /// The job of an id.
@@ -321,6 +338,12 @@ impl Executor {
     #[must_use]
     pub fn running(&self) -> Option<JobId> {
         self.running.map(|running| running.id)
+    }
+
+    /// Whether the job that runs was chosen by its share, in front of more urgent ones that wait.
+    #[must_use]
+    pub fn runs_by_share(&self) -> bool {
+        self.running.is_some_and(|running| running.by_share)
     }
 
     /// Forgets what was observed of every job: a measurement begins.

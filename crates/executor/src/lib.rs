@@ -36,6 +36,11 @@
 //!   had begun when it was released: bounded by the longest activation below it, hence by the
 //!   item limits. It waits for every activation of higher priority released meanwhile
 //!   (*interference*), and for those of its own priority that were ready before it.
+//! * Where a priority was granted a *share* of the one right above it
+//!   ([`Executor::grant_share`]), a job of the upper one waits besides for one activation of the
+//!   lower one for each so many items that jobs of the upper one have handled, if something waits
+//!   there. It is judged as one of the upper priority: nobody more urgent waits for it longer than
+//!   for any other activation of that.
 //! * `again` puts a job behind the others of its priority, so that two equals share the
 //!   processor by turns, and never in front of a more critical one.
 //! * Memory is bounded by [`ExecutorConfig::max_jobs`] and taken in [`Executor::new`].
@@ -59,6 +64,7 @@ mod history;
 mod job;
 pub mod limits;
 mod ready;
+mod share;
 mod time_queue;
 mod waited;
 

@@ -89,10 +89,19 @@ impl ReadyQueue {
         self.count += 1;
     }
 
-    /// The job to run next.
-    pub(crate) fn first(&self) -> Option<u16> {
-        let highest = self.occupied.checked_ilog2()?;
-        Some(self.lists[highest as usize].head)
+    /// The list that comes next: the highest priority there is.
+    pub(crate) fn highest(&self) -> Option<usize> {
+        Some(self.occupied.checked_ilog2()? as usize)
+    }
+
+    /// Whether a list has somebody.
+    pub(crate) fn is_occupied(&self, list: usize) -> bool {
+        self.occupied >> list & 1 == 1
+    }
+
+    /// The first of a list; `None` if it is empty.
+    pub(crate) fn first_of(&self, list: usize) -> Option<u16> {
+        self.is_occupied(list).then(|| self.lists[list].head)
     }
 
     /// Takes a job out of the list it is in.

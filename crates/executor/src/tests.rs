@@ -8,6 +8,7 @@ use isolane_wire::time::Instant;
 
 use crate::{Executor, ExecutorConfig, JobConfig, JobId, Observed, Order, Trigger};
 
+mod share;
 mod waits;
 
 fn at(nanos: u64) -> Instant {

@@ -16,7 +16,7 @@ const MAX_CORPUS_BYTES: u64 = 120 * 1024;
 /// Replaces the corpus of these targets by the smallest that reaches as much, within its bound.
 pub(super) fn grow(metadata: &Metadata, targets: &[&str]) -> Result<bool> {
     let home = metadata.workspace_root.join("fuzz");
-    let fuzzer = Fuzzer::build(&home, &folder(metadata))?;
+    let fuzzer = Fuzzer::build(&home, &folder(metadata), targets)?;
     for target in targets {
         let merged = folder(metadata).join("merged").join(target);
         if merged.exists() {

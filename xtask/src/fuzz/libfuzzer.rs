@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::TARGETS;
 use crate::workspace::cargo;
 use crate::{Result, command};
 
@@ -55,8 +54,8 @@ pub(super) struct Ran {
 }
 
 impl Fuzzer {
-    /// Builds all targets.
-    pub(super) fn build(home: &Path, folder: &Path) -> Result<Self> {
+    /// Builds these targets.
+    pub(super) fn build(home: &Path, folder: &Path, targets: &[&str]) -> Result<Self> {
         let host = host()?;
         let build_folder = folder.join("libfuzzer");
         let mut build = cargo();
@@ -72,7 +71,7 @@ impl Fuzzer {
                 "RUSTFLAGS",
                 [&COVERAGE[..], &["--cfg", "fuzzing"]].concat().join(" "),
             );
-        for target in TARGETS {
+        for target in targets {
             build.args(["--bin", target]);
         }
         command::run(&mut build)?;
@@ -167,8 +166,8 @@ fn read_log(text: &str) -> Ran {
     // A run that ends by a finding has no count of its own where it hangs: the last line with one.
     if ran.inputs == 0 {
         let counts = text.lines().filter_map(|line| line.strip_prefix('#'));
-        let counts = counts.filter_map(|line| line.split_whitespace().next()?.parse().ok());
-        ran.inputs = counts.last().unwrap_or(0);
+        let mut counts = counts.filter_map(|line| line.split_whitespace().next()?.parse().ok());
+        ran.inputs = counts.next_back().unwrap_or(0);
     }
     ran
 }

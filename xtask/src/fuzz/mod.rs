@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &FuzzArguments) -> Result<bool> {
     let report = if arguments.seeded {
         seeded::run(&metadata, time)?
     } else {
-        let fuzzer = Fuzzer::build(&home, &folder(&metadata))?;
+        let fuzzer = Fuzzer::build(&home, &folder(&metadata), &targets)?;
         fuzz(&fuzzer, &targets, time)?
     };
     eprint!("\n{report}");

@@ -100,7 +100,8 @@ fn look_for(
         // Every bug is looked for from the saved corpus.
         fs::remove_dir_all(grown)?;
     }
-    let fuzzer = Fuzzer::build(&copy.join("fuzz"), &work)?;
+    let targets: Vec<&str> = bug.targets.iter().map(String::as_str).collect();
+    let fuzzer = Fuzzer::build(&copy.join("fuzz"), &work, &targets)?;
     let mut report = SeededReport {
         bug: name.into(),
         what: bug.what.clone(),

@@ -96,7 +96,7 @@ fn fault(look: &Seen, runs: usize) -> Option<String> {
     let width = look.width;
     let fault = if look.scroll_width > width {
         format!("scrolls sideways, {} px", look.scroll_width)
-    } else if look.pictures == 0 || look.pictures % PICTURES_OF_A_COMPARISON != 0 {
+    } else if look.pictures == 0 || !look.pictures.is_multiple_of(PICTURES_OF_A_COMPARISON) {
         format!("{} pictures", look.pictures)
     } else if look.rows != runs {
         format!("{} rows for {runs} runs", look.rows)

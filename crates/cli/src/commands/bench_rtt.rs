@@ -22,7 +22,7 @@ pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
         Ok(_) => "round trips between two hosts in network namespaces",
         Err(_) => round_trips::WITHOUT_HOSTS,
     };
-    round_trips::run(laboratory, what, rows, "", settings.runs.json.as_ref())
+    round_trips::run(laboratory, what, rows, "", &settings.runs)
 }
 
 /// The runs, in their order: those that are compared stand side by side.

@@ -85,8 +85,7 @@ pub(crate) fn run(settings: DemoSettings) -> Result<ExitCode, Failure> {
         None => (WHAT, meaning(&parts_of(&settings))),
         Some(explanation) => (round_trips::WITHOUT_HOSTS, explanation),
     };
-    let json = settings.runs.json.as_ref();
-    round_trips::run(laboratory, what, rows, &meaning, json)
+    round_trips::run(laboratory, what, rows, &meaning, &settings.runs)
 }
 
 fn parts_of(settings: &DemoSettings) -> Vec<Part> {

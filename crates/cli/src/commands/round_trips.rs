@@ -5,7 +5,7 @@ use std::fmt::Write;
 use isolane_bench::cable::Arbiter;
 use isolane_bench::report::{
     Charset, Disturbance, Environment, Order, Report, Run, Series, arbiter_table, flood_table,
-    histogram, order_table, ratios, table, terminal_width,
+    histogram, order_table, page, ratios, table, terminal_width,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
 
@@ -13,7 +13,8 @@ use super::laboratory::Laboratory;
 use super::measurement::{self, Measured, Row};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{print, print_json, tell};
+use crate::output::{print, print_json, tell, write_text};
+use crate::settings::RunSettings;
 use crate::values::Destination;
 
 /// What is measured between two processes, or in one.
@@ -25,7 +26,7 @@ pub(crate) fn run(
     what: &str,
     rows: Vec<rtt::Config>,
     meaning: &str,
-    json: Option<&Destination>,
+    runs: &RunSettings,
 ) -> Result<ExitCode, Failure> {
     let cable = rows
         .first()
@@ -43,9 +44,12 @@ pub(crate) fn run(
     if !meaning.is_empty() && !measured.finished.is_empty() {
         let _ = writeln!(text, "\n{meaning}");
     }
-    show(&text, json)?;
-    if let Some(destination) = json {
+    show(&text, runs.json.as_ref())?;
+    if let Some(destination) = &runs.json {
         print_json(&report, destination)?;
+    }
+    if let Some(file) = &runs.page {
+        write_text(&page(&report), file)?;
     }
     Ok(measured.exit_code(|outcome| outcome.run.invalid.is_none()))
 }

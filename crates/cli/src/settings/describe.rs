@@ -131,6 +131,9 @@ impl Lines {
             payload.get().to_string()
         });
         self.json(runs.json.as_ref());
+        if let Some(page) = &runs.page {
+            self.line("page", page.display(), &Source::CommandLine("--page"));
+        }
     }
 
     fn bench_rtt(&mut self, rtt: &BenchRttSettings) {

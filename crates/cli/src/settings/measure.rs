@@ -1,5 +1,6 @@
 //! The settings of `demo` and `bench`: which runs are made, and where the results go.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use isolane_model::{Datapath, Reliability, Sourced, Word};
@@ -20,6 +21,8 @@ pub(crate) struct RunSettings {
     /// At least one, each once.
     pub(crate) payloads: Sourced<Vec<PayloadBytes>>,
     pub(crate) json: Option<Destination>,
+    /// Where the page goes, of results that have one.
+    pub(crate) page: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -60,6 +63,7 @@ impl DemoSettings {
                 datapaths: datapaths(demo.datapath)?,
                 payloads: payloads(demo.payload, &PayloadBytes::OF_PAPER)?,
                 json: demo.json,
+                page: demo.page,
             },
             run_inside_for: run_for(demo.seconds, DEMO_INSIDE_SECONDS),
             parts,
@@ -76,6 +80,7 @@ impl BenchRttSettings {
                 datapaths: datapaths(rtt.datapath)?,
                 payloads: payloads(rtt.payload, &BENCH_PAYLOADS)?,
                 json: rtt.runs.json,
+                page: rtt.page,
             },
             rate_hz: or_default(rtt.rate, "--rate", 2000),
             disturbances,
@@ -94,6 +99,7 @@ impl BenchThroughputSettings {
                 datapaths: datapaths(throughput.datapath)?,
                 payloads: payloads(throughput.payload, &BENCH_PAYLOADS)?,
                 json: throughput.runs.json,
+                page: None,
             },
             reliability: or_default(best_effort, "--best-effort", Reliability::Reliable),
         })

@@ -84,6 +84,15 @@ impl Command {
             | Self::Child(_) => None,
         }
     }
+
+    /// Where its results go as a page, if they do.
+    pub(crate) fn page(&self) -> Option<&Path> {
+        match self {
+            Self::Demo(demo) => demo.runs.page.as_deref(),
+            Self::BenchRtt(rtt) => rtt.runs.page.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// Where in the network a command works.

@@ -1,17 +1,115 @@
 //! First transmissions: each sample of a reliable writer once, to all its readers.
+//!
+//! Samples that wait leave together, as many as fit into one Ethernet frame. None is held back for
+//! that: a step takes what waits when it runs. So LATENCY_BUDGET has no say in it, 0 is kept too.
 
-use isolane_wire::{guid::EntityId, rtps::MessageWriter, time::Instant};
+use isolane_wire::{
+    BufferTooSmall,
+    guid::EntityId,
+    rtps::{DataHead, Gap, HEARTBEAT_BYTES, INFO_TIMESTAMP_BYTES, MessageWriter},
+    sequence::SequenceNumber,
+    time::{Instant, Timestamp},
+};
 
 use super::gap;
 use crate::{
     engine::Engine,
     ids::WriterId,
+    limits::BATCH_BYTES,
     work::{Destinations, Work, WorkKind},
     write::data_head,
+    writer::Writer,
 };
 
+/// The next sample to send, and what of the numbers before it is gone.
+struct Unsent<'a> {
+    gone: Option<Gap>,
+    sequence: SequenceNumber,
+    timestamp: Timestamp,
+    head: DataHead,
+    payload: &'a [u8],
+}
+
+impl Unsent<'_> {
+    /// Bytes it takes at most, behind other samples.
+    fn bytes(&self) -> usize {
+        let gap_bytes = self.gone.as_ref().map_or(0, Gap::buffer_len);
+        let data_bytes = self.head.buffer_len() + self.payload.len().next_multiple_of(4);
+        gap_bytes + INFO_TIMESTAMP_BYTES + data_bytes
+    }
+
+    /// Appends it. `last` is the time stamp that holds so far.
+    fn emit(
+        &self,
+        message: &mut MessageWriter<'_>,
+        last: Option<Timestamp>,
+    ) -> Result<(), BufferTooSmall> {
+        if let Some(gone) = &self.gone {
+            message.gap(gone)?;
+        }
+        if last != Some(self.timestamp) {
+            message.info_timestamp(self.timestamp)?;
+        }
+        message.data(&self.head, self.payload).map(|_| ())
+    }
+}
+
+impl Writer {
+    /// The next sample that was not sent yet and is still there.
+    fn unsent(&self) -> Option<Unsent<'_>> {
+        let history = self.history.as_ref()?;
+        let sequence = history.at_or_after(self.next_unsent)?;
+        let (change, payload) = history.get(sequence)?;
+        let sample = change.sample();
+        let entity = self.guid.entity;
+        let skipped = self.next_unsent;
+        Some(Unsent {
+            gone: (skipped < sequence).then(|| gap(entity, EntityId::UNKNOWN, skipped, sequence)),
+            sequence,
+            timestamp: sample.timestamp,
+            head: data_head(entity, EntityId::UNKNOWN, sequence, &sample),
+            payload,
+        })
+    }
+
+    /// The sample counts as sent for the first time, or as nobody's.
+    fn note_first(&mut self, sequence: SequenceNumber, is_sent: bool) {
+        let skipped = sequence.get() - self.next_unsent.get();
+        self.ledger.evicted_unsent += skipped as u64;
+        self.next_unsent = sequence.next();
+        if is_sent {
+            self.ledger.sent += 1;
+            self.since_demand += 1;
+        } else {
+            self.ledger.unmatched += 1;
+        }
+    }
+
+    /// Appends what waits and still fits into a shared datagram, and a HEARTBEAT where one is due.
+    fn complete(&mut self, message: &mut MessageWriter<'_>, mut timestamp: Timestamp) {
+        while let Some(next) = self.unsent() {
+            let end = message.len() + next.bytes() + HEARTBEAT_BYTES;
+            if end > BATCH_BYTES || next.emit(message, Some(timestamp)).is_err() {
+                break;
+            }
+            timestamp = next.timestamp;
+            let sequence = next.sequence;
+            self.note_first(sequence, true);
+        }
+        // The last of a run tells what there is, so that a loss before it shows at once; a quarter
+        // of the history sent demands an acknowledgement.
+        let is_last = self.next_unsent > self.last;
+        let demands = self.since_demand >= self.demand_after();
+        if self.reliable && (is_last || demands) {
+            let heartbeat = self.heartbeat(!demands);
+            // Where it finds no room the timer's heartbeat follows.
+            let _ = message.heartbeat(&heartbeat);
+        }
+    }
+}
+
 impl Engine {
-    /// First transmission of the next unsent sample.
+    /// First transmission of the next unsent sample, and of those that fit into its datagram.
     pub(super) fn send_data(
         &mut self,
         now: Instant,
@@ -21,61 +119,33 @@ impl Engine {
         let header = self.header;
         let writer = self.writers.get_mut(index)?;
         writer.data_filed = false;
-        let history = writer.history.as_ref()?;
-        let Some(sequence) = history.at_or_after(writer.next_unsent) else {
+        writer.history.as_ref()?;
+        let begins_run = writer.highest_acknowledged >= writer.next_unsent;
+        let level = writer.level;
+        let Some(first) = writer.unsent() else {
             // All that was unsent has been pushed out.
             writer.ledger.evicted_unsent +=
                 (writer.last.get() + 1 - writer.next_unsent.get()) as u64;
             writer.next_unsent = writer.last.next();
             return None;
         };
-        let skipped = writer.next_unsent;
-        let begins_run = writer.highest_acknowledged >= skipped;
-        writer.ledger.evicted_unsent += (sequence.get() - skipped.get()) as u64;
-        let (change, payload) = history.get(sequence)?;
-        let (sample, level) = (change.sample(), writer.level);
+        let (sequence, timestamp) = (first.sequence, first.timestamp);
         let mut bytes = 0;
-        if !writer.destinations.is_empty() {
-            let head = data_head(writer.guid.entity, EntityId::UNKNOWN, sequence, &sample);
+        if writer.destinations.is_empty() {
+            writer.note_first(sequence, false);
+        } else {
             let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
-                if skipped < sequence {
-                    message.gap(&gap(
-                        writer.guid.entity,
-                        EntityId::UNKNOWN,
-                        skipped,
-                        sequence,
-                    ))?;
-                }
-                message
-                    .info_timestamp(sample.timestamp)?
-                    .data(&head, payload)?;
+                first.emit(&mut message, None)?;
                 Ok(message)
             });
+            writer.note_first(sequence, true);
             match written {
                 Ok(mut message) => {
-                    writer.next_unsent = sequence.next();
-                    writer.ledger.sent += 1;
-                    writer.since_demand += 1;
-                    // The last of a run tells what there is, so that a loss before it shows at
-                    // once; a quarter of the history sent demands an acknowledgement.
-                    let is_last = writer.next_unsent > writer.last;
-                    let demands = writer.since_demand >= writer.demand_after();
-                    if writer.reliable && (is_last || demands) {
-                        let heartbeat = writer.heartbeat(!demands);
-                        // Where it finds no room the timer's heartbeat follows.
-                        let _ = message.heartbeat(&heartbeat);
-                    }
+                    writer.complete(&mut message, timestamp);
                     bytes = message.len();
                 }
-                Err(_) => {
-                    writer.next_unsent = sequence.next();
-                    writer.ledger.sent += 1;
-                    self.counters.buffer_too_small += 1;
-                }
+                Err(_) => self.counters.buffer_too_small += 1,
             }
-        } else {
-            writer.next_unsent = sequence.next();
-            writer.ledger.unmatched += 1;
         }
         if writer.next_unsent <= writer.last {
             writer.data_filed = true;

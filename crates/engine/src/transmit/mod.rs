@@ -7,6 +7,7 @@
 mod first;
 mod heartbeat;
 mod repair;
+mod taken;
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
@@ -53,12 +54,38 @@ impl Engine {
         priority: Priority,
         buffer: &mut [u8],
     ) -> Option<Work> {
+        self.step(now, priority, buffer, false)
+    }
+
+    /// The same for a step that runs although more urgent things of its level wait: between samples
+    /// that are handed out. A reader that keeps all then acknowledges only what the user has taken,
+    /// and the rest stays filed: what it has not taken stands for the room that the writer would
+    /// fill next.
+    pub fn next_work_between(
+        &mut self,
+        now: Instant,
+        priority: Priority,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        self.step(now, priority, buffer, true)
+    }
+
+    fn step(
+        &mut self,
+        now: Instant,
+        priority: Priority,
+        buffer: &mut [u8],
+        is_between: bool,
+    ) -> Option<Work> {
         let Filed { kind, subject } = self.board.take(priority)?;
         let work = match kind {
             WorkKind::Announce => self.announce(subject, buffer),
             WorkKind::Discovery => self.take_in_announcement(now),
             WorkKind::Data => self.send_data(now, subject, buffer),
             WorkKind::Heartbeat => self.send_heartbeat(subject, buffer),
+            WorkKind::AckNack if is_between && self.has_untaken(subject) => {
+                self.send_taken(subject, buffer)
+            }
             WorkKind::AckNack => self.send_acknack(now, subject, buffer),
             WorkKind::Repair => self.send_repair(subject, buffer),
             WorkKind::History => self.send_history(now, subject, buffer),

@@ -274,7 +274,7 @@ mod tests {
             buckets: vec![],
             samples: 10,
         };
-        assert_eq!(distributions(&[nothing.clone()]), None);
+        assert_eq!(distributions(std::slice::from_ref(&nothing)), None);
         assert_eq!(tails(&[nothing]), None);
     }
 

@@ -1,0 +1,196 @@
+//! Samples that wait leave together, are handed out together, and let their acknowledgements through.
+
+use std::{cell::RefCell, rc::Rc};
+
+use isolane::{DataReader, DataWriter, Participant, Qos, Sample, TopicType, limits::BURST};
+
+use crate::support::{Message, Site, World, level, take_numbers};
+
+const SLOTS: u16 = 64;
+
+/// So large that no two share an Ethernet frame.
+#[derive(TopicType)]
+struct Large {
+    bytes: Vec<u8>,
+}
+
+fn bulk(number: u8) -> Qos {
+    let qos = Qos::reliable().keep_all().max_samples(SLOTS);
+    qos.level(level(number))
+}
+
+/// A matched pair of endpoints.
+fn pair(
+    world: &World,
+    (alice, bob): (&Participant, &Participant),
+    topic: &str,
+    qos: &Qos,
+) -> (DataWriter<Message>, DataReader<Message>) {
+    let writer = alice.create_writer(topic, qos).unwrap();
+    let reader = bob.create_reader(topic, qos).unwrap();
+    world.until_matched(&writer, &reader);
+    world.until("nothing is under way", || {
+        writer.all_acknowledged() && alice.poll() + bob.poll() == 0
+    });
+    (writer, reader)
+}
+
+/// Steps of one kind of work of the user's topics.
+fn steps(participant: &Participant, kind: &str) -> u64 {
+    let report = participant.report();
+    let found = report
+        .work
+        .iter()
+        .filter(|work| work.kind.name() == kind && work.priority > 1);
+    found.map(|work| work.steps).sum()
+}
+
+#[test]
+fn samples_that_wait_share_datagrams_and_count_one_by_one() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let (writer, reader) = pair(&world, (&alice, &bob), "Many", &bulk(7));
+        for number in 0..u32::from(SLOTS) {
+            writer.write(&Message::number(number)).unwrap();
+        }
+        world.until("all is acknowledged", || writer.all_acknowledged());
+        assert_eq!(writer.ledger().sent, u64::from(SLOTS));
+        assert_eq!(writer.ledger().repaired, 0);
+        // 12 bytes, with their heads and time stamp 48.
+        assert!(steps(&alice, "data") <= 4, "{}", alice.report());
+        assert!(take_numbers(&reader).into_iter().eq(0..u32::from(SLOTS)));
+    }
+}
+
+#[test]
+fn a_sample_alone_is_not_held_back_for_others() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let (writer, reader) = pair(&world, (&alice, &bob), "One", &bulk(7));
+        for number in 0..10 {
+            writer.write(&Message::number(number)).unwrap();
+            alice.poll();
+            assert_eq!(writer.ledger().pending, 0);
+            assert_eq!(steps(&alice, "data"), u64::from(number) + 1);
+        }
+        world.until("all arrive", || reader.available() == 10);
+    }
+}
+
+#[test]
+fn large_samples_leave_in_bursts_each_in_a_datagram_of_its_own() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let qos = bulk(7).max_bytes(1_400);
+        let writer = alice.create_writer::<Large>("Large", &qos);
+        let reader = bob.create_reader::<Large>("Large", &qos);
+        let (writer, reader) = (writer.unwrap(), reader.unwrap());
+        world.until_matched(&writer, &reader);
+        let job = |name: &str| {
+            let report = alice.report();
+            let job = report.jobs.iter().find(|job| job.name == name).unwrap();
+            job.observed.activations
+        };
+        let large = Large {
+            bytes: vec![7; 1_000],
+        };
+        let before = job("protocol work, priority 15");
+        for _ in 0..2 * BURST {
+            writer.write(&large).unwrap();
+        }
+        world.until("all is acknowledged", || writer.all_acknowledged());
+        assert_eq!(steps(&alice, "data"), 2 * BURST as u64);
+        assert!(job("protocol work, priority 15") - before <= 3);
+    }
+}
+
+#[test]
+fn bursts_are_for_the_highest_level_in_use() {
+    let alice = Site::memory().participant();
+    let items = |name: &str| {
+        let report = alice.report();
+        let found = report.jobs.iter().find(|job| job.name == name);
+        usize::from(found.unwrap_or_else(|| panic!("no {name}")).items)
+    };
+    let reader = alice.create_reader::<Message>("Low", &bulk(3)).unwrap();
+    reader.on_sample(Message::default(), |_| {}).unwrap();
+    let of_low = [
+        "receive level 3",
+        "callback Low",
+        "protocol work, priority 7",
+    ];
+    assert_eq!(of_low.map(items), [BURST; 3]);
+
+    let reader = alice.create_reader::<Message>("High", &bulk(6)).unwrap();
+    reader.on_sample(Message::default(), |_| {}).unwrap();
+    let of_high = [
+        "receive level 6",
+        "callback High",
+        "protocol work, priority 13",
+    ];
+    assert_eq!(of_high.map(items), [BURST; 3]);
+    assert_eq!(of_low.map(items), [1; 3]);
+    assert_eq!(items("protocol work, priority 12"), 1);
+}
+
+/// What was acknowledged to the writer when the callback saw each sample.
+fn acknowledged_by_callback(number: u8) -> Vec<u64> {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let (writer, reader) = pair(&world, (&alice, &bob), "Bulk", &bulk(number));
+    // Something more critical, so that bursts are not for this level where it is not 7.
+    let critical = Qos::best_effort().level(level(7));
+    let _brake = bob.create_view_reader::<Message>("Brake", &critical);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let of_callback = Rc::clone(&seen);
+    let told = bob.clone();
+    let before = steps(&bob, "acknack");
+    let on_bulk = move |_: Sample<&Message>| {
+        let acknacks = steps(&told, "acknack") - before;
+        of_callback.borrow_mut().push(acknacks);
+    };
+    reader.on_sample(Message::default(), on_bulk).unwrap();
+    for number in 0..u32::from(SLOTS) {
+        writer.write(&Message::number(number)).unwrap();
+    }
+    while writer.ledger().pending > 0 {
+        alice.poll();
+    }
+    world.until("all are seen", || seen.borrow().len() == usize::from(SLOTS));
+    world.until("all is acknowledged", || writer.all_acknowledged());
+    assert_eq!(reader.ledger().deferred, 0);
+    seen.take()
+}
+
+#[test]
+fn a_row_of_callbacks_lets_an_acknowledgement_through_with_every_burst() {
+    for number in [3, 7] {
+        let acknacks = acknowledged_by_callback(number);
+        let at_least = |at: usize| (at / BURST).saturating_sub(1) as u64;
+        for (at, &count) in acknacks.iter().enumerate() {
+            assert!(count >= at_least(at), "level {number}: {acknacks:?}");
+            assert!(count <= at_least(at) + 3, "level {number}: {acknacks:?}");
+        }
+    }
+}
+
+#[test]
+fn a_writer_is_let_go_on_only_as_far_as_samples_were_taken_so_none_is_refused() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let (writer, reader) = pair(&world, (&alice, &bob), "Bulk", &bulk(7));
+        let seen = Rc::new(RefCell::new(0));
+        let counted = Rc::clone(&seen);
+        let on_bulk = move |_: Sample<&Message>| *counted.borrow_mut() += 1;
+        reader.on_sample(Message::default(), on_bulk).unwrap();
+        for number in 0..5_000 {
+            // The writer goes on as soon as there is room; the reader has much in its cache then.
+            world.until("there is room", || {
+                writer.write(&Message::number(number)).is_ok()
+            });
+        }
+        world.until("all are seen", || *seen.borrow() == 5_000);
+        world.until("all is acknowledged", || writer.all_acknowledged());
+        assert_eq!(reader.ledger().deferred, 0);
+        assert_eq!(writer.ledger().repaired, 0);
+    }
+}

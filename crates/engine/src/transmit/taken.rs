@@ -1,0 +1,74 @@
+//! ACKNACKs between samples that are handed out: what the user has taken, and no more.
+//!
+//! A reader that keeps all has as many slots as it promised, and its writer goes on as far as it is
+//! acknowledged. Were all acknowledged that has come in, a writer could send as much again, find the
+//! slots still taken, and have it all refused and repaired. So as long as there are samples to hand
+//! out, the acknowledgement follows the user, a part of the slots at a time; the answer to what was
+//! asked, which may name what is missing, comes when none are left.
+
+use isolane_wire::{
+    rtps::AckNack,
+    sequence::{SequenceNumber, SequenceNumberSet},
+};
+
+use super::to_one;
+use crate::{
+    cache::Cache,
+    engine::Engine,
+    limits::TAKEN_SHARE,
+    work::{Work, WorkKind},
+};
+
+impl Engine {
+    /// The cache and the oldest sample of a writer that a reader which keeps all has not handed out.
+    fn untaken(&self, index: u16) -> Option<(&Cache, SequenceNumber)> {
+        let proxy = self.writer_proxies.get(index)?;
+        let cache = self.readers.get(proxy.reader)?.cache.as_ref()?;
+        Some((cache, cache.first_untaken(index)?))
+    }
+
+    pub(super) fn has_untaken(&self, index: u16) -> bool {
+        self.untaken(index).is_some()
+    }
+
+    /// Acknowledges what was taken, if that is worth a datagram, and leaves the whole answer filed.
+    pub(super) fn send_taken(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let header = self.header;
+        let (cache, untaken) = self.untaken(index)?;
+        let step = (cache.keeps() / TAKEN_SHARE).max(1);
+        let proxy = self.writer_proxies.get_mut(index)?;
+        let reader = self.readers.get_mut(proxy.reader)?;
+        let is_worth_it = untaken.get().saturating_sub(proxy.acknowledged.get()) >= step as i64;
+        let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
+        let priority = reader.protocol_priority();
+        let mut bytes = 0;
+        if is_worth_it {
+            proxy.acknowledged = untaken;
+            reader.acknack_count = reader.acknack_count.wrapping_add(1);
+            let acknack = AckNack {
+                reader: reader.guid.entity,
+                writer: proxy.guid.entity,
+                state: SequenceNumberSet::new(untaken),
+                count: reader.acknack_count,
+                is_final: true,
+            };
+            bytes = self.finish(
+                buffer,
+                |message| {
+                    message
+                        .info_destination(prefix)?
+                        .acknack(&acknack)
+                        .map(|_| ())
+                },
+                header,
+            );
+        }
+        self.file(priority, WorkKind::AckNack, index);
+        Some(Work {
+            kind: WorkKind::AckNack,
+            level,
+            bytes: self.spend(prefix, bytes),
+            to: to_one(to),
+        })
+    }
+}
