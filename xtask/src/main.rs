@@ -15,9 +15,11 @@ mod budgets;
 mod command;
 mod demo;
 mod dependencies;
+mod foreign;
 mod fuzz;
 mod hostile;
 mod interop;
+mod json;
 mod packages;
 mod page;
 mod peers;
@@ -47,7 +49,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run all checks: format, lints, tests, documentation, dependencies, interoperability, demo
+    /// Run all checks: format, lints, tests, fuzzing, documentation, budgets, other implementations, the
+    /// demo and its page, a hostile sender
     Test,
     /// Run isolane against other DDS implementations, in network namespaces (needs root)
     Interop(interop::Arguments),
@@ -67,7 +70,7 @@ enum Command {
     /// Who attacks: what `hostile` starts as a process of its own
     #[command(name = hostile::SENDER_COMMAND, hide = true)]
     HostileSender(hostile::SenderArguments),
-    /// The emulated cable between two hosts: what `interop` starts as a process of its own
+    /// The emulated cable between two hosts: what `interop` and `hostile` start as a process of its own
     #[command(name = CABLE_COMMAND, hide = true)]
     Cable { role: String },
 }

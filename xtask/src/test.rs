@@ -17,7 +17,14 @@ pub(crate) fn run() -> Result<bool> {
 
     steps.run("packages", packages::install_missing);
     steps.run("format", || {
-        passes(cargo().args(["fmt", "--all", "--check"]))
+        passes(cargo().args(["fmt", "--all", "--check"]))?;
+        // A workspace of its own.
+        let fuzz = metadata.workspace_root.join("fuzz/Cargo.toml");
+        passes(
+            cargo()
+                .args(["fmt", "--check", "--manifest-path"])
+                .arg(fuzz),
+        )
     });
     steps.run("lints", || {
         passes(cargo().args([

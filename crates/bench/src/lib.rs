@@ -10,7 +10,8 @@
 //! Nothing here sends a packet in the namespace the program was started in, and nothing outlives
 //! the process: namespaces are held by file descriptors only, children die with their parent.
 //!
-//! Unsafe code lives in the private module `system` and in `Testbed::command`, behind safe calls.
+//! Unsafe code lives in the private module `system` and in `namespace` (threads that change theirs, the
+//! hook between fork and exec), behind safe calls.
 
 pub mod cable;
 pub mod capture;

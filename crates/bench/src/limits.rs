@@ -66,9 +66,6 @@ pub const CHILD_FINISH_SECONDS: u64 = 30;
 /// A percentile is stated only with at least this many samples beyond it (definitions).
 pub const SAMPLES_BEYOND_PERCENTILE: usize = 10;
 
-/// Bytes of one netlink answer. The kernel's longest for one link is below 4 KiB.
-pub const NETLINK_BUFFER_BYTES: usize = 32 << 10;
-
 /// Serialised bytes of a round trip's message at most: with RTPS (60 bytes), UDP and IP heads (28) it
 /// fits an MTU of 1500. The cable knows a message in one frame only.
 pub const MAX_RTT_MESSAGE_BYTES: u32 = 1_400;

@@ -4,7 +4,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use isolane_model::{Datapath, Domain, Durability, History, Word, parse_duration};
 use isolane_wire::level::Level;
 
@@ -24,12 +25,11 @@ use crate::values::{
     version,
     about = "A DDS whose critical topics keep their latency bound",
     after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "what it is for, on this machine, in a minute (best as root)"),
+        ("isolane demo", "what it is for, on this machine, in two minutes (best as root)"),
         ("isolane sub Square", "in one terminal, and in another:"),
         ("isolane pub Square", "shapes of ShapeType; any DDS can be the other side"),
         ("isolane doctor", "what of this machine stands in the way of low latency"),
-    ], "isolane COMMAND --help (more, and more examples); isolane man"),
-    disable_help_subcommand = true
+    ], "isolane COMMAND --help (more, and more examples); isolane man")
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -38,8 +38,35 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// Options that are refused by commands that look at no network, or at one of their own.
-const NETWORK_OPTIONS: &str = "Options of pub, sub, ls, spy, config and doctor";
+/// Options that are refused by commands that look at no network, or at one of their own; the help
+/// of these does not name them.
+const NETWORK_OPTIONS: &str = "Network options";
+
+impl Arguments {
+    /// What this process was called with. Wrong usage, and a question for help, ends the process.
+    pub(crate) fn of_process() -> Self {
+        let matches = Self::grammar().get_matches();
+        Self::from_arg_matches(&matches)
+            .unwrap_or_else(|error| error.format(&mut Self::grammar()).exit())
+    }
+
+    /// The grammar of the command line. Every command knows all common options, so that one that has
+    /// no effect is refused with the reason; its help and its manual page name only those it takes.
+    pub(crate) fn grammar() -> clap::Command {
+        let whole = Self::command();
+        let common: Vec<clap::Arg> = whole.get_arguments().cloned().collect();
+        whole.mut_subcommands(|command| {
+            let refused: &[&str] = match command.get_name() {
+                "demo" | "bench" | "completions" | "man" => &["domain", "interface", "config"],
+                "config" | "doctor" => &["interface"],
+                _ => &[],
+            };
+            let is_refused = |option: &&clap::Arg| refused.contains(&option.get_id().as_str());
+            let hidden = common.iter().filter(is_refused).cloned();
+            command.args(hidden.map(|option| option.hide(true)))
+        })
+    }
+}
 
 /// Options every command takes.
 #[derive(Debug, Args)]
@@ -48,8 +75,7 @@ pub(crate) struct CommonArguments {
     /// DDS domain, 0 to 232 [default: the description's, else 0; `spy`: all] [env: ISOLANE_DOMAIN]
     #[arg(long, short = 'd', value_name = "N", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) domain: Option<Domain>,
-    /// Network interface to use (not `config`, `doctor`); may be repeated [default: all that can
-    /// multicast; `spy`: all]
+    /// Network interface to use; may be repeated [default: all that can multicast; `spy`: all]
     #[arg(long, short = 'i', value_name = "NAME", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) interface: Vec<String>,
     /// System description; `pub` and `sub` use its domain and its topics, not its hosts [default:
@@ -65,7 +91,7 @@ pub(crate) struct CommonArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show on this machine what isolane is for, in a minute
+    /// Show on this machine what isolane is for, in two minutes
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane demo", "as root: all rows, about 110 s"),
         ("isolane demo --payload 64 --seconds 1", "a first look, in half a minute"),
@@ -104,6 +130,7 @@ pub(crate) enum Command {
         ("sudo isolane spy -i eth0 --topic Square --kind data,acknack", "one topic's samples"),
         ("isolane spy trace.pcap --kind spdp,sedp -v", "who is there, with all they announce"),
         ("isolane spy trace.pcapng --json - | jq .submessages", "for programs"),
+        ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "what another host sees"),
     ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]
     Spy(SpyArguments),
     /// Print the system description complete, with the source of each value
@@ -124,7 +151,7 @@ pub(crate) enum Command {
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench rtt --payload 64", "as root: between two test hosts and an emulated cable"),
         ("isolane bench throughput --payload 1024 --json -", "for programs"),
-    ], "demo (what it is all about, in a minute), doctor (what this machine lacks)"))]
+    ], "demo (what it is all about, in two minutes), doctor (what this machine lacks)"))]
     Bench(BenchArguments),
     /// Print a completion script for a shell
     #[command(after_help = ExitCode::help_with_examples(&[
@@ -164,13 +191,30 @@ pub(crate) struct DemoArguments {
     /// Rows to show, separated by commas: link (a flood on a link that serves frames as they come),
     /// arbiter (that link against one that serves the most urgent first), executor (work inside the
     /// participants, jobs as they became ready against the most urgent first) [default: all]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<DemoPart>)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<DemoPart>(),
+        hide_possible_values = true
+    )]
     pub(crate) rows: Vec<DemoPart>,
     /// Datapaths to show, separated by commas: udp, memory [default: udp]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Datapath>(),
+        hide_possible_values = true
+    )]
     pub(crate) datapath: Vec<Datapath>,
     /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,512,1024]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PayloadBytes::of_round_trip)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = PayloadBytes::of_round_trip
+    )]
     pub(crate) payload: Vec<PayloadBytes>,
     /// Write the results as JSON; `-` is standard output
     #[arg(long, value_name = "FILE")]
@@ -197,7 +241,12 @@ pub(crate) struct PublishArguments {
     #[arg(long, value_name = "COLOR")]
     pub(crate) color: Option<String>,
     /// Size of the shape [default: 20]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(i32).range(0..),
+        allow_negative_numbers = true
+    )]
     pub(crate) size: Option<i32>,
     /// Time between two samples [default: the description's, else 33ms]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -243,11 +292,21 @@ pub(crate) struct EndpointArguments {
     #[arg(value_name = "TOPIC")]
     pub(crate) topic: String,
     /// The topic's type [default: shape, which is ShapeType]
-    #[arg(long = "type", value_name = "TYPE", value_parser = word::<SampleType>)]
+    #[arg(
+        long = "type",
+        value_name = "TYPE",
+        value_parser = word::<SampleType>(),
+        hide_possible_values = true
+    )]
     pub(crate) sample_type: Option<SampleType>,
     /// volatile, or transient-local: readers that join late get the history [default: the
     /// description's, else volatile]
-    #[arg(long, value_name = "WORD", value_parser = word::<Durability>)]
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = word::<Durability>(),
+        hide_possible_values = true
+    )]
     pub(crate) durability: Option<Durability>,
     /// How critical: 0 to 7, 7 the most critical [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
@@ -256,7 +315,12 @@ pub(crate) struct EndpointArguments {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,
     /// Data representation: xcdr1 or xcdr2 [default: xcdr1]
-    #[arg(long, value_name = "WORD", value_parser = word::<Representation>)]
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = word::<Representation>(),
+        hide_possible_values = true
+    )]
     pub(crate) representation: Option<Representation>,
     /// Stop after so many seconds
     #[arg(long, value_name = "N", value_parser = seconds())]
@@ -278,8 +342,8 @@ pub(crate) struct ListArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SpyArguments {
-    /// A capture, pcap or pcapng [default: listen on the interfaces of this host, all of them or
-    /// those of --interface; takes the right CAP_NET_RAW]
+    /// A capture, pcap or pcapng; `-` is standard input [default: listen on the interfaces of this
+    /// host, all of them or those of --interface; takes the right CAP_NET_RAW]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Show only what is about this topic, as far as discovery was seen; may be repeated
@@ -294,7 +358,13 @@ pub(crate) struct SpyArguments {
     pub(crate) level: Vec<Level>,
     /// Show only these submessages, separated by commas: data, data-frag, heartbeat,
     /// heartbeat-frag, acknack, nack-frag, gap, spdp, sedp, info, pad, unknown, malformed
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Kind>)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Kind>(),
+        hide_possible_values = true
+    )]
     pub(crate) kind: Vec<Kind>,
     /// Stop after so many datagrams shown
     #[arg(long, value_name = "N", value_parser = count())]
@@ -383,25 +453,54 @@ pub(crate) struct BenchRttArguments {
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     pub(crate) page: Option<PathBuf>,
     /// Datapaths to measure, separated by commas: udp, memory [default: udp]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Datapath>(),
+        hide_possible_values = true
+    )]
     pub(crate) datapath: Vec<Datapath>,
     /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,1024]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PayloadBytes::of_round_trip)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = PayloadBytes::of_round_trip
+    )]
     pub(crate) payload: Vec<PayloadBytes>,
     /// Pings a second [default: 2000]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=MAX_RATE_HZ))]
     pub(crate) rate: Option<u32>,
     /// What to disturb the runs with, separated by commas: none, flood (on the link), joining, bulk,
     /// repair (inside the participants, over a faster link) [default: none]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Disturbance>)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Disturbance>(),
+        hide_possible_values = true
+    )]
     pub(crate) disturbance: Vec<Disturbance>,
     /// How the link serves waiting frames, separated by commas: fifo (as they came), strict (the most
     /// urgent class first) [default: fifo]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<LinkArbiter>)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<LinkArbiter>(),
+        hide_possible_values = true
+    )]
     pub(crate) arbiter: Vec<LinkArbiter>,
     /// How executors choose jobs, separated by commas: priority, fifo (as they became ready, and one
     /// socket for all levels) [default: priority]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<JobOrder>)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<JobOrder>(),
+        hide_possible_values = true
+    )]
     pub(crate) order: Vec<JobOrder>,
 }
 
@@ -410,7 +509,13 @@ pub(crate) struct BenchThroughputArguments {
     #[command(flatten)]
     pub(crate) runs: RunArguments,
     /// Datapath to measure: udp [default: udp]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = word::<Datapath>)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Datapath>(),
+        hide_possible_values = true
+    )]
     pub(crate) datapath: Vec<Datapath>,
     /// Payload sizes in bytes, 12 to 60000, separated by commas [default: 64,1024]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PayloadBytes::of_sample)]
@@ -456,10 +561,9 @@ fn level(text: &str) -> Result<Level, String> {
     level.ok_or_else(|| String::from("a level is a number from 0 to 7, 7 the most critical"))
 }
 
-/// One word out of a few.
-fn word<W: Word>(text: &str) -> Result<W, String> {
-    W::from_word(text).ok_or_else(|| {
-        let words: Vec<&str> = W::WORDS.iter().map(|(word, _)| *word).collect();
-        format!("it is one of {}", words.join(", "))
-    })
+/// One word out of a few: shells complete it, and a slip of the finger gets a suggestion. The option's
+/// own help says what each means.
+fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+    PossibleValuesParser::new(W::WORDS.iter().map(|(word, _)| *word))
+        .map(|word| W::from_word(&word).expect("the parser lets only these through"))
 }

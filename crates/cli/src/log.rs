@@ -10,6 +10,10 @@ struct Printer;
 
 static PRINTER: Printer = Printer;
 
+/// What the library warns of and `pub` and `sub` tell themselves, as it happens and at the end: twice
+/// is only for those who ask for more.
+const TOLD_BY_COMMANDS: &str = "they do not match";
+
 /// Prints from now on what is at least a warning; said once, what happens too; said twice, all.
 pub(crate) fn install(verbosity: u8) {
     let filter = match verbosity {
@@ -30,8 +34,12 @@ impl Log for Printer {
     }
 
     fn log(&self, record: &Record<'_>) {
-        if self.enabled(record.metadata()) {
-            tell(line(record, SystemTime::now()));
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let line = line(record, SystemTime::now());
+        if ::log::max_level() > LevelFilter::Warn || !line.contains(TOLD_BY_COMMANDS) {
+            tell(line);
         }
     }
 

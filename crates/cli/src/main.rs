@@ -18,8 +18,6 @@ mod shape;
 mod spy;
 mod values;
 
-use clap::Parser;
-
 use crate::arguments::Arguments;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -27,7 +25,7 @@ use crate::settings::Settings;
 
 fn main() -> std::process::ExitCode {
     // Wrong usage ends here, with the code for it.
-    let arguments = Arguments::parse();
+    let arguments = Arguments::of_process();
     let outcome = run(arguments).unwrap_or_else(|failure| {
         if !matches!(failure, Failure::OutputClosed) {
             output::tell(&failure);
@@ -41,6 +39,9 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let settings = Settings::new(arguments, &|name| std::env::var_os(name))?;
     if !settings.warnings.is_empty() {
         output::tell(failure::draw(&settings.warnings));
+    }
+    if let Some(note) = &settings.note {
+        output::tell(format!("note: {note}"));
     }
     if settings.verbosity > 0 {
         output::tell(settings.describe().trim_end());

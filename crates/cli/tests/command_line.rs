@@ -195,6 +195,8 @@ fn wrong_usage_ends_with_2_and_says_what_would_be_right() {
             "xcdr1, xcdr2",
         ),
         (&["pub", "Square", "--type", "circle"], "shape"),
+        (&["pub", "Square", "--size", "-1"], "-1 is not in"),
+        (&["spy", "--kind", "dtaa"], "a similar value exists: 'data'"),
         (&["sub", "Square", "--peer", "localhost"], "IPv4"),
         (&["sub", "Square", "--peer", "10.0.0.1:0"], "IPv4"),
         (&["sub", "Square", "--count", "0"], "--count"),

@@ -120,6 +120,29 @@ fn a_description_is_compared_with_the_host_it_names() {
 }
 
 #[test]
+fn verbose_names_the_description_and_who_named_it() {
+    let example = std::env::temp_dir().join(format!("isolane-doctor-{}.toml", std::process::id()));
+    std::fs::write(&example, isolane_model::example()).expect("a temporary file");
+    let path = example.to_str().expect("UTF-8");
+    let machine = machine("broken-laptop");
+    let from = ["-v", "--from", machine.to_str().expect("UTF-8")];
+    let line = |command: &mut Command| {
+        let (_, _, err) = run(command);
+        let line = err.lines().find(|line| line.starts_with("description"));
+        line.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let named = line(doctor(&from).args(["--config", path]));
+    let expected = format!("description = {path} # command line --config");
+    assert_eq!(named.as_deref(), Some(expected.as_str()));
+    let named = line(doctor(&from).env("ISOLANE_CONFIG", path));
+    let expected = format!("description = {path} # environment ISOLANE_CONFIG");
+    assert_eq!(named.as_deref(), Some(expected.as_str()));
+    let none = line(&mut doctor(&from));
+    assert_eq!(none.as_deref(), Some("description = none # default"));
+    let _ = std::fs::remove_file(&example);
+}
+
+#[test]
 fn what_it_cannot_use_is_refused() {
     for (arguments, why) in [
         (&["--host", "a"][..], "no isolane.toml"),

@@ -191,6 +191,8 @@ fn a_pair_that_cannot_match_says_so_while_it_runs_and_at_its_end() {
         assert!(ended.err.contains(&end), "{}", ended.err);
         let told = ended.err.matches("does not match").count();
         assert_eq!(told, 1, "told once: {}", ended.err);
+        // What the library says of the same is for those who ask for more.
+        assert!(!ended.err.contains("warning"), "{}", ended.err);
     }
 }
 
@@ -266,6 +268,39 @@ fn samples_as_json_are_a_line_each_with_value_and_info() {
     assert!(lines[2..].iter().all(|line| line["value"].is_null()));
     let codes = (sub.code, publisher.code);
     assert_eq!(codes, (0, 0), "{}{}", sub.err, publisher.err);
+}
+
+#[test]
+fn who_names_peers_on_the_loopback_is_not_told_of_multicast() {
+    let quiet = Running::start(&mut isolane(211, &words("ls --seconds 1"))).end();
+    assert!(!quiet.err.contains("note:"), "{}", quiet.err);
+    let loud = Running::start(&mut isolane(211, &words("ls --seconds 1 -v"))).end();
+    assert!(loud.err.contains("no multicast on"), "{}", loud.err);
+    // Nobody is there: what may be the reason is said.
+    assert_eq!(quiet.out, "nobody was heard\n");
+    for said in ["--domain", "--peer", "isolane spy"] {
+        assert!(quiet.err.contains(said), "no {said} in {}", quiet.err);
+    }
+}
+
+#[test]
+fn a_topic_that_the_named_description_does_not_have_is_told() {
+    let path = std::env::temp_dir().join(format!("isolane-topics-{}.toml", std::process::id()));
+    let text = isolane_model::example().replace("vehicle::BrakePressure", "ShapeType");
+    std::fs::write(&path, text).expect("a temporary file");
+    let path = path.to_str().expect("UTF-8");
+    let of = |topic| {
+        let line = ["sub", topic, "--seconds", "1", "--config", path];
+        Running::start(&mut isolane(212, &line)).end().err
+    };
+    let unknown = of("BreakPressure");
+    assert!(
+        unknown.contains("note:") && unknown.contains("BreakPressure"),
+        "{unknown}"
+    );
+    let known = of("BrakePressure");
+    assert!(!known.contains("note:"), "{known}");
+    let _ = std::fs::remove_file(path);
 }
 
 #[test]

@@ -55,13 +55,29 @@ fn bash_accepts_its_script_and_completes_with_it() {
     drop(input);
     assert!(bash.wait().expect("it ends").success());
 
-    let ask = "COMP_WORDS=(isolane do); COMP_CWORD=1; _isolane isolane do isolane; \
-               echo \"${COMPREPLY[@]}\"";
-    let output = Command::new("bash")
-        .args(["--norc", "-c", &format!("{script}\n{ask}")])
-        .output()
-        .expect("bash");
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "doctor");
+    // The words so far, and what the last one becomes.
+    let completed = [
+        (["isolane", "do"].as_slice(), "doctor"),
+        (&["isolane", "pub", "--durability", "tr"], "transient-local"),
+        (&["isolane", "spy", "--kind", "sp"], "spdp"),
+    ];
+    for (words, expected) in completed {
+        let [.., before, last] = words else {
+            panic!("two words at least")
+        };
+        let ask = format!(
+            "COMP_WORDS=({}); COMP_CWORD={}; _isolane isolane {last} {before}; \
+             echo \"${{COMPREPLY[@]}}\"",
+            words.join(" "),
+            words.len() - 1
+        );
+        let output = Command::new("bash")
+            .args(["--norc", "-c", &format!("{script}\n{ask}")])
+            .output()
+            .expect("bash");
+        let becomes = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(becomes.trim(), expected, "{words:?}");
+    }
 }
 
 #[test]
@@ -89,6 +105,11 @@ fn every_command_has_a_manual_page() {
             text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"),
             "{page}"
         );
+        for section in ["EXAMPLES", "\"SEE ALSO\"", "\"EXIT STATUS\""] {
+            let begins = format!("\n.SH {section}\n");
+            assert!(text.contains(&begins), "{page} has no {section}: {text}");
+        }
+        assert!(!text.contains("EXTRA"), "{page}: {text}");
         assert!(
             text.contains("130 interrupted"),
             "{page} has the exit codes"
@@ -125,4 +146,29 @@ fn the_help_of_every_command_has_examples_and_what_else_there_is() {
     }
     let help = isolane(&["--help"]);
     assert!(help.contains("isolane demo") && help.contains("isolane sub Square"));
+}
+
+#[test]
+fn no_help_names_an_option_that_the_command_refuses() {
+    let takes = |words: &[&str], option: &str| {
+        let words: Vec<&str> = words.iter().copied().chain(["--help"]).collect();
+        isolane(&words).contains(option)
+    };
+    for words in [&["demo"][..], &["bench", "rtt"], &["completions"], &["man"]] {
+        for option in ["--domain", "--interface <", "--config"] {
+            assert!(!takes(words, option), "{words:?} names {option}");
+        }
+        assert!(takes(words, "--verbose"), "{words:?}");
+    }
+    for words in [&["config"][..], &["doctor"]] {
+        assert!(takes(words, "--domain") && !takes(words, "--interface <"));
+    }
+    assert!(takes(&["ls"], "--interface <"));
+    // Refused, they are known: the reason is told (command_line.rs).
+}
+
+#[test]
+fn help_can_be_asked_for_by_a_word_too() {
+    assert_eq!(isolane(&["help", "spy"]), isolane(&["spy", "--help"]));
+    assert_eq!(isolane(&["help"]), isolane(&["--help"]));
 }

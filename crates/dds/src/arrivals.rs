@@ -15,6 +15,7 @@ use crate::{
 impl State {
     /// Makes ready what has changed at endpoints, by something that arrived at `arrived`. Returns
     /// the most critical level of which samples are available.
+    #[inline]
     pub(crate) fn take_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
         let mut most_critical = None;
         while let Some(change) = self.engine.next_status() {

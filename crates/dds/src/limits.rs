@@ -25,7 +25,10 @@ pub const MAX_JOBS: usize = 256;
 /// a burst of it is not dropped and repaired. No socket's buffer takes room from another level's.
 pub const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 
-/// Datagrams one activation receives or sends at the highest level in use; below it, one.
+/// Datagrams one activation receives or sends, and samples one activation hands out, at the highest level
+/// in use; below it, one. What is as urgent as that level is looked for again after as many items at the
+/// latest, and after as many of a level's samples its protocol work has its turn, if any waits: then
+/// the level itself waits for one activation of it, and nobody else.
 pub const BURST: usize = 16;
 
 /// Activations one [`poll`](crate::Participant::poll) runs at most before it returns to a foreign

@@ -158,7 +158,8 @@ impl Qos {
     }
 
     /// LATENCY_BUDGET: how late samples may be without harm; offered by a writer, requested by a
-    /// reader, compared when they match. No further effect yet: nothing is batched.
+    /// reader, compared when they match. No further effect: samples of a reliable writer that wait leave
+    /// together whatever it says, and none is held back for others, so a budget of 0 is kept.
     #[must_use]
     pub fn latency_budget(mut self, budget: Duration) -> Self {
         self.policies.latency_budget = budget.into();

@@ -45,6 +45,8 @@ pub(crate) struct Core {
     received: RefCell<ReceiveBurst>,
     /// A job is running: the loop must not be entered again from a callback.
     running: Cell<bool>,
+    /// When the last activation ended, for the turn that follows it.
+    finished: Cell<Instant>,
 }
 
 /// The job that runs. It ends when this is dropped, by a panic of a callback too.
@@ -58,8 +60,10 @@ struct Activation<'a> {
 impl Drop for Activation<'_> {
     fn drop(&mut self) {
         self.core.running.set(false);
+        let now = monotonic_now();
+        self.core.finished.set(now);
         let mut state = self.core.state.borrow_mut();
-        state.executor.finish(self.job, monotonic_now(), self.again);
+        state.executor.finish(self.job, now, self.again);
     }
 }
 
@@ -79,6 +83,7 @@ impl Core {
             state: RefCell::new(state),
             received: RefCell::default(),
             running: Cell::new(false),
+            finished: Cell::new(Instant::new(0)),
         }
     }
 
@@ -99,9 +104,11 @@ impl Core {
     /// See [`Participant::poll`](crate::Participant::poll).
     pub(crate) fn poll(&self) -> usize {
         self.must_not_run();
-        let ran = (0..ACTIVATIONS_PER_POLL)
-            .take_while(|_| self.turn(Some(Duration::ZERO)))
-            .count();
+        let mut now = monotonic_now();
+        let mut ran = 0;
+        while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(Duration::ZERO)) {
+            ran += 1;
+        }
         // From here on other threads ring: what they hand in before that, `next_time` sees.
         for inlet in &self.state.borrow().inlets {
             inlet.set_sleeping(true);
@@ -112,33 +119,36 @@ impl Core {
     /// See [`Participant::run_until`](crate::Participant::run_until).
     pub(crate) fn run_until(&self, timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
         self.must_not_run();
-        let end = monotonic_now() + timeout;
+        let mut now = monotonic_now();
+        let end = now + timeout;
         loop {
             if done() {
                 return true;
             }
-            let left = end.saturating_since(monotonic_now());
+            let left = end.saturating_since(now);
             if left.is_zero() {
                 return false;
             }
-            self.turn(Some(left));
+            self.turn(&mut now, Some(left));
         }
     }
 
     /// See [`Participant::run`](crate::Participant::run).
     pub(crate) fn run_while(&self, mut goes_on: impl FnMut() -> bool) {
         self.must_not_run();
+        let mut now = monotonic_now();
         while goes_on() {
-            self.turn(None);
+            self.turn(&mut now, None);
         }
     }
 
     /// One turn: looks (sleeping up to `timeout` if nothing is ready), and runs one activation.
-    /// False: nothing was ready.
-    fn turn(&self, timeout: Option<Duration>) -> bool {
+    /// False: nothing was ready. `clock` is the time as it was read last, and is set to that at
+    /// which the turn ended, so that a turn reads no clock twice.
+    fn turn(&self, clock: &mut Instant, timeout: Option<Duration>) -> bool {
         let (job, task, now, limit) = {
             let mut state = self.state.borrow_mut();
-            let Some((job, task, now)) = choose(&mut state, timeout) else {
+            let Some((job, task, now)) = choose(&mut state, clock, timeout) else {
                 return false;
             };
             let waited = state.executor.begin(job, now);
@@ -152,6 +162,8 @@ impl Core {
             again: false,
         };
         activation.again = self.run(now, job, task, limit);
+        drop(activation);
+        *clock = self.finished.get();
         true
     }
 
@@ -296,25 +308,28 @@ impl Core {
 }
 
 /// What runs next, and the time at which that was found out.
-fn choose(state: &mut State, timeout: Option<Duration>) -> Option<(JobId, Task, Instant)> {
-    let mut now = monotonic_now();
-    state.gather(now);
+fn choose(
+    state: &mut State,
+    now: &mut Instant,
+    timeout: Option<Duration>,
+) -> Option<(JobId, Task, Instant)> {
+    state.gather(*now);
     let next = state.executor.next();
     if !next.is_some_and(|job| state.is_settled(job)) {
-        now = if next.is_some() || state.spinning || timeout == Some(Duration::ZERO) {
+        *now = if next.is_some() || state.spinning || timeout == Some(Duration::ZERO) {
             state.look(Some(Duration::ZERO))
         } else {
-            sleep(state, now, timeout)
+            sleep(state, timeout)
         };
-        state.gather(now);
+        state.gather(*now);
     }
     let job = state.executor.next()?;
     let task = state.task(job)?;
-    Some((job, task, now))
+    Some((job, task, *now))
 }
 
 /// Sleeps until there is something, having told other threads to ring. Returns the time it is then.
-fn sleep(state: &mut State, now: Instant, timeout: Option<Duration>) -> Instant {
+fn sleep(state: &mut State, timeout: Option<Duration>) -> Instant {
     for inlet in &state.inlets {
         inlet.set_sleeping(true);
     }
@@ -323,7 +338,8 @@ fn sleep(state: &mut State, now: Instant, timeout: Option<Duration>) -> Instant 
     let time = if is_handed_over {
         Some(Duration::ZERO)
     } else {
-        state.sleep_time(now, timeout)
+        // What was read before may be old: the user's condition was asked since.
+        state.sleep_time(monotonic_now(), timeout)
     };
     let woken = state.look(time);
     for inlet in &state.inlets {

@@ -17,23 +17,26 @@ impl State {
     }
 
     /// Puts a frame into the burst of a lane, which is sent first if it has no room.
+    #[inline]
     fn collect(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
-        if to.of(&self.engine).len() > self.transmit.room() || self.transmit.is_full() {
-            self.flush(lane);
-        }
         let places = to.of(&self.engine);
         if places.is_empty() {
             return;
         }
-        if self.transmit.push(frame).is_err() {
+        let burst = &mut self.transmit;
+        if places.len() > burst.room() || burst.is_full() {
+            self.transport.send_burst(lane, burst);
+        }
+        if burst.push(frame).is_err() {
             unreachable!("a burst without room was sent");
         }
         for &place in places {
-            let fits = self.transmit.address(place);
+            let fits = burst.address(place);
             debug_assert!(fits.is_ok(), "every list of places fits a burst");
         }
     }
 
+    #[inline]
     fn flush(&mut self, lane: Lane) {
         if !self.transmit.is_empty() {
             self.transport.send_burst(lane, &mut self.transmit);

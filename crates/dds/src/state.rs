@@ -263,9 +263,13 @@ impl State {
         }
     }
 
-    /// Samples of this level that one activation sends or hands out at most.
+    /// Datagrams of this level that one activation sends, or samples that it hands out, at most. Where
+    /// all levels share a lane, none is the highest.
     pub(crate) fn items_of_level(&self, level: Level) -> u16 {
-        self.items_of(self.lanes.lane(level))
+        match self.lanes {
+            Lanes::PerLevel => self.items_of(Lane::Level(level)),
+            Lanes::Shared => 1,
+        }
     }
 
     /// Touches what is reserved, where that was asked for: slots of all endpoints, and frames of a

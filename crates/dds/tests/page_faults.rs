@@ -12,7 +12,10 @@ use std::{cell::Cell, rc::Rc};
 use isolane::{DataWriter, Qos, TopicType};
 use support::{PATIENCE, Site, level};
 
-const SAMPLES: u64 = 1_000;
+const SAMPLES: u64 = 1_024;
+
+/// Samples under way at once, so that as many slots are in use.
+const ROW: u64 = 64;
 
 /// What the first samples may still cost: pages of the program that were not run before, of the stack
 /// and of the allocator, and tables of a few bytes a sample. The memory of the samples is a hundred
@@ -37,7 +40,7 @@ fn minor_faults() -> u64 {
     field.unwrap().parse().unwrap()
 }
 
-/// Minor faults of the first samples, each written, received, and taken.
+/// Minor faults of the first samples, written, received, and taken a row at a time.
 fn faults_of_first_samples(prefault: bool) -> u64 {
     let site = Site::loopback();
     let alice = site.builder().prefault(prefault).build().unwrap();
@@ -60,9 +63,11 @@ fn faults_of_first_samples(prefault: bool) -> u64 {
     assert!(alice.run_until(PATIENCE, || writer.matched_readers() == 1));
 
     let before = minor_faults();
-    for number in 1..=SAMPLES {
-        writer.write(&value).unwrap();
-        assert!(alice.run_until(PATIENCE, || seen.get() == number));
+    for row in 1..=SAMPLES / ROW {
+        for _ in 0..ROW {
+            writer.write(&value).unwrap();
+        }
+        assert!(alice.run_until(PATIENCE, || seen.get() == row * ROW));
     }
     minor_faults() - before
 }

@@ -6,7 +6,7 @@ use core::time::Duration;
 use heapless::String as BoundedString;
 use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator};
 
-use crate::limits::MIN_PERIOD;
+use crate::{engine::BUILTIN_ENDPOINTS, limits::MIN_PERIOD};
 
 /// How much an engine may hold. All of it is reserved when the engine is made; beyond it a
 /// newcomer is refused and counted, what is there goes on.
@@ -31,6 +31,16 @@ impl Default for Limits {
             participants: 32,
             remote_endpoints: 640,
             matches: 512,
+        }
+    }
+}
+
+impl Limits {
+    /// The same with places left for the endpoints of discovery, which lie in the same tables.
+    pub(crate) fn bounded(self) -> Self {
+        Self {
+            local_endpoints: self.local_endpoints.min(u16::MAX - BUILTIN_ENDPOINTS),
+            ..self
         }
     }
 }
@@ -156,6 +166,20 @@ impl EngineConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_most_endpoints_leave_places_for_those_of_discovery() {
+        let most = Limits {
+            local_endpoints: u16::MAX,
+            ..Limits::default()
+        };
+        let places = most
+            .bounded()
+            .local_endpoints
+            .checked_add(BUILTIN_ENDPOINTS);
+        assert_eq!(places, Some(u16::MAX));
+        assert_eq!(Limits::default().bounded(), Limits::default());
+    }
 
     #[test]
     fn a_network_contains_the_addresses_that_share_its_prefix() {

@@ -152,6 +152,7 @@ impl Engine {
     #[must_use]
     pub fn new(mut config: EngineConfig, now: Instant) -> Self {
         config.timing = config.timing.bounded();
+        config.limits = config.limits.bounded();
         let limits = config.limits;
         let local = usize::from(limits.local_endpoints + BUILTIN_ENDPOINTS);
         let matches = usize::from(limits.matches);

@@ -178,7 +178,8 @@ pub(crate) struct WriterProxy {
     pub(crate) reply_to: Option<Locator>,
     pub(crate) reliable: bool,
     /// The writer keeps history this reader does not want (it is VOLATILE), and cannot be relied
-    /// upon to say where that ends.
+    /// upon to say where that ends. It does not hold any more once a sample has come unasked: the
+    /// reader begins with that one.
     pub(crate) skips_history: bool,
     /// The next proxy of the same writer, at another reader.
     pub(crate) next_of_writer: Option<u16>,

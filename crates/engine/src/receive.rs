@@ -237,6 +237,8 @@ impl Engine {
             let missing = (sequence.get() - proxy.expected.get()) as u64;
             reader.ledger.lose(missing, false);
             proxy.jump(sequence);
+            // Also if there is no room for it now: then it is asked for again.
+            proxy.skips_history = false;
         }
         if proxy.reliable && (!proxy.in_window(sequence) || proxy.has(sequence)) {
             // Beyond the window: it will be asked for when its turn has come.

@@ -3,8 +3,7 @@
 //!
 //! Two questions are asked. *Who was running then*, of the ring of the last activations. *What of
 //! lower priority came between*, for each arrival: nearly always nothing has ended since it, which
-//! one comparison says; or nothing lower has, which a glance at the last activation of each lower
-//! priority says. Only where there was something is the ring searched, so a busy loop pays for the
+//! one comparison says; or nothing lower has, which the last activation of all that are lower says. Only where there was something is the ring searched, so a busy loop pays for the
 //! search when it has something to count.
 
 use isolane_wire::time::Instant;
@@ -93,6 +92,9 @@ pub(crate) struct History {
     latest: [Option<Activation>; PRIORITIES],
     /// Bit *p*: there is a latest of priority *p*.
     occurred: u32,
+    /// The same, if none of lower priority came after it. So the highest bit below a priority is the
+    /// last activation of all that are lower.
+    last_lower: u32,
 }
 
 impl History {
@@ -103,6 +105,7 @@ impl History {
             newest_finish: Instant::new(0),
             latest: [None; PRIORITIES],
             occurred: 0,
+            last_lower: 0,
         }
     }
 
@@ -113,6 +116,7 @@ impl History {
         let priority = usize::from(activation.priority);
         self.latest[priority] = Some(activation);
         self.occurred |= 1 << priority;
+        self.last_lower = self.last_lower & ((1 << priority) - 1) | 1 << priority;
     }
 
     /// Activations that ended after `instant`, the last one first.
@@ -151,8 +155,11 @@ impl History {
     }
 
     fn lower_ended_after(&self, arrival: &Arrival) -> bool {
-        self.lower(arrival.priority)
-            .any(|latest| latest.finish > arrival.at)
+        let lower = self.last_lower & !(u32::MAX << arrival.priority);
+        let last = lower
+            .checked_ilog2()
+            .and_then(|priority| self.latest[priority as usize].as_ref());
+        last.is_some_and(|last| last.finish > arrival.at)
     }
 
     #[cold]

@@ -486,11 +486,22 @@ fn tables_have_names() {
 #[test]
 fn what_is_no_text_is_said_to_be_none() {
     let found = System::from_bytes(b"domain = 0\n\xff\n", NAME).expect_err("not UTF-8");
-    assert_eq!(found[0].line(), Some(2));
+    assert!(found[0].what().contains("line 2"), "{}", found[0].what());
+    assert_eq!(found[0].span(), None, "what is no text is not drawn");
     let long = vec![b'#'; isolane_model::limits::MAX_FILE_BYTES + 1];
     let found = System::from_bytes(&long, NAME).expect_err("too long");
     assert!(found[0].what().contains("longer than"));
     assert_eq!(found[0].span(), None);
+}
+
+#[test]
+fn a_value_that_was_forgotten_is_said_to_be_missing() {
+    for line in ["domain =", "domain = # which one?"] {
+        let found = System::from_toml(line, NAME).expect_err("no value");
+        assert_eq!(found[0].what(), "a value is missing", "{line}");
+    }
+    let found = System::from_toml("domain = five", NAME).expect_err("no number");
+    assert_ne!(found[0].what(), "a value is missing");
 }
 
 #[test]

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{Write, stdout};
 use std::path::Path;
 
 use serde::Serialize;
 
-use crate::Result;
+use crate::{Result, json};
 
 /// The name of the schema and its version.
 const SCHEMA: &str = "isolane/budgets/1";
@@ -51,14 +49,7 @@ impl Report {
 
     /// Writes the JSON to a file, or to standard output if that is `-`.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
-        if file == Path::new("-") {
-            stdout().write_all(&text)?;
-        } else {
-            File::create(file)?.write_all(&text)?;
-        }
-        Ok(())
+        json::write(self, file)
     }
 
     /// One line a path.

@@ -148,3 +148,25 @@ fn fuzz(fuzzer: &Fuzzer, targets: &[&str], time: Duration) -> Result<Report> {
     }
     Ok(report)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_of_the_folder_is_a_target_and_has_a_saved_corpus() {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
+        let names = |folder: &str| {
+            let entries = std::fs::read_dir(home.join(folder)).expect("the folder");
+            let paths = entries.map(|entry| entry.expect("an entry").path());
+            let name = |path: PathBuf| path.file_stem().map(|stem| stem.to_owned());
+            let mut names: Vec<_> = paths.filter_map(name).collect();
+            names.sort();
+            names
+        };
+        let mut targets = TARGETS;
+        targets.sort_unstable();
+        assert_eq!(names("fuzz_targets"), targets);
+        assert_eq!(names("corpus"), targets);
+    }
+}

@@ -1,19 +1,18 @@
 //! What fuzzing did, for people and for programs.
 
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::libfuzzer::Ran;
-use crate::Result;
+use crate::{Result, json};
 
 /// The schema of the JSON.
 const SCHEMA: &str = "isolane/fuzz/1";
 
 /// All runs.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) targets: Vec<TargetReport>,
     /// Bugs put in on purpose; empty where none were.
@@ -88,13 +87,7 @@ impl Report {
             "targets": self.targets,
             "seeded": self.seeded,
         });
-        let text = serde_json::to_string_pretty(&value)? + "\n";
-        if file == Path::new("-") {
-            print!("{text}");
-        } else {
-            fs::write(file, text)?;
-        }
-        Ok(())
+        json::write(&value, file)
     }
 }
 

@@ -5,12 +5,14 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 
 use fastrand::Rng;
-use isolane_wire::discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData};
+use isolane_wire::discovery::{
+    BuiltinEndpoints, EndpointData, EndpointKey, LocatorList, ParticipantData, emit_key_guid,
+};
 use isolane_wire::guid::{EntityId, EntityKind, Guid, GuidPrefix};
 use isolane_wire::locator::Locator;
 use isolane_wire::qos::ReliabilityKind;
 use isolane_wire::rtps::{
-    AckNack, DataFragHead, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind,
+    AckNack, DataFragHead, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
 };
 use isolane_wire::sequence::{SequenceNumber, SequenceNumberSet};
 use isolane_wire::{BufferTooSmall, ethernet, ipv4, udp};
@@ -24,6 +26,8 @@ const TYPE: &str = "ShapeType";
 const DATAGRAM_BYTES: usize = 1472;
 /// Participants that come back with ever more endpoints; all others are never heard again.
 const REGULARS: u8 = 8;
+/// Endpoints whose end may be told.
+const RECENT: usize = 16;
 /// What a capture has in front of all packets, and in front of each.
 const PCAP_HEADER_BYTES: usize = 24;
 const PCAP_PACKET_HEADER_BYTES: usize = 16;
@@ -51,6 +55,7 @@ pub(super) enum Kind {
     Regular,
     NewWriter,
     NewReader,
+    End,
     Data,
     Heartbeat,
     AckNack,
@@ -59,13 +64,14 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Garbage,
         Self::ChangedCapture,
         Self::NewParticipant,
         Self::Regular,
         Self::NewWriter,
         Self::NewReader,
+        Self::End,
         Self::Data,
         Self::Heartbeat,
         Self::AckNack,
@@ -81,6 +87,7 @@ impl Kind {
             Self::Regular => "announcements of the same participants",
             Self::NewWriter => "new writers",
             Self::NewReader => "new readers",
+            Self::End => "ends of endpoints",
             Self::Data => "samples with absurd numbers",
             Self::Heartbeat => "heartbeats",
             Self::AckNack => "acknacks",
@@ -99,6 +106,8 @@ pub(super) struct Liar {
     buffer: [u8; DATAGRAM_BYTES],
     /// Announcements of SEDP so far, of all regulars together.
     announced: i64,
+    /// Endpoints that were announced lately.
+    recent: [EntityId; RECENT],
     count: i32,
 }
 
@@ -110,6 +119,7 @@ impl Liar {
             captured: captured(captures)?,
             buffer: [0; DATAGRAM_BYTES],
             announced: 0,
+            recent: [EntityId::UNKNOWN; RECENT],
             count: 0,
         })
     }
@@ -194,6 +204,26 @@ impl Liar {
                 };
                 message.data(&head(writer, self.announced), &payload[..length])?;
             }
+            Kind::End => {
+                // Of one that was announced lately, or of one that never was.
+                self.announced += 1;
+                let entity = self.recent[self.random.usize(..self.recent.len())];
+                let writer = match entity.is_writer() {
+                    true => EntityId::SEDP_PUBLICATIONS_WRITER,
+                    false => EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+                };
+                let guid = Guid { prefix, entity };
+                let length = emit_key_guid(EndpointKey::Endpoint, guid, &mut payload)?;
+                let head = DataHead {
+                    payload: PayloadKind::Key,
+                    status: Some(StatusInfo {
+                        disposed: true,
+                        unregistered: true,
+                    }),
+                    ..head(writer, self.announced)
+                };
+                message.data(&head, &payload[..length])?;
+            }
             Kind::Data => {
                 let length = self.random.usize(..200);
                 self.random.fill(&mut payload[..length]);
@@ -260,6 +290,8 @@ impl Liar {
             false => EntityKind::READER_WITH_KEY,
         };
         let entity = EntityId::user(self.random.u32(1..1 << 20), kind);
+        let place = self.announced as usize % self.recent.len();
+        self.recent[place] = entity;
         let mut data = EndpointData::new(Guid { prefix, entity });
         // Both names are short.
         let _ = match self.random.bool() {

@@ -43,6 +43,8 @@ use watch::Watch;
 
 /// The critical topic.
 const TOPIC: &str = "Critical";
+/// Its level: the most critical there is.
+const LEVEL: &str = "7";
 /// Time between two critical samples.
 const PERIOD: Duration = Duration::from_millis(5);
 /// How long the two may take to find each other, before anybody disturbs.
@@ -107,7 +109,8 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     let isolane = metadata.isolane();
     let mut victim = isolane_on(&testbed, Host::B, &isolane);
     victim
-        .args(["sub", TOPIC, "--reliable", "--history", "all"])
+        .args(["sub", TOPIC, "--level", LEVEL])
+        .args(["--reliable", "--history", "all"])
         .args(["--json", "-", "-v", "-v"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -117,25 +120,28 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     let mut publisher = isolane_on(&testbed, Host::A, &isolane);
     let period = format!("{}ms", PERIOD.as_millis());
     publisher
-        .args(["pub", TOPIC, "--reliable", "--period", &period])
+        .args(["pub", TOPIC, "--level", LEVEL])
+        .args(["--reliable", "--period", &period])
         .stderr(fs::File::create(folder.join("publisher.log"))?)
         .stdout(Stdio::null());
     let mut publisher = Ended(start(publisher)?);
-    let begin = Instant::now();
+    let start_time = Instant::now();
     while watch.samples() < SAMPLES_BEFORE {
-        if begin.elapsed() > LONGEST_START {
+        if start_time.elapsed() > LONGEST_START {
             return Err("the two hosts do not find each other, though nobody disturbs them".into());
         }
         thread::sleep(Duration::from_millis(20));
     }
 
+    // What came before anybody disturbed is no part of the verdict.
+    let begin = Instant::now();
     let sent = send(&testbed, metadata, &folder, seconds, &watch)?;
     let end = Instant::now();
     // What is still on its way, and what was lost, has time to arrive.
     thread::sleep(Duration::from_secs(1));
     publisher.interrupt()?;
     victim.interrupt()?;
-    cable.finish()?;
+    cable.finish()?.validate()?;
     let seen = watch.finish();
     fs::write(folder.join("victim.log"), seen.log_text())?;
     Ok(verdict::judge(&seen, &sent, begin, end))

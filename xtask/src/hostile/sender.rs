@@ -38,16 +38,14 @@ pub(crate) struct SenderArguments {
 /// Sends as fast as it can until the time is over, then says what it sent.
 pub(crate) fn run(arguments: &SenderArguments) -> Result<bool> {
     // Its own port is none of those that it sends to.
-    let ports = open_ports()?;
+    let places = open_ports(arguments.to)?;
     let socket = UdpSocket::bind((arguments.to, 0))?;
-    if ports.is_empty() {
+    // What is sent to the victim's groups stays on its host.
+    socket.set_multicast_ttl_v4(0)?;
+    if places.is_empty() {
         return Err("the victim has no open port".into());
     }
     let here = socket.local_addr()?.port();
-    let places: Vec<SocketAddrV4> = ports
-        .into_iter()
-        .map(|port| SocketAddrV4::new(arguments.to, port))
-        .collect();
     let mut liar = Liar::new(
         SEED,
         SocketAddrV4::new(arguments.to, here),
@@ -55,7 +53,7 @@ pub(crate) fn run(arguments: &SenderArguments) -> Result<bool> {
     )?;
     let mut sent = Sent {
         kinds: Kind::ALL.map(|kind| (kind.name().to_owned(), 0)).into(),
-        ports: places.iter().map(SocketAddrV4::port).collect(),
+        to: places.iter().map(ToString::to_string).collect(),
         ..Sent::default()
     };
     let begin = Instant::now();
@@ -81,19 +79,23 @@ pub(crate) fn run(arguments: &SenderArguments) -> Result<bool> {
     Ok(true)
 }
 
-/// UDP ports that are open in this namespace.
-fn open_ports() -> Result<Vec<u16>> {
+/// Where UDP is received in this namespace: groups as they are, and everything else at `address`.
+fn open_ports(address: Ipv4Addr) -> Result<Vec<SocketAddrV4>> {
     let table = fs::read_to_string("/proc/self/net/udp")?;
-    let mut ports: Vec<u16> = table
+    let mut places: Vec<SocketAddrV4> = table
         .lines()
         .skip(1)
         .filter_map(|line| {
-            let local = line.split_whitespace().nth(1)?;
-            u16::from_str_radix(local.split_once(':')?.1, 16).ok()
+            let (local, port) = line.split_whitespace().nth(1)?.split_once(':')?;
+            let port = u16::from_str_radix(port, 16).ok()?;
+            // Printed as a number of this machine's byte order, though it is one of the network's.
+            let local = Ipv4Addr::from(u32::from_str_radix(local, 16).ok()?.to_ne_bytes());
+            let to = if local.is_multicast() { local } else { address };
+            Some(SocketAddrV4::new(to, port))
         })
-        .filter(|port| *port >= FIRST_PORT)
+        .filter(|place| place.port() >= FIRST_PORT)
         .collect();
-    ports.sort_unstable();
-    ports.dedup();
-    Ok(ports)
+    places.sort_unstable();
+    places.dedup();
+    Ok(places)
 }

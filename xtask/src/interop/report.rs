@@ -1,12 +1,11 @@
 //! The results as `isolane/interop/1`.
 
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::cell::Cell;
-use crate::Result;
+use crate::{Result, json};
 
 /// What `--json` writes.
 #[derive(Serialize)]
@@ -61,13 +60,7 @@ impl Report {
 
     /// Writes it to a file, or to standard output for `-`.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)?;
-        if file == Path::new("-") {
-            println!("{text}");
-        } else {
-            fs::write(file, text + "\n")?;
-        }
-        Ok(())
+        json::write(self, file)
     }
 }
 

@@ -1,8 +1,6 @@
 //! The results as `isolane/peers/1`, and as a table for people.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{Write, stdout};
 use std::path::Path;
 
 use isolane_bench::report::Environment;
@@ -12,7 +10,7 @@ use super::case::{Case, Scenario};
 use super::run::{Measured, Plan, Table, median_of};
 use super::statistics::Estimate;
 use super::system::System;
-use crate::Result;
+use crate::{Result, json};
 
 /// The name of the schema and its version.
 const SCHEMA: &str = "isolane/peers/1";
@@ -114,14 +112,7 @@ impl Report {
 
     /// Writes the JSON to a file, or to standard output if that is `-`.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
-        if file == Path::new("-") {
-            stdout().write_all(&text)?;
-        } else {
-            File::create(file)?.write_all(&text)?;
-        }
-        Ok(())
+        json::write(self, file)
     }
 
     /// A line a row.

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
+use isolane_bench::record::Statistics;
 
 use super::case::{Case, Role, Scenario};
 use super::end::{End, Printed};
-use super::statistics::{median, percentile};
+use super::statistics::median;
 use super::system::System;
 use crate::Result;
 
@@ -122,26 +123,32 @@ fn run_once(
     }
 }
 
-/// Numbers of 32 bits, in nanoseconds.
-fn read_round_trips(file: &Path) -> Result<Vec<u32>> {
+/// What a file of 32-bit numbers holds, in nanoseconds.
+fn read_round_trips(file: &Path) -> Result<Vec<u64>> {
     let bytes = fs::read(file)?;
-    let numbers = bytes.chunks_exact(4).map(|bytes| match bytes {
-        &[a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
-        _ => unreachable!("chunks of four have four bytes"),
-    });
-    Ok(numbers.collect())
+    let (numbers, rest) = bytes.as_chunks();
+    if !rest.is_empty() {
+        return Err(format!(
+            "{}: {} bytes are no 32-bit numbers",
+            file.display(),
+            bytes.len()
+        )
+        .into());
+    }
+    let numbers = numbers.iter().map(|&number| u32::from_le_bytes(number));
+    Ok(numbers.map(u64::from).collect())
 }
 
 impl Measured {
-    fn of_round_trips(mut round_trips_ns: Vec<u32>) -> Result<Self> {
-        round_trips_ns.sort_unstable();
-        let rtt_median_us = percentile(&round_trips_ns, 500).map(micros);
-        if rtt_median_us.is_none() {
-            return Err(format!("{} round trips", round_trips_ns.len()).into());
+    fn of_round_trips(round_trips_ns: Vec<u64>) -> Result<Self> {
+        let count = round_trips_ns.len();
+        let statistics = Statistics::of(round_trips_ns);
+        if statistics.median.is_none() {
+            return Err(format!("{count} round trips are too few for a median").into());
         }
         Ok(Self {
-            rtt_median_us,
-            rtt_p99_9_us: percentile(&round_trips_ns, 999).map(micros),
+            rtt_median_us: statistics.median,
+            rtt_p99_9_us: statistics.p99_9,
             ..Self::default()
         })
     }
@@ -191,10 +198,6 @@ impl Measured {
             number(reader.cpu_us_per_sample, 1)
         )
     }
-}
-
-fn micros(nanos: u32) -> f64 {
-    f64::from(nanos) / 1e3
 }
 
 /// The median over the repetitions of what `of` picks, where any repetition has it.

@@ -1,16 +1,7 @@
-//! Percentiles of samples, and intervals of medians over repetitions.
+//! Intervals of medians over repetitions.
 
-/// Samples that must lie beyond a percentile for it to be said.
-const SAMPLES_BEYOND: usize = 10;
 /// How sure an interval is to hold, where there are repetitions enough.
 const CONFIDENCE: f64 = 0.95;
-
-/// The nearest-rank percentile of sorted samples; `None` if too few lie beyond it.
-pub(super) fn percentile(sorted: &[u32], per_mille: usize) -> Option<u32> {
-    let rank = (sorted.len() * per_mille).div_ceil(1000);
-    let is_carried = rank > 0 && sorted.len() - rank >= SAMPLES_BEYOND;
-    is_carried.then(|| sorted[rank - 1])
-}
 
 /// The median; of an even number, the mean of the middle two.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -78,15 +69,6 @@ fn coverage(count: usize, out: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_percentile_needs_ten_samples_beyond_it() {
-        let sorted = (1..=10_000).collect::<Vec<u32>>();
-        assert_eq!(percentile(&sorted, 500), Some(5_000));
-        assert_eq!(percentile(&sorted, 999), Some(9_990));
-        assert_eq!(percentile(&sorted[..9_999], 999), None);
-        assert_eq!(percentile(&[], 500), None);
-    }
 
     #[test]
     fn ten_repetitions_leave_out_one_at_either_end() {

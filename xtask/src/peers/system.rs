@@ -1,11 +1,9 @@
-//! The systems that are compared, and how their programs are built.
+//! The systems that are compared, and their programs.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use crate::workspace::Metadata;
-use crate::{Result, command, packages};
+use crate::{Result, foreign, packages};
 
 /// A system with its program.
 #[derive(Debug)]
@@ -23,12 +21,7 @@ impl System {
     /// Builds all programs that cargo does not. A system that is absent is an error that names it.
     pub(super) fn build_all(metadata: &Metadata) -> Result<[Self; Self::COUNT]> {
         let sources = metadata.workspace_root.join("tests/peers");
-        let folder = |name| -> Result<PathBuf> {
-            let folder = metadata.target_directory.join("peers").join(name);
-            fs::create_dir_all(&folder)?;
-            Ok(folder)
-        };
-        let (cyclonedds, fastdds) = (folder("cyclonedds")?, folder("fastdds")?);
+        let folder = metadata.target_directory.join("peers");
         let isolane = Self {
             identity: "isolane udp".into(),
             program: metadata
@@ -36,12 +29,20 @@ impl System {
                 .join("release/examples/measured_end"),
         };
         let cyclonedds = Self {
-            identity: identity("cyclonedds", "cyclonedds-dev")?,
-            program: build_cyclonedds(&sources, &cyclonedds)?,
+            identity: identity("cyclonedds", foreign::CYCLONEDDS)?,
+            program: foreign::build_cyclonedds(
+                &sources.join("cyclonedds/end.c"),
+                &sources.join("Message.idl"),
+                &[],
+                &folder.join("cyclonedds"),
+            )?,
         };
         let fastdds = Self {
-            identity: identity("fastdds", "libfastrtps-dev")?,
-            program: build_fastdds(&sources, &fastdds)?,
+            identity: identity("fastdds", foreign::FASTDDS)?,
+            program: foreign::build_fastdds(
+                &sources.join("fastdds/end.cpp"),
+                &folder.join("fastdds"),
+            )?,
         };
         Ok([isolane, cyclonedds, fastdds])
     }
@@ -54,37 +55,5 @@ fn identity(name: &str, package: &str) -> Result<String> {
             "{name} is absent: {package} is not installed; `cargo xtask test` as root installs it"
         )
     })?;
-    let upstream = version.split(['-', '+']).next().unwrap_or(&version);
-    Ok(format!("{name} {upstream} udp"))
-}
-
-fn build_cyclonedds(sources: &Path, folder: &Path) -> Result<PathBuf> {
-    let mut idlc = Command::new("idlc");
-    idlc.arg(sources.join("Message.idl")).current_dir(folder);
-    command::run(&mut idlc)?;
-    let program = folder.join("end");
-    let mut compiler = Command::new("gcc");
-    compiler
-        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I"])
-        .arg(folder)
-        .arg(sources.join("cyclonedds/end.c"))
-        .arg(folder.join("Message.c"))
-        .arg("-o")
-        .arg(&program)
-        .arg("-lddsc");
-    command::run(&mut compiler)?;
-    Ok(program)
-}
-
-fn build_fastdds(sources: &Path, folder: &Path) -> Result<PathBuf> {
-    let program = folder.join("end");
-    let mut compiler = Command::new("g++");
-    compiler
-        .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror"])
-        .arg(sources.join("fastdds/end.cpp"))
-        .arg("-o")
-        .arg(&program)
-        .args(["-lfastrtps", "-lfastcdr"]);
-    command::run(&mut compiler)?;
-    Ok(program)
+    Ok(format!("{name} {} udp", foreign::upstream(&version)))
 }

@@ -161,9 +161,18 @@ pub struct SinkReport {
 /// Why there is no flood.
 #[derive(Debug, thiserror::Error)]
 pub enum FloodError {
-    /// Outside of what is bounded.
-    #[error("{0}")]
-    Config(&'static str),
+    /// Its datagrams would be fragments.
+    #[error("a flood's payload must fit one frame: at most {MAX_FLOOD_PAYLOAD_BYTES} bytes")]
+    Payload,
+    /// It would last too long.
+    #[error("a flood lasts at most {MAX_FLOOD_SECONDS} seconds")]
+    Seconds,
+    /// Too many, or no number.
+    #[error("a flood has at most {MAX_FLOOD_DATAGRAMS} datagrams each way")]
+    Datagrams,
+    /// None, or too many.
+    #[error("a flood has 1 to {MAX_STREAMS} streams each way")]
+    Streams,
     /// Sockets.
     #[error("the flood cannot {action}: {source}")]
     System {
@@ -185,19 +194,15 @@ impl SenderConfig {
     pub fn check(&self) -> Result<(), FloodError> {
         check_streams(self.streams)?;
         if self.payload_bytes > MAX_FLOOD_PAYLOAD_BYTES {
-            return Err(FloodError::Config(
-                "a flood's payload must fit one frame: at most 1472 bytes",
-            ));
+            return Err(FloodError::Payload);
         }
         if self.seconds > MAX_FLOOD_SECONDS {
-            return Err(FloodError::Config("a flood lasts at most 900 seconds"));
+            return Err(FloodError::Seconds);
         }
         // Written so that a rate that is not a number is refused, too.
         let datagrams = self.datagrams_per_s * f64::from(self.seconds);
         if !(0.0..=MAX_FLOOD_DATAGRAMS as f64).contains(&datagrams) {
-            return Err(FloodError::Config(
-                "a flood has at most 200 million datagrams each way",
-            ));
+            return Err(FloodError::Datagrams);
         }
         Ok(())
     }
@@ -207,7 +212,7 @@ fn check_streams(streams: u16) -> Result<(), FloodError> {
     if (1..=MAX_STREAMS).contains(&streams) {
         Ok(())
     } else {
-        Err(FloodError::Config("a flood has 1 to 64 streams each way"))
+        Err(FloodError::Streams)
     }
 }
 
@@ -331,20 +336,22 @@ mod tests {
     fn a_flood_without_bounds_is_refused() {
         let sender = Config::default().sender(Host::A);
         assert!(sender.check().is_ok());
-        let too_many = SenderConfig {
-            streams: 0,
-            ..sender.clone()
+        let with = |change: fn(&mut SenderConfig)| {
+            let mut sender = sender.clone();
+            change(&mut sender);
+            sender.check()
         };
-        assert!(too_many.check().is_err());
-        let not_a_rate = SenderConfig {
-            datagrams_per_s: f64::NAN,
-            ..sender.clone()
-        };
-        assert!(not_a_rate.check().is_err());
-        let fragments = SenderConfig {
-            payload_bytes: 1473,
-            ..sender
-        };
-        assert!(fragments.check().is_err());
+        let none = with(|sender| sender.streams = 0);
+        assert!(matches!(none, Err(FloodError::Streams)));
+        let many = with(|sender| sender.streams = MAX_STREAMS + 1);
+        assert!(matches!(many, Err(FloodError::Streams)));
+        let fast = with(|sender| sender.datagrams_per_s = MAX_FLOOD_DATAGRAMS as f64);
+        assert!(matches!(fast, Err(FloodError::Datagrams)));
+        let not_a_rate = with(|sender| sender.datagrams_per_s = f64::NAN);
+        assert!(matches!(not_a_rate, Err(FloodError::Datagrams)));
+        let long = with(|sender| sender.seconds = MAX_FLOOD_SECONDS + 1);
+        assert!(matches!(long, Err(FloodError::Seconds)));
+        let fragments = with(|sender| sender.payload_bytes = MAX_FLOOD_PAYLOAD_BYTES + 1);
+        assert!(matches!(fragments, Err(FloodError::Payload)));
     }
 }

@@ -21,7 +21,11 @@ pub struct Distribution {
 impl Distribution {
     /// Counts samples in nanoseconds, in any order; `None` if there are none.
     pub fn of(samples_ns: &[u64]) -> Option<Distribution> {
-        let buckets = || samples_ns.iter().map(|&sample_ns| bucket(sample_ns));
+        let buckets = || {
+            samples_ns
+                .iter()
+                .map(|&sample_ns| bucket(sample_ns, PER_DECADE))
+        };
         let (first, last) = (buckets().min()?, buckets().max()?);
         let mut counts = vec![0; (last - first + 1) as usize];
         for bucket in buckets() {
@@ -41,7 +45,7 @@ impl Distribution {
 
     /// Where the bucket at that place of `counts` starts, in microseconds.
     pub fn start_us(&self, at: usize) -> f64 {
-        10_f64.powf(f64::from(self.first + at as i32) / f64::from(self.per_decade))
+        bucket_start_us(self.first + at as i32, self.per_decade)
     }
 
     /// The tail: for the start of each bucket, in microseconds, the share of samples that are not
@@ -58,10 +62,16 @@ impl Distribution {
     }
 }
 
-/// The number of the bucket a sample falls into. Everything below a nanosecond is the lowest.
-fn bucket(sample_ns: u64) -> i32 {
+/// The number of the bucket a sample falls into, of so many a factor of ten, counted from 1 us.
+/// Everything below a nanosecond is the lowest.
+pub(crate) fn bucket(sample_ns: u64, per_decade: u32) -> i32 {
     let decades = (sample_ns.max(1) as f64 / 1e3).log10();
-    (decades * f64::from(PER_DECADE)).floor() as i32
+    (decades * f64::from(per_decade)).floor() as i32
+}
+
+/// Where the bucket of that number starts, in microseconds.
+pub(crate) fn bucket_start_us(number: i32, per_decade: u32) -> f64 {
+    10_f64.powf(f64::from(number) / f64::from(per_decade))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod rounds;
 mod statistics;
 
 pub use distribution::Distribution;
+pub(crate) use distribution::{bucket, bucket_start_us};
 pub(crate) use recorder::stamp;
 pub use recorder::{PingRecorder, PongRecorder, Stamp, Verdict, nonce};
 pub use rounds::{MergeError, Rounds};

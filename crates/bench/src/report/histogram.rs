@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use super::Charset;
-use crate::record::percentile_us;
+use crate::record::{bucket, bucket_start_us, percentile_us};
 
 /// Buckets of one factor of ten: each reaches to 1.26 times its start.
 const PER_DECADE: u32 = 10;
@@ -131,14 +131,8 @@ impl Scale {
 
     /// Where a row starts, in microseconds.
     fn start_us(&self, row: usize) -> f64 {
-        10_f64.powf(f64::from(self.first + row as i32) / f64::from(self.per_decade))
+        bucket_start_us(self.first + row as i32, self.per_decade)
     }
-}
-
-/// The number of the bucket a sample falls into. Everything below a nanosecond is the lowest.
-fn bucket(sample_ns: u64, per_decade: u32) -> i32 {
-    let decades = (sample_ns.max(1) as f64 / 1e3).log10();
-    (decades * f64::from(per_decade)).floor() as i32
 }
 
 /// A time with three digits and its unit.

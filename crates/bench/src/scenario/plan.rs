@@ -17,9 +17,8 @@ pub const RATE_HZ: u32 = 2_000;
 pub const FLOOD_FACTOR: f64 = 1.0;
 
 /// The flood's payload is the message's (definitions), but not below this: of shorter frames the wire
-/// takes more a second than one core relays (about 30,000, both ways together, on the two-core machine
-/// this was first run on: a flood of 64 B reached 0.40 of the wire), and a wire that is not full shows
-/// nothing. The result says which payload it was.
+/// takes more a second than one core relays, beside the flood's own senders, and a wire that is not full
+/// shows nothing. The result says which payload it was.
 pub const MIN_FLOOD_PAYLOAD_BYTES: u32 = 512;
 
 /// The message of rows about the executor, unless a smaller one is asked for: a control value with
@@ -236,6 +235,12 @@ mod tests {
             assert_eq!(rows.len(), 3 + 2 + 8);
             assert!(rows.iter().all(|row| row.check().is_ok()));
         }
+    }
+
+    #[test]
+    fn a_disturbance_that_nothing_makes_is_refused() {
+        let storm = scenario("udp", Publisher::Job, 64, Some(Disturbance::Storm));
+        assert!(config(storm, 1).check().is_err());
     }
 
     #[test]

@@ -3,15 +3,12 @@
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::limits::LISTEN_BUFFER_BYTES;
 
-use super::option::{self, Words};
-
-/// Aligned room for the control messages of a frame (32 bytes for the time, 40 for the tag).
-const CONTROL_WORDS: usize = 12;
+use super::option;
+use super::packet::{self, Asides, CONTROL_WORDS};
 
 /// What the kernel says about a frame beside its bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,40 +34,12 @@ impl Listener {
     /// Listens on the device of that number, or on all (0), in the calling thread's network
     /// namespace. Takes CAP_NET_RAW.
     pub(crate) fn open(interface: u32) -> io::Result<Listener> {
-        // SAFETY: no pointers. Protocol 0: nothing is received before `bind` names one.
-        let socket = unsafe {
-            libc::socket(
-                libc::AF_PACKET,
-                libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
-                0,
-            )
-        };
-        if socket < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: socket returned a new descriptor that nobody else owns.
-        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        let socket = packet::packet_socket()?;
         option::set_receive_buffer(&socket, LISTEN_BUFFER_BYTES)?;
         option::set(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1)?;
         option::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        // SAFETY: all-zero is a valid sockaddr_ll.
-        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-        address.sll_family = libc::AF_PACKET as libc::c_ushort;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = interface as libc::c_int;
-        // SAFETY: the pointer and the length describe `address`, which outlives the call.
-        let result = unsafe {
-            libc::bind(
-                socket.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-            )
-        };
-        if result == 0 {
-            Ok(Listener(socket))
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        packet::bind(&socket, interface, libc::ETH_P_ALL as u16)?;
+        Ok(Listener(socket))
     }
 
     /// Copies the next frame into `buffer`, or as much as it holds; `None` if there is none now.
@@ -98,57 +67,25 @@ impl Listener {
                 error => Err(error),
             };
         }
-        let mut aside = Aside {
+        let beside = Asides::of(&header);
+        Ok(Some(Aside {
             length: length as usize,
             interface: address.sll_ifindex as u32,
             hardware: address.sll_hatype,
             is_outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,
-            ..Aside::default()
-        };
-        aside.read_control(&header);
-        Ok(Some(aside))
+            time_ns: beside.arrived_realtime_ns,
+            vlan_tag: beside.vlan_tag,
+        }))
     }
 
     /// Frames the kernel dropped before this socket since the last call.
     pub(crate) fn take_drops(&self) -> io::Result<u64> {
-        // `struct tpacket_stats`: packets, drops. Reading resets both.
-        let statistics: Words<2> = option::get(&self.0, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
-        Ok(u64::from(statistics.0[1]))
+        packet::take_drops(&self.0)
     }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-impl Aside {
-    /// Reads the control messages of a frame. `header` was filled by recvmsg.
-    fn read_control(&mut self, header: &libc::msghdr) {
-        // SAFETY: recvmsg filled `header`, so its control pointer and length describe complete
-        // control messages, in memory the caller still borrows.
-        let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
-        while !message.is_null() {
-            // SAFETY: not null, so it points to a complete control message, see above; the kernel
-            // puts a value of the type read here behind a header of each kind, at no particular
-            // alignment.
-            unsafe {
-                let data = libc::CMSG_DATA(message);
-                match ((*message).cmsg_level, (*message).cmsg_type) {
-                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                        let time = ptr::read_unaligned(data.cast::<libc::timespec>());
-                        let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-                        self.time_ns = Some(ns);
-                    }
-                    (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
-                        let data = ptr::read_unaligned(data.cast::<libc::tpacket_auxdata>());
-                        self.vlan_tag = super::packet::vlan_tag(&data);
-                    }
-                    _ => {}
-                }
-                message = libc::CMSG_NXTHDR(header, message);
-            }
-        }
     }
 }

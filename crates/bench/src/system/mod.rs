@@ -1,7 +1,7 @@
 //! The system calls for which no safe wrapper exists, each behind a safe function or type.
 //!
-//! This is the only place of the crate with unsafe code, apart from `Testbed::command` (the hook
-//! between fork and exec). Each file wraps one thing and knows nothing of cables or floods.
+//! This is the only place of the crate with unsafe code, apart from `namespace` (threads that change
+//! theirs, the hook between fork and exec). Each file wraps one thing and knows nothing of cables or floods.
 
 pub(crate) mod batch;
 pub(crate) mod ethtool;

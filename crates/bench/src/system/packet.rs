@@ -10,6 +10,7 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{BATCH_FRAMES, CABLE_RECEIVE_BYTES, CABLE_SEND_BYTES, SLOT_BYTES};
 
 use super::option::{self, Words};
@@ -21,7 +22,7 @@ const ADDRESSES_BYTES: usize = 12;
 /// `struct virtio_net_hdr`.
 const OFFLOAD_HEADER_BYTES: usize = 10;
 /// Aligned room for the control messages of a frame (32 bytes for the time, 40 for the tag).
-const CONTROL_WORDS: usize = 12;
+pub(super) const CONTROL_WORDS: usize = 12;
 
 /// A frame on its way: a handle to memory reserved before the start, cheap to move.
 pub(crate) struct Frame(Box<Slot>);
@@ -105,15 +106,15 @@ impl Frame {
         self.as_bytes_mut().copy_from_slice(bytes);
     }
 
-    /// Takes over what the kernel said about a received frame.
-    fn settle(&mut self, length: usize, header: &libc::msghdr) {
+    /// Takes over what the kernel said about a received frame. `asides` were read before: they lie
+    /// in the slot, which the header points into, and which is this frame's alone from here on.
+    fn settle(&mut self, length: usize, flags: libc::c_int, asides: &Asides) {
         let slot = &mut *self.0;
         let length = length.saturating_sub(OFFLOAD_HEADER_BYTES);
         slot.start = TAG_BYTES;
         slot.end = (TAG_BYTES + length).min(SLOT_BYTES);
         let segmented = slot.offload_header[1] != 0;
-        slot.oversize = segmented || header.msg_flags & libc::MSG_TRUNC != 0;
-        let asides = Asides::of(header);
+        slot.oversize = segmented || flags & libc::MSG_TRUNC != 0;
         slot.arrived_realtime_ns = asides.arrived_realtime_ns;
         if let Some((protocol, tag)) = asides.vlan_tag
             && length >= ADDRESSES_BYTES
@@ -131,17 +132,17 @@ impl Frame {
 
 /// What the kernel says about a received frame beside its bytes.
 #[derive(Default)]
-struct Asides {
-    arrived_realtime_ns: Option<u64>,
+pub(super) struct Asides {
+    pub(super) arrived_realtime_ns: Option<u64>,
     /// The (protocol, tag control information) it took out.
-    vlan_tag: Option<(u16, u16)>,
+    pub(super) vlan_tag: Option<(u16, u16)>,
 }
 
 impl Asides {
-    /// Reads the control messages of a frame. `header` was filled by recvmmsg.
-    fn of(header: &libc::msghdr) -> Asides {
+    /// Reads the control messages of a frame. `header` was filled by recvmsg or recvmmsg.
+    pub(super) fn of(header: &libc::msghdr) -> Asides {
         let mut asides = Asides::default();
-        // SAFETY: recvmmsg filled `header`, so its control pointer and length describe complete
+        // SAFETY: the kernel filled `header`, so its control pointer and length describe complete
         // control messages, in memory the caller still borrows.
         let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
         while !message.is_null() {
@@ -154,7 +155,7 @@ impl Asides {
                 match kind {
                     (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                         let time = ptr::read_unaligned(data.cast::<libc::timespec>());
-                        let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+                        let ns = time.tv_sec as u64 * NANOS_PER_SECOND + time.tv_nsec as u64;
                         asides.arrived_realtime_ns = Some(ns);
                     }
                     (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
@@ -170,7 +171,7 @@ impl Asides {
     }
 }
 
-pub(super) fn vlan_tag(data: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
+fn vlan_tag(data: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
     if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
     }
@@ -241,16 +242,16 @@ impl Receiver {
         }
         let received = received as usize;
         for (frame, message) in frames.iter_mut().zip(&messages[..received]) {
-            frame.settle(message.msg_len as usize, &message.msg_hdr);
+            let header = &message.msg_hdr;
+            let asides = Asides::of(header);
+            frame.settle(message.msg_len as usize, header.msg_flags, &asides);
         }
         Ok(received)
     }
 
     /// Frames the kernel dropped before this socket since the last call.
     pub(crate) fn take_drops(&self) -> io::Result<u64> {
-        // `struct tpacket_stats`: packets, drops. Reading resets both.
-        let statistics: Words<2> = option::get(&self.0, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
-        Ok(u64::from(statistics.0[1]))
+        take_drops(&self.0)
     }
 }
 
@@ -315,7 +316,15 @@ impl Sender {
     }
 }
 
-fn packet_socket() -> io::Result<OwnedFd> {
+/// Frames the kernel dropped before a packet socket since the last call.
+pub(super) fn take_drops(socket: &OwnedFd) -> io::Result<u64> {
+    // `struct tpacket_stats`: packets, drops. Reading resets both.
+    let statistics: Words<2> = option::get(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
+    Ok(u64::from(statistics.0[1]))
+}
+
+/// A packet socket that receives nothing before it is bound.
+pub(super) fn packet_socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers. Protocol 0: nothing is received before `bind` names one.
     let socket = unsafe {
         libc::socket(
@@ -331,7 +340,8 @@ fn packet_socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-fn bind(socket: &OwnedFd, interface_index: u32, protocol: u16) -> io::Result<()> {
+/// Binds a packet socket to the device of that index, or to all (0), for frames of a protocol.
+pub(super) fn bind(socket: &OwnedFd, interface_index: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: all-zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
     address.sll_family = libc::AF_PACKET as libc::c_ushort;
@@ -349,5 +359,43 @@ fn bind(socket: &OwnedFd, interface_index: u32, protocol: u16) -> io::Result<()>
         Ok(())
     } else {
         Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_that_was_taken_out_is_put_back_behind_the_addresses() {
+        let mut frame = Frame::new();
+        let received: Vec<u8> = (0..60).collect();
+        frame.fill(&received);
+        let asides = Asides {
+            arrived_realtime_ns: Some(7),
+            vlan_tag: Some((0x8100, 0xe001)),
+        };
+        frame.settle(OFFLOAD_HEADER_BYTES + received.len(), 0, &asides);
+        let (addresses, rest) = received.split_at(ADDRESSES_BYTES);
+        let tagged = [addresses, &[0x81, 0, 0xe0, 1], rest].concat();
+        assert_eq!(frame.as_bytes(), tagged);
+        assert_eq!(frame.arrived_realtime_ns(), Some(7));
+        assert!(!frame.is_oversize());
+    }
+
+    #[test]
+    fn a_frame_that_was_cut_or_is_several_segments_is_oversize() {
+        let mut frame = Frame::new();
+        frame.settle(
+            OFFLOAD_HEADER_BYTES + 60,
+            libc::MSG_TRUNC,
+            &Asides::default(),
+        );
+        assert!(frame.is_oversize());
+        frame.settle(OFFLOAD_HEADER_BYTES + 60, 0, &Asides::default());
+        assert!(!frame.is_oversize());
+        frame.0.offload_header[1] = 1;
+        frame.settle(OFFLOAD_HEADER_BYTES + 60, 0, &Asides::default());
+        assert!(frame.is_oversize());
     }
 }

@@ -104,12 +104,10 @@ fn a_burst_takes_as_long_as_its_bits() {
     let mut took = [0.0; 3];
     let report = with_cable(&testbed, &config, || took = [burst(), burst(), burst()]);
     println!("{FRAMES} frames in {took:.3?} s, ideally {ideal:.3} s");
-    // A machine that stalls holds up the reader of one burst, not of all.
+    // A machine that stalls makes a burst look longer, never shorter: the shortest is the wire's.
     took.sort_unstable_by(f64::total_cmp);
-    assert!(
-        (took[1] / ideal - 1.0).abs() < 0.04,
-        "{took:?} s, ideally {ideal} s"
-    );
+    assert!(took[0] > 0.99 * ideal, "{took:?} s, at least {ideal} s");
+    assert!(took[0] < 1.1 * ideal, "{took:?} s, ideally {ideal} s");
     assert_eq!(report.validate(), Ok(()));
     assert_eq!(report.a_to_b.frames.dropped_queue, 0);
 }

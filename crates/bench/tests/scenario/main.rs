@@ -1,7 +1,7 @@
 //! Scenarios from end to end: short runs whose ledgers must balance.
 
 #[path = "../cable/support.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the scenarios need some of it")]
 mod support;
 
 mod inside;

@@ -26,11 +26,15 @@ fn is_whole(outcome: &Outcome) -> &Run {
 }
 
 #[test]
-fn through_memory_every_ping_comes_back() {
+fn through_memory_every_ping_comes_back_or_was_dropped_by_name() {
     let _one = ONE_AT_A_TIME.lock();
     let outcome = rtt::run_in_memory(&config("memory", Publisher::Job, None)).unwrap();
     let run = is_whole(&outcome);
-    assert_eq!(run.lost, 0);
+    // A thread that stood still writes all that is due in one burst, which a lane may not hold.
+    let dropped = run.flows.iter().map(|flow| {
+        flow.refused + flow.unsent + flow.send_refused + flow.receive_dropped + flow.rejected
+    });
+    assert_eq!(run.lost, dropped.sum::<u64>(), "{run:#?}");
     assert!(run.rtt_us.median.is_some());
     assert_eq!(run.cable_us.median, None);
 }

@@ -11,6 +11,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{print, print_json, tell};
 use crate::settings::ListSettings;
+use crate::spy::names;
 
 /// Listens for a while, then prints what it heard.
 pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
@@ -29,10 +30,17 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
         ledgers::tell_all(&participant);
     }
     let listing = Listing::of(&participant);
-    match &settings.json {
+    let printed = match &settings.json {
         Some(destination) => print_json(&listing, destination),
         None => print(&listing.text()),
+    };
+    if listing.participants.is_empty() {
+        tell(
+            "to do: is it another domain (--domain N)? Does multicast not get through (--peer \
+             ADDRESS)? `isolane spy --kind spdp` shows the announcements of all domains",
+        );
     }
+    printed
 }
 
 /// All that was heard. The form of `--json`.
@@ -47,6 +55,7 @@ struct ListedParticipant {
     guid_prefix: String,
     name: String,
     vendor: String,
+    vendor_name: String,
     rtps_version: String,
     lease_s: f64,
     addresses: Vec<String>,
@@ -85,10 +94,10 @@ impl Listing {
             // Writing to a string does not fail.
             let _ = writeln!(
                 text,
-                "{} {:?}, vendor {}, RTPS {}, at {}",
+                "{} {:?}, {}, RTPS {}, at {}",
                 participant.guid_prefix,
                 participant.name,
-                participant.vendor,
+                participant.vendor_name,
                 participant.rtps_version,
                 participant.addresses.join(" ")
             );
@@ -134,6 +143,7 @@ impl ListedParticipant {
             guid_prefix: data.guid.prefix.to_string(),
             name: data.entity_name.as_str().into(),
             vendor: format!("{:02x}.{:02x}", data.vendor[0], data.vendor[1]),
+            vendor_name: names::vendor(data.vendor),
             rtps_version: format!("{}.{}", data.version[0], data.version[1]),
             lease_s: data.lease.as_secs_f64(),
             addresses: data

@@ -1,9 +1,10 @@
 //! `isolane completions` and `isolane man`: what shells and `man` want to know, made from the same
 //! arguments as the help.
 
+use std::io;
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 
 use crate::arguments::Arguments;
@@ -20,19 +21,17 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 
 /// Prints the manual page, or writes one for each command.
 pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
+    let mut whole = command();
     let Some(directory) = directory else {
-        let mut page = Vec::new();
-        let failed = |error: std::io::Error| {
+        let failed = |error: io::Error| {
             let what = "the manual page could not be made";
             Failure::new(ExitCode::MachineForbids, what, error.to_string())
         };
-        clap_mangen::Man::new(command())
-            .render(&mut page)
-            .map_err(failed)?;
-        return print(&String::from_utf8_lossy(&page));
+        return print(&page(&whole).map_err(failed)?);
     };
-    let written = std::fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(command(), directory));
+    // Gives every command its whole name, and the options it takes with all others.
+    whole.build();
+    let written = std::fs::create_dir_all(directory).and_then(|()| write_pages(&whole, directory));
     written.map_err(|error| {
         let what = format!(
             "manual pages could not be written to {}",
@@ -45,9 +44,28 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
+/// Writes the page of a command, and those of its subcommands.
+fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
+    for subcommand in command.get_subcommands() {
+        write_pages(subcommand, directory)?;
+    }
+    let name = clap_mangen::Man::new(command.clone()).get_filename();
+    std::fs::write(directory.join(name), page(command)?)
+}
+
+/// A command's page, with the end of its help in the sections where `man` has such things.
+fn page(command: &Command) -> io::Result<String> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    Ok(String::from_utf8_lossy(&page)
+        .replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n")
+        .replace("\n\nSee also: ", "\n.SH \"SEE ALSO\"\n")
+        .replace("\n\nExit codes: ", "\n.SH \"EXIT STATUS\"\n"))
+}
+
 /// The command without what is not for people.
 fn command() -> Command {
-    let whole = Arguments::command();
+    let whole = Arguments::grammar();
     let visible: Vec<Command> = whole
         .get_subcommands()
         .filter(|command| !command.is_hide_set())

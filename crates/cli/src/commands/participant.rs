@@ -36,9 +36,19 @@ pub(super) fn build(network: &NetworkSettings, peers: &[Peer]) -> Result<Partici
     }
     let participant = builder.build().map_err(failure)?;
     for note in participant.notes() {
-        tell(format!("note: {note}"));
+        if network.verbosity > 0 || !is_as_asked(&note, peers) {
+            // The library names its own function.
+            let note = note.replace("Builder::peer", "--peer ADDRESS");
+            tell(format!("note: {note}"));
+        }
     }
     Ok(participant)
+}
+
+/// Whether it only says what goes without saying: who names peers does without multicast, and the
+/// loopback interface usually has none.
+fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
+    !peers.is_empty() && note.starts_with("no multicast on interface lo:")
 }
 
 /// An error of the library, as this command tells it.

@@ -13,7 +13,7 @@ use super::participant::{Until, build, failure, qos};
 use super::watch::{Side, Watch};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{count_of, tell};
+use crate::output::tell;
 use crate::settings::{AtEnd, PublishSettings};
 use crate::shape::{ShapeType, position};
 
@@ -38,9 +38,9 @@ pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     watch.look(writer.matched_readers(), writer.incompatible());
     watch.tell_end();
     tell(format!(
-        "{}; {} matched",
+        "{}; {}",
         ledgers::of_writer(&writer.ledger()),
-        count_of(writer.matched_readers() as u64, "reader")
+        watch.matched()
     ));
     if verbosity > 1 {
         ledgers::tell_all(&participant);

@@ -18,6 +18,7 @@ pub(super) struct Watch {
     side: Side,
     tells_matches: bool,
     matched: usize,
+    most_matched: usize,
     /// The last that cannot match, and how many there were.
     incompatible: Option<Incompatible>,
 }
@@ -29,6 +30,7 @@ impl Watch {
             side,
             tells_matches: verbosity > 1,
             matched: 0,
+            most_matched: 0,
             incompatible: None,
         }
     }
@@ -54,9 +56,19 @@ impl Watch {
         }
     }
 
+    /// How many are matched, and were, where some have left: at the end of a run most have.
+    pub(super) fn matched(&self) -> String {
+        let matched = count_of(self.matched as u64, self.others());
+        match self.most_matched {
+            most if most > self.matched => format!("{matched} matched at the end, {most} at most"),
+            _ => format!("{matched} matched"),
+        }
+    }
+
     fn news_of_matches(&mut self, matched: usize) -> Option<String> {
         let is_new = self.tells_matches && matched != self.matched;
         self.matched = matched;
+        self.most_matched = self.most_matched.max(matched);
         is_new.then(|| format!("{} matched", count_of(matched as u64, self.others())))
     }
 
@@ -69,10 +81,10 @@ impl Watch {
             Side::Reader => "offers less than is asked for",
         };
         Some(format!(
-            "a {} does not match: it {difference} in {} ({})",
+            "a {} does not match: it {difference} in {policy} ({}). Give both the same",
             self.others(),
-            found.policy.name(),
-            found.other
+            found.other,
+            policy = found.policy.name()
         ))
     }
 
@@ -108,6 +120,16 @@ mod tests {
         assert!(news.contains("RELIABILITY") && news.contains(&other.to_string()));
         assert_eq!(watch.news_of_incompatible(found(1)), None);
         assert!(watch.news_of_incompatible(found(2)).is_some());
+    }
+
+    #[test]
+    fn who_has_left_before_the_end_was_matched_all_the_same() {
+        let mut watch = Watch::new(Side::Writer, 0);
+        assert_eq!(watch.matched(), "0 readers matched");
+        watch.look(2, None);
+        assert_eq!(watch.matched(), "2 readers matched");
+        watch.look(1, None);
+        assert_eq!(watch.matched(), "1 reader matched at the end, 2 at most");
     }
 
     #[test]

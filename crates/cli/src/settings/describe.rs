@@ -83,12 +83,8 @@ impl Lines {
 
     fn doctor(&mut self, doctor: &DoctorSettings) {
         self.plain("domain", &doctor.network.domain);
-        let described = doctor.system.as_ref().and_then(|system| {
-            let first = system.hosts().first()?;
-            Some(first.name.source.to_string())
-        });
-        match described {
-            Some(place) => self.line("description", place, &Source::CommandLine("--config")),
+        match &doctor.described_in {
+            Some(path) => self.line("description", path.value.display(), &path.source),
             None => self.line("description", "none", &Source::Default),
         }
         self.json(doctor.json.as_ref());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use isolane_model::System;
+use isolane_model::{Sourced, System};
 
 use crate::arguments::DoctorArguments;
 use crate::failure::Failure;
@@ -15,6 +15,8 @@ pub(crate) struct DoctorSettings {
     pub(crate) network: NetworkSettings,
     /// What to compare the machine with.
     pub(crate) system: Option<Box<System>>,
+    /// Where that stands.
+    pub(crate) described_in: Option<Sourced<PathBuf>>,
     /// Which host of it the machine is.
     pub(crate) host: Option<String>,
     /// Facts recorded elsewhere, in place of this machine's.
@@ -30,18 +32,20 @@ impl DoctorSettings {
     pub(super) fn new(
         network: NetworkSettings,
         arguments: DoctorArguments,
-        system: Option<System>,
+        description: Option<(System, Sourced<PathBuf>)>,
     ) -> Result<Self, Failure> {
-        if arguments.host.is_some() && system.is_none() {
+        if arguments.host.is_some() && description.is_none() {
             return Err(Failure::wrong_usage(
                 "--host names a host of a description, and there is none",
                 "neither --config nor ISOLANE_CONFIG names one, and there is no isolane.toml here",
             )
             .with_remedy("name a description with --config FILE"));
         }
+        let (system, described_in) = description.unzip();
         Ok(Self {
             network,
             system: system.map(Box::new),
+            described_in,
             host: arguments.host,
             from: arguments.from,
             facts: arguments.facts,

@@ -44,6 +44,8 @@ pub(crate) struct Settings {
     pub(crate) verbosity: u8,
     /// What in the description is probably not meant.
     pub(crate) warnings: Vec<Problem>,
+    /// What the description was named for and does not say.
+    pub(crate) note: Option<String>,
 }
 
 /// A command with everything it needs.
@@ -138,7 +140,10 @@ impl Settings {
         let Arguments { common, command } = arguments;
         let verbosity = common.verbose;
         refuse_without_effect(&common, &command)?;
-        let mut system = description(&common, &command, environment)?;
+        let described_in = description(&common, &command, environment)?;
+        let load =
+            |path: &Sourced<PathBuf>| System::load(&path.value).map_err(Failure::Description);
+        let mut system = described_in.as_ref().map(load).transpose()?;
         let network = network(&common, system.as_ref(), environment)?;
         if let Some(system) = &mut system {
             system.set_domain(network.domain.clone());
@@ -147,6 +152,7 @@ impl Settings {
             .as_ref()
             .map_or_else(Vec::new, |system| system.warnings().to_vec());
         let described = system.as_ref();
+        let note = described.and_then(|system| undescribed_topic(&command, system));
         let command = match command {
             Raw::Demo(demo) => Command::Demo(DemoSettings::new(demo)?),
             Raw::Publish(publish) => {
@@ -156,7 +162,11 @@ impl Settings {
                 Command::Subscribe(SubscribeSettings::new(network, subscribe, described)?)
             }
             Raw::List(list) => Command::List(ListSettings::new(network, list)),
-            Raw::Doctor(doctor) => Command::Doctor(DoctorSettings::new(network, doctor, system)?),
+            Raw::Doctor(doctor) => Command::Doctor(DoctorSettings::new(
+                network,
+                doctor,
+                system.zip(described_in),
+            )?),
             Raw::Completions(completions) => Command::Completions(completions.shell),
             Raw::Man(man) => Command::Man(man.directory),
             Raw::Spy(spy) => Command::Spy(SpySettings::new(network, spy)?),
@@ -177,6 +187,7 @@ impl Settings {
             command,
             verbosity,
             warnings,
+            note,
         })
     }
 }
@@ -231,12 +242,34 @@ fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), 
     }
 }
 
-/// The description, if there is one to read.
+/// A topic that the description does not have is not refused, for others may be tried beside those of
+/// a system; but a slip of the finger would go unseen.
+fn undescribed_topic(command: &Raw, system: &System) -> Option<String> {
+    let topic = match command {
+        Raw::Publish(publish) => &publish.endpoint.topic,
+        Raw::Subscribe(subscribe) => &subscribe.endpoint.topic,
+        _ => return None,
+    };
+    let names: Vec<&str> = system
+        .topics()
+        .iter()
+        .map(|topic| topic.name.value.as_str())
+        .collect();
+    (!names.contains(&topic.as_str())).then(|| {
+        format!(
+            "the description has no topic {}, only {}: defaults apply",
+            topic.escape_debug(),
+            names.join(", ")
+        )
+    })
+}
+
+/// Which description to read, if any.
 fn description(
     common: &CommonArguments,
     command: &Raw,
     environment: Environment<'_>,
-) -> Result<Option<System>, Failure> {
+) -> Result<Option<Sourced<PathBuf>>, Failure> {
     let usual = match command {
         Raw::Config(config) if config.example => return Ok(None),
         // They describe what they measure themselves.
@@ -248,18 +281,18 @@ fn description(
         _ => None,
     };
     let from_environment = || environment("ISOLANE_CONFIG").filter(|path| !path.is_empty());
-    let named = common
-        .config
-        .clone()
-        .or_else(|| from_environment().map(PathBuf::from));
-    let load = |path: &Path| System::load(path).map_err(Failure::Description);
+    let named = match &common.config {
+        Some(path) => Some(Sourced::new(path.clone(), Source::CommandLine("--config"))),
+        None => from_environment()
+            .map(|path| Sourced::new(path.into(), Source::Environment("ISOLANE_CONFIG"))),
+    };
     match (named, usual) {
         (None, Some(usual)) if !usual.exists() => Err(Failure::wrong_usage(
             format!("cannot read {}", usual.display()),
             "there is no such file here",
         )
         .with_remedy("name a description with --config FILE, or begin with the example:\n\n    isolane config --example > isolane.toml\n")),
-        (named, usual) => named.or(usual).as_deref().map(load).transpose(),
+        (named, usual) => Ok(named.or(usual.map(Sourced::default_value))),
     }
 }
 

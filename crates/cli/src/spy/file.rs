@@ -43,7 +43,7 @@ pub(crate) enum End {
 }
 
 impl CaptureFile {
-    /// Opens a capture.
+    /// Opens a capture; `-` is standard input.
     ///
     /// # Errors
     /// It cannot be read, or is none.
@@ -52,19 +52,25 @@ impl CaptureFile {
             let what = format!("cannot read the capture {}", path.display());
             Failure::new(ExitCode::WrongUsage, what, why)
         };
-        let file = File::open(path).map_err(|error| {
-            failed(error.to_string()).with_remedy(
-                "name a capture, or leave the name out to listen on the interfaces of this host",
-            )
-        })?;
-        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            return Err(failed(String::from("it is a directory")).with_remedy("name a file in it"));
-        }
+        let input: Box<dyn Read + Send> = if path.as_os_str() == "-" {
+            Box::new(std::io::stdin())
+        } else {
+            let file = File::open(path).map_err(|error| {
+                failed(error.to_string()).with_remedy(
+                    "name a capture, or leave the name out to listen on the interfaces of this host",
+                )
+            })?;
+            if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+                let why = String::from("it is a directory");
+                return Err(failed(why).with_remedy("name a file in it"));
+            }
+            Box::new(file)
+        };
         let none = || {
             failed(String::from("it is neither pcap nor pcapng"))
                 .with_remedy("capture with: tcpdump -i INTERFACE -w FILE.pcap udp")
         };
-        let reader = create_reader(CAPTURE_BLOCK_BYTES, WholeReads(file)).map_err(|_| none())?;
+        let reader = create_reader(CAPTURE_BLOCK_BYTES, WholeReads(input)).map_err(|_| none())?;
         Ok(Self {
             reader,
             interfaces: Vec::new(),
@@ -108,7 +114,7 @@ impl CaptureFile {
 }
 
 /// Reads as much as there is room for: the parser takes a short read for all there is.
-struct WholeReads(File);
+struct WholeReads(Box<dyn Read + Send>);
 
 impl Read for WholeReads {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

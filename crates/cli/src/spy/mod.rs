@@ -16,7 +16,7 @@ pub(crate) mod json;
 pub(crate) mod knowledge;
 pub(crate) mod live;
 pub(crate) mod message;
-mod names;
+pub(crate) mod names;
 pub(crate) mod network;
 mod qos;
 pub(crate) mod summary;

@@ -24,7 +24,7 @@ const VENDORS: &[([u8; 2], &str)] = &[
 ];
 
 /// A vendor's name, or its number.
-pub(super) fn vendor(id: [u8; 2]) -> String {
+pub(crate) fn vendor(id: [u8; 2]) -> String {
     match VENDORS.iter().find(|(known, _)| *known == id) {
         Some((_, name)) => String::from(*name),
         None => format!("vendor {:02x}.{:02x}", id[0], id[1]),

@@ -129,10 +129,10 @@ impl Summary {
             (self.cut_datagrams, "datagrams cut by the capture"),
             (
                 self.partial_checksums,
-                "partial UDP checksums (left to hardware)",
+                "with a partial UDP checksum (left to hardware)",
             ),
-            (self.absent_checksums, "datagrams without a checksum"),
-            (self.wrong_checksums, "wrong UDP checksums"),
+            (self.absent_checksums, "without a UDP checksum"),
+            (self.wrong_checksums, "with a wrong UDP checksum"),
         ]);
         if !others.is_empty() {
             lines.push(format!("beside that: {others}"));

@@ -58,6 +58,16 @@ fn nothing_in_the_captures_is_malformed_and_every_frame_is_accounted_for() {
 }
 
 #[test]
+fn a_capture_can_come_through_a_pipe() {
+    let path = captured("cyc-cyc");
+    let file = std::fs::File::open(&path).expect("a capture");
+    let piped = run(spy(&["-"]).stdin(file));
+    assert_eq!(piped, run(&mut spy(&[path.to_str().expect("UTF-8")])));
+    let nothing = run(&mut spy(&["-"]));
+    assert_eq!(nothing.code, 2, "{}", nothing.err);
+}
+
+#[test]
 fn topics_are_known_from_discovery_and_can_be_chosen() {
     let records = records("cyc-fast", &["--topic", "Square", "--kind", "data"]);
     let (summary, shown) = records.split_last().expect("a summary");

@@ -36,9 +36,12 @@ unsafe impl Sync for Region {}
 impl Region {
     /// Zeroed memory for `frames` frames. `number` is the region's place in its class.
     pub(crate) fn new(number: usize, frames: usize, frame_bytes: usize) -> (Region, Vec<Slot>) {
-        let stride = stride_of(frame_bytes);
-        let bytes = frames * stride + PAGE_BYTES;
-        let layout = Layout::from_size_align(bytes, ALLOCATOR_ALIGN)
+        // Checked: where addresses have 32 bits, the most frames there may be are one too many, and a
+        // sum that came round would be a layout without room for the slots.
+        let layout = stride_of(frame_bytes)
+            .checked_mul(frames)
+            .and_then(|bytes| bytes.checked_add(PAGE_BYTES))
+            .and_then(|bytes| Layout::from_size_align(bytes, ALLOCATOR_ALIGN).ok())
             .expect("a class's frames fit into the address space");
         // SAFETY: the layout's size is not 0, it holds at least a page.
         let allocation = unsafe { alloc_zeroed(layout) };

@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use super::region::{PAGE_BYTES, Region};
 use super::{Class, Frame, LeasedFrame, Pool, PoolConfig};
 use crate::lane::Lane;
 
@@ -196,4 +197,12 @@ fn touching_frames_leaves_what_is_in_them() {
     pool.prefault(CRITICAL, usize::MAX);
     let frame = pool.take(CRITICAL).unwrap();
     assert_eq!(frame.buffer()[range], *b"left over");
+}
+
+#[test]
+#[should_panic(expected = "a class's frames fit into the address space")]
+fn frames_beyond_the_address_space_are_not_made() {
+    // As many as would come round to a few bytes.
+    let frames = usize::MAX / PAGE_BYTES + 2;
+    let _ = Region::new(0, frames, 64);
 }

@@ -143,24 +143,34 @@ impl Receiver {
         (source.steps_settled == clock.steps()).then_some(*clock)
     }
 
-    /// Brings up to `limit` frames to the front, and says how many are there.
+    /// Brings up to `limit` frames to the front, and says how many are there. Looks only at places
+    /// that are not prepared: of sixteen these are as many as the last call has filled.
     fn arm(&mut self, limit: usize, pool: &Pool) -> usize {
-        for place in 0..limit {
-            if self.frames[place].is_some() {
-                continue;
+        let wanted = (1 << limit) - 1;
+        loop {
+            let missing = wanted & !self.prepared;
+            if missing == 0 {
+                return limit;
             }
-            let Some(frame) = pool.take(self.class).or_else(|| self.take_behind(place)) else {
-                return place;
-            };
-            self.frames[place] = Some(frame);
-            self.prepared &= !(1 << place);
+            let place = missing.trailing_zeros() as usize;
+            if self.frames[place].is_none() {
+                let Some(frame) = pool.take(self.class).or_else(|| self.take_behind(place)) else {
+                    return place;
+                };
+                self.frames[place] = Some(frame);
+            }
+            self.prepare(place);
         }
-        limit
     }
 
     /// An armed frame of a later place, when the pool has none left.
     fn take_behind(&mut self, place: usize) -> Option<Frame> {
-        self.frames[place + 1..].iter_mut().find_map(Option::take)
+        let behind = place + 1..MAX_BURST;
+        let from = behind
+            .into_iter()
+            .find(|&from| self.frames[from].is_some())?;
+        self.prepared &= !(1 << from);
+        self.frames[from].take()
     }
 
     /// The call, and once more if the first brought nothing but an error of an earlier send.
@@ -176,14 +186,13 @@ impl Receiver {
     }
 
     fn call(&mut self, socket: &Socket, armed: usize) -> io::Result<usize> {
-        for place in 0..armed {
-            if self.prepared & (1 << place) == 0 {
-                self.prepare(place);
-            }
-        }
+        debug_assert_eq!(
+            self.prepared.trailing_ones().min(armed as u32),
+            armed as u32
+        );
         let headers = self.headers.as_mut_ptr();
         let flags = libc::MSG_DONTWAIT;
-        // SAFETY: the first `armed` headers are prepared: each points to a vector, a name and
+        // SAFETY: the first `armed` headers are prepared (`arm`; a call that fails changes none): each points to a vector, a name and
         // control data of its own, the vector to the frame that `frames` has kept armed at its
         // place since; none of them moves or is touched during the call.
         let count = unsafe {

@@ -38,13 +38,12 @@ pub(crate) fn read(bytes: &[u8], file_name: &str) -> Result<System, Vec<Problem>
     let text = Arc::new(Text::new(file_name, &content));
     let mut report = Report::new(text);
     if let Err(error) = core::str::from_utf8(bytes) {
+        // Its lines are not drawn: what they hold may be anything, also what a terminal obeys.
         let first = error.valid_up_to();
-        report.error(
-            first..first,
-            Wrong::new("the file is not UTF-8 text", "this byte is no character")
-                .help("save the file as UTF-8"),
-        );
-        return Err(report.into_problems());
+        let line = content[..first].matches('\n').count() + 1;
+        let what = format!("{file_name} is not UTF-8 text: byte {first}, in line {line}");
+        let help = "save it as UTF-8; or is it no system description?";
+        return Err(vec![Problem::of_file(what, Some(String::from(help)))]);
     }
     let (tree, errors) = DeTable::parse_recoverable(&content);
     syntax::report(&content, &errors, &mut report);

@@ -19,7 +19,10 @@ pub(super) fn report(content: &str, errors: &[Error], report: &mut Report) {
     for (span, message) in errors {
         let in_header = line_at(content, span.start).trim_start().starts_with('[');
         if message != "duplicate key" {
-            let wrong = Wrong::new(message, "here").help(help_for(message));
+            let wrong = match is_value_missing(content, span.start) {
+                true => Wrong::new("a value is missing", "here").help("write it behind the `=`"),
+                false => Wrong::new(message, "here").help(help_for(message)),
+            };
             report.syntax(span, wrong, in_header);
             continue;
         }
@@ -55,6 +58,13 @@ fn help_for(message: &str) -> &'static str {
     } else {
         "a line is `key = value`, `[table]` or `# comment`; see `isolane config --example`"
     }
+}
+
+/// Whether an error stands where a line has its `=` and nothing after it.
+fn is_value_missing(content: &str, offset: usize) -> bool {
+    let line = line_at(content, offset);
+    let without_comment = line.split('#').next().unwrap_or_default();
+    without_comment.trim_end().ends_with('=') && !without_comment.contains(['"', '\''])
 }
 
 /// The line around a byte offset.

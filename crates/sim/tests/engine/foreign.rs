@@ -1,7 +1,7 @@
 //! Peers that are not isolane: what they send by hand, and how they are answered.
 
 use isolane_engine::{ChangeKind, InstanceState};
-use isolane_sim::{NodeConfig, ReaderHandle, Sample, Topic, World, WriterHandle, key_of};
+use isolane_sim::{NodeConfig, ReaderHandle, Sample, Take, Topic, World, WriterHandle, key_of};
 use isolane_wire::{
     guid::{EntityId, EntityKind, GuidPrefix},
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
@@ -116,6 +116,32 @@ fn what_a_foreign_writer_sends_unasked_before_its_first_heartbeat_is_taken() {
     peer.heartbeat(&mut world, (1, 5), 1);
     assert_eq!(peer.last_acknack(&world), Some((4, vec![4, 5])));
     assert_eq!(world.values(reader), [3]);
+}
+
+#[test]
+fn what_comes_unasked_and_finds_no_room_is_asked_for_again() {
+    let topic = Topic::new("Foreign").reliable().keep_all(1);
+    let (mut world, mut peer, reader) = a_reader_of(&topic, WRITER, DurabilityKind::TransientLocal);
+    world.set_take(reader, Take::OnRequest);
+    let other = EntityId::user(7, EntityKind::WRITER_NO_KEY);
+    peer.announce(&mut world, other, reliable(DurabilityKind::Volatile));
+    let payload = Sample::value(100).payload();
+    let head = head(other, 1);
+    peer.say(&mut world, |message| {
+        message.data(&head, &payload).map(drop)
+    });
+    // The cache is full: this reader begins with 10, but cannot keep it yet.
+    peer.value(&mut world, 10);
+    peer.value(&mut world, 11);
+    assert_eq!(world.take(reader, 1), 1);
+    peer.heartbeat(&mut world, (1, 11), 1);
+    let (base, asked) = peer.last_acknack(&world).expect("one");
+    assert_eq!((base, asked.first()), (10, Some(&10)));
+    for number in [10, 11] {
+        peer.value(&mut world, number);
+        assert_eq!(world.take(reader, 1), 1);
+    }
+    assert_eq!(world.values(reader), [100, 10, 11]);
 }
 
 #[test]

@@ -3,6 +3,16 @@
 use super::Findings;
 use crate::facts::{Facts, Permission};
 
+/// The rights that this version has a use for. `setcap` replaces what a file had, so every remedy
+/// names all of them: one after the other, the second would take the first away.
+const FILE_RIGHTS: &str = "run as root, or: sudo setcap \
+                           cap_net_raw,cap_net_admin,cap_bpf,cap_sys_nice,cap_ipc_lock+ep \
+                           \"$(command -v isolane)\"";
+
+/// Who the limits of the remedies are for.
+const GROUP: &str = "for members of a group realtime (groupadd realtime; usermod -aG realtime \
+                     USER), from their next login on";
+
 /// How a service gets rights.
 const AS_SERVICE: &str = "in a systemd service";
 
@@ -28,7 +38,7 @@ fn priority(facts: &Facts, findings: &mut Findings) {
             "the executor competes with every program on its core: milliseconds whenever one of \
              them has work",
             format!(
-                "as root, or with CAP_SYS_NICE, or: echo '@realtime - rtprio 80' >> \
+                "run as root; or {GROUP}: echo '@realtime - rtprio 80' >> \
                  /etc/security/limits.d/isolane.conf; {AS_SERVICE}: LimitRTPRIO=80"
             ),
         ),
@@ -46,7 +56,7 @@ fn memory(facts: &Facts, findings: &mut Findings) {
             "pages can be taken away: a critical job that touches one waits for it, up to \
              milliseconds from a disk",
             format!(
-                "with CAP_IPC_LOCK, or: echo '@realtime - memlock unlimited' >> \
+                "run as root; or {GROUP}: echo '@realtime - memlock unlimited' >> \
                  /etc/security/limits.d/isolane.conf; {AS_SERVICE}: LimitMEMLOCK=infinity"
             ),
         ),
@@ -56,8 +66,6 @@ fn memory(facts: &Facts, findings: &mut Findings) {
 
 fn raw(facts: &Facts, findings: &mut Findings) {
     let rights = &facts.rights;
-    let setcap =
-        |right: &str| format!("run as root, or: sudo setcap {right}+ep \"$(command -v isolane)\"");
     match rights.net_raw {
         Some(true) => findings.ok(
             "rights.net-raw",
@@ -67,7 +75,7 @@ fn raw(facts: &Facts, findings: &mut Findings) {
             "rights.net-raw",
             "CAP_NET_RAW is missing",
             "no latency; `isolane spy` cannot listen, it can read captures",
-            setcap("cap_net_raw"),
+            FILE_RIGHTS,
         ),
         None => {}
     }
@@ -80,8 +88,8 @@ fn raw(facts: &Facts, findings: &mut Findings) {
             "rights.net-admin",
             "CAP_NET_ADMIN is missing",
             "sockets get no priority above 6 and no buffer beyond rmem_max; `isolane demo` cannot \
-             make its test hosts",
-            setcap("cap_net_admin"),
+             make its test hosts (for these, run it as root)",
+            FILE_RIGHTS,
         ),
         None => {}
     }
@@ -91,7 +99,7 @@ fn raw(facts: &Facts, findings: &mut Findings) {
             "rights.af-xdp",
             "the kernel has AF_XDP sockets, this process may not open them",
             "none yet: this version moves frames over UDP sockets",
-            setcap("cap_net_raw,cap_net_admin,cap_bpf"),
+            FILE_RIGHTS,
         ),
         Permission::Absent => findings.info(
             "rights.af-xdp",

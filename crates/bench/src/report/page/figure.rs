@@ -24,6 +24,8 @@ const COLOURS: [RGBColor; 6] = [
 /// On the page's white and, through its style sheet, on its dark ground.
 const INK: RGBColor = RGBColor(70, 70, 70);
 const GRID: RGBColor = RGBColor(222, 222, 222);
+/// Marks of the time axis, at most: each 1, 2, ... 9 of the decades there can be.
+const TIME_MARKS: usize = 60;
 /// The smallest share that a tail shows; the largest is all.
 const MIN_SHARE: f64 = 1e-4;
 
@@ -116,7 +118,8 @@ pub(super) fn distributions(curves: &[Curve]) -> Option<String> {
             .label_style(("sans-serif", 14, &INK))
             .x_desc("round trip")
             .y_desc("share of round trips")
-            .x_label_formatter(&|us| time(*us))
+            .x_labels(TIME_MARKS)
+            .x_label_formatter(&|us| time_mark(*us))
             .y_label_formatter(&|share| percent(*share))
             .draw()?;
         for (number, curve) in curves.iter().enumerate() {
@@ -145,7 +148,8 @@ pub(super) fn tails(curves: &[Curve]) -> Option<String> {
             .label_style(("sans-serif", 14, &INK))
             .x_desc("time")
             .y_desc("share that took longer")
-            .x_label_formatter(&|us| time(*us))
+            .x_labels(TIME_MARKS)
+            .x_label_formatter(&|us| time_mark(*us))
             .y_label_formatter(&|share| percent(*share))
             .draw()?;
         for (number, curve) in curves.iter().enumerate() {
@@ -188,6 +192,15 @@ pub(super) fn time(us: f64) -> String {
         us if us >= 1e3 => format!("{} ms", round(us / 1e3)),
         us => format!("{} µs", round(us)),
     }
+}
+
+/// The label of a mark: 1, 2 and 5 of each decade have one, or they would run into each other.
+fn time_mark(us: f64) -> String {
+    let digit = us / 10_f64.powf(us.log10().floor());
+    let is_labelled = [1.0, 2.0, 5.0]
+        .iter()
+        .any(|labelled| (digit - labelled).abs() < 0.01);
+    if is_labelled { time(us) } else { String::new() }
 }
 
 fn percent(share: f64) -> String {
@@ -283,6 +296,8 @@ mod tests {
         assert_eq!(time(250.0), "250 µs");
         assert_eq!(time(12_589.0), "12.6 ms");
         assert_eq!(time(2e6), "2 s");
+        assert_eq!(time_mark(200.0), "200 µs");
+        assert_eq!(time_mark(300.0), "");
         assert_eq!(percent(0.001), "0.1 %");
         assert_eq!(percent(0.0), "0 %");
     }

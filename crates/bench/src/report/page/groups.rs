@@ -142,8 +142,11 @@ pub(super) fn name(run: &Run) -> String {
         }
         _ => "",
     };
-    let executor = match (run.order, run.disturbance.filter(is_inside)) {
-        (Order::Priority, Some(_)) => ", jobs by priority",
+    let is_apart = run.cores.is_some_and(|cores| cores.ping != cores.pong);
+    let executor = match run.order {
+        Order::Priority if is_apart || run.disturbance.as_ref().is_some_and(is_inside) => {
+            ", jobs by priority"
+        }
         _ => "",
     };
     format!("{disturbance}{executor}{order}{link}")

@@ -13,12 +13,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use self::figure::Curve;
 use self::groups::{Group, Subject};
-use super::{Kind, Measure, Of, Ratio, Report, Run};
+use super::{Kind, Measure, Of, Order, Ratio, Report, Run};
 
 /// Light and dark, narrow and wide, screen and paper.
 const STYLE: &str = include_str!("style.css");
-/// Answers at the head of the page; more would hide the point.
-const MAX_ANSWERS: usize = 4;
 
 /// The page of a report.
 pub fn page(report: &Report) -> String {
@@ -71,7 +69,7 @@ fn answers(report: &Report) -> Markup {
     let told = [Kind::Flood, Kind::Arbiter, Kind::Order]
         .into_iter()
         .flat_map(|kind| answer(report, kind))
-        .take(MAX_ANSWERS);
+        .chain(inversions(&report.runs));
     html! { ul.answers { @for (times, sentence) in told { li { strong { (times) } (sentence) } } } }
 }
 
@@ -105,10 +103,27 @@ fn sentence(ratio: &Ratio) -> String {
              critical frame first ({payload_bytes} B)"
         ),
         Kind::Order => format!(
-            "as long at p99 beside {disturbance} inside the participant with jobs in the order they became ready as \
+            "as long at p99, the hosts' part, beside {disturbance} inside the participant with jobs in the order they became ready as \
              with the most critical first ({payload_bytes} B)"
         ),
     }
+}
+
+/// Priority inversions of all runs that were disturbed from inside, in either order.
+fn inversions(runs: &[Run]) -> Option<(String, String)> {
+    let of_order = |order| {
+        let mut disturbed = runs
+            .iter()
+            .filter(|run| run.disturbed.is_some() && run.order == order)
+            .peekable();
+        disturbed.peek()?;
+        Some(disturbed.map(|run| run.inversions.total).sum::<u64>())
+    };
+    let (by_priority, fifo) = (of_order(Order::Priority)?, of_order(Order::Fifo)?);
+    let sentence = format!(
+        "priority inversions with the most critical job first; {fifo} with jobs in the order they became ready"
+    );
+    Some((by_priority.to_string(), sentence))
 }
 
 /// A ratio as people say it.

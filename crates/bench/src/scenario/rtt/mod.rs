@@ -8,8 +8,8 @@
 //!        RTTPong reader <== cable <== RTTPong writer <--+
 //! ```
 //!
-//! Disturbed from inside ([`inside`](super::inside)), the same participants have a bulk topic too, or
-//! hear of a third participant's endpoints.
+//! Disturbed from inside ([`inside`](super::inside)), the same participants have a bulk topic each way
+//! too, or hear of a third participant's endpoints.
 //!
 //! Both topics: level 7, best effort, KEEP_LAST 1, VOLATILE. The ends stamp into memory reserved
 //! before the start; after it, nothing here allocates. [`run_between_hosts`] is what the parent does.
@@ -63,7 +63,7 @@ pub struct EndConfig {
     pub seed: u64,
     /// The core the end runs on.
     pub core: Option<usize>,
-    /// Whether the bulk topic is written (where round trips start) and read (where they turn).
+    /// Whether the end writes a bulk topic and reads the other end's.
     pub bulk: bool,
 }
 

@@ -49,6 +49,10 @@ impl Config {
         if self.scenario.disturbance == Some(Disturbance::Repair) && bytes > most {
             return Err(ConfigError::PayloadBesideRepair { bytes, most });
         }
+        if self.scenario.disturbance == Some(Disturbance::Storm) {
+            let disturbance = Disturbance::Storm.word();
+            return Err(ConfigError::NoSuchDisturbance { disturbance });
+        }
         self.ping_end(Site::loopback()).check()
     }
 
@@ -244,7 +248,10 @@ impl Beside {
                 let joining = start().map_err(ScenarioError::of("who joins and leaves"))?;
                 Ok(Beside::Joining(joining))
             }
-            _ => Ok(Beside::Nothing),
+            // The ends' own work, or none: a storm is refused by the check.
+            None | Some(Disturbance::Bulk | Disturbance::Repair | Disturbance::Storm) => {
+                Ok(Beside::Nothing)
+            }
         }
     }
 
