@@ -56,6 +56,7 @@ mod status;
 mod table;
 mod timers;
 mod transmit;
+mod window;
 mod work;
 mod write;
 mod writer;

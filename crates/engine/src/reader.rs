@@ -5,6 +5,7 @@
 //! one window of [`WINDOW`](crate::limits::WINDOW) bits behind the lowest number that is missing.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use bitflags::bitflags;
 use isolane_wire::{
@@ -23,6 +24,7 @@ use crate::{
     matching::Incompatible,
     priority::Priority,
     status::{MatchTally, RejectReason},
+    window::{WORDS, words},
 };
 
 /// The key of a serialised sample or of a serialised key, as a hash (RTPS 2.5 §9.6.4.8); `None` if the
@@ -187,7 +189,7 @@ pub(crate) struct WriterProxy {
     pub(crate) expected: SequenceNumber,
     /// Bit (number mod WINDOW) for numbers in `expected..expected + WINDOW` that need not be
     /// asked for.
-    received: [u64; (WINDOW / 64) as usize],
+    received: [u64; WORDS],
     /// The highest number known to exist.
     pub(crate) last: SequenceNumber,
     /// A first heartbeat has come.
@@ -213,7 +215,7 @@ impl WriterProxy {
             skips_history: false,
             next_of_writer: None,
             expected: SequenceNumber(1),
-            received: [0; (WINDOW / 64) as usize],
+            received: [0; WORDS],
             last: SequenceNumber(0),
             started: false,
             begun: false,
@@ -246,6 +248,13 @@ impl WriterProxy {
         self.received[(bit / 64) as usize] |= 1 << (bit % 64);
     }
 
+    /// Marks a run of numbers, all in the window.
+    pub(crate) fn mark_run(&mut self, run: Range<i64>) {
+        for (word, marked) in words(run) {
+            self.received[word] |= marked;
+        }
+    }
+
     pub(crate) fn unmark(&mut self, sequence: SequenceNumber) {
         let bit = sequence.get() as u64 % u64::from(WINDOW);
         self.received[(bit / 64) as usize] &= !(1 << (bit % 64));
@@ -260,7 +269,7 @@ impl WriterProxy {
     /// Moves to `sequence` at once, forgetting the window.
     pub(crate) fn jump(&mut self, sequence: SequenceNumber) {
         self.expected = sequence;
-        self.received = [0; (WINDOW / 64) as usize];
+        self.received = [0; WORDS];
     }
 
     /// Moves to `sequence`, which is ahead: what was marked before it is forgotten.
@@ -270,8 +279,8 @@ impl WriterProxy {
             self.jump(sequence);
             return;
         }
-        for passed in (self.expected.get()..sequence.get()).map(SequenceNumber) {
-            self.unmark(passed);
+        for (word, passed) in words(self.expected.get()..sequence.get()) {
+            self.received[word] &= !passed;
         }
         self.expected = sequence;
     }

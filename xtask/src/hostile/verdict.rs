@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::PERIOD;
-use super::watch::Seen;
+use super::watch::{Arrival, Seen};
 use crate::{Result, json};
 
 /// The schema of the JSON.
@@ -80,7 +80,7 @@ pub(super) struct Report {
 /// Judges what was seen between the first and the last hostile datagram.
 pub(super) fn judge(seen: &Seen, sent: &Sent, begin: Instant, end: Instant) -> Report {
     let (written, arrived) = critical(seen, begin, end);
-    let longest_gap = longest_gap(seen, begin, end);
+    let (longest_gap, numbers_passed) = longest_gap(seen, begin, end);
     let growth = growth(&seen.resident);
     let lines: Vec<Instant> = seen
         .log
@@ -105,8 +105,10 @@ pub(super) fn judge(seen: &Seen, sent: &Sent, begin: Instant, end: Instant) -> R
     check(
         longest_gap <= LONGEST_GAP,
         format!(
-            "{:.0} ms without a critical sample at the longest (at most {} ms; period {} ms)",
+            "{:.0} ms without a critical sample at the longest, in which {} were written (at most {} \
+             ms; period {} ms)",
             longest_gap.as_secs_f64() * 1e3,
+            numbers_passed,
             LONGEST_GAP.as_millis(),
             PERIOD.as_millis()
         ),
@@ -188,20 +190,28 @@ fn critical(seen: &Seen, begin: Instant, end: Instant) -> (u64, u64) {
     (written as u64, numbers.len() as u64)
 }
 
-fn longest_gap(seen: &Seen, begin: Instant, end: Instant) -> Duration {
+/// The longest time without a sample of the publisher, and how far its numbers went meanwhile: few
+/// where it was the publisher that had no turn on its core.
+fn longest_gap(seen: &Seen, begin: Instant, end: Instant) -> (Duration, i64) {
     let Some(publisher) = seen.samples.first().map(|first| &first.writer) else {
-        return end - begin;
+        return (end - begin, 0);
     };
-    let arrivals = seen
+    let of_publisher = |sample: &&Arrival| sample.writer == *publisher;
+    let before = seen.samples.iter().filter(|sample| sample.at < begin);
+    let last = before.filter(of_publisher).next_back();
+    let mut previous = (begin, last.map_or(0, |sample| sample.sequence));
+    let mut longest = (Duration::ZERO, 0);
+    let during = seen
         .samples
         .iter()
-        .filter(|sample| sample.writer == *publisher);
-    let during = arrivals
-        .map(|sample| sample.at)
-        .filter(|at| (begin..end).contains(at));
-    let moments: Vec<Instant> = [begin].into_iter().chain(during).chain([end]).collect();
-    let gaps = moments.windows(2).map(|pair| pair[1] - pair[0]);
-    gaps.max().unwrap_or_default()
+        .filter(of_publisher)
+        .map(|sample| (sample.at, sample.sequence))
+        .filter(|(at, _)| (begin..end).contains(at));
+    for (at, sequence) in during {
+        longest = longest.max((at - previous.0, sequence - previous.1));
+        previous = (at, sequence);
+    }
+    longest.max((end - previous.0, 0))
 }
 
 /// What the line through the second half of the looks rises by, in bytes.
@@ -293,7 +303,6 @@ impl fmt::Display for Report {
 
 #[cfg(test)]
 mod tests {
-    use super::super::watch::Arrival;
     use super::*;
 
     fn looks(bytes: impl Fn(u64) -> u64) -> Vec<(Instant, u64)> {
@@ -318,6 +327,39 @@ mod tests {
         assert!(
             growth.is_some_and(|growth| (growth - expected).abs() < 1e4),
             "{growth:?}"
+        );
+    }
+
+    #[test]
+    fn the_datagrams_of_all_lanes_are_added() {
+        let line = |text: &str| (Instant::now(), text.to_owned());
+        let seen = Seen {
+            log: vec![
+                line("datagrams:"),
+                line(
+                    "discovery: received 143 of 152, 9 kernel_overflow; sent 5 of 6, 1 unreachable",
+                ),
+                line("level 7: received 38 of 38; sent 2 of 2"),
+                line("5 samples printed: 5 delivered"),
+            ],
+            ..Seen::default()
+        };
+        assert_eq!(datagrams(&seen), 190);
+    }
+
+    #[test]
+    fn hostile_datagrams_that_nobody_counted_are_missed() {
+        let (seen, begin, end) = sound();
+        let sent = Sent {
+            datagrams: 100,
+            ..Sent::default()
+        };
+        let checks = judge(&seen, &sent, begin, end).checks;
+        let failing = checks.iter().filter(|check| !check.holds);
+        let failing: Vec<&str> = failing.map(|check| check.what.as_str()).collect();
+        assert!(
+            failing.len() == 1 && failing[0].starts_with("0 datagrams"),
+            "{failing:?}"
         );
     }
 
@@ -387,7 +429,8 @@ mod tests {
             let line = (begin, String::from("malformed"));
             seen.log.splice(0..0, vec![line; MOST_LINES]);
         });
-        assert!(chatty.starts_with("21 lines of log"), "{chatty}");
+        let lines = format!("{} lines of log", MOST_LINES + 1);
+        assert!(chatty.starts_with(&lines), "{chatty}");
         let silent = with(&|seen, _| seen.log.clear());
         assert!(silent.starts_with("not counted by name"), "{silent}");
     }
@@ -401,7 +444,7 @@ mod tests {
             }
         }
         assert_eq!(critical(&seen, begin, end), (0, 0));
-        assert_eq!(longest_gap(&seen, begin, end), end - begin);
+        assert_eq!(longest_gap(&seen, begin, end).0, end - begin);
     }
 
     #[test]
@@ -409,7 +452,7 @@ mod tests {
         let (mut seen, begin, end) = sound();
         let middle = begin + Duration::from_millis(500);
         seen.samples.retain(|sample| sample.at < middle);
-        let gap = longest_gap(&seen, begin, end);
+        let (gap, _) = longest_gap(&seen, begin, end);
         assert!(gap >= Duration::from_millis(500), "{gap:?}");
     }
 

@@ -106,9 +106,7 @@ impl Engine {
             } else {
                 let window_end = proxy.expected.get().saturating_add(i64::from(WINDOW));
                 let end = base.get().min(window_end);
-                for sequence in (gap.start.get()..end).map(SequenceNumber) {
-                    proxy.mark(sequence);
-                }
+                proxy.mark_run(gap.start.get()..end);
             }
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
                 return;
