@@ -48,6 +48,11 @@ mod tests {
                 assert_eq!(bits, expected, "{start} + {length}");
             }
         }
-        assert_eq!(words(5..3).count(), 0);
+        let (start, end) = (5, 3);
+        assert_eq!(
+            words(start..end).count(),
+            0,
+            "one that has ended before it begins"
+        );
     }
 }

@@ -263,3 +263,15 @@ fn this_machine_can_be_probed_recorded_and_examined() {
     assert_eq!(again, facts);
     assert!(!examine(&facts, &Needs::of_domain(0)).is_empty());
 }
+
+#[test]
+fn no_remedy_takes_away_what_another_gave() {
+    let findings = examine(&machine("broken-laptop"), &Needs::of_domain(0));
+    let commands: HashSet<&str> = findings
+        .iter()
+        .filter_map(|finding| finding.remedy.split_once("setcap "))
+        .map(|(_, rights)| rights)
+        .collect();
+    // `setcap` replaces the rights a file had.
+    assert_eq!(commands.len(), 1, "{commands:?}");
+}

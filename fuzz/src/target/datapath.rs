@@ -13,6 +13,8 @@ const LANES: [Lane; 3] = [Lane::ALL[0], Lane::ALL[1], Lane::ALL[8]];
 /// Small, so that frames run out.
 const FRAME_BYTES: usize = 2048;
 const FRAMES: usize = 6;
+/// Those of one participant, into which what the others send does not always fit.
+const SMALL_FRAME_BYTES: usize = 96;
 
 struct Member {
     memory: Memory,
@@ -25,21 +27,26 @@ struct Member {
 /// Operations on three participants of a network in memory.
 pub fn datapath(bytes: &[u8]) {
     let mut input = Input::new(bytes);
+    let pool = PoolConfig {
+        frame_bytes: FRAME_BYTES,
+        head_room_bytes: usize::from(input.byte() % 65),
+        receive_frames: [FRAMES; Lane::COUNT],
+        transmit_frames: [FRAMES; Lane::COUNT],
+        ..PoolConfig::default()
+    };
+    let small = PoolConfig {
+        frame_bytes: SMALL_FRAME_BYTES,
+        ..pool
+    };
     let network = Network::with_config(NetworkConfig {
         queue_datagrams: 8,
         queue_bytes: 4096,
-        pool: PoolConfig {
-            frame_bytes: FRAME_BYTES,
-            head_room_bytes: usize::from(input.byte() % 65),
-            receive_frames: [FRAMES; Lane::COUNT],
-            transmit_frames: [FRAMES; Lane::COUNT],
-            ..PoolConfig::default()
-        },
         ..NetworkConfig::new(1)
     });
-    let mut members: Vec<Member> = (1..=3)
-        .map(|last| Member {
-            memory: network.attach([10, 0, 0, last]),
+    let mut members: Vec<Member> = [(1, pool), (2, pool), (3, small)]
+        .into_iter()
+        .map(|(last, pool)| Member {
+            memory: network.attach_with_pool([10, 0, 0, last], pool),
             receive: ReceiveBurst::new(),
             transmit: TransmitBurst::new(),
             held: Vec::new(),

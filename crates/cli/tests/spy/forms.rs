@@ -74,7 +74,7 @@ fn a_wrong_checksum_is_pointed_out_and_the_datagram_shown() {
     let partial = run(&mut spy(&[file.path()]));
     // On a veth pair the checksum covers the addresses only.
     assert!(
-        partial.err.contains("1 partial UDP checksum"),
+        partial.err.contains("1 with a partial UDP checksum"),
         "{}",
         partial.err
     );
@@ -83,7 +83,11 @@ fn a_wrong_checksum_is_pointed_out_and_the_datagram_shown() {
     let file = Scratch::new(&pcap(ETHERNET, &frames));
     let wrong = run(&mut spy(&[file.path()]));
     assert!(wrong.out.contains("checksum WRONG"), "{}", wrong.out);
-    assert!(wrong.err.contains("1 wrong UDP checksum"), "{}", wrong.err);
+    assert!(
+        wrong.err.contains("1 with a wrong UDP checksum"),
+        "{}",
+        wrong.err
+    );
 }
 
 #[test]
