@@ -3,8 +3,9 @@
 //!
 //! Two questions are asked. *Who was running then*, of the ring of the last activations. *What of
 //! lower priority came between*, for each arrival: nearly always nothing has ended since it, which
-//! one comparison says; or nothing lower has, which the last activation of all that are lower says. Only where there was something is the ring searched, so a busy loop pays for the
-//! search when it has something to count.
+//! one comparison says; or nothing lower has, which the last activation of all that are lower says.
+//! Only where there was something is the ring searched, so a busy loop pays for the search when it
+//! has something to count.
 
 use isolane_wire::time::Instant;
 
@@ -35,6 +36,15 @@ pub(crate) struct Activation {
 impl Activation {
     fn was_running_at(&self, instant: Instant) -> bool {
         self.begin <= instant && instant < self.finish
+    }
+
+    /// Whether the look before it showed the source of an arrival.
+    fn was_shown(&self, arrival: &Arrival) -> bool {
+        let shown = |source: u8| {
+            self.look
+                .is_some_and(|look| look.readable >> source & 1 == 1)
+        };
+        arrival.source.is_some_and(shown)
     }
 
     /// Whose doing it was that this one began after something more urgent had arrived.
@@ -75,7 +85,10 @@ pub(crate) struct Wait {
 
 impl Wait {
     fn add(&mut self, arrival: &Arrival, activation: &Activation) {
-        if activation.begin > arrival.counted_from {
+        // Where nothing stamps, an arrival is as old as the look that showed it, and so may the
+        // activation behind that look be.
+        let is_tie = activation.begin == arrival.counted_from && activation.was_shown(arrival);
+        if activation.begin > arrival.counted_from || is_tie {
             self.waited += activation.judge(arrival);
         } else if activation.was_running_at(arrival.at) {
             let rest_ns = activation.finish.as_nanos() - arrival.at.as_nanos();

@@ -52,6 +52,20 @@ fn a_lower_activation_that_began_although_the_source_was_readable_is_an_inversio
 }
 
 #[test]
+fn what_is_not_stamped_is_as_old_as_the_look_that_showed_it() {
+    for (readable, inversions) in [(1 << SOURCE | 1, 1), (1, 0)] {
+        let mut executor = executor();
+        let (bulk, job) = (
+            event_job(&mut executor, "bulk", 1),
+            receive_job(&mut executor),
+        );
+        run_bulk(&mut executor, bulk, 50, Some(readable));
+        let waited = receive(&mut executor, job, 50);
+        assert_eq!(waited.inversions, inversions, "{readable:b}");
+    }
+}
+
+#[test]
 fn a_lower_activation_without_a_look_before_it_is_an_inversion() {
     let mut executor = executor();
     let (bulk, job) = (
