@@ -160,8 +160,10 @@ mod tests {
 
     fn shell(script: &str, name: &str) -> Program {
         let stem = std::env::temp_dir().join(format!("xtask-{}-{name}", std::process::id()));
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
+        // Whoever started the tests may ignore SIGINT, as a shell's background jobs do, and a shell
+        // cannot trap what it was started to ignore.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sh", "-c", script]);
         Program::start(command, &stem).unwrap()
     }
 

@@ -14,7 +14,7 @@ use super::MessageReceiver;
 use crate::{
     discovery::SHORT_MESSAGE_BYTES,
     engine::Engine,
-    limits::WINDOW,
+    limits::{LAST_SEQUENCE, WINDOW},
     reader::{Answer, ReaderStatus},
     work::WorkKind,
 };
@@ -44,7 +44,8 @@ impl Engine {
             if !proxy.reliable || !proxy.accept_heartbeat(now, heartbeat) {
                 continue;
             }
-            let last = heartbeat.last;
+            // A number behind the last could not be asked for: no set holds it.
+            let last = heartbeat.last.min(LAST_SEQUENCE);
             if !core::mem::replace(&mut proxy.started, true) {
                 // Where this reader begins: at what the writer still has, or, where that is history
                 // the reader does not want, behind it. Nothing before was ever for it.
