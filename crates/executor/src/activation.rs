@@ -24,8 +24,8 @@ pub(crate) struct Running {
 
 impl Executor {
     /// The loop has looked at its sources: `readable` has the bits of those that had something
-    /// ([`source`](crate::JobConfig::source)), and `now` is the clock as it was read right behind. It belongs to
-    /// the activation that begins next.
+    /// ([`source`](crate::JobConfig::source)), and `now` is the clock as it was read right behind.
+    /// It belongs to the activation that begins next.
     pub fn looked(&mut self, now: Instant, readable: u32) {
         self.look = Some(Look { at: now, readable });
     }

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
 /// Pixels of the drawing; the page scales it to the width there is. Small, so that its labels can be
@@ -28,8 +29,6 @@ const GRID: RGBColor = RGBColor(222, 222, 222);
 const TIME_MARKS: usize = 60;
 /// The smallest share that a tail shows; the largest is all.
 const MIN_SHARE: f64 = 1e-4;
-
-type Error = DrawingAreaErrorKind<std::io::Error>;
 
 /// Round trips of about the same time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,66 +96,18 @@ pub(super) fn colour(number: usize) -> String {
 
 /// How many of a run's round trips fell into each bucket. `None` if there are none.
 pub(super) fn distributions(curves: &[Curve]) -> Option<String> {
-    let times_us = times_us(curves)?;
-    let highest = curves
-        .iter()
-        .flat_map(|curve| curve.outline())
-        .map(|(_, share)| share)
-        .fold(0.0, f64::max);
-    draw(|area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(8)
-            .margin_right(20)
-            .x_label_area_size(44)
-            .y_label_area_size(62)
-            .build_cartesian_2d(times_us.log_scale(), 0.0..highest * 1.05)?;
-        chart
-            .configure_mesh()
-            .max_light_lines(0)
-            .bold_line_style(GRID)
-            .axis_style(INK)
-            .label_style(("sans-serif", 14, &INK))
-            .x_desc("round trip")
-            .y_desc("share of round trips")
-            .x_labels(TIME_MARKS)
-            .x_label_formatter(&|us| time_mark(*us))
-            .y_label_formatter(&|share| percent(*share))
-            .draw()?;
-        for (number, curve) in curves.iter().enumerate() {
-            chart.draw_series(LineSeries::new(curve.outline(), line(number)))?;
-        }
-        Ok(())
+    let shares = curves.iter().flat_map(Curve::outline);
+    let highest = shares.map(|(_, share)| share).fold(0.0, f64::max);
+    let names = ("round trip", "share of round trips");
+    draw(curves, names, 0.0..highest * 1.05, |curve, _| {
+        curve.outline()
     })
 }
 
 /// The share of round trips that took longer than a time. `None` if there are none.
 pub(super) fn tails(curves: &[Curve]) -> Option<String> {
-    let times_us = times_us(curves)?;
-    let end_us = times_us.end;
-    draw(|area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(8)
-            .margin_right(20)
-            .x_label_area_size(44)
-            .y_label_area_size(62)
-            .build_cartesian_2d(times_us.log_scale(), (MIN_SHARE..1.0).log_scale())?;
-        chart
-            .configure_mesh()
-            .max_light_lines(0)
-            .bold_line_style(GRID)
-            .axis_style(INK)
-            .label_style(("sans-serif", 14, &INK))
-            .x_desc("time")
-            .y_desc("share that took longer")
-            .x_labels(TIME_MARKS)
-            .x_label_formatter(&|us| time_mark(*us))
-            .y_label_formatter(&|share| percent(*share))
-            .draw()?;
-        for (number, curve) in curves.iter().enumerate() {
-            chart.draw_series(LineSeries::new(curve.tail(end_us), line(number)))?;
-        }
-        Ok(())
-    })
+    let names = ("time", "share that took longer");
+    draw(curves, names, (MIN_SHARE..1.0).log_scale(), Curve::tail)
 }
 
 /// From the shortest to the longest time of all curves.
@@ -167,15 +118,49 @@ fn times_us(curves: &[Curve]) -> Option<Range<f64>> {
     Some(low_us.max(0.001)..high_us)
 }
 
-/// An SVG without XML prolog, to be put into a page. Drawing into a string cannot fail but for a
-/// picture that has no room for its axes, which [`SIZE`] has.
-fn draw(
-    picture: impl FnOnce(&DrawingArea<SVGBackend<'_>, plotters::coord::Shift>) -> Result<(), Error>,
-) -> Option<String> {
+/// A line for each curve over a logarithmic time axis, `points` of it up to the longest time, as an
+/// SVG without XML prolog, to be put into a page. `names` are those of the axes. Drawing into a string
+/// cannot fail but for a picture that has no room for its axes, which [`SIZE`] has.
+fn draw<Y>(
+    curves: &[Curve],
+    names: (&str, &str),
+    shares: Y,
+    points: impl Fn(&Curve, f64) -> Vec<(f64, f64)>,
+) -> Option<String>
+where
+    Y: AsRangedCoord<Value = f64>,
+    Y::CoordDescType: ValueFormatter<f64>,
+{
+    let times_us = times_us(curves)?;
+    let end_us = times_us.end;
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        picture(&area).ok()?;
+        let mut chart = ChartBuilder::on(&area)
+            .margin(8)
+            .margin_right(20)
+            .x_label_area_size(44)
+            .y_label_area_size(62)
+            .build_cartesian_2d(times_us.log_scale(), shares)
+            .ok()?;
+        chart
+            .configure_mesh()
+            .max_light_lines(0)
+            .bold_line_style(GRID)
+            .axis_style(INK)
+            .label_style(("sans-serif", 14, &INK))
+            .x_desc(names.0)
+            .y_desc(names.1)
+            .x_labels(TIME_MARKS)
+            .x_label_formatter(&|us| time_mark(*us))
+            .y_label_formatter(&|share| percent(*share))
+            .draw()
+            .ok()?;
+        for (number, curve) in curves.iter().enumerate() {
+            let series = LineSeries::new(points(curve, end_us), line(number));
+            chart.draw_series(series).ok()?;
+        }
+        drop(chart);
         area.present().ok()?;
     }
     Some(svg)
