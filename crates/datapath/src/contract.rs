@@ -22,6 +22,7 @@ use std::os::fd::BorrowedFd;
 use isolane_wire::locator::Locator;
 
 use crate::burst::{ReceiveBurst, SendReport, TransmitBurst};
+use crate::flow::{FlowId, InterfaceProtection, Observation, ProtectError, Protected, Protection};
 use crate::lane::Lane;
 use crate::ledger::Ledger;
 use crate::limits::MAX_DOMAIN;
@@ -114,6 +115,51 @@ pub trait Datapath {
     /// be called at leisure, about once a second; a few system calls, and none where there is
     /// nothing to find out.
     fn look_after_interfaces(&mut self) {}
+
+    /// Reserves a flow of its own within an open lane: a port for one topic's reader. What
+    /// arrives there comes with the lane's bursts.
+    ///
+    /// # Errors
+    /// [`OpenError::NoFlows`] where the datapath knows none, and the lane's own flows serve.
+    fn open_flow(&mut self, _lane: Lane) -> Result<FlowId, OpenError> {
+        Err(OpenError::NoFlows {
+            datapath: self.name(),
+        })
+    }
+
+    /// Where a flow is reached by unicast, to be announced. Empty if there is no such flow.
+    fn flow_unicast(&self, _flow: FlowId) -> &[Locator] {
+        &[]
+    }
+
+    /// Gives a flow back. What still arrives there is nobody's.
+    fn close_flow(&mut self, _flow: FlowId) {}
+
+    /// Protects the receivers of a lane or a flow, or, with `None`, no longer. Takes effect at
+    /// once, with a full budget.
+    ///
+    /// # Errors
+    /// [`ProtectError`], and everything is as it was.
+    fn protect(&mut self, _what: Protected, _with: Option<Protection>) -> Result<(), ProtectError> {
+        Err(ProtectError::Unsupported {
+            datapath: self.name(),
+        })
+    }
+
+    /// Protects all receivers of the interfaces in use.
+    ///
+    /// # Errors
+    /// [`ProtectError`], and everything is as it was.
+    fn protect_interface(&mut self, _with: InterfaceProtection) -> Result<(), ProtectError> {
+        Err(ProtectError::Unsupported {
+            datapath: self.name(),
+        })
+    }
+
+    /// What it does at this moment. Made at leisure: it allocates and calls the system.
+    fn observe(&self) -> Observation {
+        Observation::default()
+    }
 
     /// What became of every datagram so far.
     fn ledger(&self) -> Ledger;
@@ -270,6 +316,15 @@ pub enum OpenError {
         action: &'static str,
         /// EMFILE or ENFILE.
         source: io::Error,
+    },
+    /// The datapath has no flows beside those of its lanes.
+    #[error(
+        "the datapath {datapath} gives no topic a port of its own: it shares its level's. Choose \
+         xdp if the topic needs a budget of its own"
+    )]
+    NoFlows {
+        /// Its name.
+        datapath: &'static str,
     },
     /// The network is full.
     #[error("the memory network has no room for another participant: {limit} are attached")]

@@ -34,6 +34,7 @@ pub mod clock;
 pub mod conformance;
 pub mod contract;
 pub mod fault;
+pub mod flow;
 pub mod lane;
 pub mod ledger;
 pub mod limits;
@@ -44,6 +45,10 @@ pub mod udp;
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 pub use contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
 pub use fault::{Fault, FaultPlan, Plug};
+pub use flow::{
+    Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Observation, Over,
+    ProtectError, Protected, Protection, RingObservation,
+};
 pub use lane::Lane;
 pub use ledger::{Imbalance, Injected, LaneLedger, Ledger, ReceiveDrop, Refusal};
 pub use memory::{Memory, Network};

@@ -40,13 +40,19 @@ static dds_qos_t *make_qos(const struct arguments *arguments)
   return qos;
 }
 
-/* The lease is the domain's: it must be known before the first participant is made. */
+/* The lease is the domain's: it must be known before the first participant is made. A configuration given
+ * here would be all there is: what CYCLONEDDS_URI says (tracing, for example) goes in front of it. */
 static void set_lease(const struct arguments *arguments)
 {
-  char configuration[256];
-  snprintf(configuration, sizeof configuration,
-           "<Discovery><LeaseDuration>%u ms</LeaseDuration><SPDPInterval>%u ms</SPDPInterval></Discovery>",
-           arguments->lease_ms, arguments->lease_ms / RENEWALS_A_LEASE);
+  const char *environment = getenv("CYCLONEDDS_URI");
+  char configuration[4096];
+  const int length =
+    snprintf(configuration, sizeof configuration,
+             "%s%s<Discovery><LeaseDuration>%u ms</LeaseDuration><SPDPInterval>%u ms</SPDPInterval></Discovery>",
+             environment ? environment : "", environment ? "," : "", arguments->lease_ms,
+             arguments->lease_ms / RENEWALS_A_LEASE);
+  if (length < 0 || (size_t)length >= sizeof configuration)
+    fail_usage("CYCLONEDDS_URI is too long", environment);
   must(dds_create_domain(arguments->domain, configuration), "create domain");
 }
 

@@ -1,0 +1,1 @@
+//! The eBPF program at the driver: flows, budgets, recycling, and its twin.

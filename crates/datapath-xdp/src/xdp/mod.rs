@@ -1,0 +1,1 @@
+//! The datapath of AF_XDP lanes.
