@@ -23,7 +23,7 @@ use crate::process::Note;
 use crate::scenario::inside::joining;
 use crate::scenario::{rtt, throughput};
 use crate::stop::Stop;
-use crate::{cable, flood};
+use crate::{cable, flood, storm};
 
 /// What a child process is told to be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,10 @@ pub enum Role {
     FloodSender(flood::SenderConfig),
     /// One direction's end of it.
     FloodSink(flood::SinkConfig),
+    /// One direction's source of heavy receive work.
+    StormSender(storm::SenderConfig),
+    /// The sockets of one host that it is delivered to.
+    StormReceivers(storm::ReceiversConfig),
     /// The end where round trips start.
     RttPing(rtt::EndConfig),
     /// The end where they turn.
@@ -131,6 +135,8 @@ pub fn main(role: &str) -> ExitCode {
         Role::Cable(config) => report(cable::run(&config, &stop, say_ready)),
         Role::FloodSender(config) => report(flood::run_sender(&config, &stop, say_ready)),
         Role::FloodSink(config) => report(flood::run_sink(&config, &stop, say_ready)),
+        Role::StormSender(config) => report(storm::run_sender(&config, &stop, say_ready)),
+        Role::StormReceivers(config) => report(storm::run_receivers(&config, &stop, say_ready)),
         Role::RttPing(config) => report(rtt::run_ping(&config, &stop, say_ready)),
         Role::RttPong(config) => report(rtt::run_pong(&config, &stop, say_ready)),
         Role::Joining(config) => report(joining::run_joining(&config, &stop, say_ready)),
@@ -302,6 +308,16 @@ impl Running {
     pub fn finish<R: DeserializeOwned>(mut self) -> Result<R, ChildError> {
         self.stop();
         self.result(CHILD_FINISH_SECONDS)
+    }
+
+    /// Tells both to stop before waiting for either, so that neither lasts longer.
+    pub(crate) fn finish_both<R: DeserializeOwned>(
+        both: [Running; 2],
+    ) -> Result<[R; 2], ChildError> {
+        let [mut a, mut b] = both;
+        a.stop();
+        b.stop();
+        Ok([a.finish()?, b.finish()?])
     }
 
     /// Takes the result of a child that ends by itself within `seconds`.

@@ -52,6 +52,17 @@ pub const FLOOD_CATCH_UP_NS: u64 = 20_000_000;
 /// Kernel memory of each flood sink socket: sinks share the hosts' core with more urgent work.
 pub const SINK_RECEIVE_BYTES: u32 = 4 << 20;
 
+/// Sockets of a storm on each host: each is a descriptor, of which a process has 1,024 without asking.
+pub const MAX_STORM_SOCKETS: u16 = 800;
+
+/// Frames a second of a storm, each way: with 250 sockets each costs a core tens of microseconds, and
+/// a core that does nothing else starves the machine.
+pub const MAX_STORM_FRAMES_PER_S: f64 = 50_000.0;
+
+/// Kernel memory of each socket of a storm: room for a few datagrams, since they are counted and not
+/// read before the end.
+pub const STORM_RECEIVE_BYTES: u32 = 8 << 10;
+
 /// The longest line a child may print: the stamps of [`MAX_SAMPLES`] rounds seen by the cable, as
 /// text.
 pub const MAX_CHILD_LINE_BYTES: usize = 256 << 20;

@@ -472,8 +472,9 @@ pub(crate) struct BenchRttArguments {
     /// Pings a second [default: 2000]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=MAX_RATE_HZ))]
     pub(crate) rate: Option<u32>,
-    /// What to disturb the runs with, separated by commas: none, flood (on the link), joining, bulk,
-    /// repair (inside the participants, over a faster link) [default: none]
+    /// What to disturb the runs with, separated by commas: none, flood (on the link), storm (receive
+    /// work on the hosts), joining, bulk, repair (inside the participants, over a faster link)
+    /// [default: none]
     #[arg(
         long,
         value_name = "LIST",

@@ -163,6 +163,8 @@ pub(crate) enum Disturbance {
     None,
     /// 25 UDP streams each way through the cable.
     Flood,
+    /// Multicast delivered to hundreds of sockets on each host.
+    Storm,
     /// Endpoints that appear and leave.
     Joining,
     /// A reliable bulk topic in the same participants.
@@ -175,6 +177,7 @@ impl Word for Disturbance {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("none", Self::None),
         ("flood", Self::Flood),
+        ("storm", Self::Storm),
         ("joining", Self::Joining),
         ("bulk", Self::Bulk),
         ("repair", Self::Repair),
@@ -187,6 +190,7 @@ impl Disturbance {
         match self {
             Self::None => None,
             Self::Flood => Some(report::Disturbance::Flood),
+            Self::Storm => Some(report::Disturbance::Storm),
             Self::Joining => Some(report::Disturbance::Joining),
             Self::Bulk => Some(report::Disturbance::Bulk),
             Self::Repair => Some(report::Disturbance::Repair),

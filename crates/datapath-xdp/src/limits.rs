@@ -1,5 +1,7 @@
 //! Every bound of this crate, with its reason.
 
+use std::time::Duration;
+
 /// Flows of one interface: a port and a group for each of eight levels, and 48 topics with a port
 /// of their own.
 pub const MAX_FLOWS: usize = 64;
@@ -9,3 +11,84 @@ pub const MAX_QUEUES: usize = 8;
 
 /// Lanes of one queue: one a level.
 pub const MAX_LANES: usize = 8;
+
+/// IPv4 routes that are followed, those of the local table included: a host with more is a router
+/// with a routing protocol, whose traffic takes the kernel's way. A look-up that is not remembered
+/// passes them all, about a microsecond.
+pub const MAX_ROUTES: usize = 512;
+
+/// Neighbours on the device's link that are followed: as many as the kernel itself keeps before it
+/// collects them at once (`gc_thresh3`).
+pub const MAX_NEIGHBOURS: usize = 1_024;
+
+/// IPv4 addresses of the device: one a network in practice.
+pub const MAX_ADDRESSES: usize = 16;
+
+/// Sets of flows whose headers are remembered; a power of two. With [`FLOW_WAYS`] 1,024 flows: the
+/// engine's 512 matches, at two levels or to two addresses each.
+pub const FLOW_SETS: usize = 256;
+
+/// Flows of a set. A flow looks for itself among so many, and takes another's place when all are
+/// taken: that costs a look-up, never the datagram.
+pub const FLOW_WAYS: usize = 4;
+
+/// Netlink datagrams taken in by one call: of 32 KiB at most, some 200 events or 30 interfaces
+/// each, so that a call stays below a millisecond.
+pub const MAX_FOLLOWED_DATAGRAMS: usize = 8;
+
+/// Bytes of one netlink datagram: the most the kernel fills at once.
+pub const NETLINK_DATAGRAM_BYTES: usize = 32 << 10;
+
+/// Calls until everything is known at the start: room for 1,024 interfaces, [`MAX_ROUTES`] and
+/// [`MAX_NEIGHBOURS`] twice over.
+pub const MAX_STARTING_CALLS: usize = 64;
+
+/// Neighbours that the kernel is asked to confirm by one call, about once a second: it asks each at
+/// most three times, so this bounds ARP to some dozen frames a second.
+pub const MAX_CONFIRMATIONS: usize = 8;
+
+/// Entries of one AF_XDP ring at most: twice the largest ring of common devices, 256 KiB of
+/// descriptors.
+pub const MAX_RING_ENTRIES: u32 = 16_384;
+
+/// Chunks of memory shared with the kernel at most, 128 MiB of the usual size: four times what fill,
+/// completion and all lanes' rings of one queue can hold.
+pub const MAX_CHUNKS: u32 = 65_536;
+
+/// Memory shared with the kernel begins on pages of this size.
+pub const PAGE_BYTES: usize = 4_096;
+
+/// Bytes that the kernel leaves free in front of each received frame (`XDP_PACKET_HEADROOM`).
+pub const KERNEL_HEAD_ROOM_BYTES: usize = 256;
+
+/// How long a queue is waited for that another socket has: the kernel lets go of a dead program's
+/// queue 50 to 65 ms after its end, later on a loaded machine.
+pub const BIND_PATIENCE: Duration = Duration::from_millis(200);
+
+/// How often it is tried meanwhile.
+pub const BIND_RETRY: Duration = Duration::from_millis(5);
+
+/// Frames that one system call sends in copy mode (`TX_BATCH_SIZE` of the kernel).
+pub const FRAMES_A_KICK: u32 = 32;
+
+/// System calls of one kick beyond those that its frames take: each frame that a driver refuses ends
+/// one. With more refusals than that, the rest waits for the next kick.
+pub const SPARE_KICKS: u32 = 8;
+
+/// Flows that share a port: groups of eight levels and a few sources. Each is a step of the
+/// classifier's search, of some nanoseconds, for every frame to the port.
+pub const MAX_FLOWS_PER_PORT: usize = 16;
+
+/// The shortest period of a budget. A timer that fires takes about a microsecond of a processor: a
+/// hundredth of this period.
+pub const MIN_PERIOD: Duration = Duration::from_micros(100);
+
+/// The longest period of a budget. A flood may use up a budget at once, and the flow is then without
+/// for so long.
+pub const MAX_PERIOD: Duration = Duration::from_secs(10);
+
+/// Bytes of the verifier's log that an error quotes: its last lines name the instruction.
+pub const VERIFIER_LOG_BYTES: usize = 600;
+
+/// Processes that are named as owners of a foreign program.
+pub const MAX_NAMED_OWNERS: usize = 4;

@@ -37,10 +37,11 @@ pub struct SendReport {
 
 /// One datagram of a transmit burst.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
+pub struct Message {
     /// Index of the frame.
-    pub(crate) frame: u8,
-    pub(crate) to: Locator,
+    pub frame: u8,
+    /// Where it goes.
+    pub to: Locator,
 }
 
 /// Frames to be sent, and where each goes. Several destinations of one frame need one frame.
@@ -114,12 +115,28 @@ impl TransmitBurst {
         self.frames.clear();
     }
 
-    pub(crate) fn messages(&self) -> &[Message] {
+    /// Each destination of each frame, in the order of the frames: [`MAX_MESSAGES`] at most.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    pub(crate) fn frame(&self, message: &Message) -> &Frame {
+    /// The frame of a message.
+    #[must_use]
+    pub fn frame(&self, message: &Message) -> &Frame {
         &self.frames[usize::from(message.frame)]
+    }
+
+    /// The frames, to have headers put in front of them.
+    pub fn frames_mut(&mut self) -> &mut [Frame] {
+        &mut self.frames
+    }
+
+    /// Takes all frames out, and forgets their destinations.
+    pub fn drain(&mut self) -> impl Iterator<Item = Frame> + '_ {
+        self.messages.clear();
+        // From the end, so that none is moved.
+        std::iter::from_fn(|| self.frames.pop())
     }
 
     /// Takes the messages out that are not to be kept; a frame that thereby has none left goes
@@ -146,7 +163,8 @@ impl TransmitBurst {
     }
 
     /// Frames without any destination. Messages lie in the order of their frames.
-    pub(crate) fn unaddressed(&self) -> u64 {
+    #[must_use]
+    pub fn unaddressed(&self) -> u64 {
         let mut addressed = 0;
         let mut last = None;
         for message in &self.messages {

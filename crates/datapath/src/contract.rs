@@ -12,7 +12,10 @@
 //! * A lane may have several sources (a ring, and the kernel socket that reserved the port):
 //!   `receive_burst` serves them in turn.
 //! * Frames handed to a device come home when it is done with them, not when `send_burst`
-//!   returns: the datapath keeps them until then, and they count as outstanding.
+//!   returns: the datapath keeps them until then, and they count as outstanding. Sending takes home
+//!   what is done, and so does `recycle`.
+//! * Transmit frames may be smaller than the largest datagram: what does not fit is filled into an
+//!   oversize frame of the lane ([`Pool::take_for`]).
 //! * Only receiving descriptors go into epoll: polling a socket with a transmit ring may
 //!   transmit.
 
@@ -110,6 +113,26 @@ pub trait Datapath {
     /// A set of lanes ([`Lane::bit`]) where a datagram may wait: exact where the datapath can
     /// see its queues, otherwise all open ones.
     fn ready_lanes(&mut self) -> u16;
+
+    /// Lanes ([`Lane::bit`]) where a datagram is seen to wait without asking the system. Who spins
+    /// looks here between looks at [`descriptors`](Self::descriptors), which see what this does not.
+    fn peek_lanes(&mut self) -> u16 {
+        0
+    }
+
+    /// Takes back frames that devices are done with and, where few are left to receive into, those of
+    /// datagrams that wait in less critical lanes, which are dropped by name. Bounded; true if there
+    /// is more to do at once. To be called at the highest priority when [`wants_recycling`] says so.
+    ///
+    /// [`wants_recycling`]: Self::wants_recycling
+    fn recycle(&mut self) -> bool {
+        false
+    }
+
+    /// Whether [`recycle`](Self::recycle) has something to do that does not wait well. No system call.
+    fn wants_recycling(&mut self) -> bool {
+        false
+    }
 
     /// Finds out whether interfaces have gone or come back, and does what their return needs. To
     /// be called at leisure, about once a second; a few system calls, and none where there is
@@ -219,6 +242,32 @@ pub enum Note {
         /// What the kernel said.
         reason: String,
     },
+    /// A level that was to have a lane of a device goes by kernel sockets.
+    #[error("{lane} goes by kernel sockets, not by a lane of {interface}: {reason}")]
+    NoDeviceLane {
+        /// Whose.
+        lane: Lane,
+        /// The device.
+        interface: String,
+        /// Why, and what to do about it.
+        reason: String,
+    },
+    /// Something about a device that costs something.
+    #[error("interface {interface}: {what}")]
+    Device {
+        /// Its name.
+        interface: String,
+        /// What, why, and what to do about it.
+        what: String,
+    },
+    /// A datapath that was asked for if it works does not.
+    #[error("the datapath {wanted} is not used: {reason}")]
+    NotUsed {
+        /// Its name.
+        wanted: &'static str,
+        /// Why, and what to do about it.
+        reason: String,
+    },
     /// A socket option that only improves things was not taken.
     #[error("{lane} goes without {option} ({reason})")]
     OptionRefused {
@@ -326,6 +375,25 @@ pub enum OpenError {
         /// Its name.
         datapath: &'static str,
     },
+    /// All flows beside those of lanes are in use.
+    #[error(
+        "all {limit} ports for topics of their own are in use: give fewer topics a budget of their \
+         own, or let them share their level's"
+    )]
+    TooManyFlows {
+        /// How many there can be.
+        limit: usize,
+    },
+    /// A lane of a device could not be made.
+    #[error("{lane} gets no lane of interface {interface}: {source}")]
+    Device {
+        /// Whose.
+        lane: Lane,
+        /// The device.
+        interface: String,
+        /// What happened, and what to do about it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The network is full.
     #[error("the memory network has no room for another participant: {limit} are attached")]
     NetworkFull {
@@ -344,7 +412,8 @@ pub enum OpenError {
 
 impl OpenError {
     /// The error of a system call, by what can be done about it.
-    pub(crate) fn of(action: &'static str, source: io::Error) -> OpenError {
+    #[must_use]
+    pub fn of(action: &'static str, source: io::Error) -> OpenError {
         match source.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => OpenError::Denied { action, source },
             Some(libc::EMFILE | libc::ENFILE) => OpenError::TooManyFiles { action, source },

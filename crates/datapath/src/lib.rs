@@ -50,7 +50,7 @@ pub use flow::{
     ProtectError, Protected, Protection, RingObservation,
 };
 pub use lane::Lane;
-pub use ledger::{Imbalance, Injected, LaneLedger, Ledger, ReceiveDrop, Refusal};
+pub use ledger::{Counted, Counts, Imbalance, Injected, LaneLedger, Ledger, ReceiveDrop, Refusal};
 pub use memory::{Memory, Network};
-pub use pool::{Class, Frame, LeasedFrame, Pool, PoolConfig};
+pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, Pool, PoolConfig};
 pub use udp::{Interfaces, Udp, UdpConfig};

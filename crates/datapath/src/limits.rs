@@ -72,3 +72,10 @@ pub const MAX_FLIPPED_BITS: usize = 4;
 
 /// Participants on one memory network: one a value of the last byte of the address.
 pub const MEMORY_MEMBERS: usize = 256;
+
+/// Queues of devices that frames are received from: as many as lanes, one each.
+pub const MAX_DEVICE_QUEUES: usize = 8;
+
+/// Ports of single topics in one lane: each is looked at when one of them is readable, by a system
+/// call of its own.
+pub const MAX_LANE_FLOWS: usize = 16;

@@ -1,6 +1,6 @@
 //! What can go wrong, and what to do about it.
 
-use isolane_datapath::OpenError;
+use isolane_datapath::{OpenError, ProtectError};
 use isolane_engine::CreateError;
 use isolane_wire::cdr::CdrError;
 
@@ -13,6 +13,9 @@ pub enum BuildError {
     /// The engine: its tables and the QoS.
     #[error(transparent)]
     Endpoint(#[from] CreateError),
+    /// A budget that cannot be kept.
+    #[error(transparent)]
+    Budget(#[from] ProtectError),
     /// The executor's table of jobs.
     #[error(
         "this participant already has its {} jobs; use several participants",

@@ -65,7 +65,9 @@ mod endpoint_status;
 mod error;
 pub mod limits;
 mod listeners;
+pub mod observe;
 mod participant;
+mod protection;
 mod qos;
 mod reader;
 mod remote;
@@ -82,7 +84,11 @@ mod writer;
 
 pub use builder::{Builder, Waiting};
 pub use error::{BuildError, WriteError};
-pub use isolane_datapath::{FaultPlan, Plug, memory::Network, udp::Interfaces};
+pub use isolane_datapath::{
+    Budget, FaultPlan, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Lane,
+    Observation, Over, Plug, ProtectError, Protection, RingObservation, memory::Network,
+    udp::Interfaces,
+};
 pub use isolane_derive::TopicType;
 pub use isolane_engine::{
     ChangeKind, Counters, EndpointKind, Incompatible, InstanceState, Limits, ReaderLedger,

@@ -31,6 +31,32 @@ pub const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 /// the level itself waits for one activation of it, and nobody else.
 pub const BURST: usize = 16;
 
+/// Shortest period of a budget: it is filled up by a timer of the kernel or by a thread, and what these
+/// cost is to stay small beside what it saves.
+pub const MIN_BUDGET_PERIOD: Duration = Duration::from_micros(100);
+
+/// Longest period of a budget: a burst may take all of it at once, and then nothing comes for so long,
+/// the lease of most participants.
+pub const MAX_BUDGET_PERIOD: Duration = Duration::from_secs(10);
+
+/// Processes that may look at a participant at once ([`observe`](crate::observe)): a person or two, and a
+/// monitor. So many wait to be accepted at most, too.
+pub const MAX_OBSERVERS: usize = 4;
+
+/// Connections accepted, or turned away, in one step, once a second: all that can wait, and as many that
+/// come meanwhile.
+pub const OBSERVERS_ACCEPTED: usize = 2 * (MAX_OBSERVERS + 1);
+
+/// Observable participants of a process: as many names are tried.
+pub const OBSERVED_PARTICIPANTS: u32 = 64;
+
+/// Jobs, endpoints, flows or rings written as JSON in one activation at priority 0: some ten microseconds,
+/// which is what anything more urgent may have to wait.
+pub const OBSERVED_ITEMS: usize = 8;
+
+/// Bytes sent to an observer in one activation.
+pub const OBSERVER_SEND_BYTES: usize = 16 << 10;
+
 /// Activations one [`poll`](crate::Participant::poll) runs at most before it returns to a foreign
 /// loop.
 pub const ACTIVATIONS_PER_POLL: usize = 64;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use isolane_datapath::{Datapath, Note, clock::monotonic_now};
+use isolane_datapath::{Datapath, clock::monotonic_now};
 use isolane_engine::{
     Counters, DeliveryMode, EndpointConfig, Priority, RemoteEndpoint, RemoteParticipant, WriterId,
     limits::WORK_HEAD_BYTES,
@@ -90,7 +90,7 @@ impl Participant {
         }
     }
 
-    fn core(&self) -> &Rc<Core> {
+    pub(crate) fn core(&self) -> &Rc<Core> {
         &self.handle.core
     }
 
@@ -139,8 +139,12 @@ impl Participant {
         delivery: DeliveryMode,
     ) -> Result<DataReader<T>, BuildError> {
         let mut state = self.core().state.borrow_mut();
-        let (unicast, multicast) = prepare::<T>(&mut state, topic, qos)?;
-        let id = state.engine.create_reader(
+        let (mut unicast, mut multicast) = prepare::<T>(&mut state, topic, qos)?;
+        let flow = state.open_reader_flow(topic, qos)?;
+        if let Some(own) = state.flow_locators(&flow) {
+            (unicast, multicast) = (own, LocatorList::new());
+        }
+        let created = state.engine.create_reader(
             monotonic_now(),
             &EndpointConfig {
                 topic_name: topic,
@@ -155,8 +159,16 @@ impl Participant {
                 multicast,
             },
             delivery,
-        )?;
+        );
+        let id = match created {
+            Ok(id) => id,
+            Err(error) => {
+                state.close_reader_flow(&flow);
+                return Err(error.into());
+            }
+        };
         state.make_reader_slot(id, qos.transport_level());
+        state.readers[id.index()].flow = flow;
         state.make_listening(Endpoint::Reader(id));
         let lane = state.lanes.lane(qos.transport_level());
         state.touch(lane, qos.max_bytes);
@@ -325,22 +337,11 @@ impl Participant {
         *self.core().state.borrow().engine.counters()
     }
 
-    /// What the datapath had to do without on this machine, in sentences.
+    /// What the datapath had to do without on this machine, and which budgets it does not keep, in
+    /// sentences.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let state = self.core().state.borrow();
-        // What there is by default is as good as the machine has it.
-        let is_news = |note: &&Note| {
-            state.has_asked_for_buffer || !matches!(note, Note::SmallReceiveBuffer { .. })
-        };
-        let notes = state.transport.notes().iter().filter(is_news);
-        let lonely = state.engine.announce_to().is_empty().then(|| {
-            "this participant announces itself to nobody, for no interface in use takes part in \
-             multicast and no peer is named: only participants that name this host find it. Name \
-             peers (Builder::peer), or use an interface with multicast"
-                .to_owned()
-        });
-        notes.map(ToString::to_string).chain(lonely).collect()
+        self.core().state.borrow().notes()
     }
 
     /// Jobs, ledgers and counters, as of now.

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use isolane_datapath::{Budget, Over, Protection};
 use isolane_engine::CreateError;
 use isolane_wire::{
     cdr::Representation,
@@ -17,7 +18,7 @@ use isolane_wire::{
     },
 };
 
-use crate::error::BuildError;
+use crate::{error::BuildError, protection};
 
 /// The policies of a writer or a reader.
 ///
@@ -37,6 +38,7 @@ pub struct Qos {
     pub(crate) representation: Representation,
     pub(crate) max_bytes: usize,
     pub(crate) max_blocking: Duration,
+    pub(crate) protection: Option<Protection>,
     /// A partition that does not fit; endpoints are refused by its name.
     excess_partition: Option<String>,
 }
@@ -52,6 +54,7 @@ impl Qos {
             representation: Representation::Xcdr1,
             max_bytes: crate::limits::DEFAULT_MAX_BYTES,
             max_blocking: Duration::ZERO,
+            protection: None,
             excess_partition: None,
         }
     }
@@ -212,6 +215,42 @@ impl Qos {
         self
     }
 
+    /// What a reader spends on the topic at most: so many datagrams in each period, whatever arrives, and
+    /// what becomes of the others. Not a policy of the standard: no peer hears of it. The reader gets a
+    /// port of its own within its level, by unicast, so that a writer sends to it beside the group of
+    /// the level's other readers. It can be changed while the participant runs
+    /// ([`DataReader::set_budget`](crate::DataReader::set_budget)), and needs a datapath that counts
+    /// datagrams before they are received (xdp); on others the reader takes what comes, and
+    /// [`Participant::notes`](crate::Participant::notes) say so. On a writer it has no effect.
+    ///
+    /// A reliable topic's heartbeats and repairs come by the same port and count too: leave room for
+    /// them. What is dropped of it is asked for again, and comes later.
+    ///
+    /// ```
+    /// use std::{num::NonZeroU32, time::Duration};
+    /// use isolane::{Budget, Network, Over, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Report { number: u32 }
+    ///
+    /// let budget = Budget {
+    ///     capacity: NonZeroU32::new(20).unwrap(),
+    ///     period: Duration::from_millis(10),
+    /// };
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let reader = participant
+    ///     .create_reader::<Report>("Reports", &Qos::reliable().budget(budget, Over::Drop))?;
+    /// // A network in memory has nothing that could count.
+    /// assert!(participant.notes().iter().any(|note| note.contains("is not enforced")));
+    /// # Ok::<(), isolane::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn budget(mut self, budget: Budget, over: Over) -> Self {
+        self.protection = Some(Protection { budget, over });
+        self
+    }
+
     /// DATA_REPRESENTATION: what a writer sends. A reader takes both.
     #[must_use]
     pub fn representation(mut self, representation: Representation) -> Self {
@@ -241,6 +280,9 @@ impl Qos {
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         if let Some(name) = &self.excess_partition {
             return Err(BuildError::Partition { name: name.clone() });
+        }
+        if let Some(protection) = &self.protection {
+            protection::check(&protection.budget)?;
         }
         let History { kind, depth } = self.policies.history;
         let per_instance = self.policies.resource_limits.max_samples_per_instance;

@@ -309,6 +309,8 @@ impl<T: TopicType> Drop for DataReader<T> {
             return;
         };
         state.engine.delete_reader(monotonic_now(), self.id);
+        let flow = std::mem::take(&mut state.readers[self.id.index()].flow);
+        state.close_reader_flow(&flow);
         let callbacks = (
             state.clear_reader_slot(self.id.index()),
             state.clear_listening(Endpoint::Reader(self.id)),

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use isolane_datapath::{Class, Datapath, Imbalance, Lane, Ledger};
+use isolane_datapath::{Class, Datapath, Imbalance, Lane, Ledger, Note};
 use isolane_engine::{Counters, Priority, ReaderLedger, WorkKind, WriterLedger};
 use isolane_executor::Observed;
+use isolane_wire::level::Level;
 
 use crate::{remote::Inlet, state::State, waits::LevelReport};
 
@@ -49,6 +50,8 @@ pub struct SocketReport {
 pub struct EndpointReport<L> {
     /// The topic's name.
     pub topic: String,
+    /// Its level.
+    pub level: Level,
     /// Endpoints of others it is matched with now.
     pub matched: usize,
     /// Where its samples went.
@@ -100,6 +103,28 @@ pub struct Report {
     pub frames_lent: usize,
 }
 
+impl State {
+    /// What the participant goes without on this machine, in sentences.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        // What there is by default is as good as the machine has it.
+        let is_news = |note: &&Note| {
+            self.has_asked_for_buffer || !matches!(note, Note::SmallReceiveBuffer { .. })
+        };
+        let notes = self.transport.notes().iter().filter(is_news);
+        let lonely = self.engine.announce_to().is_empty().then(|| {
+            "this participant announces itself to nobody, for no interface in use takes part in \
+             multicast and no peer is named: only participants that name this host find it. Name \
+             peers (Builder::peer), or use an interface with multicast"
+                .to_owned()
+        });
+        let budgets = self.budgets_not_enforced().map(str::to_owned);
+        let all = notes.map(ToString::to_string).chain(lonely);
+        all.chain(budgets)
+            .chain(self.not_observable.clone())
+            .collect()
+    }
+}
+
 impl Report {
     pub(crate) fn of(state: &State) -> Self {
         let jobs = state.executor.jobs().map(|(_, job)| JobReport {
@@ -123,6 +148,7 @@ impl Report {
         let writers = engine.local_writers().filter_map(|id| {
             Some(EndpointReport {
                 topic: engine.writer_data(id)?.topic_name.as_str().into(),
+                level: Level::clamp(engine.writer_data(id)?.qos.transport_priority),
                 matched: engine.matched_readers(id),
                 ledger: engine.writer_ledger(id)?,
             })
@@ -130,6 +156,7 @@ impl Report {
         let readers = engine.local_readers().filter_map(|id| {
             Some(EndpointReport {
                 topic: engine.reader_data(id)?.topic_name.as_str().into(),
+                level: Level::clamp(engine.reader_data(id)?.qos.transport_priority),
                 matched: engine.matched_writers(id),
                 ledger: engine.reader_ledger(id)?,
             })

@@ -176,6 +176,7 @@ impl Core {
             Task::Status(of) => self.tell(of),
             Task::Timer => self.run_timer(now, job),
             Task::Inlet => crate::remote::drain(&mut self.state.borrow_mut(), now, job, limit),
+            Task::Observe => self.state.borrow_mut().serve_observers(),
             Task::Housekeeping => {
                 self.state.borrow_mut().keep_house();
                 false

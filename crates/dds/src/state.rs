@@ -21,6 +21,8 @@ use crate::{
     error::BuildError,
     limits::{BURST, MAX_JOBS},
     listeners::{Endpoint, Listeners, Listening},
+    observe::Observer,
+    protection::ReaderFlow,
     remote::Inlet,
     transport::{Lanes, Transport},
     trouble::Trouble,
@@ -43,6 +45,8 @@ pub(crate) enum Task {
     Status(Endpoint),
     /// Takes samples from a remote writer's ring.
     Inlet,
+    /// Serves other processes that look at this participant.
+    Observe,
     /// Follows the wall clock, and looks after what no event would bring forward.
     Housekeeping,
 }
@@ -65,6 +69,8 @@ pub(crate) struct ReaderSlot {
     pub(crate) view: Option<ViewCallback>,
     pub(crate) cached: Option<CacheCallback>,
     pub(crate) job: Option<JobId>,
+    /// How its datagrams come.
+    pub(crate) flow: ReaderFlow,
 }
 
 /// The callbacks of one reader.
@@ -127,6 +133,10 @@ pub(crate) struct State {
     pub(crate) prefault: bool,
     /// A size of receive buffers was asked for, so that less is worth a note.
     pub(crate) has_asked_for_buffer: bool,
+    /// Who looks at this participant from other processes, where they may.
+    pub(crate) observer: Option<Box<Observer>>,
+    /// Why they cannot although they may.
+    pub(crate) not_observable: Option<String>,
 }
 
 /// The parts a state begins with.
@@ -192,6 +202,8 @@ impl State {
             spinning: parts.spinning,
             prefault: parts.prefault,
             has_asked_for_buffer: parts.has_asked_for_buffer,
+            observer: None,
+            not_observable: None,
         })
     }
 
@@ -481,6 +493,7 @@ impl State {
         }
         self.transport.look_after_interfaces();
         self.log_trouble(monotonic_now());
+        self.begin_observing();
     }
 
     /// The place beside a reader that was just created.

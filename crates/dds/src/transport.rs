@@ -4,8 +4,9 @@
 use std::os::fd::BorrowedFd;
 
 use isolane_datapath::{
-    Capabilities, Datapath, Fault, Lane, Ledger, Note, OpenError, Pool, ReceiveBurst, SendReport,
-    TransmitBurst, Wakeup, memory::Memory, udp::Udp,
+    Capabilities, Datapath, Fault, FlowId, InterfaceProtection, Lane, Ledger, Note, Observation,
+    OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport, TransmitBurst,
+    Wakeup, memory::Memory, udp::Udp,
 };
 use isolane_executor::Order;
 use isolane_wire::{level::Level, locator::Locator};
@@ -124,6 +125,42 @@ impl Datapath for Transport {
 
     fn look_after_interfaces(&mut self) {
         dispatch!(self, datapath => datapath.look_after_interfaces());
+    }
+
+    fn peek_lanes(&mut self) -> u16 {
+        dispatch!(self, datapath => datapath.peek_lanes())
+    }
+
+    fn recycle(&mut self) -> bool {
+        dispatch!(self, datapath => datapath.recycle())
+    }
+
+    fn wants_recycling(&mut self) -> bool {
+        dispatch!(self, datapath => datapath.wants_recycling())
+    }
+
+    fn open_flow(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
+        dispatch!(self, datapath => datapath.open_flow(lane))
+    }
+
+    fn flow_unicast(&self, flow: FlowId) -> &[Locator] {
+        dispatch!(self, datapath => datapath.flow_unicast(flow))
+    }
+
+    fn close_flow(&mut self, flow: FlowId) {
+        dispatch!(self, datapath => datapath.close_flow(flow));
+    }
+
+    fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
+        dispatch!(self, datapath => datapath.protect(what, with))
+    }
+
+    fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
+        dispatch!(self, datapath => datapath.protect_interface(with))
+    }
+
+    fn observe(&self) -> Observation {
+        dispatch!(self, datapath => datapath.observe())
     }
 
     fn ledger(&self) -> Ledger {

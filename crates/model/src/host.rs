@@ -1,8 +1,10 @@
 //! A host of the system: the name topics refer to, and what of the machine isolane uses there.
 
 use crate::limits::MAX_INTERFACE_NAME_BYTES;
+use crate::protect::HostProtection;
 use crate::source::Sourced;
 use crate::word::Word;
+use crate::xdp::Xdp;
 
 /// A host, `[host.NAME]`.
 #[derive(Clone, Debug)]
@@ -16,6 +18,10 @@ pub struct Host {
     pub core: Sourced<Option<u16>>,
     /// How frames move.
     pub datapath: Sourced<Datapath>,
+    /// What all its receivers are protected with together.
+    pub protect: HostProtection,
+    /// How the datapath `xdp` is set up.
+    pub xdp: Xdp,
 }
 
 /// How frames move between the network and the engine, by name. That a description may name a

@@ -43,17 +43,20 @@ pub mod limits;
 mod load;
 mod print;
 mod problem;
+mod protect;
 mod read;
 mod source;
 mod system;
 mod topic;
 mod word;
+mod xdp;
 
 pub use domain::{Domain, DomainError};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use host::{Datapath, Host, is_interface_name};
 pub use load::example;
 pub use problem::{Problem, Severity};
+pub use protect::{HostProtection, InterfaceBudget, OthersBudget};
 pub use source::{Source, Sourced};
 pub use system::System;
 pub use topic::{
@@ -61,3 +64,4 @@ pub use topic::{
     Topic, TopicNameError, check_topic_name,
 };
 pub use word::Word;
+pub use xdp::{RingEntries, Xdp, XdpAttach, XdpMode, XdpWaiting};

@@ -38,6 +38,31 @@ pub const MAX_SAMPLES: u32 = 65_536;
 /// Frames a budget may let through in one period.
 pub const MAX_BUDGET_FRAMES: u32 = 1_000_000;
 
+/// Shortest period of a budget: below it, filling it up costs more than it saves.
+pub const MIN_BUDGET_PERIOD: Duration = Duration::from_micros(100);
+
+/// Longest period of a budget: a burst may take all of it at once, and then nothing comes for so long,
+/// the lease of most participants.
+pub const MAX_BUDGET_PERIOD: Duration = Duration::from_secs(10);
+
+/// Highest queue of a network device that lanes are on.
+pub const MAX_QUEUE: u32 = 7;
+
+/// Entries of the smallest ring: a burst, twice.
+pub const MIN_RING_ENTRIES: u32 = 32;
+
+/// Entries of the largest ring: twice that of common devices.
+pub const MAX_RING_ENTRIES: u32 = 16_384;
+
+/// Frames shared with the kernel for one queue at most, 128 MiB.
+pub const MAX_RECEIVE_FRAMES: u32 = 65_536;
+
+/// Frames of a queue that only the most critical lane may take, when nobody says: four bursts of it.
+pub const DEFAULT_CRITICAL_RESERVE: u32 = 64;
+
+/// Highest VLAN: 4,095 is reserved (IEEE 802.1Q).
+pub const MAX_VLAN: u32 = 4_094;
+
 /// Longest period or deadline: an hour is beyond anything that is controlled by it.
 pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 

@@ -5,10 +5,12 @@ use core::fmt::{self, Write};
 
 use crate::duration::format_duration;
 use crate::host::Host;
-use crate::source::Source;
+use crate::protect::{HostProtection, InterfaceBudget, OthersBudget};
+use crate::source::{Source, Sourced};
 use crate::system::System;
 use crate::topic::{Budget, History, Topic};
 use crate::word::Word;
+use crate::xdp::Xdp;
 
 /// The column the sources stand in, unless a line is longer.
 const SOURCE_COLUMN: usize = 44;
@@ -68,7 +70,72 @@ impl Printer {
             "datapath",
             &quoted(host.datapath.value.word()),
             &host.datapath.source,
-        )
+        )?;
+        self.protection(&host.protect)?;
+        self.xdp(&host.xdp)
+    }
+
+    fn protection(&mut self, protect: &HostProtection) -> fmt::Result {
+        match &protect.topics {
+            Some(budget) => {
+                let InterfaceBudget {
+                    capacity,
+                    period,
+                    reserved,
+                } = budget;
+                self.number("protect.topics.capacity", capacity)?;
+                self.duration("protect.topics.period", period.value, &period.source)?;
+                self.number("protect.topics.reserved", reserved)?;
+            }
+            None => self.absent("protect.topics: none", &Source::Default)?,
+        }
+        match &protect.others {
+            Some(OthersBudget { capacity, period }) => {
+                self.number("protect.others.capacity", capacity)?;
+                self.duration("protect.others.period", period.value, &period.source)
+            }
+            None => self.absent("protect.others: none", &Source::Default),
+        }
+    }
+
+    fn xdp(&mut self, xdp: &Xdp) -> fmt::Result {
+        self.number("xdp.queue", &xdp.queue)?;
+        for (level, queue) in &xdp.queues {
+            self.number(&format!("xdp.queues.{}", level.get()), queue)?;
+        }
+        let levels: Vec<String> = xdp
+            .levels
+            .value
+            .iter()
+            .map(|level| level.get().to_string())
+            .collect();
+        let levels = format!("[{}]", levels.join(", "));
+        self.value("xdp.levels", &levels, &xdp.levels.source)?;
+        self.word("xdp.mode", &xdp.mode)?;
+        self.word("xdp.attach", &xdp.attach)?;
+        self.word("xdp.waiting", &xdp.waiting)?;
+        let entries = &xdp.receive_entries;
+        self.value(
+            "xdp.receive_entries",
+            &entries.value.get().to_string(),
+            &entries.source,
+        )?;
+        match xdp.receive_frames.value {
+            Some(frames) => self.value(
+                "xdp.receive_frames",
+                &frames.to_string(),
+                &xdp.receive_frames.source,
+            )?,
+            None => self.absent(
+                "xdp.receive_frames: what the rings need",
+                &xdp.receive_frames.source,
+            )?,
+        }
+        self.number("xdp.critical_reserve", &xdp.critical_reserve)?;
+        match xdp.vlan.value {
+            Some(vlan) => self.value("xdp.vlan", &vlan.to_string(), &xdp.vlan.source),
+            None => self.absent("xdp.vlan: no tag", &xdp.vlan.source),
+        }
     }
 
     fn topic(&mut self, topic: &Topic) -> fmt::Result {
@@ -150,6 +217,14 @@ impl Printer {
 
     fn duration(&mut self, key: &str, value: core::time::Duration, source: &Source) -> fmt::Result {
         self.value(key, &quoted(&format_duration(value)), source)
+    }
+
+    fn number(&mut self, key: &str, setting: &Sourced<impl fmt::Display>) -> fmt::Result {
+        self.value(key, &setting.value.to_string(), &setting.source)
+    }
+
+    fn word(&mut self, key: &str, setting: &Sourced<impl Word>) -> fmt::Result {
+        self.value(key, &quoted(setting.value.word()), &setting.source)
     }
 
     fn value(&mut self, key: &str, value: &str, source: &Source) -> fmt::Result {

@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use isolane_model::{
     Datapath, Durability, History, HistoryDepth, OverBudget, Problem, Reliability, Severity,
-    Source, System, example,
+    Source, System, XdpWaiting, example,
 };
+use isolane_wire::level::Level;
 
 const NAME: &str = "isolane.toml";
 
@@ -55,6 +56,13 @@ fn the_example_says_what_it_says() {
     assert_eq!(hosts, ["zone-left", "zone-right"]);
     assert_eq!(system.hosts()[0].core.value, Some(1));
     assert_eq!(system.hosts()[1].datapath.value, Datapath::Auto);
+    let protect = &system.hosts()[0].protect;
+    assert_eq!(protect.topics.as_ref().expect("given").reserved.value, 200);
+    assert_eq!(
+        protect.others.as_ref().expect("given").capacity.value.get(),
+        1000
+    );
+    assert_eq!(system.hosts()[0].xdp.levels.value.len(), 3);
 
     let brakes = system.topic("BrakePressure").expect("it is described");
     assert_eq!(brakes.level.value.get(), 7);
@@ -381,6 +389,109 @@ fn a_deadline_beyond_the_period_is_a_warning() {
     assert_eq!(warning.severity(), Severity::Warning);
     assert_eq!(warning.line(), Some(9));
     assert!(warning.what().contains("longer than the period"));
+}
+
+#[test]
+fn a_budget_is_to_have_room_for_all_senders() {
+    let text = |capacity: u32| {
+        topic_with(&format!(
+            "period = \"1ms\"\nbudget = {{capacity = {capacity}, period = \"10ms\"}}"
+        ))
+        .replace("from = [\"left\"]", "from = [\"left\", \"right\"]")
+    };
+    let told = system(&text(19));
+    let warning = &told.warnings()[0];
+    assert!(warning.help().expect("help").contains("to 20 or more"));
+    assert!(
+        format!("{warning:#}").contains("from 2 hosts"),
+        "{warning:#}"
+    );
+    assert!(system(&text(20)).warnings().is_empty());
+}
+
+/// The one problem of a host with these extra lines, and what it is about.
+fn problem_of_host(lines: &str) -> (Problem, String) {
+    let text = format!("[host.left]\ninterface = \"eth0\"\n{lines}\n");
+    let mut found = problems(&text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let problem = found.remove(0);
+    let written = text[problem.span().expect("a place")].to_owned();
+    (problem, written)
+}
+
+#[test]
+fn a_host_says_what_protects_it_and_how_its_lanes_are_set_up() {
+    let text = "[host.left]\ninterface = \"eth0\"\n[host.left.protect]\n\
+        topics = { capacity = 2000, period = \"10ms\", reserved = 200 }\n\
+        [host.left.xdp]\nqueue = 1\nqueues = { 7 = 0 }\nlevels = [7, 5]\nvlan = 12\n\
+        waiting = \"spin\"\n[host.right]\ninterface = \"eth0\"\n";
+    let system = system(text);
+    let [left, right] = system.hosts() else {
+        panic!("two hosts")
+    };
+    let topics = left.protect.topics.as_ref().expect("given");
+    assert_eq!(
+        (topics.capacity.value.get(), topics.reserved.value),
+        (2000, 200)
+    );
+    assert_eq!(topics.period.source.to_string(), "isolane.toml:4");
+    assert!(left.protect.others.is_none() && right.protect.topics.is_none());
+    let level = |number| Level::new(number).expect("a level");
+    assert_eq!(left.xdp.queue_of(level(7)), 0);
+    assert_eq!(left.xdp.queue_of(level(6)), 1);
+    assert_eq!(left.xdp.levels.value, [level(5), level(7)]);
+    assert_eq!(left.xdp.vlan.value, Some(12));
+    assert_eq!(left.xdp.waiting.value, XdpWaiting::Spin);
+    assert_eq!(right.xdp.levels.value.len(), 8);
+    assert_eq!(right.xdp.receive_entries.source, Source::Default);
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_at_its_place() {
+    for (lines, written, what, help) in [
+        (
+            "[host.left.protect]\ntopics = {capacity = 5, period = \"1ms\", reserved = 6}",
+            "6",
+            "is more than there is",
+            "at most the capacity",
+        ),
+        (
+            "[host.left.protect.others]\ncapacity = 5\nperiod = \"99us\"",
+            "\"99us\"",
+            "from 100us to 10s",
+            "both larger",
+        ),
+        (
+            "[host.left.protect.topics]\nperiod = \"1ms\"",
+            "topics",
+            "`capacity` in `topics` in `protect` in [host.left] is missing",
+            "capacity = 2000",
+        ),
+        (
+            "xdp.receive_entries = 100",
+            "100",
+            "must be a power of two",
+            "128 and 64 are",
+        ),
+        ("xdp.queues = { 8 = 0 }", "8", "unknown key `8`", "`7`"),
+        ("xdp.levels = []", "[]", "must be a list", "\"udp\""),
+        ("xdp.levels = [7, 7]", "[7, 7]", "must be a list", ""),
+        ("xdp.levels = [8]", "[8]", "from 0 to 7", ""),
+        (
+            "xdp.mode = \"zerocopy\"",
+            "\"zerocopy\"",
+            "\"zero-copy\"",
+            "did you mean",
+        ),
+        ("xdp = 3", "3", "must be a table", "xdp.queue"),
+        ("xdp.vlan = 4095", "4095", "from 0 to 4094", ""),
+    ] {
+        let (problem, place) = problem_of_host(lines);
+        assert!(problem.what().contains(what), "{lines}: {}", problem.what());
+        let said = problem.help().unwrap_or("");
+        assert!(said.contains(help), "{lines}: {said}");
+        assert!(place.contains(written), "{lines}: {place}");
+    }
 }
 
 #[test]

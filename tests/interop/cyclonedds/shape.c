@@ -40,17 +40,35 @@ static dds_qos_t *make_qos(const struct arguments *arguments)
   return qos;
 }
 
-/* The lease is the domain's: it must be known before the first participant is made. A configuration given
- * here would be all there is: what CYCLONEDDS_URI says (tracing, for example) goes in front of it. */
-static void set_lease(const struct arguments *arguments)
+/* How many samples a late joiner may hold that came ahead of a missing one: all there can be.
+ *
+ * Cyclone DDS sorts what a writer sends in a buffer for all its readers that are up to date, and in one
+ * more for each reader that still catches up with the history. Each holds 128 samples by default, and the
+ * highest numbers are dropped. What the one of a late reader dropped should be asked for again. But 0.10.2
+ * may find the reader up to date in the very step in which the common buffer, having waited for the same
+ * sample, releases a longer chain to nobody: the rest of that chain is lost, and acknowledged (q_receive.c:
+ * handle_regular, maybe_set_reader_in_sync). So where frames are lost, a history of about a hundred samples
+ * needs larger buffers. */
+enum { REORDERED_SAMPLES = MAX_HISTORY_SAMPLES };
+
+/* The configuration is the domain's: it must be known before the first participant is made. It is all there
+ * is then, so what CYCLONEDDS_URI says (tracing, for example) goes in front of it. */
+static void configure(const struct arguments *arguments)
 {
   const char *environment = getenv("CYCLONEDDS_URI");
-  char configuration[4096];
-  const int length =
-    snprintf(configuration, sizeof configuration,
-             "%s%s<Discovery><LeaseDuration>%u ms</LeaseDuration><SPDPInterval>%u ms</SPDPInterval></Discovery>",
-             environment ? environment : "", environment ? "," : "", arguments->lease_ms,
-             arguments->lease_ms / RENEWALS_A_LEASE);
+  char lease[128] = "", buffers[256] = "", configuration[4096];
+  if (arguments->lease_ms > 0)
+    snprintf(lease, sizeof lease,
+             "<Discovery><LeaseDuration>%u ms</LeaseDuration><SPDPInterval>%u ms</SPDPInterval></Discovery>",
+             arguments->lease_ms, arguments->lease_ms / RENEWALS_A_LEASE);
+  if (!arguments->publish && arguments->reliable && arguments->transient_local)
+    snprintf(buffers, sizeof buffers,
+             "<Internal><PrimaryReorderMaxSamples>%u</PrimaryReorderMaxSamples>"
+             "<SecondaryReorderMaxSamples>%u</SecondaryReorderMaxSamples></Internal>",
+             (unsigned)REORDERED_SAMPLES, (unsigned)REORDERED_SAMPLES);
+  const int length = snprintf(configuration, sizeof configuration,
+                              "%s%s<CycloneDDS><Domain>%s%s</Domain></CycloneDDS>", environment ? environment : "",
+                              environment && *environment ? "," : "", lease, buffers);
   if (length < 0 || (size_t)length >= sizeof configuration)
     fail_usage("CYCLONEDDS_URI is too long", environment);
   must(dds_create_domain(arguments->domain, configuration), "create domain");
@@ -167,8 +185,7 @@ static int subscribe(dds_entity_t participant, dds_entity_t topic, const dds_qos
 int main(int argc, char **argv)
 {
   const struct arguments arguments = parse_arguments(argc, argv);
-  if (arguments.lease_ms > 0)
-    set_lease(&arguments);
+  configure(&arguments);
   const dds_entity_t participant =
     must(dds_create_participant(arguments.domain, NULL, NULL), "create participant");
   const dds_entity_t topic =

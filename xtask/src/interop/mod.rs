@@ -3,15 +3,18 @@
 //! A cell is a choice of one value from every axis (`cell.rs`); which are run is decided by
 //! `cover.rs`. Each gets a network of its own (`network.rs`), runs the peer's program on one host and
 //! `isolane pub` or `isolane sub` on the other (`side.rs`, `program.rs`, `run.rs`), and passes or fails
-//! by what the subscriber printed (`printed.rs`, `verdict.rs`). Nothing here looks at packets or into
-//! isolane: the commands are the interface.
+//! by what the subscriber printed (`printed.rs`, `verdict.rs`). No verdict looks at packets or into
+//! isolane: the commands are the interface. For whoever looks for the reason of a failure, what crossed
+//! the network can be recorded (`recording.rs`).
 
 mod cell;
 mod cover;
 mod network;
+mod pcapng;
 mod peer;
 mod printed;
 mod program;
+mod recording;
 mod report;
 mod run;
 mod side;
@@ -63,6 +66,10 @@ pub(crate) struct Arguments {
     /// Run this `isolane` instead of building it
     #[arg(long, value_name = "FILE")]
     isolane: Option<PathBuf>,
+    /// Record what crosses the network of each cell, as both hosts see it, and keep it of cells that fail,
+    /// as DIR/CELL.pcapng; `isolane spy DIR/CELL.pcapng` shows it
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
 }
 
 /// The command: builds isolane, runs the cells, writes the results, says whether none failed.
@@ -84,7 +91,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     }
     let isolane = arguments.isolane.clone();
     let isolane = isolane.unwrap_or_else(|| metadata.isolane());
-    let report = run_cells(&metadata, &isolane, &cells, arguments.jobs);
+    let report = run_cells(
+        &metadata,
+        &isolane,
+        &cells,
+        arguments.jobs,
+        arguments.capture.as_deref(),
+    );
     if let Some(file) = &arguments.json {
         report.write(file)?;
     }
@@ -96,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 /// The same as a step of `cargo xtask test`, which has built isolane; each cell counts.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     let cells = chosen(false, &[]);
-    let report = run_cells(metadata, &metadata.isolane(), &cells, DEFAULT_JOBS);
+    let report = run_cells(metadata, &metadata.isolane(), &cells, DEFAULT_JOBS, None);
     report.write(&metadata.target_directory.join("interop/cells.json"))?;
     Ok(Outcome::Counted {
         passed: report.count(Verdict::Pass),
@@ -119,7 +132,13 @@ fn chosen(all: bool, patterns: &[String]) -> Vec<Cell> {
 }
 
 /// Runs the cells, some at once, and shows each result as it comes, and the table.
-fn run_cells(metadata: &Metadata, isolane: &Path, cells: &[Cell], jobs: usize) -> Report {
+fn run_cells(
+    metadata: &Metadata,
+    isolane: &Path,
+    cells: &[Cell],
+    jobs: usize,
+    captures: Option<&Path>,
+) -> Report {
     let peers = Peer::ALL
         .iter()
         .map(|peer| peer.install(metadata))
@@ -134,7 +153,7 @@ fn run_cells(metadata: &Metadata, isolane: &Path, cells: &[Cell], jobs: usize) -
         while let Some((index, cell)) = next_of(cells, &next) {
             let installed = peers.iter().find(|installed| installed.peer == cell.peer);
             let installed = installed.expect("all peers were looked for");
-            let report = run_cell(cell, installed, isolane, &folder);
+            let report = run_cell(cell, installed, isolane, &folder, captures);
             let number = done.fetch_add(1, Ordering::Relaxed) + 1;
             let account = match report.result {
                 Verdict::Pass => "",
@@ -169,8 +188,15 @@ fn next_of(cells: &[Cell], next: &AtomicUsize) -> Option<(usize, Cell)> {
     cells.get(index).map(|cell| (index, *cell))
 }
 
-/// Runs one cell. What its programs printed stays in its folder if it failed.
-fn run_cell(cell: Cell, peer: &Installed, isolane: &Path, cells_folder: &Path) -> CellReport {
+/// Runs one cell. What its programs printed stays in its folder if it failed, and what crossed its network
+/// among the captures, if these are wanted.
+fn run_cell(
+    cell: Cell,
+    peer: &Installed,
+    isolane: &Path,
+    cells_folder: &Path,
+    captures: Option<&Path>,
+) -> CellReport {
     let start = Instant::now();
     let folder = cells_folder.join(cell.name());
     let ended = peer.program.clone().and_then(|program| {
@@ -178,7 +204,8 @@ fn run_cell(cell: Cell, peer: &Installed, isolane: &Path, cells_folder: &Path) -
             peer: &program,
             isolane,
         };
-        run::run(cell, programs, &folder).map_err(|error| error.to_string())
+        let capture = captures.map(|captures| captures.join(format!("{}.pcapng", cell.name())));
+        run::run(cell, programs, &folder, capture.as_deref()).map_err(|error| error.to_string())
     });
     let (verdict, account) = match ended {
         Ok(ended) => (ended.verdict, ended.account),

@@ -7,6 +7,7 @@ use isolane_bench::child::Program;
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
 
 use super::cell::Loss;
+use super::recording::Recording;
 use crate::{CABLE_COMMAND, Result};
 
 /// Two hosts that reach each other and nothing else.
@@ -35,6 +36,11 @@ impl Network {
     /// Makes the command start on a host, and die with us.
     pub(super) fn command(&self, host: Host, command: Command) -> Command {
         self.testbed.command(host, command)
+    }
+
+    /// Listens on both hosts from now on.
+    pub(super) fn record(&self) -> Result<Recording> {
+        Recording::start(&self.testbed)
     }
 
     /// Takes the network down; an error when it lost frames it should not have.

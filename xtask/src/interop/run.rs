@@ -17,6 +17,7 @@ use super::cell::{Axis, Cell, End, First, Life, Reliability, Role};
 use super::network::Network;
 use super::printed::{changes_written, events, number};
 use super::program::{Ending, LOOK, Program};
+use super::recording::Recording;
 use super::side::{self, Programs, RESTARTED_FROM, Start, status_when_stopped};
 use super::verdict::{Observed, Received, judge, unbroken};
 use crate::Result;
@@ -53,15 +54,30 @@ pub(super) struct Ended {
     pub(super) account: String,
 }
 
-/// Runs a cell and judges it. What its programs print is kept in `folder`.
-pub(super) fn run(cell: Cell, programs: Programs<'_>, folder: &Path) -> Result<Ended> {
+/// Runs a cell and judges it. What its programs print is kept in `folder`; if it fails, what crossed its
+/// network in the file `capture`.
+pub(super) fn run(
+    cell: Cell,
+    programs: Programs<'_>,
+    folder: &Path,
+    capture: Option<&Path>,
+) -> Result<Ended> {
     fs::create_dir_all(folder)?;
     let network = Network::new(cell.loss)?;
+    let recording = capture.map(|_| network.record()).transpose()?;
     let mut run = Run::start(cell, programs, folder, &network)?;
     let verdict = run.play();
-    let account = run.publisher.account() + &run.subscriber.account();
+    let mut account = run.publisher.account() + &run.subscriber.account();
     drop(run);
-    network.finish()?;
+    let recorded = recording.map(Recording::end).transpose()?;
+    let finished = network.finish();
+    if let (Some(path), Some(recorded)) = (capture, recorded)
+        && (finished.is_err() || !matches!(verdict, Ok(Ok(_))))
+    {
+        recorded.write(path)?;
+        account += &format!("  = {recorded} in {}\n", path.display());
+    }
+    finished?;
     Ok(Ended {
         verdict: verdict?,
         account,

@@ -20,6 +20,7 @@ use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{MAX_FLOOD_DATAGRAMS, MAX_FLOOD_PAYLOAD_BYTES, MAX_FLOOD_SECONDS, MAX_STREAMS};
 use crate::namespace::{Host, Testbed};
 use crate::process::{Cores, Note};
+use crate::target::Target;
 
 pub use sender::run_sender;
 pub use sink::run_sink;
@@ -42,6 +43,8 @@ pub struct Config {
     pub payload_bytes: u32,
     /// UDP streams each way, each with ports of its own.
     pub streams: u16,
+    /// Whose bulk it is.
+    pub target: Target,
     /// The flood ends by itself after this time.
     pub seconds: u32,
     /// How long the sinks go on counting after the senders have stopped, in milliseconds: what the
@@ -58,6 +61,7 @@ impl Default for Config {
             factor: 0.9,
             payload_bytes: 1024,
             streams: 25,
+            target: Target::Strangers,
             seconds: 60,
             drain_ms: 200,
             cores: Cores::of_machine(),
@@ -80,6 +84,7 @@ impl Config {
         SenderConfig {
             to: from.other().address(),
             streams: self.streams,
+            target: self.target,
             payload_bytes: self.payload_bytes,
             datagrams_per_s: self.datagrams_per_s(),
             seconds: self.seconds,
@@ -106,8 +111,10 @@ fn datagram_wire_bytes(payload_bytes: u32) -> u64 {
 pub struct SenderConfig {
     /// The sink's host.
     pub to: Ipv4Addr,
-    /// Streams, to ports [`FIRST_PORT`] and up.
+    /// Streams, to ports [`FIRST_PORT`] and up where they have a sink.
     pub streams: u16,
+    /// Whose bulk it is.
+    pub target: Target,
     /// UDP payload of each datagram.
     pub payload_bytes: u32,
     /// Of all streams together.
@@ -173,6 +180,9 @@ pub enum FloodError {
     /// None, or too many.
     #[error("a flood has 1 to {MAX_STREAMS} streams each way")]
     Streams,
+    /// Levels are 0 to 7.
+    #[error("a flood for a level that there is not: levels are 0 to 7")]
+    Level,
     /// Sockets.
     #[error("the flood cannot {action}: {source}")]
     System {
@@ -193,6 +203,9 @@ impl SenderConfig {
     /// Whether this flood is within its bounds.
     pub fn check(&self) -> Result<(), FloodError> {
         check_streams(self.streams)?;
+        if !self.target.exists() {
+            return Err(FloodError::Level);
+        }
         if self.payload_bytes > MAX_FLOOD_PAYLOAD_BYTES {
             return Err(FloodError::Payload);
         }
@@ -225,7 +238,8 @@ pub struct DirectionReport {
     pub refused: u64,
     /// Datagrams given up.
     pub missed: u64,
-    /// Datagrams counted by the sink.
+    /// Datagrams counted by the sink; 0 where the flood is for a level of the participants, who count
+    /// it themselves.
     pub received: u64,
     /// Datagrams lost in the sink's sockets.
     pub overflowed: u64,
@@ -252,21 +266,24 @@ pub struct Flood {
     config: Config,
     // Senders before sinks: fields are dropped in order, and nobody shall send to closed ports.
     senders: [Running; 2],
-    sinks: [Running; 2],
+    sinks: Option<[Running; 2]>,
 }
 
 impl Flood {
-    /// Starts both sinks, then both senders, and returns when all are ready.
+    /// Starts both sinks, if it has any, then both senders, and returns when all are ready.
     pub fn start(
         testbed: &Testbed,
         program: &Program,
         config: &Config,
     ) -> Result<Flood, ChildError> {
         let start = |host: Host, role: Role| Running::start(testbed, host, program, &role);
-        let sinks = [
-            start(Host::A, Role::FloodSink(config.sink(Host::A)))?,
-            start(Host::B, Role::FloodSink(config.sink(Host::B)))?,
-        ];
+        let sinks = match config.target {
+            Target::Strangers => Some([
+                start(Host::A, Role::FloodSink(config.sink(Host::A)))?,
+                start(Host::B, Role::FloodSink(config.sink(Host::B)))?,
+            ]),
+            Target::Level(_) => None,
+        };
         let senders = [
             start(Host::A, Role::FloodSender(config.sender(Host::A)))?,
             start(Host::B, Role::FloodSender(config.sender(Host::B)))?,
@@ -280,23 +297,19 @@ impl Flood {
 
     /// Stops the senders, lets what is on the way arrive, stops the sinks and reports.
     pub fn finish(self) -> Result<Report, ChildError> {
-        let [sender_a, sender_b]: [SenderReport; 2] = finish_both(self.senders)?;
+        let [sender_a, sender_b]: [SenderReport; 2] = Running::finish_both(self.senders)?;
         thread::sleep(Duration::from_millis(self.config.drain_ms.into()));
-        let [sink_a, sink_b]: [SinkReport; 2] = finish_both(self.sinks)?;
+        let sinks = self
+            .sinks
+            .map(Running::finish_both::<SinkReport>)
+            .transpose()?;
+        let [sink_a, sink_b] = sinks.unwrap_or_default();
         Ok(Report {
             a_to_b: direction(&self.config, &sender_a, &sink_b),
             b_to_a: direction(&self.config, &sender_b, &sink_a),
             notes: [sender_a.notes, sender_b.notes, sink_a.notes, sink_b.notes].concat(),
         })
     }
-}
-
-/// Stops both before waiting for either, so that neither direction lasts longer.
-fn finish_both<R: serde::de::DeserializeOwned>(both: [Running; 2]) -> Result<[R; 2], ChildError> {
-    let [mut a, mut b] = both;
-    a.stop();
-    b.stop();
-    Ok([a.finish()?, b.finish()?])
 }
 
 fn direction(config: &Config, sender: &SenderReport, sink: &SinkReport) -> DirectionReport {
@@ -351,6 +364,8 @@ mod tests {
         assert!(matches!(not_a_rate, Err(FloodError::Datagrams)));
         let long = with(|sender| sender.seconds = MAX_FLOOD_SECONDS + 1);
         assert!(matches!(long, Err(FloodError::Seconds)));
+        let nowhere = with(|sender| sender.target = Target::Level(8));
+        assert!(matches!(nowhere, Err(FloodError::Level)));
         let fragments = with(|sender| sender.payload_bytes = MAX_FLOOD_PAYLOAD_BYTES + 1);
         assert!(matches!(fragments, Err(FloodError::Payload)));
     }

@@ -3,6 +3,7 @@
 //! A key that could not be obtained is null, never 0 and never left out: the structures have no
 //! optional keys, only optional values. Times are microseconds, sizes bytes.
 
+mod ablation;
 mod comparison;
 mod disturbed;
 mod environment;
@@ -17,13 +18,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::cable::{self, Arbiter};
 
+pub use ablation::{Step, ablation_table};
 pub use comparison::{Kind, Measure, Of, Ratio, arbiter_table, flood_table, order_table, ratios};
 pub use disturbed::{Counted, Disturbed, Inversions};
 pub use environment::Environment;
 pub use histogram::{Series, histogram};
 pub use page::page;
-pub use run::{CableLedger, Distributions, FloodAsked, Ledger, Run, RunCores, Windows};
-pub use scenario::{Disturbance, Order, Publisher, Scenario, Stage};
+pub use run::{CableLedger, Distributions, FloodAsked, Ledger, Run, RunCores, StormAsked, Windows};
+pub use scenario::{Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
 pub use table::table;
 pub use terminal::{Charset, terminal_width};
 
@@ -121,6 +123,7 @@ mod tests {
         Scenario {
             datapath: "udp".into(),
             stages: vec![Stage::Executor],
+            receive_work: ReceiveWork::Softirq,
             publisher: Publisher::Job,
             order: Order::Priority,
             disturbance,
@@ -135,7 +138,7 @@ mod tests {
         let (ping, pong) = (PingRecorder::new(10, 1), PongRecorder::new(10, 1));
         let scenario = scenario(64, disturbance);
         let rounds = Rounds::merge(ping, pong, None, scenario.period_ns()).unwrap();
-        Run::new(&scenario, &rounds, None, None)
+        Run::new(&scenario, &rounds, None)
     }
 
     #[test]
@@ -149,6 +152,7 @@ mod tests {
             of: Of::Rtt,
             measure: Measure::P999,
             disturbance: Some(Disturbance::Flood),
+            repetition: 1,
             value: None,
             low: None,
             high: None,
@@ -171,10 +175,10 @@ mod tests {
         );
         has(
             "/runs/0",
-            "datapath stages publisher order disturbance interference payload_bytes rate_hz samples \
+            "datapath stages receive_work publisher order disturbance interference payload_bytes rate_hz samples \
              lost late_sends rtt_us owd_us host_us cable_us window_p99_median_us \
              sender_late_max_us cable_late_max_us bound_us cable cores inversions kernel_late disturbed \
-             windows distribution remarks",
+             windows distribution remarks storm repetition",
         );
         has("/runs/0/inversions", "ping pong total all_levels");
         has("/runs/0/kernel_late", "ping pong total");
@@ -219,7 +223,7 @@ mod tests {
         };
         let (ping, pong) = (PingRecorder::new(1, 1), PongRecorder::new(1, 1));
         let rounds = Rounds::merge(ping, pong, None, 500_000).unwrap();
-        let run = Run::new(&scenario(64, None), &rounds, Some(&cable), None);
+        let run = Run::new(&scenario(64, None), &rounds, Some(&cable));
         assert!(
             run.invalid
                 .as_ref()

@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::disturbed::{Counted, Disturbed, Inversions};
-use super::{Cable, Disturbance, Order, Publisher, Scenario, Stage};
+use super::{Cable, Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
 use crate::cable;
 use crate::flood;
 use crate::process::Note;
 use crate::record::{Distribution, Rounds, Statistics, Window, window_p99_median_us};
 use crate::scenario::flow::Flow;
+use crate::storm;
+use crate::target::Target;
 
 /// One run: a scenario and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +19,8 @@ pub struct Run {
     pub datapath: String,
     /// See [`Scenario`].
     pub stages: Vec<Stage>,
+    /// See [`Scenario`].
+    pub receive_work: ReceiveWork,
     /// See [`Scenario`].
     pub publisher: Publisher,
     /// See [`Scenario`].
@@ -70,6 +74,10 @@ pub struct Run {
     pub bound_us: Option<f64>,
     /// The flood that was asked for; what it reached is in the ledger.
     pub flood: Option<FloodAsked>,
+    /// The storm that was asked for; what it reached is in the ledger.
+    pub storm: Option<StormAsked>,
+    /// Which of the repetitions of the same run this is, from 1.
+    pub repetition: u32,
     /// Where all frames of the run went.
     pub ledger: Option<Ledger>,
     /// Where the samples of each topic went.
@@ -89,8 +97,10 @@ pub struct RunCores {
     pub ping: usize,
     /// The pong end.
     pub pong: usize,
-    /// The cable, and the senders of a flood.
+    /// The cable, and the senders of a flood or a storm.
     pub cable: usize,
+    /// The hosts' receive work.
+    pub receive_work: usize,
 }
 
 /// One-second windows of a run's series.
@@ -122,6 +132,21 @@ pub struct FloodAsked {
     pub factor: f64,
     /// UDP payload of each of its datagrams.
     pub payload_bytes: u32,
+    /// Whose bulk it was.
+    pub target: Target,
+}
+
+/// What a storm was to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StormAsked {
+    /// Frames a second, each way.
+    pub frames_per_s: f64,
+    /// UDP payload of each of its datagrams.
+    pub payload_bytes: u32,
+    /// Sockets on each host that each frame was for.
+    pub sockets: u16,
+    /// Whose bulk it was.
+    pub target: Target,
 }
 
 /// The datagrams of a run, hop by hop.
@@ -131,6 +156,8 @@ pub struct Ledger {
     pub cable: CableLedger,
     /// The flood's both directions, if there was one.
     pub flood: Option<flood::Report>,
+    /// The storm's both directions, if there was one.
+    pub storm: Option<storm::Report>,
 }
 
 /// The cable's part of a ledger.
@@ -149,13 +176,8 @@ impl CableLedger {
 }
 
 impl Run {
-    /// The run of a scenario from its merged stamps, the cable's report and the flood's.
-    pub fn new(
-        scenario: &Scenario,
-        rounds: &Rounds,
-        cable: Option<&cable::Report>,
-        flood: Option<flood::Report>,
-    ) -> Run {
+    /// The run of a scenario from its merged stamps and the cable's report.
+    pub fn new(scenario: &Scenario, rounds: &Rounds, cable: Option<&cable::Report>) -> Run {
         let invalid = cable.and_then(|cable| cable.validate().err());
         let windows = Windows {
             rtt_us: rounds.rtt_windows(),
@@ -164,6 +186,7 @@ impl Run {
         Run {
             datapath: scenario.datapath.clone(),
             stages: scenario.stages.clone(),
+            receive_work: scenario.receive_work,
             publisher: scenario.publisher,
             order: scenario.order,
             disturbance: scenario.disturbance,
@@ -195,6 +218,8 @@ impl Run {
             cable_late_max_us: cable.map(|cable| cable.late_max_us),
             bound_us: scenario.bound_us,
             flood: None,
+            storm: None,
+            repetition: 1,
             flows: Vec::new(),
             invalid: invalid.map(|invalid| invalid.to_string()),
             notes: cable.map(|cable| cable.notes.clone()).unwrap_or_default(),
@@ -204,7 +229,8 @@ impl Run {
                     a_to_b: cable.a_to_b,
                     b_to_a: cable.b_to_a,
                 },
-                flood,
+                flood: None,
+                storm: None,
             }),
         }
     }

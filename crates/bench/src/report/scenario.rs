@@ -40,6 +40,20 @@ pub enum Order {
     Fifo,
 }
 
+/// How frames come from a host's device to what receives them. Each has what those before it have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReceiveWork {
+    /// All through one queue, in the softirq of the core that the hosts have.
+    #[default]
+    Softirq,
+    /// The link puts critical frames into a queue of their own.
+    Steered,
+    /// A thread a queue, the critical queue's above the applications, the other one's below them
+    /// (NAPI threads).
+    Threads,
+}
+
 /// What went on beside the round trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -89,6 +103,17 @@ impl Order {
     }
 }
 
+impl ReceiveWork {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            ReceiveWork::Softirq => "softirq",
+            ReceiveWork::Steered => "steered",
+            ReceiveWork::Threads => "threads",
+        }
+    }
+}
+
 impl Disturbance {
     /// Whether it is work of the participants themselves.
     pub fn is_inside(self) -> bool {
@@ -117,6 +142,8 @@ pub struct Scenario {
     pub datapath: String,
     /// Mechanisms in use.
     pub stages: Vec<Stage>,
+    /// How frames are received on the hosts.
+    pub receive_work: ReceiveWork,
     /// Who publishes.
     pub publisher: Publisher,
     /// The executor's order.
@@ -132,6 +159,21 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// What was chosen for a run.
+    pub fn of_run(run: &super::Run) -> Scenario {
+        Scenario {
+            datapath: run.datapath.clone(),
+            stages: run.stages.clone(),
+            receive_work: run.receive_work,
+            publisher: run.publisher,
+            order: run.order,
+            disturbance: run.disturbance,
+            payload_bytes: run.payload_bytes,
+            rate_hz: run.rate_hz,
+            bound_us: run.bound_us,
+        }
+    }
+
     /// The same with that order of jobs: as they became ready means without any mechanism.
     #[must_use]
     pub fn in_order(mut self, order: Order) -> Scenario {
@@ -176,6 +218,10 @@ mod tests {
         }
         for order in [Order::Priority, Order::Fifo] {
             assert_eq!(order.word(), in_schema(order));
+        }
+        use ReceiveWork::{Softirq, Steered, Threads};
+        for receive_work in [Softirq, Steered, Threads] {
+            assert_eq!(receive_work.word(), in_schema(receive_work));
         }
     }
 }

@@ -97,12 +97,6 @@ pub enum ConfigError {
         /// Its word.
         disturbance: &'static str,
     },
-    /// It has a word in the schema and nothing that does it: the run would be undisturbed.
-    #[error("nothing makes `{disturbance}` in this version")]
-    NoSuchDisturbance {
-        /// Its word.
-        disturbance: &'static str,
-    },
     /// On one thread there is no other to publish from.
     #[error("the memory datapath has one thread: pings can be published by a job only")]
     ThreadInMemory,

@@ -1,1 +1,283 @@
-//! Where a datagram leaves, and the headers in front of it: routes and neighbours, followed by netlink.
+//! Where a datagram leaves, and the headers in front of it.
+//!
+//! AF_XDP goes around the kernel's stack, so what the stack knows has to be known here: routes,
+//! the Ethernet addresses of neighbours, the device's own addresses and MTU. An [`Egress`] reads
+//! these tables once, then follows them by netlink ([`follow`](Egress::follow)), and turns them into
+//! the headers of a flow ([`headers`](Egress::headers)), which a [`Template`] puts in front of a
+//! payload.
+//!
+//! Whatever is not plainly this device's, or not known for sure, takes the kernel's way, by name
+//! ([`Reason`]): a kernel socket is never wrong, and what it sends makes the kernel look for a
+//! neighbour. No packet is ever sent from here, and no table of the kernel changed.
+//!
+//! # Neighbours
+//!
+//! The kernel believes an Ethernet address for half a minute or so after it was confirmed. Then it
+//! is *stale*: usable, but confirmed again as soon as something is sent there. It does not see
+//! what AF_XDP sends. So [`keep_fresh`](Egress::keep_fresh), called about once a second, tells the
+//! kernel of stale neighbours that are in use (`NTF_USE`, the same word its own stack has for it):
+//! it waits 5 s for a sign of life, asks at most three times a second apart, and finds out if there
+//! is another address now, or none. A peer that changes its address without a word is so followed
+//! within the time a kernel socket would take; one that announces it (as Linux does when an interface
+//! comes up) at once.
+
+mod device;
+mod follower;
+mod header;
+mod judgement;
+mod neighbours;
+mod observation;
+mod reading;
+mod remembered;
+mod routes;
+mod tables;
+mod way;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+pub use self::device::{Address, DeviceState};
+use self::follower::Follower;
+pub use self::follower::{FollowCounts, Followed};
+pub use self::header::{Flow, MAX_HEADER_BYTES, Template, UdpChecksum};
+pub use self::judgement::{Judgement, Partial, judge};
+pub use self::neighbours::Certainty;
+pub use self::observation::{EgressObservation, NeighbourObservation, RouteObservation};
+use self::remembered::{Entry, Remembered};
+use self::tables::Tables;
+pub use self::way::{Device, Reason, Way};
+use crate::limits::{MAX_CONFIRMATIONS, MAX_STARTING_CALLS};
+
+/// Which device, and what frames look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EgressConfig {
+    /// The device, in the network namespace of the thread that opens.
+    pub interface_index: u32,
+    /// The VLAN that frames are tagged with, the level their priority code point; 0: a tag with a
+    /// priority and no VLAN; `None`: no tag.
+    pub vlan: Option<u16>,
+}
+
+/// Why the tables cannot be followed, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum EgressError {
+    /// No such device.
+    #[error(
+        "there is no interface with the index {index} in this network namespace: it was deleted, or \
+         moved to another one (ip link shows those that are here)"
+    )]
+    NoInterface {
+        /// As configured.
+        index: u32,
+    },
+    /// Netlink does not work.
+    #[error(
+        "cannot follow routes and neighbours by netlink: {source}. Allow the program sockets of the \
+         family AF_NETLINK (in a systemd service: RestrictAddressFamilies)"
+    )]
+    Netlink {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel's tables change faster than they can be read.
+    #[error(
+        "routes and neighbours change faster than they can be read: {readings} readings were begun. \
+         Try again when the network is calmer"
+    )]
+    Restless {
+        /// Readings begun.
+        readings: u64,
+    },
+}
+
+/// What was answered so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Headers given.
+    pub by_device: u64,
+    /// Refused, by [`Reason`]: its place is `reason as usize`.
+    pub by_kernel: [u64; Reason::COUNT],
+    /// Headers that had to be looked up and made.
+    pub made: u64,
+    /// Readings of a neighbour table that had no room for a neighbour.
+    pub neighbours_refused: u64,
+    /// Routes there is no room for now.
+    pub routes_refused: u64,
+    /// What happened on the netlink socket.
+    pub follow: FollowCounts,
+}
+
+/// The ways out by one device.
+pub struct Egress {
+    vlan: Option<u16>,
+    tables: Tables,
+    follower: Follower,
+    remembered: Remembered,
+    generation: u64,
+    counts: Counts,
+}
+
+impl Egress {
+    /// Reads the tables of the calling thread's network namespace. Takes as long as the kernel
+    /// takes to list them, usually less than a millisecond.
+    ///
+    /// # Errors
+    /// [`EgressError`].
+    pub fn open(config: &EgressConfig) -> Result<Egress, EgressError> {
+        let follower = Follower::open().map_err(|source| EgressError::Netlink { source })?;
+        let mut egress = Egress {
+            vlan: config.vlan,
+            tables: Tables::new(config.interface_index),
+            follower,
+            remembered: Remembered::new(),
+            generation: 1,
+            counts: Counts::default(),
+        };
+        // The kernel answers within the system call that asks.
+        for _ in 0..MAX_STARTING_CALLS {
+            egress.follow();
+            if egress.tables.device.is_gone {
+                return Err(EgressError::NoInterface {
+                    index: config.interface_index,
+                });
+            }
+            if egress.tables.is_synchronised {
+                return Ok(egress);
+            }
+        }
+        Err(EgressError::Restless {
+            readings: egress.follower.counts().readings,
+        })
+    }
+
+    /// Readable when the kernel has news.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.follower.descriptor()
+    }
+
+    /// Takes in what the kernel has told, within a bound, and never waits. To be called when
+    /// [`descriptor`](Self::descriptor) is readable, or at leisure; it allocates.
+    pub fn follow(&mut self) -> Followed {
+        let followed = self.follower.follow(&mut self.tables);
+        if followed.has_changed {
+            self.generation += 1;
+        }
+        followed
+    }
+
+    /// Has the kernel confirm stale neighbours that headers were asked for since the last call, a
+    /// few system calls at most. To be called about once a second.
+    pub fn keep_fresh(&mut self) {
+        let mut stale = [[0; 4]; MAX_CONFIRMATIONS];
+        let mut count = 0;
+        let neighbours = &self.tables.neighbours;
+        for address in self.remembered.take_used() {
+            let is_stale = neighbours
+                .get(address)
+                .is_some_and(|known| known.certainty == Certainty::Stale);
+            if is_stale && count < stale.len() && !stale[..count].contains(&address) {
+                stale[count] = address;
+                count += 1;
+            }
+        }
+        for address in &stale[..count] {
+            self.follower.confirm(self.tables.device.index, *address);
+        }
+    }
+
+    /// The way to a destination, looked up in the tables: bounded, without a system call or an
+    /// allocation. What is sent asks [`headers`](Self::headers) instead, which remembers.
+    #[must_use]
+    pub fn resolve(&self, destination: [u8; 4]) -> Way {
+        match self.tables.resolve(destination, self.vlan) {
+            Ok(found) => Way::Device(found.device),
+            Err(reason) => Way::Kernel(reason),
+        }
+    }
+
+    /// The headers of a flow, for a UDP payload of so many bytes. Constant time if the flow was
+    /// asked for since the tables changed, else that of [`resolve`](Self::resolve); no system call,
+    /// no allocation.
+    ///
+    /// # Errors
+    /// Why the datagram has to take the kernel's way.
+    #[inline]
+    pub fn headers(&mut self, flow: &Flow, payload_bytes: usize) -> Result<&Template, Reason> {
+        let place = match self.remembered.find(flow) {
+            Ok(place) => place,
+            Err(place) => self.make(place, flow),
+        };
+        let is_current = self
+            .remembered
+            .at(place)
+            .is_some_and(|entry| entry.generation == self.generation);
+        if !is_current {
+            self.make(place, flow);
+        }
+        let counts = &mut self.counts;
+        let answer = match self.remembered.at(place) {
+            Some(entry) => {
+                entry.is_used = true;
+                match &entry.answer {
+                    Ok(template) if payload_bytes > template.max_payload_bytes() => {
+                        Err(Reason::TooLong)
+                    }
+                    Ok(template) => Ok(template),
+                    Err(reason) => Err(*reason),
+                }
+            }
+            // Every place that was found or made is filled.
+            None => Err(Reason::Synchronising),
+        };
+        match answer {
+            Ok(_) => counts.by_device += 1,
+            Err(reason) => counts.by_kernel[reason as usize] += 1,
+        }
+        answer
+    }
+
+    /// Makes the entry of a flow from the tables as they are.
+    #[cold]
+    fn make(&mut self, place: usize, flow: &Flow) -> usize {
+        let found = self.tables.resolve(flow.destination, self.vlan);
+        let entry = Entry {
+            flow: *flow,
+            generation: self.generation,
+            answer: found.map(|found| Template::new(&found.device, flow)),
+            neighbour: found.ok().and_then(|found| found.neighbour),
+            is_used: true,
+        };
+        self.remembered.put(place, entry);
+        self.counts.made += 1;
+        place
+    }
+
+    /// The device as the kernel last described it.
+    #[must_use]
+    pub fn device(&self) -> &DeviceState {
+        &self.tables.device
+    }
+
+    /// Changes whenever an answer may have changed.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What was answered so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts {
+            neighbours_refused: self.tables.neighbours.refused(),
+            routes_refused: self.tables.routes.refused(),
+            follow: self.follower.counts(),
+            ..self.counts
+        }
+    }
+
+    /// The tables, for people. It allocates.
+    #[must_use]
+    pub fn observe(&self) -> EgressObservation {
+        observation::observe(&self.tables, self.counts())
+    }
+}

@@ -5,7 +5,7 @@ use super::plan::FaultPlan;
 use crate::burst::ReceivedFrame;
 use crate::chance::Generator;
 use crate::lane::Lane;
-use crate::ledger::{Injected, LaneLedger, ReceiveLedger, TransmitLedger};
+use crate::ledger::{Counts, Injected, LaneLedger, ReceiveLedger, TransmitLedger};
 use crate::limits::MAX_HELD;
 
 /// A datagram that is kept back.
@@ -65,6 +65,7 @@ impl FaultyLane {
             receive: self.received,
             transmit: self.refused,
             injected: self.injected,
+            counts: Counts::default(),
         };
         ledger.receive.arrived = arrived;
         ledger.receive.pending += self.held.len() as u64;

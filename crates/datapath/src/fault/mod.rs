@@ -34,6 +34,7 @@ pub use self::plan::{FaultPlan, Plug};
 use crate::burst::{ReceiveBurst, SendReport, TransmitBurst};
 use crate::chance::Generator;
 use crate::contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
+use crate::flow::{FlowId, InterfaceProtection, Observation, ProtectError, Protected, Protection};
 use crate::lane::Lane;
 use crate::ledger::Ledger;
 #[cfg(doc)]
@@ -183,6 +184,42 @@ impl<D: Datapath> Datapath for Fault<D> {
 
     fn look_after_interfaces(&mut self) {
         self.inner.look_after_interfaces();
+    }
+
+    fn peek_lanes(&mut self) -> u16 {
+        self.inner.peek_lanes()
+    }
+
+    fn recycle(&mut self) -> bool {
+        self.inner.recycle()
+    }
+
+    fn wants_recycling(&mut self) -> bool {
+        self.inner.wants_recycling()
+    }
+
+    fn open_flow(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
+        self.inner.open_flow(lane)
+    }
+
+    fn flow_unicast(&self, flow: FlowId) -> &[Locator] {
+        self.inner.flow_unicast(flow)
+    }
+
+    fn close_flow(&mut self, flow: FlowId) {
+        self.inner.close_flow(flow);
+    }
+
+    fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
+        self.inner.protect(what, with)
+    }
+
+    fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
+        self.inner.protect_interface(with)
+    }
+
+    fn observe(&self) -> Observation {
+        self.inner.observe()
     }
 
     fn ledger(&self) -> Ledger {

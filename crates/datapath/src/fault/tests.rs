@@ -130,6 +130,7 @@ fn every_kind_of_fault_occurs_and_is_counted() {
         receive,
         transmit,
         injected,
+        ..
     } = ledger;
     assert!(receive.dropped(ReceiveDrop::FaultLoss) > 100, "{receive:?}");
     assert!(

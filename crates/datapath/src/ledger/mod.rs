@@ -14,11 +14,13 @@
 //! them and what the kernel says it dropped. *Pending* datagrams wait in a queue the datapath
 //! can see into; a kernel socket is none.
 
+mod count;
 mod reason;
 
 use core::fmt;
 use core::ops::AddAssign;
 
+pub use self::count::{Counted, Counts};
 pub use self::reason::{ReceiveDrop, Refusal};
 use crate::lane::Lane;
 
@@ -63,13 +65,15 @@ impl ReceiveLedger {
         counts.filter(|(_, count)| *count > 0)
     }
 
-    pub(crate) fn note_received(&mut self, bytes: usize) {
+    /// A datagram of so many bytes was handed on.
+    pub fn note_received(&mut self, bytes: usize) {
         self.arrived += 1;
         self.received += 1;
         self.received_bytes += bytes as u64;
     }
 
-    pub(crate) fn note_dropped(&mut self, reason: ReceiveDrop, count: u64) {
+    /// So many datagrams arrived and were dropped.
+    pub fn note_dropped(&mut self, reason: ReceiveDrop, count: u64) {
         self.arrived += count;
         self.dropped[reason as usize] += count;
     }
@@ -112,14 +116,23 @@ impl TransmitLedger {
         counts.filter(|(_, count)| *count > 0)
     }
 
-    pub(crate) fn note_sent(&mut self, bytes: usize) {
+    /// A datagram of so many bytes was offered and sent.
+    pub fn note_sent(&mut self, bytes: usize) {
         self.offered += 1;
         self.sent += 1;
         self.sent_bytes += bytes as u64;
     }
 
-    pub(crate) fn note_refused(&mut self, reason: Refusal, count: u64) {
+    /// So many datagrams were offered and refused.
+    pub fn note_refused(&mut self, reason: Refusal, count: u64) {
         self.offered += count;
+        self.refused[reason as usize] += count;
+    }
+
+    /// Datagrams that were counted as sent, of so many bytes together, turned out not to be.
+    pub fn note_unsent(&mut self, reason: Refusal, count: u64, bytes: u64) {
+        self.sent -= count;
+        self.sent_bytes -= bytes;
         self.refused[reason as usize] += count;
     }
 }
@@ -163,6 +176,8 @@ pub struct LaneLedger {
     pub transmit: TransmitLedger,
     /// What was done to it on purpose.
     pub injected: Injected,
+    /// What its ring did, where it has one.
+    pub counts: Counts,
 }
 
 impl AddAssign<&LaneLedger> for LaneLedger {
@@ -187,6 +202,7 @@ impl AddAssign<&LaneLedger> for LaneLedger {
         }
         add_each(&mut to.refused, &from.refused);
         self.injected += &other.injected;
+        self.counts.add(&other.counts);
     }
 }
 
@@ -209,7 +225,8 @@ impl Ledger {
         &self.lanes[lane.index()]
     }
 
-    pub(crate) fn lane_mut(&mut self, lane: Lane) -> &mut LaneLedger {
+    /// One lane, to be counted in.
+    pub fn lane_mut(&mut self, lane: Lane) -> &mut LaneLedger {
         &mut self.lanes[lane.index()]
     }
 
@@ -305,6 +322,11 @@ impl fmt::Display for Ledger {
             write!(f, "; sent {} of {}", transmit.sent, transmit.offered)?;
             for (reason, count) in transmit.refusals() {
                 write!(f, ", {count} {}", reason.name())?;
+            }
+            let counts = &self.lane(lane).counts;
+            for (place, (what, count)) in counts.named().enumerate() {
+                let before = if place == 0 { "; " } else { ", " };
+                write!(f, "{before}{count} {}", what.name())?;
             }
             writeln!(f)?;
         }

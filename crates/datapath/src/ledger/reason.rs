@@ -13,11 +13,27 @@ pub enum ReceiveDrop {
     FaultLoss,
     /// Injected: arrived while the interface was gone.
     FaultInterfaceGone,
+    /// The kernel found the lane's receive ring full: its reader was behind.
+    RingFull,
+    /// The kernel found no free chunk of the queue to receive into.
+    FillEmpty,
+    /// The UDP checksum was wrong.
+    Checksum,
+    /// Headers that contradict one another or the frame's length.
+    Malformed,
+    /// Beyond the flow's budget, dropped at the driver.
+    Budget,
+    /// Beyond what the interface's budget leaves to flows like this, dropped at the driver.
+    InterfaceBudget,
+    /// Dropped at the driver, because few free chunks were left for more critical lanes.
+    RecycledDriver,
+    /// Taken back out of the lane's ring, because few free chunks were left for more critical lanes.
+    RecycledQueue,
 }
 
 impl ReceiveDrop {
     /// How many reasons there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 13;
     /// All reasons, by index.
     pub const ALL: [ReceiveDrop; ReceiveDrop::COUNT] = [
         ReceiveDrop::Truncated,
@@ -25,6 +41,14 @@ impl ReceiveDrop {
         ReceiveDrop::QueueFull,
         ReceiveDrop::FaultLoss,
         ReceiveDrop::FaultInterfaceGone,
+        ReceiveDrop::RingFull,
+        ReceiveDrop::FillEmpty,
+        ReceiveDrop::Checksum,
+        ReceiveDrop::Malformed,
+        ReceiveDrop::Budget,
+        ReceiveDrop::InterfaceBudget,
+        ReceiveDrop::RecycledDriver,
+        ReceiveDrop::RecycledQueue,
     ];
 
     /// As reports print it.
@@ -36,6 +60,14 @@ impl ReceiveDrop {
             ReceiveDrop::QueueFull => "queue_full",
             ReceiveDrop::FaultLoss => "fault_loss",
             ReceiveDrop::FaultInterfaceGone => "fault_interface_gone",
+            ReceiveDrop::RingFull => "ring_full",
+            ReceiveDrop::FillEmpty => "fill_empty",
+            ReceiveDrop::Checksum => "checksum",
+            ReceiveDrop::Malformed => "malformed",
+            ReceiveDrop::Budget => "budget",
+            ReceiveDrop::InterfaceBudget => "interface_budget",
+            ReceiveDrop::RecycledDriver => "recycled_driver",
+            ReceiveDrop::RecycledQueue => "recycled_queue",
         }
     }
 }
@@ -73,11 +105,15 @@ pub enum Refusal {
     FaultUnreachable,
     /// Injected: as if the interface were gone.
     FaultInterfaceGone,
+    /// The device's driver did not take the frame (EBUSY).
+    DeviceRefused,
+    /// Was in the ring to a device that went away before it took the frame.
+    DeviceGone,
 }
 
 impl Refusal {
     /// How many reasons there are.
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 17;
     /// All reasons, by index.
     pub const ALL: [Refusal; Refusal::COUNT] = [
         Refusal::LaneClosed,
@@ -95,6 +131,8 @@ impl Refusal {
         Refusal::FaultWouldBlock,
         Refusal::FaultUnreachable,
         Refusal::FaultInterfaceGone,
+        Refusal::DeviceRefused,
+        Refusal::DeviceGone,
     ];
 
     /// As reports print it.
@@ -116,6 +154,8 @@ impl Refusal {
             Refusal::FaultWouldBlock => "fault_would_block",
             Refusal::FaultUnreachable => "fault_unreachable",
             Refusal::FaultInterfaceGone => "fault_interface_gone",
+            Refusal::DeviceRefused => "device_refused",
+            Refusal::DeviceGone => "device_gone",
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::region::{Region, Slot};
 use super::{Class, Shared};
+use crate::lane::Lane;
 
 /// What is to be appended does not fit behind what is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +45,8 @@ pub struct Frame {
     slot: ManuallyDrop<Slot>,
     start: u32,
     end: u32,
+    /// The lane whose reader it was lent to.
+    held_by: Option<Lane>,
 }
 
 impl Frame {
@@ -54,6 +57,7 @@ impl Frame {
             slot: ManuallyDrop::new(slot),
             start: 0,
             end: 0,
+            held_by: None,
         };
         frame.set_range(range);
         frame
@@ -69,6 +73,28 @@ impl Frame {
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slot.capacity()
+    }
+
+    /// The number of the device's chunk that the frame is, if it is one.
+    #[must_use]
+    pub fn chunk(&self) -> Option<u32> {
+        self.slot.chunk()
+    }
+
+    /// Counts it as held by a lane's reader.
+    pub(super) fn lend(&mut self, home: &Shared, lane: Lane) {
+        self.give_up();
+        self.held_by = Some(lane);
+        let held = &home.held[lane.index()];
+        held.set(held.get() + 1);
+    }
+
+    /// Counts it as held no longer.
+    fn give_up(&mut self) {
+        if let Some(lane) = self.held_by.take() {
+            let held = &self.home.held[lane.index()];
+            held.set(held.get() - 1);
+        }
     }
 
     /// The filled part, as a range of the buffer.
@@ -161,6 +187,7 @@ impl Frame {
     #[must_use]
     pub fn into_leased(self) -> LeasedFrame {
         let mut frame = ManuallyDrop::new(self);
+        frame.give_up();
         let range = frame.range();
         let class = frame.class;
         // SAFETY: `frame` is never dropped nor its slot used again.
@@ -183,6 +210,7 @@ impl Frame {
 
 impl Drop for Frame {
     fn drop(&mut self) {
+        self.give_up();
         // SAFETY: nothing uses the slot after the drop.
         let slot = unsafe { ManuallyDrop::take(&mut self.slot) };
         self.home.give_back(self.class, slot);
@@ -276,7 +304,7 @@ impl LeasedFrame {
 
 impl Drop for LeasedFrame {
     fn drop(&mut self) {
-        self.region.retire();
+        self.region.retire(self.class);
     }
 }
 

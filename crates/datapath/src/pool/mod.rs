@@ -10,8 +10,9 @@
 //! # Why the memory lies as it does
 //!
 //! A class is made of *regions*, one for each time it grew, each one allocation divided into
-//! frames of equal size. A datapath that registers memory with a device later (AF_XDP's UMEM, a
-//! DMA mapping) registers regions. Regions are zeroed by the allocator, which for pieces of this
+//! frames of equal size. Where a device shares memory (AF_XDP's UMEM, a DMA mapping), that is one
+//! region of small chunks, and the classes of frames that the device fills or sends take theirs
+//! from it ([`DeviceConfig`]). Regions are zeroed by the allocator, which for pieces of this
 //! size means fresh pages of the system: a frame costs addresses until its bytes are written,
 //! page by page, so frames of 64 KiB do not cost 64 KiB when datagrams are small. Who minds the
 //! page fault of a frame's first use has the pages touched before start ([`Pool::prefault`],
@@ -28,6 +29,9 @@
 //! bytes and a share of its region, so its memory outlives the pool if it must. It comes back by
 //! [`Pool::adopt`], after having been carried over by whatever ring the two threads share.
 
+mod class;
+mod config;
+mod device;
 mod failing;
 mod frame;
 mod region;
@@ -40,87 +44,16 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use isolane_wire::level::Level;
-
+pub use self::class::Class;
+pub use self::config::{DeviceConfig, PoolConfig};
+use self::device::Device;
+pub use self::device::DeviceMemory;
 use self::failing::Failing;
 pub use self::frame::{Frame, FrameFull, LeasedFrame};
 use self::region::{PAGE_BYTES, Region, Slot};
 use crate::chance::Generator;
 use crate::lane::Lane;
-use crate::limits::{FRAME_BYTES, MAX_CLASS_FRAMES, RECEIVE_FRAMES, TRANSMIT_FRAMES};
-
-/// The frames of one lane in one direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// Armed for arriving datagrams, then read.
-    Receive(Lane),
-    /// Filled by writers and by the protocol, then sent.
-    Transmit(Lane),
-}
-
-impl Class {
-    const COUNT: usize = 2 * Lane::COUNT;
-
-    const fn index(self) -> usize {
-        match self {
-            Class::Receive(lane) => lane.index(),
-            Class::Transmit(lane) => Lane::COUNT + lane.index(),
-        }
-    }
-}
-
-/// Whoever takes a frame for a lane without saying more means to send.
-impl From<Lane> for Class {
-    fn from(lane: Lane) -> Class {
-        Class::Transmit(lane)
-    }
-}
-
-/// Whoever takes a frame for a level without saying more means to send.
-impl From<Level> for Class {
-    fn from(level: Level) -> Class {
-        Class::Transmit(Lane::Level(level))
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Class::Receive(lane) => write!(f, "receive {lane}"),
-            Class::Transmit(lane) => write!(f, "transmit {lane}"),
-        }
-    }
-}
-
-/// How many frames a lane has once it is open, and how large they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolConfig {
-    /// Bytes of each frame, head room included; at most [`FRAME_BYTES`].
-    pub frame_bytes: usize,
-    /// Bytes kept free in front of what is filled into a transmit frame, for the datapath's
-    /// headers (none for sockets).
-    pub head_room_bytes: usize,
-    /// Bytes at the front of each frame whose pages are touched when the frame is made, so that
-    /// its first use is no page fault; 0 leaves all to their first use. Only lanes that are opened
-    /// have frames.
-    pub prefault_bytes: usize,
-    /// Receive frames of each lane, by [`Lane::index`].
-    pub receive_frames: [usize; Lane::COUNT],
-    /// Transmit frames of each lane, by [`Lane::index`].
-    pub transmit_frames: [usize; Lane::COUNT],
-}
-
-impl Default for PoolConfig {
-    fn default() -> PoolConfig {
-        PoolConfig {
-            frame_bytes: FRAME_BYTES,
-            head_room_bytes: 0,
-            prefault_bytes: 0,
-            receive_frames: [RECEIVE_FRAMES; Lane::COUNT],
-            transmit_frames: [TRANSMIT_FRAMES; Lane::COUNT],
-        }
-    }
-}
+use crate::limits::{FRAME_BYTES, MAX_CLASS_FRAMES};
 
 /// What one class has.
 #[derive(Default)]
@@ -137,9 +70,28 @@ struct ClassState {
 }
 
 impl ClassState {
-    /// Leased frames that were dropped instead of brought back.
-    fn retired(&self) -> usize {
-        self.regions.iter().map(|region| region.retired()).sum()
+    /// Leased frames of this class that were dropped instead of brought back.
+    fn retired(&self, class: Class) -> usize {
+        let regions = self.regions.iter();
+        regions.map(|region| region.retired(class)).sum()
+    }
+
+    /// Adds free frames of a region, whose place in this class they know.
+    fn add(&mut self, slots: Vec<Slot>) {
+        self.made += slots.len();
+        // Room for all that were ever made, wherever they are now.
+        let missing = self.made - self.free.len();
+        self.free.reserve_exact(missing);
+        self.free.extend(slots);
+    }
+
+    /// The place of a region, which is added if it is not there.
+    fn place_of(&mut self, region: &Arc<Region>) -> usize {
+        let place = self.regions.iter().position(|one| Arc::ptr_eq(one, region));
+        place.unwrap_or_else(|| {
+            self.regions.push(Arc::clone(region));
+            self.regions.len() - 1
+        })
     }
 }
 
@@ -148,6 +100,9 @@ struct Shared {
     config: PoolConfig,
     classes: [RefCell<ClassState>; Class::COUNT],
     exhausted: [Cell<u64>; Class::COUNT],
+    /// Frames of queues that were lent to readers of a lane and have not come home.
+    held: [Cell<usize>; Lane::COUNT],
+    device: Option<Device>,
     failing: Failing,
 }
 
@@ -185,11 +140,17 @@ impl Pool {
     #[must_use]
     pub fn new(mut config: PoolConfig) -> Pool {
         config.frame_bytes = config.frame_bytes.min(FRAME_BYTES);
-        config.head_room_bytes = config.head_room_bytes.min(config.frame_bytes);
+        let smallest = config
+            .device
+            .map_or(usize::MAX, |device| device.chunk_bytes);
+        let smallest = smallest.min(config.frame_bytes);
+        config.head_room_bytes = config.head_room_bytes.min(smallest);
         let shared = Shared {
             config,
             classes: std::array::from_fn(|_| RefCell::default()),
             exhausted: std::array::from_fn(|_| Cell::new(0)),
+            held: std::array::from_fn(|_| Cell::new(0)),
+            device: config.device.as_ref().map(Device::new),
             failing: Failing::off(),
         };
         Pool {
@@ -203,24 +164,26 @@ impl Pool {
         &self.shared.config
     }
 
-    /// Brings both classes of a lane to their configured size; nothing if they have it.
+    /// Brings the classes of a lane to their configured size, as far as a device's memory suffices;
+    /// nothing if they have it.
     pub fn reserve_lane(&self, lane: Lane) {
-        let config = &self.shared.config;
-        let wanted = [
-            (Class::Receive(lane), config.receive_frames[lane.index()]),
-            (Class::Transmit(lane), config.transmit_frames[lane.index()]),
-        ];
-        for (class, count) in wanted {
+        let classes = [Class::Receive, Class::Transmit, Class::Oversize];
+        for class in classes.map(|class| class(lane)) {
             let own = self.shared.class(class).borrow().own;
-            self.reserve(class, count.saturating_sub(own));
+            let wanted = self.shared.config.frames_of(class);
+            self.reserve(class, wanted.saturating_sub(own));
         }
     }
 
-    /// Makes `count` more frames for a class, within [`MAX_CLASS_FRAMES`]. Before start only: it
-    /// allocates.
-    pub fn reserve(&self, class: Class, count: usize) {
-        let made = self.make(class, count);
+    /// Makes `count` more frames for a class, within [`MAX_CLASS_FRAMES`], or gives it so many
+    /// chunks of the device. Returns how many it got. Before start only: it allocates.
+    pub fn reserve(&self, class: Class, count: usize) -> usize {
+        let made = match self.shared.config.is_of_device(class) {
+            true => self.assign(class, count),
+            false => self.make(class, count),
+        };
         self.shared.class(class).borrow_mut().own += made;
+        made
     }
 
     /// Makes frames; returns how many, fewer where the bound is reached.
@@ -230,20 +193,40 @@ impl Pool {
         if count == 0 {
             return 0;
         }
-        let number = state.regions.len();
         let config = &self.shared.config;
-        let (region, mut slots) = Region::new(number, count, config.frame_bytes);
+        let number = state.regions.len();
+        let (region, mut slots) = Region::new(number, count, config.bytes_of(class));
         for slot in &mut slots {
             // SAFETY: `region` is the slots', and alive.
             touch(unsafe { slot.bytes_mut() }, config.prefault_bytes);
         }
-        state.made += count;
-        // Room for all that were ever made, wherever they are now.
-        let missing = state.made - state.free.len();
-        state.free.reserve_exact(missing);
-        state.free.extend(slots);
+        state.add(slots);
         state.regions.push(Arc::new(region));
         count
+    }
+
+    /// Gives a class chunks of the device; returns how many, fewer where no more are left.
+    fn assign(&self, class: Class, count: usize) -> usize {
+        let Some(device) = &self.shared.device else {
+            return 0;
+        };
+        let mut state = self.shared.class(class).borrow_mut();
+        let mut slots = device.draw(count.min(MAX_CLASS_FRAMES - state.made));
+        let place = state.place_of(&device.region);
+        slots.iter_mut().for_each(|slot| slot.set_region(place));
+        let count = slots.len();
+        state.add(slots);
+        count
+    }
+
+    /// The memory shared with a device, to be registered with it.
+    #[must_use]
+    pub fn device_memory(&self) -> Option<DeviceMemory> {
+        let device = self.shared.device.as_ref()?;
+        Some(DeviceMemory {
+            region: Arc::clone(&device.region),
+            chunk_bytes: self.shared.config.device?.chunk_bytes,
+        })
     }
 
     /// Touches the pages of the first `bytes` of each frame of the class that is free now, so that
@@ -273,10 +256,7 @@ impl Pool {
 
     fn take_free(&self, class: Class) -> Option<Frame> {
         let slot = self.shared.class(class).borrow_mut().free.pop()?;
-        let head_room = match class {
-            Class::Receive(_) => 0,
-            Class::Transmit(_) => self.shared.config.head_room_bytes,
-        };
+        let head_room = self.shared.config.head_room_of(class);
         Some(Frame::new(
             Rc::clone(&self.shared),
             class,
@@ -285,28 +265,63 @@ impl Pool {
         ))
     }
 
+    /// A frame to send so many bytes in, from the lane's transmit frames or, where they are too
+    /// small, from its oversize ones.
+    #[must_use]
+    pub fn take_for(&self, lane: Lane, bytes: usize) -> Option<Frame> {
+        match bytes <= self.transmit_room(lane) {
+            true => self.take(Class::Transmit(lane)),
+            false => self.take(Class::Oversize(lane)),
+        }
+    }
+
+    /// Bytes behind the head room of the lane's transmit frames.
+    #[must_use]
+    pub fn transmit_room(&self, lane: Lane) -> usize {
+        let class = Class::Transmit(lane);
+        let config = &self.shared.config;
+        config.bytes_of(class) - config.head_room_of(class)
+    }
+
+    /// Hands a frame of a queue to the reader of a lane: it counts as held by the lane
+    /// ([`held`](Self::held)) until it comes home.
+    pub fn lend(&self, frame: &mut Frame, lane: Lane) {
+        frame.lend(&self.shared, lane);
+    }
+
+    /// Frames of queues that readers of the lane hold.
+    #[must_use]
+    pub fn held(&self, lane: Lane) -> usize {
+        self.shared.held[lane.index()].get()
+    }
+
+    /// Frames of the class that are at home.
+    #[must_use]
+    pub fn free(&self, class: impl Into<Class>) -> usize {
+        self.shared.class(class.into()).borrow().free.len()
+    }
+
     /// Frames of one class that are out.
     #[must_use]
     pub fn outstanding_of(&self, class: impl Into<Class>) -> usize {
-        let state = self.shared.class(class.into()).borrow();
-        state.made - state.free.len() - state.retired()
+        let class = class.into();
+        let state = self.shared.class(class).borrow();
+        state.made - state.free.len() - state.retired(class)
     }
 
     /// Frames of all classes that are out: armed in the datapath, held by jobs, or leased. A
     /// test ends when this is 0.
     #[must_use]
     pub fn outstanding(&self) -> usize {
-        let classes = Lane::ALL
-            .into_iter()
-            .flat_map(|lane| [Class::Receive(lane), Class::Transmit(lane)]);
-        classes.map(|class| self.outstanding_of(class)).sum()
+        Class::all().map(|class| self.outstanding_of(class)).sum()
     }
 
     /// Frames the class has, free or out.
     #[must_use]
     pub fn capacity(&self, class: impl Into<Class>) -> usize {
-        let state = self.shared.class(class.into()).borrow();
-        state.made - state.retired()
+        let class = class.into();
+        let state = self.shared.class(class).borrow();
+        state.made - state.retired(class)
     }
 
     /// How often a frame of the class was wanted and none was free.
@@ -327,7 +342,8 @@ impl Pool {
 
     /// Frames of the class for another thread: beside the class's own, so that a publisher that
     /// holds them takes none from the executor. Those that earlier publishers have brought back
-    /// are leased again, others are made. Before start only: it allocates.
+    /// are leased again, others are made: of a device's chunks while some are left, else as frames
+    /// of the same size that the device does not know. Before start only: it allocates.
     #[must_use]
     pub fn lease(&self, class: impl Into<Class>, count: usize) -> Vec<LeasedFrame> {
         let class = class.into();
@@ -336,7 +352,11 @@ impl Pool {
             let wanted = state.own + state.leased + count;
             wanted.saturating_sub(state.made)
         };
-        self.make(class, missing);
+        let assigned = match self.shared.config.is_of_device(class) {
+            true => self.assign(class, missing),
+            false => 0,
+        };
+        self.make(class, missing - assigned);
         let frames = (0..count).map_while(|_| self.take_free(class));
         frames.map(Frame::into_leased).collect()
     }

@@ -2,11 +2,15 @@
 //! is here.
 //!
 //! The invariant: for each frame of a region there is at any time at most one [`Slot`], and a
-//! slot is neither `Clone` nor `Copy`. Whoever has the slot has the frame's bytes to itself.
+//! slot is neither `Clone` nor `Copy`. Whoever has the slot has the frame's bytes to itself. A
+//! frame that was handed to a device is still somebody's slot: that of whoever keeps it until the
+//! device is done.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Class;
 
 /// Frames begin on page boundaries of the region, so that touching one touches no page of
 /// another.
@@ -17,29 +21,55 @@ pub(crate) const PAGE_BYTES: usize = 4_096;
 /// out fresh pages untouched.
 const ALLOCATOR_ALIGN: usize = 16;
 
+/// The number of a frame that is no chunk of a device.
+const NO_CHUNK: u32 = u32::MAX;
+
 pub(crate) struct Region {
-    number: u32,
+    /// The first frame's first byte, on a page boundary.
+    first: NonNull<u8>,
     allocation: NonNull<u8>,
     layout: Layout,
     frames: usize,
     frame_bytes: usize,
-    /// Frames whose slot was dropped with a lease, never to be used again.
-    retired: AtomicUsize,
+    /// From one frame's beginning to the next one's.
+    stride: usize,
+    /// Frames whose slot was dropped with a lease, never to be used again, by class.
+    retired: [AtomicUsize; Class::COUNT],
 }
 
 // SAFETY: the region itself never reads or writes the memory it owns, it only frees it, when no
-// slot's holder has a share of it any more; its other fields are plain values and an atomic.
+// slot's holder has a share of it any more; its other fields are plain values and atomics.
 unsafe impl Send for Region {}
 // SAFETY: as above; what is reachable from a shared reference is immutable or atomic.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Zeroed memory for `frames` frames. `number` is the region's place in its class.
+    /// Zeroed memory for `frames` frames, each on pages of its own. `number` is the region's place
+    /// in its class.
     pub(crate) fn new(number: usize, frames: usize, frame_bytes: usize) -> (Region, Vec<Slot>) {
+        let stride = frame_bytes.next_multiple_of(PAGE_BYTES);
+        let region = Region::allocate(frames, frame_bytes, stride);
+        let slots = region.slots(number, |_| NO_CHUNK).collect();
+        (region, slots)
+    }
+
+    /// Zeroed memory for so many chunks, one directly behind the other from a page boundary on, to
+    /// be registered with a device.
+    pub(crate) fn of_chunks(chunks: usize, chunk_bytes: usize) -> (Region, Vec<Slot>) {
+        let divides = chunk_bytes.is_power_of_two() && chunk_bytes <= PAGE_BYTES;
+        assert!(divides, "a chunk lies on one page");
+        let region = Region::allocate(chunks, chunk_bytes, chunk_bytes);
+        let slots = region.slots(0, |chunk| chunk as u32).collect();
+        (region, slots)
+    }
+
+    fn allocate(frames: usize, frame_bytes: usize, stride: usize) -> Region {
         // Checked: where addresses have 32 bits, the most frames there may be are one too many, and a
-        // sum that came round would be a layout without room for the slots.
-        let layout = stride_of(frame_bytes)
+        // sum that came round would be a layout without room for the slots. Whole pages, since that is
+        // what a device takes.
+        let layout = stride
             .checked_mul(frames)
+            .and_then(|bytes| bytes.checked_next_multiple_of(PAGE_BYTES))
             .and_then(|bytes| bytes.checked_add(PAGE_BYTES))
             .and_then(|bytes| Layout::from_size_align(bytes, ALLOCATOR_ALIGN).ok())
             .expect("a class's frames fit into the address space");
@@ -48,54 +78,57 @@ impl Region {
         let Some(allocation) = NonNull::new(allocation) else {
             handle_alloc_error(layout);
         };
-        let region = Region {
-            number: number as u32,
+        let padding = allocation.as_ptr().addr().wrapping_neg() % PAGE_BYTES;
+        // SAFETY: padding is below a page, and the layout holds a page more than all strides.
+        let first = unsafe { allocation.add(padding) };
+        Region {
+            first,
             allocation,
             layout,
             frames,
             frame_bytes,
-            retired: AtomicUsize::new(0),
-        };
-        let slots = region.slots().collect();
-        (region, slots)
+            stride,
+            retired: [const { AtomicUsize::new(0) }; Class::COUNT],
+        }
     }
 
-    /// The slots of all frames. A slot is the only right to its bytes: called once, by `new`.
-    fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
-        let padding = self.allocation.as_ptr().addr().wrapping_neg() % PAGE_BYTES;
-        let stride = stride_of(self.frame_bytes);
+    /// The slots of all frames. A slot is the only right to its bytes: called once, at creation.
+    fn slots(&self, number: usize, chunk: fn(usize) -> u32) -> impl Iterator<Item = Slot> + '_ {
         (0..self.frames).map(move |frame| {
-            // SAFETY: padding is below a page, and the layout holds a page more than all
-            // strides: the result is inside the allocation, with `frame_bytes` behind it.
-            let bytes = unsafe { self.allocation.add(padding + frame * stride) };
+            // SAFETY: the allocation holds so many strides behind the first frame.
+            let bytes = unsafe { self.first.add(frame * self.stride) };
             Slot {
                 bytes,
                 capacity: self.frame_bytes as u32,
-                region: self.number,
+                region: number as u32,
+                chunk: chunk(frame),
             }
         })
     }
 
-    pub(crate) fn retired(&self) -> usize {
-        self.retired.load(Ordering::Relaxed)
+    /// All frames' bytes, in whole pages.
+    pub(crate) fn memory(&self) -> NonNull<[u8]> {
+        let bytes = (self.frames * self.stride).next_multiple_of(PAGE_BYTES);
+        NonNull::slice_from_raw_parts(self.first, bytes)
     }
 
-    /// A slot of this region will not come back. A plain count: nothing is read by its order.
-    pub(crate) fn retire(&self) {
-        self.retired.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn retired(&self, class: Class) -> usize {
+        self.retired[class.index()].load(Ordering::Relaxed)
+    }
+
+    /// A slot of this region and class will not come back. A plain count: nothing is read by its
+    /// order.
+    pub(crate) fn retire(&self, class: Class) {
+        self.retired[class.index()].fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout; every holder of a slot also holds a share
+        // SAFETY: allocated in `allocate` with this layout; every holder of a slot also holds a share
         // of the region, so nobody has any of its bytes now.
         unsafe { dealloc(self.allocation.as_ptr(), self.layout) };
     }
-}
-
-const fn stride_of(frame_bytes: usize) -> usize {
-    frame_bytes.next_multiple_of(PAGE_BYTES)
 }
 
 /// The right to one frame's bytes. It must not outlive its region: the pool keeps slots together
@@ -104,15 +137,27 @@ pub(crate) struct Slot {
     bytes: NonNull<u8>,
     capacity: u32,
     region: u32,
+    chunk: u32,
 }
 
 impl Slot {
+    /// The region's place in the class.
     pub(crate) fn region(&self) -> usize {
         self.region as usize
     }
 
+    /// The slot becomes one of a class that has its region at this place.
+    pub(crate) fn set_region(&mut self, number: usize) {
+        self.region = number as u32;
+    }
+
     pub(crate) fn capacity(&self) -> usize {
         self.capacity as usize
+    }
+
+    /// The chunk's number in the device's memory, if it is one.
+    pub(crate) fn chunk(&self) -> Option<u32> {
+        (self.chunk != NO_CHUNK).then_some(self.chunk)
     }
 
     /// # Safety

@@ -3,7 +3,7 @@
 use std::thread;
 
 use super::region::{PAGE_BYTES, Region};
-use super::{Class, Frame, LeasedFrame, Pool, PoolConfig};
+use super::{Class, DeviceConfig, Frame, LeasedFrame, Pool, PoolConfig};
 use crate::lane::Lane;
 
 const CRITICAL: Lane = Lane::ALL[8];
@@ -17,6 +17,7 @@ fn small_pool() -> Pool {
         prefault_bytes: 0,
         receive_frames: [2; Lane::COUNT],
         transmit_frames: [2; Lane::COUNT],
+        ..PoolConfig::default()
     });
     pool.reserve_lane(CRITICAL);
     pool.reserve_lane(BULK);
@@ -205,4 +206,101 @@ fn frames_beyond_the_address_space_are_not_made() {
     // As many as would come round to a few bytes.
     let frames = usize::MAX / PAGE_BYTES + 2;
     let _ = Region::new(0, frames, 64);
+}
+
+/// Two lanes on a device of eight chunks, with two transmit frames each.
+fn device_pool() -> Pool {
+    Pool::new(PoolConfig {
+        frame_bytes: 8_192,
+        head_room_bytes: 48,
+        transmit_frames: [2; Lane::COUNT],
+        receive_frames: [1; Lane::COUNT],
+        oversize_frames: [1; Lane::COUNT],
+        device: Some(DeviceConfig {
+            chunk_bytes: 2_048,
+            chunks: 8,
+            lanes: CRITICAL.bit() | BULK.bit(),
+        }),
+        ..PoolConfig::default()
+    })
+}
+
+#[test]
+fn chunks_of_a_device_are_frames_of_the_class_that_reserved_them() {
+    let pool = device_pool();
+    let memory = pool.device_memory().expect("a device");
+    let base = memory.memory().cast::<u8>().as_ptr().addr();
+    assert_eq!((base % PAGE_BYTES, memory.memory().len()), (0, 8 * 2_048));
+    assert_eq!(pool.reserve(Class::Queue(0), 3), 3);
+    pool.reserve_lane(CRITICAL);
+    pool.reserve_lane(Lane::Discovery);
+
+    let queue = pool.take(Class::Queue(0)).unwrap();
+    let transmit = pool.take(CRITICAL).unwrap();
+    for frame in [&queue, &transmit] {
+        let chunk = frame.chunk().expect("a chunk") as usize;
+        assert_eq!(frame.buffer().as_ptr().addr(), base + chunk * 2_048);
+        assert_eq!(frame.capacity(), 2_048);
+    }
+    assert_eq!((queue.head_room(), transmit.head_room()), (0, 48));
+    let discovery = pool.take(Lane::Discovery).unwrap();
+    assert_eq!((discovery.chunk(), discovery.head_room()), (None, 0));
+    drop((queue, transmit, discovery));
+    assert_eq!(pool.free(Class::Queue(0)), 3);
+    assert_eq!(pool.outstanding(), 0);
+}
+
+#[test]
+fn a_device_gives_no_chunk_twice_and_says_how_many_are_left() {
+    let pool = device_pool();
+    pool.reserve_lane(BULK);
+    assert_eq!(pool.reserve(Class::Queue(1), 100), 6);
+    let frames: Vec<Frame> =
+        std::iter::from_fn(|| pool.take(Class::Queue(1)).or_else(|| pool.take(BULK))).collect();
+    let mut chunks: Vec<_> = frames.iter().map(Frame::chunk).collect();
+    chunks.sort_unstable();
+    assert_eq!(chunks, (0..8).map(Some).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_does_not_fit_a_chunk_takes_an_oversize_frame() {
+    let pool = device_pool();
+    pool.reserve_lane(CRITICAL);
+    assert_eq!(pool.transmit_room(CRITICAL), 2_000);
+    let small = pool.take_for(CRITICAL, 2_000).unwrap();
+    let large = pool.take_for(CRITICAL, 2_001).unwrap();
+    assert_eq!(small.class(), Class::Transmit(CRITICAL));
+    assert_eq!(large.class(), Class::Oversize(CRITICAL));
+    assert_eq!((large.capacity(), large.chunk()), (8_192, None));
+    assert_eq!(small_pool().take_for(BULK, 56).unwrap().capacity(), 64);
+}
+
+#[test]
+fn frames_that_a_reader_holds_are_counted_by_lane_until_they_come_home() {
+    let pool = device_pool();
+    pool.reserve(Class::Queue(0), 2);
+    let [mut one, mut other] = [(); 2].map(|()| pool.take(Class::Queue(0)).unwrap());
+    pool.lend(&mut one, CRITICAL);
+    pool.lend(&mut other, BULK);
+    assert_eq!((pool.held(CRITICAL), pool.held(BULK)), (1, 1));
+    pool.lend(&mut other, CRITICAL);
+    assert_eq!((pool.held(CRITICAL), pool.held(BULK)), (2, 0));
+    drop(one);
+    drop(pool.adopt(other.into_leased()));
+    assert_eq!(pool.held(CRITICAL), 0);
+}
+
+#[test]
+fn leases_beyond_a_device_are_frames_it_does_not_know() {
+    let pool = device_pool();
+    pool.reserve_lane(CRITICAL);
+    pool.reserve(Class::Queue(0), 4);
+    let leased = pool.lease(CRITICAL, 4);
+    let frames: Vec<Frame> = leased.into_iter().map(|frame| pool.adopt(frame)).collect();
+    let known = frames.iter().filter(|frame| frame.chunk().is_some());
+    assert_eq!((known.count(), frames.len()), (2, 4));
+    assert!(frames.iter().all(|frame| frame.capacity() == 2_048));
+    drop(pool.lease(CRITICAL, 4));
+    assert_eq!(pool.outstanding(), 4, "retired ones are counted by class");
+    assert_eq!(pool.outstanding_of(Class::Queue(0)), 0);
 }

@@ -53,6 +53,8 @@
 //! participant has to be made again. One that is only down and up again keeps its memberships.
 
 mod config;
+mod embedded;
+mod flows;
 pub mod interfaces;
 mod open;
 pub(crate) mod ports;
@@ -84,6 +86,8 @@ pub struct Udp {
     /// Where multicast leaves.
     egress: heapless::Vec<Egress, MAX_INTERFACES>,
     lanes: [Option<Box<OpenLane>>; Lane::COUNT],
+    /// Lanes can have ports of single topics.
+    has_flows: bool,
     sender: Sender,
     pool: Pool,
     capabilities: Capabilities,
@@ -97,6 +101,11 @@ impl Udp {
     /// # Errors
     /// [`OpenError`]: a domain without ports, interfaces that are not there.
     pub fn new(config: UdpConfig) -> Result<Udp, OpenError> {
+        let pool = Pool::new(config.pool);
+        Udp::with_pool(config, pool)
+    }
+
+    fn with_pool(config: UdpConfig, pool: Pool) -> Result<Udp, OpenError> {
         ports::last_participant_id(config.domain)?;
         let present = interfaces::list();
         let present = present.map_err(|error| OpenError::of("list the interfaces", error))?;
@@ -111,9 +120,12 @@ impl Udp {
                 is_present: true,
             })
             .collect();
-        let pool = Pool::new(config.pool);
         let pool_config = pool.config();
-        let max_frame_bytes = pool_config.frame_bytes - pool_config.head_room_bytes;
+        let max_frame_bytes = match pool_config.device {
+            // The largest frames are those without head room.
+            Some(_) => pool_config.frame_bytes,
+            None => pool_config.frame_bytes - pool_config.head_room_bytes,
+        };
         let capabilities = Capabilities {
             max_frame_bytes: max_frame_bytes.min(MAX_UDP_PAYLOAD),
             head_room_bytes: 0,
@@ -132,6 +144,7 @@ impl Udp {
             interfaces,
             egress,
             lanes: Default::default(),
+            has_flows: false,
             sender: Sender::new(),
             pool,
             capabilities,
@@ -160,9 +173,7 @@ impl Udp {
     /// memory, as getsockopt says. `None` if the lane is closed.
     #[must_use]
     pub fn receive_buffer(&self, lane: Lane) -> Option<usize> {
-        let open = self.lane(lane)?;
-        let sources = [Some(&open.own), open.group.as_ref()];
-        let sockets = sources.into_iter().flatten();
+        let sockets = self.lane(lane)?.sources();
         sockets.filter_map(|one| one.socket.receive_buffer()).min()
     }
 
@@ -218,6 +229,7 @@ impl Datapath for Udp {
         let mut opener = Opener {
             config: &self.config,
             interfaces: &self.interfaces,
+            has_flows: self.has_flows,
             notes: Vec::new(),
         };
         let opened = opener.open(lane);
@@ -243,25 +255,29 @@ impl Datapath for Udp {
         let OpenLane {
             own,
             group,
+            flows,
             receiver,
-            group_first,
+            first,
             readable,
             ..
         } = open;
         let ledger = self.ledger.lane_mut(lane);
         let limit = limit.min(burst.capacity() - burst.len());
         let readable = std::mem::replace(readable, u8::MAX);
-        let own = Some(own).filter(|_| readable & 1 != 0);
-        let group = group.as_mut().filter(|_| readable & 2 != 0);
-        let sources = match group {
-            None => [own, None],
-            Some(group) if *group_first => [Some(group), own],
-            Some(group) => [own, Some(group)],
-        };
-        *group_first = !*group_first;
+        let flows_bit = 1 << (1 + u8::from(group.is_some()));
+        let flows = flows.as_mut().filter(|_| readable & flows_bit != 0);
+        let flows = flows.map_or(&mut [][..], |flows| &mut flows.open);
+        let places = 2 + flows.len();
+        let begin = *first;
+        *first = (begin + 1) % places;
         let mut taken = 0;
-        for source in sources.into_iter().flatten() {
-            if taken < limit {
+        for place in (0..places).map(|step| (begin + step) % places) {
+            let source = match place {
+                0 => Some(&mut *own).filter(|_| readable & 1 != 0),
+                1 => group.as_mut().filter(|_| readable & 2 != 0),
+                flow => flows[flow - 2].as_mut().map(|flow| &mut flow.source),
+            };
+            if let (Some(source), true) = (source, taken < limit) {
                 taken += receiver.receive(source, limit - taken, &self.pool, ledger, burst);
             }
         }
@@ -269,36 +285,15 @@ impl Datapath for Udp {
     }
 
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
-        let mut report = SendReport::default();
+        let mut report = self.send_messages(lane, burst, u64::MAX, None);
+        let unaddressed = burst.unaddressed();
         let ledger = &mut self.ledger.lane_mut(lane).transmit;
-        let Some(open) = self.lanes[lane.index()].as_deref() else {
-            let offered = burst.messages().len() as u64 + burst.unaddressed();
-            ledger.note_refused(Refusal::LaneClosed, offered);
-            report.refused = offered as u32;
-            burst.clear();
-            return report;
+        let reason = match self.lanes[lane.index()] {
+            Some(_) => Refusal::NoDestination,
+            None => Refusal::LaneClosed,
         };
-        let mut batch = self.sender.batch(&open.own.socket, ledger, &mut report);
-        batch.refuse(Refusal::NoDestination, burst.unaddressed() as usize);
-        let max_frame_bytes = self.capabilities.max_frame_bytes;
-        for message in burst.messages() {
-            let bytes = burst.frame(message);
-            match destination(message, bytes.len(), max_frame_bytes) {
-                Err(reason) => batch.refuse(reason, 1),
-                Ok(to) if !message.to.is_multicast() => batch.push(bytes, to, None),
-                Ok(_) if self.egress.is_empty() => batch.refuse(Refusal::NoMulticast, 1),
-                Ok(to) => {
-                    for egress in &self.egress {
-                        if egress.is_present {
-                            batch.push(bytes, to, Some(*egress));
-                        } else {
-                            batch.refuse(Refusal::InterfaceGone, 1);
-                        }
-                    }
-                }
-            }
-        }
-        batch.flush();
+        ledger.note_refused(reason, unaddressed);
+        report.refused += unaddressed as u32;
         burst.clear();
         report
     }
@@ -315,9 +310,9 @@ impl Datapath for Udp {
             let Some(open) = self.lane(lane) else {
                 continue;
             };
-            let sources = [Some(&open.own), open.group.as_ref()];
-            let sockets = sources.into_iter().flatten();
+            let sockets = open.sources();
             descriptors.extend(sockets.map(|source| (lane, source.socket.as_fd())));
+            descriptors.extend(open.flows.iter().map(|flows| (lane, flows.as_fd())));
         }
         descriptors
     }
@@ -346,8 +341,8 @@ impl Datapath for Udp {
             let Some(open) = self.lane(lane) else {
                 continue;
             };
-            let sources = [Some(&open.own), open.group.as_ref()];
-            let sources = sources.into_iter().flatten();
+            let flows = open.flows.iter().flat_map(|flows| flows.sources());
+            let sources = open.sources().chain(flows);
             let unseen = sources.map(|source| source.drops_unseen()).sum();
             let receive = &mut ledger.lane_mut(lane).receive;
             receive.note_dropped(ReceiveDrop::KernelOverflow, unseen);

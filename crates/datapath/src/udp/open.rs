@@ -6,6 +6,8 @@ use isolane_wire::locator::Locator;
 use libc::c_int;
 
 use super::config::{Interfaces, UdpConfig};
+use super::embedded::{ON_THE_NETWORK, flow_sockets};
+use super::flows::FlowSockets;
 use super::interfaces::Interface;
 use super::ports;
 use super::receive::{Receiver, Source};
@@ -29,17 +31,29 @@ pub(super) struct OpenLane {
     pub(super) receiver: Receiver,
     pub(super) unicast: Vec<Locator>,
     pub(super) multicast: Vec<Locator>,
-    /// Which socket is looked at first, in turns, so that neither starves the other.
-    pub(super) group_first: bool,
-    /// What the last look has shown to be readable, until it is received from: bit 0 the own
-    /// socket, bit 1 the group's. All, where nobody has looked.
+    /// Ports of single topics, where another datapath embeds this one.
+    pub(super) flows: Option<FlowSockets>,
+    /// How many hops datagrams to groups may take at most.
+    pub(super) hops: u8,
+    /// Which socket is looked at first, in turns, so that none starves another.
+    pub(super) first: usize,
+    /// What the last look has shown to be readable, until it is received from, in the order of
+    /// [`sources`](Self::sources) and the flows' descriptor behind them. All, where nobody has looked.
     pub(super) readable: u8,
+}
+
+impl OpenLane {
+    /// The lane's own sockets: for unicast, and for its group if it has one.
+    pub(super) fn sources(&self) -> impl Iterator<Item = &Source> {
+        std::iter::once(&self.own).chain(&self.group)
+    }
 }
 
 /// What opening needs to know, and where it leaves its notes.
 pub(super) struct Opener<'a> {
     pub(super) config: &'a UdpConfig,
     pub(super) interfaces: &'a [Interface],
+    pub(super) has_flows: bool,
     pub(super) notes: Vec<Note>,
 }
 
@@ -50,20 +64,37 @@ impl Opener<'_> {
         let port = port.map_err(|error| OpenError::of("read a socket's port", error))?;
         let (group, group_port) = ports::group(self.config.domain, lane)?;
         let group_socket = self.open_group(lane, group, group_port)?;
-        let addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
-        let unicast = addresses.map(|address| Locator::udpv4(address.address, port));
         let multicast = group_socket
             .as_ref()
             .map(|_| Locator::udpv4(group, group_port));
         Ok(OpenLane {
-            unicast: unicast.collect(),
+            unicast: self.reached_at(port),
             multicast: multicast.into_iter().collect(),
             own: Source::new(own),
             group: group_socket.map(Source::new),
             receiver: Receiver::new(Class::Receive(lane), self.config.timestamps),
-            group_first: false,
+            flows: flow_sockets(self.has_flows)?,
+            hops: ON_THE_NETWORK,
+            first: 0,
             readable: u8::MAX,
         })
+    }
+
+    /// A port of its own for one topic: its socket, which only receives, and where it is reached.
+    pub(super) fn open_flow(&mut self, lane: Lane) -> Result<(Socket, Vec<Locator>), OpenError> {
+        let socket = new_socket()?;
+        self.bind(&socket, 0, "a topic's unicast")?;
+        self.set_receiving_options(&socket, lane)?;
+        let port = socket.port();
+        let port = port.map_err(|error| OpenError::of("read a socket's port", error))?;
+        Ok((socket, self.reached_at(port)))
+    }
+
+    /// All addresses of the interfaces in use, with this port.
+    fn reached_at(&self, port: u16) -> Vec<Locator> {
+        let addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
+        let reached = addresses.map(|address| Locator::udpv4(address.address, port));
+        reached.collect()
     }
 
     /// The address unicast sockets are bound to: on loopback alone nothing may come in from
@@ -182,7 +213,7 @@ impl Opener<'_> {
             socket,
             ip,
             libc::IP_MULTICAST_TTL,
-            1,
+            c_int::from(ON_THE_NETWORK),
             "limit multicast to one hop",
         )?;
         // Other participants on this host are reached by groups too.

@@ -78,7 +78,7 @@ fn an_interface_that_is_gone_for_a_while_costs_no_reliable_sample() {
             writer.write(&Message::number(number)).expect("room");
         }
         world.run_for(std::time::Duration::from_millis(100));
-        assert_eq!(take_numbers(&reader), []);
+        assert!(take_numbers(&reader).is_empty());
         plug.put_back();
         let mut received = Vec::new();
         world.until("all arrive", || {

@@ -6,7 +6,7 @@ use crate::source::Sourced;
 
 use super::report::{Report, Wrong};
 use super::table::Table;
-use super::values;
+use super::{protect, values, xdp};
 
 /// Reads a host; `None` if anything needed is missing or wrong.
 pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
@@ -22,12 +22,16 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
     let datapath = table
         .field("datapath", report, values::word)
         .or(Datapath::default());
+    let protect = protect::read(&mut table, report);
+    let xdp = xdp::read(&mut table, report);
     table.finish(report);
     Some(Host {
         name: name?,
         interface: interface?,
         core: core?,
         datapath: datapath?,
+        protect: protect?,
+        xdp: xdp?,
     })
 }
 

@@ -8,11 +8,13 @@
 //! Nothing here panics or loops longer than the text, whatever the text.
 
 mod host;
+mod protect;
 mod report;
 mod syntax;
 mod table;
 mod topic;
 mod values;
+mod xdp;
 
 use std::sync::Arc;
 

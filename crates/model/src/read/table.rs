@@ -10,7 +10,7 @@ use crate::source::{Source, Sourced};
 use crate::word::{closest, list};
 
 use super::report::{Report, Wrong};
-use super::values::shortened;
+use super::values::{shortened, this_is};
 
 /// A table being read.
 pub(super) struct Table<'a> {
@@ -53,12 +53,7 @@ impl<'a> Table<'a> {
     }
 
     /// A table that is the value of a key of `self`.
-    pub(super) fn inside(
-        &self,
-        key: &'static str,
-        place: Range<usize>,
-        entries: &'a DeTable<'a>,
-    ) -> Self {
+    fn inside(&self, key: &'static str, place: Range<usize>, entries: &'a DeTable<'a>) -> Self {
         let path = format!("`{key}` in {}", self.path);
         Self {
             path,
@@ -90,6 +85,26 @@ impl<'a> Table<'a> {
     pub(super) fn entry(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.known.push(key);
         self.entries.get(key)
+    }
+
+    /// The table that is the value of a key: `None` if it is something else, which was reported with
+    /// this example; `Some(None)` if the key is not there.
+    pub(super) fn table(
+        &mut self,
+        key: &'static str,
+        example: &str,
+        report: &mut Report,
+    ) -> Option<Option<Self>> {
+        let Some(value) = self.entry(key) else {
+            return Some(None);
+        };
+        let DeValue::Table(entries) = value.get_ref() else {
+            let what = format!("{} must be a table", self.subject(key));
+            let wrong = Wrong::new(what, this_is(value.get_ref()));
+            report.error(value.span(), wrong.help(example));
+            return None;
+        };
+        Some(Some(self.inside(key, value.span(), entries)))
     }
 
     /// Reads a key with a function from its value to what it means.

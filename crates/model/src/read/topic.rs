@@ -39,8 +39,8 @@ pub(super) fn read(mut table: Table<'_>, hosts: &[&str], report: &mut Report) ->
 
     warn_about_deadline(&table, &period, &deadline, report);
     warn_about_durability(&table, &reliability, &durability, report);
-    if let Some(Some(budget)) = &budget {
-        warn_about_budget(&table, &period, budget, report);
+    if let (Some(Some(budget)), Some(from)) = (&budget, &from) {
+        warn_about_budget(&table, &period, from.value.len(), budget, report);
     }
     let history_or_default = history.or(History::default());
     let max_samples = match (&history_or_default, &keyed) {
@@ -184,20 +184,13 @@ fn unknown_host(subject: &str, name: &str, hosts: &[&str]) -> Wrong {
 
 /// Reads `budget = { capacity, period, over }`: `None` if it is wrong, `Some(None)` if absent.
 fn budget(table: &mut Table<'_>, report: &mut Report) -> Option<Option<Budget>> {
-    let Some(value) = table.entry("budget") else {
+    let example = "budget = { capacity = 20, period = \"10ms\", over = \"drop\" }";
+    let Some(mut table) = table.table("budget", example, report)? else {
         return Some(None);
     };
-    let example = "budget = { capacity = 20, period = \"10ms\", over = \"drop\" }";
-    let DeValue::Table(entries) = value.get_ref() else {
-        let what = format!("{} must be a table", table.subject("budget"));
-        let wrong = Wrong::new(what, values::this_is(value.get_ref()));
-        report.error(value.span(), wrong.help(example));
-        return None;
-    };
-    let mut table = table.inside("budget", value.span(), entries);
     let capacity = table.field("capacity", report, values::budget_capacity);
     let capacity = table.require("capacity", example, capacity, report);
-    let period = table.field("period", report, values::duration);
+    let period = table.field("period", report, values::budget_period);
     let period = table.require("period", example, period, report);
     let over = table
         .field("over", report, values::word)
@@ -250,22 +243,25 @@ fn warn_about_durability(
     }
 }
 
-/// A budget that the topic itself exceeds when everything is well protects nobody.
+/// A budget that the topic's senders exceed when everything is well protects nobody.
 fn warn_about_budget(
     table: &Table<'_>,
     period: &Field<Duration>,
+    senders: usize,
     budget: &Budget,
     report: &mut Report,
 ) {
     let (Some((period, place)), capacity) = (period.look(), budget.capacity.value.get()) else {
         return;
     };
-    let needed = budget.period.value.as_nanos().div_ceil(period.as_nanos());
+    let of_one = budget.period.value.as_nanos().div_ceil(period.as_nanos());
+    let needed = of_one * senders as u128;
     if needed > u128::from(capacity) {
-        let what = format!("{} is less than one sender sends", table.subject("budget"));
+        let what = format!("{} is less than is sent", table.subject("budget"));
         let label = format!(
-            "{needed} samples in {}, {capacity} let through",
-            format_duration(budget.period.value)
+            "{needed} samples in {} from {senders} host{}, {capacity} let through",
+            format_duration(budget.period.value),
+            if senders == 1 { "" } else { "s" },
         );
         let help = format!("raise the budget's capacity to {needed} or more");
         report.warning(place, Wrong::new(what, label).help(help));

@@ -8,13 +8,16 @@ use isolane_wire::level::Level;
 use toml::de::DeValue;
 
 use crate::domain::Domain;
-use crate::duration::parse_duration;
+use crate::duration::{format_duration, parse_duration};
 use crate::host::is_interface_name;
 use crate::limits::{
-    MAX_BUDGET_FRAMES, MAX_CORE, MAX_DOMAIN, MAX_QUOTED_BYTES, MAX_SAMPLE_BYTES, MAX_SAMPLES,
+    MAX_BUDGET_FRAMES, MAX_BUDGET_PERIOD, MAX_CORE, MAX_DOMAIN, MAX_QUEUE, MAX_QUOTED_BYTES,
+    MAX_RECEIVE_FRAMES, MAX_RING_ENTRIES, MAX_SAMPLE_BYTES, MAX_SAMPLES, MAX_VLAN,
+    MIN_BUDGET_PERIOD, MIN_RING_ENTRIES,
 };
 use crate::topic::{History, HistoryDepth, SampleBytes, check_topic_name};
 use crate::word::{Word, closest, list};
+use crate::xdp::RingEntries;
 
 use super::report::Wrong;
 
@@ -68,6 +71,70 @@ pub(super) fn samples(value: &DeValue<'_>) -> Result<NonZeroU32, Wrong> {
 
 pub(super) fn budget_capacity(value: &DeValue<'_>) -> Result<NonZeroU32, Wrong> {
     positive(value, MAX_BUDGET_FRAMES)
+}
+
+pub(super) fn budget_period(value: &DeValue<'_>) -> Result<Duration, Wrong> {
+    let period = duration(value)?;
+    if (MIN_BUDGET_PERIOD..=MAX_BUDGET_PERIOD).contains(&period) {
+        return Ok(period);
+    }
+    let what = format!(
+        "must be a period from {} to {}",
+        format_duration(MIN_BUDGET_PERIOD),
+        format_duration(MAX_BUDGET_PERIOD)
+    );
+    let label = format!("{} cannot be kept", format_duration(period));
+    Err(Wrong::new(what, label).help("choose capacity and period both larger, or both smaller"))
+}
+
+pub(super) fn reserved(value: &DeValue<'_>) -> Result<u32, Wrong> {
+    whole(value, 0, MAX_BUDGET_FRAMES)
+}
+
+pub(super) fn queue(value: &DeValue<'_>) -> Result<u32, Wrong> {
+    whole(value, 0, MAX_QUEUE).map_err(|wrong| wrong.help("`ethtool -l` tells how many there are"))
+}
+
+/// Levels, each once, in their order.
+pub(super) fn levels(value: &DeValue<'_>) -> Result<Vec<Level>, Wrong> {
+    let expected = "must be a list of levels, like [5, 6, 7]";
+    let DeValue::Array(items) = value else {
+        return Err(Wrong::new(expected, this_is(value)));
+    };
+    let mut levels = Vec::new();
+    for item in items {
+        levels.push(level(item.get_ref())?);
+    }
+    let given = levels.len();
+    levels.sort_unstable();
+    levels.dedup();
+    match levels.len() {
+        0 => Err(Wrong::new(expected, "it is empty").help("for none at all: datapath = \"udp\"")),
+        once if once < given => Err(Wrong::new(expected, "one is named twice")),
+        _ => Ok(levels),
+    }
+}
+
+pub(super) fn ring_entries(value: &DeValue<'_>) -> Result<RingEntries, Wrong> {
+    let entries = whole(value, MIN_RING_ENTRIES, MAX_RING_ENTRIES)?;
+    RingEntries::new(entries).ok_or_else(|| {
+        let next = entries.next_power_of_two();
+        Wrong::new("must be a power of two", format!("{entries} is none"))
+            .help(format!("{next} and {} are", next / 2))
+    })
+}
+
+pub(super) fn receive_frames(value: &DeValue<'_>) -> Result<NonZeroU32, Wrong> {
+    positive(value, MAX_RECEIVE_FRAMES)
+}
+
+pub(super) fn critical_reserve(value: &DeValue<'_>) -> Result<u32, Wrong> {
+    whole(value, 0, MAX_RECEIVE_FRAMES)
+}
+
+pub(super) fn vlan(value: &DeValue<'_>) -> Result<u16, Wrong> {
+    let number = whole(value, 0, MAX_VLAN)?;
+    Ok(u16::try_from(number).expect("whole() keeps to the bounds"))
 }
 
 pub(super) fn history(value: &DeValue<'_>) -> Result<History, Wrong> {

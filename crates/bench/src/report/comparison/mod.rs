@@ -1,16 +1,18 @@
 //! What is divided by what: runs that differ in one thing, side by side in one result.
 //!
-//! Three comparisons: beside a flood against undisturbed; frames served as they came against the
-//! most urgent class first; jobs as they became ready against the most urgent first.
+//! Five comparisons: beside a flood against undisturbed; frames served as they came against the most
+//! urgent class first; jobs as they became ready against the most urgent first; beside a storm against
+//! undisturbed; a socket a level against each further step of an ablation.
 
 mod tables;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Disturbance, Order, Publisher, Run};
+use super::{Disturbance, Order, Publisher, Run, Step};
 use crate::cable::Arbiter;
 use crate::record::{Statistics, Window};
 
+pub(super) use tables::aligned;
 pub use tables::{arbiter_table, flood_table, order_table};
 
 /// What the two runs of a comparison differ in.
@@ -24,6 +26,11 @@ pub enum Kind {
     /// Disturbed in the same way from inside, or not at all, the dividend ran jobs as they became
     /// ready, the divisor by priority.
     Order,
+    /// The dividend is beside a storm, the divisor is undisturbed.
+    Storm,
+    /// Disturbed in the same way, or not at all, the dividend has a socket a level, the divisor further
+    /// steps of an ablation besides.
+    Step,
 }
 
 /// Which part of a round trip is compared.
@@ -71,6 +78,8 @@ pub struct Ratio {
     pub measure: Measure,
     /// What both went on beside; in a comparison with undisturbed runs, the dividend.
     pub disturbance: Option<Disturbance>,
+    /// Of which repetition of both runs.
+    pub repetition: u32,
     /// Of the whole runs.
     pub value: Option<f64>,
     /// The smallest ratio of a second of one run and the same second of the other; of one second
@@ -137,6 +146,7 @@ impl Pair<'_> {
             of,
             measure,
             disturbance: self.dividend.disturbance,
+            repetition: self.dividend.repetition,
             value: quotient(
                 measure.of_run(of, self.dividend),
                 measure.of_run(of, self.divisor),
@@ -176,8 +186,10 @@ impl Pair<'_> {
         if run.arbiter() == Some(Arbiter::Strict) {
             words.push(Arbiter::Strict.word());
         }
-        if self.kind == Kind::Order {
-            words.extend([run.order.word(), "order"]);
+        match self.kind {
+            Kind::Order => words.extend([run.order.word(), "order"]),
+            Kind::Storm | Kind::Step => words.extend(Step::of_run(run).map(Step::name)),
+            Kind::Flood | Kind::Arbiter => {}
         }
         if of == Of::Host {
             words.push("hosts");
@@ -192,12 +204,17 @@ fn quotient(dividend: Option<f64>, divisor: Option<f64>) -> Option<f64> {
     Some(dividend? / divisor.filter(|&divisor| divisor > 0.0)?)
 }
 
-/// Every comparison of a kind that valid runs allow, in the order of their dividends.
+/// Every comparison of a kind that valid runs allow, in the order of their dividends. A dividend is
+/// compared with the first run that will do; a step of an ablation, with all.
 fn pairs(runs: &[Run], kind: Kind) -> impl Iterator<Item = Pair<'_>> {
     let valid = move || runs.iter().filter(|run| run.invalid.is_none());
-    valid().filter_map(move |dividend| {
-        let divisor = valid().find(|divisor| compares(kind, dividend, divisor))?;
-        Some(Pair {
+    let most = match kind {
+        Kind::Step => usize::MAX,
+        Kind::Flood | Kind::Arbiter | Kind::Order | Kind::Storm => 1,
+    };
+    valid().flat_map(move |dividend| {
+        let divisors = valid().filter(move |divisor| compares(kind, dividend, divisor));
+        divisors.take(most).map(move |divisor| Pair {
             kind,
             dividend,
             divisor,
@@ -207,30 +224,47 @@ fn pairs(runs: &[Run], kind: Kind) -> impl Iterator<Item = Pair<'_>> {
 
 /// Whether two runs differ in what a comparison is about, and in nothing else.
 fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
-    let alike = dividend.datapath == divisor.datapath
-        && dividend.publisher == divisor.publisher
+    let alike = dividend.publisher == divisor.publisher
         && dividend.payload_bytes == divisor.payload_bytes
         && dividend.rate_hz == divisor.rate_hz
+        && dividend.repetition == divisor.repetition
         && dividend.is_on_link_of(divisor);
-    let is = |flood: &Run| flood.disturbance == Some(Disturbance::Flood);
-    let same_order = dividend.order == divisor.order;
+    let same_way = dividend.datapath == divisor.datapath
+        && dividend.receive_work == divisor.receive_work
+        && dividend.order == divisor.order
+        && dividend.stages == divisor.stages;
     let same_disturbance = dividend.disturbance == divisor.disturbance;
+    let same_arbiter = dividend.arbiter() == divisor.arbiter();
+    // On a link that is idle but for the round trips the arbiter decides nothing.
+    let served_alike = same_arbiter || divisor.arbiter() == Some(Arbiter::Fifo);
+    let beside = |disturbance| {
+        dividend.disturbance == Some(disturbance)
+            && divisor.disturbance.is_none()
+            && same_way
+            && served_alike
+    };
     let differ = match kind {
-        // On a link that is idle but for the round trips the arbiter decides nothing.
-        Kind::Flood => {
-            let is_served_alike =
-                divisor.arbiter() == dividend.arbiter() || divisor.arbiter() == Some(Arbiter::Fifo);
-            is(dividend) && divisor.disturbance.is_none() && same_order && is_served_alike
-        }
+        Kind::Flood => beside(Disturbance::Flood),
+        Kind::Storm => beside(Disturbance::Storm),
         Kind::Arbiter => {
             let arbiters = (dividend.arbiter(), divisor.arbiter());
             let is_pair = arbiters == (Some(Arbiter::Fifo), Some(Arbiter::Strict));
-            is_pair && same_disturbance && same_order
+            is_pair && same_disturbance && same_way
         }
         Kind::Order => {
             let orders = (dividend.order, divisor.order);
-            let is_pair = orders == (Order::Fifo, Order::Priority);
-            is_pair && same_disturbance && dividend.arbiter() == divisor.arbiter()
+            // Beside what goes on outside of the participants, the order is a step of an ablation.
+            let is_inside = dividend.disturbance.is_none_or(Disturbance::is_inside);
+            let is_pair = orders == (Order::Fifo, Order::Priority)
+                && dividend.datapath == divisor.datapath
+                && dividend.receive_work == divisor.receive_work;
+            is_pair && is_inside && same_disturbance && same_arbiter
+        }
+        Kind::Step => {
+            let steps = (Step::of_run(dividend), Step::of_run(divisor));
+            let is_pair = steps.0 == Some(Step::SocketALevel)
+                && !matches!(steps.1, None | Some(Step::OneSocket | Step::SocketALevel));
+            is_pair && same_disturbance && same_arbiter
         }
     };
     alike && differ
@@ -248,6 +282,13 @@ pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
     for pair in pairs(runs, Kind::Order) {
         for of in [Of::Rtt, Of::Host] {
             ratios.extend([Median, P99, P999, Max].map(|measure| pair.ratio(of, measure)));
+        }
+    }
+    for kind in [Kind::Storm, Kind::Step] {
+        for pair in pairs(runs, kind) {
+            for of in [Of::Rtt, Of::Host] {
+                ratios.extend([Median, P99].map(|measure| pair.ratio(of, measure)));
+            }
         }
     }
     ratios
@@ -270,12 +311,13 @@ mod tests {
             ping.returned(id, ping.nonce(id), start_ns + rtt_ns);
         }
         let rounds = Rounds::merge(ping, pong, None, 500_000).unwrap();
-        let mut run = Run::new(&config.scenario, &rounds, None, None);
+        let mut run = Run::new(&config.scenario, &rounds, None);
         run.cable = Some(Cable::of(&config.cable));
         run.cores = Some(RunCores {
             ping: 0,
             pong: usize::from(config.ends_apart),
             cable: 1,
+            receive_work: 0,
         });
         run
     }

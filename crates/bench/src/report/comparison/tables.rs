@@ -188,7 +188,7 @@ fn cells<const N: usize>(words: [&str; N]) -> Vec<String> {
 }
 
 /// Rows of equally many cells, each column as wide as its widest cell.
-fn aligned(rows: &[Vec<String>]) -> String {
+pub(in crate::report) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();

@@ -14,13 +14,15 @@ use plotters::prelude::*;
 /// read on a phone.
 const SIZE: (u32, u32) = (560, 340);
 /// Distinguishable with any kind of colour vision and in grey print (Okabe and Ito, 2008).
-const COLOURS: [RGBColor; 6] = [
+const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
+    RGBColor(128, 128, 128),
+    RGBColor(176, 156, 0),
 ];
 /// On the page's white and, through its style sheet, on its dark ground.
 const INK: RGBColor = RGBColor(70, 70, 70);

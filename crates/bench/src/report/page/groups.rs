@@ -1,6 +1,6 @@
 //! Which runs belong into one picture: those that differ in what is being compared and nothing else.
 
-use super::super::{Disturbance, Order, Run};
+use super::super::{Disturbance, Order, ReceiveWork, Run, Stage, Step};
 use super::figure::{Bucket, Curve};
 use crate::cable::Arbiter;
 
@@ -9,6 +9,8 @@ use crate::cable::Arbiter;
 pub(super) enum Subject {
     /// The link between the hosts, and what else is sent through it.
     Link,
+    /// The hosts' receive work.
+    Receive,
     /// The participant's own other work.
     Inside,
 }
@@ -22,11 +24,12 @@ pub(super) struct Group<'a> {
 }
 
 impl Subject {
-    pub(super) const ALL: [Subject; 2] = [Subject::Link, Subject::Inside];
+    pub(super) const ALL: [Subject; 3] = [Subject::Link, Subject::Receive, Subject::Inside];
 
     pub(super) fn title(self) -> &'static str {
         match self {
             Subject::Link => "The link",
+            Subject::Receive => "Receive work on the hosts",
             Subject::Inside => "Inside the participant",
         }
     }
@@ -37,6 +40,12 @@ impl Subject {
                 "A flood of other datagrams fills the link. First in, first out, the critical sample waits for \
                  whatever was queued before it. Where the link sends the most critical frame first, it waits for \
                  one frame at most; it can, because each level has a port and a DSCP of its own."
+            }
+            Subject::Receive => {
+                "A storm of short multicast datagrams, each delivered to hundreds of sockets on each host, keeps the \
+                 receiving core busy; the link has room. One remedy at a time: a socket a level, receive queues of \
+                 their own for critical frames, kernel threads for the queues at priorities around the application's, \
+                 a lane past the shared stack, budgets enforced before bulk becomes receive work."
             }
             Subject::Inside => {
                 "The participant itself has other work: endpoints that join, a bulk topic, its repair. With one \
@@ -66,7 +75,18 @@ pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
         {
             continue;
         }
-        let alike = || runs.iter().filter(|other| is_alike(other, run));
+        if is_about_receive_work(run) {
+            let alike = runs.iter().filter(|other| {
+                let is_beside = is_about_receive_work(other) || is_quiet_baseline(other);
+                is_beside && is_alike(other, run)
+            });
+            groups.push(group(Subject::Receive, alike.collect()));
+            continue;
+        }
+        let alike = || {
+            let others = runs.iter().filter(|other| !is_about_receive_work(other));
+            others.filter(|other| is_alike(other, run) && other.datapath == run.datapath)
+        };
         let inside: Vec<Disturbance> =
             distinct(alike().filter_map(|run| run.disturbance.filter(is_inside)));
         if inside.is_empty() {
@@ -88,10 +108,14 @@ fn group(subject: Subject, mut runs: Vec<&Run>) -> Group<'_> {
         .iter()
         .find_map(|run| run.disturbance)
         .map_or("undisturbed", Disturbance::word);
+    let over = match subject {
+        // The datapath is what is compared.
+        Subject::Receive => String::new(),
+        Subject::Link | Subject::Inside => format!(" over {}", run.datapath),
+    };
     let title = format!(
-        "{} B over {}, published by a {}: {beside}",
+        "{} B{over}, published by a {}: {beside}",
         run.payload_bytes,
-        run.datapath,
         run.publisher.word()
     );
     Group {
@@ -101,13 +125,26 @@ fn group(subject: Subject, mut runs: Vec<&Run>) -> Group<'_> {
     }
 }
 
-/// Whether two runs can be compared: they differ in disturbance, order and arbiter at most.
+/// Whether two runs can be compared: they differ in disturbance, order, arbiter and way of receiving
+/// at most.
 fn is_alike(one: &Run, other: &Run) -> bool {
     let setting = |run: &Run| {
-        let datapath = run.datapath.clone();
-        (datapath, run.publisher, run.payload_bytes, run.rate_hz)
+        let sizes = (run.payload_bytes, run.rate_hz);
+        (run.publisher, sizes, run.repetition)
     };
     setting(one) == setting(other) && one.is_on_link_of(other)
+}
+
+/// Whether a run shows what receive work costs, or a remedy against it.
+fn is_about_receive_work(run: &Run) -> bool {
+    run.disturbance == Some(Disturbance::Storm)
+        || run.receive_work != ReceiveWork::Softirq
+        || run.stages.contains(&Stage::Xdp)
+}
+
+/// What a storm is read against: nothing disturbs, and nothing special is done.
+fn is_quiet_baseline(run: &Run) -> bool {
+    run.disturbance.is_none() && run.order == Order::Priority
 }
 
 fn is_inside(disturbance: &Disturbance) -> bool {
@@ -149,7 +186,11 @@ pub(super) fn name(run: &Run) -> String {
         }
         _ => "",
     };
-    format!("{disturbance}{executor}{order}{link}")
+    let remedy = match Step::of_run(run) {
+        Some(step) if is_about_receive_work(run) => format!(", {}", step.name()),
+        _ => String::new(),
+    };
+    format!("{disturbance}{executor}{order}{link}{remedy}")
 }
 
 fn curve(run: &Run) -> Curve {

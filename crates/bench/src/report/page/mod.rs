@@ -66,7 +66,7 @@ fn head(report: &Report) -> Markup {
 
 /// The most telling ratio of each kind of comparison.
 fn answers(report: &Report) -> Markup {
-    let told = [Kind::Flood, Kind::Arbiter, Kind::Order]
+    let told = [Kind::Flood, Kind::Arbiter, Kind::Order, Kind::Storm]
         .into_iter()
         .flat_map(|kind| answer(report, kind))
         .chain(inversions(&report.runs));
@@ -78,7 +78,7 @@ fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
     // The executor answers for the hosts' part; the link is in the way of all of it.
     let of = match kind {
         Kind::Flood | Kind::Arbiter => Of::Rtt,
-        Kind::Order => Of::Host,
+        Kind::Order | Kind::Storm | Kind::Step => Of::Host,
     };
     let largest = report
         .ratios
@@ -105,6 +105,13 @@ fn sentence(ratio: &Ratio) -> String {
         Kind::Order => format!(
             "as long at p99, the hosts' part, beside {disturbance} inside the participant with jobs in the order they became ready as \
              with the most critical first ({payload_bytes} B)"
+        ),
+        Kind::Storm => format!(
+            "as long at p99, the hosts' part, beside a {disturbance} of receive work as undisturbed ({payload_bytes} B)"
+        ),
+        Kind::Step => format!(
+            "as long at p99, the hosts' part, beside {disturbance} with a socket a level as with {} ({payload_bytes} B)",
+            ratio.name
         ),
     }
 }
@@ -216,7 +223,7 @@ mod tests {
     use super::*;
     use crate::cable;
     use crate::record::{PingRecorder, PongRecorder, Rounds};
-    use crate::report::{Disturbance, Environment, Order, Publisher, Scenario, Stage};
+    use crate::report::{Disturbance, Environment, Order, Publisher, ReceiveWork, Scenario, Stage};
 
     /// A run whose round trips took 200 us, and every hundredth `slow_us`.
     fn run(disturbance: Option<Disturbance>, order: Order, slow_us: u64) -> Run {
@@ -224,6 +231,7 @@ mod tests {
         let scenario = Scenario {
             datapath: "udp".into(),
             stages: vec![Stage::Executor],
+            receive_work: ReceiveWork::Softirq,
             publisher: Publisher::Job,
             order,
             disturbance,
@@ -239,7 +247,7 @@ mod tests {
             ping.returned(id, ping.nonce(id), start_ns + rtt_us * 1_000);
         }
         let rounds = Rounds::merge(ping, pong, None, scenario.period_ns()).unwrap();
-        Run::new(&scenario, &rounds, None, None)
+        Run::new(&scenario, &rounds, None)
     }
 
     fn report(runs: Vec<Run>) -> Report {

@@ -14,6 +14,7 @@
 //! Both topics: level 7, best effort, KEEP_LAST 1, VOLATILE. The ends stamp into memory reserved
 //! before the start; after it, nothing here allocates. [`run_between_hosts`] is what the parent does.
 
+mod beside;
 mod memory;
 mod outcome;
 mod ping;

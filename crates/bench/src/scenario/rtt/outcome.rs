@@ -1,18 +1,19 @@
 //! What comes of a round-trip run: stamps merged, ledgers balanced, disturbances judged.
 
+use super::beside::Achieved;
 use super::run::Config;
 use super::{PING_TOPIC, PONG_TOPIC, PingReport, PongReport};
 use crate::cable::{self, RoundPassages};
-use crate::flood;
 use crate::process::Note;
 use crate::record::Rounds;
 use crate::report::{
-    Cable, Counted, Disturbance, Disturbed, FloodAsked, Inversions, Run, RunCores,
+    Cable, Counted, Disturbance, Disturbed, FloodAsked, Inversions, Run, RunCores, StormAsked,
 };
 use crate::scenario::ScenarioError;
 use crate::scenario::flow::{CableFlow, Flow};
 use crate::scenario::inside::bulk::{self, BulkCounts};
 use crate::scenario::inside::{REPAIR_LOSS, joining};
+use crate::storm;
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +30,7 @@ pub(super) struct Parts {
     pub(super) pong: PongReport,
     pub(super) passages: Option<RoundPassages>,
     pub(super) cable: Option<cable::Report>,
-    pub(super) flood: Option<flood::Report>,
-    pub(super) joining: Option<joining::Report>,
+    pub(super) achieved: Achieved,
     pub(super) cores: Option<RunCores>,
     pub(super) notes: Vec<Note>,
 }
@@ -43,8 +43,7 @@ impl Parts {
             pong,
             passages: None,
             cable: None,
-            flood: None,
-            joining: None,
+            achieved: Achieved::default(),
             cores: None,
             notes: Vec::new(),
         }
@@ -86,6 +85,7 @@ impl Parts {
                 disturbed.enough &= repaired >= written * REPAIR_LOSS / 2.0;
                 Some(disturbed)
             }
+            // What these achieved is in the ledger.
             Disturbance::Flood | Disturbance::Storm => None,
         }
     }
@@ -97,8 +97,8 @@ impl Parts {
         );
         let per_s = ping.min(pong) as f64 / f64::from(seconds);
         Disturbed {
-            endpoints_joined: self.joining.map(|joining| joining.joined),
-            endpoints_left: self.joining.map(|joining| joining.left),
+            endpoints_joined: self.achieved.joining.map(|joining| joining.joined),
+            endpoints_left: self.achieved.joining.map(|joining| joining.left),
             announcements_ping: Some(ping),
             announcements_pong: Some(pong),
             achieved_per_s: per_s,
@@ -165,18 +165,36 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     let period_ns = config.scenario.period_ns();
     let (ping, pong) = (parts.ping.recorder, parts.pong.recorder);
     let rounds = Rounds::merge(ping, pong, parts.passages, period_ns)?;
-    let mut run = Run::new(&config.scenario, &rounds, parts.cable.as_ref(), parts.flood);
+    let mut run = Run::new(&config.scenario, &rounds, parts.cable.as_ref());
+    let storm_fault = parts
+        .achieved
+        .storm
+        .as_ref()
+        .and_then(|storm| weak_storm(config, storm));
     run.invalid = run
         .invalid
         .or_else(|| faults.into_iter().next())
         .or_else(|| flows.iter().find_map(|flow| flow.check().err()))
         .or(bulk_fault)
+        .or(storm_fault)
         .or_else(|| disturbed.as_ref().and_then(too_little));
     run.flows = flows.to_vec();
     run.flood = (disturbance == Some(Disturbance::Flood)).then_some(FloodAsked {
         factor: config.flood.factor,
         payload_bytes: config.flood.payload_bytes,
+        target: config.flood.target,
     });
+    run.storm = (disturbance == Some(Disturbance::Storm)).then_some(StormAsked {
+        frames_per_s: config.storm.frames_per_s,
+        payload_bytes: config.storm.payload_bytes,
+        sockets: config.storm.sockets,
+        target: config.storm.target,
+    });
+    run.repetition = config.repetition;
+    if let Some(ledger) = &mut run.ledger {
+        ledger.flood = parts.achieved.flood;
+        ledger.storm = parts.achieved.storm;
+    }
     run.cable = parts.cable.map(|report| Cable {
         ingress_drops: report.ingress_drops(),
         ..Cable::of(&config.cable)
@@ -196,6 +214,22 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
         run,
         rtt_ns: rounds.rtt_ns(),
     })
+}
+
+/// The share of its rate that a storm must reach to be one.
+const LEAST_OF_STORM: f64 = 0.5;
+
+/// Why a run beside a storm is none: the storm was too little, or its counts contradict each other.
+fn weak_storm(config: &Config, storm: &storm::Report) -> Option<String> {
+    let (reached, asked) = (storm.least_frames_per_s(), config.storm.frames_per_s);
+    let is_weak = reached < asked * LEAST_OF_STORM;
+    let weak = is_weak.then(|| {
+        format!(
+            "the storm reached {reached:.0} frames a second, {asked:.0} were wanted: too little to show \
+             anything"
+        )
+    });
+    storm.check().err().or(weak)
 }
 
 fn too_little(disturbed: &Disturbed) -> Option<String> {

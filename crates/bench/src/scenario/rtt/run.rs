@@ -1,22 +1,19 @@
 //! What the parent of a round-trip measurement does.
 
-use std::thread;
-use std::time::Duration;
-
 use super::EndConfig;
+use super::beside::Beside;
 use super::outcome::{Outcome, Parts, outcome};
 use crate::cable::{self, Cable, Observe};
-use crate::child::{ChildError, Program, Role, Running};
-use crate::flood::{self, Flood};
+use crate::child::{Program, Role, Running};
+use crate::flood;
 use crate::namespace::{Host, Testbed};
 use crate::report::{Disturbance, RunCores, Scenario};
-use crate::scenario::inside::{MAX_MESSAGE_BESIDE_REPAIR_BYTES, joining};
+use crate::scenario::inside::MAX_MESSAGE_BESIDE_REPAIR_BYTES;
 use crate::scenario::{ConfigError, ScenarioError, Site};
+use crate::storm;
 
-/// How long the flood runs before the first ping: the cable's queue has found its level.
-const FLOOD_SETTLES: Duration = Duration::from_millis(300);
-/// The flood's own end, if the parent's word never comes: this long after the run's.
-const FLOOD_OUTLASTS_SECONDS: u32 = 60;
+/// The own end of a flood or a storm, if the parent's word never comes: this long after the run's.
+const OUTLASTS_SECONDS: u32 = 60;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +29,10 @@ pub struct Config {
     /// The flood, where the scenario has one. Its length, and the rate it is a multiple of, are set
     /// by the run.
     pub flood: flood::Config,
+    /// The storm, where the scenario has one. Its length is set by the run.
+    pub storm: storm::Config,
+    /// Which of the repetitions of the same run this is, from 1.
+    pub repetition: u32,
     /// Whether the pong end runs on the cable's core instead of the ping end's.
     pub ends_apart: bool,
 }
@@ -48,10 +49,6 @@ impl Config {
         let most = MAX_MESSAGE_BESIDE_REPAIR_BYTES;
         if self.scenario.disturbance == Some(Disturbance::Repair) && bytes > most {
             return Err(ConfigError::PayloadBesideRepair { bytes, most });
-        }
-        if self.scenario.disturbance == Some(Disturbance::Storm) {
-            let disturbance = Disturbance::Storm.word();
-            return Err(ConfigError::NoSuchDisturbance { disturbance });
         }
         self.ping_end(Site::loopback()).check()
     }
@@ -76,6 +73,7 @@ impl Config {
                 cores.hosts
             },
             cable: cores.cable,
+            receive_work: cores.hosts,
         }
     }
 
@@ -117,11 +115,18 @@ impl Config {
         }
     }
 
-    fn flood(&self) -> flood::Config {
+    pub(super) fn flood(&self) -> flood::Config {
         flood::Config {
             cable_bits_per_s: self.cable.bits_per_s,
-            seconds: self.seconds + FLOOD_OUTLASTS_SECONDS,
+            seconds: self.seconds + OUTLASTS_SECONDS,
             ..self.flood.clone()
+        }
+    }
+
+    pub(super) fn storm(&self) -> storm::Config {
+        storm::Config {
+            seconds: self.seconds + OUTLASTS_SECONDS,
+            ..self.storm.clone()
         }
     }
 }
@@ -156,15 +161,14 @@ pub fn run_between_hosts(
     let ping = ends.ping.wait(config.seconds.into());
     let ping = ping.map_err(ScenarioError::of("the ping end"))?;
     // What sends ends before what receives, and the cable last.
-    let (flood, joining) = beside.finish()?;
+    let achieved = beside.finish()?;
     let pong = ends.pong.finish();
     let pong = pong.map_err(ScenarioError::of("the pong end"))?;
     let mut cable = cable.finish().map_err(ScenarioError::of("the cable"))?;
     let parts = Parts {
         passages: cable.passages.take(),
         cable: Some(cable),
-        flood,
-        joining,
+        achieved,
         cores: Some(config.cores()),
         notes,
         ..Parts::of_ends(ping, pong)
@@ -211,70 +215,5 @@ impl Ends {
         pong.map_err(ScenarioError::of("the pong end"))?;
         let ping = self.ping.wait_until_ready();
         ping.map_err(ScenarioError::of("the ping end"))
-    }
-}
-
-/// What goes on beside the two ends, in processes of its own.
-enum Beside {
-    Nothing,
-    Flood(Box<Flood>),
-    Joining(Running),
-}
-
-impl Beside {
-    /// Starts it, and returns when it disturbs.
-    fn start(
-        testbed: &Testbed,
-        program: &Program,
-        config: &Config,
-    ) -> Result<Beside, ScenarioError> {
-        match config.scenario.disturbance {
-            Some(Disturbance::Flood) => {
-                let flood = Flood::start(testbed, program, &config.flood());
-                let flood = flood.map_err(ScenarioError::of("the flood"))?;
-                thread::sleep(FLOOD_SETTLES);
-                Ok(Beside::Flood(Box::new(flood)))
-            }
-            Some(Disturbance::Joining) => {
-                let role = Role::Joining(joining::Config {
-                    site: Site::Host(Host::B),
-                    core: Some(config.cores().cable),
-                });
-                let start = || -> Result<Running, ChildError> {
-                    let mut joining = Running::start(testbed, Host::B, program, &role)?;
-                    joining.go()?;
-                    Ok(joining)
-                };
-                let joining = start().map_err(ScenarioError::of("who joins and leaves"))?;
-                Ok(Beside::Joining(joining))
-            }
-            // The ends' own work, or none: a storm is refused by the check.
-            None | Some(Disturbance::Bulk | Disturbance::Repair | Disturbance::Storm) => {
-                Ok(Beside::Nothing)
-            }
-        }
-    }
-
-    fn notes(&self) -> &[crate::process::Note] {
-        match self {
-            Beside::Joining(joining) => joining.notes(),
-            // A flood says it with its report.
-            Beside::Flood(_) | Beside::Nothing => &[],
-        }
-    }
-
-    fn finish(self) -> Result<(Option<flood::Report>, Option<joining::Report>), ScenarioError> {
-        match self {
-            Beside::Nothing => Ok((None, None)),
-            Beside::Flood(flood) => {
-                let report = flood.finish().map_err(ScenarioError::of("the flood"))?;
-                Ok((Some(report), None))
-            }
-            Beside::Joining(joining) => {
-                let report = joining.finish();
-                let report = report.map_err(ScenarioError::of("who joins and leaves"))?;
-                Ok((None, Some(report)))
-            }
-        }
     }
 }

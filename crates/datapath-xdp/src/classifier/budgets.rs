@@ -1,0 +1,155 @@
+//! The servers of the classifier's budgets: set here, counted down by the program, filled up by a
+//! timer of the kernel, or here.
+
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::Duration;
+
+use isolane_datapath::flow::{Budget, InterfaceProtection, Over, ProtectError, Protection};
+
+use super::layout::{
+    DEMOTE, DROP, INTERFACE_RESERVE, INTERFACE_SHARED, OTHERS, SERVERS, Shared, UNLIMITED,
+};
+use crate::limits::{MAX_PERIOD, MIN_PERIOD};
+
+/// Who fills budgets up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Replenisher {
+    /// A timer of the kernel for each budget, whatever user space does.
+    KernelTimer,
+    /// Whoever calls [`Classifier::replenish`](super::Classifier::replenish): the kernel has no
+    /// timers for programs (before 5.15), or was not to use them.
+    UserSpace,
+}
+
+impl std::fmt::Display for Replenisher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Replenisher::KernelTimer => "kernel timers",
+            Replenisher::UserSpace => "user space",
+        })
+    }
+}
+
+/// Sets a server; it is full.
+fn set(shared: &Shared, server: usize, capacity: u32, period: Duration) {
+    let server = &shared.servers[server];
+    server.capacity.store(i64::from(capacity), Relaxed);
+    server.left.store(i64::from(capacity), Relaxed);
+    server.next_ns.store(0, Relaxed);
+    // At most MAX_PERIOD.
+    let period_ns = period.as_nanos() as u64;
+    server.period_ns.store(period_ns, Release);
+}
+
+/// Lets a server run dry of replenishment: its timer is not started again.
+fn clear(shared: &Shared, server: usize) {
+    shared.servers[server].period_ns.store(0, Relaxed);
+}
+
+/// Whether a period can be kept.
+pub(super) fn check(budget: &Budget) -> Result<(), ProtectError> {
+    let period = budget.period;
+    if !(MIN_PERIOD..=MAX_PERIOD).contains(&period) {
+        return Err(ProtectError::Period { period });
+    }
+    Ok(())
+}
+
+/// Sets what protects a flow, which was checked; returns the server that is to be replenished.
+pub(super) fn protect(
+    shared: &Shared,
+    place: usize,
+    protection: Option<&Protection>,
+) -> Option<usize> {
+    let over = &shared.flows[place].over;
+    let Some(Protection {
+        budget,
+        over: wanted,
+    }) = protection
+    else {
+        over.store(UNLIMITED, Relaxed);
+        clear(shared, place);
+        return None;
+    };
+    set(shared, place, budget.capacity.get(), budget.period);
+    let wanted = match wanted {
+        Over::Drop => DROP,
+        Over::Demote => DEMOTE,
+    };
+    // A frame that sees the budget sees it full.
+    over.store(wanted, Release);
+    Some(place)
+}
+
+/// Whether the interface's budgets can be kept.
+pub(super) fn check_interface(protection: &InterfaceProtection) -> Result<(), ProtectError> {
+    if let Some((budget, reserved)) = &protection.flows {
+        check(budget)?;
+        let capacity = budget.capacity.get();
+        if *reserved >= capacity {
+            return Err(ProtectError::Reserve {
+                reserved: *reserved,
+                capacity,
+            });
+        }
+    }
+    protection.others.as_ref().map_or(Ok(()), check)
+}
+
+/// Sets what protects the interface, which was checked; returns the servers that are to be
+/// replenished.
+pub(super) fn protect_interface(
+    shared: &Shared,
+    protection: &InterfaceProtection,
+) -> impl Iterator<Item = usize> + use<> {
+    let settings = &shared.settings;
+    if let Some((budget, reserved)) = &protection.flows {
+        let capacity = budget.capacity.get();
+        set(shared, INTERFACE_SHARED, capacity - reserved, budget.period);
+        set(shared, INTERFACE_RESERVE, *reserved, budget.period);
+        settings.limits_interface.store(1, Release);
+    } else {
+        settings.limits_interface.store(0, Relaxed);
+        clear(shared, INTERFACE_SHARED);
+        clear(shared, INTERFACE_RESERVE);
+    }
+    if let Some(budget) = &protection.others {
+        set(shared, OTHERS, budget.capacity.get(), budget.period);
+        settings.limits_others.store(1, Release);
+    } else {
+        settings.limits_others.store(0, Relaxed);
+        clear(shared, OTHERS);
+    }
+    let flows = protection
+        .flows
+        .map(|_| [INTERFACE_SHARED, INTERFACE_RESERVE]);
+    let others = protection.others.map(|_| OTHERS);
+    flows.into_iter().flatten().chain(others)
+}
+
+/// Fills up what is due at `now_ns`, and says when the next one is. A server's first period begins
+/// when it is seen here for the first time. One that is more than a period late starts afresh: what
+/// was missed is not caught up on.
+pub(super) fn replenish(shared: &Shared, now_ns: u64) -> Option<u64> {
+    let servers = shared.servers.iter().take(SERVERS);
+    let due = servers.filter_map(|server| {
+        let period_ns = server.period_ns.load(Relaxed);
+        if period_ns == 0 {
+            return None;
+        }
+        let mut next_ns = server.next_ns.load(Relaxed);
+        if next_ns == 0 {
+            next_ns = now_ns + period_ns;
+        } else if next_ns <= now_ns {
+            let capacity = server.capacity.load(Relaxed);
+            server.left.store(capacity, Relaxed);
+            next_ns += period_ns;
+            if next_ns <= now_ns {
+                next_ns = now_ns + period_ns;
+            }
+        }
+        server.next_ns.store(next_ns, Relaxed);
+        Some(next_ns)
+    });
+    due.min()
+}

@@ -1,0 +1,130 @@
+//! What the UDP checksum of a received datagram says.
+//!
+//! A frame that never was on a wire need not have one: where a kernel's socket sends through a
+//! veth pair or a tap, the kernel leaves the sum over the payload to hardware that is not there,
+//! and the field holds the sum over the pseudo header alone.
+
+use isolane_wire::checksum::udp_pseudo_header;
+use isolane_wire::udp;
+
+/// What a checksum says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// It fits the datagram.
+    Valid,
+    /// There is none.
+    None,
+    /// The sender left it unfinished: it covers the pseudo header, and nothing is known of the
+    /// payload.
+    Partial,
+    /// It does not fit, or the datagram is shorter than its header.
+    Wrong,
+}
+
+/// Whether unfinished checksums belong to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partial {
+    /// As from veth and tap: looked for first, since then the payload need not be read.
+    Expected,
+    /// As from a wire, where one is a fault, and a sum over the whole is the usual case.
+    Unexpected,
+}
+
+/// Judges the checksum of `datagram`, UDP header and payload as long as the IPv4 header says. A
+/// whole checksum that happens to be what a partial one would be (one of 65,536) counts as the one
+/// that is looked for first.
+#[inline]
+#[must_use]
+pub fn judge(
+    source: [u8; 4],
+    destination: [u8; 4],
+    datagram: &[u8],
+    partial: Partial,
+) -> Judgement {
+    let Some(field) = datagram
+        .get(udp::CHECKSUM_OFFSET..)
+        .and_then(<[u8]>::first_chunk::<2>)
+    else {
+        return Judgement::Wrong;
+    };
+    let field = u16::from_be_bytes(*field);
+    if field == 0 {
+        return Judgement::None;
+    }
+    // No datagram is longer: the IPv4 header has 16 bits for it.
+    let Ok(length) = u16::try_from(datagram.len()) else {
+        return Judgement::Wrong;
+    };
+    let pseudo_header = udp_pseudo_header(source, destination, length);
+    let is_partial = || field == pseudo_header.fold();
+    let is_valid = || pseudo_header.with(datagram).complement() == 0;
+    match partial {
+        Partial::Expected if is_partial() => Judgement::Partial,
+        _ if is_valid() => Judgement::Valid,
+        Partial::Unexpected if is_partial() => Judgement::Partial,
+        _ => Judgement::Wrong,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: [u8; 4] = [10, 0, 0, 1];
+    const DESTINATION: [u8; 4] = [10, 0, 0, 2];
+
+    fn datagram(checksum: u16) -> Vec<u8> {
+        let mut bytes = vec![0; udp::HEADER_BYTES];
+        udp::Repr {
+            source_port: 1,
+            destination_port: 2,
+            payload_len: 5,
+        }
+        .emit(&mut bytes);
+        bytes.extend_from_slice(b"hello");
+        bytes[6..8].copy_from_slice(&checksum.to_be_bytes());
+        bytes
+    }
+
+    fn both(bytes: &[u8]) -> [Judgement; 2] {
+        [Partial::Expected, Partial::Unexpected]
+            .map(|partial| judge(SOURCE, DESTINATION, bytes, partial))
+    }
+
+    fn whole() -> u16 {
+        udp_pseudo_header(SOURCE, DESTINATION, 13)
+            .with(&datagram(0))
+            .complement()
+    }
+
+    #[test]
+    fn each_kind_is_told_from_the_others() {
+        let partial = udp_pseudo_header(SOURCE, DESTINATION, 13).fold();
+        assert_eq!(both(&datagram(whole())), [Judgement::Valid; 2]);
+        assert_eq!(both(&datagram(0)), [Judgement::None; 2]);
+        assert_eq!(both(&datagram(partial)), [Judgement::Partial; 2]);
+        assert_eq!(both(&datagram(whole() ^ 0x0400)), [Judgement::Wrong; 2]);
+    }
+
+    #[test]
+    fn one_wrong_bit_anywhere_is_seen() {
+        let bytes = datagram(whole());
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(both(&changed)[1], Judgement::Valid, "bit {bit}");
+        }
+        assert_eq!(
+            judge([10, 0, 0, 3], DESTINATION, &bytes, Partial::Unexpected),
+            Judgement::Wrong,
+            "addresses are covered"
+        );
+    }
+
+    #[test]
+    fn what_is_shorter_than_a_header_is_wrong() {
+        for length in 0..udp::HEADER_BYTES {
+            assert_eq!(both(&datagram(whole())[..length]), [Judgement::Wrong; 2]);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The headers of flows that were asked for before, so that asking again takes constant time.
+//!
+//! Nothing stands only here: an entry is made again when anything it was made from may have
+//! changed (its generation is not the tables'), or when another flow took its place. Peers choose
+//! addresses and ports, so they can have flows that push each other out; that costs them a look-up
+//! in bounded tables, and nobody else anything.
+
+use super::header::{Flow, Template};
+use super::way::Reason;
+use crate::limits::{FLOW_SETS, FLOW_WAYS};
+
+/// The answer for one flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) flow: Flow,
+    /// Of the tables it was made from; 0: the place is free.
+    pub(super) generation: u64,
+    pub(super) answer: Result<Template, Reason>,
+    /// Whom frames go to on the link.
+    pub(super) neighbour: Option<[u8; 4]>,
+    /// Asked for since the last call of [`Remembered::take_used`].
+    pub(super) is_used: bool,
+}
+
+/// Sets of places; a flow is in one of the places of its set, or in none.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    places: Vec<Option<Entry>>,
+    /// Which place of its set the next newcomer takes if all are in use.
+    next: u8,
+}
+
+impl Remembered {
+    pub(super) fn new() -> Remembered {
+        Remembered {
+            places: vec![None; FLOW_SETS * FLOW_WAYS],
+            next: 0,
+        }
+    }
+
+    /// The place of a flow: its own, else one that it may take.
+    #[inline]
+    pub(super) fn find(&mut self, flow: &Flow) -> Result<usize, usize> {
+        let first = set(flow) * FLOW_WAYS;
+        let places = &self.places[first..first + FLOW_WAYS];
+        let is_own =
+            |place: &Option<Entry>| place.as_ref().is_some_and(|entry| entry.flow == *flow);
+        if let Some(way) = places.iter().position(is_own) {
+            return Ok(first + way);
+        }
+        let is_idle = |place: &Option<Entry>| place.as_ref().is_none_or(|entry| !entry.is_used);
+        let way = places.iter().position(is_idle).unwrap_or_else(|| {
+            self.next = self.next.wrapping_add(1);
+            usize::from(self.next) % FLOW_WAYS
+        });
+        Err(first + way)
+    }
+
+    /// The entry at a place.
+    #[inline]
+    pub(super) fn at(&mut self, place: usize) -> Option<&mut Entry> {
+        self.places[place].as_mut()
+    }
+
+    pub(super) fn put(&mut self, place: usize, entry: Entry) -> &mut Entry {
+        self.places[place].insert(entry)
+    }
+
+    /// Whom frames may have gone to since the last call; an address may come several times.
+    pub(super) fn take_used(&mut self) -> impl Iterator<Item = [u8; 4]> {
+        self.places.iter_mut().flatten().filter_map(|entry| {
+            let is_used = std::mem::take(&mut entry.is_used);
+            entry.neighbour.filter(|_| is_used)
+        })
+    }
+}
+
+/// The set of a flow: its numbers, multiplied so that each bit moves the upper ones.
+#[inline]
+fn set(flow: &Flow) -> usize {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let address = u64::from(u32::from_be_bytes(flow.destination));
+    let ports = u64::from(flow.destination_port) << 16 | u64::from(flow.source_port);
+    let mixed = (address << 32 | ports) ^ u64::from(flow.level.get()) << 61;
+    (mixed.wrapping_mul(ODD) >> (u64::BITS - FLOW_SETS.ilog2())) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::level::Level;
+
+    use super::*;
+
+    fn flow(number: u32) -> Flow {
+        Flow {
+            destination: (0x0a00_0000 + number / 8).to_be_bytes(),
+            destination_port: 7411,
+            source_port: 40_000,
+            level: Level::ALL[number as usize % 8],
+        }
+    }
+
+    fn put(remembered: &mut Remembered, flow: Flow, is_used: bool) {
+        let (Ok(place) | Err(place)) = remembered.find(&flow);
+        let entry = Entry {
+            flow,
+            generation: 1,
+            answer: Err(Reason::NoRoute),
+            neighbour: Some(flow.destination),
+            is_used,
+        };
+        remembered.put(place, entry);
+    }
+
+    #[test]
+    fn a_flow_is_found_again() {
+        let mut remembered = Remembered::new();
+        assert!(remembered.find(&flow(1)).is_err());
+        put(&mut remembered, flow(1), true);
+        assert!(remembered.find(&flow(1)).is_ok());
+        assert!(remembered.find(&flow(2)).is_err());
+    }
+
+    #[test]
+    fn the_flows_of_a_usual_system_find_room_beside_each_other() {
+        let mut remembered = Remembered::new();
+        let count = (FLOW_SETS * FLOW_WAYS / 4) as u32;
+        for number in 0..count {
+            put(&mut remembered, flow(number), true);
+        }
+        let found = (0..count).filter(|number| remembered.find(&flow(*number)).is_ok());
+        let found = found.count() as u32;
+        assert!(found * 10 >= count * 9, "{found} of {count}");
+    }
+
+    #[test]
+    fn an_idle_flow_gives_way_before_one_in_use() {
+        let mut remembered = Remembered::new();
+        let wanted = set(&flow(0));
+        let mut same = (0..).map(flow).filter(|flow| set(flow) == wanted);
+        let first: Vec<Flow> = same.by_ref().take(FLOW_WAYS).collect();
+        for (number, flow) in first.iter().enumerate() {
+            put(&mut remembered, *flow, number != 2);
+        }
+        let newcomer = same.next().expect("there is always another");
+        put(&mut remembered, newcomer, true);
+        assert!(remembered.find(&newcomer).is_ok());
+        for (number, flow) in first.iter().enumerate() {
+            assert_eq!(remembered.find(flow).is_ok(), number != 2);
+        }
+    }
+
+    #[test]
+    fn who_was_used_is_said_once() {
+        let mut remembered = Remembered::new();
+        put(&mut remembered, flow(1), true);
+        put(&mut remembered, flow(900), false);
+        assert_eq!(
+            remembered.take_used().collect::<Vec<_>>(),
+            [flow(1).destination]
+        );
+        assert_eq!(remembered.take_used().count(), 0);
+    }
+}

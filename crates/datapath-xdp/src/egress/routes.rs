@@ -1,0 +1,240 @@
+//! The IPv4 routes of one network namespace, and which of them a destination takes.
+//!
+//! The kernel asks its tables in the order local, main, default (the policy rules that every
+//! machine starts with), and takes the longest prefix, then the smallest metric. So does this
+//! table: it is kept in that order, and the first route that covers a destination is taken.
+
+use crate::limits::MAX_ROUTES;
+
+/// The kernel's tables that its usual rules name, in the order in which they are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Table {
+    /// The host's own addresses and broadcasts.
+    Local,
+    /// What `ip route` shows.
+    Main,
+    /// Usually empty.
+    Default,
+}
+
+/// What becomes of a packet that takes a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RouteKind {
+    /// It leaves by an interface.
+    Unicast,
+    /// It stays: an address of this host.
+    Local,
+    /// It leaves to everybody.
+    Broadcast,
+    /// It is refused: blackhole, unreachable, prohibit.
+    Refused,
+    /// It leaves in a way that takes more than an Ethernet header: several paths, a tunnel, a
+    /// gateway of another family, a route for one type of service.
+    Intricate,
+}
+
+/// A route. Two that agree in all but `mtu_bytes` and `round` are the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    pub(super) table: Table,
+    pub(super) destination: u32,
+    pub(super) prefix_bits: u8,
+    pub(super) metric: u32,
+    pub(super) kind: RouteKind,
+    /// Index of the interface; 0 where none is named.
+    pub(super) interface: u32,
+    pub(super) gateway: Option<[u8; 4]>,
+    pub(super) source: Option<[u8; 4]>,
+    /// The path's largest packet, where an administrator has said so.
+    pub(super) mtu_bytes: Option<u32>,
+    /// The reading of the table in which it was last seen.
+    pub(super) round: u32,
+}
+
+impl Route {
+    fn covers(&self, address: u32) -> bool {
+        let ignored = 32 - u32::from(self.prefix_bits.min(32));
+        // A shift by all 32 bits is no shift to Rust.
+        (address ^ self.destination)
+            .checked_shr(ignored)
+            .unwrap_or(0)
+            == 0
+    }
+
+    /// What comes first is asked first.
+    fn rank(&self) -> (Table, u8, u32) {
+        (self.table, 32 - self.prefix_bits.min(32), self.metric)
+    }
+
+    fn is_same(&self, other: &Route) -> bool {
+        let plain = |route: &Route| Route {
+            mtu_bytes: None,
+            round: 0,
+            ..*route
+        };
+        plain(self) == plain(other)
+    }
+}
+
+/// All routes there are, within [`MAX_ROUTES`].
+#[derive(Debug)]
+pub(super) struct Routes {
+    sorted: Vec<Route>,
+    /// Routes that found no room in the reading that is under way, or in the last one.
+    refused: u64,
+}
+
+impl Routes {
+    pub(super) fn new() -> Routes {
+        Routes {
+            sorted: Vec::with_capacity(MAX_ROUTES),
+            refused: 0,
+        }
+    }
+
+    /// Takes a route in, or learns that it is still there; whether that changed anything.
+    pub(super) fn insert(&mut self, route: Route) -> bool {
+        if let Some(known) = self.sorted.iter_mut().find(|known| known.is_same(&route)) {
+            let has_changed = known.mtu_bytes != route.mtu_bytes;
+            *known = route;
+            return has_changed;
+        }
+        if self.sorted.len() == MAX_ROUTES {
+            self.refused += 1;
+            return true;
+        }
+        let rank = route.rank();
+        let position = self.sorted.partition_point(|known| known.rank() <= rank);
+        self.sorted.insert(position, route);
+        true
+    }
+
+    /// Forgets a route; whether it was known.
+    pub(super) fn remove(&mut self, route: &Route) -> bool {
+        let position = self.sorted.iter().position(|known| known.is_same(route));
+        position.map(|at| self.sorted.remove(at)).is_some()
+    }
+
+    /// A reading of the whole table begins.
+    pub(super) fn begin_reading(&mut self) {
+        self.refused = 0;
+    }
+
+    /// A reading ends: what was not seen in it is gone. Whether anything is.
+    pub(super) fn end_reading(&mut self, round: u32) -> bool {
+        let before = self.sorted.len();
+        self.sorted.retain(|route| route.round == round);
+        self.sorted.len() != before
+    }
+
+    /// The route a destination takes.
+    pub(super) fn lookup(&self, destination: [u8; 4]) -> Option<&Route> {
+        let address = u32::from_be_bytes(destination);
+        self.sorted.iter().find(|route| route.covers(address))
+    }
+
+    /// Routes that found no room: with any, the one that counts may be missing.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.sorted.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(destination: [u8; 4], prefix_bits: u8, interface: u32) -> Route {
+        Route {
+            table: Table::Main,
+            destination: u32::from_be_bytes(destination),
+            prefix_bits,
+            metric: 0,
+            kind: RouteKind::Unicast,
+            interface,
+            gateway: None,
+            source: None,
+            mtu_bytes: None,
+            round: 1,
+        }
+    }
+
+    fn interface_for(routes: &Routes, destination: [u8; 4]) -> Option<u32> {
+        routes.lookup(destination).map(|route| route.interface)
+    }
+
+    #[test]
+    fn the_longest_prefix_is_taken() {
+        let mut routes = Routes::new();
+        routes.insert(route([0, 0, 0, 0], 0, 1));
+        routes.insert(route([10, 0, 0, 0], 8, 2));
+        routes.insert(route([10, 1, 0, 0], 16, 3));
+        routes.insert(route([10, 1, 2, 3], 32, 4));
+        assert_eq!(interface_for(&routes, [10, 1, 2, 3]), Some(4));
+        assert_eq!(interface_for(&routes, [10, 1, 2, 4]), Some(3));
+        assert_eq!(interface_for(&routes, [10, 9, 0, 1]), Some(2));
+        assert_eq!(interface_for(&routes, [192, 0, 2, 1]), Some(1));
+    }
+
+    #[test]
+    fn of_equal_prefixes_the_smallest_metric_is_taken_and_then_the_first() {
+        let mut routes = Routes::new();
+        let worse = Route {
+            metric: 100,
+            ..route([10, 0, 0, 0], 8, 1)
+        };
+        routes.insert(worse);
+        routes.insert(route([10, 0, 0, 0], 8, 2));
+        routes.insert(route([10, 0, 0, 0], 8, 3));
+        assert_eq!(interface_for(&routes, [10, 0, 0, 1]), Some(2));
+        assert!(routes.remove(&route([10, 0, 0, 0], 8, 2)));
+        assert!(routes.remove(&route([10, 0, 0, 0], 8, 3)));
+        assert_eq!(interface_for(&routes, [10, 0, 0, 1]), Some(1));
+        assert!(!routes.remove(&route([10, 0, 0, 0], 8, 3)), "already gone");
+    }
+
+    #[test]
+    fn the_local_table_is_asked_before_longer_prefixes_of_the_main_one() {
+        let mut routes = Routes::new();
+        routes.insert(route([127, 0, 0, 9], 32, 2));
+        routes.insert(Route {
+            table: Table::Local,
+            kind: RouteKind::Local,
+            ..route([127, 0, 0, 0], 8, 1)
+        });
+        assert_eq!(interface_for(&routes, [127, 0, 0, 9]), Some(1));
+    }
+
+    #[test]
+    fn what_a_reading_did_not_show_is_gone() {
+        let mut routes = Routes::new();
+        routes.insert(route([10, 0, 0, 0], 8, 1));
+        routes.insert(route([11, 0, 0, 0], 8, 1));
+        routes.begin_reading();
+        let seen = Route {
+            round: 2,
+            ..route([11, 0, 0, 0], 8, 1)
+        };
+        assert!(!routes.insert(seen), "nothing new");
+        assert!(routes.end_reading(2));
+        assert_eq!(interface_for(&routes, [10, 0, 0, 1]), None);
+        assert_eq!(interface_for(&routes, [11, 0, 0, 1]), Some(1));
+        assert!(!routes.end_reading(2), "and then nothing changes");
+    }
+
+    #[test]
+    fn a_full_table_says_that_routes_are_missing_until_the_next_reading() {
+        let mut routes = Routes::new();
+        for number in 0..MAX_ROUTES as u32 + 3 {
+            let [_, b, c, d] = number.to_be_bytes();
+            routes.insert(route([b, c, d, 0], 24, 1));
+        }
+        assert_eq!(routes.refused(), 3);
+        assert_eq!(routes.iter().count(), MAX_ROUTES);
+        routes.begin_reading();
+        assert_eq!(routes.refused(), 0);
+    }
+}

@@ -1,0 +1,187 @@
+//! Why a queue or a socket could not be had, and what to do about it.
+
+use std::fmt;
+use std::io;
+
+use crate::limits::{BIND_PATIENCE, MAX_RING_ENTRIES};
+
+/// One of the four rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingKind {
+    /// Empty chunks, to the kernel.
+    Fill,
+    /// Sent chunks, back.
+    Completion,
+    /// Arrived frames.
+    Receive,
+    /// Frames to be sent.
+    Transmit,
+}
+
+impl fmt::Display for RingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RingKind::Fill => "fill",
+            RingKind::Completion => "completion",
+            RingKind::Receive => "receive",
+            RingKind::Transmit => "transmit",
+        })
+    }
+}
+
+/// Why there is no queue, or no socket on it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A capability is missing.
+    #[error(
+        "not permitted to {action}: that takes {capability}. Run the program as root, or give it \
+         the capability: setcap {capability}+ep PROGRAM"
+    )]
+    Denied {
+        /// What was tried.
+        action: &'static str,
+        /// The capability's name.
+        capability: &'static str,
+    },
+    /// More memory than the process may lock.
+    #[error(
+        "{bytes} bytes shared with the kernel are more than this process may lock: raise the limit \
+         (ulimit -l, or LimitMEMLOCK= of the service) or give the program CAP_IPC_LOCK"
+    )]
+    MemoryLock {
+        /// Of the memory to be registered.
+        bytes: usize,
+    },
+    /// The device or its driver does not read and write a program's memory.
+    #[error(
+        "interface {interface} has no zero copy: its driver does not offer it, or not on this \
+         queue. Choose copy, or auto, which takes what there is"
+    )]
+    NoZeroCopy {
+        /// Its name.
+        interface: String,
+    },
+    /// There is no such interface here.
+    #[error(
+        "there is no interface {interface} in this network namespace: it was removed, renamed or \
+         moved. `ip link` shows those that are here"
+    )]
+    NoInterface {
+        /// Its name, or its number if it has none.
+        interface: String,
+    },
+    /// It is there, but down.
+    #[error("interface {interface} is down: ip link set {interface} up")]
+    InterfaceDown {
+        /// Its name.
+        interface: String,
+    },
+    /// The interface has fewer queues.
+    #[error(
+        "interface {interface} has no queue {queue}: ethtool -l {interface} shows how many it has, \
+         ethtool -L {interface} combined N changes that"
+    )]
+    NoQueue {
+        /// Its name.
+        interface: String,
+        /// As asked for, from 0.
+        queue: u32,
+    },
+    /// Another socket has the queue.
+    #[error(
+        "queue {queue} of interface {interface} is taken by another program's AF_XDP socket, and was \
+         still after {} ms: a queue belongs to one program. Choose another queue, or end that \
+         program (it shows under /proc/PID/fd as a socket; ss --xdp -a lists it where the kernel can)",
+        BIND_PATIENCE.as_millis()
+    )]
+    QueueTaken {
+        /// Its name.
+        interface: String,
+        /// From 0.
+        queue: u32,
+    },
+    /// No number of entries a ring can have.
+    #[error(
+        "a {ring} ring cannot have {entries} entries: choose a power of two from 1 to \
+         {MAX_RING_ENTRIES}"
+    )]
+    RingEntries {
+        /// Which.
+        ring: RingKind,
+        /// As asked for.
+        entries: u32,
+    },
+    /// A kernel without AF_XDP.
+    #[error(
+        "this kernel has no AF_XDP sockets: one built with CONFIG_XDP_SOCKETS is needed. The \
+         datapath udp works everywhere"
+    )]
+    NoXdpSockets,
+    /// No descriptor was left.
+    #[error("no file descriptor is left to {action}: raise the limit (ulimit -n)")]
+    TooManyFiles {
+        /// What was tried.
+        action: &'static str,
+    },
+    /// Anything else the system said.
+    #[error("could not {action}: {source}. If the cause is not plain, strace shows the call")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// The error of a system call that can fail for reasons of no device.
+    pub(super) fn of(action: &'static str, source: io::Error) -> OpenError {
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => OpenError::Denied {
+                action,
+                capability: "CAP_NET_RAW",
+            },
+            Some(libc::EMFILE | libc::ENFILE) => OpenError::TooManyFiles { action },
+            Some(libc::EAFNOSUPPORT) => OpenError::NoXdpSockets,
+            _ => OpenError::System { action, source },
+        }
+    }
+
+    /// The error of binding to a queue.
+    pub(super) fn of_bind(interface: String, queue: u32, source: io::Error) -> OpenError {
+        match source.raw_os_error() {
+            Some(libc::EBUSY) => OpenError::QueueTaken { interface, queue },
+            Some(libc::EOPNOTSUPP) => OpenError::NoZeroCopy { interface },
+            Some(libc::ENODEV | libc::ENXIO) => OpenError::NoInterface { interface },
+            Some(libc::ENETDOWN) => OpenError::InterfaceDown { interface },
+            // Rings and memory were checked before, so what is left of what this means is a queue
+            // beyond the last.
+            Some(libc::EINVAL) => OpenError::NoQueue { interface, queue },
+            _ => OpenError::of("bind an AF_XDP socket to a queue", source),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_binding_say_what_to_do() {
+        let cases = [
+            (libc::EBUSY, "Choose another queue"),
+            (libc::EOPNOTSUPP, "Choose copy"),
+            (libc::ENODEV, "ip link"),
+            (libc::ENETDOWN, "ip link set eth7 up"),
+            (libc::EINVAL, "ethtool -l eth7"),
+            (libc::EPERM, "CAP_NET_RAW"),
+            (libc::EMFILE, "ulimit -n"),
+            (libc::EIO, "strace"),
+        ];
+        for (number, remedy) in cases {
+            let source = io::Error::from_raw_os_error(number);
+            let message = OpenError::of_bind("eth7".into(), 1, source).to_string();
+            assert!(message.contains(remedy), "{message}");
+        }
+    }
+}

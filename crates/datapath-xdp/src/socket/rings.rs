@@ -1,0 +1,218 @@
+//! The four rings, each with the end that is a program's.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use super::error::{OpenError, RingKind};
+use super::ring::{Consumer, Entry, Layout, Memory, Producer};
+use super::system::{self, Mapping};
+use crate::limits::MAX_RING_ENTRIES;
+
+/// A frame in a ring: where its bytes lie in the registered memory (`struct xdp_desc`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Descriptor {
+    /// Of its first byte, from the memory's begin.
+    pub address: u64,
+    /// Bytes.
+    pub length: u32,
+    /// Flags of the kernel; 0 to send.
+    pub options: u32,
+}
+
+// SAFETY: numbers that fill 16 bytes without padding.
+unsafe impl Entry for Descriptor {}
+
+/// Asks for a ring, before the socket is bound, and maps it.
+fn ring(
+    socket: BorrowedFd<'_>,
+    kind: RingKind,
+    count: u32,
+    entry_bytes: usize,
+) -> Result<(Memory, Layout), OpenError> {
+    if !count.is_power_of_two() || count > MAX_RING_ENTRIES {
+        return Err(OpenError::RingEntries {
+            ring: kind,
+            entries: count,
+        });
+    }
+    let (option, page_offset) = match kind {
+        RingKind::Fill => (libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_PGOFF_FILL_RING),
+        RingKind::Completion => (
+            libc::XDP_UMEM_COMPLETION_RING,
+            libc::XDP_UMEM_PGOFF_COMPLETION_RING,
+        ),
+        RingKind::Receive => (libc::XDP_RX_RING, libc::XDP_PGOFF_RX_RING as u64),
+        RingKind::Transmit => (libc::XDP_TX_RING, libc::XDP_PGOFF_TX_RING as u64),
+    };
+    let of = |source| OpenError::of("map a ring", source);
+    system::set_entries(socket, option, count)
+        .map_err(|source| OpenError::of("make a ring", source))?;
+    let offsets = system::ring_offsets(socket).map_err(of)?;
+    let offset = match kind {
+        RingKind::Fill => offsets.fr,
+        RingKind::Completion => offsets.cr,
+        RingKind::Receive => offsets.rx,
+        RingKind::Transmit => offsets.tx,
+    };
+    let layout = Layout {
+        producer: offset.producer,
+        consumer: offset.consumer,
+        flags: offset.flags,
+        entries: offset.desc,
+    };
+    // At most MAX_RING_ENTRIES of 16 bytes: no overflow.
+    let bytes = offset.desc as usize + count as usize * entry_bytes;
+    let mapping = Mapping::of_ring(socket, page_offset, bytes).map_err(of)?;
+    Ok((Memory::Mapped(mapping), layout))
+}
+
+/// A ring whose parts the kernel said lie elsewhere.
+fn misplaced() -> OpenError {
+    OpenError::System {
+        action: "find the parts of a ring",
+        source: io::ErrorKind::InvalidData.into(),
+    }
+}
+
+fn producer<T: Entry>(
+    socket: BorrowedFd<'_>,
+    kind: RingKind,
+    count: u32,
+) -> Result<Producer<T>, OpenError> {
+    let (memory, layout) = ring(socket, kind, count, size_of::<T>())?;
+    Producer::new(memory, layout, count).ok_or_else(misplaced)
+}
+
+fn consumer<T: Entry>(
+    socket: BorrowedFd<'_>,
+    kind: RingKind,
+    count: u32,
+) -> Result<Consumer<T>, OpenError> {
+    let (memory, layout) = ring(socket, kind, count, size_of::<T>())?;
+    Consumer::new(memory, layout, count).ok_or_else(misplaced)
+}
+
+/// Empty chunks on their way to the kernel, of one queue and all its lanes.
+#[derive(Debug)]
+pub struct FillRing(Producer<u64>);
+
+/// Chunks that the kernel has sent, on their way back, of one queue and all its lanes.
+#[derive(Debug)]
+pub struct CompletionRing(Consumer<u64>);
+
+/// Frames that have arrived, of one socket.
+#[derive(Debug)]
+pub struct ReceiveRing(Consumer<Descriptor>);
+
+/// Frames to be sent, of one socket.
+#[derive(Debug)]
+pub struct TransmitRing(Producer<Descriptor>);
+
+impl FillRing {
+    pub(super) fn make(socket: BorrowedFd<'_>, entries: u32) -> Result<FillRing, OpenError> {
+        producer(socket, RingKind::Fill, entries).map(FillRing)
+    }
+
+    /// Gives chunks to be filled, as many as there is room for, from the front; returns how many.
+    /// Each address is of a chunk that its holder gives up until it comes back.
+    pub fn push(&mut self, addresses: &[u64]) -> usize {
+        self.0.push(addresses)
+    }
+}
+
+impl CompletionRing {
+    pub(super) fn make(socket: BorrowedFd<'_>, entries: u32) -> Result<CompletionRing, OpenError> {
+        consumer(socket, RingKind::Completion, entries).map(CompletionRing)
+    }
+
+    /// Takes addresses of sent frames, as they were given to be sent; returns how many.
+    pub fn pop(&mut self, into: &mut [u64]) -> usize {
+        self.0.pop(into)
+    }
+}
+
+impl ReceiveRing {
+    pub(super) fn make(socket: BorrowedFd<'_>, entries: u32) -> Result<ReceiveRing, OpenError> {
+        consumer(socket, RingKind::Receive, entries).map(ReceiveRing)
+    }
+
+    /// Takes frames in the order they arrived; returns how many. A descriptor is only believed once
+    /// [`Umem::locate`](super::Umem::locate) has found its place.
+    pub fn pop(&mut self, into: &mut [Descriptor]) -> usize {
+        self.0.pop(into)
+    }
+}
+
+impl TransmitRing {
+    pub(super) fn make(socket: BorrowedFd<'_>, entries: u32) -> Result<TransmitRing, OpenError> {
+        producer(socket, RingKind::Transmit, entries).map(TransmitRing)
+    }
+
+    /// Gives frames to be sent in order, as many as there is room for, from the front; returns how
+    /// many. They are sent at the latest by [`kick`](super::TransmitSocket::kick).
+    pub fn push(&mut self, frames: &[Descriptor]) -> usize {
+        self.0.push(frames)
+    }
+}
+
+/// What is the same of all rings that a program fills.
+macro_rules! filled_by_us {
+    ($($ring:ty),*) => {$(
+        impl $ring {
+            /// Entries it has.
+            #[must_use]
+            pub fn entries(&self) -> u32 {
+                self.0.count()
+            }
+
+            /// Entries that the kernel has not taken yet.
+            pub fn used(&mut self) -> u32 {
+                self.0.used()
+            }
+
+            /// Entries there is room for.
+            pub fn free(&mut self) -> u32 {
+                self.0.count() - self.0.used()
+            }
+
+            /// Whether the kernel waits to be told of new entries.
+            #[must_use]
+            pub fn needs_wakeup(&self) -> bool {
+                self.0.needs_wakeup()
+            }
+
+            /// How often the kernel's index was none it could have: 0.
+            #[must_use]
+            pub fn nonsense(&self) -> u64 {
+                self.0.nonsense()
+            }
+        }
+    )*};
+}
+filled_by_us!(FillRing, TransmitRing);
+
+/// What is the same of all rings that the kernel fills.
+macro_rules! filled_by_the_kernel {
+    ($($ring:ty),*) => {$(
+        impl $ring {
+            /// Entries it has.
+            #[must_use]
+            pub fn entries(&self) -> u32 {
+                self.0.count()
+            }
+
+            /// Entries that wait to be taken.
+            pub fn waiting(&mut self) -> u32 {
+                self.0.waiting()
+            }
+
+            /// How often the kernel's index was none it could have: 0.
+            #[must_use]
+            pub fn nonsense(&self) -> u64 {
+                self.0.nonsense()
+            }
+        }
+    )*};
+}
+filled_by_the_kernel!(CompletionRing, ReceiveRing);

@@ -1,0 +1,219 @@
+//! The system calls of AF_XDP sockets, each behind a safe function.
+
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::{self, NonNull};
+
+use libc::{c_int, c_void, off_t, socklen_t};
+
+/// What the kernel fills in or reads as it lies in memory.
+///
+/// # Safety
+/// Any bytes, zeros among them, are a value of the implementor.
+unsafe trait Plain: Copy {}
+
+// SAFETY: a number.
+unsafe impl Plain for c_int {}
+// SAFETY: a number.
+unsafe impl Plain for u32 {}
+// SAFETY: numbers only.
+unsafe impl Plain for libc::xdp_umem_reg {}
+// SAFETY: numbers only.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: numbers only.
+unsafe impl Plain for libc::xdp_statistics {}
+// SAFETY: numbers only.
+unsafe impl Plain for libc::xdp_options {}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// A socket without rings, bound to nothing.
+pub(super) fn open() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: no memory is passed.
+    let descriptor = check(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn set<T: Plain>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io::Result<()> {
+    let bytes = size_of::<T>() as socklen_t;
+    let value = ptr::from_ref(value).cast();
+    // SAFETY: `value` points to as many bytes as said, for the time of the call.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, bytes) })?;
+    Ok(())
+}
+
+/// An option of AF_XDP. What the kernel does not know of it stays 0.
+fn get<T: Plain>(socket: BorrowedFd<'_>, option: c_int) -> io::Result<T> {
+    // SAFETY: zeros are a value (Plain).
+    let mut value: T = unsafe { zeroed() };
+    let mut bytes = size_of::<T>() as socklen_t;
+    let into = (&raw mut value).cast();
+    let raw = socket.as_raw_fd();
+    // SAFETY: the kernel writes at most `bytes` bytes into `value`, and any are a value (Plain).
+    check(unsafe { libc::getsockopt(raw, libc::SOL_XDP, option, into, &raw mut bytes) })?;
+    Ok(value)
+}
+
+/// A number that an option of AF_XDP takes: how many entries a ring has.
+pub(super) fn set_entries(socket: BorrowedFd<'_>, option: c_int, entries: u32) -> io::Result<()> {
+    set(socket, libc::SOL_XDP, option, &entries)
+}
+
+/// A number that an option of all sockets takes.
+pub(super) fn set_number(socket: BorrowedFd<'_>, option: c_int, value: c_int) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, option, &value)
+}
+
+/// Makes memory the socket's, in chunks of that many bytes. It may be used by the kernel from the time
+/// an address of it is put into a ring.
+pub(super) fn register(
+    socket: BorrowedFd<'_>,
+    memory: NonNull<[u8]>,
+    chunk_bytes: u32,
+    head_room: u32,
+) -> io::Result<()> {
+    let region = libc::xdp_umem_reg {
+        addr: memory.cast::<u8>().as_ptr().addr() as u64,
+        len: memory.len() as u64,
+        chunk_size: chunk_bytes,
+        headroom: head_room,
+        flags: 0,
+        tx_metadata_len: 0,
+    };
+    set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &region)
+}
+
+/// Where the parts of each ring lie in its mapping.
+pub(super) fn ring_offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
+    get(socket, libc::XDP_MMAP_OFFSETS)
+}
+
+/// What the kernel counted.
+pub(super) fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_statistics> {
+    get(socket, libc::XDP_STATISTICS)
+}
+
+/// Whether the device itself reads and writes the memory of a bound socket.
+pub(super) fn is_zero_copy(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let options: libc::xdp_options = get(socket, libc::XDP_OPTIONS)?;
+    Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
+}
+
+/// Binds a socket that has its rings to a queue; `shared` owns the memory, if another one does.
+pub(super) fn bind(
+    socket: BorrowedFd<'_>,
+    interface_index: u32,
+    queue: u32,
+    flags: u16,
+    shared: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: flags,
+        sxdp_ifindex: interface_index,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: shared.map_or(0, |owner| owner.as_raw_fd() as u32),
+    };
+    let bytes = size_of_val(&address) as socklen_t;
+    // SAFETY: `address` is as long as said, for the time of the call.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), bytes) })?;
+    Ok(())
+}
+
+/// Has the kernel take what is in the transmit ring, or some of it. Waits for nothing.
+pub(super) fn wake_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let raw = socket.as_raw_fd();
+    // SAFETY: no memory is passed, and lengths are 0.
+    let sent = unsafe { libc::sendto(raw, ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
+    check(sent as c_int)?;
+    Ok(())
+}
+
+/// Has the kernel look at the device, if it is to be polled so. Waits for nothing.
+pub(super) fn wake_receive(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let (raw, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT);
+    let none: *mut c_void = ptr::null_mut();
+    // SAFETY: no memory is passed, and lengths are 0.
+    let received = unsafe { libc::recvfrom(raw, none, 0, flags, ptr::null_mut(), ptr::null_mut()) };
+    check(received as c_int)?;
+    Ok(())
+}
+
+/// Memory of the calling process's own mapping, given back when dropped.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is owned; this type reads and writes nothing of it, and says where it lies.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// A ring of a socket, in memory already.
+    pub(super) fn of_ring(
+        socket: BorrowedFd<'_>,
+        page_offset: u64,
+        bytes: usize,
+    ) -> io::Result<Mapping> {
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        Mapping::new(bytes, flags, socket.as_raw_fd(), page_offset)
+    }
+
+    /// Fresh zeroed pages, in memory already.
+    pub(super) fn of_memory(bytes: usize) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        Mapping::new(bytes, flags, -1, 0)
+    }
+
+    fn new(bytes: usize, flags: c_int, descriptor: c_int, offset: u64) -> io::Result<Mapping> {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let offset = off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new mapping at a place the kernel chooses touches no memory that is in use.
+        let start =
+            unsafe { libc::mmap(ptr::null_mut(), bytes, rights, flags, descriptor, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { start, bytes })
+    }
+
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own; whoever points into it keeps it.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// The name of an interface in the calling thread's network namespace, or its number.
+pub(super) fn interface_name(index: u32) -> String {
+    let mut name = [0_u8; libc::IF_NAMESIZE];
+    // SAFETY: `name` has the room that the call demands.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    let end = name.iter().position(|&byte| byte == 0);
+    match end {
+        Some(end) if !found.is_null() => String::from_utf8_lossy(&name[..end]).into_owned(),
+        _ => format!("number {index}"),
+    }
+}

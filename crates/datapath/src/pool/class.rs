@@ -1,0 +1,88 @@
+//! Which frames there are: a class is what holders may take from, and from nothing else.
+
+use std::fmt;
+
+use isolane_wire::level::Level;
+
+use crate::lane::Lane;
+use crate::limits::MAX_DEVICE_QUEUES;
+
+/// The frames of one lane in one direction, or those that one queue of a device receives into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Armed for arriving datagrams, then read.
+    Receive(Lane),
+    /// Filled by writers and by the protocol, then sent.
+    Transmit(Lane),
+    /// For what does not fit the lane's transmit frames, where these are the chunks of a device.
+    Oversize(Lane),
+    /// Chunks that a queue of a device receives into: shared by the lanes of the queue, as the
+    /// queue's own list of free chunks is. Numbered from 0, below [`MAX_DEVICE_QUEUES`].
+    Queue(u8),
+}
+
+impl Class {
+    /// How many classes there are.
+    pub(super) const COUNT: usize = 3 * Lane::COUNT + MAX_DEVICE_QUEUES;
+
+    pub(super) const fn index(self) -> usize {
+        match self {
+            Class::Receive(lane) => lane.index(),
+            Class::Transmit(lane) => Lane::COUNT + lane.index(),
+            Class::Oversize(lane) => 2 * Lane::COUNT + lane.index(),
+            Class::Queue(queue) => {
+                assert!((queue as usize) < MAX_DEVICE_QUEUES, "no such queue");
+                3 * Lane::COUNT + queue as usize
+            }
+        }
+    }
+
+    /// All of them.
+    pub(super) fn all() -> impl Iterator<Item = Class> {
+        let of_lanes = Lane::ALL.into_iter().flat_map(|lane| {
+            [
+                Class::Receive(lane),
+                Class::Transmit(lane),
+                Class::Oversize(lane),
+            ]
+        });
+        of_lanes.chain((0..MAX_DEVICE_QUEUES as u8).map(Class::Queue))
+    }
+}
+
+/// Whoever takes a frame for a lane without saying more means to send.
+impl From<Lane> for Class {
+    fn from(lane: Lane) -> Class {
+        Class::Transmit(lane)
+    }
+}
+
+/// Whoever takes a frame for a level without saying more means to send.
+impl From<Level> for Class {
+    fn from(level: Level) -> Class {
+        Class::Transmit(Lane::Level(level))
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Class::Receive(lane) => write!(f, "receive {lane}"),
+            Class::Transmit(lane) => write!(f, "transmit {lane}"),
+            Class::Oversize(lane) => write!(f, "oversize {lane}"),
+            Class::Queue(queue) => write!(f, "receive queue {queue}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_an_index_of_its_own() {
+        let mut seen: Vec<usize> = Class::all().map(Class::index).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..Class::COUNT).collect::<Vec<_>>());
+    }
+}
