@@ -2,6 +2,7 @@
 //!
 //! - `cargo xtask test` runs every check there is and ends with a line `N passed, N failed`;
 //! - `cargo xtask budgets` counts what a sample costs, each number held against its limit;
+//! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
 //! - `cargo xtask fuzz` throws bytes at everything that reads what others send;
 //! - `cargo xtask hostile` lets somebody throw everything there is at a host with a critical topic;
 //! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces;
@@ -12,6 +13,7 @@
 //! that its checks need.
 
 mod budgets;
+mod classifier;
 mod command;
 mod demo;
 mod dependencies;
@@ -52,6 +54,8 @@ enum Command {
     /// Run all checks: format, lints, tests, fuzzing, documentation, budgets, other implementations, the
     /// demo and its page, a hostile sender
     Test,
+    /// Build the classifier's eBPF object and compare it with the checked-in one (needs clang-16)
+    Classifier(classifier::Arguments),
     /// Run isolane against other DDS implementations, in network namespaces (needs root)
     Interop(interop::Arguments),
     /// Count instructions, allocations, locks, copies and system calls of a sample (needs valgrind
@@ -78,6 +82,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Test => test::run(),
+        Command::Classifier(arguments) => classifier::run(&arguments),
         Command::Interop(arguments) => interop::run(&arguments),
         Command::Budgets { json } => budgets::run(json.as_deref()),
         Command::Peers(arguments) => peers::run(&arguments),

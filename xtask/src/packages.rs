@@ -14,6 +14,11 @@ const NEEDED: &[(&str, &str)] = &[
     ("libfastrtps-dev", "interop: the peer Fast DDS"),
     ("g++", "interop: compiles the peers' programs"),
     ("chromium", "the demo's page is opened and looked at"),
+    (
+        "clang-16",
+        "the classifier's object is built and compared: its compiler",
+    ),
+    ("llvm-16", "the classifier's object: `llvm-strip`"),
     ("strace", "tests that count system calls"),
     ("valgrind", "tests that count instructions and copies"),
 ];

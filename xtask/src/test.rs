@@ -7,7 +7,8 @@ use crate::packages::is_root;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::{Metadata, cargo};
 use crate::{
-    Result, budgets, command, demo, dependencies, fuzz, hostile, interop, packages, page, peers,
+    Result, budgets, classifier, command, demo, dependencies, fuzz, hostile, interop, packages,
+    page, peers,
 };
 
 /// Runs all steps, prints the summary, and says whether nothing failed.
@@ -37,6 +38,7 @@ pub(crate) fn run() -> Result<bool> {
         ]))
     });
     steps.run("dependencies", || dependencies::check(&metadata));
+    steps.run("classifier", || classifier::step(&metadata));
     steps.run("tests", cargo_test);
     steps.run("fuzz", || fuzz::step(&metadata));
     steps.run("documentation", || {

@@ -30,6 +30,14 @@ pub const CABLE_RECEIVE_BYTES: u32 = 64 << 20;
 /// Kernel memory for frames the cable sent and the host has not taken yet.
 pub const CABLE_SEND_BYTES: u32 = 8 << 20;
 
+/// Frames of a steering cable that are on their way to the host, on each queue: what a veth without a
+/// ring of its own lets wait on a core (`netdev_max_backlog`). A power of two.
+pub const QUEUE_FRAMES: u32 = 1_024;
+
+/// How often a steering cable asks for the queue of its device, 200 ms each time: the kernel takes its
+/// time to let go of the queues of a cable that has just ended.
+pub const QUEUE_OPEN_ATTEMPTS: u32 = 10;
+
 /// Rounds the cable and the recorders stamp at most: ten minutes at 2 kHz, 48 MB of stamps.
 pub const MAX_SAMPLES: u32 = 1_200_000;
 

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_wire::guid::{EntityId, GuidPrefix};
 use isolane_wire::level::Level;
-use isolane_wire::rtps::{DataHead, Header, MessageWriter, PayloadKind};
+use isolane_wire::rtps::{DataHead, HEADER_BYTES, Header, PayloadKind};
 use isolane_wire::sequence::SequenceNumber;
 use serde::{Deserialize, Serialize};
 
@@ -53,31 +53,43 @@ pub(crate) fn level_group(level: u8) -> SocketAddrV4 {
 
 /// Fills a datagram with a sample as long as fits; `None`, and it is as it was, if none does.
 fn write_sample(datagram: &mut [u8]) -> Option<usize> {
-    const STRANGER: GuidPrefix = GuidPrefix([0xb0; 12]);
-    /// Of user-defined writers without a key (RTPS 2.5 §9.3.1.2).
-    const WRITER: EntityId = EntityId([0, 0, 1, 0x03]);
-    /// CDR, little-endian.
-    const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
-    let head = DataHead {
-        reader: EntityId::UNKNOWN,
-        writer: WRITER,
-        sequence: SequenceNumber(1),
-        key_hash: None,
-        status: None,
-        payload: PayloadKind::Data,
-    };
-    let mut message = MessageWriter::new(datagram, &Header::new(STRANGER)).ok()?;
-    let room = message.remaining().checked_sub(head.buffer_len())? & !3;
-    let mut payload = vec![0; room.max(ENCAPSULATION.len())];
-    payload[..ENCAPSULATION.len()].copy_from_slice(&ENCAPSULATION);
-    message.data(&head, &payload).ok()?;
-    Some(message.len())
+    let heads = HEADER_BYTES + HEAD.buffer_len();
+    let room = datagram.len().checked_sub(heads + ENCAPSULATION.len())? & !3;
+    let sample = message_with(&vec![0; room]);
+    datagram.get_mut(..sample.len())?.copy_from_slice(&sample);
+    Some(sample.len())
 }
+
+/// An RTPS message with one serialised sample in it, of a writer that nobody knows. The sample is padded
+/// to a multiple of four, and ends the message.
+pub(crate) fn message_with(sample: &[u8]) -> Vec<u8> {
+    let payload = [&ENCAPSULATION, sample].concat();
+    let heads = HEADER_BYTES + HEAD.buffer_len();
+    let padded = payload.len().next_multiple_of(4);
+    let mut message = vec![0; heads + padded];
+    Header::new(STRANGER).emit(&mut message);
+    HEAD.emit(&mut message[HEADER_BYTES..], padded);
+    message[heads..][..payload.len()].copy_from_slice(&payload);
+    message
+}
+
+const STRANGER: GuidPrefix = GuidPrefix([0xb0; 12]);
+/// CDR, little-endian.
+const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
+const HEAD: DataHead = DataHead {
+    reader: EntityId::UNKNOWN,
+    // A user-defined writer without a key (RTPS 2.5 §9.3.1.2).
+    writer: EntityId([0, 0, 1, 0x03]),
+    sequence: SequenceNumber(1),
+    key_hash: None,
+    status: None,
+    payload: PayloadKind::Data,
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isolane_wire::rtps::{HEADER_BYTES, Submessages};
+    use isolane_wire::rtps::Submessages;
 
     #[test]
     fn bulk_for_a_level_is_a_message_as_long_as_asked_for() {

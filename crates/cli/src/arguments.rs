@@ -6,16 +6,17 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use isolane_model::limits::MAX_QUEUE;
 use isolane_model::{Datapath, Domain, Durability, History, Word, parse_duration};
 use isolane_wire::level::Level;
 
 use crate::exit_code::ExitCode;
-use crate::limits::{MAX_RATE_HZ, MAX_SECONDS};
+use crate::limits::{MAX_RATE_HZ, MAX_REPETITIONS, MAX_SECONDS};
 use crate::spy::filter::EntityPattern;
 use crate::spy::message::Kind;
 use crate::values::{
-    DemoPart, Destination, Disturbance, JobOrder, LinkArbiter, PayloadBytes, Peer, Representation,
-    SampleType,
+    DemoPart, Destination, Disturbance, JobOrder, LaneDatapath, LinkArbiter, PayloadBytes, Peer,
+    ReceiveBudget, Representation, SampleType,
 };
 
 /// The arguments of `isolane`.
@@ -59,6 +60,7 @@ impl Arguments {
             let refused: &[&str] = match command.get_name() {
                 "demo" | "bench" | "completions" | "man" => &["domain", "interface", "config"],
                 "config" | "doctor" => &["interface"],
+                "top" => &["interface", "config"],
                 _ => &[],
             };
             let is_refused = |option: &&clap::Arg| refused.contains(&option.get_id().as_str());
@@ -72,14 +74,16 @@ impl Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct CommonArguments {
-    /// DDS domain, 0 to 232 [default: the description's, else 0; `spy`: all] [env: ISOLANE_DOMAIN]
+    /// DDS domain, 0 to 232 [default: the description's, else 0; `spy`, `top`: all] [env:
+    /// ISOLANE_DOMAIN]
     #[arg(long, short = 'd', value_name = "N", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) domain: Option<Domain>,
-    /// Network interface to use; may be repeated [default: all that can multicast; `spy`: all]
+    /// Network interface to use; may be repeated [default: the described host's, else all that can
+    /// multicast; `spy`: all]
     #[arg(long, short = 'i', value_name = "NAME", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) interface: Vec<String>,
-    /// System description; `pub` and `sub` use its domain and its topics, not its hosts [default:
-    /// none; for `config` and `doctor`: isolane.toml] [env: ISOLANE_CONFIG]
+    /// System description; `pub`, `sub` and `ls` use its domain, its topics, and of its hosts the one
+    /// this machine is [default: none; for `config` and `doctor`: isolane.toml] [env: ISOLANE_CONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
     /// Say more: once, the settings and where each comes from, what the library logs, and (`spy`)
@@ -115,6 +119,10 @@ pub(crate) enum Command {
         ("isolane sub Square", "until Ctrl-C"),
         ("isolane sub Square --reliable --count 10 --seconds 5", "ten, or exit code 1"),
         ("isolane sub Square --json -", "a line of JSON a sample"),
+        (
+            "sudo isolane sub Square -i eth0 --datapath xdp --level 5 --budget 20/10ms",
+            "by a lane of its own, at most 20 datagrams in 10 ms",
+        ),
     ], "pub (the other side), ls (who is there), spy (what is on the wire)"))]
     Subscribe(SubscribeArguments),
     /// List the participants, topics, writers and readers of the domain
@@ -133,6 +141,15 @@ pub(crate) enum Command {
         ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "what another host sees"),
     ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]
     Spy(SpyArguments),
+    /// Show live what isolane processes of this host do: lanes, flows, budgets, rings, drops, jobs
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane top", "on a terminal, until q; plain text where there is none"),
+        ("isolane top --once", "one look"),
+        ("isolane top --json - --seconds 10 | jq '.participants[].rates.lanes'", "for programs"),
+        ("sudo isolane top", "those of all users"),
+        ("sudo ip netns exec blue isolane top", "in another network namespace"),
+    ], "ls (who is there in the network), spy (what is on the wire), doctor (this machine)"))]
+    Top(TopArguments),
     /// Print the system description complete, with the source of each value
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane config --example > isolane.toml", "a commented description to begin with"),
@@ -276,6 +293,10 @@ pub(crate) struct SubscribeArguments {
     /// else 64]
     #[arg(long, value_name = "N|all")]
     pub(crate) history: Option<History>,
+    /// Datagrams of the topic to receive in each period, and what becomes of the others: N/PERIOD,
+    /// N/PERIOD/drop or N/PERIOD/demote; with --datapath xdp [default: the description's, else all]
+    #[arg(long, value_name = "N/PERIOD")]
+    pub(crate) budget: Option<ReceiveBudget>,
     /// Stop after so many samples; fewer within `--seconds` are exit code 1 (without a count, no
     /// sample at all is no failure), and what comes beyond is counted
     #[arg(long, value_name = "N", value_parser = count())]
@@ -325,10 +346,48 @@ pub(crate) struct EndpointArguments {
     /// Stop after so many seconds
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
+    #[command(flatten)]
+    pub(crate) lane: LaneArguments,
+}
+
+/// How frames move.
+#[derive(Debug, Args)]
+pub(crate) struct LaneArguments {
+    /// How frames move: udp (kernel sockets), xdp (AF_XDP lanes; takes rights), auto (xdp where it
+    /// works) [default: the described host's, else udp]
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = word::<LaneDatapath>(),
+        hide_possible_values = true
+    )]
+    pub(crate) datapath: Option<LaneDatapath>,
+    /// The device's queue that lanes of xdp are on [default: the described host's, else 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_QUEUE)))]
+    pub(crate) queue: Option<u32>,
+    /// Which host of the description this machine is [default: the one with this machine's name,
+    /// else the only one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArguments {
+    /// Show one sample, and end
+    #[arg(long, conflicts_with = "seconds")]
+    pub(crate) once: bool,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    pub(crate) seconds: Option<u32>,
+    /// Write JSON too, a line a sample; `-` is standard output, for nothing else then
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
+    #[command(flatten)]
+    pub(crate) lane: LaneArguments,
     /// Seconds to listen to announcements; that nobody is heard is no failure [default: 3]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
@@ -435,6 +494,7 @@ pub(crate) enum Bench {
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench rtt --seconds 3", "64 and 1024 B, 2000 pings a second"),
         ("isolane bench rtt --payload 64 --disturbance none,flood", "alone, then beside a flood"),
+        ("isolane bench rtt --ablation --payload 64 --disturbance storm", "which remedy brings what"),
     ], "bench throughput, demo"))]
     Rtt(BenchRttArguments),
     /// Samples a second, counted at the reader
@@ -503,6 +563,14 @@ pub(crate) struct BenchRttArguments {
         hide_possible_values = true
     )]
     pub(crate) order: Vec<JobOrder>,
+    /// Measure one remedy at a time: one socket for all levels, a socket a level, steering, NAPI
+    /// priorities, a lane, budgets; each beside none, flood and storm, through both arbiters, with 64,
+    /// 512 and 1024 B, as far as the options above do not name others
+    #[arg(long, conflicts_with_all = ["datapath", "order"])]
+    pub(crate) ablation: bool,
+    /// How often everything is measured, one after the other [default: 1; 3 with --ablation]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_REPETITIONS))]
+    pub(crate) repetitions: Option<u32>,
 }
 
 #[derive(Debug, Args)]

@@ -18,9 +18,28 @@ pub(crate) const MAX_SECONDS: i64 = 86_400;
 /// Pings a second: beyond it the sender measures itself.
 pub(crate) const MAX_RATE_HZ: i64 = 100_000;
 
+/// Repetitions of a measurement: more is another measurement.
+pub(crate) const MAX_REPETITIONS: i64 = 100;
+
 /// Colours `sub` remembers, so that it can name an instance that ends: more than anybody tells
 /// apart.
 pub(crate) const MAX_COLORS: usize = 256;
+
+/// Bytes of `/proc/net/unix` that `top` reads: some 40,000 sockets.
+pub(crate) const UNIX_SOCKETS_BYTES: u64 = 4 << 20;
+
+/// Bytes of a participant's snapshot, and of what has come of the next: one with all its jobs and
+/// endpoints in use has some 100 KiB.
+pub(crate) const SNAPSHOT_BYTES: usize = 4 << 20;
+
+/// Participants that `top` looks at: more than anybody looks through.
+pub(crate) const WATCHED_PARTICIPANTS: usize = 256;
+
+/// Characters of a name that `top` shows: with more, the columns beside it would leave the screen.
+pub(crate) const SHOWN_NAME_CHARACTERS: usize = 40;
+
+/// Notes of a participant that `top` shows.
+pub(crate) const SHOWN_NOTES: usize = 4;
 
 /// Bytes of the longest block of a capture: the largest packet with room for a name or a comment.
 /// The file ends, for `spy`, at a longer one.

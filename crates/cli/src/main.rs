@@ -16,6 +16,7 @@ mod output;
 mod settings;
 mod shape;
 mod spy;
+mod top;
 mod values;
 
 use crate::arguments::Arguments;
@@ -40,7 +41,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     if !settings.warnings.is_empty() {
         output::tell(failure::draw(&settings.warnings));
     }
-    if let Some(note) = &settings.note {
+    for note in &settings.notes {
         output::tell(format!("note: {note}"));
     }
     if settings.verbosity > 0 {

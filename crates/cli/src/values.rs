@@ -2,14 +2,17 @@
 
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use isolane_bench::cable::Arbiter;
 use isolane_bench::limits::MAX_RTT_MESSAGE_BYTES;
 use isolane_bench::report;
 use isolane_bench::scenario::plan::Part;
-use isolane_model::{SampleBytes, Word, limits::MAX_SAMPLE_BYTES};
+use isolane_model::limits::{MAX_BUDGET_PERIOD, MAX_SAMPLE_BYTES, MIN_BUDGET_PERIOD};
+use isolane_model::{OverBudget, SampleBytes, Word, format_duration, parse_duration};
 
 use crate::limits::MIN_PAYLOAD_BYTES;
 
@@ -51,6 +54,71 @@ impl fmt::Display for Peer {
             Some(port) => write!(formatter, "{}:{port}", self.address),
             None => write!(formatter, "{}", self.address),
         }
+    }
+}
+
+/// How frames move between processes, as far as this build can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaneDatapath {
+    /// AF_XDP where it works, else sockets.
+    Auto,
+    /// Kernel sockets.
+    Udp,
+    /// AF_XDP.
+    Xdp,
+}
+
+impl Word for LaneDatapath {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("udp", Self::Udp), ("xdp", Self::Xdp)];
+}
+
+/// What a reader spends on its topic at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReceiveBudget {
+    /// Datagrams in each period.
+    pub(crate) capacity: NonZeroU32,
+    pub(crate) period: Duration,
+    pub(crate) over: OverBudget,
+}
+
+impl FromStr for ReceiveBudget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split('/');
+        let capacity = parts.next().and_then(|number| number.parse().ok());
+        let period = parts.next().map(parse_duration);
+        let over = match parts.next() {
+            Some(word) => OverBudget::from_word(word),
+            None => Some(OverBudget::default()),
+        };
+        match (capacity, period, over, parts.next()) {
+            (Some(capacity), Some(Ok(period)), Some(over), None) => {
+                let bounds = MIN_BUDGET_PERIOD..=MAX_BUDGET_PERIOD;
+                bounds
+                    .contains(&period)
+                    .then_some(Self {
+                        capacity,
+                        period,
+                        over,
+                    })
+                    .ok_or_else(|| {
+                        let bounds = [MIN_BUDGET_PERIOD, MAX_BUDGET_PERIOD].map(format_duration);
+                        format!("a budget's period is from {} to {}", bounds[0], bounds[1])
+                    })
+            }
+            _ => Err(String::from(
+                "write datagrams and the period, and what becomes of others: 20/10ms, 20/10ms/demote",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for ReceiveBudget {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (period, over) = (format_duration(self.period), self.over.word());
+        write!(formatter, "{}/{period}/{over}", self.capacity)
     }
 }
 
@@ -185,6 +253,9 @@ impl Word for Disturbance {
 }
 
 impl Disturbance {
+    /// What an ablation is measured beside.
+    pub(crate) const OF_ABLATION: [Self; 3] = [Self::None, Self::Flood, Self::Storm];
+
     /// As results name it.
     pub(crate) fn in_report(self) -> Option<report::Disturbance> {
         match self {
@@ -211,6 +282,9 @@ impl Word for LinkArbiter {
 }
 
 impl LinkArbiter {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Fifo, Self::Strict];
+
     pub(crate) fn in_cable(self) -> Arbiter {
         match self {
             Self::Fifo => Arbiter::Fifo,

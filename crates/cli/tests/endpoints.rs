@@ -299,7 +299,9 @@ fn a_topic_that_the_named_description_does_not_have_is_told() {
         "{unknown}"
     );
     let known = of("BrakePressure");
-    assert!(!known.contains("note:"), "{known}");
+    assert!(!known.contains("has no topic"), "{known}");
+    // Whose interface and datapath it is to use is another matter.
+    assert!(known.contains("none of the description's hosts"), "{known}");
     let _ = std::fs::remove_file(path);
 }
 

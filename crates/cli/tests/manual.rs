@@ -4,12 +4,13 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Every command, with its subcommands.
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "demo",
     "pub",
     "sub",
     "ls",
     "spy",
+    "top",
     "config",
     "doctor",
     "bench",
@@ -160,9 +161,10 @@ fn no_help_names_an_option_that_the_command_refuses() {
         }
         assert!(takes(words, "--verbose"), "{words:?}");
     }
-    for words in [&["config"][..], &["doctor"]] {
+    for words in [&["config"][..], &["doctor"], &["top"]] {
         assert!(takes(words, "--domain") && !takes(words, "--interface <"));
     }
+    assert!(!takes(&["top"], "--config"));
     assert!(takes(&["ls"], "--interface <"));
     // Refused, they are known: the reason is told (command_line.rs).
 }

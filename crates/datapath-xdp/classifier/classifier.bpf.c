@@ -263,14 +263,16 @@ INLINE int take_of_interface(struct shared *shared, struct row *row, int is_crit
 	return 1;
 }
 
-/* The lowest lane that has a socket on the queue and is not above the flow's own: that would be no
- * demotion. */
+/*
+ * The lowest lane that has a socket on the queue, unless it is above the flow's own: that would be no
+ * demotion. What goes to the kernel stays there.
+ */
 INLINE u32 lowest_lane(u8 bound, u32 own)
 {
 #pragma unroll
 	for (u32 lane = 0; lane < MAX_LANES; lane++)
 		if (bound & 1 << lane)
-			return lane <= own ? lane : KERNEL;
+			return own < MAX_LANES && lane <= own ? lane : KERNEL;
 	return KERNEL;
 }
 

@@ -9,8 +9,10 @@
 
 pub mod classifier;
 pub mod egress;
+mod interface;
 pub mod limits;
 pub mod napi;
+mod netdev;
 pub mod preflight;
 pub mod socket;
 pub mod xdp;

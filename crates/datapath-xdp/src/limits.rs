@@ -92,3 +92,55 @@ pub const VERIFIER_LOG_BYTES: usize = 600;
 
 /// Processes that are named as owners of a foreign program.
 pub const MAX_NAMED_OWNERS: usize = 4;
+
+/// Bytes kept free in front of what is filled into a frame that a lane sends: Ethernet, one tag, IPv4
+/// and UDP are 46; the next multiple of 16 keeps payloads aligned.
+pub const FRAME_HEAD_ROOM_BYTES: usize = 48;
+
+/// Bytes of Ethernet and two tags, which an MTU does not count.
+pub const LINK_HEADER_BYTES: usize = 14 + 2 * 4;
+
+/// Frames of a lane for datagrams that do not fit its chunks: they leave by the kernel socket, whose
+/// call returns when it has copied them, so a burst of protocol work needs no more at a time.
+pub const OVERSIZE_FRAMES: usize = 4;
+
+/// Flows of topics with a port of their own, of all lanes: what [`MAX_FLOWS`] leaves when each level
+/// has a port and a group.
+pub const MAX_TOPIC_FLOWS: usize = MAX_FLOWS - 2 * MAX_LANES;
+
+/// Chunks that one refill gives back to the device at most: a few bursts, so that a call stays
+/// bounded when many frames come home at once.
+pub const MAX_REFILL: usize = 64;
+
+/// Sent frames taken back by one look at a completion ring, likewise.
+pub const MAX_COMPLETED: usize = 64;
+
+/// Waiting frames of less critical lanes that one call takes back at most: as many as a burst.
+pub const MAX_RECYCLED: usize = 16;
+
+/// Looks for news of a neighbour that a datagram was for, about a millisecond apart: an answer comes
+/// within one round trip on the link, and what comes later is found by housekeeping.
+pub const NEIGHBOUR_LOOKS: u32 = 50;
+
+/// Netlink datagrams of one answer about queues or NAPI instances: of 32 KiB each, room for
+/// thousands of queues.
+pub const MAX_NETDEV_ANSWERS: usize = 64;
+
+/// NAPI instances of one device that are looked at: one a queue, on servers as many as cores.
+pub const MAX_NAPI_INSTANCES: usize = 256;
+
+/// The longest a frame may wait for a poll where interrupts are put off: beyond a millisecond no
+/// critical topic has a use for it.
+pub const MAX_POLL_WAIT: Duration = Duration::from_millis(1);
+
+/// Polls without a frame before interrupts come again: with [`MAX_POLL_WAIT`] a tenth of a second
+/// after the last frame at most, so that an idle device costs nothing.
+pub const MAX_IDLE_POLLS: u32 = 100;
+
+/// How long to look for the threads of NAPI instances that were just switched on: the kernel starts
+/// them within the call.
+pub const NAPI_THREAD_PATIENCE: Duration = Duration::from_millis(200);
+
+/// Bytes of the largest packet a lane can receive: what is left of the largest chunk, a page, behind
+/// the kernel's head room and the Ethernet header with two tags.
+pub const LANE_MTU_BYTES: u32 = (4_096 - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BYTES) as u32;

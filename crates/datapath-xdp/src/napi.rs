@@ -1,1 +1,527 @@
-//! A kernel thread for each queue's receive work, and its place among the priorities.
+//! The priority of network work: a thread for each queue, and how it is scheduled.
+//!
+//! Ordinarily the kernel receives frames in a soft interrupt, on whatever core and ahead of every
+//! thread; so the frames of a bulk queue delay the critical application as much as its own do. A
+//! driver's NAPI instances, one a queue, can run in threads instead, and threads have priorities.
+//!
+//! # Which priorities
+//!
+//! The critical queue's thread stands above the applications, for what it brings is what they wait
+//! for. The bulk queues' threads stand below them, and *above everything else* ([`Plan::around`]).
+//! The obvious setting, bulk at the ordinary class, is worse than doing nothing: starved for a
+//! while, such a thread collects a whole poll's budget of frames and then works it off for
+//! milliseconds with soft interrupts disabled, when nothing on the core can take over. So a plan
+//! has real-time priorities only.
+//!
+//! A thread costs a wake-up more for each frame that comes alone: it is for heavy bulk traffic, not
+//! for quiet.
+//!
+//! # What is left behind
+//!
+//! [`switch`] returns a [`Guard`] that puts everything back when it is dropped. A process that is
+//! killed leaves the settings as they are, and they are bounded: threads belong to the NAPI
+//! instances, so where these come and go with the XDP program (veth), they end with it when its link
+//! is closed; elsewhere they stay, at their priorities, and do what the soft interrupt would have
+//! done; interrupts stay put off within [`Polling`]'s bound. `isolane doctor` shows both, and
+//! [`Guard`]s of a later run start from what they find.
+
+mod scheduling;
+mod sysfs;
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use self::scheduling::Scheduling;
+pub use self::scheduling::{Policy, ThreadState};
+use crate::limits::{MAX_IDLE_POLLS, MAX_NAPI_INSTANCES, MAX_POLL_WAIT, NAPI_THREAD_PATIENCE};
+use crate::netdev::{Instance, Netdev, ReceiveQueue};
+
+/// Why threads or polling were not set, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum NapiError {
+    /// No such interface.
+    #[error(
+        "there is no interface with the index {index} in this network namespace: it was deleted, or \
+         moved to another one (ip link shows those that are here)"
+    )]
+    NoInterface {
+        /// Its index.
+        index: u32,
+    },
+    /// The driver has no NAPI, or none now.
+    #[error(
+        "{interface} has no NAPI instance for queue {queue}: a veth pair has them only while an XDP \
+         program is attached or GRO is on (attach first), and queues are numbered from 0 (ethtool -l \
+         {interface})"
+    )]
+    NoInstance {
+        /// The interface's name.
+        interface: String,
+        /// The queue asked for.
+        queue: u32,
+    },
+    /// The kernel cannot run NAPI in threads, or has not started one.
+    #[error(
+        "the kernel started no thread for queue {queue} of {interface}: threads take Linux 5.12 or \
+         newer, and an interface that is up. Without them everything works, and the queues' receive \
+         work has no priorities"
+    )]
+    NoThread {
+        /// The interface's name.
+        interface: String,
+        /// The queue.
+        queue: u32,
+    },
+    /// A priority that would harm.
+    #[error(
+        "priority {priority} is no real-time priority from 1 to 98: receive work of the ordinary \
+         class blocks its core for milliseconds once it was starved. Choose the applications' \
+         priority from 11 to 93"
+    )]
+    Priority {
+        /// The priority asked for.
+        priority: u8,
+    },
+    /// A polling without a bound that is worth anything.
+    #[error(
+        "polling every {wait:?}, {idle_polls} times without a frame, is out of bounds: wait at most \
+         {MAX_POLL_WAIT:?} and poll at most {MAX_IDLE_POLLS} times"
+    )]
+    Polling {
+        /// Between two polls.
+        wait: Duration,
+        /// Polls without a frame.
+        idle_polls: u32,
+    },
+    /// A right is missing.
+    #[error(
+        "not permitted to {action}: this takes {capability}. Run the program as root, or give it the \
+         capability: setcap {capability}+ep PROGRAM"
+    )]
+    Denied {
+        /// What was tried.
+        action: &'static str,
+        /// The capability.
+        capability: &'static str,
+    },
+    /// Anything else.
+    #[error("could not {action}: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl NapiError {
+    fn of(action: &'static str, capability: &'static str) -> impl FnOnce(io::Error) -> NapiError {
+        move |source| match source.kind() {
+            io::ErrorKind::PermissionDenied => NapiError::Denied { action, capability },
+            _ => NapiError::System { action, source },
+        }
+    }
+}
+
+/// Polling instead of interrupts: after an interrupt, the queue is polled every `wait`, and
+/// interrupts come again after `idle_polls` polls that found nothing. So a frame waits for at most
+/// `wait`, or, on an idle queue, for an interrupt as ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Polling {
+    /// Between two polls: the longest a frame waits because interrupts are put off.
+    pub wait: Duration,
+    /// Polls without a frame before interrupts come again; 0: interrupts only.
+    pub idle_polls: u32,
+}
+
+impl Polling {
+    /// As a driver begins: interrupts only.
+    pub const OFF: Polling = Polling {
+        wait: Duration::ZERO,
+        idle_polls: 0,
+    };
+}
+
+/// How one queue's receive work is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuePlan {
+    /// The device's receive queue.
+    pub queue: u32,
+    /// The thread's SCHED_FIFO priority, 1 to 98.
+    pub priority: u8,
+    /// The core it stays on; `None`: where it may run now.
+    pub core: Option<usize>,
+    /// Polling; `None`: as it is now.
+    pub polling: Option<Polling>,
+}
+
+/// How the receive work of a device is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Queues with a thread; others stay as they are.
+    pub queues: Vec<QueuePlan>,
+}
+
+impl Plan {
+    /// The critical queue's thread goes as far above the applications.
+    pub const ABOVE: u8 = 5;
+    /// The bulk queues' threads go as far below them.
+    pub const BELOW: u8 = 10;
+
+    /// Threads around applications of this SCHED_FIFO priority: those of critical queues above, of
+    /// bulk queues below them.
+    #[must_use]
+    pub fn around(applications: u8, critical: &[u32], bulk: &[u32]) -> Plan {
+        let plan = |queue: &u32, priority| QueuePlan {
+            queue: *queue,
+            priority,
+            core: None,
+            polling: None,
+        };
+        let above = applications.saturating_add(Plan::ABOVE);
+        let below = applications.saturating_sub(Plan::BELOW);
+        let critical = critical.iter().map(|queue| plan(queue, above));
+        let bulk = bulk.iter().map(|queue| plan(queue, below));
+        Plan {
+            queues: critical.chain(bulk).collect(),
+        }
+    }
+
+    fn check(&self) -> Result<(), NapiError> {
+        for plan in &self.queues {
+            if !(1..=98).contains(&plan.priority) {
+                let priority = plan.priority;
+                return Err(NapiError::Priority { priority });
+            }
+            if let Some(Polling { wait, idle_polls }) = plan.polling
+                && (wait > MAX_POLL_WAIT || idle_polls > MAX_IDLE_POLLS)
+            {
+                return Err(NapiError::Polling { wait, idle_polls });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How the receive work of one queue is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// The device's receive queue.
+    pub queue: u32,
+    /// The kernel's number of the NAPI instance that serves it.
+    pub instance: u32,
+    /// The interrupt it has; `None` for devices without, or where the kernel does not say.
+    pub interrupt: Option<u32>,
+    /// The thread it runs in; `None`: a soft interrupt.
+    pub thread: Option<ThreadState>,
+    /// Polling; `None` where the kernel does not say.
+    pub polling: Option<Polling>,
+}
+
+/// How the receive work of an interface's queues is done now. Empty where the driver has no NAPI, or
+/// the kernel says nothing of it: without the netlink family `netdev` only threads can be seen.
+///
+/// # Errors
+/// [`NapiError::NoInterface`]; [`NapiError::System`].
+pub fn state(interface_index: u32) -> Result<Vec<QueueState>, NapiError> {
+    let name = name_of(interface_index)?;
+    let mut netdev = Netdev::open().ok();
+    Ok(queues(&mut netdev, interface_index, &name))
+}
+
+fn name_of(index: u32) -> Result<String, NapiError> {
+    crate::interface::name_of(index).ok_or(NapiError::NoInterface { index })
+}
+
+fn queues(netdev: &mut Option<Netdev>, index: u32, name: &str) -> Vec<QueueState> {
+    let (instances, queues) = match netdev {
+        Some(netdev) => (
+            netdev.instances(index).unwrap_or_default(),
+            netdev.receive_queues(index).unwrap_or_default(),
+        ),
+        None => (sysfs::instances(name), Vec::new()),
+    };
+    assigned(&instances, &queues)
+        .into_iter()
+        .take(MAX_NAPI_INSTANCES)
+        .map(|(queue, instance)| QueueState {
+            queue,
+            instance: instance.number,
+            interrupt: instance.interrupt,
+            thread: instance.thread.map(ThreadState::of),
+            polling: instance.deferred_interrupts.map(|idle_polls| Polling {
+                wait: Duration::from_nanos(instance.flush_timeout_ns.unwrap_or(0)),
+                idle_polls,
+            }),
+        })
+        .collect()
+}
+
+/// Which instance serves which queue: as the driver says, else in the order in which they were made.
+fn assigned(instances: &[Instance], queues: &[ReceiveQueue]) -> Vec<(u32, Instance)> {
+    let told: Vec<(u32, Instance)> = queues
+        .iter()
+        .filter_map(|queue| {
+            let instance = instances
+                .iter()
+                .find(|known| Some(known.number) == queue.napi)?;
+            Some((queue.number, *instance))
+        })
+        .collect();
+    match told.is_empty() {
+        false => told,
+        true => (0..).zip(instances.iter().copied()).collect(),
+    }
+}
+
+/// What one queue was like.
+#[derive(Debug)]
+struct Before {
+    instance: u32,
+    was_threaded: bool,
+    /// The thread that was there before, and how it was scheduled.
+    scheduling: Option<(i32, Scheduling)>,
+    /// Its polling, if that was changed.
+    polling: Option<Polling>,
+}
+
+/// What was there before a [`switch`]; puts it back when dropped.
+#[derive(Debug)]
+pub struct Guard {
+    interface: String,
+    before: Vec<Before>,
+    state: Vec<QueueState>,
+}
+
+/// Has the receive work of queues done by threads, as planned. Attach XDP programs first: some drivers
+/// make new NAPI instances when one comes.
+///
+/// # Errors
+/// [`NapiError`], and everything is as it was.
+pub fn switch(interface_index: u32, plan: &Plan) -> Result<Guard, NapiError> {
+    plan.check()?;
+    let interface = name_of(interface_index)?;
+    let mut netdev = Netdev::open().ok();
+    let mut guard = Guard {
+        interface,
+        before: Vec::new(),
+        state: Vec::new(),
+    };
+    for queue in &plan.queues {
+        // A failure drops the guard, which undoes what was done so far.
+        switch_queue(&mut netdev, interface_index, queue, &mut guard)?;
+    }
+    guard.state = queues(&mut netdev, interface_index, &guard.interface);
+    Ok(guard)
+}
+
+fn switch_queue(
+    netdev: &mut Option<Netdev>,
+    index: u32,
+    plan: &QueuePlan,
+    guard: &mut Guard,
+) -> Result<(), NapiError> {
+    let find = |netdev: &mut Option<Netdev>, interface: &str| {
+        queues(netdev, index, interface)
+            .into_iter()
+            .find(|known| known.queue == plan.queue)
+    };
+    let known = find(netdev, &guard.interface);
+    let is_threaded = known.as_ref().is_some_and(|known| known.thread.is_some());
+    if known.is_none() && netdev.is_some() {
+        return Err(NapiError::NoInstance {
+            interface: guard.interface.clone(),
+            queue: plan.queue,
+        });
+    }
+    let thread = known.as_ref().and_then(|known| known.thread.as_ref());
+    guard.before.push(Before {
+        instance: known.as_ref().map_or(0, |known| known.instance),
+        was_threaded: is_threaded,
+        scheduling: thread
+            .and_then(|thread| Some((thread.process_id, Scheduling::of(thread.process_id).ok()?))),
+        polling: None,
+    });
+    if !is_threaded {
+        start(netdev, known.as_ref(), &guard.interface)
+            .map_err(NapiError::of("have NAPI run in threads", "CAP_NET_ADMIN"))?;
+    }
+    let begin = Instant::now();
+    let thread = loop {
+        let known = find(netdev, &guard.interface);
+        if let Some(thread) = known.and_then(|known| known.thread) {
+            break thread;
+        }
+        if begin.elapsed() > NAPI_THREAD_PATIENCE {
+            return Err(NapiError::NoThread {
+                interface: guard.interface.clone(),
+                queue: plan.queue,
+            });
+        }
+        thread::sleep(Duration::from_millis(1));
+    };
+    let cores = plan.core.map(|core| vec![core]);
+    Scheduling::fifo(plan.priority, cores)
+        .apply(thread.process_id)
+        .map_err(NapiError::of(
+            "set a NAPI thread's priority",
+            "CAP_SYS_NICE",
+        ))?;
+    if let (Some(polling), Some(known), Some(netdev)) = (plan.polling, known, netdev) {
+        set_polling(netdev, known.instance, polling)?;
+        if let Some(before) = guard.before.last_mut() {
+            before.polling = Some(known.polling.unwrap_or(Polling::OFF));
+        }
+    }
+    Ok(())
+}
+
+/// Off and on again: the flag may be set from before the instance was made, without a thread.
+fn start(
+    netdev: &mut Option<Netdev>,
+    known: Option<&QueueState>,
+    interface: &str,
+) -> io::Result<()> {
+    if let (Some(netdev), Some(known)) = (netdev, known) {
+        let switched = netdev
+            .set_threaded(known.instance, false)
+            .and_then(|()| netdev.set_threaded(known.instance, true));
+        match switched {
+            // A kernel before 6.17 knows no thread of one instance, only of all of a device.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            other => return other,
+        }
+    }
+    sysfs::set_threaded(interface, false)?;
+    sysfs::set_threaded(interface, true)
+}
+
+fn set_polling(netdev: &mut Netdev, instance: u32, polling: Polling) -> Result<(), NapiError> {
+    let wait_ns = polling.wait.as_nanos() as u64;
+    netdev
+        .set_polling(instance, polling.idle_polls, wait_ns)
+        .map_err(NapiError::of("have a queue polled", "CAP_NET_ADMIN"))
+}
+
+impl Guard {
+    /// The queues as they were after the switch.
+    #[must_use]
+    pub fn state(&self) -> &[QueueState] {
+        &self.state
+    }
+
+    /// Leaves everything as it is now, for good.
+    pub fn keep(mut self) {
+        self.before.clear();
+    }
+
+    /// Puts one queue back; what is gone by now needs nothing.
+    fn restore(netdev: &mut Option<Netdev>, interface: &str, before: &Before) {
+        if let (Some(netdev), Some(polling)) = (netdev.as_mut(), before.polling) {
+            let _ = set_polling(netdev, before.instance, polling);
+        }
+        if let Some((process_id, scheduling)) = &before.scheduling {
+            let _ = scheduling.apply(*process_id);
+        }
+        if before.was_threaded {
+            return;
+        }
+        let is_done = netdev
+            .as_mut()
+            .is_some_and(|netdev| netdev.set_threaded(before.instance, false).is_ok());
+        if !is_done {
+            let _ = sysfs::set_threaded(interface, false);
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.before.is_empty() {
+            return;
+        }
+        let mut netdev = Netdev::open().ok();
+        for before in self.before.iter().rev() {
+            Guard::restore(&mut netdev, &self.interface, before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance(number: u32) -> Instance {
+        Instance {
+            number,
+            ..Instance::default()
+        }
+    }
+
+    fn queue(number: u32, napi: Option<u32>) -> ReceiveQueue {
+        ReceiveQueue {
+            number,
+            napi,
+            is_taken: false,
+        }
+    }
+
+    #[test]
+    fn the_applications_stand_between_critical_and_bulk_receive_work() {
+        let plan = Plan::around(70, &[0], &[1, 2]);
+        let priorities: Vec<_> = plan
+            .queues
+            .iter()
+            .map(|plan| (plan.queue, plan.priority))
+            .collect();
+        assert_eq!(priorities, [(0, 75), (1, 60), (2, 60)]);
+        assert!(plan.check().is_ok());
+    }
+
+    #[test]
+    fn nothing_is_ever_put_into_the_ordinary_class() {
+        for applications in [0, 5, 10, 94, 99, 255] {
+            let plan = Plan::around(applications, &[0], &[1]);
+            let error = plan.check().expect_err("no such priority");
+            assert!(error.to_string().contains("from 11 to 93"), "{error}");
+        }
+        for applications in [11, 93] {
+            assert!(Plan::around(applications, &[0], &[1]).check().is_ok());
+        }
+    }
+
+    #[test]
+    fn polling_has_bounds() {
+        let mut plan = Plan::around(70, &[0], &[]);
+        let polling = Polling {
+            wait: MAX_POLL_WAIT,
+            idle_polls: MAX_IDLE_POLLS,
+        };
+        plan.queues[0].polling = Some(polling);
+        assert!(plan.check().is_ok());
+        for beyond in [
+            Polling {
+                wait: MAX_POLL_WAIT + Duration::from_nanos(1),
+                ..polling
+            },
+            Polling {
+                idle_polls: MAX_IDLE_POLLS + 1,
+                ..polling
+            },
+        ] {
+            plan.queues[0].polling = Some(beyond);
+            assert!(matches!(plan.check(), Err(NapiError::Polling { .. })));
+        }
+    }
+
+    #[test]
+    fn queues_have_the_instances_the_driver_says_else_those_of_their_order() {
+        let instances = [instance(8), instance(9)];
+        let told = assigned(&instances, &[queue(0, Some(9)), queue(1, Some(8))]);
+        assert_eq!(told, [(0, instance(9)), (1, instance(8))]);
+        let untold = assigned(&instances, &[queue(0, None), queue(1, None)]);
+        assert_eq!(untold, [(0, instance(8)), (1, instance(9))]);
+    }
+}

@@ -242,11 +242,9 @@ pub enum Note {
         /// What the kernel said.
         reason: String,
     },
-    /// A level that was to have a lane of a device goes by kernel sockets.
-    #[error("{lane} goes by kernel sockets, not by a lane of {interface}: {reason}")]
-    NoDeviceLane {
-        /// Whose.
-        lane: Lane,
+    /// Levels that were to have lanes of a device go by kernel sockets.
+    #[error("interface {interface} gets no lanes, kernel sockets are used instead: {reason}")]
+    NoDeviceLanes {
         /// The device.
         interface: String,
         /// Why, and what to do about it.
@@ -385,10 +383,8 @@ pub enum OpenError {
         limit: usize,
     },
     /// A lane of a device could not be made.
-    #[error("{lane} gets no lane of interface {interface}: {source}")]
+    #[error("interface {interface} gets no lanes: {source}")]
     Device {
-        /// Whose.
-        lane: Lane,
         /// The device.
         interface: String,
         /// What happened, and what to do about it.

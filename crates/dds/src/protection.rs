@@ -270,6 +270,13 @@ impl Participant {
             .protect_interface(protection)
     }
 
+    /// The name of the abstract Unix socket at which other processes may look at this participant
+    /// ([`observe`](crate::observe)), if they may.
+    #[must_use]
+    pub fn observable_at(&self) -> Option<String> {
+        self.core().state.borrow().observable_at()
+    }
+
     /// The datapath in use, by name: what `auto` has chosen, too.
     #[must_use]
     pub fn datapath(&self) -> &'static str {

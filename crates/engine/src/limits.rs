@@ -23,6 +23,11 @@ pub const WINDOW: u32 = 256;
 /// of SEDP stay below it.
 pub const ANSWER_FACTOR: u32 = 3;
 
+/// Times a participant is answered again that goes on announcing itself and has not shown that it hears this
+/// one. All answers are lost with a probability of 10^-9 where a tenth of the frames is; more would be said to
+/// one that is not there, or between two that hear of each other and of nothing else.
+pub const MAX_ANSWERS_AGAIN: u8 = 8;
+
 /// HEARTBEATs that a reader which has never answered is sent by the clock. With the period doubling from
 /// 20 ms to 1 s they take three seconds: longer than it takes two participants to find each other over a
 /// bad link. Such a reader holds back no history from then on; its first ACKNACK revives it.

@@ -56,7 +56,8 @@ pub(crate) fn closest<'w>(
                 word,
             )
         })
-        .filter(|(distance, word)| *distance <= (word.len() / 3).max(1))
+        // A word of one letter is like every other.
+        .filter(|(distance, word)| *distance <= (word.len() / 3).max(1) && *distance < word.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)
 }

@@ -473,7 +473,12 @@ fn what_cannot_be_kept_is_refused_at_its_place() {
             "must be a power of two",
             "128 and 64 are",
         ),
-        ("xdp.queues = { 8 = 0 }", "8", "unknown key `8`", "`7`"),
+        (
+            "xdp.queues = { 8 = 0 }",
+            "8",
+            "unknown key `8`",
+            "known here: `0`",
+        ),
         ("xdp.levels = []", "[]", "must be a list", "\"udp\""),
         ("xdp.levels = [7, 7]", "[7, 7]", "must be a list", ""),
         ("xdp.levels = [8]", "[8]", "from 0 to 7", ""),

@@ -16,18 +16,26 @@ impl Sum {
     #[inline]
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Self {
-        // Words twice as wide add up to the same, for 2³² is 1 modulo 2¹⁶ - 1; the sum of a whole
-        // frame's worth is far below 2⁶⁴.
-        let (quads, rest) = bytes.as_chunks::<4>();
-        let mut sum = self.0;
-        for quad in quads {
-            sum += u64::from(u32::from_be_bytes(*quad));
+        // Words four times as wide add up to the same, for 2⁶⁴ is 1 modulo 2¹⁶ - 1; a carry out of
+        // them is 1 again. Words with their bytes swapped add up to the sum with its bytes swapped
+        // (RFC 1071 §2), so the order of this machine serves, and only the sum is turned. Two sums
+        // beside each other do not wait for each other's carry.
+        let (pairs, rest) = bytes.as_chunks::<16>();
+        let mut sums = [0_u64; 2];
+        for pair in pairs {
+            let [low, high] = halves(pair);
+            sums = [add(sums[0], low), add(sums[1], high)];
         }
-        let mut last = [0; 4];
-        last[..rest.len()].copy_from_slice(rest);
+        if !rest.is_empty() {
+            let mut last = [0; 16];
+            last[..rest.len()].copy_from_slice(rest);
+            let [low, high] = halves(&last);
+            sums = [add(sums[0], low), add(sums[1], high)];
+        }
+        let sum = add(sums[0], sums[1]);
+        let sum = (sum >> 32) + (sum & 0xffff_ffff);
         // Folded, so that any number of calls stays below 2⁶⁴.
-        sum += u64::from(u32::from_be_bytes(last));
-        Self((sum >> 32) + (sum & 0xffff_ffff))
+        Self(self.0 + u64::from(u16::from_be(Self(sum).fold())))
     }
 
     /// Adds one word.
@@ -57,13 +65,26 @@ impl Sum {
     }
 }
 
+/// Two words in the order of this machine.
+#[inline]
+const fn halves(pair: &[u8; 16]) -> [u64; 2] {
+    let pair = u128::from_ne_bytes(*pair);
+    [pair as u64, (pair >> 64) as u64]
+}
+
+/// Adds in ones' complement: what is carried out comes in again.
+#[inline]
+const fn add(a: u64, b: u64) -> u64 {
+    let (sum, carries) = a.overflowing_add(b);
+    sum + carries as u64
+}
+
 /// The sum over the pseudo header that a UDP checksum covers besides the datagram (RFC 768).
 #[inline]
 #[must_use]
 pub fn udp_pseudo_header(source: [u8; 4], destination: [u8; 4], datagram_len: u16) -> Sum {
-    Sum::default()
-        .with(&source)
-        .with(&destination)
+    let addresses = [source, destination].map(|address| u64::from(u32::from_be_bytes(address)));
+    Sum(addresses[0] + addresses[1])
         .with_u16(u16::from(PROTOCOL_UDP))
         .with_u16(datagram_len)
 }

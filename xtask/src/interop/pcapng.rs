@@ -127,6 +127,10 @@ mod tests {
                 }
                 Ok(_) => panic!("a block of another format"),
                 Err(PcapError::Eof) => return (names, frames),
+                Err(PcapError::Incomplete(_)) => {
+                    reader.refill().unwrap();
+                    continue;
+                }
                 Err(error) => panic!("{error:?}"),
             };
             reader.consume(length);

@@ -157,12 +157,16 @@ mod tests {
             }
             Err(error) => panic!("{error}"),
         };
+        let to = SocketAddr::from((Host::B.address(), 7400));
+        // Somebody is there, so that no error with a copy of the datagram comes back.
+        let _receiver = testbed
+            .run(Host::B, || UdpSocket::bind(to).unwrap())
+            .unwrap();
         let recording = Recording::start(&testbed).unwrap();
         const MARK: &[u8] = b"a datagram that both ends see";
         testbed
             .run(Host::A, || {
                 let socket = UdpSocket::bind((Host::A.address(), 0)).unwrap();
-                let to = SocketAddr::from((Host::B.address(), 7400));
                 socket.send_to(MARK, to).unwrap();
             })
             .unwrap();

@@ -12,6 +12,9 @@
 //! The cable runs as a process of its own, pinned and above everything it serves; [`Cable`] is the
 //! handle its parent has. In tests it may run on a thread instead ([`Relay`]). It never changes a
 //! frame except for finishing checksums that the sending kernel left to hardware.
+//!
+//! A cable that steers plays a network controller with a queue for critical frames: frames leave by
+//! AF_XDP sockets (module `outlet`) instead of the packet socket, each on the queue of its class.
 
 mod arbiter;
 mod fault;
@@ -19,6 +22,7 @@ mod frame;
 mod ledger;
 mod link;
 mod observe;
+mod outlet;
 mod relay;
 
 use std::io;
@@ -50,6 +54,10 @@ pub struct Config {
     pub queue_frames: u32,
     /// Which waiting frame is next.
     pub arbiter: Arbiter,
+    /// Whether each class leaves on a queue of the device of its own, which the host receives on the
+    /// queue of the same number: the highest class on queue 0, all others on queue 1. Else the kernel
+    /// chooses.
+    pub steer: bool,
     /// Frames lost on the way.
     pub loss: Loss,
     /// From the last bit sent to the frame's delivery, in nanoseconds.
@@ -72,6 +80,7 @@ impl Default for Config {
             bits_per_s: 40_000_000,
             queue_frames: 64,
             arbiter: Arbiter::default(),
+            steer: false,
             loss: Loss::default(),
             delay_ns: 0,
             reorder: Reorder::default(),
@@ -181,6 +190,16 @@ impl CableError {
         };
         CableError::Open { interface, reason }
     }
+
+    fn outlet(interface: &'static str, error: outlet::OutletError) -> CableError {
+        match error {
+            outlet::OutletError::Packet(source) => CableError::open(interface, source),
+            outlet::OutletError::Queues(error) => CableError::Open {
+                interface,
+                reason: error.to_string(),
+            },
+        }
+    }
 }
 
 /// What one direction did.
@@ -191,6 +210,8 @@ pub struct DirectionReport {
     /// Frames the kernel dropped before the cable could read them. With any of these, the run is
     /// no result: they were dropped by no rule of the cable.
     pub ingress_drops: u64,
+    /// Frames that left by each queue, if the cable steers: together those that were sent.
+    pub sent_on_queue: Option<[u64; 2]>,
 }
 
 /// What the cable did, both ways.

@@ -18,13 +18,14 @@ use super::fault::Datagram;
 use super::frame::{class, complete_checksum, udp};
 use super::link::{Arrival, Departure, Link, max_in_flight};
 use super::observe::{Observer, Passages};
+use super::outlet::{Outlet, OutletError};
 use super::{CableError, Config, DirectionReport, Report};
 use crate::clock::{NANOS_PER_SECOND, micros, now_and_realtime_offset_ns, now_ns, timespec};
 use crate::limits::{BATCH_FRAMES, BATCHES_PER_LOOK, FINAL_BATCHES};
 use crate::namespace::Host;
 use crate::process::{self, Note, Notes};
 use crate::stop::Stop;
-use crate::system::packet::{Frame, Receiver, Sender};
+use crate::system::packet::{Frame, Receiver};
 
 /// Both directions, open and reserved.
 pub struct Relay {
@@ -107,7 +108,7 @@ impl Relay {
 /// From one host's device to the other's.
 struct Direction {
     receiver: Receiver,
-    sender: Sender,
+    outlet: Outlet,
     link: Link<Frame>,
     observer: Option<Observer>,
     /// Frames nobody uses. As many exist as the link can hold and a batch besides.
@@ -127,9 +128,10 @@ impl Direction {
             let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
             Ok::<u32, io::Error>(name_to_index(socket, interface)?)
         };
-        let sender = index(leaves)
-            .and_then(Sender::open)
-            .map_err(|source| CableError::open(leaves, source))?;
+        let outlet = index(leaves)
+            .map_err(OutletError::from)
+            .and_then(|index| Outlet::open(index, config.steer))
+            .map_err(|error| CableError::outlet(leaves, error))?;
         let link = Link::new(config, seed)?;
         let observer = config.observe.map(Observer::new).transpose()?;
         let free = (0..frames).map(|_| Frame::new()).collect();
@@ -139,7 +141,7 @@ impl Direction {
             .map_err(|source| CableError::open(arrives, source))?;
         Ok(Direction {
             receiver,
-            sender,
+            outlet,
             link,
             observer,
             free,
@@ -238,7 +240,7 @@ impl Direction {
                 }
             }
         }
-        let refused = self.sender.send(&self.leaving);
+        let refused = self.outlet.send(&self.leaving);
         self.link.note_refused(refused);
         self.free.append(&mut self.leaving);
     }
@@ -248,9 +250,12 @@ impl Direction {
         // A busy wire leaves arrivals unread: they belong into the ledger.
         self.take_batches(FINAL_BATCHES)
             .map_err(CableError::Receive)?;
+        let (sent_on_queue, left) = self.outlet.finish();
+        self.link.note_refused(left);
         let report = DirectionReport {
             frames: self.link.ledger(),
             ingress_drops: self.receiver.take_drops().map_err(CableError::Receive)?,
+            sent_on_queue,
         };
         Ok((report, self.observer.map(Observer::into_passages)))
     }
@@ -279,6 +284,7 @@ fn arrival(frame: &Frame, now_ns: u64, realtime_offset_ns: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::namespace::{Place, Testbed, TestbedConfig, TestbedError};
+    use crate::system::packet::Sender;
 
     /// A frame on the wire with one or two tags, addressed to everybody.
     fn tagged_frame(tags: &[u8]) -> Vec<u8> {

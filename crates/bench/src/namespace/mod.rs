@@ -13,6 +13,7 @@
 //! Nobody relays between the two veth pairs until a [`cable`](crate::cable) runs.
 
 mod netlink;
+mod receive_work;
 mod sysfs;
 
 use std::io;
@@ -31,6 +32,8 @@ use crate::process::{Cores, Note};
 use crate::system::ethtool::{self, Offload};
 
 use netlink::{Netlink, VethEnd};
+
+pub use receive_work::ReceiveThreads;
 
 /// One of the two test hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -137,6 +140,9 @@ pub enum TestbedError {
         /// The kernel's reason.
         source: io::Error,
     },
+    /// Receive work stays in soft interrupts.
+    #[error("receive work cannot be done by threads: {0}")]
+    ReceiveWork(#[from] isolane_datapath_xdp::napi::NapiError),
 }
 
 /// What it takes to make and enter namespaces.
@@ -235,14 +241,7 @@ impl Testbed {
     /// Moves the calling thread into a namespace, for the rest of its life: sockets it opens from
     /// now on belong there.
     pub fn enter(&self, place: impl Into<Place>) -> Result<(), TestbedError> {
-        step(
-            "enter a network namespace",
-            ENTER_RIGHT,
-            move_into_link_name_space(
-                self.descriptor(place.into()).as_fd(),
-                Some(LinkNameSpaceType::Network),
-            ),
-        )
+        enter(self.descriptor(place.into()))
     }
 
     /// Runs `work` on a thread of its own inside a namespace and waits for its end. A panic of
@@ -294,6 +293,12 @@ impl Testbed {
         })
     }
 
+    /// Has the hosts' receive work done by kernel threads, around applications of that FIFO priority,
+    /// until what is returned is dropped: queue 0 is the critical one.
+    pub fn thread_receive_work(&self, applications: u8) -> Result<ReceiveThreads, TestbedError> {
+        ReceiveThreads::start(self, applications)
+    }
+
     fn descriptor(&self, place: Place) -> &Arc<OwnedFd> {
         match place {
             Place::Host(Host::A) => &self.host_a,
@@ -319,7 +324,7 @@ impl Testbed {
             let steered = self.run(place, || -> io::Result<()> {
                 sysfs::show_own_devices()?;
                 for interface in interfaces {
-                    sysfs::steer_receive_work(interface, core)?;
+                    sysfs::steer_receive_work(interface, Some(core))?;
                 }
                 Ok(())
             });
@@ -338,6 +343,15 @@ impl Testbed {
             ));
         }
     }
+}
+
+/// Moves the calling thread into a namespace.
+fn enter(namespace: &OwnedFd) -> Result<(), TestbedError> {
+    step(
+        "enter a network namespace",
+        ENTER_RIGHT,
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)),
+    )
 }
 
 /// A namespace while it is being configured.
@@ -418,7 +432,7 @@ fn join(
                 Offload::GenericSegmentation,
                 Offload::GenericReceive,
             ] {
-                ethtool::switch_off(&namespace.control, interface, offload)?;
+                ethtool::switch(&namespace.control, interface, offload, false)?;
             }
             namespace.netlink.set_up(index)?;
         }

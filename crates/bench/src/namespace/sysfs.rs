@@ -36,13 +36,14 @@ pub(super) fn show_own_devices() -> io::Result<()> {
 }
 
 /// Lets the receive work of a device run on `core` (receive packet steering), whatever core its
-/// peer sent from. Returns how many receive queues there were.
-pub(super) fn steer_receive_work(interface: &str, core: usize) -> io::Result<usize> {
+/// peer sent from; `None` leaves it where it begins. Returns how many receive queues there were.
+pub(super) fn steer_receive_work(interface: &str, core: Option<usize>) -> io::Result<usize> {
+    let mask = core.map_or_else(|| "0".to_owned(), core_mask);
     let mut queues = 0;
     for entry in fs::read_dir(format!("/sys/class/net/{interface}/queues"))? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with("rx-") {
-            fs::write(entry.path().join("rps_cpus"), core_mask(core))?;
+            fs::write(entry.path().join("rps_cpus"), &mask)?;
             queues += 1;
         }
     }

@@ -6,11 +6,12 @@
 use std::fmt::Write;
 
 use super::comparison::aligned;
-use super::{Disturbance, Order, ReceiveWork, Run, Scenario, Stage};
+use super::{Disturbance, Order, Publisher, ReceiveWork, Run, Scenario, Stage};
+use crate::cable::Arbiter;
 use crate::record::Statistics;
 
 /// A row of an ablation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// One socket for all levels, jobs as they became ready: the baseline.
     OneSocket,
@@ -84,8 +85,11 @@ impl Step {
         }
     }
 
-    /// Which step a run is, if it is any.
+    /// Which step a run is, if it is any: both ends receive on one core.
     pub fn of_run(run: &Run) -> Option<Step> {
+        if run.cores.is_some_and(|cores| cores.ping != cores.pong) {
+            return None;
+        }
         Step::ALL.into_iter().find(|step| {
             let (order, receive_work) = (run.order, run.receive_work);
             let scenario = step.of(Scenario::of_run(run));
@@ -96,14 +100,19 @@ impl Step {
 }
 
 /// What the lines of a block have in common.
-type Block = (u32, Option<Disturbance>, Option<crate::cable::Arbiter>);
+type Block = (u32, Option<Disturbance>, Option<Arbiter>, Publisher);
 
 fn block_of(run: &Run) -> Block {
-    (run.payload_bytes, run.disturbance, run.arbiter())
+    (
+        run.payload_bytes,
+        run.disturbance,
+        run.arbiter(),
+        run.publisher,
+    )
 }
 
 /// A block for each payload, disturbance and arbiter, a line for each step, in each cell every
-/// repetition. Empty if no run is a step.
+/// repetition. Empty if there are no two steps to compare.
 pub fn ablation_table(runs: &[Run]) -> String {
     let mut blocks: Vec<Block> = Vec::new();
     for run in runs.iter().filter(|run| Step::of_run(run).is_some()) {
@@ -111,18 +120,20 @@ pub fn ablation_table(runs: &[Run]) -> String {
             blocks.push(block_of(run));
         }
     }
-    let mut text = String::new();
+    let mut tables: Vec<String> = Vec::new();
     for block in blocks {
-        if !text.is_empty() {
-            text.push('\n');
-        }
         let of_block: Vec<&Run> = runs.iter().filter(|run| block_of(run) == block).collect();
-        text.push_str(&block_table(&of_block));
+        let mut steps: Vec<Step> = of_block.iter().copied().filter_map(Step::of_run).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        if steps.len() > 1 {
+            tables.push(block_table(&of_block, &steps));
+        }
     }
-    text
+    tables.join("\n")
 }
 
-fn block_table(runs: &[&Run]) -> String {
+fn block_table(runs: &[&Run], steps: &[Step]) -> String {
     const HEADINGS: [[&str; 8]; 2] = [
         ["", "RTT", "", "hosts", "", "link", "lost", "priority"],
         [
@@ -140,12 +151,10 @@ fn block_table(runs: &[&Run]) -> String {
         .iter()
         .map(|row| row.map(str::to_owned).to_vec())
         .collect();
-    for step in Step::ALL {
+    for &step in steps {
         let of_step = runs.iter().filter(|run| Step::of_run(run) == Some(step));
         let repetitions: Vec<&Run> = of_step.copied().collect();
-        if !repetitions.is_empty() {
-            rows.push(line(step, &repetitions));
-        }
+        rows.push(line(step, &repetitions));
     }
     let mut text = heading(runs);
     text.push_str(&aligned(&rows));

@@ -24,7 +24,10 @@ pub use disturbed::{Counted, Disturbed, Inversions};
 pub use environment::Environment;
 pub use histogram::{Series, histogram};
 pub use page::page;
-pub use run::{CableLedger, Distributions, FloodAsked, Ledger, Run, RunCores, StormAsked, Windows};
+pub use run::{
+    CableLedger, Distributions, EndLanes, FloodAsked, Lanes, Ledger, Run, RunCores, StormAsked,
+    Windows,
+};
 pub use scenario::{Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
 pub use table::table;
 pub use terminal::{Charset, terminal_width};

@@ -1,5 +1,7 @@
 //! One run of a result.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::disturbed::{Counted, Disturbed, Inversions};
@@ -8,7 +10,8 @@ use crate::cable;
 use crate::flood;
 use crate::process::Note;
 use crate::record::{Distribution, Rounds, Statistics, Window, window_p99_median_us};
-use crate::scenario::flow::Flow;
+use crate::scenario::flow::{EndCounts, Flow, LaneCounts};
+use crate::scenario::transport::{BulkReader, Policing};
 use crate::storm;
 use crate::target::Target;
 
@@ -78,6 +81,12 @@ pub struct Run {
     pub storm: Option<StormAsked>,
     /// Which of the repetitions of the same run this is, from 1.
     pub repetition: u32,
+    /// What receivers were protected with at both ends.
+    pub policing: Policing,
+    /// Who read what a flood or a storm sent to the level of bulk.
+    pub bulk_reader: Option<BulkReader>,
+    /// What the lanes of both ends counted.
+    pub lanes: Option<Lanes>,
     /// Where all frames of the run went.
     pub ledger: Option<Ledger>,
     /// Where the samples of each topic went.
@@ -101,6 +110,41 @@ pub struct RunCores {
     pub cable: usize,
     /// The hosts' receive work.
     pub receive_work: usize,
+}
+
+/// The lanes of both ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lanes {
+    /// Of the ping end.
+    pub ping: EndLanes,
+    /// Of the pong end.
+    pub pong: EndLanes,
+}
+
+/// The lanes of an end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndLanes {
+    /// Datagrams of the measured level that were dropped on this host, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// What a device's lane of that level counted besides, by name: nothing where there is none.
+    pub counts: BTreeMap<String, u64>,
+    /// What strangers sent to the level of bulk, where somebody reads there.
+    pub strangers: Option<LaneCounts>,
+    /// Looks that found fewer buffers free than are reserved for the most critical lane; null where
+    /// nothing is reserved.
+    pub reserve_touched: Option<u64>,
+}
+
+impl EndLanes {
+    /// What an end counted.
+    pub(crate) fn of(counts: &EndCounts) -> EndLanes {
+        EndLanes {
+            dropped: counts.drops.clone(),
+            counts: counts.lane.clone(),
+            strangers: counts.strangers.clone(),
+            reserve_touched: counts.reserve_touched,
+        }
+    }
 }
 
 /// One-second windows of a run's series.
@@ -220,6 +264,9 @@ impl Run {
             flood: None,
             storm: None,
             repetition: 1,
+            policing: Policing::default(),
+            bulk_reader: None,
+            lanes: None,
             flows: Vec::new(),
             invalid: invalid.map(|invalid| invalid.to_string()),
             notes: cable.map(|cable| cable.notes.clone()).unwrap_or_default(),

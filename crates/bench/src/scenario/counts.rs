@@ -1,13 +1,18 @@
 //! What one end of a run counted: its samples, the datagrams of their lane, and what its executor saw.
 
-use isolane::{Participant, Report};
-use isolane_datapath::Lane;
+use std::collections::BTreeMap;
+
+use isolane::{Level, Participant, Report};
+use isolane_datapath::{Counted, Lane, Ledger};
 use isolane_engine::WorkKind;
 use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
 use super::inside::bulk::BulkCounts;
 use crate::report::Order;
+
+/// The datapath that reserves buffers, by name.
+const XDP: &str = "xdp";
 
 /// What one end's participant counted, at the end of a run. Samples are those of the measured topics;
 /// datagrams are those of their lane, which in FIFO order is everybody's.
@@ -46,13 +51,63 @@ pub struct EndCounts {
     pub announcements: u64,
     /// Where bulk samples went, if there were any.
     pub bulk: BulkCounts,
+    /// Datagrams of the lane that were dropped on this host, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// What strangers sent to a level of this end, if it has a reader for that.
+    pub strangers: Option<LaneCounts>,
+    /// What a device's lane counted besides, by name: nothing where there is none.
+    pub lane: BTreeMap<String, u64>,
+    /// Looks that found fewer buffers free than are reserved for the most critical lane; `None` where
+    /// nothing is reserved: sockets.
+    pub reserve_touched: Option<u64>,
     /// Everything above that contradicts itself, in words. Empty, or the run is no result.
     pub faults: Vec<String>,
 }
 
+/// What reached a lane, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneCounts {
+    /// Datagrams handed on.
+    pub received: u64,
+    /// Datagrams that wait in a queue nobody looks at.
+    pub pending: u64,
+    /// Datagrams dropped, by reason.
+    pub drops: BTreeMap<String, u64>,
+}
+
+impl LaneCounts {
+    /// What a ledger says of a level's lane.
+    pub(super) fn of(ledger: &Ledger, lane: Lane) -> LaneCounts {
+        let receive = &ledger.lane(lane).receive;
+        LaneCounts {
+            received: receive.received,
+            pending: receive.pending,
+            drops: drops(ledger, lane),
+        }
+    }
+
+    /// All that reached it.
+    pub fn arrived(&self) -> u64 {
+        self.received + self.pending + self.drops.values().sum::<u64>()
+    }
+}
+
+fn drops(ledger: &Ledger, lane: Lane) -> BTreeMap<String, u64> {
+    let drops = ledger.lane(lane).receive.drops();
+    drops
+        .map(|(reason, count)| (reason.name().to_owned(), count))
+        .collect()
+}
+
 impl EndCounts {
-    /// What a participant with that order of jobs has counted of its writers and readers of `topics`.
-    pub(super) fn of(participant: &Participant, order: Order, topics: &[&str]) -> EndCounts {
+    /// What a participant with that order of jobs has counted of its writers and readers of `topics`,
+    /// and of what strangers sent to a level.
+    pub(super) fn of(
+        participant: &Participant,
+        order: Order,
+        topics: &[&str],
+        strangers: Option<Level>,
+    ) -> EndCounts {
         let report = participant.report();
         let mut counts = EndCounts {
             unmatched: report.counters.unmatched_data,
@@ -60,23 +115,37 @@ impl EndCounts {
             bulk: BulkCounts::of(&report),
             ..EndCounts::default()
         };
-        counts.take_lane(&report);
+        counts.take_lane(&report.datagrams, participant.datapath());
+        // In FIFO order they come with everybody's.
+        let of_strangers = strangers.filter(|_| !counts.is_lane_shared);
+        counts.strangers =
+            of_strangers.map(|level| LaneCounts::of(&report.datagrams, Lane::Level(level)));
         counts.take_samples(&report, topics);
         counts.take_executor(&report);
         counts
     }
 
-    fn take_lane(&mut self, report: &Report) {
+    /// Counts the datagrams of the measured lane, and balances those of all.
+    pub(super) fn take_lane(&mut self, ledger: &Ledger, datapath: &str) {
         let level = match self.is_lane_shared {
-            true => isolane::Level::default(),
+            true => Level::default(),
             false => measured_level(),
         };
-        let lane = report.datagrams.lane(Lane::Level(level));
+        self.drops = drops(ledger, Lane::Level(level));
+        if datapath == XDP {
+            let touched = |lane| ledger.lane(lane).counts.get(Counted::ReserveTouched);
+            self.reserve_touched = Some(Lane::ALL.into_iter().map(touched).sum());
+        }
+        let lane = ledger.lane(Lane::Level(level));
+        let named = lane.counts.named();
+        self.lane = named
+            .map(|(what, count)| (what.name().to_owned(), count))
+            .collect();
         self.sent = lane.transmit.sent;
         self.send_refused = lane.transmit.refused_total();
         self.received = lane.receive.received;
         self.receive_dropped = lane.receive.dropped_total();
-        if let Err(imbalance) = report.balance() {
+        if let Err(imbalance) = ledger.balance() {
             self.faults.push(imbalance.to_string());
         }
     }

@@ -4,7 +4,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use isolane::{BuildError, Interfaces, Level, Limits, Order, Participant, WriteError};
+use isolane::{
+    BuildError, Interfaces, Level, Limits, Order, Participant, ProtectError, WriteError,
+};
+use isolane_datapath::OpenError;
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
@@ -56,6 +59,9 @@ pub enum EndError {
     /// The participant or one of its endpoints.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// A datapath without a participant.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// Discovery.
     #[error("the two ends did not find each other within {MATCH_SECONDS} s")]
     NotMatched,
@@ -65,6 +71,9 @@ pub enum EndError {
     /// The thread that publishes panicked.
     #[error("the publisher's thread ended early")]
     PublisherGone,
+    /// A budget cannot be kept.
+    #[error(transparent)]
+    Protect(#[from] ProtectError),
     /// A write failed in a way that waiting does not mend.
     #[error("cannot write: {0}")]
     Write(#[from] WriteError),
@@ -89,6 +98,9 @@ pub(super) fn take_resources(core: Option<usize>) -> Notes {
     notes.collect(process::exact_timers());
     notes
 }
+
+/// The topic of a reader that nobody writes for: its level is open for what strangers send there.
+pub(super) const UNWRITTEN_TOPIC: &str = "Unwritten";
 
 /// A participant at that site.
 pub(super) fn participant(
@@ -127,8 +139,9 @@ pub(super) fn executor_order(order: report::Order) -> Order {
 /// Whether each of the participant's endpoints has one at the other end.
 pub(super) fn is_matched(participant: &Participant) -> bool {
     let report = participant.report();
+    let mut readers = report.readers.iter();
     report.writers.iter().all(|writer| writer.matched > 0)
-        && report.readers.iter().all(|reader| reader.matched > 0)
+        && readers.all(|reader| reader.matched > 0 || reader.topic == UNWRITTEN_TOPIC)
 }
 
 /// Runs the loop until the other end is found.

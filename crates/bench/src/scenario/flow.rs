@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cable::Passages;
 
-pub use super::counts::EndCounts;
+pub use super::counts::{EndCounts, LaneCounts};
 
 /// What the cable saw of one direction's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,14 +11,17 @@
 //! every drop that has a name. A run that does not balance is marked invalid, with the reason, and
 //! kept.
 
+pub mod ablation;
 mod counts;
 mod end;
 pub mod flow;
 pub mod inside;
+pub mod isolation;
 mod message;
 pub mod plan;
 pub mod rtt;
 pub mod throughput;
+pub mod transport;
 
 pub use end::{EndError, Site};
 pub use message::{RttMessage, RttMessageView};
@@ -96,6 +99,14 @@ pub enum ConfigError {
     DisturbanceNeedsHosts {
         /// Its word.
         disturbance: &'static str,
+    },
+    /// Something that a result may name one day.
+    #[error("{what} cannot be measured: {why}")]
+    NotBuilt {
+        /// What was asked for.
+        what: &'static str,
+        /// What is missing.
+        why: &'static str,
     },
     /// On one thread there is no other to publish from.
     #[error("the memory datapath has one thread: pings can be published by a job only")]

@@ -8,6 +8,7 @@ use crate::scenario::inside::{
     LINK_BITS_PER_S, LINK_QUEUE_FRAMES, REPAIR_LOSS, REPAIR_MIN_PAYLOAD_BYTES,
 };
 use crate::scenario::rtt::Config;
+use crate::scenario::transport::{Lanes, Policing, Transport};
 use crate::storm;
 
 /// Pings a second, as in paper 000.
@@ -105,7 +106,7 @@ pub fn quiet(datapath: &str, payloads: &[u32], seconds: u32) -> Vec<Config> {
     payloads.iter().map(row).collect()
 }
 
-/// A scenario as this version has it: sockets, and jobs by priority.
+/// A scenario with jobs by priority, and with lanes where the datapath has them.
 pub fn scenario(
     datapath: &str,
     publisher: Publisher,
@@ -114,7 +115,10 @@ pub fn scenario(
 ) -> Scenario {
     Scenario {
         datapath: datapath.to_owned(),
-        stages: vec![Stage::Executor],
+        stages: match datapath {
+            "xdp" => vec![Stage::Executor, Stage::Xdp, Stage::Lanes],
+            _ => vec![Stage::Executor],
+        },
         receive_work: ReceiveWork::Softirq,
         publisher,
         order: Order::Priority,
@@ -137,6 +141,9 @@ pub fn config(scenario: Scenario, seconds: u32) -> Config {
         ..flood::Config::default()
     };
     Config {
+        transport: transport_of(&scenario),
+        policing: policing_of(&scenario),
+        bulk_reader: None,
         scenario,
         seconds,
         // Differs from run to run: a message of another one is not taken for this one's.
@@ -146,6 +153,22 @@ pub fn config(scenario: Scenario, seconds: u32) -> Config {
         storm: storm::Config::default(),
         repetition: 1,
         ends_apart: false,
+    }
+}
+
+/// What the scenario's datapath is made of.
+fn transport_of(scenario: &Scenario) -> Transport {
+    match scenario.datapath.as_str() {
+        "xdp" => Transport::Xdp(Lanes::received_by(scenario.receive_work)),
+        _ => Transport::Udp,
+    }
+}
+
+/// What receivers are protected with: where there are budgets, from strangers.
+fn policing_of(scenario: &Scenario) -> Policing {
+    match scenario.stages.contains(&Stage::Budgets) {
+        true => Policing::OF_STRANGERS,
+        false => Policing::default(),
     }
 }
 
@@ -161,6 +184,9 @@ pub fn inside(scenario: Scenario, seconds: u32) -> Config {
         _ => Loss::default(),
     };
     Config {
+        transport: transport_of(&scenario),
+        policing: policing_of(&scenario),
+        bulk_reader: None,
         scenario,
         seconds,
         seed: now_ns(),

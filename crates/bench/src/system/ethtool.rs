@@ -22,11 +22,16 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Switches an offload of `interface` off, in the network namespace `socket` was opened in.
-pub(crate) fn switch_off(socket: impl AsFd, interface: &str, offload: Offload) -> io::Result<()> {
+/// Switches an offload of `interface` on or off, in the network namespace `socket` was opened in.
+pub(crate) fn switch(
+    socket: impl AsFd,
+    interface: &str,
+    offload: Offload,
+    is_on: bool,
+) -> io::Result<()> {
     let mut value = EthtoolValue {
         command: offload as u32,
-        data: 0,
+        data: is_on.into(),
     };
     let mut request = libc::ifreq {
         ifr_name: [0; libc::IFNAMSIZ],

@@ -8,5 +8,6 @@ pub(crate) mod ethtool;
 pub(crate) mod listen;
 pub(crate) mod option;
 pub(crate) mod packet;
+pub(crate) mod queues;
 pub(crate) mod scheduler;
 pub(crate) mod signal;

@@ -3,7 +3,14 @@
 //! These need CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW. Where they are missing a test says "not
 //! permitted: ..." and checks only that the error names the right.
 
+#[allow(
+    dead_code,
+    reason = "a program to count with is all that is needed here"
+)]
+#[path = "../../../datapath-xdp/tests/common/bpf.rs"]
+mod bpf;
 mod flood;
 mod leftovers;
 mod relay;
+mod steer;
 mod support;

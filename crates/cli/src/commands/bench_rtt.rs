@@ -1,10 +1,11 @@
 //! `isolane bench rtt`: the round-trip time of small samples at a fixed rate.
 
-use isolane_bench::report::{self, Publisher};
+use isolane_bench::report::{self, Publisher, Step};
+use isolane_bench::scenario::ablation::Ablation;
 use isolane_bench::scenario::{plan, rtt};
 
 use super::laboratory::{self, Laboratory};
-use super::round_trips;
+use super::round_trips::{self, Shown};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -17,17 +18,74 @@ pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
     if let Some(explanation) = laboratory.without_hosts() {
         tell(explanation);
     }
-    let rows = rows(&settings, &laboratory)?;
+    let rows = match settings.ablation {
+        true => ablation(&settings, &laboratory)?,
+        false => rows(&settings, &laboratory)?,
+    };
     let what = match &laboratory.hosts {
         Ok(_) => "round trips between two hosts in network namespaces",
         Err(_) => round_trips::WITHOUT_HOSTS,
     };
-    round_trips::run(laboratory, what, rows, "", &settings.runs)
+    let shown = match settings.ablation {
+        true => Shown::Steps,
+        false => Shown::EachRun,
+    };
+    round_trips::run(laboratory, what, rows, "", &settings.runs, shown)
+}
+
+/// One remedy at a time. What this version or this machine does not have is named, and left out.
+fn ablation(
+    settings: &BenchRttSettings,
+    laboratory: &Laboratory,
+) -> Result<Vec<rtt::Config>, Failure> {
+    if laboratory.hosts.is_err() {
+        return Err(Failure::new(
+            ExitCode::MachineForbids,
+            "there is no ablation without test hosts",
+            "its rows differ in how hosts receive what comes through the cable",
+        )
+        .with_remedy("run as root"));
+    }
+    let ablation = Ablation {
+        steps: Step::ALL.to_vec(),
+        disturbances: settings
+            .disturbances
+            .value
+            .iter()
+            .map(|disturbance| disturbance.in_report())
+            .collect(),
+        arbiters: settings
+            .arbiters
+            .value
+            .iter()
+            .map(|arbiter| arbiter.in_cable())
+            .collect(),
+        payloads: settings
+            .runs
+            .payloads
+            .value
+            .iter()
+            .map(|payload| payload.get())
+            .collect(),
+        repetitions: settings.repetitions.value,
+        rate_hz: settings.rate_hz.value,
+        seconds: settings.runs.run_for.value.as_secs() as u32,
+    };
+    let mut rows = ablation.rows();
+    let mut left_out: Vec<String> = Vec::new();
+    rows.retain(|row| {
+        let why = row.left_out();
+        left_out.extend(why.filter(|why| !left_out.contains(why)));
+        row.left_out().is_none()
+    });
+    left_out.iter().for_each(tell);
+    rows.iter().try_for_each(laboratory::check)?;
+    Ok(rows)
 }
 
 /// The runs, in their order: those that are compared stand side by side.
 fn rows(settings: &BenchRttSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Config>, Failure> {
-    let mut rows = Vec::new();
+    let mut rows: Vec<rtt::Config> = Vec::new();
     for &datapath in &settings.runs.datapaths.value {
         let datapath = laboratory.name_of(datapath)?;
         for payload in &settings.runs.payloads.value {
@@ -41,7 +99,14 @@ fn rows(settings: &BenchRttSettings, laboratory: &Laboratory) -> Result<Vec<rtt:
         }
     }
     rows.iter().try_for_each(laboratory::check)?;
-    Ok(rows)
+    let repetitions = 1..=settings.repetitions.value;
+    let repeated = repetitions.flat_map(|repetition| {
+        rows.iter().map(move |row| rtt::Config {
+            repetition,
+            ..row.clone()
+        })
+    });
+    Ok(repeated.collect())
 }
 
 /// Where runs with a disturbance are made: on the usual link (false), or where work inside the
@@ -90,7 +155,7 @@ fn variants(
             };
             rows.push(config.through(arbiter.in_cable()));
             // Without a link nothing is served.
-            if datapath != "udp" {
+            if !has_link(datapath) {
                 break;
             }
         }
@@ -98,9 +163,14 @@ fn variants(
     rows
 }
 
+/// Whether a datapath's runs are made between two hosts.
+fn has_link(datapath: &str) -> bool {
+    matches!(datapath, "udp" | "xdp")
+}
+
 /// Whether a disturbance can be had on a datapath.
 fn reaches(datapath: &str, disturbance: Disturbance) -> Result<(), Failure> {
-    let (Some(disturbance), true) = (disturbance.in_report(), datapath != "udp") else {
+    let (Some(disturbance), false) = (disturbance.in_report(), has_link(datapath)) else {
         return Ok(());
     };
     let reason = match disturbance.is_inside() {

@@ -1,6 +1,9 @@
 //! `isolane config`: the description complete, with the source of each value; or an example.
 
-use isolane_model::{Budget, Host, Source, Sourced, System, Topic, Word};
+use std::num::NonZeroU32;
+
+use isolane_model::{Budget, Host, Source, Sourced, System, Topic, Word, Xdp};
+use isolane_wire::level::Level;
 use serde_json::{Value, json};
 
 use crate::exit_code::ExitCode;
@@ -35,6 +38,38 @@ fn of_host(host: &Host) -> Value {
         "interface": sourced(&host.interface, |interface| interface.as_str().into()),
         "core": sourced(&host.core, |core| (*core).into()),
         "datapath": sourced(&host.datapath, |datapath| datapath.word().into()),
+        "protect": {
+            "topics": host.protect.topics.as_ref().map(|budget| json!({
+                "capacity": sourced(&budget.capacity, |capacity| capacity.get().into()),
+                "period_us": sourced(&budget.period, |period| microseconds(*period).into()),
+                "reserved": sourced(&budget.reserved, |reserved| (*reserved).into()),
+            })),
+            "others": host.protect.others.as_ref().map(|budget| json!({
+                "capacity": sourced(&budget.capacity, |capacity| capacity.get().into()),
+                "period_us": sourced(&budget.period, |period| microseconds(*period).into()),
+            })),
+        },
+        "xdp": of_xdp(&host.xdp),
+    })
+}
+
+fn of_xdp(xdp: &Xdp) -> Value {
+    let number = |level: &Level| level.get();
+    let queues = xdp.queues.iter().map(|(level, queue)| {
+        let queue = sourced(queue, |queue| (*queue).into());
+        (level.get().to_string(), queue)
+    });
+    json!({
+        "queue": sourced(&xdp.queue, |queue| (*queue).into()),
+        "queues": queues.collect::<serde_json::Map<_, _>>(),
+        "levels": sourced(&xdp.levels, |levels| levels.iter().map(number).collect()),
+        "mode": sourced(&xdp.mode, |mode| mode.word().into()),
+        "attach": sourced(&xdp.attach, |attach| attach.word().into()),
+        "waiting": sourced(&xdp.waiting, |waiting| waiting.word().into()),
+        "receive_entries": sourced(&xdp.receive_entries, |entries| entries.get().into()),
+        "receive_frames": sourced(&xdp.receive_frames, |frames| frames.map(NonZeroU32::get).into()),
+        "critical_reserve": sourced(&xdp.critical_reserve, |frames| (*frames).into()),
+        "vlan": sourced(&xdp.vlan, |vlan| (*vlan).into()),
     })
 }
 

@@ -8,7 +8,7 @@ use isolane_bench::scenario::rtt;
 use isolane_model::Datapath;
 
 use super::laboratory::{self, Laboratory};
-use super::round_trips;
+use super::round_trips::{self, Shown};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -85,7 +85,14 @@ pub(crate) fn run(settings: DemoSettings) -> Result<ExitCode, Failure> {
         None => (WHAT, meaning(&parts_of(&settings))),
         Some(explanation) => (round_trips::WITHOUT_HOSTS, explanation),
     };
-    round_trips::run(laboratory, what, rows, &meaning, &settings.runs)
+    round_trips::run(
+        laboratory,
+        what,
+        rows,
+        &meaning,
+        &settings.runs,
+        Shown::EachRun,
+    )
 }
 
 fn parts_of(settings: &DemoSettings) -> Vec<Part> {

@@ -58,7 +58,7 @@ impl Laboratory {
     pub(crate) fn measure(&self, config: &rtt::Config) -> Result<Outcome, ScenarioError> {
         match (config.scenario.datapath.as_str(), &self.hosts) {
             ("memory", _) => rtt::run_in_memory(config),
-            ("udp", Ok(hosts)) => rtt::run_between_hosts(hosts, &self.program, config),
+            ("udp" | "xdp", Ok(hosts)) => rtt::run_between_hosts(hosts, &self.program, config),
             _ => rtt::run_over_loopback(&self.program, config),
         }
     }
@@ -69,10 +69,17 @@ impl Laboratory {
             (Datapath::Auto | Datapath::Udp, Ok(_)) => Ok("udp"),
             (Datapath::Auto | Datapath::Udp, Err(_)) => Ok("udp-loopback"),
             (Datapath::Memory, _) => Ok("memory"),
+            (Datapath::Xdp, Ok(_)) => Ok("xdp"),
+            (Datapath::Xdp, Err(_)) => Err(Failure::new(
+                ExitCode::MachineForbids,
+                "nothing was measured with `xdp`",
+                "its lanes need an interface, and there are no test hosts that have one",
+            )
+            .with_remedy("run as root")),
             _ => Err(Failure::new(
                 ExitCode::MachineForbids,
                 format!("nothing was measured with `{}`", datapath.word()),
-                "not built yet: this version has udp and memory",
+                "not built yet: this version has udp, xdp and memory",
             )),
         }
     }

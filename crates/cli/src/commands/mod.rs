@@ -7,6 +7,7 @@ mod config;
 mod demo;
 mod doctor;
 mod laboratory;
+mod lane;
 mod ledgers;
 mod list;
 mod manual;
@@ -18,6 +19,7 @@ mod publish;
 mod round_trips;
 mod spy;
 mod subscribe;
+mod top;
 mod watch;
 
 use crate::exit_code::ExitCode;
@@ -38,6 +40,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Completions(shell) => manual::completions(shell),
         Command::Man(directory) => manual::man(directory.as_deref()),
         Command::Spy(settings) => spy::run(settings),
+        Command::Top(settings) => top::run(settings),
         Command::Config(settings) => config::run(settings),
         Command::BenchRtt(settings) => bench_rtt::run(settings),
         Command::BenchThroughput(settings) => bench_throughput::run(settings),

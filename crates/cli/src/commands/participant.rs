@@ -11,11 +11,12 @@ use isolane::{BuildError, Builder, Interfaces as Chosen, Participant, Qos};
 use isolane_model::{Durability, History, Reliability};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::lane;
 use super::presence::Presence;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
-use crate::settings::{EndpointSettings, Interfaces, NetworkSettings};
+use crate::settings::{EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
 use crate::values::{Peer, Representation};
 
 /// How long the loop runs before it is looked whether to stop: a signal interrupts its sleep, so
@@ -23,8 +24,13 @@ use crate::values::{Peer, Representation};
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Makes the participant, and tells what it had to do without.
-pub(super) fn build(network: &NetworkSettings, peers: &[Peer]) -> Result<Participant, Failure> {
-    let mut builder: Builder = Participant::builder(network.domain.value.get());
+pub(super) fn build(
+    network: &NetworkSettings,
+    lane: &LaneSettings,
+    peers: &[Peer],
+) -> Result<Participant, Failure> {
+    let builder = Participant::builder(network.domain.value.get()).observable(true);
+    let mut builder: Builder = lane::with_datapath(builder, lane)?;
     if let Interfaces::Named(names) = &network.interfaces.value {
         builder = builder.interfaces(Chosen::Named(names.clone()));
     }
@@ -35,6 +41,7 @@ pub(super) fn build(network: &NetworkSettings, peers: &[Peer]) -> Result<Partici
         };
     }
     let participant = builder.build().map_err(failure)?;
+    lane::protect(&participant, lane)?;
     for note in participant.notes() {
         if network.verbosity > 0 || !is_as_asked(&note, peers) {
             // The library names its own function.
@@ -54,7 +61,9 @@ fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
 /// An error of the library, as this command tells it.
 pub(super) fn failure(error: BuildError) -> Failure {
     let code = match error {
-        BuildError::Endpoint(_) | BuildError::SampleTooLarge { .. } => ExitCode::WrongUsage,
+        BuildError::Endpoint(_) | BuildError::SampleTooLarge { .. } | BuildError::Budget(_) => {
+            ExitCode::WrongUsage
+        }
         _ => ExitCode::MachineForbids,
     };
     Failure::new(code, "the participant could not be made", error.to_string())

@@ -26,7 +26,11 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     let until =
         Until::new(settings.endpoint.run_for.value)?.with_network(&settings.endpoint.network);
-    let participant = build(&settings.endpoint.network, &settings.endpoint.peers.value)?;
+    let participant = build(
+        &settings.endpoint.network,
+        &settings.endpoint.lane,
+        &settings.endpoint.peers.value,
+    )?;
     let writer = participant
         .create_writer::<ShapeType>(&settings.endpoint.topic, &qos(&settings.endpoint))
         .map_err(failure)?;

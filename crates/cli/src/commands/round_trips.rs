@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use isolane_bench::cable::Arbiter;
 use isolane_bench::report::{
-    Charset, Disturbance, Environment, Order, Report, Run, Series, arbiter_table, flood_table,
-    histogram, order_table, page, ratios, table, terminal_width,
+    Charset, Disturbance, Environment, Order, ReceiveWork, Report, Run, Series, ablation_table,
+    arbiter_table, flood_table, histogram, order_table, page, ratios, table, terminal_width,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
 
@@ -20,6 +20,15 @@ use crate::values::Destination;
 /// What is measured between two processes, or in one.
 pub(crate) const WITHOUT_HOSTS: &str = "round trips over 127.0.0.1 or in memory";
 
+/// What is shown of runs, beside their comparisons.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// A line with every number.
+    EachRun,
+    /// The steps of an ablation, whose runs take turns: a table of them would be one of a line each.
+    Steps,
+}
+
 /// Makes the runs and shows them, with what they mean; the exit code says whether all are results.
 pub(crate) fn run(
     laboratory: Laboratory,
@@ -27,6 +36,7 @@ pub(crate) fn run(
     rows: Vec<rtt::Config>,
     meaning: &str,
     runs: &RunSettings,
+    shown: Shown,
 ) -> Result<ExitCode, Failure> {
     let cable = rows
         .first()
@@ -40,7 +50,7 @@ pub(crate) fn run(
     }
     report.ratios = ratios(&report.runs);
     report.missing.clone_from(&measured.missing);
-    let mut text = render(&report, &measured);
+    let mut text = render(&report, &measured, shown);
     if !meaning.is_empty() && !measured.finished.is_empty() {
         let _ = writeln!(text, "\n{meaning}");
     }
@@ -69,6 +79,17 @@ fn row(config: rtt::Config) -> Row<rtt::Config> {
     if config.ends_apart || scenario.order == Order::Fifo {
         title = format!("{title}, {} order", scenario.order.word());
     }
+    if scenario.receive_work != ReceiveWork::Softirq {
+        let stages = scenario.stages.iter().map(|stage| stage.word());
+        let words: Vec<&str> = [scenario.receive_work.word()]
+            .into_iter()
+            .chain(stages)
+            .collect();
+        title = format!("{title}, {}", words.join(" + "));
+    }
+    if config.repetition > 1 {
+        title = format!("{title}, repetition {}", config.repetition);
+    }
     Row {
         title,
         seconds: config.seconds,
@@ -81,14 +102,17 @@ fn word_of(disturbance: Option<Disturbance>) -> &'static str {
 }
 
 /// Table, histogram, ratios, floods and what the machine refused.
-fn render(report: &Report, measured: &Measured<Outcome>) -> String {
-    let mut text = table(&report.runs);
+fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String {
+    let mut text = match shown {
+        Shown::EachRun => table(&report.runs),
+        Shown::Steps => String::new(),
+    };
     // Writing to a string cannot fail.
     text.push_str(&measured.failures());
-    if let Some(first) = measured.finished.first() {
+    if let (Shown::EachRun, Some(first)) = (shown, measured.finished.first()) {
         let _ = write!(text, "\n{}", picture(first, &measured.finished));
     }
-    for comparison in [flood_table, arbiter_table, order_table] {
+    for comparison in [flood_table, arbiter_table, order_table, ablation_table] {
         let comparison = comparison(&report.runs);
         if !comparison.is_empty() {
             let _ = write!(text, "\n{comparison}");

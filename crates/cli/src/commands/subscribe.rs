@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use isolane::{DataReader, InstanceState, Sample, SampleInfo};
+use isolane::{DataReader, InstanceState, Qos, Sample, SampleInfo};
 use serde_json::{Value, json};
 
+use super::lane;
 use super::ledgers;
 use super::participant::{Until, build, failure, qos};
 use super::watch::{Side, Watch};
@@ -27,10 +28,15 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     let until =
         Until::new(settings.endpoint.run_for.value)?.with_network(&settings.endpoint.network);
     let verbosity = settings.endpoint.network.verbosity;
-    let participant = build(&settings.endpoint.network, &settings.endpoint.peers.value)?;
+    let participant = build(
+        &settings.endpoint.network,
+        &settings.endpoint.lane,
+        &settings.endpoint.peers.value,
+    )?;
     let reader = participant
-        .create_reader::<ShapeType>(&settings.endpoint.topic, &qos(&settings.endpoint))
+        .create_reader::<ShapeType>(&settings.endpoint.topic, &with_budget(&settings))
         .map_err(failure)?;
+    lane::tell_budgets(&participant);
 
     let mut watch = Watch::new(Side::Reader, verbosity);
     let mut printed = Ok(());
@@ -81,6 +87,15 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::Done
     })
+}
+
+/// The reader's QoS, with the budget it is to have.
+fn with_budget(settings: &SubscribeSettings) -> Qos {
+    let qos = qos(&settings.endpoint);
+    match settings.budget.value {
+        Some(budget) => qos.budget(lane::budget(budget), lane::over(budget.over)),
+        None => qos,
+    }
 }
 
 struct Printer {

@@ -7,8 +7,8 @@ use isolane_model::{Source, Sourced, Word, format_duration};
 
 use super::{
     AtEnd, BenchRttSettings, BenchThroughputSettings, Command, ConfigSettings, DemoSettings,
-    DoctorSettings, EndpointSettings, Interfaces, ListSettings, NetworkSettings, PublishSettings,
-    RunSettings, Settings, SpySettings, SpySource,
+    DoctorSettings, EndpointSettings, Interfaces, LaneSettings, ListSettings, NetworkSettings,
+    PublishSettings, RunSettings, Settings, SpySettings, SpySource, TopSettings,
 };
 use crate::values::Destination;
 
@@ -24,11 +24,17 @@ impl Settings {
             Command::Publish(publish) => lines.publish(publish),
             Command::Subscribe(subscribe) => {
                 lines.endpoint(&subscribe.endpoint);
+                let budget = &subscribe.budget;
+                let said = budget
+                    .value
+                    .map_or(String::from("none"), |it| it.to_string());
+                lines.line("budget", said, &budget.source);
                 lines.optional("count", &subscribe.count, u64::to_string);
                 lines.json(subscribe.json.as_ref());
             }
             Command::List(list) => lines.list(list),
             Command::Spy(spy) => lines.spy(spy),
+            Command::Top(top) => lines.top(top),
             Command::Doctor(doctor) => lines.doctor(doctor),
             Command::Completions(_) | Command::Man(_) => {}
             // The command prints it itself.
@@ -51,8 +57,20 @@ impl Lines {
         self.line("verbosity", network.verbosity, &Source::CommandLine("-v"));
     }
 
+    fn lane(&mut self, lane: &LaneSettings) {
+        lane.describe(|name, value, source| self.line(name, value, source));
+    }
+
+    fn top(&mut self, top: &TopSettings) {
+        let domain = top.domain.map_or(String::from("all"), |n| n.to_string());
+        self.line("domain", domain, &top.domain_source);
+        self.optional("run_for", &top.run_for, |time| format_duration(*time));
+        self.json(top.json.as_ref());
+    }
+
     fn endpoint(&mut self, endpoint: &EndpointSettings) {
         self.network(&endpoint.network);
+        self.lane(&endpoint.lane);
         self.line("topic", &endpoint.topic, &Source::CommandLine("TOPIC"));
         self.word("type", &endpoint.sample_type);
         self.word("reliability", &endpoint.reliability);
@@ -76,6 +94,7 @@ impl Lines {
 
     fn list(&mut self, list: &ListSettings) {
         self.network(&list.network);
+        self.lane(&list.lane);
         self.duration("listen_for", &list.listen_for);
         self.list_of("peers", &list.peers, ToString::to_string);
         self.json(list.json.as_ref());

@@ -11,9 +11,9 @@ use isolane_wire::level::Level;
 use crate::arguments::{EndpointArguments, PublishArguments, SubscribeArguments};
 use crate::failure::Failure;
 use crate::limits::{MAX_COLOR_BYTES, READER_HISTORY};
-use crate::values::{Destination, Peer, Representation, SampleType};
+use crate::values::{Destination, Peer, ReceiveBudget, Representation, SampleType};
 
-use super::{NetworkSettings, list_or_default, or_default, seconds};
+use super::{LaneSettings, NetworkSettings, hostname, list_or_default, or_default, seconds};
 
 /// Period of a publisher nobody gave one, as shapes demonstrations have it.
 const DEFAULT_PERIOD: Duration = Duration::from_millis(33);
@@ -32,6 +32,8 @@ pub(crate) struct PublishSettings {
 #[derive(Debug)]
 pub(crate) struct SubscribeSettings {
     pub(crate) endpoint: EndpointSettings,
+    /// What is spent on the topic at most; `None`: whatever comes.
+    pub(crate) budget: Sourced<Option<ReceiveBudget>>,
     /// Samples to receive; `None`: until stopped.
     pub(crate) count: Sourced<Option<u64>>,
     pub(crate) json: Option<Destination>,
@@ -41,6 +43,7 @@ pub(crate) struct SubscribeSettings {
 #[derive(Debug)]
 pub(crate) struct EndpointSettings {
     pub(crate) network: NetworkSettings,
+    pub(crate) lane: LaneSettings,
     pub(crate) topic: String,
     pub(crate) sample_type: Sourced<SampleType>,
     pub(crate) reliability: Sourced<Reliability>,
@@ -122,7 +125,7 @@ impl PublishSettings {
                     reliability: reliability(arguments.reliable, arguments.best_effort),
                     history: arguments.history,
                 },
-                described,
+                system,
             )?,
         })
     }
@@ -137,6 +140,12 @@ impl SubscribeSettings {
         let described = system.and_then(|system| system.topic(&arguments.endpoint.topic));
         Ok(Self {
             count: or_default(arguments.count.map(Some), "--count", None),
+            budget: layered(
+                arguments.budget.map(Some),
+                "--budget",
+                described.and_then(described_budget).as_ref(),
+                Sourced::default_value(None),
+            ),
             endpoint: EndpointSettings::new(
                 network,
                 arguments.endpoint,
@@ -145,7 +154,7 @@ impl SubscribeSettings {
                     reliability: reliability(arguments.reliable, arguments.best_effort),
                     history: arguments.history,
                 },
-                described,
+                system,
             )?,
             json: arguments.json,
         })
@@ -154,11 +163,13 @@ impl SubscribeSettings {
 
 impl EndpointSettings {
     fn new(
-        network: NetworkSettings,
+        mut network: NetworkSettings,
         arguments: EndpointArguments,
         own: OwnArguments,
-        described: Option<&Topic>,
+        system: Option<&System>,
     ) -> Result<Self, Failure> {
+        let described = system.and_then(|system| system.topic(&arguments.topic));
+        let lane = LaneSettings::new(arguments.lane, &mut network, system, &hostname())?;
         if let Err(reason) = check_topic_name(&arguments.topic) {
             return Err(Failure::wrong_usage(
                 format!(
@@ -196,6 +207,7 @@ impl EndpointSettings {
         };
         Ok(Self {
             network,
+            lane,
             topic: arguments.topic,
             sample_type,
             reliability,
@@ -221,6 +233,17 @@ impl EndpointSettings {
             ),
         })
     }
+}
+
+/// The budget the description gives a topic's receivers.
+fn described_budget(topic: &Topic) -> Option<Sourced<Option<ReceiveBudget>>> {
+    let budget = topic.budget.as_ref()?;
+    let received = ReceiveBudget {
+        capacity: budget.capacity.value,
+        period: budget.period.value,
+        over: budget.over.value,
+    };
+    Some(Sourced::new(Some(received), budget.capacity.source.clone()))
 }
 
 /// The standard's defaults (DDS 1.4 §2.2.3.14): a reliable writer and a best-effort reader match

@@ -46,6 +46,10 @@ pub(crate) struct BenchRttSettings {
     pub(crate) arbiters: Sourced<Vec<LinkArbiter>>,
     /// And of these.
     pub(crate) orders: Sourced<Vec<JobOrder>>,
+    /// One remedy at a time, instead of datapaths and orders.
+    pub(crate) ablation: bool,
+    /// How often everything is measured.
+    pub(crate) repetitions: Sourced<u32>,
 }
 
 #[derive(Debug)]
@@ -73,19 +77,38 @@ impl DemoSettings {
 
 impl BenchRttSettings {
     pub(super) fn new(rtt: BenchRttArguments) -> Result<Self, Failure> {
-        let disturbances = words("--disturbance", rtt.disturbance, &[Disturbance::None])?;
+        let (disturbances, arbiters, sizes, repetitions) = match rtt.ablation {
+            true => (
+                &Disturbance::OF_ABLATION[..],
+                &LinkArbiter::ALL[..],
+                &PayloadBytes::OF_PAPER[..],
+                ABLATION_REPETITIONS,
+            ),
+            false => (
+                &[Disturbance::None][..],
+                &[LinkArbiter::Fifo][..],
+                &BENCH_PAYLOADS[..],
+                1,
+            ),
+        };
+        let disturbances = words("--disturbance", rtt.disturbance, disturbances)?;
+        if rtt.ablation {
+            only_from_outside(&disturbances.value)?;
+        }
         Ok(Self {
             runs: RunSettings {
                 run_for: run_for(rtt.runs.seconds, BENCH_SECONDS),
                 datapaths: datapaths(rtt.datapath)?,
-                payloads: payloads(rtt.payload, &BENCH_PAYLOADS)?,
+                payloads: payloads(rtt.payload, sizes)?,
                 json: rtt.runs.json,
                 page: rtt.page,
             },
             rate_hz: or_default(rtt.rate, "--rate", 2000),
             disturbances,
-            arbiters: words("--arbiter", rtt.arbiter, &[LinkArbiter::Fifo])?,
+            arbiters: words("--arbiter", rtt.arbiter, arbiters)?,
             orders: words("--order", rtt.order, &[JobOrder::Priority])?,
+            ablation: rtt.ablation,
+            repetitions: or_default(rtt.repetitions, "--repetitions", repetitions),
         })
     }
 }
@@ -112,8 +135,25 @@ const DEMO_SECONDS: u32 = 3;
 const DEMO_INSIDE_SECONDS: u32 = 5;
 /// Seconds of a run of `bench`.
 const BENCH_SECONDS: u32 = 10;
+/// How often an ablation measures everything, unless told otherwise.
+const ABLATION_REPETITIONS: u32 = 3;
 /// Payloads of `bench`.
 const BENCH_PAYLOADS: [PayloadBytes; 2] = [PayloadBytes::SMALL, PayloadBytes::MEDIUM];
+
+/// An ablation is about what comes from outside of the participants.
+fn only_from_outside(disturbances: &[Disturbance]) -> Result<(), Failure> {
+    let is_inside = |disturbance: &&Disturbance| {
+        let in_report = disturbance.in_report();
+        in_report.is_some_and(isolane_bench::report::Disturbance::is_inside)
+    };
+    match disturbances.iter().find(is_inside) {
+        Some(disturbance) => Err(Failure::wrong_usage(
+            format!("--ablation does not measure beside {}", disturbance.word()),
+            "its rows differ in what receives frames: choose none, flood or storm",
+        )),
+        None => Ok(()),
+    }
+}
 
 fn run_for(given: Option<u32>, usual: u32) -> Sourced<Duration> {
     or_default(given, "--seconds", usual).map(seconds)

@@ -8,10 +8,12 @@
 mod describe;
 mod doctor;
 mod endpoint;
+mod lane;
 mod measure;
 mod spy;
 #[cfg(test)]
 mod tests;
+mod top;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,10 +27,12 @@ use crate::values::{Destination, Peer};
 
 pub(crate) use self::doctor::DoctorSettings;
 pub(crate) use self::endpoint::{AtEnd, EndpointSettings, PublishSettings, SubscribeSettings};
+pub(crate) use self::lane::LaneSettings;
 pub(crate) use self::measure::{
     BenchRttSettings, BenchThroughputSettings, DemoSettings, RunSettings,
 };
 pub(crate) use self::spy::{SpySettings, SpySource};
+pub(crate) use self::top::TopSettings;
 
 /// The description `config` reads when nobody names one.
 const USUAL_DESCRIPTION: &str = "isolane.toml";
@@ -45,7 +49,7 @@ pub(crate) struct Settings {
     /// What in the description is probably not meant.
     pub(crate) warnings: Vec<Problem>,
     /// What the description was named for and does not say.
-    pub(crate) note: Option<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// A command with everything it needs.
@@ -56,6 +60,7 @@ pub(crate) enum Command {
     Subscribe(SubscribeSettings),
     List(ListSettings),
     Spy(SpySettings),
+    Top(TopSettings),
     Doctor(DoctorSettings),
     Completions(clap_complete::Shell),
     /// Where to; `None`: print it.
@@ -75,6 +80,7 @@ impl Command {
             Self::Subscribe(subscribe) => subscribe.json.as_ref(),
             Self::List(list) => list.json.as_ref(),
             Self::Spy(spy) => spy.json.as_ref(),
+            Self::Top(top) => top.json.as_ref(),
             Self::Doctor(doctor) => doctor.json.as_ref(),
             Self::Config(ConfigSettings::System(_, json)) => json.as_ref(),
             Self::BenchRtt(rtt) => rtt.runs.json.as_ref(),
@@ -84,6 +90,16 @@ impl Command {
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Child(_) => None,
+        }
+    }
+
+    /// How its participant's frames move, if it has one.
+    fn lane(&self) -> Option<&LaneSettings> {
+        match self {
+            Self::Publish(publish) => Some(&publish.endpoint.lane),
+            Self::Subscribe(subscribe) => Some(&subscribe.endpoint.lane),
+            Self::List(list) => Some(&list.lane),
+            _ => None,
         }
     }
 
@@ -118,6 +134,7 @@ pub(crate) enum Interfaces {
 #[derive(Debug)]
 pub(crate) struct ListSettings {
     pub(crate) network: NetworkSettings,
+    pub(crate) lane: LaneSettings,
     pub(crate) listen_for: Sourced<Duration>,
     pub(crate) peers: Sourced<Vec<Peer>>,
     pub(crate) json: Option<Destination>,
@@ -152,7 +169,10 @@ impl Settings {
             .as_ref()
             .map_or_else(Vec::new, |system| system.warnings().to_vec());
         let described = system.as_ref();
-        let note = described.and_then(|system| undescribed_topic(&command, system));
+        let mut notes: Vec<String> = described
+            .and_then(|system| undescribed_topic(&command, system))
+            .into_iter()
+            .collect();
         let command = match command {
             Raw::Demo(demo) => Command::Demo(DemoSettings::new(demo)?),
             Raw::Publish(publish) => {
@@ -161,7 +181,8 @@ impl Settings {
             Raw::Subscribe(subscribe) => {
                 Command::Subscribe(SubscribeSettings::new(network, subscribe, described)?)
             }
-            Raw::List(list) => Command::List(ListSettings::new(network, list)),
+            Raw::List(list) => Command::List(ListSettings::new(network, list, described)?),
+            Raw::Top(top) => Command::Top(TopSettings::new(network, top)),
             Raw::Doctor(doctor) => Command::Doctor(DoctorSettings::new(
                 network,
                 doctor,
@@ -183,24 +204,37 @@ impl Settings {
                 }
             },
         };
+        notes.extend(command.lane().and_then(|lane| lane.note.clone()));
         Ok(Self {
             command,
             verbosity,
             warnings,
-            note,
+            notes,
         })
     }
 }
 
 impl ListSettings {
-    fn new(network: NetworkSettings, arguments: ListArguments) -> Self {
-        Self {
+    fn new(
+        mut network: NetworkSettings,
+        arguments: ListArguments,
+        system: Option<&System>,
+    ) -> Result<Self, Failure> {
+        let lane = LaneSettings::new(arguments.lane, &mut network, system, &hostname())?;
+        Ok(Self {
             network,
+            lane,
             listen_for: or_default(arguments.seconds, "--seconds", 3).map(seconds),
             peers: list_or_default(arguments.peer, "--peer", &[]),
             json: arguments.json,
-        }
+        })
     }
+}
+
+/// What this machine is called; nothing, if the system does not tell.
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map_or_else(|_| String::new(), |name| name.trim_end().to_owned())
 }
 
 /// An option that every command takes and this one could only ignore.
@@ -221,6 +255,11 @@ fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), 
             "doctor",
             "it looks at all interfaces, or at the one the description names for the host",
             [!common.interface.is_empty(), false, false],
+        ),
+        Raw::Top(_) => (
+            "top",
+            "it looks at processes of this host, which have told it all they use",
+            [!common.interface.is_empty(), false, common.config.is_some()],
         ),
         Raw::Demo(_) => ("demo", HOSTS_OF_ITS_OWN, given),
         Raw::Bench(_) => ("bench", HOSTS_OF_ITS_OWN, given),
@@ -274,7 +313,7 @@ fn description(
         Raw::Config(config) if config.example => return Ok(None),
         // They describe what they measure themselves.
         Raw::Child(_) | Raw::Demo(_) | Raw::Bench(_) => return Ok(None),
-        Raw::Completions(_) | Raw::Man(_) => return Ok(None),
+        Raw::Completions(_) | Raw::Man(_) | Raw::Top(_) => return Ok(None),
         Raw::Config(_) => Some(PathBuf::from(USUAL_DESCRIPTION)),
         // It compares with one if there is one.
         Raw::Doctor(_) => Some(PathBuf::from(USUAL_DESCRIPTION)).filter(|path| path.exists()),

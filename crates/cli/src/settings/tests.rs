@@ -4,6 +4,7 @@ use clap::Parser;
 use isolane_model::{Durability, History, Reliability};
 
 use super::*;
+use crate::values::LaneDatapath;
 
 fn settings(line: &str) -> Settings {
     let arguments = Arguments::try_parse_from(line.split_whitespace()).expect(line);
@@ -89,6 +90,152 @@ fn a_described_topic_has_the_settings_of_the_description() {
     assert_eq!(endpoint.level.source, Source::CommandLine("--level"));
     assert_eq!(endpoint.reliability.value, Reliability::Reliable);
     assert!(endpoint.max_samples.value.get() >= 9);
+}
+
+/// The settings of a command with a description.
+fn with_description(line: &str, text: &str) -> Result<Settings, Failure> {
+    let path = std::env::temp_dir().join(format!(
+        "isolane-settings-{}-{:?}.toml",
+        std::process::id(),
+        std::thread::current().id()
+    ));
+    std::fs::write(&path, text).expect("a temporary file");
+    let arguments = Arguments::try_parse_from(line.split_whitespace()).expect(line);
+    let named = path.clone().into_os_string();
+    let settings = Settings::new(arguments, &|name| {
+        (name == "ISOLANE_CONFIG").then(|| named.clone())
+    });
+    std::fs::remove_file(path).expect("it was written");
+    settings
+}
+
+const TWO_HOSTS: &str = "[host.left]\ninterface = \"eth7\"\ndatapath = \"xdp\"\n\
+    xdp = { queue = 1, queues = { 7 = 0 } }\n\
+    protect = { topics = { capacity = 9, period = \"1ms\", reserved = 3 } }\n\
+    [host.right]\ninterface = \"eth8\"\n\
+    [topic.Square]\ntype = \"ShapeType\"\nmax_bytes = 64\nfrom = [\"left\"]\nto = [\"right\"]\n\
+    budget = { capacity = 20, period = \"10ms\", over = \"demote\" }\n";
+
+fn lane(line: &str, text: &str) -> LaneSettings {
+    let settings = with_description(line, text).unwrap_or_else(|why| panic!("{line}: {why}"));
+    settings
+        .command
+        .lane()
+        .expect("it has a participant")
+        .clone()
+}
+
+#[test]
+fn the_described_host_gives_interface_datapath_queues_and_protection() {
+    for command in ["pub Square", "sub Square", "ls"] {
+        let line = format!("isolane {command} --host left");
+        let settings = with_description(&line, TWO_HOSTS).expect("good settings");
+        assert_eq!(settings.notes, [""; 0]);
+        let lane = settings.command.lane().expect("it has a participant");
+        assert_eq!(lane.datapath.value, LaneDatapath::Xdp);
+        assert!(matches!(lane.datapath.source, Source::File { line: 3, .. }));
+        assert_eq!(lane.xdp.queue_of(isolane_wire::level::Level::MIN), 1);
+        let topics = lane.protect.topics.as_ref().expect("described");
+        assert_eq!(topics.reserved.value, 3);
+        let said = settings.describe();
+        for part in [
+            "interfaces = eth7",
+            "datapath = xdp",
+            "xdp.queues.7 = 0",
+            "9 in 1ms",
+        ] {
+            assert!(said.contains(part), "no {part} in\n{said}");
+        }
+    }
+}
+
+#[test]
+fn the_command_line_has_its_way_with_datapath_queue_and_interface() {
+    let line = "isolane sub Square --host left --datapath auto --queue 3 -i lo";
+    let settings = with_description(line, TWO_HOSTS).expect("good settings");
+    let lane = settings.command.lane().expect("it has a participant");
+    assert_eq!(lane.datapath.value, LaneDatapath::Auto);
+    assert_eq!(lane.datapath.source, Source::CommandLine("--datapath"));
+    assert_eq!(lane.xdp.queue_of(isolane_wire::level::Level::MAX), 3);
+    assert!(settings.describe().contains("interfaces = lo"));
+    let without = lane_of("isolane sub Square");
+    assert_eq!(without.datapath.value, LaneDatapath::Udp);
+    assert!(without.protect.topics.is_none() && without.note.is_none());
+}
+
+fn lane_of(line: &str) -> LaneSettings {
+    endpoint(line).lane
+}
+
+#[test]
+fn a_machine_that_is_no_described_host_is_told_so_and_one_host_alone_is_meant() {
+    let nobody = lane("isolane sub Square", TWO_HOSTS);
+    assert_eq!(nobody.datapath.value, LaneDatapath::Udp);
+    let note = nobody.note.expect("a note");
+    assert!(
+        note.contains("left, right") && note.contains("--host NAME"),
+        "{note}"
+    );
+    let one = "[host.left]\ninterface = \"eth7\"\n";
+    let only = lane("isolane ls", one);
+    assert_eq!((only.host.as_deref(), only.note), (Some("left"), None));
+    assert_eq!(only.datapath.value, LaneDatapath::Auto);
+    let wrong = with_description("isolane ls --host middle", TWO_HOSTS).expect_err("no host");
+    assert!(wrong.to_string().contains("left, right"), "{wrong}");
+    let none = Settings::new(
+        Arguments::try_parse_from(["isolane", "ls", "--host", "left"]).expect("a line"),
+        &|_| None,
+    );
+    assert!(
+        none.expect_err("nothing is described")
+            .to_string()
+            .contains("--config FILE")
+    );
+}
+
+#[test]
+fn a_datapath_that_this_build_has_not_is_refused_with_those_it_has() {
+    for datapath in ["xdp-poll", "xdp-l2", "shm", "dpdk-l2", "rdma-ud", "memory"] {
+        let text = TWO_HOSTS.replace("\"xdp\"", &format!("\"{datapath}\""));
+        let refused = with_description("isolane sub Square --host left", &text);
+        let refused = refused.expect_err("it is refused");
+        assert_eq!(refused.exit_code(), crate::exit_code::ExitCode::WrongUsage);
+        let said = refused.to_string();
+        for part in [datapath, "host left", ".toml:3", "auto, udp, xdp"] {
+            assert!(said.contains(part), "no {part} in {said}");
+        }
+        with_description("isolane sub Square --host left --datapath udp", &text)
+            .expect("asked for");
+    }
+}
+
+#[test]
+fn a_reader_has_the_budget_of_the_description_or_of_the_command_line() {
+    let budget = |line: &str| match with_description(line, TWO_HOSTS).expect(line).command {
+        Command::Subscribe(subscribe) => subscribe.budget,
+        other => panic!("{line} is {other:?}"),
+    };
+    let described = budget("isolane sub Square");
+    assert_eq!(
+        described.value.expect("it has one").to_string(),
+        "20/10ms/demote"
+    );
+    assert!(matches!(described.source, Source::File { .. }));
+    let given = budget("isolane sub Square --budget 7/1s");
+    assert_eq!(given.value.expect("it has one").to_string(), "7/1s/drop");
+    assert_eq!(budget("isolane sub Other").value, None);
+    for wrong in [
+        "7",
+        "0/1s",
+        "7/1",
+        "7/99us",
+        "7/11s",
+        "7/1s/keep",
+        "7/1s/drop/x",
+    ] {
+        let line = ["isolane", "sub", "T", "--budget", wrong];
+        assert!(Arguments::try_parse_from(line).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -121,7 +121,7 @@ pub(super) fn program_on(interface_index: u32) -> io::Result<Option<u32>> {
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
 
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    let socket = Socket::new(NETLINK_ROUTE)?;
     socket.connect(&SocketAddr::new(0, 0))?;
     socket.send(&bytes, 0)?;
     let (answer, _) = socket.recv_from_full()?;

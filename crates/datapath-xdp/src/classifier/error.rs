@@ -12,7 +12,7 @@ pub enum ClassifierError {
     #[error(
         "the kernel lets this process load no program at the driver: it lacks {missing}. Start it as \
          root, or give its file the capabilities: setcap \
-         cap_bpf,cap_net_admin,cap_net_raw+ep FILE"
+         cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep FILE"
     )]
     Denied {
         /// The capabilities that are missing.
@@ -22,7 +22,7 @@ pub enum ClassifierError {
     #[error(
         "the kernel lets this process load no program at the driver: it has the capabilities in a \
          user namespace only. Start it as root of the machine, or in a container with \
-         CAP_BPF and CAP_NET_ADMIN"
+         CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
     )]
     UserNamespace,
     /// The limit of locked memory is too low (kernels before 5.11).

@@ -28,7 +28,7 @@ pub struct Foreign {
 
 impl Foreign {
     /// The program on an interface's hook.
-    pub(super) fn on(interface_index: u32) -> io::Result<Option<Foreign>> {
+    pub(crate) fn on(interface_index: u32) -> io::Result<Option<Foreign>> {
         let id = attachment::program_on(interface_index)?;
         Ok(id.map(|id| Foreign {
             id,

@@ -17,7 +17,7 @@
 //! [`twin::Twin`] decides the same over the views of `isolane-wire`, for tests and explanations. What it
 //! never does: parse RTPS beyond the first four bytes, or look at a frame of no flow twice.
 
-pub mod attachment;
+mod attachment;
 mod budgets;
 mod counts;
 mod decision;
@@ -27,8 +27,9 @@ mod foreign;
 mod layout;
 mod memory;
 mod program;
-mod rights;
+pub(crate) mod rights;
 mod table;
+pub mod twin;
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::Relaxed;

@@ -3,10 +3,17 @@
 use std::fmt;
 use std::fs;
 
-/// What loading an XDP program takes, by number (`linux/capability.h`).
-const NEEDED: [(u32, &str); 2] = [(39, "CAP_BPF"), (12, "CAP_NET_ADMIN")];
+/// What loading the classifier takes, by number (`linux/capability.h`). CAP_PERFMON stands for trust in
+/// the program: without it the verifier allows no place in a packet that is computed, as the end of
+/// a header with options is.
+const NEEDED: [(u32, &str); 3] = [
+    (39, "CAP_BPF"),
+    (38, "CAP_PERFMON"),
+    (CAP_NET_ADMIN, "CAP_NET_ADMIN"),
+];
+const CAP_NET_ADMIN: u32 = 12;
 
-/// Includes CAP_BPF, as it did before that was split off.
+/// Includes all of them but CAP_NET_ADMIN, as it did before they were split off.
 const CAP_SYS_ADMIN: u32 = 21;
 
 /// Names, as in "CAP_BPF and CAP_NET_ADMIN".
@@ -19,10 +26,16 @@ impl fmt::Display for Names {
     }
 }
 
-/// The capabilities that the process lacks; none if that cannot be known.
-pub(super) fn missing() -> Names {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// The capabilities that the thread lacks; none if that cannot be known.
+pub(crate) fn missing() -> Names {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     Names(effective(&status).map_or_else(Vec::new, missing_of))
+}
+
+/// Whether the thread has the capability of this number; not if that cannot be known.
+pub(crate) fn has(number: u32) -> bool {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    effective(&status).is_some_and(|effective| effective >> number & 1 == 1)
 }
 
 /// The effective capabilities, a bit each.
@@ -36,27 +49,27 @@ fn effective(status: &str) -> Option<u64> {
 fn missing_of(effective: u64) -> Vec<&'static str> {
     let has = |number: u32| effective >> number & 1 == 1;
     let lacks = |(number, name): &(u32, &'static str)| {
-        let includes = *name == "CAP_BPF" && has(CAP_SYS_ADMIN);
+        let includes = *number != CAP_NET_ADMIN && has(CAP_SYS_ADMIN);
         (!has(*number) && !includes).then_some(*name)
     };
     NEEDED.iter().filter_map(lacks).collect()
 }
 
 /// Whether the process is in a user namespace of its own, whose capabilities do not reach the kernel.
-pub(super) fn in_user_namespace() -> bool {
+pub(crate) fn in_user_namespace() -> bool {
     // The first namespace maps all there is.
     const EVERYBODY: [&str; 3] = ["0", "0", "4294967295"];
     fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !map.split_whitespace().eq(EVERYBODY))
 }
 
 /// The kernel's release, such as "6.18.2".
-pub(super) fn kernel_release() -> String {
+pub(crate) fn kernel_release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_owned()
 }
 
 /// Whether a release is at least this one; unknown ones count as new.
-pub(super) fn is_since(release: &str, major: u32, minor: u32) -> bool {
+pub(crate) fn is_since(release: &str, major: u32, minor: u32) -> bool {
     let mut numbers = release
         .split(|character: char| !character.is_ascii_digit())
         .map_while(|digits| digits.parse::<u32>().ok());
@@ -74,10 +87,10 @@ mod tests {
     fn what_is_missing_is_named_exactly() {
         let root = effective("Name:\tx\nCapEff:\t000001ffffffffff\n").unwrap();
         assert_eq!(missing_of(root), [""; 0]);
-        assert_eq!(missing_of(0), ["CAP_BPF", "CAP_NET_ADMIN"]);
-        assert_eq!(missing_of(1 << 39), ["CAP_NET_ADMIN"]);
+        assert_eq!(missing_of(0), ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"]);
+        assert_eq!(missing_of(1 << 39 | 1 << 38), ["CAP_NET_ADMIN"]);
         assert_eq!(missing_of(1 << CAP_SYS_ADMIN | 1 << 12), [""; 0]);
-        let both = Names(missing_of(0));
+        let both = Names(missing_of(1 << 38));
         assert_eq!(both.to_string(), "CAP_BPF and CAP_NET_ADMIN");
     }
 

@@ -48,14 +48,11 @@ impl Table {
         Ok(())
     }
 
-    /// Registers an admitted flow, without a budget.
+    /// Registers an admitted flow, whose budget was set.
     pub(super) fn insert(&mut self, shared: &Shared, slot: FlowSlot, flow: &Flow) {
         self.remove(shared, slot);
         let place = usize::from(slot.0);
-        self.flows[place] = Some(Flow {
-            protection: None,
-            ..*flow
-        });
+        self.flows[place] = Some(*flow);
         let entry = &shared.flows[place];
         let raw = u32::from_ne_bytes;
         entry.destination.store(raw(flow.destination), Relaxed);
@@ -85,7 +82,7 @@ impl Table {
         self.chain(shared, flow.port);
     }
 
-    /// Notes a budget that was changed.
+    /// A flow whose budget changes.
     pub(super) fn flow_mut(&mut self, slot: FlowSlot) -> Option<&mut Flow> {
         self.flows.get_mut(usize::from(slot.0))?.as_mut()
     }

@@ -81,6 +81,8 @@ pub struct FollowCounts {
     pub overruns: u64,
     /// How often everything was read, the start included.
     pub readings: u64,
+    /// Answers that found no room, and were asked for again.
+    pub lost_answers: u64,
     /// Messages that could not be understood.
     pub unreadable: u64,
     /// Neighbours that the kernel was asked to confirm.
@@ -193,8 +195,15 @@ impl Follower {
                 self.begin_again(tables);
                 followed.has_changed = true;
             }
-            // Nothing there, or nothing that trying again would change.
-            _ => followed.is_drained = true,
+            // Nothing there, or nothing that trying again would change. The kernel answers within
+            // the call that asks: what has not come by now found no room.
+            _ => match self.running.take() {
+                Some(running) => {
+                    self.counts.lost_answers += 1;
+                    self.wanted |= running.reading.bit();
+                }
+                None => followed.is_drained = true,
+            },
         }
     }
 

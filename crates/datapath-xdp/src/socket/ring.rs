@@ -79,20 +79,25 @@ struct Parts<T> {
 // SAFETY: the pointers lead into memory that this value keeps, wherever it moves to; what is shared
 // with the kernel are atomics, and entries that belong to one side at a time.
 unsafe impl<T: Entry + Send> Send for Parts<T> {}
+// SAFETY: who shares it reads the kernel's flags, an atomic, and touches nothing else.
+unsafe impl<T: Entry + Send> Sync for Parts<T> {}
 
 impl<T: Entry> Parts<T> {
     /// `None` if a part would not lie in the memory.
     fn find(mut memory: Memory, layout: Layout, count: u32) -> Option<Parts<T>> {
+        if !count.is_power_of_two() {
+            return None;
+        }
         let (start, bytes) = (memory.start(), memory.bytes());
         let part = |offset: u64, length: usize, align: usize| {
             let offset = usize::try_from(offset).ok()?;
             let end = offset.checked_add(length)?;
             // SAFETY: checked: `offset` is inside the memory.
-            (end <= bytes && offset % align == 0).then(|| unsafe { start.add(offset) })
+            (end <= bytes && offset.is_multiple_of(align)).then(|| unsafe { start.add(offset) })
         };
         let word = size_of::<u32>();
         let entries_bytes = (count as usize).checked_mul(size_of::<T>())?;
-        count.is_power_of_two().then_some(Parts {
+        Some(Parts {
             producer: part(layout.producer, word, word)?.cast(),
             consumer: part(layout.consumer, word, word)?.cast(),
             flags: part(layout.flags, word, word)?.cast(),
@@ -174,6 +179,12 @@ impl<T: Entry> Producer<T> {
         self.own.wrapping_sub(self.other)
     }
 
+    /// The same, and nothing is learnt from it: what it cannot be is cut.
+    pub(super) fn peek_used(&self) -> u32 {
+        let consumer = self.parts.consumer().load(Ordering::Relaxed);
+        self.own.wrapping_sub(consumer).min(self.count())
+    }
+
     /// Puts in as many as there is room for, from the front, and shows them to the kernel; returns
     /// how many.
     pub(super) fn push(&mut self, items: &[T]) -> usize {
@@ -234,6 +245,12 @@ impl<T: Entry> Consumer<T> {
             self.nonsense += 1;
         }
         self.other.wrapping_sub(self.own)
+    }
+
+    /// The same, and nothing is learnt from it: what it cannot be is cut.
+    pub(super) fn peek_waiting(&self) -> u32 {
+        let producer = self.parts.producer().load(Ordering::Relaxed);
+        producer.wrapping_sub(self.own).min(self.count())
     }
 
     /// Takes out as many as there are, into the front of `into`, and gives their places back to the

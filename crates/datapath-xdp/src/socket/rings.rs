@@ -166,6 +166,12 @@ macro_rules! filled_by_us {
                 self.0.count()
             }
 
+            /// The same without believing it for good: for people.
+            #[must_use]
+            pub fn peek_used(&self) -> u32 {
+                self.0.peek_used()
+            }
+
             /// Entries that the kernel has not taken yet.
             pub fn used(&mut self) -> u32 {
                 self.0.used()
@@ -200,6 +206,12 @@ macro_rules! filled_by_the_kernel {
             #[must_use]
             pub fn entries(&self) -> u32 {
                 self.0.count()
+            }
+
+            /// The same without believing it for good: for people.
+            #[must_use]
+            pub fn peek_waiting(&self) -> u32 {
+                self.0.peek_waiting()
             }
 
             /// Entries that wait to be taken.

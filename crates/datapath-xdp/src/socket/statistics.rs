@@ -9,11 +9,13 @@ use super::system;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Received frames that were dropped for another reason than a full receive ring: no chunk in
-    /// the fill ring, too long for one, of another queue.
+    /// the fill ring, or too long for one. A frame that came on another queue than the socket's is
+    /// dropped, too, and counted nowhere.
     pub dropped: u64,
     /// Entries of the fill ring that were no address of a chunk.
     pub invalid_received: u64,
-    /// Entries of the transmit ring that were no frame inside a chunk.
+    /// Entries of the transmit ring that were no frame inside a chunk. Kernels differ in whether
+    /// such entries come back by the completion ring (6.18 does so).
     pub invalid_transmitted: u64,
     /// Received frames that were dropped because the socket's receive ring was full.
     pub receive_ring_full: u64,

@@ -82,7 +82,7 @@ pub(super) fn register(
     head_room: u32,
 ) -> io::Result<()> {
     let region = libc::xdp_umem_reg {
-        addr: memory.cast::<u8>().as_ptr().addr() as u64,
+        addr: memory.cast::<u8>().as_ptr().expose_provenance() as u64,
         len: memory.len() as u64,
         chunk_size: chunk_bytes,
         headroom: head_room,

@@ -126,7 +126,7 @@ impl Umem {
             bytes => return Err(UmemError::Unaligned { bytes }),
         }
         let chunks = u32::try_from(bytes / chunk).unwrap_or(u32::MAX);
-        if bytes % chunk != 0 || !(1..=MAX_CHUNKS).contains(&chunks) {
+        if !bytes.is_multiple_of(chunk) || !(1..=MAX_CHUNKS).contains(&chunks) {
             let chunk_bytes = chunk;
             return Err(UmemError::Length { bytes, chunk_bytes });
         }

@@ -1,1 +1,559 @@
 //! The datapath of AF_XDP lanes.
+//!
+//! ```text
+//!             ┌─ classifier ── lane 7 ──┐                          ┌── lane 7 ──┐
+//!   frame ──► │  (by port,   ─ lane 1 ──┼─► receive_burst   send ──┼── lane 1 ──┼─► device's queue
+//!             │   budgets)   ─ socket ──┘   (in turns)      burst  └── socket ──┘─► kernel's stack
+//!             └─ everything else ─► kernel
+//! ```
+//!
+//! Each level that is opened gets a receive ring and a transmit ring on a queue of one device, in
+//! memory that device and program share: the pool's. Sockets for the same ports and groups stay open
+//! beside them ([`Udp`]), with the same frames. They are the second way in, for what the
+//! classifier leaves to the kernel (fragments, other queues, other interfaces, this host), and the
+//! way out for what lanes do not reach (a neighbour not known yet, this host, what is longer than a
+//! frame). Discovery has sockets only.
+//!
+//! # What is promised
+//!
+//! * No payload is copied in user space on its way in, none on its way out to one destination or a
+//!   group. Each further unicast destination of a frame costs a copy.
+//! * A lane that nobody reads takes no chunk that another lane needs: memory is counted out for every
+//!   lane before the first frame moves (`plan`).
+//! * Each lane transmits through a ring of its own, so nothing less critical stands in front of it.
+//! * What is lost has a name in the ledger, also where the kernel or the classifier lost it.
+//!
+//! # What goes around lanes
+//!
+//! Lanes reach no reader on this host. What is sent to a group therefore also goes to a kernel socket
+//! that keeps it on this host (without a hop), so that local readers get it once, and the network
+//! gets it once. A datagram that took the kernel's way may be overtaken by a later one on the
+//! lane: when a neighbour has just become known, or where small ones follow a large one.
+//!
+//! # When the interface changes
+//!
+//! Down and up again, another MTU that fits, routes and neighbours are followed; so is a new name.
+//! When it is deleted or moved to another network namespace its lanes are gone for good: frames in
+//! them are counted as refused, a note says so, and the kernel's sockets go on. An address that is
+//! added later is not announced, as with `udp`.
+
+mod auto;
+mod config;
+mod device;
+mod error;
+mod headers;
+mod lanes;
+mod observe;
+mod plan;
+mod receive;
+mod recycle;
+mod send;
+mod slots;
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use isolane_datapath::limits::{MAX_NOTES, MAX_UDP_PAYLOAD};
+use isolane_datapath::{
+    Capabilities, Datapath, FlowId, InterfaceProtection, Lane, Ledger, Note, Observation,
+    OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, Refusal, SendReport,
+    TransmitBurst, Udp, Wakeup, udp::interfaces,
+};
+use isolane_wire::level::Level;
+use isolane_wire::locator::Locator;
+
+pub use self::auto::why_not;
+pub use self::config::{OnFailure, XdpConfig, XdpOptions};
+use self::device::Device;
+pub use self::error::XdpError;
+use self::plan::Plan;
+use self::receive::Looks;
+use self::slots::Owner;
+use crate::egress::{Egress, EgressConfig, UdpChecksum};
+use crate::limits::{FRAME_HEAD_ROOM_BYTES, NEIGHBOUR_LOOKS};
+
+/// What is known of the interface that lanes are on.
+struct Way {
+    interface: String,
+    index: u32,
+    addresses: Vec<[u8; 4]>,
+    plan: Plan,
+    egress: Egress,
+    /// From the first lane on, until the interface is gone.
+    device: Option<Box<Device>>,
+    is_gone: bool,
+}
+
+/// A participant's lanes, and the sockets beside them.
+pub struct Xdp {
+    options: XdpOptions,
+    // Before the pool's memory, by its own share of it; before the sockets that reserve its ports.
+    way: Option<Box<Way>>,
+    udp: Udp,
+    pool: Pool,
+    capabilities: Capabilities,
+    notes: Vec<Note>,
+    looks: Looks,
+    /// What the last look has shown, by lane; all where nobody has looked.
+    readable: [u8; Lane::COUNT],
+    /// Looks for a neighbour's answer that are left.
+    neighbour_looks: u32,
+}
+
+impl Xdp {
+    /// Looks at the host's interfaces, routes and neighbours; opens nothing yet. The device is taken
+    /// and the classifier attached with the first level's lane, once.
+    ///
+    /// # Errors
+    /// [`OpenError`]: as of sockets, or an interface that can have no lanes.
+    pub fn new(config: XdpConfig) -> Result<Xdp, OpenError> {
+        let XdpConfig { mut udp, options } = config;
+        let mut notes = Vec::new();
+        let way = match find_way(&udp, &options) {
+            Ok(way) => Some(Box::new(way)),
+            Err((interface, source)) => {
+                refuse_or_note(&options, interface, source, &mut notes)?;
+                None
+            }
+        };
+        if let Some(way) = &way {
+            udp.pool = way.plan.pool;
+        }
+        let pool = Pool::new(udp.pool);
+        let stamps = udp.timestamps;
+        let frame_bytes = udp.pool.frame_bytes;
+        let udp = Udp::embedded(udp, pool.clone())?;
+        let of_sockets = *udp.capabilities();
+        let capabilities = Capabilities {
+            max_frame_bytes: frame_bytes.min(MAX_UDP_PAYLOAD),
+            head_room_bytes: FRAME_HEAD_ROOM_BYTES,
+            wakeup: Wakeup::Descriptors,
+            ..of_sockets
+        };
+        Ok(Xdp {
+            looks: Looks {
+                stamps,
+                checksums: options.verify_checksums,
+                max_bytes: capabilities.max_frame_bytes,
+            },
+            options,
+            way,
+            udp,
+            pool,
+            capabilities,
+            notes,
+            readable: [u8::MAX; Lane::COUNT],
+            neighbour_looks: 0,
+        })
+    }
+
+    /// How lanes were set up.
+    #[must_use]
+    pub fn options(&self) -> &XdpOptions {
+        &self.options
+    }
+
+    /// The networks this host is on, as [`Udp::networks`].
+    #[must_use]
+    pub fn networks(&self) -> Vec<([u8; 4], u8)> {
+        self.udp.networks()
+    }
+
+    /// What the receive buffers of the lane's sockets are, as [`Udp::receive_buffer`].
+    #[must_use]
+    pub fn receive_buffer(&self, lane: Lane) -> Option<usize> {
+        self.udp.receive_buffer(lane)
+    }
+
+    /// Whether the lane has rings of the device, beside its sockets.
+    #[must_use]
+    pub fn is_on_device(&self, lane: Lane) -> bool {
+        let open = self.device().zip(lane.level());
+        open.is_some_and(|(device, level)| device.lanes[usize::from(level.get())].is_some())
+    }
+
+    fn device(&self) -> Option<&Device> {
+        self.way.as_ref()?.device.as_deref()
+    }
+
+    fn device_mut(&mut self) -> Option<&mut Device> {
+        self.way.as_mut()?.device.as_deref_mut()
+    }
+
+    fn note(&mut self, note: Note) {
+        if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Receives from the lane's ring.
+    fn receive_by_lane(&mut self, level: Level, limit: usize, burst: &mut ReceiveBurst) -> usize {
+        let Some(device) = self.way.as_mut().and_then(|way| way.device.as_deref_mut()) else {
+            return 0;
+        };
+        let place = usize::from(level.get());
+        let Some(mut lane) = device.lanes[place].take() else {
+            return 0;
+        };
+        let ledger = self.udp.lane_ledger_mut(Lane::Level(level));
+        let taken = device.receive(&mut lane, limit, self.looks, &self.pool, ledger, burst);
+        let queue = lane.queue;
+        device.lanes[place] = Some(lane);
+        let reserve = self.options.critical_reserve;
+        let is_critical = device.highest_on(queue) == Some(level);
+        if is_critical && device.free_chunks(queue) < reserve {
+            if self.options.recycling {
+                device.recycle(reserve, &self.pool, &mut self.udp);
+            } else {
+                device.note_touched(reserve, &mut self.udp);
+            }
+        }
+        taken
+    }
+
+    /// Sends by the lane's ring what it reaches, and the rest by sockets.
+    fn send_by_lane(&mut self, level: Level, burst: &mut TransmitBurst) -> Option<SendReport> {
+        let way = self.way.as_deref_mut()?;
+        let device = way.device.as_deref_mut()?;
+        let place = usize::from(level.get());
+        let mut lane = device.lanes[place].take()?;
+        let of = Lane::Level(level);
+        let ledger = self.udp.lane_ledger_mut(of);
+        let checksum = match self.options.make_checksums {
+            true => UdpChecksum::Made,
+            false => UdpChecksum::None,
+        };
+        if self.neighbour_looks > 0 {
+            look_for_neighbour(&mut way.egress, &mut self.neighbour_looks);
+        }
+        let split = device.send(
+            &mut lane,
+            &mut way.egress,
+            checksum,
+            &self.pool,
+            ledger,
+            burst,
+        );
+        let queue = lane.queue;
+        device.lanes[place] = Some(lane);
+        let mut report = split.report;
+        let by_sockets = [
+            (split.kernel, None),
+            // Groups leave by the other interfaces too.
+            (split.groups, Some(way.index)),
+        ];
+        for (which, beside) in by_sockets {
+            if which != 0 && (beside.is_none() || self.udp.multicasts_beside(way.index)) {
+                let sent = self.udp.send_messages(of, burst, which, beside);
+                report.sent += sent.sent;
+                report.refused += sent.refused;
+            }
+        }
+        if split.groups != 0 && self.options.local_groups {
+            let udp = &mut self.udp;
+            let copies = udp.send_to_this_host(of, burst, split.groups, way.index);
+            let counts = &mut udp.lane_ledger_mut(of).counts;
+            counts.note(isolane_datapath::Counted::KernelLocalGroup, copies.into());
+        }
+        let unaddressed = burst.unaddressed();
+        let transmit = &mut self.udp.lane_ledger_mut(of).transmit;
+        transmit.note_refused(Refusal::NoDestination, unaddressed);
+        report.refused += unaddressed as u32;
+        device.keep(split.frames, burst);
+        device.take_completed(queue);
+        if split.asks_neighbour {
+            self.neighbour_looks = NEIGHBOUR_LOOKS;
+        }
+        Some(report)
+    }
+}
+
+/// Takes in what the kernel has found out since a datagram took its way for want of an address.
+#[cold]
+fn look_for_neighbour(egress: &mut Egress, looks: &mut u32) {
+    *looks -= 1;
+    egress.follow();
+}
+
+/// With [`OnFailure::Sockets`] a note, else the error.
+fn refuse_or_note(
+    options: &XdpOptions,
+    interface: String,
+    source: XdpError,
+    notes: &mut Vec<Note>,
+) -> Result<(), OpenError> {
+    match options.on_failure {
+        OnFailure::Refuse => Err(OpenError::Device {
+            interface,
+            source: Box::new(source),
+        }),
+        OnFailure::Sockets => {
+            notes.push(Note::NoDeviceLanes {
+                interface,
+                reason: source.to_string(),
+            });
+            Ok(())
+        }
+    }
+}
+
+/// The interface for lanes, and how its memory is to be divided.
+fn find_way(
+    udp: &isolane_datapath::UdpConfig,
+    options: &XdpOptions,
+) -> Result<Way, (String, XdpError)> {
+    let present = interfaces::list().unwrap_or_default();
+    let wanted = lanes::choose(udp, options, &present);
+    let interface = wanted.map_err(|error| {
+        let name = options.interface.clone().unwrap_or_default();
+        (name, error)
+    })?;
+    let name = interface.name.clone();
+    let fail = |error: XdpError| (name.clone(), error);
+    let egress = Egress::open(&EgressConfig {
+        interface_index: interface.index,
+        vlan: options.vlan,
+    });
+    let egress = egress.map_err(|error| fail(error.into()))?;
+    let mtu_bytes = egress.device().mtu_bytes;
+    let plan = Plan::new(options, udp.pool, &name, mtu_bytes).map_err(fail)?;
+    let addresses = interface.addresses.iter();
+    Ok(Way {
+        index: interface.index,
+        addresses: addresses.map(|one| one.address).collect(),
+        plan,
+        egress,
+        device: None,
+        is_gone: false,
+        interface: name,
+    })
+}
+
+impl Datapath for Xdp {
+    fn name(&self) -> &'static str {
+        "xdp"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn open_lane(&mut self, lane: Lane) -> Result<(), OpenError> {
+        if !self.udp.unicast(lane).is_empty() {
+            return Ok(());
+        }
+        self.udp.open_lane(lane)?;
+        let Err(source) = self.open_on_device(lane) else {
+            return Ok(());
+        };
+        let interface = self.way.as_ref().map(|way| way.interface.clone());
+        let interface = interface.unwrap_or_default();
+        let refused = refuse_or_note(&self.options, interface, source, &mut self.notes);
+        if refused.is_err() {
+            self.udp.close_lane(lane);
+        }
+        refused
+    }
+
+    fn unicast(&self, lane: Lane) -> &[Locator] {
+        self.udp.unicast(lane)
+    }
+
+    fn multicast(&self, lane: Lane) -> &[Locator] {
+        self.udp.multicast(lane)
+    }
+
+    fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize {
+        let readable = std::mem::replace(&mut self.readable[lane.index()], u8::MAX);
+        let limit = limit.min(burst.capacity() - burst.len());
+        let Some(level) = lane.level().filter(|_| self.is_on_device(lane)) else {
+            self.udp.seen_readable(lane, readable);
+            return self.udp.receive_burst(lane, limit, burst);
+        };
+        // The ring is the first of the lane's descriptors. It costs no system call, so it is always
+        // looked at.
+        let has_looked = readable != u8::MAX;
+        let by_kernel = if has_looked { readable >> 1 } else { u8::MAX };
+        let kernel_first = self.take_turn(level);
+        let mut taken = 0;
+        for is_kernel in [kernel_first, !kernel_first] {
+            let left = limit - taken;
+            taken += match is_kernel {
+                _ if left == 0 => 0,
+                false => self.receive_by_lane(level, left, burst),
+                true if by_kernel == 0 => 0,
+                true => {
+                    self.udp.seen_readable(lane, by_kernel);
+                    self.udp.receive_burst(lane, left, burst)
+                }
+            };
+        }
+        taken
+    }
+
+    fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
+        let by_lane = lane
+            .level()
+            .filter(|_| !burst.is_empty())
+            .and_then(|level| self.send_by_lane(level, burst));
+        by_lane.unwrap_or_else(|| self.udp.send_burst(lane, burst))
+    }
+
+    fn seen_readable(&mut self, lane: Lane, readable: u8) {
+        self.readable[lane.index()] = readable;
+    }
+
+    fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)> {
+        let of_sockets = self.udp.descriptors();
+        let mut descriptors = Vec::new();
+        for lane in Lane::ALL {
+            let ring = self.device().zip(lane.level()).and_then(|(device, level)| {
+                let open = device.lanes[usize::from(level.get())].as_deref()?;
+                Some((lane, open.receive.as_fd()))
+            });
+            descriptors.extend(ring);
+            let sockets = of_sockets.iter().filter(|(of, _)| *of == lane);
+            descriptors.extend(sockets.copied());
+        }
+        descriptors
+    }
+
+    /// All open lanes: the kernel's queues are seen by epoll.
+    fn ready_lanes(&mut self) -> u16 {
+        self.udp.ready_lanes()
+    }
+
+    fn peek_lanes(&mut self) -> u16 {
+        let polls = self.options.busy_poll.is_some();
+        let Some(device) = self.device_mut() else {
+            return 0;
+        };
+        let mut seen = device.waiting();
+        if polls && seen == 0 {
+            device.poll();
+            seen = device.waiting();
+        }
+        seen
+    }
+
+    fn recycle(&mut self) -> bool {
+        let Some(way) = self.way.as_deref_mut() else {
+            return false;
+        };
+        if self.neighbour_looks > 0 {
+            look_for_neighbour(&mut way.egress, &mut self.neighbour_looks);
+        }
+        let Some(device) = way.device.as_deref_mut() else {
+            return false;
+        };
+        for place in 0..device.queues.len() {
+            device.take_completed(place);
+            device.refill(place, &self.pool);
+        }
+        device.kick_left(&mut self.udp);
+        if !self.options.recycling {
+            return false;
+        }
+        let reserve = self.options.critical_reserve;
+        device.recycle(reserve, &self.pool, &mut self.udp)
+    }
+
+    fn wants_recycling(&mut self) -> bool {
+        let reserve = match self.options.recycling {
+            true => self.options.critical_reserve,
+            false => 0,
+        };
+        let looks = self.neighbour_looks > 0;
+        let Some(device) = self.device_mut() else {
+            return looks;
+        };
+        looks || device.has_left() || device.is_low(reserve)
+    }
+
+    fn look_after_interfaces(&mut self) {
+        self.udp.look_after_interfaces();
+        self.look_after_device();
+    }
+
+    fn open_flow(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
+        self.open_topic(lane)
+    }
+
+    fn flow_unicast(&self, flow: FlowId) -> &[Locator] {
+        let topic = self.device().and_then(|device| device.slots.topic(flow));
+        topic.map_or(&[], |topic| {
+            self.udp.flow_socket_unicast(topic.lane, topic.socket)
+        })
+    }
+
+    fn close_flow(&mut self, flow: FlowId) {
+        self.close_topic(flow);
+    }
+
+    fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
+        let Some(device) = self.device_mut() else {
+            return Err(ProtectError::Unsupported { datapath: "xdp" });
+        };
+        let owner = match what {
+            Protected::Lane(lane) => Owner { lane, topic: None },
+            Protected::Flow(flow) => {
+                let topic = device.slots.topic(flow).ok_or(ProtectError::NoFlow)?;
+                Owner {
+                    lane: topic.lane,
+                    topic: Some(flow),
+                }
+            }
+        };
+        let Device {
+            slots, classifier, ..
+        } = device;
+        match slots.protect(classifier, owner, with)? {
+            true => Ok(()),
+            false => Err(ProtectError::NoFlow),
+        }
+    }
+
+    fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
+        let Some(device) = self.device_mut() else {
+            return Err(ProtectError::Unsupported { datapath: "xdp" });
+        };
+        device.classifier.protect_interface(&with)
+    }
+
+    fn observe(&self) -> Observation {
+        self.observation()
+    }
+
+    fn ledger(&self) -> Ledger {
+        let mut ledger = self.udp.ledger();
+        if let Some(device) = self.device() {
+            device.add_to(&mut ledger);
+        }
+        ledger
+    }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+}
+
+impl Drop for Xdp {
+    fn drop(&mut self) {
+        // Sockets and rings are closed before frames go home.
+        self.close_device();
+    }
+}
+
+impl fmt::Debug for Xdp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Xdp")
+            .field("options", &self.options)
+            .field("udp", &self.udp)
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
+    }
+}

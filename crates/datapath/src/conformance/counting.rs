@@ -147,7 +147,7 @@ pub fn no_frame_is_kept_for_good<F: Fixture>() {
                 let refused = one.ledger(lane).transmit.refused(Refusal::NoDestination);
                 assert_eq!(refused, before + 1);
             }
-            assert_eq!(one.path.pool().outstanding_of(lane), 0, "{lane}");
+            one.assert_sent_frames_home(lane);
             drop(other.receive_now(lane, n % 4));
         }
     }

@@ -77,8 +77,8 @@ pub fn every_frame_goes_home<F: Fixture>() {
         drop(other.receive_now(BULK, 2));
     }
     for lane in [BULK, CRITICAL] {
-        for participant in [&one, &other] {
-            assert_eq!(participant.path.pool().outstanding_of(lane), 0, "{lane}");
+        for participant in [&mut one, &mut other] {
+            participant.assert_sent_frames_home(lane);
         }
     }
     finish([one, other]);

@@ -78,6 +78,10 @@ pub trait Fixture {
     /// What is sent has arrived after that, however busy the host is.
     const PATIENCE: Duration = Duration::from_secs(5);
 
+    /// How long what was sent may take to arrive while nothing else happens: an empty lane is looked
+    /// at for so long before it counts as empty for good.
+    const SETTLE: Duration = Duration::ZERO;
+
     /// A medium without participants.
     fn new() -> Self;
 

@@ -52,7 +52,7 @@ pub fn too_long_is_refused_by_name<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&[CRITICAL]);
     let to = other.address(CRITICAL);
     let too_long = one.path.capabilities().max_frame_bytes + 1;
-    let mut long = one.frame(CRITICAL, &[]);
+    let mut long = one.frame_for(CRITICAL, too_long);
     let head = long.head_room();
     assert!(
         head + too_long <= long.capacity(),

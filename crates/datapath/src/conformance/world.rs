@@ -28,6 +28,7 @@ pub(super) struct Participant<D: Datapath> {
     pub(super) path: D,
     burst: ReceiveBurst,
     patience: Duration,
+    settle: Duration,
 }
 
 /// Some participants of one fixture, with these lanes open.
@@ -55,6 +56,7 @@ pub(super) fn attach<F: Fixture>(
         path,
         burst: ReceiveBurst::new(),
         patience: F::PATIENCE,
+        settle: F::SETTLE,
     }
 }
 
@@ -81,13 +83,37 @@ impl<D: Datapath> Participant<D> {
     }
 
     /// A frame filled for sending.
-    pub(super) fn frame(&self, lane: Lane, bytes: &[u8]) -> Frame {
-        // Where frames are withheld on purpose, not all are.
-        let mut tries = std::iter::repeat_with(|| self.path.pool().take(lane)).take(TRIES);
-        let frame = tries.find_map(|frame| frame);
-        let mut frame = frame.expect("a free transmit frame");
+    pub(super) fn frame(&mut self, lane: Lane, bytes: &[u8]) -> Frame {
+        let mut frame = self.frame_for(lane, bytes.len());
         frame.append(bytes).expect("the payload fits into a frame");
         frame
+    }
+
+    /// A frame for so many bytes.
+    pub(super) fn frame_for(&mut self, lane: Lane, bytes: usize) -> Frame {
+        // Where frames are withheld on purpose, not all are.
+        let mut tries = std::iter::repeat_with(|| self.take(lane, bytes)).take(TRIES);
+        let frame = tries.find_map(|frame| frame);
+        frame.expect("a free transmit frame")
+    }
+
+    /// A free frame; if there is none, what devices are done with comes home first.
+    fn take(&mut self, lane: Lane, bytes: usize) -> Option<Frame> {
+        let free = self.path.pool().take_for(lane, bytes);
+        free.or_else(|| {
+            self.path.recycle();
+            self.path.pool().take_for(lane, bytes)
+        })
+    }
+
+    /// Every transmit frame of the lane is at home, as soon as devices are done with them.
+    pub(super) fn assert_sent_frames_home(&mut self, lane: Lane) {
+        let start = Instant::now();
+        while self.path.pool().outstanding_of(lane) > 0 && start.elapsed() < self.patience {
+            self.path.recycle();
+            std::thread::yield_now();
+        }
+        assert_eq!(self.path.pool().outstanding_of(lane), 0, "{lane}");
     }
 
     /// Sends each payload in a frame of its own, in full bursts.
@@ -96,9 +122,8 @@ impl<D: Datapath> Participant<D> {
         let mut burst = TransmitBurst::new();
         for some in payloads.chunks(MAX_BURST) {
             for bytes in some {
-                burst
-                    .push(self.frame(lane, bytes))
-                    .expect("room in the burst");
+                let frame = self.frame(lane, bytes);
+                burst.push(frame).expect("room in the burst");
                 for locator in to {
                     burst.address(*locator).expect("room for the destination");
                 }
@@ -123,7 +148,7 @@ impl<D: Datapath> Participant<D> {
         let mut burst = TransmitBurst::new();
         for some in payloads.chunks(MAX_BURST) {
             for bytes in some {
-                let Some(mut frame) = self.path.pool().take(lane) else {
+                let Some(mut frame) = self.take(lane, bytes.len()) else {
                     continue;
                 };
                 frame.append(bytes).expect("the payload fits into a frame");
@@ -179,10 +204,11 @@ impl<D: Datapath> Participant<D> {
         }
     }
 
-    /// Everything that is there and still comes within a few looks.
+    /// Everything that is there and still comes within a few looks, and the time a medium takes.
     pub(super) fn drain(&mut self, lane: Lane) -> usize {
         let (mut drained, mut looks) = (0, 0);
-        while looks < LOOKS_AT_EMPTY {
+        let mut last = Instant::now();
+        while looks < LOOKS_AT_EMPTY || last.elapsed() < self.settle {
             match self.path.receive_burst(lane, MAX_BURST, &mut self.burst) {
                 0 => {
                     looks += 1;
@@ -191,6 +217,7 @@ impl<D: Datapath> Participant<D> {
                 taken => {
                     looks = 0;
                     drained += taken;
+                    last = Instant::now();
                 }
             }
             self.burst.clear();

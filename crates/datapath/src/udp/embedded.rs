@@ -119,10 +119,15 @@ impl Udp {
         report.sent
     }
 
-    /// Whether groups are sent to by this interface.
+    /// Whether groups are sent to by any interface but this one.
     #[must_use]
-    pub fn multicasts_by(&self, interface: u32) -> bool {
-        self.egress.iter().any(|one| one.index == interface)
+    pub fn multicasts_beside(&self, interface: u32) -> bool {
+        self.egress.iter().any(|one| one.index != interface)
+    }
+
+    /// Closes a lane that was just opened, because another part of it could not be.
+    pub fn close_lane(&mut self, lane: Lane) {
+        self.lanes[lane.index()] = None;
     }
 
     /// Reserves a port of its own within an open lane; returns its number there. What arrives comes

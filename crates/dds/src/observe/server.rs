@@ -187,6 +187,12 @@ impl State {
         Ok(())
     }
 
+    /// The name of the socket at which this participant can be looked at.
+    pub(crate) fn observable_at(&self) -> Option<String> {
+        let number = self.observer.as_ref()?.identity.number;
+        Some(socket_name(std::process::id(), number))
+    }
+
     /// Once a second: whoever looks is to be served, unless that is under way.
     pub(crate) fn begin_observing(&mut self) {
         if let Some(observer) = &self.observer {

@@ -163,6 +163,8 @@ pub struct LaneSample {
     pub sent_bytes: u64,
     /// Datagrams refused, by reason.
     pub refused: Counts,
+    /// What else its rings did, by name; empty where it has none.
+    pub counts: Counts,
     /// Bytes the kernel keeps for what arrives at its sockets.
     pub receive_buffer_bytes: Option<u64>,
 }
@@ -344,7 +346,8 @@ fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
     };
     let used = Lane::ALL.into_iter().filter(is_used);
     used.map(|lane| {
-        let (receive, transmit) = (ledger.lane(lane).receive, ledger.lane(lane).transmit);
+        let of = ledger.lane(lane);
+        let (receive, transmit) = (of.receive, of.transmit);
         let named = |(name, count): (&str, u64)| (name.to_owned(), count);
         let dropped = receive.drops().map(|(reason, n)| (reason.name(), n));
         let refused = transmit.refusals().map(|(reason, n)| (reason.name(), n));
@@ -360,6 +363,12 @@ fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
             sent: transmit.sent,
             sent_bytes: transmit.sent_bytes,
             refused: refused.map(named).collect(),
+            counts: of
+                .counts
+                .named()
+                .map(|(what, n)| (what.name(), n))
+                .map(named)
+                .collect(),
             receive_buffer_bytes: state.transport.receive_buffer(lane).map(|n| n as u64),
         }
     })

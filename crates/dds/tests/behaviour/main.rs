@@ -2,6 +2,7 @@
 //! unless it is about one of them. Every test ends with balanced ledgers and all frames at home.
 
 mod best_effort;
+mod budgets;
 mod bursts;
 mod callbacks;
 mod creation;

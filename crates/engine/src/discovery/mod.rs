@@ -54,6 +54,9 @@ pub struct RemoteParticipant {
     hears_us: bool,
     /// Bytes it may be sent until then.
     credit_bytes: u32,
+    /// When it was answered last by an announcement, and how often again until then.
+    answered: Instant,
+    answers_again: u8,
     /// When a discovery step found its lease run out.
     missed: Option<Instant>,
     /// It is reached elsewhere, or reached at all, now; this of all endpoints is the next to follow it.
@@ -74,6 +77,8 @@ impl RemoteParticipant {
             announce_filed: false,
             hears_us: false,
             credit_bytes: 0,
+            answered: now,
+            answers_again: 0,
             missed: None,
             follow_from: None,
             leave_from: None,

@@ -13,7 +13,7 @@ use isolane_wire::{
 use super::{RemoteParticipant, reach::AROUND_ANNOUNCEMENT_BYTES};
 use crate::{
     engine::{BUILTIN_ENDPOINTS, Engine, Subject},
-    limits::MAX_LEASE,
+    limits::{MAX_ANSWERS_AGAIN, MAX_LEASE},
     matching::choose,
     reader::WriterProxy,
     writer::ReaderProxy,
@@ -101,6 +101,7 @@ impl Engine {
                         known.follow_from = Some(0);
                     }
                 }
+                self.answer_again(now, index);
                 self.ask_again(index, prefix);
                 index
             }
@@ -119,6 +120,24 @@ impl Engine {
             }
         };
         self.timers.arm(Subject::lease(index), now + lease);
+    }
+
+    /// Answers a participant again that goes on announcing itself and has not shown that it hears us: the
+    /// answer may have been lost, and to one that does not know us the questions of SEDP say nothing. At
+    /// most as often as we announce ourselves at first, since the peer may do the same.
+    fn answer_again(&mut self, now: Instant, index: u16) {
+        let period = self.config.timing.announce_initial_period;
+        let Some(participant) = self.participants.get_mut(index) else {
+            return;
+        };
+        let is_due = !participant.hears_us
+            && participant.answers_again < MAX_ANSWERS_AGAIN
+            && now >= participant.answered + period;
+        if is_due {
+            participant.answered = now;
+            participant.answers_again += 1;
+            self.file_announcement(index + 1);
+        }
     }
 
     /// Asks writers of a participant again for their first heartbeat, or for what is missing: the

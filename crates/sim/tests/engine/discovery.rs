@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use isolane_engine::limits::MAX_ANSWERS_AGAIN;
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Partition, Sample, Topic, World, seeds};
 
+use isolane_wire::{guid::EntityId, rtps::Submessage};
+
 use crate::{
-    peer::Peer,
+    peer::{Peer, for_each_submessage},
     support::{PATIENCE, SECOND, a_pair, a_pair_in, endpoints, ms, two_nodes, values},
 };
 
@@ -18,6 +21,17 @@ fn topic() -> Topic {
 
 fn peers(world: &World, node: NodeId) -> usize {
     world.engine(node).remote_participants().count()
+}
+
+/// Announcements of participants that were seen since the tap was opened.
+fn announcements(world: &World) -> u32 {
+    let mut count = 0;
+    for_each_submessage(world, |submessage| {
+        if let Submessage::Data(data) = submessage {
+            count += u32::from(data.writer == EntityId::SPDP_WRITER);
+        }
+    });
+    count
 }
 
 #[test]
@@ -58,6 +72,40 @@ fn one_that_comes_later_is_told_at_once_and_not_at_the_next_announcement() {
     let late = world.node(NodeConfig::default());
     world.run_for(ms(5));
     assert_eq!((peers(&world, early), peers(&world, late)), (1, 1));
+}
+
+#[test]
+fn a_lost_answer_to_one_that_comes_later_is_repeated_when_that_announces_itself_again() {
+    let mut world = World::new(1);
+    let early = world.node(NodeConfig::default());
+    world.run_for(10 * SECOND + ms(300));
+    let late = world.node(NodeConfig::default());
+    let now = world.elapsed();
+    world.partition(Partition::one_way(&[early], &[late]).during(now..now + ms(50)));
+    world.run_for(ms(90));
+    assert_eq!((peers(&world, early), peers(&world, late)), (1, 0));
+    world.run_for(ms(20));
+    assert_eq!((peers(&world, early), peers(&world, late)), (1, 1));
+}
+
+#[test]
+fn one_that_announces_itself_and_nothing_else_is_answered_a_few_times_only() {
+    let mut world = World::new(1);
+    let mut config = NodeConfig::default();
+    // Nothing is announced by the clock.
+    config.timing.announce_period = LEASE_OVER * 10;
+    let node = world.node(config);
+    world.run_for(SECOND);
+    let peer = Peer::unproven(&mut world, node);
+    for _ in 0..50 {
+        peer.announce_itself(&mut world, |_| {});
+    }
+    assert_eq!(announcements(&world), 1, "they come too fast");
+    for _ in 0..1_000 {
+        peer.announce_itself(&mut world, |_| {});
+        world.run_for(ms(10));
+    }
+    assert_eq!(announcements(&world), 1 + u32::from(MAX_ANSWERS_AGAIN));
 }
 
 #[test]

@@ -14,25 +14,30 @@
 //! Both topics: level 7, best effort, KEEP_LAST 1, VOLATILE. The ends stamp into memory reserved
 //! before the start; after it, nothing here allocates. [`run_between_hosts`] is what the parent does.
 
+mod bare;
 mod beside;
+mod fault;
 mod memory;
 mod outcome;
 mod ping;
 mod pong;
 mod publisher;
+mod receivers;
 mod run;
 mod schedule;
 
-use isolane::Qos;
+use isolane::{Level, Qos};
 use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
 use super::message::RttMessage;
+use super::transport::{BulkReader, Policing, Transport};
 use super::{ConfigError, Site};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::report::{Order, Publisher};
 
+pub use bare::{run_bare_ping, run_bare_pong};
 pub use memory::{MemoryRun, run_in_memory};
 pub use outcome::Outcome;
 pub use ping::{PingReport, run_ping};
@@ -43,6 +48,9 @@ pub use run::{Config, run_between_hosts, run_over_loopback};
 pub const PING_TOPIC: &str = "RTTPing";
 /// The topic of the way back.
 pub const PONG_TOPIC: &str = "RTTPong";
+
+/// The level that strangers' bulk is for, where it is for a level of the participants.
+pub const BULK_LEVEL: u8 = 1;
 
 /// What either end is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +74,12 @@ pub struct EndConfig {
     pub core: Option<usize>,
     /// Whether the end writes a bulk topic and reads the other end's.
     pub bulk: bool,
+    /// What moves its datagrams.
+    pub transport: Transport,
+    /// What its receivers are protected with.
+    pub policing: Policing,
+    /// Who reads what strangers send to the level of bulk.
+    pub bulk_reader: Option<BulkReader>,
 }
 
 impl EndConfig {
@@ -90,6 +104,16 @@ impl EndConfig {
         self.period_ns() * u64::from(self.samples)
     }
 
+    /// Whether it is a loop over the datapath instead of a participant.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.bulk_reader == Some(BulkReader::DoesNotDrain)
+    }
+
+    /// The level that strangers send to, if somebody reads there.
+    fn strangers(&self) -> Option<Level> {
+        self.bulk_reader.map(|_| Level::clamp(BULK_LEVEL.into()))
+    }
+
     fn qos(&self) -> Qos {
         Qos::best_effort()
             .level(measured_level())
@@ -112,6 +136,9 @@ mod tests {
             seed: 9,
             core: None,
             bulk: false,
+            transport: Transport::Udp,
+            policing: Policing::default(),
+            bulk_reader: None,
         }
     }
 

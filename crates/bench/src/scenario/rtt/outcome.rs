@@ -1,19 +1,20 @@
 //! What comes of a round-trip run: stamps merged, ledgers balanced, disturbances judged.
 
 use super::beside::Achieved;
+use super::fault::fault_of;
 use super::run::Config;
 use super::{PING_TOPIC, PONG_TOPIC, PingReport, PongReport};
 use crate::cable::{self, RoundPassages};
 use crate::process::Note;
 use crate::record::Rounds;
 use crate::report::{
-    Cable, Counted, Disturbance, Disturbed, FloodAsked, Inversions, Run, RunCores, StormAsked,
+    Cable, Counted, Disturbance, Disturbed, EndLanes, FloodAsked, Inversions, Lanes, Run, RunCores,
+    StormAsked,
 };
 use crate::scenario::ScenarioError;
 use crate::scenario::flow::{CableFlow, Flow};
 use crate::scenario::inside::bulk::{self, BulkCounts};
 use crate::scenario::inside::{REPAIR_LOSS, joining};
-use crate::storm;
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,22 +164,28 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     let bulk_fault = parts.bulk_fault();
     let faults = [&parts.ping.counts.faults[..], &parts.pong.counts.faults[..]].concat();
     let period_ns = config.scenario.period_ns();
+    let lanes = Lanes {
+        ping: EndLanes::of(&parts.ping.counts),
+        pong: EndLanes::of(&parts.pong.counts),
+    };
     let (ping, pong) = (parts.ping.recorder, parts.pong.recorder);
     let rounds = Rounds::merge(ping, pong, parts.passages, period_ns)?;
     let mut run = Run::new(&config.scenario, &rounds, parts.cable.as_ref());
-    let storm_fault = parts
-        .achieved
-        .storm
-        .as_ref()
-        .and_then(|storm| weak_storm(config, storm));
-    run.invalid = run
-        .invalid
+    run.policing = config.policing;
+    run.bulk_reader = config.bulk_reader;
+    run.flows = flows.to_vec();
+    run.lanes = Some(lanes);
+    run.disturbed = disturbed;
+    if let Some(ledger) = &mut run.ledger {
+        ledger.flood = parts.achieved.flood;
+        ledger.storm = parts.achieved.storm;
+    }
+    let of_cable = run.invalid.take();
+    run.invalid = of_cable
         .or_else(|| faults.into_iter().next())
         .or_else(|| flows.iter().find_map(|flow| flow.check().err()))
         .or(bulk_fault)
-        .or(storm_fault)
-        .or_else(|| disturbed.as_ref().and_then(too_little));
-    run.flows = flows.to_vec();
+        .or_else(|| fault_of(config, &run));
     run.flood = (disturbance == Some(Disturbance::Flood)).then_some(FloodAsked {
         factor: config.flood.factor,
         payload_bytes: config.flood.payload_bytes,
@@ -191,10 +198,6 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
         target: config.storm.target,
     });
     run.repetition = config.repetition;
-    if let Some(ledger) = &mut run.ledger {
-        ledger.flood = parts.achieved.flood;
-        ledger.storm = parts.achieved.storm;
-    }
     run.cable = parts.cable.map(|report| Cable {
         ingress_drops: report.ingress_drops(),
         ..Cable::of(&config.cable)
@@ -202,7 +205,6 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     run.cores = parts.cores;
     run.inversions = inversions;
     run.kernel_late = kernel_late;
-    run.disturbed = disturbed;
     run.remarks = remarks(config);
     // Every child says what it was refused, several times the same.
     for note in parts.notes {
@@ -213,34 +215,6 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
     Ok(Outcome {
         run,
         rtt_ns: rounds.rtt_ns(),
-    })
-}
-
-/// The share of its rate that a storm must reach to be one.
-const LEAST_OF_STORM: f64 = 0.5;
-
-/// Why a run beside a storm is none: the storm was too little, or its counts contradict each other.
-fn weak_storm(config: &Config, storm: &storm::Report) -> Option<String> {
-    let (reached, asked) = (storm.least_frames_per_s(), config.storm.frames_per_s);
-    let is_weak = reached < asked * LEAST_OF_STORM;
-    let weak = is_weak.then(|| {
-        format!(
-            "the storm reached {reached:.0} frames a second, {asked:.0} were wanted: too little to show \
-             anything"
-        )
-    });
-    storm.check().err().or(weak)
-}
-
-fn too_little(disturbed: &Disturbed) -> Option<String> {
-    (!disturbed.enough).then(|| {
-        format!(
-            "the disturbance achieved {:.0} a second (at least {:.0} are wanted) and {} repairs: too \
-             little to show anything",
-            disturbed.achieved_per_s,
-            disturbed.least_per_s,
-            disturbed.bulk_repaired.unwrap_or(0)
-        )
     })
 }
 

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use isolane::{DataReader, Participant};
+use isolane::{DataReader, Level, Participant};
 use serde::{Deserialize, Serialize};
 
 use super::publisher::Publisher;
-use super::{EndConfig, PING_TOPIC, PONG_TOPIC};
+use super::{EndConfig, PING_TOPIC, PONG_TOPIC, receivers};
 use crate::clock::now_ns;
 use crate::limits::LOST_AFTER_MS;
 use crate::process::Note;
@@ -50,7 +50,8 @@ pub fn run_ping(
 ) -> Result<PingReport, EndError> {
     config.check()?;
     let notes = end::take_resources(config.core);
-    let participant = end::participant(config.site, "isolane rtt ping", config.order)?;
+    let participant = receivers::participant(config, "isolane rtt ping")?;
+    let _unwritten = receivers::of_strangers(&participant, config)?;
     let ping = Ping::new(&participant, config)?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
@@ -72,6 +73,7 @@ pub(super) struct Ping {
     recorder: Rc<RefCell<PingRecorder>>,
     period_ns: u64,
     order: report::Order,
+    strangers: Option<Level>,
     bulk: Option<Bulk>,
     // Its callback fills the recorder.
     _pongs: DataReader<RttMessage>,
@@ -95,6 +97,7 @@ impl Ping {
             recorder,
             period_ns: config.period_ns(),
             order: config.order,
+            strangers: config.strangers(),
             bulk: config
                 .bulk
                 .then(|| Bulk::new(participant, TOPIC_THERE, TOPIC_BACK))
@@ -141,7 +144,12 @@ impl Ping {
             recorder,
             offered,
             refused,
-            counts: EndCounts::of(participant, self.order, &[PING_TOPIC, PONG_TOPIC]),
+            counts: EndCounts::of(
+                participant,
+                self.order,
+                &[PING_TOPIC, PONG_TOPIC],
+                self.strangers,
+            ),
             bulk_acknowledged: self.bulk.as_ref().map(Bulk::is_acknowledged),
         })
     }

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use isolane::{DataReader, Participant};
+use isolane::{DataReader, Level, Participant};
 use serde::{Deserialize, Serialize};
 
-use super::{EndConfig, PING_TOPIC, PONG_TOPIC};
+use super::{EndConfig, PING_TOPIC, PONG_TOPIC, receivers};
 use crate::clock::now_ns;
 use crate::process::Note;
 use crate::record::{PongRecorder, Verdict};
@@ -45,7 +45,8 @@ pub fn run_pong(
 ) -> Result<PongReport, EndError> {
     config.check()?;
     let notes = end::take_resources(config.core);
-    let participant = end::participant(config.site, "isolane rtt pong", config.order)?;
+    let participant = receivers::participant(config, "isolane rtt pong")?;
+    let _unwritten = receivers::of_strangers(&participant, config)?;
     let pong = Pong::new(&participant, config)?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
@@ -67,6 +68,7 @@ pub fn run_pong(
 pub(super) struct Pong {
     answers: Rc<RefCell<Answers>>,
     order: Order,
+    strangers: Option<Level>,
     bulk: Option<Bulk>,
     _pings: DataReader<RttMessage>,
 }
@@ -108,6 +110,7 @@ impl Pong {
         Ok(Pong {
             answers,
             order: config.order,
+            strangers: config.strangers(),
             bulk: config
                 .bulk
                 .then(|| Bulk::new(participant, TOPIC_BACK, TOPIC_THERE))
@@ -117,7 +120,12 @@ impl Pong {
     }
 
     pub(super) fn finish(self, participant: &Participant) -> PongReport {
-        let counts = EndCounts::of(participant, self.order, &[PING_TOPIC, PONG_TOPIC]);
+        let counts = EndCounts::of(
+            participant,
+            self.order,
+            &[PING_TOPIC, PONG_TOPIC],
+            self.strangers,
+        );
         let answers = self.answers.borrow();
         PongReport {
             recorder: answers.recorder.clone(),

@@ -7,10 +7,13 @@ use crate::cable::{self, Cable, Observe};
 use crate::child::{Program, Role, Running};
 use crate::flood;
 use crate::namespace::{Host, Testbed};
-use crate::report::{Disturbance, RunCores, Scenario};
+use crate::process::HOST_PRIORITY;
+use crate::report::{Disturbance, Order, ReceiveWork, RunCores, Scenario, Step};
 use crate::scenario::inside::MAX_MESSAGE_BESIDE_REPAIR_BYTES;
+use crate::scenario::transport::{BulkReader, Policing, Transport};
 use crate::scenario::{ConfigError, ScenarioError, Site};
 use crate::storm;
+use crate::target::Target;
 
 /// The own end of a flood or a storm, if the parent's word never comes: this long after the run's.
 const OUTLASTS_SECONDS: u32 = 60;
@@ -33,6 +36,12 @@ pub struct Config {
     pub storm: storm::Config,
     /// Which of the repetitions of the same run this is, from 1.
     pub repetition: u32,
+    /// What moves datagrams at both ends.
+    pub transport: Transport,
+    /// What receivers are protected with at both ends.
+    pub policing: Policing,
+    /// Who reads what a flood or a storm sends to the level of bulk.
+    pub bulk_reader: Option<BulkReader>,
     /// Whether the pong end runs on the cable's core instead of the ping end's.
     pub ends_apart: bool,
 }
@@ -50,7 +59,28 @@ impl Config {
         if self.scenario.disturbance == Some(Disturbance::Repair) && bytes > most {
             return Err(ConfigError::PayloadBesideRepair { bytes, most });
         }
+        self.check_is_built()?;
         self.ping_end(Site::loopback()).check()
+    }
+
+    /// Why a row of an ablation cannot be measured at all, if it cannot, by the name of its step.
+    pub fn left_out(&self) -> Option<String> {
+        let why = self.check_is_built().err()?;
+        let steps = Step::ALL.into_iter();
+        let named = steps.filter(|step| step.of(self.scenario.clone()) == self.scenario);
+        let names: Vec<&str> = named.map(Step::name).collect();
+        Some(format!("left out: {}: {why}", names.join(", ")))
+    }
+
+    /// Nothing is measured as something that it is not.
+    fn check_is_built(&self) -> Result<(), ConfigError> {
+        if self.scenario.datapath == "xdp" {
+            return Err(ConfigError::NotBuilt {
+                what: "the datapath `xdp`",
+                why: "participants of this version move frames through sockets only",
+            });
+        }
+        Ok(())
     }
 
     /// Whether this can be measured where there are no hosts.
@@ -100,6 +130,9 @@ impl Config {
                 self.scenario.disturbance,
                 Some(Disturbance::Bulk | Disturbance::Repair)
             ),
+            transport: self.transport,
+            policing: self.policing,
+            bulk_reader: self.bulk_reader,
         }
     }
 
@@ -111,6 +144,7 @@ impl Config {
                 seed: end.seed,
             }),
             core: Some(self.flood.cores.cable),
+            steer: self.scenario.receive_work != ReceiveWork::Softirq,
             ..self.cable.clone()
         }
     }
@@ -119,13 +153,23 @@ impl Config {
         flood::Config {
             cable_bits_per_s: self.cable.bits_per_s,
             seconds: self.seconds + OUTLASTS_SECONDS,
+            target: self.target(self.flood.target),
             ..self.flood.clone()
+        }
+    }
+
+    /// Where bulk for a level really goes: in FIFO order all levels share the lowest one's lane.
+    fn target(&self, target: Target) -> Target {
+        match (target, self.scenario.order) {
+            (Target::Level(_), Order::Fifo) => Target::Level(0),
+            (target, _) => target,
         }
     }
 
     pub(super) fn storm(&self) -> storm::Config {
         storm::Config {
             seconds: self.seconds + OUTLASTS_SECONDS,
+            target: self.target(self.storm.target),
             ..self.storm.clone()
         }
     }
@@ -139,6 +183,11 @@ pub fn run_between_hosts(
 ) -> Result<Outcome, ScenarioError> {
     config.check()?;
     let ping_end = config.ping_end(Site::Host(Host::A));
+    // Before anything attaches to the hosts' devices, and until all is over.
+    let _threads = match config.scenario.receive_work {
+        ReceiveWork::Softirq | ReceiveWork::Steered => None,
+        ReceiveWork::Threads => Some(testbed.thread_receive_work(HOST_PRIORITY)?),
+    };
     let of_cable = ScenarioError::of("the cable");
     let cable = Cable::start(testbed, program, &config.cable(&ping_end)).map_err(of_cable)?;
     let spawn = |host, role: Role| Running::spawn(testbed, host, program, &role);

@@ -65,7 +65,7 @@ pub fn run_writer(
         let all = || writer.all_acknowledged();
         report.acknowledged = end::run_until(&participant, stop, ACKNOWLEDGE, all)?;
     }
-    report.counts = EndCounts::of(&participant, Order::Priority, &[TOPIC]);
+    report.counts = EndCounts::of(&participant, Order::Priority, &[TOPIC], None);
     Ok(report)
 }
 

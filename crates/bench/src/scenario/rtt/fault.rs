@@ -1,0 +1,97 @@
+//! Why a run is no result although every sample is accounted for: what disturbed did too little, what
+//! was to be measured was not in use, or what strangers sent is not all accounted for.
+
+use super::run::Config;
+use crate::report::{Disturbed, EndLanes, Run};
+use crate::scenario::transport::Transport;
+use crate::storm;
+
+/// The share of its rate that a storm must reach to be one.
+const LEAST_OF_STORM: f64 = 0.5;
+/// The share of an end's datagrams that must have come by its lane, for the run to be about lanes.
+const LEAST_BY_LANE: f64 = 0.9;
+/// What a device's lane calls datagrams that came by it.
+const BY_LANE: &str = "received_by_lane";
+
+/// The first reason there is.
+pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
+    let storm = run.ledger.as_ref().and_then(|ledger| ledger.storm.as_ref());
+    run.disturbed
+        .as_ref()
+        .and_then(too_little)
+        .or_else(|| storm.and_then(|storm| weak_storm(config, storm)))
+        .or_else(|| unused_lane(config, run))
+        .or_else(|| strangers(run))
+}
+
+fn too_little(disturbed: &Disturbed) -> Option<String> {
+    (!disturbed.enough).then(|| {
+        format!(
+            "the disturbance achieved {:.0} a second (at least {:.0} are wanted) and {} repairs: too \
+             little to show anything",
+            disturbed.achieved_per_s,
+            disturbed.least_per_s,
+            disturbed.bulk_repaired.unwrap_or(0)
+        )
+    })
+}
+
+/// The storm was too little, or its counts contradict each other.
+fn weak_storm(config: &Config, storm: &storm::Report) -> Option<String> {
+    let (reached, asked) = (storm.least_frames_per_s(), config.storm.frames_per_s);
+    let is_weak = reached < asked * LEAST_OF_STORM;
+    let weak = is_weak.then(|| {
+        format!(
+            "the storm reached {reached:.0} frames a second, {asked:.0} were wanted: too little to show \
+             anything"
+        )
+    });
+    storm.check().err().or(weak)
+}
+
+/// A run about lanes whose samples came by kernel sockets would be one about sockets.
+fn unused_lane(config: &Config, run: &Run) -> Option<String> {
+    let (Transport::Xdp(_), Some(lanes)) = (config.transport, &run.lanes) else {
+        return None;
+    };
+    let [pings, pongs] = &run.flows[..] else {
+        return None;
+    };
+    let ends = [
+        ("pong", pings.received, &lanes.pong),
+        ("ping", pongs.received, &lanes.ping),
+    ];
+    ends.into_iter().find_map(|(end, received, lanes)| {
+        let by_lane = lanes.counts.get(BY_LANE).copied().unwrap_or(0);
+        let is_used = by_lane as f64 >= received as f64 * LEAST_BY_LANE;
+        (!is_used).then(|| {
+            format!(
+                "only {by_lane} of {received} datagrams came to the {end} end by its lane: these are \
+                 numbers of sockets"
+            )
+        })
+    })
+}
+
+/// What strangers sent to a level of the pong end must have reached it, or have been dropped by name.
+/// The ping end is gone before they stop.
+fn strangers(run: &Run) -> Option<String> {
+    let ledger = run.ledger.as_ref()?;
+    let EndLanes { strangers, .. } = &run.lanes.as_ref()?.pong;
+    let arrived = strangers.as_ref()?.arrived();
+    let flood = ledger.flood.as_ref().map(|flood| flood.a_to_b.sent);
+    let sent = flood.or_else(|| ledger.storm.as_ref().map(|storm| storm.a_to_b.sent))?;
+    let frames = ledger.cable.a_to_b.frames;
+    let measured = run.flows.first()?.cable?;
+    let dropped = frames.arrived - frames.sent - measured.dropped;
+    // Announcements and the like are among what the cable carried and dropped.
+    let others = frames.arrived.saturating_sub(sent + measured.arrived);
+    let missing = sent as i64 - dropped as i64 - arrived as i64;
+    let is_balanced = -(others as i64) <= missing && missing <= 0;
+    (!is_balanced).then(|| {
+        format!(
+            "strangers sent {sent} datagrams to the level of bulk; the cable dropped {dropped}, {arrived} \
+             reached it or were dropped by name: {missing} are not accounted for ({others} other frames)"
+        )
+    })
+}

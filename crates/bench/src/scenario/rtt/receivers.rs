@@ -1,0 +1,63 @@
+//! An end's participant: what moves its datagrams, what its receivers are protected with, and a reader
+//! for what strangers send.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use isolane::{
+    Budget, DataReader, InterfaceProtection, Limits, Over, Participant, ProtectError, Protection,
+    Qos,
+};
+
+use super::EndConfig;
+use crate::scenario::RttMessage;
+use crate::scenario::end::{self, EndError, UNWRITTEN_TOPIC};
+use crate::scenario::transport::{Allowance, Policing};
+
+/// The participant of an end, its receivers protected.
+pub(super) fn participant(config: &EndConfig, name: &str) -> Result<Participant, EndError> {
+    end::participant_with(config.site, name, config.order, Limits::default())
+}
+
+/// A reader of a topic that nobody writes: its level's lane is open, so that strangers' bulk comes in
+/// there; and what protects it.
+pub(super) fn of_strangers(
+    participant: &Participant,
+    config: &EndConfig,
+) -> Result<Option<DataReader<RttMessage>>, EndError> {
+    let reader = match config.strangers() {
+        Some(level) => {
+            let qos = Qos::best_effort().level(level);
+            Some(participant.create_view_reader(UNWRITTEN_TOPIC, &qos)?)
+        }
+        None => None,
+    };
+    protect(participant, config)?;
+    Ok(reader)
+}
+
+fn protect(participant: &Participant, config: &EndConfig) -> Result<(), ProtectError> {
+    let Policing { others, bulk } = config.policing;
+    if let Some(others) = others {
+        participant.protect_interface(InterfaceProtection {
+            flows: None,
+            others: Some(budget(others)),
+        })?;
+    }
+    if let (Some(bulk), Some(level)) = (bulk, config.strangers()) {
+        let protection = Protection {
+            budget: budget(bulk),
+            over: Over::Drop,
+        };
+        participant.protect_level(level, Some(protection))?;
+    }
+    Ok(())
+}
+
+fn budget(allowance: Allowance) -> Budget {
+    Budget {
+        // An allowance of nothing would be one of one.
+        capacity: NonZeroU32::new(allowance.capacity).unwrap_or(NonZeroU32::MIN),
+        period: Duration::from_micros(allowance.period_us.into()),
+    }
+}

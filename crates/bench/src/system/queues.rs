@@ -1,0 +1,184 @@
+//! A device's transmit queues, one AF_XDP socket each: who sends by one says which queue a frame
+//! takes, and a veth's other end receives it on the queue of the same number.
+//!
+//! Frames are copied into memory that the kernel knows. A queue has its own share of it, so that bulk
+//! which the host does not take leaves the critical queue its own.
+
+use isolane_datapath_xdp::socket::{
+    BindMode, Chunk, ChunkBytes, Descriptor, Held, OpenError, Queue, QueueConfig, Side,
+    TransmitSocket, Umem,
+};
+
+use super::packet::Frame;
+use crate::limits::{BATCH_FRAMES, CABLE_SEND_BYTES, QUEUE_FRAMES, QUEUE_OPEN_ATTEMPTS};
+
+/// Queues that are sent on.
+pub(crate) const QUEUES: usize = 2;
+
+/// One queue.
+struct Outlet {
+    // The socket before the queue that it shares rings with.
+    socket: TransmitSocket,
+    queue: Queue,
+    free: Vec<Chunk>,
+    /// Frames put into the ring.
+    given: u64,
+    /// Of these, what the driver refused.
+    refused: u64,
+    /// Frames that found all chunks on their way.
+    full: u64,
+}
+
+/// Sends frames out of a device, each on a queue, and receives nothing.
+pub(crate) struct Queues {
+    outlets: [Outlet; QUEUES],
+    /// Chunks that are on their way.
+    held: Held<Chunk>,
+}
+
+impl Queues {
+    /// Takes the first queues of the device of that index in the calling thread's network namespace.
+    pub(crate) fn open(interface_index: u32) -> Result<Queues, OpenError> {
+        // SAFETY: a chunk whose address goes into a ring waits in `held` until a ring gives the address
+        // back: see `push` and `take_back`, the only ones that know the rings.
+        let memory = unsafe { Umem::fresh(QUEUES as u32 * QUEUE_FRAMES, ChunkBytes::TwoKib) };
+        let (umem, mut chunks) = memory.map_err(|error| OpenError::System {
+            action: "take memory for frames",
+            source: std::io::Error::other(error),
+        })?;
+        let mut share = || chunks.split_off(chunks.len() - QUEUE_FRAMES as usize);
+        let first = open_first(&umem, &config(interface_index, 0))?;
+        let second = first.open_beside(&config(interface_index, 1))?;
+        Ok(Queues {
+            outlets: [Outlet::new(first, share())?, Outlet::new(second, share())?],
+            held: Held::new(&umem),
+        })
+    }
+
+    /// Sends all of `frames`, in order within a queue, and without waiting, each on the queue that
+    /// `queue_of` says; returns how many were refused.
+    pub(crate) fn send(&mut self, frames: &[Frame], queue_of: impl Fn(&[u8]) -> usize) -> u64 {
+        let before = self.lost();
+        for frame in frames {
+            let outlet = &mut self.outlets[queue_of(frame.as_bytes())];
+            outlet.push(frame.as_bytes(), &mut self.held);
+        }
+        for outlet in &mut self.outlets {
+            outlet.flush(&mut self.held);
+        }
+        self.lost() - before
+    }
+
+    fn lost(&self) -> u64 {
+        let lost = |outlet: &Outlet| outlet.refused + outlet.full;
+        self.outlets.iter().map(lost).sum()
+    }
+
+    /// Ends, and says how many frames left by each queue, and how many were given to the kernel and
+    /// did not leave: those of a device that was set down or removed.
+    pub(crate) fn finish(mut self) -> ([u64; QUEUES], u64) {
+        let mut left = 0;
+        let mut sent = [0; QUEUES];
+        for (outlet, sent) in self.outlets.iter_mut().zip(&mut sent) {
+            outlet.flush(&mut self.held);
+            let kept = u64::from(outlet.socket.ring.used());
+            left += kept;
+            *sent = outlet.given - outlet.refused - kept;
+        }
+        (sent, left)
+    }
+}
+
+fn config(interface_index: u32, queue: u32) -> QueueConfig {
+    QueueConfig {
+        interface_index,
+        queue,
+        mode: BindMode::Copy,
+        // Nothing is received.
+        fill_entries: 1,
+        completion_entries: QUEUE_FRAMES,
+    }
+}
+
+/// The queue may be a cable's that has just ended, and a loaded machine takes its time to let go.
+fn open_first(umem: &Umem, config: &QueueConfig) -> Result<Queue, OpenError> {
+    for _ in 1..QUEUE_OPEN_ATTEMPTS {
+        match Queue::open(umem, config) {
+            Err(OpenError::QueueTaken { .. }) => {}
+            result => return result,
+        }
+    }
+    Queue::open(umem, config)
+}
+
+impl Outlet {
+    fn new(queue: Queue, free: Vec<Chunk>) -> Result<Outlet, OpenError> {
+        let socket = TransmitSocket::open(&queue, QUEUE_FRAMES)?;
+        socket
+            .set_send_buffer(CABLE_SEND_BYTES)
+            .map_err(|source| OpenError::System {
+                action: "make a send buffer larger",
+                source,
+            })?;
+        Ok(Outlet {
+            socket,
+            queue,
+            free,
+            given: 0,
+            refused: 0,
+            full: 0,
+        })
+    }
+
+    /// Puts a frame into the ring, or counts that no chunk is there for it.
+    fn push(&mut self, frame: &[u8], held: &mut Held<Chunk>) {
+        if self.free.is_empty() {
+            self.flush(held);
+        }
+        let Some(mut chunk) = self.free.pop() else {
+            self.full += 1;
+            return;
+        };
+        // A frame of the cable fits into a chunk: both are at most SLOT_BYTES.
+        chunk[..frame.len()].copy_from_slice(frame);
+        let descriptor = Descriptor {
+            address: chunk.address(),
+            length: frame.len() as u32,
+            options: 0,
+        };
+        // A free chunk is held by nobody, and there are as many entries as chunks: neither fails.
+        if let Err(chunk) = held.hold(Side::Transmit, descriptor.address, chunk) {
+            self.free.push(chunk);
+            self.full += 1;
+        } else if self.socket.ring.push(&[descriptor]) == 0 {
+            self.free
+                .extend(held.release(Side::Transmit, descriptor.address));
+            self.full += 1;
+        } else {
+            self.given += 1;
+        }
+    }
+
+    /// Has the kernel send what is in the ring, and takes back what has been sent.
+    fn flush(&mut self, held: &mut Held<Chunk>) {
+        let mut left = self.socket.ring.used();
+        while left > 0 {
+            let kicked = self.socket.kick();
+            self.refused += u64::from(kicked.refused);
+            if kicked.stopped.is_some() || kicked.left == left {
+                break;
+            }
+            left = kicked.left;
+        }
+        let mut addresses = [0; BATCH_FRAMES];
+        loop {
+            let count = self.queue.completion.pop(&mut addresses);
+            for &address in &addresses[..count] {
+                self.free.extend(held.release(Side::Transmit, address));
+            }
+            if count < addresses.len() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `isolane top`: what isolane processes of this host do, as it happens.
+
+use std::io::{self, IsTerminal};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::participant::Until;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{JsonLines, count_of, print};
+use crate::settings::TopSettings;
+use crate::top::lines;
+use crate::top::sample::Sample;
+use crate::top::view::{View, Wish};
+use crate::top::watcher::Watcher;
+use crate::values::Destination;
+
+/// Between two looks whether something has come.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Between two samples: participants tell once a second.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// How long the first sample waits for participants' first words.
+const FIRST_WORDS: Duration = Duration::from_secs(4);
+
+/// Shows, until the time or the person says stop; once, if that is all that was asked.
+pub(crate) fn run(settings: TopSettings) -> Result<ExitCode, Failure> {
+    let until = Until::new(settings.run_for.value)?;
+    let mut watcher = Watcher::new(settings.domain);
+    let mut output = Output::new(&settings)?;
+    let first = first_sample(&mut watcher, &until)?;
+    if settings.once {
+        output.show(&first)?;
+        return Ok(verdict(&first, &until));
+    }
+    let mut sample = first;
+    output.show(&sample)?;
+    let mut next = Instant::now() + SAMPLE_EVERY;
+    while !until.over() {
+        if output.wait(until.left(LOOK_EVERY))? == Wish::Quit {
+            return Ok(ExitCode::Done);
+        }
+        look(&mut watcher)?;
+        if Instant::now() >= next {
+            next += SAMPLE_EVERY;
+            sample = watcher.sample();
+            output.show(&sample)?;
+        }
+    }
+    Ok(verdict(&sample, &until))
+}
+
+/// Waits until everybody has said something, or has had the time to.
+fn first_sample(watcher: &mut Watcher, until: &Until) -> Result<Sample, Failure> {
+    let end = Instant::now() + FIRST_WORDS;
+    loop {
+        look(watcher)?;
+        if watcher.is_settled() || Instant::now() >= end || until.over() {
+            return Ok(watcher.sample());
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn look(watcher: &mut Watcher) -> Result<(), Failure> {
+    watcher.look().map_err(|error| {
+        Failure::new(
+            ExitCode::MachineForbids,
+            "the participants of this host cannot be found",
+            format!("/proc/net/unix: {error}"),
+        )
+        .with_remedy("mount /proc: mount -t proc proc /proc")
+    })
+}
+
+fn verdict(sample: &Sample, until: &Until) -> ExitCode {
+    if until.interrupted() {
+        ExitCode::Interrupted
+    } else if sample.has_snapshot() {
+        ExitCode::Done
+    } else {
+        ExitCode::AnswerIsNo
+    }
+}
+
+/// Where samples go.
+struct Output {
+    json: Option<JsonLines>,
+    people: People,
+    /// Samples that were printed.
+    printed: u64,
+}
+
+/// What people see.
+enum People {
+    /// A terminal.
+    View(Box<View>),
+    /// Lines.
+    Text,
+    /// Standard output is for JSON alone.
+    Nothing,
+}
+
+impl Output {
+    fn new(settings: &TopSettings) -> Result<Self, Failure> {
+        let json = settings.json.as_ref();
+        let is_terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+        let people = if json == Some(&Destination::StandardOutput) {
+            People::Nothing
+        } else if is_terminal && !settings.once {
+            People::View(Box::new(View::new().map_err(no_terminal)?))
+        } else {
+            People::Text
+        };
+        Ok(Self {
+            json: json.map(JsonLines::new).transpose()?,
+            people,
+            printed: 0,
+        })
+    }
+
+    fn show(&mut self, sample: &Sample) -> Result<(), Failure> {
+        if let Some(json) = &mut self.json {
+            json.write(sample)?;
+        }
+        let lines = lines::of(sample);
+        match &mut self.people {
+            People::View(view) => view.show(title(sample), lines).map_err(no_terminal)?,
+            People::Text => {
+                let blank = if self.printed > 0 { "\n" } else { "" };
+                let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+                print(&format!("{blank}{}\n{}\n", title(sample), text.join("\n")))?;
+            }
+            People::Nothing => {}
+        }
+        self.printed += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self, time: Duration) -> Result<Wish, Failure> {
+        let People::View(view) = &mut self.people else {
+            thread::sleep(time);
+            return Ok(Wish::Nothing);
+        };
+        let wish = view.wait(time).map_err(no_terminal)?;
+        if wish == Wish::Draw {
+            view.draw().map_err(no_terminal)?;
+        }
+        Ok(wish)
+    }
+}
+
+fn title(sample: &Sample) -> String {
+    let participants = sample.participants.len() as u64;
+    let mut processes: Vec<u32> = sample.participants.iter().map(|seen| seen.pid).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    let many = match processes.len() {
+        1 => String::from("1 process"),
+        more => format!("{more} processes"),
+    };
+    format!(
+        "isolane top  {}  {} of {many}",
+        sample.at,
+        count_of(participants, "participant")
+    )
+}
+
+fn no_terminal(error: io::Error) -> Failure {
+    Failure::new(
+        ExitCode::MachineForbids,
+        "the terminal cannot be used",
+        error.to_string(),
+    )
+    .with_remedy("isolane top | cat (plain text), isolane top --json - (for programs)")
+}

@@ -1,0 +1,175 @@
+//! The settings of how a participant's frames move: which host of the description this machine is,
+//! the datapath, the lanes of xdp, and what all receivers are protected with together.
+
+use isolane_model::{
+    Datapath, Host, HostProtection, Source, Sourced, System, Word, Xdp, format_duration,
+};
+
+use crate::arguments::LaneArguments;
+use crate::failure::Failure;
+use crate::values::LaneDatapath;
+
+use super::{Interfaces, NetworkSettings, or_default};
+
+/// How frames move.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneSettings {
+    /// The host of the description that this machine is.
+    pub(crate) host: Option<String>,
+    pub(crate) datapath: Sourced<LaneDatapath>,
+    /// The host's; the command line's queue for all levels in its place.
+    pub(crate) xdp: Xdp,
+    pub(crate) protect: HostProtection,
+    /// That this machine is none of the description's hosts.
+    pub(crate) note: Option<String>,
+}
+
+impl LaneSettings {
+    /// Made of the command line, and of the host of the description that this machine is. Of the same
+    /// host comes the interface, if the command line names none.
+    pub(super) fn new(
+        arguments: LaneArguments,
+        network: &mut NetworkSettings,
+        system: Option<&System>,
+        hostname: &str,
+    ) -> Result<Self, Failure> {
+        let host = host(arguments.host.as_deref(), system, hostname)?;
+        if let Some(host) = host
+            && network.interfaces.source == Source::Default
+        {
+            let interface = host.interface.clone();
+            network.interfaces = interface.map(|name| Interfaces::Named(vec![name]));
+        }
+        let mut xdp = host.map(|host| host.xdp.clone()).unwrap_or_default();
+        if arguments.queue.is_some() {
+            xdp.queue = or_default(arguments.queue, "--queue", 0);
+            xdp.queues.clear();
+        }
+        Ok(Self {
+            datapath: match (arguments.datapath, host) {
+                (Some(datapath), _) => or_default(Some(datapath), "--datapath", datapath),
+                (None, Some(host)) => built(host)?,
+                (None, None) => Sourced::default_value(LaneDatapath::Udp),
+            },
+            xdp,
+            protect: host.map(|host| host.protect.clone()).unwrap_or_default(),
+            host: host.map(|host| host.name.value.clone()),
+            note: match host {
+                Some(_) => None,
+                None => system.and_then(no_host),
+            },
+        })
+    }
+
+    /// Its settings with where each comes from, for people.
+    pub(super) fn describe(&self, mut line: impl FnMut(&str, String, &Source)) {
+        let (host, source) = match &self.host {
+            Some(host) => (host.clone(), &Source::DefaultFor("this machine")),
+            None => (String::from("none described"), &Source::Default),
+        };
+        line("host", host, source);
+        let datapath = &self.datapath;
+        line("datapath", datapath.value.word().into(), &datapath.source);
+        if datapath.value != LaneDatapath::Udp {
+            let xdp = &self.xdp;
+            line("xdp.queue", xdp.queue.value.to_string(), &xdp.queue.source);
+            for (level, queue) in &xdp.queues {
+                let name = format!("xdp.queues.{}", level.get());
+                line(&name, queue.value.to_string(), &queue.source);
+            }
+            line("xdp.mode", xdp.mode.value.word().into(), &xdp.mode.source);
+            line(
+                "xdp.waiting",
+                xdp.waiting.value.word().into(),
+                &xdp.waiting.source,
+            );
+        }
+        if let Some(topics) = &self.protect.topics {
+            let said = format!(
+                "{} in {}, {} reserved",
+                topics.capacity.value,
+                format_duration(topics.period.value),
+                topics.reserved.value
+            );
+            line("protect.topics", said, &topics.capacity.source);
+        }
+        if let Some(others) = &self.protect.others {
+            let period = format_duration(others.period.value);
+            let said = format!("{} in {period}", others.capacity.value);
+            line("protect.others", said, &others.capacity.source);
+        }
+    }
+}
+
+/// The host of that name, else the one that is called as this machine is, else the only one.
+fn host<'a>(
+    wanted: Option<&str>,
+    system: Option<&'a System>,
+    hostname: &str,
+) -> Result<Option<&'a Host>, Failure> {
+    let Some(system) = system else {
+        return match wanted {
+            Some(_) => Err(Failure::wrong_usage(
+                "--host names a host of a description, and there is none",
+                "neither --config nor ISOLANE_CONFIG names one",
+            )
+            .with_remedy("name a description with --config FILE")),
+            None => Ok(None),
+        };
+    };
+    let Some(wanted) = wanted else {
+        let only = match system.hosts() {
+            [only] => Some(only),
+            _ => None,
+        };
+        return Ok(system.host(hostname).or(only));
+    };
+    system.host(wanted).map(Some).ok_or_else(|| {
+        let names: Vec<&str> = names(system).collect();
+        Failure::wrong_usage(
+            format!("the description has no host \"{}\"", wanted.escape_debug()),
+            format!("its hosts are {}", names.join(", ")),
+        )
+        .with_remedy("name one of them: --host NAME")
+    })
+}
+
+fn names(system: &System) -> impl Iterator<Item = &str> {
+    let hosts = system.hosts().iter();
+    hosts.map(|host| host.name.value.as_str())
+}
+
+/// What is to be known where a description was named and this machine is none of its hosts.
+fn no_host(system: &System) -> Option<String> {
+    let names: Vec<&str> = names(system).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "this machine is none of the description's hosts ({}): their interface, datapath and \
+             protection are not used. --host NAME says which it is",
+            names.join(", ")
+        )
+    })
+}
+
+/// The datapath of a host, if this build has it.
+fn built(host: &Host) -> Result<Sourced<LaneDatapath>, Failure> {
+    let datapath = match host.datapath.value {
+        Datapath::Auto => LaneDatapath::Auto,
+        Datapath::Udp => LaneDatapath::Udp,
+        Datapath::Xdp => LaneDatapath::Xdp,
+        other => {
+            let words: Vec<&str> = LaneDatapath::WORDS.iter().map(|(word, _)| *word).collect();
+            return Err(Failure::wrong_usage(
+                format!(
+                    "host {} is to use the datapath {} ({})",
+                    host.name.value,
+                    other.word(),
+                    host.datapath.source
+                ),
+                format!("between processes this build has {}", words.join(", ")),
+            )
+            .with_remedy("name one of these there, or here: --datapath udp"));
+        }
+    };
+    Ok(host.datapath.clone().map(|_| datapath))
+}

@@ -1,0 +1,317 @@
+//! `isolane top` beside `pub` and `sub`, in a network namespace of the test's own: who is there, who
+//! has been killed, who is stopped, who lies.
+//!
+//! Each test runs itself again inside of a namespace. Where the system does not allow that it says so,
+//! and fails in CI.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Set for the run inside.
+const INSIDE: &str = "ISOLANE_TEST_INSIDE_NAMESPACE";
+/// Longer than anything takes on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs the test inside of a namespace of its own, with loopback up.
+fn in_namespace(test: &str, inside: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        let up = Command::new("ip")
+            .args(["link", "set", "lo", "up"])
+            .status();
+        assert!(up.expect("ip").success());
+        return inside();
+    }
+    let succeeds = |mut command: Command| command.status().is_ok_and(|status| status.success());
+    let namespace = |rights: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.arg("--net").args(rights);
+        command
+    };
+    // Root needs no user namespace, and may be where none can be made.
+    let rights: [&[&str]; 2] = [&[], &["--map-root-user"]];
+    let usable = rights.into_iter().find(|rights| {
+        let mut probe = namespace(rights);
+        probe.arg("true");
+        succeeds(probe)
+    });
+    let Some(rights) = usable else {
+        let in_ci = std::env::var_os("CI").is_some();
+        assert!(!in_ci, "CI must allow network namespaces");
+        eprintln!("no network namespace can be made here: nothing was tried");
+        return;
+    };
+    let mut again = namespace(rights);
+    again.arg(std::env::current_exe().expect("a path"));
+    again
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1");
+    assert!(succeeds(again), "the run inside has failed");
+}
+
+fn isolane(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .args(arguments)
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null());
+    command
+}
+
+/// A process, killed at the end of its test at the latest.
+struct Running(Child);
+
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = isolane(arguments);
+        command.args(["--interface", "lo", "--peer", "127.0.0.1"]);
+        let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self(quiet.spawn().expect("the command starts"))
+    }
+
+    fn pid(&self) -> u64 {
+        self.0.id().into()
+    }
+
+    /// Kills it without a word.
+    fn kill(&mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it ends");
+    }
+
+    fn stop(&self) {
+        let process = self.0.id().to_string();
+        let told = Command::new("kill").args(["-STOP", &process]).status();
+        assert!(told.expect("kill exists").success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn top(arguments: &[&str]) -> (i32, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = isolane(&[&["top"], arguments].concat())
+        .output()
+        .expect("it starts");
+    let err = String::from_utf8_lossy(&stderr);
+    assert!(err.is_empty(), "{err}");
+    let out = String::from_utf8(stdout).expect("UTF-8");
+    (status.code().expect("no signal"), out)
+}
+
+fn look() -> Value {
+    let (_, out) = top(&["--once", "--json", "-"]);
+    assert_eq!(out.matches('\n').count(), 1, "a line a sample: {out}");
+    serde_json::from_str(&out).expect("JSON")
+}
+
+/// Looks until what is seen is as it should be.
+fn until(what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let begin = Instant::now();
+    loop {
+        let seen = look();
+        if is_so(&seen) {
+            return seen;
+        }
+        assert!(begin.elapsed() < PATIENCE, "never {what}: {seen:#}");
+    }
+}
+
+fn participants(sample: &Value) -> &[Value] {
+    sample["participants"].as_array().expect("a list")
+}
+
+#[test]
+fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
+    in_namespace(
+        "who_publishes_and_subscribes_is_seen_once_and_as_it_happens",
+        || {
+            let sub = Running::start(&["sub", "Square", "--level", "5", "--reliable"]);
+            let publisher = Running::start(&["pub", "Square", "--level", "5", "--period", "5ms"]);
+            let sample = until("matched", |sample| {
+                let of = participants(sample);
+                let ends = |kind: &str| of.iter().map(|seen| seen["snapshot"][kind][0].clone());
+                let delivered = ends("readers").any(|reader| reader["ledger"]["delivered"] != 0);
+                of.len() == 2 && delivered
+            });
+            assert_eq!(sample["schema"], "isolane/top/1");
+            assert_eq!(sample["why_none"], Value::Null);
+            for (running, list) in [(&sub, "readers"), (&publisher, "writers")] {
+                let seen = participants(&sample).iter();
+                let mut seen = seen.filter(|seen| seen["pid"] == running.pid());
+                let seen = seen.next().expect("it is there");
+                assert_eq!(
+                    (&seen["problem"], &seen["rates"]),
+                    (&Value::Null, &Value::Null)
+                );
+                assert_eq!(seen["program"], "isolane");
+                let snapshot = &seen["snapshot"];
+                assert_eq!(snapshot[list][0]["topic"], "Square");
+                assert_eq!(snapshot["participant"]["datapath"], "udp");
+                assert_eq!(snapshot["participant"]["imbalance"], Value::Null);
+                let lanes = snapshot["lanes"].as_array().expect("a list");
+                assert!(lanes.iter().any(|lane| lane["level"] == 5), "{lanes:?}");
+            }
+
+            let (code, text) = top(&["--once"]);
+            assert_eq!(code, 0, "{text}");
+            for said in [
+                "2 participants of 2 processes",
+                "Square",
+                "level",
+                "job",
+                "balances",
+            ] {
+                assert!(text.contains(said), "no {said} in\n{text}");
+            }
+            let (code, lines) = top(&["--seconds", "6", "--json", "-"]);
+            assert_eq!(code, 0);
+            let last = lines.lines().last().expect("a line");
+            let last: Value = serde_json::from_str(last).expect("JSON");
+            let rates: Vec<&Value> = participants(&last)
+                .iter()
+                .map(|seen| &seen["rates"])
+                .collect();
+            let written = rates.iter().find_map(|rates| rates["writers"][0].as_f64());
+            assert!(written.is_some_and(|per_s| per_s > 0.0), "{last:#}");
+            let other_domain = top(&["--once", "--domain", "7"]).0;
+            assert_eq!(other_domain, 1);
+        },
+    );
+}
+
+#[test]
+fn who_is_killed_while_it_is_looked_at_is_gone_from_the_next_sample() {
+    in_namespace(
+        "who_is_killed_while_it_is_looked_at_is_gone_from_the_next_sample",
+        || {
+            let mut sub = Running::start(&["sub", "Square"]);
+            let mut looker = isolane(&["top", "--json", "-"]);
+            let looker = looker.stdout(Stdio::piped()).spawn().expect("it starts");
+            let mut looker = Running(looker);
+            let out = looker.0.stdout.take().expect("piped");
+            let mut samples = BufReader::new(out).lines().map(|line| {
+                let line = line.expect("UTF-8");
+                serde_json::from_str::<Value>(&line).expect("JSON")
+            });
+            let seen = samples.by_ref().take(60).find(|sample| {
+                participants(sample)
+                    .iter()
+                    .any(|seen| !seen["snapshot"].is_null())
+            });
+            let seen = seen.expect("it is seen");
+            assert_eq!(participants(&seen)[0]["pid"], sub.pid());
+            sub.kill();
+            let gone = samples
+                .take(10)
+                .find(|sample| participants(sample).is_empty());
+            let why = gone.expect("it is gone")["why_none"].clone();
+            assert!(
+                why.as_str()
+                    .is_some_and(|why| why.contains("network namespace"))
+            );
+        },
+    );
+}
+
+#[test]
+fn that_nobody_is_there_is_said_with_the_reason() {
+    in_namespace("that_nobody_is_there_is_said_with_the_reason", || {
+        let (code, text) = top(&["--once"]);
+        assert_eq!(code, 1, "{text}");
+        for said in ["0 participants", "network namespace", "observable(true)"] {
+            assert!(text.contains(said), "no {said} in {text}");
+        }
+    });
+}
+
+#[test]
+fn who_is_stopped_is_said_to_be_silent() {
+    in_namespace("who_is_stopped_is_said_to_be_silent", || {
+        let sub = Running::start(&["sub", "Square"]);
+        until("seen", |sample| !participants(sample).is_empty());
+        sub.stop();
+        let (_, text) = top(&["--once"]);
+        assert!(text.contains("stopped"), "{text}");
+    });
+}
+
+#[test]
+fn who_lies_harms_nobody() {
+    in_namespace("who_lies_harms_nobody", || {
+        let listen = |pid: u32| {
+            let name = format!("isolane/{pid}/0");
+            let address = SocketAddr::from_abstract_name(name).expect("a name");
+            UnixListener::bind_addr(&address).expect("a free name")
+        };
+        // One says something else, one never ends, one says nothing; and its name is bad.
+        let said: [&[u8]; 3] = [b"{\"schema\":\"\x1b[2J\"}\n", &[b'x'; 8 << 20], b""];
+        for (pid, said) in (4_000_000..).zip(said) {
+            let listener = listen(pid);
+            let said = said.to_vec();
+            thread::spawn(move || {
+                let mut open = Vec::new();
+                for stream in listener.incoming() {
+                    let mut stream = stream.expect("a connection");
+                    let _ = stream.write_all(&said);
+                    open.push(stream);
+                }
+            });
+        }
+        let _sub = Running::start(&["sub", "Square"]);
+        until("seen", |sample| {
+            participants(sample)
+                .iter()
+                .any(|seen| !seen["snapshot"].is_null())
+        });
+        let (code, text) = top(&["--once"]);
+        assert_eq!(code, 0, "{text}");
+        assert_eq!(text.matches("no snapshot").count(), 1, "{text}");
+        assert!(text.contains("use the same version"), "{text}");
+        assert!(text.contains("Square"), "{text}");
+        assert!(!text.contains('\x1b'), "{text}");
+    });
+}
+
+#[test]
+fn another_user_is_turned_away_and_told_whose_it_is() {
+    in_namespace("another_user_is_turned_away_and_told_whose_it_is", || {
+        // The user must be able to read the program.
+        let copy = std::env::temp_dir().join(format!("isolane-top-{}", std::process::id()));
+        std::fs::copy(env!("CARGO_BIN_EXE_isolane"), &copy).expect("a copy");
+        std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).expect("its mode");
+        let as_nobody = |arguments: &[&str]| {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--clear-groups", "--"]);
+            command.args(arguments).output()
+        };
+        let is_possible = as_nobody(&["true"]).is_ok_and(|output| output.status.success());
+        if is_possible {
+            let _sub = Running::start(&["sub", "Square"]);
+            until("seen", |sample| !participants(sample).is_empty());
+            let program = copy.to_str().expect("UTF-8");
+            let output = as_nobody(&[program, "top", "--once"]).expect("it starts");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(output.status.code(), Some(1), "{text}");
+            assert!(text.contains("belongs to user 0"), "{text}");
+        } else {
+            eprintln!("another user cannot be had here: nothing was tried");
+        }
+        let _ = std::fs::remove_file(&copy);
+    });
+}

@@ -1,0 +1,170 @@
+//! One end: a queue, its memory, and a lane's two sockets.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use isolane_datapath_xdp::socket::{
+    BindMode, BusyPoll, Chunk, ChunkBytes, Descriptor, Held, OpenError, Queue, QueueConfig,
+    ReceiveSocket, Side, TransmitSocket, Umem,
+};
+
+use crate::common::bpf::{ETHER_TYPE, Redirect};
+
+/// Chunks of an end: one is on its way at a time, and a host that is held up may find a few more.
+const CHUNKS: u32 = 64;
+/// Of these, chunks that wait to be filled.
+const FILLED: usize = 32;
+/// Entries of each ring: all chunks.
+const ENTRIES: u32 = 64;
+/// Where the number of a round stands: behind the addresses, the ethertype and the lane.
+const NUMBER_AT: usize = 15;
+/// Ethernet, IPv4 and UDP headers, which a datagram of the same payload has.
+pub(crate) const HEADERS: usize = 42;
+
+/// Receives and sends frames, one at a time.
+pub(crate) struct End {
+    pub(crate) receive: ReceiveSocket,
+    transmit: TransmitSocket,
+    queue: Queue,
+    free: Vec<Chunk>,
+    held: Held<Chunk>,
+    frame: Vec<u8>,
+    _redirect: Redirect,
+}
+
+impl End {
+    /// Opens it on queue 0 of the device of that index, in the calling thread's network namespace.
+    pub(crate) fn open(interface_index: u32, payload_bytes: usize) -> Result<End, OpenError> {
+        let system = |action| move |source| OpenError::System { action, source };
+        let redirect = Redirect::attach(interface_index)
+            .map_err(system("attach a program to the driver's hook"))?;
+        // SAFETY: a chunk whose address is in a ring waits in `held`: see `send`, `resend` and
+        // `take_back`, which put addresses in, and `take` and `take_back`, which take them out.
+        let (umem, free) = unsafe { Umem::fresh(CHUNKS, ChunkBytes::TwoKib) }
+            .map_err(|error| system("take memory for frames")(io::Error::other(error)))?;
+        let queue = Queue::open(
+            &umem,
+            &QueueConfig {
+                interface_index,
+                queue: 0,
+                mode: BindMode::Auto,
+                fill_entries: ENTRIES,
+                completion_entries: ENTRIES,
+            },
+        )?;
+        let receive = ReceiveSocket::open(&queue, ENTRIES)?;
+        let transmit = TransmitSocket::open(&queue, ENTRIES)?;
+        redirect
+            .name(0, 0, receive.as_fd())
+            .map_err(system("name a socket to the program"))?;
+        let mut frame = vec![0xff; 6];
+        frame.extend([2, 0, 0, 0, 0, 1]);
+        frame.extend(ETHER_TYPE);
+        frame.resize((HEADERS + payload_bytes).max(NUMBER_AT + 4), 0);
+        let mut end = End {
+            receive,
+            transmit,
+            queue,
+            free,
+            held: Held::new(&umem),
+            frame,
+            _redirect: redirect,
+        };
+        end.fill();
+        Ok(end)
+    }
+
+    /// Has [`ReceiveSocket::poll_device`] do the receive work.
+    pub(crate) fn poll_busily(&self, busy_poll: BusyPoll) -> Result<(), OpenError> {
+        self.receive.set_busy_poll(busy_poll)?;
+        self.transmit.set_busy_poll(busy_poll)
+    }
+
+    /// Sends the frame of a round. False if the kernel did not take it.
+    pub(crate) fn send(&mut self, number: u32) -> bool {
+        self.take_back();
+        let Some(mut chunk) = self.free.pop() else {
+            return false;
+        };
+        let length = self.frame.len();
+        chunk[..length].copy_from_slice(&self.frame);
+        chunk[NUMBER_AT..NUMBER_AT + 4].copy_from_slice(&number.to_le_bytes());
+        let address = chunk.address();
+        self.give(chunk, address, length as u32)
+    }
+
+    /// Takes the frame of a round that has arrived, and gives its chunk to be filled again.
+    pub(crate) fn take(&mut self) -> Option<u32> {
+        let (chunk, at, _) = self.pop()?;
+        let number = chunk.get(at + NUMBER_AT..at + NUMBER_AT + 4);
+        let number = number.and_then(|bytes| bytes.try_into().ok());
+        self.free.push(chunk);
+        self.fill();
+        number.map(u32::from_le_bytes)
+    }
+
+    /// Sends a frame that has arrived back, in the chunk that it is in. `None` if there is none.
+    pub(crate) fn resend(&mut self) -> Option<bool> {
+        let (chunk, at, length) = self.pop()?;
+        let address = chunk.address() + at as u64;
+        let is_sent = self.give(chunk, address, length);
+        self.take_back();
+        self.fill();
+        Some(is_sent)
+    }
+
+    /// A frame that has arrived: its chunk, where it begins there, and how long it is.
+    fn pop(&mut self) -> Option<(Chunk, usize, u32)> {
+        let mut one = [Descriptor::default()];
+        if self.receive.ring.pop(&mut one) == 0 {
+            return None;
+        }
+        let located = self.queue.umem().locate(one[0])?;
+        let chunk = self.held.release(Side::Receive, one[0].address)?;
+        Some((chunk, located.range.start, one[0].length))
+    }
+
+    fn give(&mut self, chunk: Chunk, address: u64, length: u32) -> bool {
+        if self.held.hold(Side::Transmit, address, chunk).is_err() {
+            return false;
+        }
+        let descriptor = Descriptor {
+            address,
+            length,
+            options: 0,
+        };
+        if self.transmit.ring.push(&[descriptor]) == 0 {
+            self.free.extend(self.held.release(Side::Transmit, address));
+            return false;
+        }
+        let kicked = self.transmit.kick();
+        kicked.left == 0 && kicked.refused == 0
+    }
+
+    /// Takes chunks back that have been sent.
+    fn take_back(&mut self) {
+        let mut addresses = [0; 8];
+        let count = self.queue.completion.pop(&mut addresses);
+        for &address in &addresses[..count] {
+            self.free.extend(self.held.release(Side::Transmit, address));
+        }
+    }
+
+    /// Gives chunks to be filled, up to their share.
+    fn fill(&mut self) {
+        while self.held.count(Side::Receive) < FILLED {
+            let Some(chunk) = self.free.pop() else {
+                return;
+            };
+            let address = chunk.address();
+            if let Err(chunk) = self.held.hold(Side::Receive, address, chunk) {
+                self.free.push(chunk);
+                return;
+            }
+            if self.queue.fill.push(&[address]) == 0 {
+                self.free.extend(self.held.release(Side::Receive, address));
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! The classifier once more, in Rust: the same decisions, by other means.
+//!
+//! It reads frames through the views of `isolane-wire`, searches all flows instead of following a
+//! chain, keeps budgets as plain numbers and free buffers as one. What the two have in common is the
+//! meaning: both are told the same, shown the same frames, and have to say the same
+//! (`tests/classifier_twin.rs`). It has no clock, no kernel and no memory shared with anyone, so it also
+//! answers "what would become of this frame" where no program can be loaded.
+
+use isolane_datapath::flow::{Budget, InterfaceProtection, Over, ProtectError, Protection};
+use isolane_wire::level::Level;
+use isolane_wire::{ethernet, ipv4, udp};
+
+use super::counts::Counts;
+use super::decision::{FlowReason, OthersReason, Verdict};
+use super::flow::{Flow, FlowError, FlowSlot, Way};
+use super::{Enforcement, budgets};
+use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT, MAX_LANES, MAX_QUEUES};
+
+/// What every RTPS message begins with (RTPS 2.5 §9.4.4).
+const RTPS: &[u8] = b"RTPS";
+
+/// A deferrable server.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    left: u32,
+    capacity: u32,
+    period_ns: u64,
+    /// `None` until the first look.
+    next_ns: Option<u64>,
+}
+
+impl Server {
+    const fn new(capacity: u32, budget: &Budget) -> Server {
+        Server {
+            left: capacity,
+            capacity,
+            period_ns: budget.period.as_nanos() as u64,
+            next_ns: None,
+        }
+    }
+
+    /// Takes a place, if one is left.
+    const fn take(&mut self) -> bool {
+        let has_place = self.left > 0;
+        self.left -= has_place as u32;
+        has_place
+    }
+
+    fn replenish(&mut self, now_ns: u64) {
+        let Some(next_ns) = self.next_ns else {
+            self.next_ns = Some(now_ns + self.period_ns);
+            return;
+        };
+        if now_ns >= next_ns {
+            self.left = self.capacity;
+            // In step with what was due, unless a whole period was missed.
+            let is_late = now_ns >= next_ns + self.period_ns;
+            let from_ns = if is_late { now_ns } else { next_ns };
+            self.next_ns = Some(from_ns + self.period_ns);
+        }
+    }
+}
+
+/// A lane of a queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    is_bound: bool,
+    has_socket: bool,
+    low_water: Option<u32>,
+}
+
+/// A receive queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queue {
+    lanes: [Lane; MAX_LANES],
+    /// Entries of the fill ring, as far as the program can know: below zero when sockets refuse what
+    /// it hands them.
+    free: i64,
+}
+
+/// What is protected together.
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    shared: Server,
+    reserve: Server,
+}
+
+/// The classifier's twin.
+#[derive(Clone, Debug)]
+pub struct Twin {
+    flows: [Option<Flow>; MAX_FLOWS],
+    budgets: [Option<Server>; MAX_FLOWS],
+    interface: Option<Interface>,
+    others: Option<Server>,
+    queues: [Queue; MAX_QUEUES],
+    enforcement: Enforcement,
+    counts: Box<Counts>,
+}
+
+impl Default for Twin {
+    fn default() -> Twin {
+        Twin::new()
+    }
+}
+
+impl Twin {
+    /// Without flows and lanes: everything is passed.
+    #[must_use]
+    pub fn new() -> Twin {
+        Twin {
+            flows: [None; MAX_FLOWS],
+            budgets: [None; MAX_FLOWS],
+            interface: None,
+            others: None,
+            queues: [Queue::default(); MAX_QUEUES],
+            enforcement: Enforcement::default(),
+            counts: Box::default(),
+        }
+    }
+
+    /// As [`Classifier::set_flow`](super::Classifier::set_flow).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_flow(&mut self, slot: FlowSlot, flow: &Flow) -> Result<(), FlowError> {
+        if slot.index() >= MAX_FLOWS {
+            return Err(FlowError::NoSlot { slot: slot.0 });
+        }
+        if flow.port == 0 {
+            return Err(FlowError::NoPort);
+        }
+        let mut flows = self.flows;
+        flows[slot.index()] = Some(*flow);
+        let of_port = flows
+            .iter()
+            .flatten()
+            .filter(|other| other.port == flow.port);
+        if of_port.count() > MAX_FLOWS_PER_PORT {
+            return Err(FlowError::PortFull { port: flow.port });
+        }
+        if let Some(protection) = &flow.protection {
+            budgets::check(&protection.budget)?;
+        }
+        self.flows = flows;
+        self.set_budget(slot, flow.protection);
+        Ok(())
+    }
+
+    /// As [`Classifier::remove_flow`](super::Classifier::remove_flow).
+    pub fn remove_flow(&mut self, slot: FlowSlot) {
+        if let Some(flow) = self.flows.get_mut(slot.index()) {
+            *flow = None;
+        }
+    }
+
+    /// As [`Classifier::protect`](super::Classifier::protect).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn protect(
+        &mut self,
+        slot: FlowSlot,
+        protection: Option<Protection>,
+    ) -> Result<(), ProtectError> {
+        if let Some(protection) = &protection {
+            budgets::check(&protection.budget)?;
+        }
+        let flow = self.flows.get_mut(slot.index()).and_then(Option::as_mut);
+        flow.ok_or(ProtectError::NoFlow)?.protection = protection;
+        self.set_budget(slot, protection);
+        Ok(())
+    }
+
+    fn set_budget(&mut self, slot: FlowSlot, protection: Option<Protection>) {
+        self.budgets[slot.index()] =
+            protection.map(|Protection { budget, .. }| Server::new(budget.capacity.get(), &budget));
+    }
+
+    /// As [`Classifier::protect_interface`](super::Classifier::protect_interface).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn protect_interface(
+        &mut self,
+        protection: &InterfaceProtection,
+    ) -> Result<(), ProtectError> {
+        budgets::check_interface(protection)?;
+        self.interface = protection.flows.map(|(budget, reserved)| Interface {
+            shared: Server::new(budget.capacity.get() - reserved, &budget),
+            reserve: Server::new(reserved, &budget),
+        });
+        let server = |budget: Budget| Server::new(budget.capacity.get(), &budget);
+        self.others = protection.others.map(server);
+        Ok(())
+    }
+
+    /// As [`Classifier::replenish`](super::Classifier::replenish), of a classifier without timers.
+    pub fn replenish(&mut self, now_ns: u64) {
+        let interface = self.interface.iter_mut();
+        let interface = interface.flat_map(|both| [&mut both.shared, &mut both.reserve]);
+        let flows = self.flows.iter().zip(&mut self.budgets);
+        let flows = flows.filter_map(|(flow, budget)| flow.and(budget.as_mut()));
+        let servers = flows.chain(interface).chain(self.others.as_mut());
+        servers.for_each(|server| server.replenish(now_ns));
+    }
+
+    /// As [`Classifier::left`](super::Classifier::left).
+    #[must_use]
+    pub fn left(&self, slot: FlowSlot) -> Option<u32> {
+        self.flows.get(slot.index())?.as_ref()?;
+        self.budgets[slot.index()].map(|server| server.left)
+    }
+
+    /// As [`Classifier::bind_lane`](super::Classifier::bind_lane). No effect for a queue that does not
+    /// exist.
+    pub fn bind_lane(&mut self, queue: u32, lane: Level) {
+        if let Some(lane) = self.lane(queue, lane) {
+            lane.is_bound = true;
+            lane.has_socket = true;
+        }
+    }
+
+    /// As [`Classifier::unbind_lane`](super::Classifier::unbind_lane).
+    pub fn unbind_lane(&mut self, queue: u32, lane: Level) {
+        if let Some(lane) = self.lane(queue, lane) {
+            lane.is_bound = false;
+            lane.has_socket = false;
+        }
+    }
+
+    /// The lane's socket was closed, and its owner has not said so yet.
+    pub fn lose_socket(&mut self, queue: u32, lane: Level) {
+        if let Some(lane) = self.lane(queue, lane) {
+            lane.has_socket = false;
+        }
+    }
+
+    /// As [`Classifier::set_low_water`](super::Classifier::set_low_water).
+    pub fn set_low_water(&mut self, queue: u32, lane: Level, low_water: Option<u32>) {
+        if let Some(lane) = self.lane(queue, lane) {
+            lane.low_water = low_water;
+        }
+    }
+
+    /// As [`Classifier::note_free`](super::Classifier::note_free).
+    pub fn note_free(&mut self, queue: u32, free: u32) {
+        if let Some(queue) = self.queues.get_mut(queue as usize) {
+            queue.free = i64::from(free);
+        }
+    }
+
+    /// As [`Classifier::enforce`](super::Classifier::enforce).
+    pub const fn enforce(&mut self, enforcement: Enforcement) {
+        self.enforcement = enforcement;
+    }
+
+    /// As [`Classifier::counts`](super::Classifier::counts).
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// What becomes of a frame that arrives on a queue. It is counted and charged.
+    pub fn judge(&mut self, frame: &[u8], queue: u32) -> Verdict {
+        let slot = Message::read(frame).and_then(|message| self.find(&message));
+        match slot {
+            Ok(slot) => self.judge_flow(slot, queue),
+            Err(reason) => self.judge_others(reason),
+        }
+    }
+
+    fn lane(&mut self, queue: u32, lane: Level) -> Option<&mut Lane> {
+        let queue = self.queues.get_mut(queue as usize)?;
+        Some(&mut queue.lanes[usize::from(lane.get())])
+    }
+
+    /// The flow of a message: a flow of its source rather than one for anybody, then the lowest
+    /// slot.
+    fn find(&self, message: &Message) -> Result<FlowSlot, OthersReason> {
+        let flows = self.flows.iter().zip(0..);
+        let mut of_port = flows
+            .filter_map(|(flow, slot)| Some((flow.as_ref()?, FlowSlot(slot))))
+            .filter(|(flow, _)| flow.port == message.port)
+            .peekable();
+        of_port.peek().ok_or(OthersReason::UnknownPort)?;
+        of_port
+            .filter(|(flow, _)| {
+                let fits = |source| source == message.source;
+                flow.destination == message.destination && flow.source.is_none_or(fits)
+            })
+            .min_by_key(|(flow, slot)| (flow.source.is_none(), *slot))
+            .map(|(_, slot)| slot)
+            .ok_or(OthersReason::UnknownAddress)
+    }
+
+    fn judge_others(&mut self, reason: OthersReason) -> Verdict {
+        let is_charged = reason != OthersReason::Arp;
+        let is_over = is_charged && self.others.as_mut().is_some_and(|server| !server.take());
+        let reason = if is_over {
+            OthersReason::OverOthers
+        } else {
+            reason
+        };
+        self.counts.others.note(reason);
+        Verdict::Others(reason)
+    }
+
+    fn judge_flow(&mut self, slot: FlowSlot, queue: u32) -> Verdict {
+        let (reason, lane) = self.decide(slot, queue);
+        self.counts.flows[slot.index()].note(reason);
+        Verdict::Flow { slot, reason, lane }
+    }
+
+    fn decide(&mut self, slot: FlowSlot, queue: u32) -> (FlowReason, Option<Level>) {
+        // Found just now.
+        let Some(flow) = self.flows[slot.index()] else {
+            return (FlowReason::NoLane, None);
+        };
+        let lanes = self.queues.get(queue as usize).map(|queue| queue.lanes);
+        let budget = self.budgets[slot.index()].as_mut();
+        let is_over = budget.is_some_and(|server| !server.take());
+        let over = flow.protection.map(|protection| protection.over);
+        if is_over && over == Some(Over::Drop) {
+            return (FlowReason::OverBudget, None);
+        }
+        let own = match flow.way {
+            Way::Lane(level) => Some(level),
+            Way::Kernel => None,
+        };
+        let (lane, here, without) = match (is_over, own) {
+            (true, _) => (
+                lowest(lanes.as_ref(), own),
+                FlowReason::Demoted,
+                FlowReason::DemotedToKernel,
+            ),
+            (false, None) => (None, FlowReason::ToKernel, FlowReason::ToKernel),
+            (false, Some(_)) => (own, FlowReason::InLane, FlowReason::NoLane),
+        };
+        let lane = lane.filter(|lane| is_bound(lanes.as_ref(), *lane));
+        if lane.is_some_and(|lane| self.is_recycled(queue, lane)) {
+            return (FlowReason::Recycled, None);
+        }
+        if !self.take_of_interface(flow.is_critical && !is_over) {
+            return (FlowReason::OverInterface, None);
+        }
+        match lane.filter(|lane| self.hand_over(queue, *lane)) {
+            Some(lane) => (here, Some(lane)),
+            None => (without, None),
+        }
+    }
+
+    /// Whether the queue's free buffers are kept for other lanes.
+    fn is_recycled(&mut self, queue: u32, lane: Level) -> bool {
+        let queue = &self.queues[queue as usize];
+        let low_water = queue.lanes[usize::from(lane.get())].low_water;
+        let is_low = low_water.is_some_and(|mark| queue.free <= i64::from(mark));
+        if is_low && !self.enforcement.recycling {
+            self.counts.touched_fill += 1;
+        }
+        is_low && self.enforcement.recycling
+    }
+
+    fn take_of_interface(&mut self, is_critical: bool) -> bool {
+        let Some(Interface { shared, reserve }) = &mut self.interface else {
+            return true;
+        };
+        if is_critical {
+            return reserve.take() || shared.take();
+        }
+        if shared.take() {
+            return true;
+        }
+        let touches = !self.enforcement.reserve && reserve.take();
+        self.counts.touched_reserve += u64::from(touches);
+        touches
+    }
+
+    /// Hands a frame to a lane's socket; false if there is none.
+    fn hand_over(&mut self, queue: u32, lane: Level) -> bool {
+        let queue = &mut self.queues[queue as usize];
+        let has_socket = queue.lanes[usize::from(lane.get())].has_socket;
+        queue.free -= i64::from(has_socket);
+        has_socket
+    }
+}
+
+/// Whether a lane of the queue is bound.
+fn is_bound(lanes: Option<&[Lane; MAX_LANES]>, lane: Level) -> bool {
+    lanes.is_some_and(|lanes| lanes[usize::from(lane.get())].is_bound)
+}
+
+/// The lowest bound lane, unless it is above the flow's own; what goes to the kernel stays there.
+fn lowest(lanes: Option<&[Lane; MAX_LANES]>, own: Option<Level>) -> Option<Level> {
+    let lowest = Level::ALL
+        .into_iter()
+        .find(|level| is_bound(lanes, *level))?;
+    own.is_some_and(|own| lowest <= own).then_some(lowest)
+}
+
+/// An RTPS message, by what tells its flow.
+struct Message {
+    source: [u8; 4],
+    destination: [u8; 4],
+    port: u16,
+}
+
+impl Message {
+    /// Reads the headers of a frame; or why it holds no RTPS message.
+    fn read(bytes: &[u8]) -> Result<Message, OthersReason> {
+        let frame = ethernet::Frame::new_checked(bytes).map_err(|_| OthersReason::Runt)?;
+        match frame.ether_type() {
+            ethernet::EtherType::IPV4 => {}
+            ethernet::EtherType::IPV6 => return Err(OthersReason::Ipv6),
+            ethernet::EtherType::ARP => return Err(OthersReason::Arp),
+            _ => return Err(OthersReason::OtherEtherType),
+        }
+        let packet = ipv4::Packet::new_checked(frame.payload());
+        let packet = packet.map_err(|_| OthersReason::MalformedIpv4)?;
+        if packet.is_fragment() {
+            return Err(OthersReason::Fragment);
+        }
+        if packet.protocol() != ipv4::PROTOCOL_UDP {
+            return Err(OthersReason::OtherProtocol);
+        }
+        let datagram = udp::Datagram::new_checked(packet.payload());
+        let datagram = datagram.map_err(|_| OthersReason::MalformedUdp)?;
+        if !datagram.payload().starts_with(RTPS) {
+            return Err(OthersReason::NotRtps);
+        }
+        Ok(Message {
+            source: packet.source(),
+            destination: packet.destination(),
+            port: datagram.destination_port(),
+        })
+    }
+}

@@ -1,0 +1,257 @@
+//! The device while lanes are on it: its queues, their memory, the classifier, and each lane's rings.
+
+use std::os::fd::AsFd;
+
+use isolane_datapath::pool::Class;
+use isolane_datapath::{Frame, Lane, Pool};
+use isolane_wire::level::Level;
+
+use super::config::XdpOptions;
+use super::error::XdpError;
+use super::plan::{Plan, QueuePlan};
+use super::slots::{Owner, Slots};
+use crate::classifier::{Classifier, ClassifierConfig, Flow};
+use crate::limits::{MAX_COMPLETED, MAX_REFILL};
+use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
+
+/// Bytes of the kernel's memory that a frame on its way counts with, its own overhead included.
+const SEND_BUFFER_PER_FRAME: u32 = 4_096;
+
+/// A lane's rings.
+pub(super) struct DeviceLane {
+    pub(super) level: Level,
+    /// The queue's place.
+    pub(super) queue: usize,
+    pub(super) receive: ReceiveSocket,
+    pub(super) transmit: TransmitSocket,
+    /// The port that its datagrams come from: the kernel socket's.
+    pub(super) port: u16,
+    /// Frames that its reader may hold.
+    pub(super) held_limit: usize,
+    /// The kernel's sockets are looked at first, in turns with the ring.
+    pub(super) kernel_first: bool,
+    /// The last checksum was one that a virtual interface had left unfinished.
+    pub(super) expects_partial: bool,
+    /// Frames that the kernel left in the transmit ring.
+    pub(super) left: u32,
+}
+
+/// A queue with at least one lane.
+pub(super) struct OpenQueue {
+    pub(super) queue: Queue,
+    pub(super) class: Class,
+}
+
+/// All of it. Fields are dropped in this order: first no frame comes any more, then the kernel has
+/// none, then they go home.
+pub(super) struct Device {
+    pub(super) classifier: Classifier,
+    pub(super) lanes: [Option<Box<DeviceLane>>; 8],
+    /// By the queue's place in the plan.
+    pub(super) queues: Vec<Option<OpenQueue>>,
+    pub(super) held: Held<Frame>,
+    pub(super) umem: Umem,
+    pub(super) slots: Slots,
+    pub(super) interface_index: u32,
+}
+
+impl Device {
+    /// Takes the queue of the first lane, then attaches the classifier: a device whose queue is taken
+    /// is left as it was.
+    pub(super) fn open(
+        interface_index: u32,
+        options: &XdpOptions,
+        stamps: bool,
+        plan: &Plan,
+        pool: &Pool,
+        first: usize,
+    ) -> Result<Device, XdpError> {
+        let memory = pool
+            .device_memory()
+            .expect("the plan gave the pool a device");
+        // SAFETY: the owner keeps the region for as long as it lives. Addresses given to rings are
+        // those of frames that are kept in `held` from before the kernel may write to them, or are on
+        // their way there while nobody writes to them, until they come back (see `receive`, `send`).
+        let umem = unsafe { Umem::over(memory.memory(), memory.owner(), plan.chunk_bytes, 0) }?;
+        let mut device = Device {
+            held: Held::new(&umem),
+            queues: plan.queues.iter().map(|_| None).collect(),
+            lanes: Default::default(),
+            classifier: Classifier::load(&ClassifierConfig {
+                stamps,
+                timers: options.kernel_timers,
+                ..ClassifierConfig::default()
+            })?,
+            umem,
+            slots: Slots::new(),
+            interface_index,
+        };
+        device.open_queue(options, plan, pool, first)?;
+        device.classifier.enforce(options.enforcement);
+        device.classifier.attach(interface_index, options.attach)?;
+        Ok(device)
+    }
+
+    /// Takes a queue and gives it its chunks. Nothing if it is open.
+    fn open_queue(
+        &mut self,
+        options: &XdpOptions,
+        plan: &Plan,
+        pool: &Pool,
+        place: usize,
+    ) -> Result<(), XdpError> {
+        if self.queues[place].is_some() {
+            return Ok(());
+        }
+        let QueuePlan {
+            queue,
+            receive_chunks,
+            fill_entries,
+            completion_entries,
+        } = plan.queues[place];
+        let config = QueueConfig {
+            interface_index: self.interface_index,
+            queue,
+            mode: options.mode,
+            fill_entries,
+            completion_entries,
+        };
+        let queue = match self.queues.iter().flatten().next() {
+            None => Queue::open(&self.umem, &config)?,
+            Some(first) => first.queue.open_beside(&config)?,
+        };
+        let class = Class::Queue(place as u8);
+        let missing = receive_chunks as usize - pool.capacity(class).min(receive_chunks as usize);
+        pool.reserve(class, missing);
+        self.queues[place] = Some(OpenQueue { queue, class });
+        while self.refill(place, pool) > 0 {}
+        Ok(())
+    }
+
+    /// Gives a level its rings and registers its flows.
+    pub(super) fn open_lane(
+        &mut self,
+        level: Level,
+        options: &XdpOptions,
+        plan: &Plan,
+        pool: &Pool,
+        port: u16,
+        flows: &[Flow],
+    ) -> Result<(), XdpError> {
+        let number = usize::from(level.get());
+        let lane = Lane::Level(level);
+        let wanted = options.queues[number];
+        let mut places = plan.queues.iter();
+        let place = places.position(|queue| queue.queue == wanted);
+        let place = place.expect("the plan has the queue of every level that gets a lane");
+        self.open_queue(options, plan, pool, place)?;
+        let open = self.queues[place].as_ref().expect("it was opened");
+        let receive = ReceiveSocket::open(&open.queue, options.receive_entries[number])?;
+        let entries = plan.transmit_entries[number];
+        let transmit = TransmitSocket::open(&open.queue, entries)?;
+        // Smaller, frames wait in the ring a little longer.
+        let _ = transmit.set_send_buffer(entries * SEND_BUFFER_PER_FRAME);
+        if let Some(busy_poll) = options.busy_poll {
+            receive.set_busy_poll(busy_poll)?;
+        }
+        self.classifier.bind_lane(wanted, level, receive.as_fd())?;
+        let owner = Owner { lane, topic: None };
+        if let Err(error) = self.slots.add(&mut self.classifier, owner, flows) {
+            self.classifier.unbind_lane(wanted, level);
+            return Err(error);
+        }
+        self.lanes[number] = Some(Box::new(DeviceLane {
+            level,
+            queue: place,
+            receive,
+            transmit,
+            port,
+            held_limit: pool.config().receive_frames[lane.index()],
+            kernel_first: false,
+            expects_partial: false,
+            left: 0,
+        }));
+        self.set_low_water(options, place);
+        let highest = self.highest().expect("a lane is open");
+        self.slots.set_critical(&mut self.classifier, highest)
+    }
+
+    /// The most critical level with a lane.
+    fn highest(&self) -> Option<Level> {
+        let open = self.lanes.iter().rev().flatten();
+        open.map(|lane| lane.level).next()
+    }
+
+    /// The most critical lane of a queue.
+    pub(super) fn highest_on(&self, queue: usize) -> Option<Level> {
+        let open = self.lanes.iter().rev().flatten();
+        open.filter(|lane| lane.queue == queue)
+            .map(|lane| lane.level)
+            .next()
+    }
+
+    /// Each lane of a queue leaves what is reserved to those above it: the lower, the more.
+    fn set_low_water(&mut self, options: &XdpOptions, queue: usize) {
+        let mut above = 0;
+        let on_queue = self.lanes.iter().rev().flatten();
+        for lane in on_queue.filter(|lane| lane.queue == queue) {
+            let number = options.queues[usize::from(lane.level.get())];
+            let mark = (above > 0 && options.recycling).then_some(options.critical_reserve + above);
+            self.classifier.set_low_water(number, lane.level, mark);
+            above += 1;
+        }
+    }
+
+    /// Gives chunks that came home back to the device; returns how many.
+    pub(super) fn refill(&mut self, place: usize, pool: &Pool) -> usize {
+        let Some(open) = &mut self.queues[place] else {
+            return 0;
+        };
+        let count = pool.free(open.class).min(MAX_REFILL);
+        let mut addresses = [0; MAX_REFILL];
+        let mut held = 0;
+        for address in &mut addresses[..count] {
+            let Some(frame) = pool.take(open.class) else {
+                break;
+            };
+            let chunk = frame.chunk().expect("frames of a queue are chunks");
+            *address = self.umem.start_of(chunk);
+            if self.held.hold(Side::Receive, *address, frame).is_err() {
+                unreachable!("a frame at home is not in the kernel's hands");
+            }
+            held += 1;
+        }
+        let given = open.queue.fill.push(&addresses[..held]);
+        // There is an entry for each chunk; only an index that ran away leaves no room.
+        for address in &addresses[given..held] {
+            self.held.release(Side::Receive, *address);
+        }
+        let number = open.queue.number();
+        let fill = &mut open.queue.fill;
+        self.classifier.note_free(number, || fill.used());
+        given
+    }
+
+    /// Chunks that the kernel has left to receive into.
+    pub(super) fn free_chunks(&mut self, place: usize) -> u32 {
+        let open = self.queues[place].as_mut();
+        open.map_or(0, |open| open.queue.fill.used())
+    }
+
+    /// Lets frames go home that the device has sent; at most [`MAX_COMPLETED`].
+    pub(super) fn take_completed(&mut self, place: usize) {
+        let Some(open) = &mut self.queues[place] else {
+            return;
+        };
+        let mut addresses = [0; MAX_COMPLETED];
+        let count = open.queue.completion.pop(&mut addresses);
+        for address in &addresses[..count] {
+            drop(self.held.release(Side::Transmit, *address));
+        }
+    }
+
+    pub(super) fn mode(&self) -> Option<Mode> {
+        let open = self.queues.iter().flatten().next()?;
+        Some(open.queue.mode())
+    }
+}

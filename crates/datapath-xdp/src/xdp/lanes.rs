@@ -1,0 +1,287 @@
+//! Lanes, and ports of single topics, as they come and go.
+
+use isolane_datapath::udp::interfaces::Interface;
+use isolane_datapath::{Datapath, FlowId, Interfaces, Lane, Note, OpenError, Refusal, UdpConfig};
+use isolane_wire::level::Level;
+use isolane_wire::locator::Locator;
+
+use super::config::XdpOptions;
+use super::device::Device;
+use super::error::XdpError;
+use super::slots::{Owner, Topic};
+use super::{Way, Xdp};
+use crate::classifier::{self, Flow};
+use crate::limits::MAX_TOPIC_FLOWS;
+use crate::socket::Mode;
+
+/// The interface that lanes are to be on.
+pub(super) fn choose(
+    udp: &UdpConfig,
+    options: &XdpOptions,
+    present: &[Interface],
+) -> Result<Interface, XdpError> {
+    if let Some(wanted) = &options.interface {
+        let found = present.iter().find(|one| one.name == *wanted);
+        return found.cloned().ok_or_else(|| XdpError::NotUp {
+            interface: wanted.clone(),
+            present: names(present),
+        });
+    }
+    let is_used = |one: &&Interface| match &udp.interfaces {
+        Interfaces::All => true,
+        Interfaces::Named(names) => names.contains(&one.name),
+        Interfaces::Loopback => false,
+    };
+    let mut leaving = present
+        .iter()
+        .filter(|one| !one.is_loopback)
+        .filter(is_used);
+    leaving.next().cloned().ok_or(XdpError::NoInterface)
+}
+
+fn names(present: &[Interface]) -> String {
+    let names: Vec<&str> = present.iter().map(|one| one.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// The flows of a lane, or of a topic, that arrive by this interface.
+fn flows(
+    way: &Way,
+    unicast: &[Locator],
+    multicast: &[Locator],
+    to: classifier::Way,
+    is_critical: bool,
+) -> Vec<Flow> {
+    let port_of = |locator: &Locator| u16::try_from(locator.port).unwrap_or(0);
+    let ours = unicast.iter().filter(|locator| {
+        let address = locator.ipv4();
+        address.is_some_and(|address| way.addresses.contains(&address))
+    });
+    let all = ours.chain(multicast);
+    all.filter_map(|locator| {
+        Some(Flow {
+            destination: locator.ipv4()?,
+            port: port_of(locator),
+            source: None,
+            way: to,
+            is_critical,
+            protection: None,
+        })
+    })
+    .collect()
+}
+
+impl Xdp {
+    /// Gives an open lane its rings, if its level is to have some.
+    pub(super) fn open_on_device(&mut self, lane: Lane) -> Result<(), XdpError> {
+        let level = lane
+            .level()
+            .filter(|level| self.options.levels & 1 << level.get() != 0);
+        let Some(way) = self.way.as_deref_mut().filter(|way| !way.is_gone) else {
+            return Ok(());
+        };
+        let Some(level) = level else {
+            // The classifier is to know what is ours, and leave it to the kernel.
+            return register_for_kernel(way, &self.udp, lane);
+        };
+        if way.device.is_none() {
+            let wanted = self.options.queues[usize::from(level.get())];
+            let first = way.plan.queues.iter().position(|one| one.queue == wanted);
+            let device = Device::open(
+                way.index,
+                &self.options,
+                self.looks.stamps,
+                &way.plan,
+                &self.pool,
+                first.expect("the plan has the queue of every level that gets a lane"),
+            )?;
+            way.device = Some(Box::new(device));
+            for open in Lane::ALL {
+                let is_of_kernel = !open
+                    .level()
+                    .is_some_and(|level| self.options.levels & 1 << level.get() != 0);
+                if is_of_kernel {
+                    register_for_kernel(way, &self.udp, open)?;
+                }
+            }
+        }
+        let unicast = self.udp.unicast(lane);
+        let port = unicast.first().map_or(0, |locator| locator.port as u16);
+        let to = classifier::Way::Lane(level);
+        let flows = flows(way, unicast, self.udp.multicast(lane), to, false);
+        let Way { device, plan, .. } = way;
+        let device = device.as_deref_mut().expect("it was opened");
+        device.open_lane(level, &self.options, plan, &self.pool, port, &flows)?;
+        self.describe();
+        Ok(())
+    }
+
+    /// What the device turned out to be able to do.
+    fn describe(&mut self) {
+        let mode = self.device().and_then(Device::mode);
+        let is_zero_copy = mode == Some(Mode::ZeroCopy);
+        self.capabilities.zero_copy = is_zero_copy;
+        self.capabilities.kernel_copies = if is_zero_copy { 0 } else { 1 };
+    }
+
+    /// Whether the kernel's sockets are to be looked at first this time.
+    pub(super) fn take_turn(&mut self, level: Level) -> bool {
+        let place = usize::from(level.get());
+        let device = self.device_mut();
+        let lane = device.and_then(|device| device.lanes[place].as_deref_mut());
+        lane.is_some_and(|lane| {
+            lane.kernel_first = !lane.kernel_first;
+            lane.kernel_first
+        })
+    }
+
+    /// Reserves a port for one topic within an open lane.
+    pub(super) fn open_topic(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
+        let level = lane.level().filter(|_| self.is_on_device(lane));
+        let none = OpenError::NoFlows { datapath: "xdp" };
+        let (Some(level), Some(way)) = (level, self.way.as_deref_mut()) else {
+            return Err(none);
+        };
+        let socket = self.udp.open_flow_socket(lane)?;
+        let to = classifier::Way::Lane(level);
+        let unicast = self.udp.flow_socket_unicast(lane, socket);
+        let mut flows = flows(way, unicast, &[], to, false);
+        let Some(device) = way.device.as_deref_mut() else {
+            return Err(none);
+        };
+        let is_critical = device.lanes.iter().rev().flatten().next();
+        let is_critical = is_critical.is_some_and(|highest| highest.level == level);
+        flows
+            .iter_mut()
+            .for_each(|flow| flow.is_critical = is_critical);
+        let Some(flow) = device.slots.add_topic(Topic { lane, socket }) else {
+            self.udp.close_flow_socket(lane, socket);
+            let limit = MAX_TOPIC_FLOWS;
+            return Err(OpenError::TooManyFlows { limit });
+        };
+        let owner = Owner {
+            lane,
+            topic: Some(flow),
+        };
+        let Device {
+            slots, classifier, ..
+        } = device;
+        if let Err(source) = slots.add(classifier, owner, &flows) {
+            slots.remove_topic(flow);
+            self.udp.close_flow_socket(lane, socket);
+            return Err(OpenError::Device {
+                interface: way.interface.clone(),
+                source: Box::new(source),
+            });
+        }
+        Ok(flow)
+    }
+
+    /// Gives such a port back.
+    pub(super) fn close_topic(&mut self, flow: FlowId) {
+        let Some(device) = self.device_mut() else {
+            return;
+        };
+        let Some(topic) = device.slots.remove_topic(flow) else {
+            return;
+        };
+        let owner = Owner {
+            lane: topic.lane,
+            topic: Some(flow),
+        };
+        let Device {
+            slots, classifier, ..
+        } = device;
+        let dropped = slots.remove(classifier, owner);
+        let receive = &mut self.udp.lane_ledger_mut(topic.lane).receive;
+        for (reason, count) in dropped {
+            receive.note_dropped(reason, count);
+        }
+        self.udp.close_flow_socket(topic.lane, topic.socket);
+    }
+
+    /// Follows routes, neighbours and the interface itself.
+    pub(super) fn look_after_device(&mut self) {
+        let Some(way) = self.way.as_deref_mut() else {
+            return;
+        };
+        way.egress.follow();
+        way.egress.keep_fresh();
+        if way.egress.device().is_gone && !way.is_gone {
+            way.is_gone = true;
+            let interface = way.interface.clone();
+            self.close_device();
+            self.note(Note::Device {
+                interface,
+                what:
+                    "it was deleted or moved to another network namespace; its lanes are gone, and \
+                       kernel sockets go on. Make the participant again when it is back"
+                        .to_owned(),
+            });
+            return;
+        }
+        let stamps = self.looks.stamps;
+        let unstamped = self
+            .device()
+            .map_or(0, |device| device.classifier.counts().unstamped);
+        if stamps && unstamped > 0 {
+            // Bytes that were there before would be taken for stamps.
+            self.looks.stamps = false;
+            let interface = self.way.as_ref().map(|way| way.interface.clone());
+            self.note(Note::Device {
+                interface: interface.unwrap_or_default(),
+                what: "its driver has no room for stamps: datagrams of lanes carry none".to_owned(),
+            });
+        }
+    }
+
+    /// Ends all lanes: what is in their rings is counted, and all frames go home.
+    pub(super) fn close_device(&mut self) {
+        let device = self.way.as_mut().and_then(|way| way.device.take());
+        let Some(device) = device else {
+            return;
+        };
+        let mut before = isolane_datapath::Ledger::default();
+        device.add_to(&mut before);
+        let Device {
+            classifier,
+            lanes,
+            queues,
+            mut held,
+            ..
+        } = *device;
+        // No frame comes any more; what came so far is counted.
+        drop(classifier);
+        drop(lanes);
+        drop(queues);
+        for frame in held.drain() {
+            let isolane_datapath::Class::Transmit(lane) = frame.class() else {
+                continue;
+            };
+            let transmit = &mut self.udp.lane_ledger_mut(lane).transmit;
+            let bytes = frame.len() as u64;
+            transmit.note_unsent(Refusal::DeviceGone, 1, bytes);
+        }
+        for lane in Lane::ALL {
+            *self.udp.lane_ledger_mut(lane) += before.lane(lane);
+        }
+    }
+}
+
+/// Tells the classifier which ports are the kernel's, though they are ours.
+fn register_for_kernel(
+    way: &mut Way,
+    udp: &isolane_datapath::Udp,
+    lane: Lane,
+) -> Result<(), XdpError> {
+    let kernel = classifier::Way::Kernel;
+    let flows = flows(way, udp.unicast(lane), udp.multicast(lane), kernel, false);
+    let Some(device) = way.device.as_deref_mut() else {
+        return Ok(());
+    };
+    let owner = Owner { lane, topic: None };
+    let Device {
+        slots, classifier, ..
+    } = device;
+    slots.add(classifier, owner, &flows)
+}

@@ -1,0 +1,147 @@
+//! What lanes do at this moment, and what the kernel counted of them.
+
+use isolane_datapath::{
+    Counted, FlowObservation, InterfaceObservation, Lane, Ledger, Observation, ReceiveDrop,
+    RingObservation, Udp,
+};
+
+use super::Xdp;
+use super::device::Device;
+use crate::socket::{Mode, Statistics};
+use isolane_wire::locator::Locator;
+
+impl Device {
+    /// Adds what the kernel and the classifier have dropped of each lane.
+    pub(super) fn add_to(&self, ledger: &mut Ledger) {
+        let counts = self.classifier.counts();
+        for lane in Lane::ALL {
+            let receive = &mut ledger.lane_mut(lane).receive;
+            for (reason, count) in self.slots.drops(&counts, lane) {
+                receive.note_dropped(reason, count);
+            }
+        }
+        for open in self.lanes.iter().flatten() {
+            let statistics = open.receive.statistics().unwrap_or_default();
+            let receive = &mut ledger.lane_mut(Lane::Level(open.level)).receive;
+            receive.note_dropped(ReceiveDrop::RingFull, statistics.receive_ring_full);
+            receive.note_dropped(ReceiveDrop::FillEmpty, statistics.dropped);
+        }
+    }
+
+    /// Lanes whose ring has something.
+    pub(super) fn waiting(&mut self) -> u16 {
+        let mut seen = 0;
+        for open in self.lanes.iter_mut().flatten() {
+            if open.receive.ring.waiting() > 0 {
+                seen |= Lane::Level(open.level).bit();
+            }
+        }
+        seen
+    }
+
+    /// Has each queue's device do its receive work in this thread, by its most critical lane.
+    pub(super) fn poll(&mut self) {
+        for place in 0..self.queues.len() {
+            let Some(level) = self.highest_on(place) else {
+                continue;
+            };
+            if let Some(open) = self.lanes[usize::from(level.get())].as_deref() {
+                // Down or gone: then there is nothing.
+                let _ = open.receive.poll_device();
+            }
+        }
+    }
+
+    /// Counts a look that found the reserve touched.
+    pub(super) fn note_touched(&mut self, reserve: u32, udp: &mut Udp) {
+        for place in 0..self.queues.len() {
+            if self.queues[place].is_none() || self.free_chunks(place) >= reserve {
+                continue;
+            }
+            if let Some(highest) = self.highest_on(place) {
+                let ledger = udp.lane_ledger_mut(Lane::Level(highest));
+                ledger.counts.note(Counted::ReserveTouched, 1);
+            }
+        }
+    }
+}
+
+impl Xdp {
+    pub(super) fn observation(&self) -> Observation {
+        let Some((way, device)) = self.way.as_deref().zip(self.device()) else {
+            return Observation::default();
+        };
+        let counts = device.classifier.counts();
+        let interface = InterfaceObservation {
+            name: way.interface.clone(),
+            mode: match device.mode() {
+                Some(Mode::ZeroCopy) => "native, zero copy".to_owned(),
+                _ => "native, copy".to_owned(),
+            },
+            program_tag: device.classifier.tag().to_string(),
+            decisions: counts.others.named().collect(),
+        };
+        let flows = device
+            .slots
+            .used()
+            .map(|(slot, owner, flow)| FlowObservation {
+                lane: owner.lane,
+                flow: owner.topic,
+                destination: Locator::udpv4(flow.destination, flow.port),
+                protection: flow.protection,
+                left: device.classifier.left(slot),
+                decisions: device.slots.counted(&counts, slot),
+            });
+        Observation {
+            interfaces: vec![interface],
+            flows: flows.collect(),
+            rings: rings(device),
+        }
+    }
+}
+
+fn rings(device: &Device) -> Vec<RingObservation> {
+    let mut rings = Vec::new();
+    for open in device.queues.iter().flatten() {
+        let queue = open.queue.number();
+        let ring = |kind, entries, used, missed| RingObservation {
+            kind,
+            queue,
+            lane: None,
+            entries,
+            used,
+            missed,
+        };
+        let missed = open.queue.fill_missed().unwrap_or(0);
+        let fill = &open.queue.fill;
+        let completion = &open.queue.completion;
+        rings.push(ring("fill", fill.entries(), fill.peek_used(), missed));
+        let waiting = completion.peek_waiting();
+        rings.push(ring("completion", completion.entries(), waiting, 0));
+    }
+    for open in device.lanes.iter().flatten() {
+        let queue = device.queues[open.queue].as_ref();
+        let queue = queue.map_or(0, |queue| queue.queue.number());
+        let lane = Some(Lane::Level(open.level));
+        let received: Statistics = open.receive.statistics().unwrap_or_default();
+        let sent = open.transmit.statistics().unwrap_or_default();
+        let (receive, transmit) = (&open.receive.ring, &open.transmit.ring);
+        rings.push(RingObservation {
+            kind: "receive",
+            queue,
+            lane,
+            entries: receive.entries(),
+            used: receive.peek_waiting(),
+            missed: received.receive_ring_full,
+        });
+        rings.push(RingObservation {
+            kind: "transmit",
+            queue,
+            lane,
+            entries: transmit.entries(),
+            used: transmit.peek_used(),
+            missed: sent.invalid_transmitted,
+        });
+    }
+    rings
+}

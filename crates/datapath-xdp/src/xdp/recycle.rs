@@ -1,0 +1,95 @@
+//! Frames that come back: those the device has sent, and, when few chunks are free, those of bulk
+//! that nobody has read yet.
+//!
+//! Where each lane has its share of chunks nothing is ever taken back. It is what keeps the reserve of
+//! the most critical lane where there are fewer chunks than that (paper 004): at low water the
+//! classifier drops bulk before it costs a chunk, and what waits already in the rings of less
+//! critical lanes is dropped here, the least critical first. A datagram of the most critical lane of a
+//! queue is never taken.
+
+use isolane_datapath::{Counted, Lane, Pool, ReceiveDrop, Refusal, Udp};
+
+use super::device::Device;
+use crate::limits::MAX_RECYCLED;
+use crate::socket::{Descriptor, Side};
+
+impl Device {
+    /// Whether a queue has fewer free chunks than are reserved while less critical lanes have some.
+    pub(super) fn is_low(&mut self, reserve: u32) -> bool {
+        (0..self.queues.len()).any(|place| {
+            self.queues[place].is_some()
+                && self.free_chunks(place) < reserve
+                && self.bulk_waits(place)
+        })
+    }
+
+    fn bulk_waits(&mut self, place: usize) -> bool {
+        let highest = self.highest_on(place);
+        let lanes = self.lanes.iter_mut().flatten();
+        let mut bulk = lanes.filter(|lane| lane.queue == place && Some(lane.level) != highest);
+        bulk.any(|lane| lane.receive.ring.waiting() > 0)
+    }
+
+    /// Frames are left in a transmit ring.
+    pub(super) fn has_left(&self) -> bool {
+        self.lanes.iter().flatten().any(|lane| lane.left > 0)
+    }
+
+    /// Takes back up to [`MAX_RECYCLED`] frames of each queue that is low. True: one still is.
+    pub(super) fn recycle(&mut self, reserve: u32, pool: &Pool, udp: &mut Udp) -> bool {
+        let mut is_low = false;
+        for place in 0..self.queues.len() {
+            if self.queues[place].is_none() || self.free_chunks(place) >= reserve {
+                continue;
+            }
+            if let Some(highest) = self.highest_on(place) {
+                let ledger = udp.lane_ledger_mut(Lane::Level(highest));
+                ledger.counts.note(Counted::ReserveTouched, 1);
+            }
+            let missing = reserve - self.free_chunks(place);
+            self.take_back(place, missing.min(MAX_RECYCLED as u32) as usize, udp);
+            self.refill(place, pool);
+            is_low |= self.free_chunks(place) < reserve && self.bulk_waits(place);
+        }
+        is_low
+    }
+
+    /// Drops up to so many datagrams that wait in less critical lanes of a queue, the oldest of the
+    /// least critical first.
+    fn take_back(&mut self, place: usize, count: usize, udp: &mut Udp) {
+        let highest = self.highest_on(place);
+        let mut left = count;
+        for lane in self.lanes.iter_mut().flatten() {
+            if lane.queue != place || Some(lane.level) == highest {
+                continue;
+            }
+            let mut descriptors = [Descriptor::default(); MAX_RECYCLED];
+            let taken = lane.receive.ring.pop(&mut descriptors[..left]);
+            for descriptor in &descriptors[..taken] {
+                // It goes home, and from there to the device.
+                drop(self.held.release(Side::Receive, descriptor.address));
+            }
+            let ledger = udp.lane_ledger_mut(Lane::Level(lane.level));
+            ledger
+                .receive
+                .note_dropped(ReceiveDrop::RecycledQueue, taken as u64);
+            left -= taken;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Has the kernel take what it left in transmit rings.
+    pub(super) fn kick_left(&mut self, udp: &mut Udp) {
+        for lane in self.lanes.iter_mut().rev().flatten() {
+            if lane.left > 0 {
+                let ledger = udp.lane_ledger_mut(Lane::Level(lane.level));
+                let refused = u64::from(lane.kick(ledger));
+                // They count as sent since they were put into the ring; it is not told which they are.
+                let transmit = &mut ledger.transmit;
+                transmit.note_unsent(Refusal::DeviceRefused, refused, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The loaded program in a network namespace, and sequences that it and a twin go through together.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fastrand::Rng;
+use isolane_datapath::flow::{Budget, InterfaceProtection, Over, Protection};
+use isolane_datapath_xdp::classifier::twin::Twin;
+use isolane_datapath_xdp::classifier::{
+    Action, Arrival, Classifier, ClassifierConfig, ClassifierError, Counts, Enforcement, Flow,
+    FlowError, FlowSlot, Verdict, Way,
+};
+use isolane_datapath_xdp::limits::{MAX_FLOWS, MAX_LANES, MAX_QUEUES};
+use isolane_wire::level::Level;
+
+use crate::frames::{ADDRESSES, PORTS, SOURCES, frame, happens, one_of};
+
+/// Receive queues of the interface: two more than lanes can be on.
+const QUEUES: u32 = MAX_QUEUES as u32 + 2;
+
+/// Frames between two comparisons of everything.
+const FRAMES_A_COMPARISON: u64 = 2_048;
+
+/// Says that nothing was tried, which CI does not take for an answer.
+fn left_out(reason: &str) {
+    let in_ci = std::env::var_os("CI").is_some();
+    assert!(!in_ci, "CI must allow this: {reason}");
+    eprintln!("nothing was tried: {reason}");
+}
+
+/// One world at a time: while another test starts a program, the new process has a copy of each
+/// descriptor of ours for a moment, and a socket that is closed here lives on in it.
+static ONLY: Mutex<()> = Mutex::new(());
+
+/// The program in the kernel, and the sockets of its lanes.
+pub(crate) struct World {
+    _only: MutexGuard<'static, ()>,
+    classifier: Classifier,
+    interface_index: u32,
+    sockets: [[Option<OwnedFd>; MAX_LANES]; MAX_QUEUES],
+}
+
+impl World {
+    /// Loads the program in a new network namespace; `None` where that is not allowed.
+    pub(crate) fn new() -> Option<World> {
+        let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = ClassifierConfig {
+            stamps: true,
+            timers: false,
+            traces: true,
+        };
+        let classifier = match Classifier::load(&config) {
+            Ok(classifier) => classifier,
+            Err(error @ (ClassifierError::Denied { .. } | ClassifierError::UserNamespace)) => {
+                left_out(&error.to_string());
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        // SAFETY: no memory is passed; only this thread changes its network.
+        let unshared = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        assert_eq!(unshared, 0, "{}", std::io::Error::last_os_error());
+        let veth = format!(
+            "link add lane0 numrxqueues {QUEUES} numtxqueues {QUEUES} type veth peer name lane1"
+        );
+        let made = Command::new("ip").args(veth.split(' ')).status();
+        assert!(made.is_ok_and(|status| status.success()), "ip {veth}");
+        // SAFETY: the name is a string of C.
+        let interface_index = unsafe { libc::if_nametoindex(c"lane0".as_ptr()) };
+        assert_ne!(interface_index, 0);
+        Some(World {
+            _only: only,
+            classifier,
+            interface_index,
+            sockets: Default::default(),
+        })
+    }
+
+    pub(crate) fn counts(&self) -> Box<Counts> {
+        self.classifier.counts()
+    }
+
+    fn bind(&mut self, queue: u32, lane: Level) {
+        let place = &mut self.sockets[queue as usize][usize::from(lane.get())];
+        let socket = place.get_or_insert_with(socket);
+        let bound = self.classifier.bind_lane(queue, lane, socket.as_fd());
+        bound.expect("a lane is bound");
+    }
+
+    fn lose(&mut self, queue: u32, lane: Level) {
+        self.sockets[queue as usize][usize::from(lane.get())] = None;
+    }
+
+    fn judge(&mut self, frame: &[u8], queue: u32) -> Verdict {
+        let arrival = Arrival {
+            interface_index: self.interface_index,
+            queue,
+        };
+        // Without saying where it arrives, on queue 0.
+        let arrival = (queue != 0).then_some(arrival);
+        let verdict = self.classifier.judge(frame, arrival);
+        verdict.unwrap_or_else(|error| panic!("{error}: {frame:02x?}"))
+    }
+}
+
+/// A socket that a lane can have: that it is bound to nothing matters to frames that really arrive.
+fn socket() -> OwnedFd {
+    // SAFETY: no memory is passed.
+    let descriptor = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    assert!(descriptor >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: just opened, and nobody else's.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+/// What goes through a sequence beside the program: the twin, or one that makes a mistake.
+pub(crate) trait Beside {
+    fn twin(&mut self) -> &mut Twin;
+
+    fn judge(&mut self, frame: &[u8], queue: u32) -> Verdict {
+        self.twin().judge(frame, queue)
+    }
+
+    fn set_flow(&mut self, slot: FlowSlot, flow: &Flow) -> Result<(), FlowError> {
+        self.twin().set_flow(slot, flow)
+    }
+
+    fn protect_interface(&mut self, protection: &InterfaceProtection) {
+        let set = self.twin().protect_interface(protection);
+        set.expect("the interface is protected");
+    }
+
+    fn replenish(&mut self, now_ns: u64) {
+        self.twin().replenish(now_ns);
+    }
+
+    fn set_low_water(&mut self, queue: u32, lane: Level, low_water: Option<u32>) {
+        self.twin().set_low_water(queue, lane, low_water);
+    }
+}
+
+impl Beside for Twin {
+    fn twin(&mut self) -> &mut Twin {
+        self
+    }
+}
+
+/// Frames and changes, as the seed has it.
+pub(crate) struct Sequence {
+    rng: Rng,
+    now_ns: u64,
+    changes: u64,
+    replenished: u64,
+    refused: u64,
+    pub(crate) actions_seen: Vec<Action>,
+}
+
+impl Sequence {
+    pub(crate) fn new(seed: u64) -> Sequence {
+        Sequence {
+            rng: Rng::with_seed(seed),
+            now_ns: 1_000_000,
+            changes: 0,
+            replenished: 0,
+            refused: 0,
+            actions_seen: Vec::new(),
+        }
+    }
+
+    /// Shows both so many frames; how many there were, or the first difference.
+    pub(crate) fn run(
+        &mut self,
+        world: &mut World,
+        twin: &mut impl Beside,
+        frames: u64,
+    ) -> Result<u64, String> {
+        for number in 0..frames {
+            // A quiet stretch now and then, so that budgets are used up and filled again.
+            if happens(&mut self.rng, 2) {
+                self.change(world, twin);
+            }
+            if happens(&mut self.rng, 5) {
+                self.let_time_pass(world, twin);
+            }
+            let bytes = frame(&mut self.rng);
+            // Mostly on one queue, so that its buffers run low.
+            let queue = match self.rng.u8(..100) {
+                0..60 => 0,
+                60..90 => 1,
+                _ => self.rng.u32(..QUEUES),
+            };
+            let (theirs, ours) = (world.judge(&bytes, queue), twin.judge(&bytes, queue));
+            if theirs != ours {
+                return Err(format!(
+                    "frame {number} on queue {queue}: the program decides {theirs:?}, the twin \
+                     {ours:?}: {bytes:02x?}"
+                ));
+            }
+            let action = theirs.action();
+            if !self.actions_seen.contains(&action) {
+                self.actions_seen.push(action);
+            }
+            let is_last = number + 1 == frames;
+            if is_last || number % FRAMES_A_COMPARISON == 0 {
+                compare(world, twin.twin()).map_err(|what| format!("frame {number}: {what}"))?;
+            }
+        }
+        Ok(frames)
+    }
+
+    fn let_time_pass(&mut self, world: &mut World, twin: &mut impl Beside) {
+        self.now_ns += match self.rng.u8(..10) {
+            0 => self.rng.u64(..50_000_000),
+            _ => self.rng.u64(..500_000),
+        };
+        world.classifier.replenish(self.now_ns);
+        twin.replenish(self.now_ns);
+        self.replenished += 1;
+    }
+
+    /// Changes one thing.
+    fn change(&mut self, world: &mut World, twin: &mut impl Beside) {
+        self.changes += 1;
+        let rng = &mut self.rng;
+        let slot = FlowSlot(rng.u8(..MAX_FLOWS as u8));
+        let lane = one_of(rng, &Level::ALL);
+        let queue = match rng.u8(..10) {
+            0..4 => 0,
+            4..7 => 1,
+            _ => rng.u32(..MAX_QUEUES as u32),
+        };
+        match rng.u8(..100) {
+            0..25 => {
+                let flow = flow(rng);
+                let set = world.classifier.set_flow(slot, &flow);
+                assert_eq!(set, twin.set_flow(slot, &flow));
+                self.refused += u64::from(set.is_err());
+            }
+            25..33 => {
+                world.classifier.remove_flow(slot);
+                twin.twin().remove_flow(slot);
+            }
+            33..43 => {
+                let protection = protection(rng);
+                let set = world.classifier.protect(slot, protection);
+                assert_eq!(set, twin.twin().protect(slot, protection));
+            }
+            43..50 => {
+                let protection = interface_protection(rng);
+                let set = world.classifier.protect_interface(&protection);
+                set.expect("the interface is protected");
+                twin.protect_interface(&protection);
+            }
+            50..53 => {
+                let enforcement = Enforcement {
+                    recycling: happens(rng, 80),
+                    reserve: happens(rng, 80),
+                };
+                world.classifier.enforce(enforcement);
+                twin.twin().enforce(enforcement);
+            }
+            53..68 => {
+                world.bind(queue, lane);
+                twin.twin().bind_lane(queue, lane);
+            }
+            68..74 => {
+                world.classifier.unbind_lane(queue, lane);
+                twin.twin().unbind_lane(queue, lane);
+            }
+            74..76 => {
+                world.lose(queue, lane);
+                twin.twin().lose_socket(queue, lane);
+            }
+            76..84 => {
+                let low_water = happens(rng, 70).then(|| rng.u32(..40));
+                world.classifier.set_low_water(queue, lane, low_water);
+                twin.set_low_water(queue, lane, low_water);
+            }
+            _ => {
+                let free = rng.u32(..200);
+                world.classifier.note_free(queue, || free);
+                twin.twin().note_free(queue, free);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (changes, refused) = (self.changes, self.refused);
+        let replenished = self.replenished;
+        writeln!(
+            f,
+            "{changes} changes ({refused} flows refused), {replenished} looks at budgets"
+        )
+    }
+}
+
+/// Compares all that both have counted and have left.
+fn compare(world: &World, twin: &Twin) -> Result<(), String> {
+    let (theirs, ours) = (world.counts(), twin.counts());
+    for slot in (0..MAX_FLOWS as u8).map(FlowSlot) {
+        same("counted of a flow", theirs.flow(slot), ours.flow(slot))?;
+        let left = world.classifier.left(slot);
+        same("left of a budget", left, twin.left(slot))?;
+    }
+    same("counted of no flow", theirs.others, ours.others)?;
+    let touched = |counts: &Counts| (counts.touched_fill, counts.touched_reserve);
+    same("touched", touched(&theirs), touched(ours))?;
+    same("unstamped", theirs.unstamped, 0)
+}
+
+fn same<T: PartialEq + fmt::Debug>(what: &str, theirs: T, ours: T) -> Result<(), String> {
+    if theirs == ours {
+        return Ok(());
+    }
+    Err(format!(
+        "{what}: {theirs:?} by the program, {ours:?} by the twin"
+    ))
+}
+
+fn flow(rng: &mut Rng) -> Flow {
+    Flow {
+        destination: one_of(rng, &ADDRESSES),
+        port: if happens(rng, 1) {
+            0
+        } else {
+            one_of(rng, &PORTS)
+        },
+        source: happens(rng, 30).then(|| one_of(rng, &SOURCES)),
+        way: if happens(rng, 10) {
+            Way::Kernel
+        } else {
+            Way::Lane(one_of(rng, &Level::ALL))
+        },
+        is_critical: happens(rng, 30),
+        protection: protection(rng),
+    }
+}
+
+fn budget(rng: &mut Rng, capacity: u32) -> Budget {
+    Budget {
+        capacity: NonZeroU32::new(rng.u32(1..=capacity)).expect("at least one"),
+        period: match rng.u8(..20) {
+            // Too short and too long.
+            0 => Duration::from_micros(rng.u64(..100)),
+            1 => Duration::from_secs(11),
+            _ => Duration::from_micros(rng.u64(100..20_000)),
+        },
+    }
+}
+
+fn protection(rng: &mut Rng) -> Option<Protection> {
+    happens(rng, 70).then(|| Protection {
+        budget: budget(rng, 30),
+        over: one_of(rng, &[Over::Drop, Over::Demote]),
+    })
+}
+
+fn interface_protection(rng: &mut Rng) -> InterfaceProtection {
+    let period = Duration::from_micros(rng.u64(100..20_000));
+    let of = |capacity: u32| Budget {
+        capacity: NonZeroU32::new(capacity).expect("at least one"),
+        period,
+    };
+    InterfaceProtection {
+        flows: happens(rng, 60).then(|| {
+            let capacity = rng.u32(1..300);
+            (of(capacity), rng.u32(..capacity))
+        }),
+        others: happens(rng, 40).then(|| of(rng.u32(1..100))),
+    }
+}

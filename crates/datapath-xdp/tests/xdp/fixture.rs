@@ -1,0 +1,163 @@
+//! Participants with lanes, one a host.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use isolane_datapath::conformance::{Fixture, Options};
+use isolane_datapath::{
+    Capabilities, Datapath, FlowId, InterfaceProtection, Interfaces, Lane, Ledger, Note,
+    Observation, OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport,
+    TransmitBurst, UdpConfig,
+};
+use isolane_datapath_xdp::xdp::{Xdp, XdpConfig, XdpOptions};
+use isolane_wire::locator::Locator;
+
+use crate::network::{Host, INTERFACE, Segment};
+
+/// A datapath that lives on a host: what opens sockets is done there.
+pub(crate) struct On<D> {
+    pub(crate) host: Host,
+    pub(crate) path: D,
+}
+
+/// A segment without participants.
+pub(crate) struct XdpOnVeth {
+    segment: Segment,
+}
+
+/// As conformance wants it.
+pub(crate) fn config(options: &Options) -> XdpConfig {
+    let udp = UdpConfig {
+        interfaces: Interfaces::Named(vec![INTERFACE.to_owned()]),
+        receive_buffer_bytes: options.queue_bytes,
+        pool: options.pool,
+        ..UdpConfig::default()
+    };
+    let mut lanes = XdpOptions::default();
+    if let Some(bytes) = options.queue_bytes {
+        // About as many datagrams of a kilobyte.
+        lanes.receive_entries = [(bytes / 1_024) as u32; 8];
+    }
+    XdpConfig {
+        udp,
+        options: lanes,
+    }
+}
+
+/// Lanes on a host.
+pub(crate) fn xdp_on(host: Host, config: XdpConfig) -> Result<On<Xdp>, OpenError> {
+    let path = host.enter(|| Xdp::new(config))?;
+    Ok(On { host, path })
+}
+
+impl Fixture for XdpOnVeth {
+    type Datapath = On<Xdp>;
+
+    /// The kernel's receive work may be put off to a thread of lower priority.
+    const SETTLE: Duration = Duration::from_millis(30);
+
+    fn new() -> XdpOnVeth {
+        XdpOnVeth {
+            segment: Segment::new(),
+        }
+    }
+
+    fn attach(&mut self, options: &Options) -> On<Xdp> {
+        let host = self.segment.add_host();
+        xdp_on(host, config(options)).expect("lanes can be had")
+    }
+}
+
+impl<D: Datapath> Datapath for On<D> {
+    fn name(&self) -> &'static str {
+        self.path.name()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.path.capabilities()
+    }
+
+    fn pool(&self) -> &Pool {
+        self.path.pool()
+    }
+
+    fn open_lane(&mut self, lane: Lane) -> Result<(), OpenError> {
+        self.host.enter(|| self.path.open_lane(lane))
+    }
+
+    fn unicast(&self, lane: Lane) -> &[Locator] {
+        self.path.unicast(lane)
+    }
+
+    fn multicast(&self, lane: Lane) -> &[Locator] {
+        self.path.multicast(lane)
+    }
+
+    fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize {
+        self.path.receive_burst(lane, limit, burst)
+    }
+
+    fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
+        self.path.send_burst(lane, burst)
+    }
+
+    fn seen_readable(&mut self, lane: Lane, readable: u8) {
+        self.path.seen_readable(lane, readable);
+    }
+
+    fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)> {
+        self.path.descriptors()
+    }
+
+    fn ready_lanes(&mut self) -> u16 {
+        self.path.ready_lanes()
+    }
+
+    fn peek_lanes(&mut self) -> u16 {
+        self.path.peek_lanes()
+    }
+
+    fn recycle(&mut self) -> bool {
+        self.path.recycle()
+    }
+
+    fn wants_recycling(&mut self) -> bool {
+        self.path.wants_recycling()
+    }
+
+    fn look_after_interfaces(&mut self) {
+        self.path.look_after_interfaces();
+    }
+
+    fn open_flow(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
+        self.host.enter(|| self.path.open_flow(lane))
+    }
+
+    fn flow_unicast(&self, flow: FlowId) -> &[Locator] {
+        self.path.flow_unicast(flow)
+    }
+
+    fn close_flow(&mut self, flow: FlowId) {
+        self.path.close_flow(flow);
+    }
+
+    fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
+        self.path.protect(what, with)
+    }
+
+    fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
+        self.path.protect_interface(with)
+    }
+
+    fn observe(&self) -> Observation {
+        self.path.observe()
+    }
+
+    fn ledger(&self) -> Ledger {
+        self.path.ledger()
+    }
+
+    fn notes(&self) -> &[Note] {
+        self.path.notes()
+    }
+}

@@ -1,0 +1,18 @@
+//! The datapath of lanes keeps the contract, on veth pairs between network namespaces of this program.
+//! It takes root, and says so where it is missing.
+
+#[path = "../hosts/mod.rs"]
+#[allow(unreachable_pub)]
+mod hosts;
+
+mod fixture;
+mod network;
+mod sending;
+
+mod unicast {
+    isolane_datapath::conformance!(unicast, crate::fixture::XdpOnVeth);
+}
+
+mod multicast {
+    isolane_datapath::conformance!(multicast, crate::fixture::XdpOnVeth);
+}

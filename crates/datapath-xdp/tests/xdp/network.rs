@@ -1,0 +1,175 @@
+//! Hosts on one Ethernet segment, each in a network namespace of its own:
+//!
+//! ```text
+//!   host 1            host 2            host 3
+//!   10.79.0.1         10.79.0.2         10.79.0.3
+//!   eth0 ═══veth═══╗  eth0 ═══veth═══╗  eth0 ═══veth═══╗
+//!                  ╚═════════════════╩═════ bridge ════╝
+//! ```
+//!
+//! Only descriptors of this process hold the namespaces. Sockets belong to the namespace they are
+//! made in, whichever thread uses them later, so a test's thread enters a host where something is
+//! opened there and leaves it again.
+
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use crate::hosts::{eventually, ip, set};
+
+/// The name of every host's interface.
+pub(crate) const INTERFACE: &str = "eth0";
+
+/// A segment, and how many hosts are on it.
+pub(crate) struct Segment {
+    hub: Rc<File>,
+    hosts: Vec<Host>,
+    queues: u32,
+}
+
+/// A host's namespace; clones are the same host.
+#[derive(Clone)]
+pub(crate) struct Host {
+    namespace: Rc<File>,
+    pub(crate) number: u8,
+    mac: String,
+}
+
+impl Segment {
+    pub(crate) fn new() -> Segment {
+        Segment::with_queues(1)
+    }
+
+    /// Interfaces have so many queues each way.
+    pub(crate) fn with_queues(queues: u32) -> Segment {
+        let hub = Rc::new(new_namespace());
+        within(&hub, || {
+            ip("link add bridge type bridge mcast_snooping 0");
+            ip("link set bridge up");
+        });
+        Segment {
+            hub,
+            hosts: Vec::new(),
+            queues,
+        }
+    }
+
+    /// Another host, which knows all others and is known to them.
+    pub(crate) fn add_host(&mut self) -> Host {
+        let host = self.add_stranger();
+        for other in &self.hosts {
+            host.introduce(other);
+            other.introduce(&host);
+        }
+        self.hosts.push(host.clone());
+        host
+    }
+
+    /// Another host: those that want to reach it have to ask for its address.
+    pub(crate) fn add_stranger(&mut self) -> Host {
+        let namespace = Rc::new(new_namespace());
+        let number = self.hosts.len() as u8 + 1;
+        let queues = format!("numtxqueues {0} numrxqueues {0}", self.queues);
+        let path = path(&namespace);
+        within(&self.hub, || {
+            let ends = format!("port{number} {queues} type veth peer name {INTERFACE} {queues}");
+            ip(&format!("link add {ends} netns {path}"));
+            ip(&format!("link set port{number} master bridge up"));
+        });
+        let mut host = Host {
+            namespace,
+            number,
+            mac: String::new(),
+        };
+        host.mac = host.enter(|| {
+            ip("link set lo up");
+            ip(&format!("link set {INTERFACE} up"));
+            ip(&format!(
+                "address add {}/24 dev {INTERFACE}",
+                host.address()
+            ));
+            ip(&format!("route add 224.0.0.0/4 dev {INTERFACE}"));
+            let shown = ip(&format!("-o link show dev {INTERFACE}"));
+            let mut words = shown.split_whitespace();
+            words.find(|word| *word == "link/ether");
+            words.next().expect("a hardware address").to_owned()
+        });
+        // The kernel takes up to a second to notice.
+        eventually("the host's port forwards", || {
+            let shown = within(&self.hub, || ip(&format!("-d link show dev port{number}")));
+            shown.contains("state forwarding").then_some(())
+        });
+        host
+    }
+
+    /// Runs something where all hosts' frames pass.
+    pub(crate) fn at_the_hub<T>(&self, work: impl FnOnce() -> T) -> T {
+        within(&self.hub, work)
+    }
+}
+
+impl Host {
+    pub(crate) fn address(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 79, 0, self.number)
+    }
+
+    /// Another host's Ethernet address is known for good.
+    fn introduce(&self, other: &Host) {
+        let (address, mac) = (other.address(), &other.mac);
+        let known =
+            format!("neighbour replace {address} lladdr {mac} dev {INTERFACE} nud permanent");
+        self.enter(|| ip(&known));
+    }
+
+    /// Runs something on this thread, in the host's namespace.
+    pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
+        within(&self.namespace, work)
+    }
+
+    /// A name for the host's namespace that `ip` understands.
+    pub(crate) fn path(&self) -> String {
+        path(&self.namespace)
+    }
+}
+
+fn path(namespace: &File) -> String {
+    let descriptor = namespace.as_raw_fd();
+    format!("/proc/{}/fd/{descriptor}", std::process::id())
+}
+
+/// Goes back also when `work` panics, so that a failing test spoils no other on its thread.
+fn within<T>(namespace: &File, work: impl FnOnce() -> T) -> T {
+    struct Back(File);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            let network = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(self.0.as_fd(), network).expect("the way back");
+        }
+    }
+    let before = File::open("/proc/thread-self/ns/net").expect("this thread's namespace");
+    let network = Some(LinkNameSpaceType::Network);
+    move_into_link_name_space(namespace.as_fd(), network)
+        .expect("to enter a namespace, which needs root");
+    let _back = Back(before);
+    work()
+}
+
+/// A namespace of its own, made on a thread that ends.
+fn new_namespace() -> File {
+    let make = || {
+        // SAFETY: only the calling thread changes its network namespace; no memory and no descriptor
+        // table is involved.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
+            .expect("a network namespace, which needs root");
+        // Neighbour discovery would be frames that no test sent.
+        for which in ["all", "default"] {
+            set(&format!("net/ipv6/conf/{which}/disable_ipv6"), "1");
+        }
+        File::open("/proc/thread-self/ns/net").expect("the namespace that was just made")
+    };
+    thread::spawn(make).join().expect("a namespace")
+}

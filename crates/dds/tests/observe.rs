@@ -1,0 +1,207 @@
+//! What another process sees of a participant that may be looked at; that nobody who looks, however
+//! badly, holds it up.
+//!
+//! The lookers here are threads of the same process: a socket does not know the difference.
+
+use std::{
+    io::{self, BufRead, BufReader, ErrorKind, Read},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixStream},
+    },
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use isolane::{
+    Level, Network, Participant, Qos, TopicType,
+    observe::{SCHEMA, Snapshot, parse_socket_name},
+};
+
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+struct Tick {
+    number: u32,
+}
+
+/// More than enough for what comes once a second, on a machine that stalls.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn observable(domain: u32) -> Participant {
+    let network = Network::new(1);
+    let builder = Participant::builder(domain).memory(&network, [10, 0, 0, 1]);
+    builder.name("seen").observable(true).build().unwrap()
+}
+
+fn name(participant: &Participant) -> String {
+    participant.observable_at().expect("it may be looked at")
+}
+
+fn connect(name: &str) -> io::Result<UnixStream> {
+    let address = SocketAddr::from_abstract_name(name)?;
+    UnixStream::connect_addr(&address)
+}
+
+/// Reads so many snapshots on a thread, while the participant runs on this one.
+fn look(participant: &Participant, snapshots: usize) -> Vec<Snapshot> {
+    let name = name(participant);
+    let looker = thread::spawn(move || {
+        let stream = connect(&name).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let lines = BufReader::new(stream).lines().take(snapshots);
+        lines
+            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+            .collect()
+    });
+    let is_done = participant.run_until(2 * PATIENCE, || looker.is_finished());
+    assert!(is_done, "nobody was served");
+    looker.join().unwrap()
+}
+
+#[test]
+fn who_looks_sees_a_snapshot_a_second_with_all_that_is_going_on() {
+    let participant = observable(3);
+    let qos = Qos::reliable().level(Level::new(6).unwrap());
+    let writer = participant.create_writer::<Tick>("Ticks", &qos).unwrap();
+    let reader = participant.create_reader::<Tick>("Ticks", &qos).unwrap();
+    assert!(participant.run_until(PATIENCE, || reader.matched_writers() == 1));
+    writer.write(&Tick { number: 1 }).unwrap();
+    assert!(participant.run_until(PATIENCE, || reader.available() == 1));
+    assert!(reader.take().unwrap().is_some());
+
+    let snapshots = look(&participant, 2);
+    let [first, second] = snapshots.as_slice() else {
+        panic!("{} came", snapshots.len())
+    };
+    assert_eq!(first.schema, SCHEMA);
+    let of = &first.participant;
+    assert_eq!((of.name.as_str(), of.domain), ("seen", 3));
+    assert_eq!(
+        (of.pid, of.datapath.as_str()),
+        (std::process::id(), "memory")
+    );
+    assert_eq!(of.guid_prefix, participant.guid().prefix.to_string());
+    assert_eq!(of.imbalance, None);
+    let apart_us = second.participant.at_us - of.at_us;
+    assert!(apart_us > 500_000.0, "{apart_us}");
+
+    let [writer] = first.writers.as_slice() else {
+        panic!("{:?}", first.writers)
+    };
+    assert_eq!((writer.topic.as_str(), writer.level), ("Ticks", 6));
+    assert_eq!((writer.matched, writer.ledger["written"]), (1, 1));
+    assert_eq!(first.readers[0].ledger["delivered"], 1);
+    assert!(
+        first
+            .lanes
+            .iter()
+            .any(|lane| lane.level == Some(6) && lane.received > 0)
+    );
+    assert_eq!(first.jobs.len(), participant.report().jobs.len());
+    let observe = second.jobs.iter().find(|job| job.name == "observe");
+    let observe = observe.expect("it is a job like others");
+    assert_eq!(observe.priority, 0);
+    assert!(
+        observe.activations > 10,
+        "it works in small steps: {observe:?}"
+    );
+}
+
+#[test]
+fn a_participant_that_may_not_be_looked_at_has_no_socket_and_no_job() {
+    let network = Network::new(1);
+    let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+    let participant = builder.build().unwrap();
+    assert_eq!(participant.observable_at(), None);
+    let report = participant.report();
+    assert!(report.jobs.iter().all(|job| job.name != "observe"));
+}
+
+#[test]
+fn participants_of_a_process_have_names_of_their_own_that_end_with_them() {
+    let [one, two] = [observable(0), observable(0)];
+    let names = [name(&one), name(&two)];
+    assert_ne!(names[0], names[1]);
+    for name in &names {
+        let (pid, _) = parse_socket_name(name).expect("as they are looked for");
+        assert_eq!(pid, std::process::id());
+    }
+    let mut stream = connect(&names[0]).unwrap();
+    drop(one);
+    let read = stream.read(&mut [0; 16]);
+    let is_end = |error: &io::Error| error.kind() == ErrorKind::ConnectionReset;
+    assert!(
+        matches!(read, Ok(0)) || read.as_ref().is_err_and(is_end),
+        "{read:?}"
+    );
+    let gone = connect(&names[0]).expect_err("nothing is left behind");
+    assert_eq!(gone.kind(), ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn who_does_not_read_is_dropped_and_holds_nothing_up() {
+    let participant = observable(0);
+    // Many jobs make long snapshots, which fill the socket sooner.
+    let hour = Duration::from_secs(3_600);
+    for number in 0..200 {
+        let name = format!("a timer with a rather long name, as jobs of users have them, {number}");
+        let timer = participant.create_timer(&name, Level::MIN, hour, hour / 2, |_| {});
+        timer.unwrap();
+    }
+    let idle = connect(&name(&participant)).unwrap();
+    let begin = Instant::now();
+    let dropped = || look(&participant, 1)[0].participant.observers_dropped;
+    while dropped() == 0 {
+        assert!(begin.elapsed() < 2 * PATIENCE, "it is still served");
+    }
+    drop(idle);
+    let observe = participant.report().jobs.into_iter();
+    let observe = observe
+        .into_iter()
+        .find(|job| job.name == "observe")
+        .unwrap();
+    assert!(observe.observed.activations > 50, "{observe:?}");
+}
+
+#[test]
+fn a_hundred_who_connect_are_served_up_to_four_and_the_others_turned_away() {
+    let participant = observable(0);
+    let name = name(&participant);
+    let stop = Arc::new(AtomicBool::new(false));
+    // Each connects at once; a full queue makes the later ones wait.
+    let lookers: Vec<_> = (0..100)
+        .map(|_| {
+            let (name, stop) = (name.clone(), Arc::clone(&stop));
+            thread::spawn(move || {
+                let Ok(mut stream) = connect(&name) else {
+                    return false;
+                };
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                let is_served = matches!(stream.read(&mut [0; 1]), Ok(1));
+                while is_served && !stop.load(Ordering::Relaxed) {
+                    // It reads, so that it is kept.
+                    let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
+                    let _ = stream.read(&mut [0; 1 << 16]);
+                }
+                is_served
+            })
+        })
+        .collect();
+    let finished = || lookers.iter().filter(|looker| looker.is_finished()).count();
+    assert!(
+        participant.run_until(4 * PATIENCE, || finished() == 96),
+        "{} were turned away",
+        finished()
+    );
+    stop.store(true, Ordering::Relaxed);
+    let served = lookers.into_iter().map(|looker| looker.join().unwrap());
+    assert_eq!(served.filter(|is_served| *is_served).count(), 4);
+
+    // When they have gone there is room again.
+    let snapshot = (0..20).find_map(|_| look(&participant, 1).pop());
+    let snapshot = snapshot.expect("who comes later is served");
+    assert!(snapshot.participant.observers_refused >= 96);
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask classifier`: the checked-in object is what the sources make.
+//!
+//! Users need no compiler: the classifier's object is part of the crate. Whoever changes its sources
+//! builds it anew with `--write`; everybody else has it built and compared, byte for byte. The compiler
+//! is named by its version, paths are taken out, and no header of the system is included, so the same
+//! sources make the same bytes anywhere.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig};
+
+use crate::steps::Outcome;
+use crate::workspace::Metadata;
+use crate::{Result, command};
+
+/// Another version makes other instructions of the same sources.
+const COMPILER: &str = "clang-16";
+const STRIP: &str = "llvm-strip-16";
+
+const FOLDER: &str = "crates/datapath-xdp/classifier";
+const SOURCE: &str = "classifier.bpf.c";
+const OBJECT: &str = "classifier.bpf.o";
+
+/// What to do.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Replace the checked-in object where it differs
+    #[arg(long)]
+    write: bool,
+}
+
+/// Builds and compares, or renews.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let metadata = Metadata::read()?;
+    let checked_in = metadata.workspace_root.join(FOLDER).join(OBJECT);
+    let built = build(&metadata)?;
+    let is_same = fs::read(&checked_in).is_ok_and(|bytes| bytes == built);
+    if is_same {
+        println!(
+            "{FOLDER}/{OBJECT} is what the sources make ({} bytes)",
+            built.len()
+        );
+        println!("{}", tag());
+    } else if arguments.write {
+        fs::write(&checked_in, &built)?;
+        println!(
+            "{FOLDER}/{OBJECT} is renewed ({} bytes); run again for its tag",
+            built.len()
+        );
+    } else {
+        eprintln!("{}", differs());
+    }
+    Ok(is_same || arguments.write)
+}
+
+/// As one of all checks.
+pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
+    for tool in [COMPILER, STRIP] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            return Ok(Outcome::LeftOut(format!("{tool} is not installed")));
+        }
+    }
+    let checked_in = fs::read(metadata.workspace_root.join(FOLDER).join(OBJECT))?;
+    if checked_in != build(metadata)? {
+        return Ok(Outcome::Failed(differs()));
+    }
+    eprintln!("{}", tag());
+    Ok(Outcome::Passed)
+}
+
+fn differs() -> String {
+    format!(
+        "{FOLDER}/{OBJECT} is not what {SOURCE} makes with {COMPILER}: run \
+         `cargo xtask classifier --write`"
+    )
+}
+
+/// The object as the sources make it.
+fn build(metadata: &Metadata) -> Result<Vec<u8>> {
+    let folder = metadata.workspace_root.join(FOLDER);
+    let object = metadata.target_directory.join("classifier").join(OBJECT);
+    fs::create_dir_all(object.parent().unwrap_or(Path::new(".")))?;
+    let mut compile = Command::new(COMPILER);
+    compile
+        .current_dir(&folder)
+        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-nostdinc"])
+        .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
+        // The loader needs the types (BTF), which are made from debug information.
+        .args(["-g", "-fdebug-compilation-dir=."])
+        .arg(format!("-ffile-prefix-map={}=.", folder.display()))
+        .args(["-c", SOURCE, "-o"])
+        .arg(&object);
+    command::run(&mut compile)?;
+    command::run(Command::new(STRIP).arg("--strip-debug").arg(&object))?;
+    Ok(fs::read(&object)?)
+}
+
+/// The tag of the object that this program was built with.
+fn tag() -> String {
+    match Classifier::load(&ClassifierConfig::default()) {
+        Ok(classifier) => format!(
+            "tag {} by this kernel; budgets are filled up by {}",
+            classifier.tag(),
+            classifier.replenisher()
+        ),
+        Err(error) => format!("tag unknown: {error}"),
+    }
+}
