@@ -14,6 +14,7 @@ use crate::{Result, command};
 const RUN_KEYS: &[&str] = &[
     "/datapath",
     "/stages",
+    "/receive_work",
     "/publisher",
     "/order",
     "/disturbance",
@@ -47,6 +48,9 @@ const RUN_KEYS: &[&str] = &[
     "/inversions/all_levels",
     "/kernel_late/total",
     "/disturbed",
+    "/storm",
+    "/lanes",
+    "/policing",
     "/distribution/rtt_us",
     "/invalid",
 ];
@@ -56,8 +60,9 @@ const INSIDE: [&str; 3] = ["joining", "bulk", "repair"];
 /// The orders of jobs.
 const ORDERS: [&str; 2] = ["fifo", "priority"];
 /// Three payloads, from a thread and from a job, undisturbed and with the flood; the flood by a thread
-/// once more through the other arbiter; undisturbed and disturbed from inside, in both orders.
-const RUNS: usize = 12 + 3 + 2 + INSIDE.len() * ORDERS.len();
+/// once more through the other arbiter; receive work, one remedy at a time; undisturbed and disturbed
+/// from inside, in both orders.
+const RUNS: usize = 12 + 3 + 7 + 2 + INSIDE.len() * ORDERS.len();
 
 /// How often the demo is run. A run in which the machine stood still long enough for the kernel to
 /// drop frames before the cable is invalid, and says so: that is no fault of the code, unless it

@@ -5,6 +5,8 @@
 //! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
 //! - `cargo xtask fuzz` throws bytes at everything that reads what others send;
 //! - `cargo xtask hostile` lets somebody throw everything there is at a host with a critical topic;
+//! - `cargo xtask isolation` counts what a flood does to a critical topic, with and without what keeps it
+//!   away;
 //! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces;
 //! - `cargo xtask peers` measures isolane beside other DDS implementations.
 //!
@@ -21,6 +23,7 @@ mod foreign;
 mod fuzz;
 mod hostile;
 mod interop;
+mod isolation;
 mod json;
 mod packages;
 mod page;
@@ -71,10 +74,13 @@ enum Command {
     Peers(peers::Arguments),
     /// Attack a host that receives a critical topic, in network namespaces (needs root)
     Hostile(hostile::HostileArguments),
+    /// Count what a flood does to a critical topic, with and without what keeps it away (needs root)
+    Isolation(isolation::Arguments),
     /// Who attacks: what `hostile` starts as a process of its own
     #[command(name = hostile::SENDER_COMMAND, hide = true)]
     HostileSender(hostile::SenderArguments),
-    /// The emulated cable between two hosts: what `interop` and `hostile` start as a process of its own
+    /// The emulated cable between two hosts, and whatever else `interop`, `hostile` and `isolation` start
+    /// as processes of their own
     #[command(name = CABLE_COMMAND, hide = true)]
     Cable { role: String },
 }
@@ -88,6 +94,7 @@ fn main() -> ExitCode {
         Command::Peers(arguments) => peers::run(&arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Hostile(arguments) => hostile::run(&arguments),
+        Command::Isolation(arguments) => isolation::run(&arguments),
         Command::HostileSender(arguments) => hostile::run_sender(&arguments),
         Command::Cable { role } => return isolane_bench::child::main(&role),
     };

@@ -7,8 +7,8 @@ use crate::packages::is_root;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::{Metadata, cargo};
 use crate::{
-    Result, budgets, classifier, command, demo, dependencies, fuzz, hostile, interop, packages,
-    page, peers,
+    Result, budgets, classifier, command, demo, dependencies, fuzz, hostile, interop, isolation,
+    packages, page, peers,
 };
 
 /// Runs all steps, prints the summary, and says whether nothing failed.
@@ -72,6 +72,7 @@ pub(crate) fn run() -> Result<bool> {
             } else {
                 steps.leave_out("page", "the demo failed");
             }
+            steps.run("isolation", || isolation::step(&metadata));
             steps.run("hostile", || hostile::step(&metadata));
         }
         Some(reason) => {
@@ -79,6 +80,7 @@ pub(crate) fn run() -> Result<bool> {
             steps.leave_out("peers", reason);
             steps.leave_out("demo", reason);
             steps.leave_out("page", reason);
+            steps.leave_out("isolation", reason);
             steps.leave_out("hostile", reason);
         }
     }

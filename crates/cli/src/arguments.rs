@@ -202,12 +202,13 @@ pub(crate) struct ChildArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Seconds each run lasts [default: 3; 5 where work inside the participants disturbs]
+    /// Seconds each run lasts [default: 2; 5 where work inside the participants disturbs]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
     /// Rows to show, separated by commas: link (a flood on a link that serves frames as they come),
-    /// arbiter (that link against one that serves the most urgent first), executor (work inside the
-    /// participants, jobs as they became ready against the most urgent first) [default: all]
+    /// arbiter (that link against one that serves the most urgent first), lane (heavy receive work on
+    /// the hosts, one remedy at a time), executor (work inside the participants, jobs as they became
+    /// ready against the most urgent first) [default: all]
     #[arg(
         long,
         value_name = "LIST",

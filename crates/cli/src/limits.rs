@@ -1,5 +1,6 @@
 //! Every bound of the command line that the description does not set, with its reason.
 
+use isolane::BusyPoll;
 use isolane_model::HistoryDepth;
 
 /// Samples of an instance `sub` holds until they are printed, when nobody says how many: what a fast
@@ -24,6 +25,13 @@ pub(crate) const MAX_REPETITIONS: i64 = 100;
 /// Colours `sub` remembers, so that it can name an instance that ends: more than anybody tells
 /// apart.
 pub(crate) const MAX_COLORS: usize = 256;
+
+/// How the loop drives the device where it busy polls: frames of one look, as many as a burst of the
+/// highest level four times, so that the others do not wait long for it.
+pub(crate) const BUSY_POLL: BusyPoll = BusyPoll {
+    microseconds: 20,
+    budget: 64,
+};
 
 /// Bytes of `/proc/net/unix` that `top` reads: some 40,000 sockets.
 pub(crate) const UNIX_SOCKETS_BYTES: u64 = 4 << 20;

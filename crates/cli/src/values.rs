@@ -319,6 +319,7 @@ impl JobOrder {
 pub(crate) enum DemoPart {
     Link,
     Arbiter,
+    Lane,
     Executor,
 }
 
@@ -326,18 +327,20 @@ impl Word for DemoPart {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("link", Self::Link),
         ("arbiter", Self::Arbiter),
+        ("lane", Self::Lane),
         ("executor", Self::Executor),
     ];
 }
 
 impl DemoPart {
     /// All, in the order they are shown in.
-    pub(crate) const ALL: [Self; 3] = [Self::Link, Self::Arbiter, Self::Executor];
+    pub(crate) const ALL: [Self; 4] = [Self::Link, Self::Arbiter, Self::Lane, Self::Executor];
 
     pub(crate) fn in_plan(self) -> Part {
         match self {
             Self::Link => Part::Link,
             Self::Arbiter => Part::Arbiter,
+            Self::Lane => Part::Lane,
             Self::Executor => Part::Executor,
         }
     }

@@ -145,8 +145,10 @@ fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
             let publisher = Running::start(&["pub", "Square", "--level", "5", "--period", "5ms"]);
             let sample = until("matched", |sample| {
                 let of = participants(sample);
-                let ends = |kind: &str| of.iter().map(|seen| seen["snapshot"][kind][0].clone());
-                let delivered = ends("readers").any(|reader| reader["ledger"]["delivered"] != 0);
+                let delivered = of.iter().any(|seen| {
+                    let ledger = &seen["snapshot"]["readers"][0]["ledger"];
+                    ledger["delivered"].as_u64() > Some(0)
+                });
                 of.len() == 2 && delivered
             });
             assert_eq!(sample["schema"], "isolane/top/1");
@@ -155,9 +157,10 @@ fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
                 let seen = participants(&sample).iter();
                 let mut seen = seen.filter(|seen| seen["pid"] == running.pid());
                 let seen = seen.next().expect("it is there");
-                assert_eq!(
-                    (&seen["problem"], &seen["rates"]),
-                    (&Value::Null, &Value::Null)
+                assert_eq!(seen["problem"], Value::Null);
+                assert!(
+                    seen["rates"]["interval_us"].as_f64() > Some(0.0),
+                    "{seen:#}"
                 );
                 assert_eq!(seen["program"], "isolane");
                 let snapshot = &seen["snapshot"];
@@ -173,8 +176,8 @@ fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
             for said in [
                 "2 participants of 2 processes",
                 "Square",
-                "level",
-                "job",
+                "LEVEL",
+                "JOB",
                 "balances",
             ] {
                 assert!(text.contains(said), "no {said} in\n{text}");
@@ -260,7 +263,7 @@ fn who_lies_harms_nobody() {
             UnixListener::bind_addr(&address).expect("a free name")
         };
         // One says something else, one never ends, one says nothing; and its name is bad.
-        let said: [&[u8]; 3] = [b"{\"schema\":\"\x1b[2J\"}\n", &[b'x'; 8 << 20], b""];
+        let said: [&[u8]; 3] = [b"{\"schema\":\"\\u001b[2J\"}\n", &[b'x'; 8 << 20], b""];
         for (pid, said) in (4_000_000..).zip(said) {
             let listener = listen(pid);
             let said = said.to_vec();
@@ -313,5 +316,105 @@ fn another_user_is_turned_away_and_told_whose_it_is() {
             eprintln!("another user cannot be had here: nothing was tried");
         }
         let _ = std::fs::remove_file(&copy);
+    });
+}
+
+/// Another namespace at the other end of a veth pair, as long as this process of it lives.
+fn far_end() -> Running {
+    let sleep = Command::new("unshare")
+        .args(["--net", "sleep", "600"])
+        .spawn();
+    let far = Running(sleep.expect("unshare"));
+    let of = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).expect("a namespace");
+    let pid = far.pid().to_string();
+    while of(&pid) == of("self") {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let ip = |words: &str| {
+        let status = Command::new("ip").args(words.split(' ')).status();
+        assert!(status.expect("ip").success(), "ip {words}");
+    };
+    ip(&format!(
+        "link add near0 type veth peer name far0 netns {pid}"
+    ));
+    ip("address add 10.9.2.1/24 dev near0");
+    ip("link set near0 up");
+    for words in ["address add 10.9.2.2/24 dev far0", "link set far0 up"] {
+        let mut inside = Command::new("nsenter");
+        inside.args(["-t", &pid, "-n", "ip"]).args(words.split(' '));
+        assert!(inside.status().expect("nsenter").success(), "{words}");
+    }
+    far
+}
+
+#[test]
+fn a_lane_is_shown_with_its_flows_budgets_and_rings() {
+    in_namespace("a_lane_is_shown_with_its_flows_budgets_and_rings", || {
+        let of_all = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        if !of_all.contains("4294967295") {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "CI must let root attach programs"
+            );
+            eprintln!("lanes take root: nothing was tried");
+            return;
+        }
+        let far = far_end();
+        let line = "sub Square --datapath xdp --interface near0 --level 5 --budget 5/100ms";
+        let mut sub = isolane(&line.split(' ').collect::<Vec<_>>());
+        let sub = Running(sub.stdout(Stdio::null()).spawn().expect("it starts"));
+        let line = "pub Square --interface far0 --level 5 --best-effort --period 2ms";
+        let mut publish = Command::new("nsenter");
+        publish.args([
+            "-t",
+            &far.pid().to_string(),
+            "-n",
+            env!("CARGO_BIN_EXE_isolane"),
+        ]);
+        publish
+            .args(line.split(' '))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        let _publisher = Running(publish.spawn().expect("it starts"));
+
+        let flow_of = |sample: &Value| {
+            let seen = participants(sample).first()?;
+            assert_eq!(seen["pid"], sub.pid(), "the other namespace is another's");
+            let flows = seen["snapshot"]["flows"].as_array()?;
+            flows.iter().find(|flow| flow["topic"] == "Square").cloned()
+        };
+        let sample = until("over its budget", |sample| {
+            let flow = flow_of(sample).unwrap_or_default();
+            flow["decisions"]["over budget"].as_u64() > Some(0)
+        });
+        let flow = flow_of(&sample).expect("it was there");
+        assert_eq!(
+            (&flow["capacity"], &flow["over"]),
+            (&5.into(), &"drop".into())
+        );
+        assert_eq!(flow["period_us"], 100_000.0);
+        let snapshot = &participants(&sample)[0]["snapshot"];
+        assert_eq!(snapshot["participant"]["datapath"], "xdp");
+        assert_eq!(snapshot["participant"]["imbalance"], Value::Null);
+        let interface = &snapshot["interfaces"][0];
+        assert_eq!(interface["name"], "near0");
+        assert!(
+            interface["mode"]
+                .as_str()
+                .is_some_and(|mode| mode.contains("native"))
+        );
+        let rings = snapshot["rings"].as_array().expect("a list");
+        assert!(rings.iter().any(|ring| ring["kind"] == "fill"), "{rings:?}");
+        let (_, text) = top(&["--once"]);
+        for said in [
+            "FLOW",
+            "RING",
+            "LANE",
+            "5 in 100ms, drop",
+            "over budget",
+            "near0",
+        ] {
+            assert!(text.contains(said), "no {said} in\n{text}");
+        }
     });
 }

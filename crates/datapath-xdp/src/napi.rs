@@ -25,6 +25,8 @@
 //! done; interrupts stay put off within [`Polling`]'s bound. `isolane doctor` shows both, and
 //! [`Guard`]s of a later run start from what they find.
 
+mod error;
+mod plan;
 mod scheduling;
 mod sysfs;
 
@@ -32,180 +34,18 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
+pub use self::error::NapiError;
+pub use self::plan::{Plan, Polling, QueuePlan};
 use self::scheduling::Scheduling;
 pub use self::scheduling::{Policy, ThreadState};
-use crate::limits::{MAX_IDLE_POLLS, MAX_NAPI_INSTANCES, MAX_POLL_WAIT, NAPI_THREAD_PATIENCE};
+use crate::limits::{MAX_NAPI_INSTANCES, NAPI_THREAD_PATIENCE};
 use crate::netdev::{Instance, Netdev, ReceiveQueue};
 
-/// Why threads or polling were not set, and what to do about it.
-#[derive(Debug, thiserror::Error)]
-pub enum NapiError {
-    /// No such interface.
-    #[error(
-        "there is no interface with the index {index} in this network namespace: it was deleted, or \
-         moved to another one (ip link shows those that are here)"
-    )]
-    NoInterface {
-        /// Its index.
-        index: u32,
-    },
-    /// The driver has no NAPI, or none now.
-    #[error(
-        "{interface} has no NAPI instance for queue {queue}: a veth pair has them only while an XDP \
-         program is attached or GRO is on (attach first), and queues are numbered from 0 (ethtool -l \
-         {interface})"
-    )]
-    NoInstance {
-        /// The interface's name.
-        interface: String,
-        /// The queue asked for.
-        queue: u32,
-    },
-    /// The kernel cannot run NAPI in threads, or has not started one.
-    #[error(
-        "the kernel started no thread for queue {queue} of {interface}: threads take Linux 5.12 or \
-         newer, and an interface that is up. Without them everything works, and the queues' receive \
-         work has no priorities"
-    )]
-    NoThread {
-        /// The interface's name.
-        interface: String,
-        /// The queue.
-        queue: u32,
-    },
-    /// A priority that would harm.
-    #[error(
-        "priority {priority} is no real-time priority from 1 to 98: receive work of the ordinary \
-         class blocks its core for milliseconds once it was starved. Choose the applications' \
-         priority from 11 to 93"
-    )]
-    Priority {
-        /// The priority asked for.
-        priority: u8,
-    },
-    /// A polling without a bound that is worth anything.
-    #[error(
-        "polling every {wait:?}, {idle_polls} times without a frame, is out of bounds: wait at most \
-         {MAX_POLL_WAIT:?} and poll at most {MAX_IDLE_POLLS} times"
-    )]
-    Polling {
-        /// Between two polls.
-        wait: Duration,
-        /// Polls without a frame.
-        idle_polls: u32,
-    },
-    /// A right is missing.
-    #[error(
-        "not permitted to {action}: this takes {capability}. Run the program as root, or give it the \
-         capability: setcap {capability}+ep PROGRAM"
-    )]
-    Denied {
-        /// What was tried.
-        action: &'static str,
-        /// The capability.
-        capability: &'static str,
-    },
-    /// Anything else.
-    #[error("could not {action}: {source}")]
-    System {
-        /// What was tried.
-        action: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl NapiError {
-    fn of(action: &'static str, capability: &'static str) -> impl FnOnce(io::Error) -> NapiError {
-        move |source| match source.kind() {
-            io::ErrorKind::PermissionDenied => NapiError::Denied { action, capability },
-            _ => NapiError::System { action, source },
-        }
-    }
-}
-
-/// Polling instead of interrupts: after an interrupt, the queue is polled every `wait`, and
-/// interrupts come again after `idle_polls` polls that found nothing. So a frame waits for at most
-/// `wait`, or, on an idle queue, for an interrupt as ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Polling {
-    /// Between two polls: the longest a frame waits because interrupts are put off.
-    pub wait: Duration,
-    /// Polls without a frame before interrupts come again; 0: interrupts only.
-    pub idle_polls: u32,
-}
-
-impl Polling {
-    /// As a driver begins: interrupts only.
-    pub const OFF: Polling = Polling {
-        wait: Duration::ZERO,
-        idle_polls: 0,
-    };
-}
-
-/// How one queue's receive work is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueuePlan {
-    /// The device's receive queue.
-    pub queue: u32,
-    /// The thread's SCHED_FIFO priority, 1 to 98.
-    pub priority: u8,
-    /// The core it stays on; `None`: where it may run now.
-    pub core: Option<usize>,
-    /// Polling; `None`: as it is now.
-    pub polling: Option<Polling>,
-}
-
-/// How the receive work of a device is to be done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// Queues with a thread; others stay as they are.
-    pub queues: Vec<QueuePlan>,
-}
-
-impl Plan {
-    /// The critical queue's thread goes as far above the applications.
-    pub const ABOVE: u8 = 5;
-    /// The bulk queues' threads go as far below them.
-    pub const BELOW: u8 = 10;
-
-    /// Threads around applications of this SCHED_FIFO priority: those of critical queues above, of
-    /// bulk queues below them.
-    #[must_use]
-    pub fn around(applications: u8, critical: &[u32], bulk: &[u32]) -> Plan {
-        let plan = |queue: &u32, priority| QueuePlan {
-            queue: *queue,
-            priority,
-            core: None,
-            polling: None,
-        };
-        let above = applications.saturating_add(Plan::ABOVE);
-        let below = applications.saturating_sub(Plan::BELOW);
-        let critical = critical.iter().map(|queue| plan(queue, above));
-        let bulk = bulk.iter().map(|queue| plan(queue, below));
-        Plan {
-            queues: critical.chain(bulk).collect(),
-        }
-    }
-
-    fn check(&self) -> Result<(), NapiError> {
-        for plan in &self.queues {
-            if !(1..=98).contains(&plan.priority) {
-                let priority = plan.priority;
-                return Err(NapiError::Priority { priority });
-            }
-            if let Some(Polling { wait, idle_polls }) = plan.polling
-                && (wait > MAX_POLL_WAIT || idle_polls > MAX_IDLE_POLLS)
-            {
-                return Err(NapiError::Polling { wait, idle_polls });
-            }
-        }
-        Ok(())
-    }
-}
-
 /// How the receive work of one queue is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QueueState {
     /// The device's receive queue.
     pub queue: u32,
@@ -465,54 +305,6 @@ mod tests {
             number,
             napi,
             is_taken: false,
-        }
-    }
-
-    #[test]
-    fn the_applications_stand_between_critical_and_bulk_receive_work() {
-        let plan = Plan::around(70, &[0], &[1, 2]);
-        let priorities: Vec<_> = plan
-            .queues
-            .iter()
-            .map(|plan| (plan.queue, plan.priority))
-            .collect();
-        assert_eq!(priorities, [(0, 75), (1, 60), (2, 60)]);
-        assert!(plan.check().is_ok());
-    }
-
-    #[test]
-    fn nothing_is_ever_put_into_the_ordinary_class() {
-        for applications in [0, 5, 10, 94, 99, 255] {
-            let plan = Plan::around(applications, &[0], &[1]);
-            let error = plan.check().expect_err("no such priority");
-            assert!(error.to_string().contains("from 11 to 93"), "{error}");
-        }
-        for applications in [11, 93] {
-            assert!(Plan::around(applications, &[0], &[1]).check().is_ok());
-        }
-    }
-
-    #[test]
-    fn polling_has_bounds() {
-        let mut plan = Plan::around(70, &[0], &[]);
-        let polling = Polling {
-            wait: MAX_POLL_WAIT,
-            idle_polls: MAX_IDLE_POLLS,
-        };
-        plan.queues[0].polling = Some(polling);
-        assert!(plan.check().is_ok());
-        for beyond in [
-            Polling {
-                wait: MAX_POLL_WAIT + Duration::from_nanos(1),
-                ..polling
-            },
-            Polling {
-                idle_polls: MAX_IDLE_POLLS + 1,
-                ..polling
-            },
-        ] {
-            plan.queues[0].polling = Some(beyond);
-            assert!(matches!(plan.check(), Err(NapiError::Polling { .. })));
         }
     }
 

@@ -7,8 +7,9 @@
 use std::io;
 
 use netlink_packet_core::{
-    DecodeError, DefaultNla, Emitable, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload, Nla, NlasIterator, Parseable, ParseableParametrized,
+    DecodeError, DefaultNla, Emitable, NLA_F_NESTED, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla, NlasIterator, Parseable,
+    ParseableParametrized,
 };
 use netlink_packet_generic::ctrl::nlas::GenlCtrlAttrs;
 use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
@@ -71,7 +72,7 @@ pub(crate) struct ReceiveQueue {
     pub(crate) number: u32,
     /// The NAPI instance that serves it, if the driver says.
     pub(crate) napi: Option<u32>,
-    /// A zero-copy AF_XDP socket has it.
+    /// An AF_XDP socket is bound to it.
     pub(crate) is_taken: bool,
 }
 
@@ -152,7 +153,9 @@ impl Message {
         self.number(kind).and_then(|value| value.try_into().ok())
     }
 
-    fn has(&self, kind: u16) -> bool {
+    /// Whether there is an attribute that holds others; it has a bit that says so.
+    fn has_nest(&self, kind: u16) -> bool {
+        let kind = kind | NLA_F_NESTED;
         self.attributes.iter().any(|known| known.kind() == kind)
     }
 }
@@ -225,7 +228,7 @@ impl Netdev {
                     queues.push(ReceiveQueue {
                         number,
                         napi: answer.small(QUEUE_NAPI),
-                        is_taken: answer.has(QUEUE_XSK),
+                        is_taken: answer.has_nest(QUEUE_XSK),
                     });
                 }
             },

@@ -40,6 +40,7 @@ pub mod ledger;
 pub mod limits;
 pub mod memory;
 pub mod pool;
+mod trouble;
 pub mod udp;
 
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};

@@ -6,7 +6,7 @@ use isolane_datapath::{
     Datapath, Fault, FaultPlan, Lane, PoolConfig,
     clock::{monotonic_now, wall_now_ns},
     memory::{Memory, Network},
-    udp::{Interfaces, Udp, UdpConfig},
+    udp::{Interfaces, UdpConfig},
 };
 use isolane_engine::{Engine, EngineConfig, Timing};
 use isolane_executor::{Executor, ExecutorConfig, Order};
@@ -14,6 +14,7 @@ use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator, r
 use rustix::mm::{MlockAllFlags, mlockall};
 
 use crate::{
+    choice::{DatapathChoice, network_transport},
     error::BuildError,
     limits::{
         ANNOUNCED_PLACES, DEFAULT_MAX_BYTES, MAX_JOBS, PARTICIPANTS_PER_PEER, RECEIVE_BUFFER_BYTES,
@@ -37,7 +38,7 @@ pub enum Waiting {
 
 /// The datapath asked for.
 enum Choice {
-    Udp,
+    Network(DatapathChoice),
     Memory(Box<Memory>),
 }
 
@@ -84,7 +85,7 @@ impl Builder {
         Self {
             domain,
             name: String::from("isolane"),
-            choice: Choice::Udp,
+            choice: Choice::Network(DatapathChoice::Udp),
             interfaces: Interfaces::All,
             multicast: true,
             peers: Vec::new(),
@@ -144,6 +145,20 @@ impl Builder {
     #[must_use]
     pub fn peer_at(mut self, address: SocketAddrV4) -> Self {
         self.peers_at.push(address);
+        self
+    }
+
+    /// How datagrams move: by sockets, or by AF_XDP lanes of a device. Default: sockets.
+    ///
+    /// ```
+    /// use isolane::{DatapathChoice, Participant, XdpOptions};
+    ///
+    /// let options = XdpOptions { interface: Some("eth1".into()), ..XdpOptions::default() };
+    /// let builder = Participant::builder(93).datapath(DatapathChoice::Auto(options));
+    /// ```
+    #[must_use]
+    pub fn datapath(mut self, choice: DatapathChoice) -> Self {
+        self.choice = Choice::Network(choice);
         self
     }
 
@@ -269,17 +284,20 @@ impl Builder {
         let prefault = self.prefault || self.lock_memory;
         let mut transport = match self.choice {
             Choice::Memory(memory) => Transport::Memory(memory),
-            Choice::Udp => Transport::Udp(Box::new(Udp::new(UdpConfig {
-                interfaces: self.interfaces,
-                multicast: self.multicast,
-                timestamps: self.receive_stamps,
-                receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
-                pool: PoolConfig {
-                    prefault_bytes: if prefault { DEFAULT_MAX_BYTES } else { 0 },
-                    ..PoolConfig::default()
-                },
-                ..UdpConfig::new(self.domain)
-            })?)),
+            Choice::Network(choice) => {
+                let udp = UdpConfig {
+                    interfaces: self.interfaces,
+                    multicast: self.multicast,
+                    timestamps: self.receive_stamps,
+                    receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
+                    pool: PoolConfig {
+                        prefault_bytes: if prefault { DEFAULT_MAX_BYTES } else { 0 },
+                        ..PoolConfig::default()
+                    },
+                    ..UdpConfig::new(self.domain)
+                };
+                network_transport(choice, udp)?
+            }
         };
         if let Some(plan) = self.fault {
             transport = Transport::Fault(Box::new(Fault::new(transport, plan)));
@@ -386,6 +404,7 @@ fn announce_to(
 fn networks(transport: &Transport) -> Vec<isolane_engine::Network> {
     let all = match transport {
         Transport::Udp(udp) => udp.networks(),
+        Transport::Xdp(xdp) => xdp.networks(),
         Transport::Memory(_) => Vec::new(),
         Transport::Fault(fault) => return networks(fault.inner()),
     };

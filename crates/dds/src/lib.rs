@@ -61,8 +61,10 @@
 
 mod arrivals;
 mod builder;
+mod choice;
 mod endpoint_status;
 mod error;
+mod frames;
 pub mod limits;
 mod listeners;
 pub mod observe;
@@ -83,11 +85,18 @@ mod waits;
 mod writer;
 
 pub use builder::{Builder, Waiting};
+pub use choice::DatapathChoice;
 pub use error::{BuildError, WriteError};
 pub use isolane_datapath::{
     Budget, FaultPlan, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Lane,
     Observation, Over, Plug, ProtectError, Protection, RingObservation, memory::Network,
     udp::Interfaces,
+};
+/// How lanes of a device are set up: what [`DatapathChoice`] takes.
+pub use isolane_datapath_xdp::{
+    classifier::{AttachMode, Enforcement},
+    socket::{BindMode, BusyPoll},
+    xdp::{OnFailure, XdpOptions},
 };
 pub use isolane_derive::TopicType;
 pub use isolane_engine::{

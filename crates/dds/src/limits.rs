@@ -31,6 +31,11 @@ pub const RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 /// the level itself waits for one activation of it, and nobody else.
 pub const BURST: usize = 16;
 
+/// Looks of a loop that spins, seeing rings in memory, before one that asks the system about all
+/// sources: what comes by a socket beside the rings waits so many turns of an idle loop, some
+/// microseconds.
+pub const SPINS_PER_LOOK: u32 = 64;
+
 /// Shortest period of a budget: it is filled up by a timer of the kernel or by a thread, and what these
 /// cost is to stay small beside what it saves.
 pub const MIN_BUDGET_PERIOD: Duration = Duration::from_micros(100);

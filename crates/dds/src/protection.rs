@@ -250,7 +250,8 @@ impl Participant {
     /// ```
     ///
     /// # Errors
-    /// [`ProtectError`], and everything is as it was.
+    /// [`ProtectError`], and everything is as it was. An interface is there from the first endpoint on
+    /// that has a lane on it.
     pub fn protect_interface(&self, protection: InterfaceProtection) -> Result<(), ProtectError> {
         let flows = protection.flows.map(|(budget, _)| budget);
         flows

@@ -24,7 +24,7 @@ use std::{
     },
 };
 
-use isolane_datapath::{Datapath, Frame, LeasedFrame, Pool, clock::wall_now_ns};
+use isolane_datapath::{Class, Datapath, Frame, LeasedFrame, Pool, clock::wall_now_ns};
 use isolane_engine::{ChangeKind, Priority, WriteSample, WriterId};
 use isolane_executor::{JobConfig, JobId};
 use isolane_wire::{
@@ -91,6 +91,8 @@ pub(crate) struct Inlet {
     pub(crate) job: JobId,
     pub(crate) writer: WriterId,
     encoding: Encoding,
+    /// Of the frames that are lent.
+    class: Class,
     keeps_all: bool,
     handed: Consumer<Handed>,
     empty: Producer<LeasedFrame>,
@@ -125,7 +127,7 @@ impl Inlet {
     /// Lends frames again for those that were handed in.
     pub(crate) fn repay(&mut self, pool: &Pool) {
         while self.owed > 0 && !self.handed.is_abandoned() {
-            let Some(frame) = pool.take(self.encoding.lane) else {
+            let Some(frame) = pool.take(self.class) else {
                 return;
             };
             // As many places as frames were lent.
@@ -196,7 +198,13 @@ pub(crate) fn create<T: TopicType>(
     })?;
     let (handed_in, handed_out) = RingBuffer::new(REMOTE_QUEUE);
     let (mut empty_in, empty_out) = RingBuffer::new(REMOTE_QUEUE);
-    let frames = state.transport.pool().lease(encoding.lane, REMOTE_QUEUE);
+    // A device's frames may be too small for the topic's largest sample.
+    let head_room = state.transport.capabilities().head_room_bytes;
+    let class = state.class_for(
+        encoding.lane,
+        payload_begin(state) - head_room + qos.max_bytes,
+    );
+    let frames = state.transport.pool().lease(class, REMOTE_QUEUE);
     let owed = REMOTE_QUEUE - frames.len();
     for mut frame in frames {
         if state.prefault {
@@ -214,6 +222,7 @@ pub(crate) fn create<T: TopicType>(
         job,
         writer,
         encoding,
+        class,
         keeps_all: qos.policies().history.kind == HistoryKind::KeepAll,
         handed: handed_out,
         empty: empty_in,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use isolane_datapath::{Class, Datapath, Imbalance, Lane, Ledger, Note};
+use isolane_datapath::{Datapath, Imbalance, Lane, Ledger, Note};
 use isolane_engine::{Counters, Priority, ReaderLedger, WorkKind, WriterLedger};
 use isolane_executor::Observed;
 use isolane_wire::level::Level;
@@ -178,7 +178,7 @@ impl Report {
             counters: *state.engine.counters(),
             no_frame: state.no_frame,
             frames_out: state.transport.pool().outstanding(),
-            frames_armed: state.frames_out(Class::Receive),
+            frames_armed: state.frames_armed(),
             frames_lent: state.inlets.iter().map(Inlet::lent).sum(),
         }
     }

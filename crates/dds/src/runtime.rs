@@ -177,6 +177,7 @@ impl Core {
             Task::Timer => self.run_timer(now, job),
             Task::Inlet => crate::remote::drain(&mut self.state.borrow_mut(), now, job, limit),
             Task::Observe => self.state.borrow_mut().serve_observers(),
+            Task::Recycle => self.state.borrow_mut().recycle(now),
             Task::Housekeeping => {
                 self.state.borrow_mut().keep_house();
                 false

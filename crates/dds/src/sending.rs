@@ -1,6 +1,6 @@
 //! What leaves: frames of writers, steps of the engine's work, and the good-bye.
 
-use isolane_datapath::{Datapath, Frame, Lane, clock::monotonic_now, limits::MAX_MESSAGES};
+use isolane_datapath::{Class, Datapath, Frame, Lane, clock::monotonic_now, limits::MAX_MESSAGES};
 use isolane_engine::{Destinations, Engine, Priority, WriterId};
 use isolane_wire::{locator::Locator, time::Instant};
 
@@ -58,20 +58,22 @@ impl State {
             if *burst.get_or_insert(lane) != lane {
                 break;
             }
-            let Some(mut frame) = self.transport.pool().take(lane) else {
+            let class = self.class_for(lane, self.engine.next_bytes(priority));
+            let Some(mut frame) = self.take_frame(class) else {
                 if steps == 0 {
                     self.starve(now, priority);
                 }
                 break;
             };
-            let buffer = frame.buffer_mut();
+            let head = frame.head_room();
+            let buffer = &mut frame.buffer_mut()[head..];
             let work = match self.executor.runs_by_share() {
                 true => self.engine.next_work_between(now, priority, buffer),
                 false => self.engine.next_work(now, priority, buffer),
             };
             let Some(work) = work else { break };
             if work.bytes > 0 {
-                frame.set_range(0..work.bytes);
+                frame.set_range(head..head + work.bytes);
                 let addresses = match &work.to {
                     Destinations::Writer(writer) => Addresses::Writer(*writer),
                     Destinations::Announce => Addresses::Announce,
@@ -121,12 +123,13 @@ impl State {
                 break;
             }
         }
-        let Some(mut frame) = self.transport.pool().take(Lane::Discovery) else {
+        let Some(mut frame) = self.take_frame(Class::Transmit(Lane::Discovery)) else {
             // Peers find out when the lease is over.
             return;
         };
-        let bytes = self.engine.farewell(frame.buffer_mut());
-        frame.set_range(0..bytes);
+        let head = frame.head_room();
+        let bytes = self.engine.farewell(&mut frame.buffer_mut()[head..]);
+        frame.set_range(head..head + bytes);
         let everybody: heapless::Vec<Locator, MAX_MESSAGES> =
             self.engine.farewell_to().take(MAX_MESSAGES).collect();
         self.send(Lane::Discovery, frame, Addresses::Listed(&everybody));

@@ -45,6 +45,8 @@ pub(crate) enum Task {
     Status(Endpoint),
     /// Takes samples from a remote writer's ring.
     Inlet,
+    /// Takes back frames that devices are done with, and bulk's where few are left.
+    Recycle,
     /// Serves other processes that look at this participant.
     Observe,
     /// Follows the wall clock, and looks after what no event would bring forward.
@@ -112,6 +114,13 @@ pub(crate) struct State {
     pub(crate) timers: Vec<Option<TimerCallback>>,
     receive_jobs: [Option<JobId>; Lane::COUNT],
     work_jobs: [JobId; Priority::COUNT],
+    pub(crate) recycle_job: JobId,
+    /// Until when frames are not looked after again: what a device is not done with takes a while.
+    pub(crate) recycled_until: Instant,
+    /// When that is to be done next, if there is something.
+    pub(crate) recycle_at: Option<Instant>,
+    /// Looks at rings alone since the last at all sources.
+    pub(crate) spins: u32,
     pub(crate) readers: Vec<ReaderSlot>,
     pub(crate) writer_listening: Vec<Listening>,
     pub(crate) reader_listening: Vec<Listening>,
@@ -171,6 +180,8 @@ impl State {
             work_jobs.push(add(config, Task::Work(priority))?);
         }
         work_jobs.reverse();
+        let urgent = Priority::HIGHEST.get();
+        let recycle_job = add(JobConfig::event("recycle frames", urgent), Task::Recycle)?;
         let second = Duration::from_secs(1).as_nanos() as u64;
         let statistics = Priority::STATISTICS.get();
         add(
@@ -187,6 +198,10 @@ impl State {
             timers: (0..MAX_JOBS).map(|_| None).collect(),
             receive_jobs: [None; Lane::COUNT],
             work_jobs: work_jobs.try_into().expect("one a priority was made"),
+            recycle_job,
+            recycled_until: Instant::new(0),
+            recycle_at: None,
+            spins: 0,
             readers: Vec::new(),
             writer_listening: Vec::new(),
             reader_listening: Vec::new(),
@@ -389,6 +404,7 @@ impl State {
             self.engine.next_time(),
             self.executor.next_release(),
             self.starved.as_ref().map(|starved| starved.until),
+            self.recycle_at,
         ];
         times.into_iter().flatten().min()
     }
@@ -432,6 +448,7 @@ impl State {
         if self.starved.as_ref().is_some_and(|it| it.until <= now) {
             self.starved = None;
         }
+        self.gather_recycling(now);
         let mut ready = self.work_ready();
         while ready != 0 {
             let priority = ready.trailing_zeros();
@@ -451,7 +468,9 @@ impl State {
     pub(crate) fn look(&mut self, timeout: Option<Duration>) -> Instant {
         let has_descriptors = self.transport.has_descriptors();
         let mut readable = Readable::default();
-        if has_descriptors || timeout != Some(Duration::ZERO) {
+        if let Some(seen) = self.spin() {
+            readable = seen;
+        } else if has_descriptors || timeout != Some(Duration::ZERO) {
             let waited = self.waiter.wait(timeout);
             readable = waited.expect("epoll on descriptors of our own, none of which is closed");
         }
@@ -537,12 +556,5 @@ impl State {
                 .collect(),
             _listeners: self.clear_all_listening(),
         }
-    }
-
-    /// Frames of a kind that are not at home.
-    pub(crate) fn frames_out(&self, class: impl Fn(Lane) -> Class) -> usize {
-        let pool = self.transport.pool();
-        let lanes = Lane::ALL.into_iter();
-        lanes.map(|lane| pool.outstanding_of(class(lane))).sum()
     }
 }

@@ -8,6 +8,7 @@ use isolane_datapath::{
     OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport, TransmitBurst,
     Wakeup, memory::Memory, udp::Udp,
 };
+use isolane_datapath_xdp::xdp::Xdp;
 use isolane_executor::Order;
 use isolane_wire::{level::Level, locator::Locator};
 
@@ -47,6 +48,8 @@ impl Lanes {
 pub(crate) enum Transport {
     Memory(Box<Memory>),
     Udp(Box<Udp>),
+    /// Lanes of a device, and sockets beside them.
+    Xdp(Box<Xdp>),
     /// Another one, with faults.
     Fault(Box<Fault<Transport>>),
 }
@@ -62,6 +65,7 @@ impl Transport {
         match self {
             Self::Memory(_) => None,
             Self::Udp(udp) => udp.receive_buffer(lane),
+            Self::Xdp(xdp) => xdp.receive_buffer(lane),
             Self::Fault(faulty) => faulty.inner().receive_buffer(lane),
         }
     }
@@ -73,6 +77,7 @@ macro_rules! dispatch {
         match $self {
             Transport::Memory($datapath) => $call,
             Transport::Udp($datapath) => $call,
+            Transport::Xdp($datapath) => $call,
             Transport::Fault($datapath) => $call,
         }
     };
@@ -127,7 +132,7 @@ impl Datapath for Transport {
         dispatch!(self, datapath => datapath.look_after_interfaces());
     }
 
-    fn peek_lanes(&mut self) -> u16 {
+    fn peek_lanes(&mut self) -> Option<u16> {
         dispatch!(self, datapath => datapath.peek_lanes())
     }
 

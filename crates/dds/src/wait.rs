@@ -26,23 +26,29 @@ use rustix::{
 /// The datum of the eventfd; lanes use the lower bits.
 const WAKE_BIT: u64 = 1 << 63;
 
-/// Descriptors of a lane, and so bits of it: two sockets, and one that a datapath with faults
-/// wakes the loop by.
-const PER_LANE: usize = 3;
+/// Descriptors of a lane, and so bits of it: a ring of a device, two sockets, one for all ports of
+/// single topics, and one that a datapath with faults wakes the loop by.
+const PER_LANE: usize = 5;
 
 /// Events taken at once: the descriptors of all lanes and the eventfd.
 const EVENTS: usize = PER_LANE * Lane::COUNT + 1;
 
 const _: () = assert!(
-    PER_LANE * Lane::COUNT < 32,
+    PER_LANE * Lane::COUNT < 63,
     "the descriptors of all lanes are one word"
 );
 
 /// The descriptors of lanes that are readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Readable(u32);
+pub(crate) struct Readable(u64);
 
 impl Readable {
+    /// The first of each of these lanes.
+    pub(crate) fn first_of(lanes: u16) -> Self {
+        let first = Lane::ALL.into_iter().filter(|lane| lanes & lane.bit() != 0);
+        Self(first.fold(0, |all, lane| all | 1 << (PER_LANE * lane.index())))
+    }
+
     /// Those of one lane: bit *i* is the *i*-th.
     pub(crate) fn of(self, lane: Lane) -> u8 {
         (self.0 >> (PER_LANE * lane.index())) as u8 & ((1 << PER_LANE) - 1)
@@ -98,7 +104,7 @@ impl Waiter {
         place: usize,
         descriptor: BorrowedFd<'_>,
     ) -> io::Result<()> {
-        assert!(place < PER_LANE, "a lane has three descriptors at most");
+        assert!(place < PER_LANE, "a lane has five descriptors at most");
         self.watch(1 << (PER_LANE * lane.index() + place), descriptor)
     }
 
@@ -142,7 +148,7 @@ impl Waiter {
             // Nothing to read is fine: what was handed in is seen in the rings.
             let _ = rustix::io::read(&*self.wake, &mut count);
         }
-        Ok(Readable(ready as u32))
+        Ok(Readable(ready & !WAKE_BIT))
     }
 
     fn wait_in_epoll(&mut self, timeout: Option<&Timespec>) -> rustix::io::Result<u64> {

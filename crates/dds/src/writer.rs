@@ -1,8 +1,8 @@
 //! Writers, on the participant's own thread.
 
-use std::{marker::PhantomData, rc::Rc, time::Duration};
+use std::{marker::PhantomData, ops::Range, rc::Rc, time::Duration};
 
-use isolane_datapath::{Datapath, Lane, clock::monotonic_now};
+use isolane_datapath::{Class, Datapath, Frame, Lane, clock::monotonic_now};
 use isolane_engine::{
     ChangeKind, Incompatible, WriteSample, WriterId, WriterLedger, limits::MAX_HEAD_BYTES,
 };
@@ -184,24 +184,43 @@ impl<T: TopicType> DataWriter<T> {
     /// Best effort: into a frame, and away.
     fn send(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
         let lane = self.encoding.lane;
-        let Some(mut frame) = state.transport.pool().take(lane) else {
-            state.engine.note_refused(self.id);
-            return Err(WriteError::NoFrame);
-        };
-        let begin = payload_begin(state);
+        let filled = self.fill(state, value, sample.kind);
+        let (mut frame, payload) = filled.inspect_err(|_| state.engine.note_refused(self.id))?;
         let buffer = frame.buffer_mut();
-        // A sample larger than `max_bytes` fits here, and is refused by the engine by that name.
-        let serialised = self
-            .encoding
-            .serialise(value, sample.kind, &mut buffer[begin..]);
-        let length = serialised.inspect_err(|_| state.engine.note_refused(self.id))?;
-        let datagram =
-            state
-                .engine
-                .write_best_effort(self.id, sample, buffer, begin..begin + length)?;
+        let datagram = state
+            .engine
+            .write_best_effort(self.id, sample, buffer, payload)?;
         frame.set_range(datagram);
         state.send(lane, frame, Addresses::Writer(self.id));
         Ok(())
+    }
+
+    /// A frame with the sample in it, and where. A device's frames are small: what does not fit into
+    /// one is serialised again into a large one, which goes by a socket. A sample larger than
+    /// `max_bytes` fits there, and is refused by the engine by that name.
+    fn fill(
+        &self,
+        state: &mut State,
+        value: &T,
+        kind: ChangeKind,
+    ) -> Result<(Frame, Range<usize>), WriteError> {
+        let lane = self.encoding.lane;
+        let begin = payload_begin(state);
+        let mut class = Class::Transmit(lane);
+        loop {
+            let mut frame = state.take_frame(class).ok_or(WriteError::NoFrame)?;
+            let room = &mut frame.buffer_mut()[begin..];
+            match self.encoding.serialise(value, kind, room) {
+                Ok(length) => return Ok((frame, begin..begin + length)),
+                Err(CdrError::NoRoom)
+                    if class != Class::Oversize(lane)
+                        && state.transport.pool().capacity(Class::Oversize(lane)) > 0 =>
+                {
+                    class = Class::Oversize(lane);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Readers matched now.

@@ -33,6 +33,10 @@ pub const MAX_ANSWERS_AGAIN: u8 = 8;
 /// bad link. Such a reader holds back no history from then on; its first ACKNACK revives it.
 pub const MAX_UNANSWERED_HEARTBEATS: u8 = 8;
 
+/// Preemptive ACKNACKs after which a reader counts as matched that says nothing else: peers whose answers to
+/// HEARTBEATs cannot be told from those would wait for ever for a first sample.
+pub const MAX_PREEMPTIVE_ACKNACKS: u8 = 4;
+
 /// How long the count of a HEARTBEAT or ACKNACK is held against later ones with a lower count. What the
 /// network brings twice or late comes within it; after it a lower count is news: else one forged count, or a
 /// peer that counts from the beginning again, would silence that peer for good.

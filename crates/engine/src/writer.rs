@@ -19,7 +19,7 @@ use isolane_wire::{
 
 use crate::{
     history::History,
-    limits::{MAX_DESTINATIONS, MAX_UNANSWERED_HEARTBEATS},
+    limits::{MAX_DESTINATIONS, MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
     matching::Incompatible,
     priority::Priority,
     reader::is_news,
@@ -226,6 +226,10 @@ pub(crate) struct ReaderProxy {
     pub(crate) is_reached: bool,
     /// HEARTBEATs by the clock that it has not answered, as long as it has answered none.
     pub(crate) unanswered: u8,
+    /// Preemptive ACKNACKs it has sent, as long as nothing else came.
+    preemptive: u8,
+    /// It counts as matched, and the user was told.
+    pub(crate) is_joined: bool,
     /// Numbers below are not for this reader: it joined later and is VOLATILE.
     pub(crate) start: SequenceNumber,
     /// Every number below is acknowledged.
@@ -243,15 +247,31 @@ pub(crate) struct ReaderProxy {
 
 impl ReaderProxy {
     /// Whether the reader is known to know this writer. A reliable one shows it by its first
-    /// ACKNACK. Until then what is written may be history to it, which a VOLATILE reader of
-    /// Cyclone DDS never asks for, so the user is not told of the match before. A best-effort one never
-    /// says anything; its participant does.
+    /// ACKNACK. A best-effort one never says anything; its participant does.
     pub(crate) fn is_ready(&self) -> bool {
         if self.reliable {
             self.acknack_count.is_some()
         } else {
             self.is_reachable
         }
+    }
+
+    /// Whether by this ACKNACK the reader shows for the first time that it has heard a HEARTBEAT. A VOLATILE
+    /// one begins behind the last number of its first HEARTBEAT, so what is written before it has one may be
+    /// history to it, which it never asks for: the user is told of the match when it has. A preemptive
+    /// ACKNACK is the question for that HEARTBEAT, which may be lost.
+    pub(crate) fn begins(&mut self, acknack: &AckNack) -> bool {
+        if self.is_joined {
+            return false;
+        }
+        let is_preemptive = is_preemptive(acknack);
+        self.preemptive += u8::from(is_preemptive);
+        !is_preemptive || self.preemptive >= MAX_PREEMPTIVE_ACKNACKS
+    }
+
+    /// Whether its first answer to a HEARTBEAT is waited for.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.is_joined && self.unanswered < MAX_UNANSWERED_HEARTBEATS
     }
 
     /// Whether it has left so many heartbeats unanswered, and never answered one, that it is no longer
@@ -272,6 +292,8 @@ impl ReaderProxy {
             // Until the destinations are worked out.
             is_reached: true,
             unanswered: 0,
+            preemptive: 0,
+            is_joined: false,
             start: SequenceNumber(1),
             acknowledged: SequenceNumber(1),
             requested: SequenceNumberSet::new(SequenceNumber(1)),
@@ -293,12 +315,10 @@ impl ReaderProxy {
         self.unicast.or(self.multicast)
     }
 
-    /// Whether this ACKNACK is news. A preemptive one (base 0 or 1, nothing asked for, not final)
-    /// always is: the reader knows nothing yet, or has forgotten this writer and found it again, and
+    /// Whether this ACKNACK is news. A preemptive one always is: the reader knows nothing yet, or has forgotten this writer and found it again, and
     /// may count from the beginning. (An old one that comes late costs an answer, no more.)
     pub(crate) fn accept_acknack(&mut self, now: Instant, acknack: &AckNack) -> bool {
-        let state = &acknack.state;
-        let is_preemptive = state.base().get() <= 1 && state.is_empty() && !acknack.is_final;
+        let is_preemptive = is_preemptive(acknack);
         let is_new = is_news(self.acknack_count, acknack.count, now);
         if is_new || is_preemptive {
             self.acknack_count = Some((acknack.count, now));
@@ -319,4 +339,11 @@ impl ReaderProxy {
         }
         is_more
     }
+}
+
+/// Whether an ACKNACK is one that a reader sends before it has heard of anything: from 0 or 1 on, nothing asked
+/// for, not final.
+fn is_preemptive(acknack: &AckNack) -> bool {
+    let state = &acknack.state;
+    state.base().get() <= 1 && state.is_empty() && !acknack.is_final
 }

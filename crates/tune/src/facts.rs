@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use isolane_datapath_xdp::napi::QueueState;
+use isolane_datapath_xdp::preflight::Ground;
 use serde::{Deserialize, Serialize};
 
 /// A machine.
@@ -28,8 +30,20 @@ pub struct Facts {
     pub network: Network,
     /// Interfaces of this network namespace, in the kernel's order.
     pub interfaces: Vec<Interface>,
+    /// What lanes would stand on: the interfaces that could have some.
+    pub lanes: Vec<LaneGround>,
     /// Programs that run and matter here, by name.
     pub programs: Vec<String>,
+}
+
+/// What the lanes of one interface would stand on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LaneGround {
+    /// Kernel, rights and interface, as far as lanes depend on them.
+    pub ground: Ground,
+    /// How the receive work of its queues is done; empty where the kernel does not say.
+    pub receive_work: Vec<QueueState>,
 }
 
 /// The kernel.

@@ -16,8 +16,8 @@ mod probe;
 
 pub use doctor::{Finding, Severity, examine};
 pub use facts::{
-    Cores, Facts, Firewall, IdleState, Interface, Kernel, Memory, Network, Permission, Rights,
-    Scheduling,
+    Cores, Facts, Firewall, IdleState, Interface, Kernel, LaneGround, Memory, Network, Permission,
+    Rights, Scheduling,
 };
 pub use needs::Needs;
 pub use probe::{interfaces, probe};

@@ -10,6 +10,10 @@ pub const MAX_ENTRIES: usize = 65_536;
 /// Interfaces that are looked at: container hosts have hundreds.
 pub const MAX_INTERFACES: usize = 1_024;
 
+/// Interfaces whose fitness for lanes is looked at: each takes some dozen system calls, and container
+/// hosts have hundreds that nobody means.
+pub const MAX_LANE_GROUNDS: usize = 16;
+
 /// How long a host may be kept from reading a socket before the kernel must drop, in microseconds:
 /// what an ordinary kernel's longest stalls take (5 to 15 ms were measured), with room.
 pub const STALL_US: u64 = 20_000;

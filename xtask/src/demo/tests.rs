@@ -18,12 +18,13 @@ fn report() -> Value {
         })
     };
     let run = json!({
-        "datapath": "udp", "stages": ["executor"], "publisher": "job", "order": "priority",
+        "datapath": "udp", "stages": ["executor"], "receive_work": "softirq", "publisher": "job", "order": "priority",
         "disturbance": null, "interference": false, "payload_bytes": 64, "rate_hz": 2000,
         "samples": 2000, "lost": 0, "late_sends": 0, "rtt_us": times, "owd_us": times,
         "host_us": times, "cable_us": times, "window_p99_median_us": 99.0,
         "sender_late_max_us": 3.0, "cable_late_max_us": 3.0, "bound_us": null,
         "invalid": null, "cable": { "arbiter": "strict" }, "cores": null, "disturbed": null,
+        "storm": null, "lanes": null, "policing": { "others": null, "bulk": null },
         "inversions": { "ping": 0, "pong": 0, "total": 0, "all_levels": 0 },
         "kernel_late": { "total": 2 }, "distribution": { "rtt_us": null },
         "flows": [flow("RTTPing"), flow("RTTPong")],

@@ -5,12 +5,14 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use isolane::{
-    BuildError, Interfaces, Level, Limits, Order, Participant, ProtectError, WriteError,
+    BuildError, DatapathChoice, Interfaces, Level, Limits, Order, Participant, ProtectError,
+    WriteError,
 };
 use isolane_datapath::OpenError;
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
+use super::transport::{CRITICAL_LEVEL, Transport};
 use crate::child::{self, Word};
 use crate::limits::{LOOPBACK_DOMAINS, MATCH_SECONDS};
 use crate::namespace::Host;
@@ -24,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// The level of everything that is measured.
 pub(super) fn measured_level() -> Level {
-    Level::clamp(7)
+    Level::clamp(CRITICAL_LEVEL.into())
 }
 
 /// Where an end is.
@@ -108,12 +110,13 @@ pub(super) fn participant(
     name: &str,
     order: report::Order,
 ) -> Result<Participant, EndError> {
-    participant_with(site, name, order, Limits::default())
+    participant_with(site, Transport::Udp, name, order, Limits::default())
 }
 
-/// A participant at that site that may hold so much.
+/// A participant at that site whose datagrams move so and that may hold so much.
 pub(super) fn participant_with(
     site: Site,
+    transport: Transport,
     name: &str,
     order: report::Order,
     limits: Limits,
@@ -121,10 +124,18 @@ pub(super) fn participant_with(
     let builder = match site {
         Site::Host(host) => {
             let interface = host.interface().to_owned();
-            Participant::builder(0).interfaces(Interfaces::Named(vec![interface]))
+            let choice = match transport {
+                Transport::Udp => DatapathChoice::Udp,
+                Transport::Xdp(lanes) => DatapathChoice::Xdp(lanes.options(&interface)),
+            };
+            Participant::builder(0)
+                .interfaces(Interfaces::Named(vec![interface]))
+                .datapath(choice)
         }
         Site::Loopback { domain } => Participant::builder(domain).loopback(),
     };
+    // `isolane top` in the host's namespace may look at it: an `accept` a second at priority 0.
+    let builder = builder.observable(true);
     let builder = builder.name(name).order(executor_order(order));
     Ok(builder.limits(limits).build()?)
 }

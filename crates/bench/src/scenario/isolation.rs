@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::cable::Arbiter;
 use crate::report::{Disturbance, Order, Publisher, Run, Stage};
 use crate::scenario::flow::Flow;
-use crate::scenario::plan;
-use crate::scenario::rtt::{BULK_LEVEL, Config};
-use crate::scenario::transport::{BulkReader, Lanes, Policing, Transport};
+use crate::scenario::rtt::Config;
+use crate::scenario::transport::{BULK_LEVEL, BulkReader, Lanes, Policing, Transport};
+use crate::scenario::{ScenarioError, plan};
 use crate::target::Target;
 
 /// The schema of its results, and its version.
@@ -116,7 +116,7 @@ pub struct Trial {
 }
 
 /// The counters of a run. `None`: the run has nothing of the kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// See [`Counter::Inversions`].
     pub inversions: Option<u64>,
@@ -274,6 +274,18 @@ impl Trial {
             samples: run.samples,
             bulk,
             fault,
+        }
+    }
+
+    /// Of a trial that could not be made.
+    pub fn not_made(&self, why: &ScenarioError) -> Verdict {
+        Verdict {
+            name: self.name.clone(),
+            without: self.without,
+            counts: Counts::default(),
+            samples: 0,
+            bulk: 0,
+            fault: Some(why.to_string()),
         }
     }
 

@@ -100,14 +100,6 @@ pub enum ConfigError {
         /// Its word.
         disturbance: &'static str,
     },
-    /// Something that a result may name one day.
-    #[error("{what} cannot be measured: {why}")]
-    NotBuilt {
-        /// What was asked for.
-        what: &'static str,
-        /// What is missing.
-        why: &'static str,
-    },
     /// On one thread there is no other to publish from.
     #[error("the memory datapath has one thread: pings can be published by a job only")]
     ThreadInMemory,

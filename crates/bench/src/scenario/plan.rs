@@ -3,7 +3,7 @@
 use crate::cable::{self, Arbiter, Loss};
 use crate::clock::now_ns;
 use crate::flood;
-use crate::report::{Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
+use crate::report::{Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage, Step};
 use crate::scenario::inside::{
     LINK_BITS_PER_S, LINK_QUEUE_FRAMES, REPAIR_LOSS, REPAIR_MIN_PAYLOAD_BYTES,
 };
@@ -23,7 +23,7 @@ pub const FLOOD_FACTOR: f64 = 1.0;
 /// shows nothing. The result says which payload it was.
 pub const MIN_FLOOD_PAYLOAD_BYTES: u32 = 512;
 
-/// The message of rows about the executor, unless a smaller one is asked for: a control value with
+/// The message of rows about the executor and about receive work, unless a smaller one is asked for: a control value with
 /// its time stamp.
 pub const EXECUTOR_PAYLOAD_BYTES: u32 = 64;
 
@@ -34,6 +34,8 @@ pub enum Part {
     Link,
     /// The flood again, on a link that serves the most urgent class first.
     Arbiter,
+    /// Heavy receive work on the hosts, and one remedy at a time.
+    Lane,
     /// Disturbed from inside the participants, in both orders of jobs.
     Executor,
 }
@@ -69,18 +71,48 @@ pub fn demo(parts: &[Part], payloads: &[u32], seconds: Seconds) -> Vec<Config> {
             }
         }
     }
+    if has(Part::Lane) {
+        rows.extend(lane(payloads, seconds.link));
+    }
     if has(Part::Executor) {
         rows.extend(executor(payloads, seconds));
     }
     rows
 }
 
+/// Beside a storm, one remedy at a time, and undisturbed without and with all of them, with the
+/// smallest payload, on a link that serves the most urgent class first: it can tell classes apart, so
+/// it can put them into queues of their own.
+fn lane(payloads: &[u32], seconds: u32) -> Vec<Config> {
+    let storm = Some(Disturbance::Storm);
+    let rows = [
+        (None, Step::SocketALevel),
+        (None, Step::Budgets),
+        (storm, Step::OneSocket),
+        (storm, Step::SocketALevel),
+        (storm, Step::NapiPriorities),
+        (storm, Step::Lane),
+        (storm, Step::Budgets),
+    ];
+    let row = |(disturbance, step): (Option<Disturbance>, Step)| {
+        let payload_bytes = smallest(payloads);
+        let scenario = scenario("udp", Publisher::Thread, payload_bytes, disturbance);
+        config(step.of(scenario), seconds).through(Arbiter::Strict)
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// The payload of rows that are measured with one.
+fn smallest(payloads: &[u32]) -> u32 {
+    let smallest = payloads.iter().copied().min();
+    smallest.map_or(EXECUTOR_PAYLOAD_BYTES, |smallest| {
+        smallest.min(EXECUTOR_PAYLOAD_BYTES)
+    })
+}
+
 /// Disturbed from inside, and undisturbed beside it, in both orders, with the smallest payload.
 fn executor(payloads: &[u32], seconds: Seconds) -> Vec<Config> {
-    let smallest = payloads.iter().copied().min();
-    let payload_bytes = smallest.map_or(EXECUTOR_PAYLOAD_BYTES, |smallest| {
-        smallest.min(EXECUTOR_PAYLOAD_BYTES)
-    });
+    let payload_bytes = smallest(payloads);
     let disturbances = [
         (None, seconds.link),
         (Some(Disturbance::Joining), seconds.inside),
@@ -215,7 +247,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    const ALL: [Part; 3] = [Part::Link, Part::Arbiter, Part::Executor];
+    const ALL: [Part; 4] = [Part::Link, Part::Arbiter, Part::Lane, Part::Executor];
     const SECONDS: Seconds = Seconds { link: 3, inside: 5 };
 
     #[test]
@@ -261,10 +293,26 @@ mod tests {
     }
 
     #[test]
+    fn receive_work_is_shown_with_one_remedy_more_in_each_row() {
+        let rows = demo(&[Part::Lane], &[1024, 64], SECONDS);
+        let stages: Vec<usize> = rows[2..]
+            .iter()
+            .map(|row| row.scenario.stages.len())
+            .collect();
+        assert_eq!(stages, [0, 1, 1, 3, 4]);
+        let (quiet, storm) = rows.split_at(2);
+        assert!(quiet.iter().all(|row| row.scenario.disturbance.is_none()));
+        let is_storm = |row: &Config| row.scenario.disturbance == Some(Disturbance::Storm);
+        assert!(storm.iter().all(is_storm));
+        assert!(rows.iter().all(|row| row.scenario.payload_bytes == 64));
+        assert!(rows.last().is_some_and(|row| !row.policing.is_off()));
+    }
+
+    #[test]
     fn every_row_of_the_demo_can_be_measured() {
         for payload in [12, 64, 1400] {
             let rows = demo(&ALL, &[payload], SECONDS);
-            assert_eq!(rows.len(), 3 + 2 + 8);
+            assert_eq!(rows.len(), 3 + 2 + 7 + 8);
             assert!(rows.iter().all(|row| row.check().is_ok()));
         }
     }

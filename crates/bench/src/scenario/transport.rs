@@ -1,13 +1,24 @@
 //! What moves an end's datagrams, and what its receivers are protected with.
 
+use isolane::XdpOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::report::ReceiveWork;
+
+/// The level of what is measured.
+pub const CRITICAL_LEVEL: u8 = 7;
+/// The level that strangers' bulk is for, where it is for a level of the participants.
+pub const BULK_LEVEL: u8 = 1;
 
 /// The device's queue of critical frames, where the link has one for each class.
 pub const CRITICAL_QUEUE: u32 = 0;
 /// The queue of all others.
 pub const BULK_QUEUE: u32 = 1;
+
+/// Entries of the ring of bulk, and buffers of the queue, where no reserve is kept.
+const UNRESERVED_ENTRIES: u32 = 2_048;
+/// See above.
+const UNRESERVED_CHUNKS: u32 = 1_024;
 
 /// What moves datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,14 +59,35 @@ impl Lanes {
         }
     }
 
-    /// The device's queue of each level's lane.
-    pub fn queues(&self) -> [u32; 8] {
-        let mut queues = [BULK_QUEUE; 8];
-        queues[7] = CRITICAL_QUEUE;
-        match self.are_steered {
-            true => queues,
-            false => [CRITICAL_QUEUE; 8],
+    /// As the datapath takes it, on that interface.
+    pub(super) fn options(&self, interface: &str) -> XdpOptions {
+        let usual = XdpOptions::default();
+        let bulk = usize::from(BULK_LEVEL);
+        let mut options = XdpOptions {
+            interface: Some(interface.to_owned()),
+            // Those that runs have endpoints of.
+            levels: 1 << CRITICAL_LEVEL | 1 << BULK_LEVEL,
+            queues: self.queues(),
+            ..usual
+        };
+        if !self.keeps_reserve {
+            // More than there are buffers: whoever does not read takes them all.
+            options.receive_entries[bulk] = UNRESERVED_ENTRIES;
+            options.receive_chunks = Some(UNRESERVED_CHUNKS);
+            options.overcommit = true;
+            options.recycling = false;
+            options.enforcement.recycling = false;
         }
+        options
+    }
+
+    /// The device's queue of each level's lane.
+    fn queues(&self) -> [u32; 8] {
+        let mut queues = [CRITICAL_QUEUE; 8];
+        if self.are_steered {
+            queues[..usize::from(CRITICAL_LEVEL)].fill(BULK_QUEUE);
+        }
+        queues
     }
 }
 
@@ -106,4 +138,31 @@ pub enum BulkReader {
     /// Nobody takes anything: the level's lane is open and never looked at. Both ends are bare loops
     /// over the datapath then, since an executor looks at all its lanes.
     DoesNotDrain,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steered_lanes_are_on_the_queues_that_the_link_fills() {
+        let steered = Lanes::received_by(ReceiveWork::Threads).options("host-a");
+        assert_eq!(steered.queues[usize::from(CRITICAL_LEVEL)], CRITICAL_QUEUE);
+        assert_eq!(steered.queues[usize::from(BULK_LEVEL)], BULK_QUEUE);
+        let plain = Lanes::received_by(ReceiveWork::Softirq).options("host-a");
+        assert_eq!(plain.queues, [CRITICAL_QUEUE; 8]);
+    }
+
+    #[test]
+    fn only_without_a_reserve_there_are_fewer_buffers_than_the_rings_take() {
+        let kept = Lanes::default().options("host-a");
+        assert!(!kept.overcommit && kept.recycling && kept.receive_chunks.is_none());
+        let lanes = Lanes {
+            keeps_reserve: false,
+            ..Lanes::default()
+        };
+        let unreserved = lanes.options("host-a");
+        let ring = unreserved.receive_entries[usize::from(BULK_LEVEL)];
+        assert!(unreserved.overcommit && unreserved.receive_chunks < Some(ring));
+    }
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
     round_trips::run(laboratory, what, rows, "", &settings.runs, shown)
 }
 
-/// One remedy at a time. What this version or this machine does not have is named, and left out.
+/// One remedy at a time.
 fn ablation(
     settings: &BenchRttSettings,
     laboratory: &Laboratory,
@@ -71,14 +71,7 @@ fn ablation(
         rate_hz: settings.rate_hz.value,
         seconds: settings.runs.run_for.value.as_secs() as u32,
     };
-    let mut rows = ablation.rows();
-    let mut left_out: Vec<String> = Vec::new();
-    rows.retain(|row| {
-        let why = row.left_out();
-        left_out.extend(why.filter(|why| !left_out.contains(why)));
-        row.left_out().is_none()
-    });
-    left_out.iter().for_each(tell);
+    let rows = ablation.rows();
     rows.iter().try_for_each(laboratory::check)?;
     Ok(rows)
 }

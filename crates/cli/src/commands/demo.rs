@@ -18,8 +18,8 @@ use crate::settings::DemoSettings;
 const WHAT: &str = "\
 two hosts in network namespaces, a link
 between them, and a critical topic that makes 2000 round trips a second: without and with a flood
-on the link, and with work inside its own participants. Nothing leaves this machine, and nothing of
-it stays.";
+on the link, with heavy receive work on the hosts, and with work inside its own participants. Nothing
+leaves this machine, and nothing of it stays.";
 
 /// What each part shows, for somebody who sees the numbers for the first time.
 const MEANING_OF_LINK: &str = "\
@@ -38,6 +38,15 @@ a network controller with several queues does. Nothing else has changed: isolane
 a socket, a UDP port and a DSCP of its own, and that is what the link tells them apart by. What is
 left is at most one frame of the flood on the wire, each way, and the hosts' own work.";
 
+const MEANING_OF_LANE: &str = "\
+The storm rows are beside short multicast datagrams (10000 a second, both ways together), each of which
+the kernel delivers to 250 sockets on each host: the link has room, the receiving core has not. One
+remedy at a time: a socket for all levels; a socket a level; the link puts critical frames into a
+receive queue of their own, and kernel threads serve the queues, the critical one's above the
+application, the other's below it; AF_XDP lanes past the shared stack; and budgets, which drop in the
+driver what would become receive work beyond them. Compare the hosts' part. What a lane alone brings
+over sockets with the right thread priorities is little: the table says so.";
+
 const MEANING_OF_EXECUTOR: &str = "\
 The rows joining, bulk and repair are disturbed by work of the participants themselves: two hundred
 endpoints that appear and leave; reliable bulk both ways (level 1); the same with a tenth of its
@@ -53,8 +62,7 @@ and p99 of the hosts' part. The inversions are the proof.";
 
 /// What is still to come, and how to read all of it.
 const MEANING_OF_NUMBERS: &str = "\
-In later versions further rows will stand beside these, one remedy at a time: a lane for each level
-past the shared stack, budgets for what a flow may cost its receiver, and the machine's own tuning.
+In later versions one row will stand beside these: the machine's own tuning.
 
 Absolute numbers mean little here: both hosts, the link and the flood share a few cores of one
 machine, whose own stalls of milliseconds are in p99.9 and max (see `late max`: how late the
@@ -66,6 +74,7 @@ fn meaning(parts: &[Part]) -> String {
     let of_part = |part: &Part| match part {
         Part::Link => MEANING_OF_LINK,
         Part::Arbiter => MEANING_OF_ARBITER,
+        Part::Lane => MEANING_OF_LANE,
         Part::Executor => MEANING_OF_EXECUTOR,
     };
     let mut paragraphs: Vec<&str> = parts.iter().map(of_part).collect();

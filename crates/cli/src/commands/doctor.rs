@@ -86,7 +86,7 @@ fn needs(settings: &DoctorSettings, facts: &Facts) -> Result<Needs, Failure> {
 }
 
 /// The groups of findings, by what their ids begin with.
-const GROUPS: [(&str, &str); 10] = [
+const GROUPS: [(&str, &str); 11] = [
     ("description", "Description"),
     ("kernel", "Kernel and time"),
     ("cores", "Cores"),
@@ -97,6 +97,7 @@ const GROUPS: [(&str, &str); 10] = [
     ("sockets", "Sockets"),
     ("ports", "Ports and filters"),
     ("interface", "Interfaces"),
+    ("lane", "Lanes of AF_XDP"),
 ];
 
 fn text(facts: &Facts, needs: &Needs, findings: &[Finding], all: bool) -> String {

@@ -4,28 +4,62 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use isolane::{Budget, Builder, InterfaceProtection, Over, Participant, ProtectError};
-use isolane_model::{OthersBudget, OverBudget};
+use isolane::{
+    AttachMode, BindMode, Budget, Builder, DatapathChoice, InterfaceProtection, Over, Participant,
+    ProtectError, Waiting, XdpOptions,
+};
+use isolane_model::{OthersBudget, OverBudget, Xdp, XdpAttach, XdpMode, XdpWaiting};
+use isolane_wire::level::Level;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::limits::BUSY_POLL;
 use crate::output::tell;
 use crate::settings::LaneSettings;
 use crate::values::{LaneDatapath, ReceiveBudget};
 
-/// Chooses the datapath.
-pub(super) fn with_datapath(builder: Builder, lane: &LaneSettings) -> Result<Builder, Failure> {
-    match lane.datapath.value {
-        LaneDatapath::Udp | LaneDatapath::Auto => Ok(builder),
-        LaneDatapath::Xdp => Err(Failure::new(
-            ExitCode::MachineForbids,
-            "there is no datapath xdp",
-            "this build is without it",
-        )),
+/// Chooses the datapath, and what the loop does with nothing to do.
+pub(super) fn with_datapath(builder: Builder, lane: &LaneSettings) -> Builder {
+    let choice = match lane.datapath.value {
+        LaneDatapath::Udp => return builder,
+        LaneDatapath::Auto => DatapathChoice::Auto(options(&lane.xdp)),
+        LaneDatapath::Xdp => DatapathChoice::Xdp(options(&lane.xdp)),
+    };
+    builder
+        .datapath(choice)
+        .waiting(match lane.xdp.waiting.value {
+            XdpWaiting::Sleep => Waiting::Sleep,
+            XdpWaiting::Spin | XdpWaiting::BusyPoll => Waiting::Spin,
+        })
+}
+
+/// The settings of lanes, in the library's words.
+fn options(xdp: &Xdp) -> XdpOptions {
+    let bit = |level: &Level| 1_u8 << level.get();
+    let levels = xdp.levels.value.iter().map(bit);
+    XdpOptions {
+        levels: levels.fold(0, |all, level| all | level),
+        queues: Level::ALL.map(|level| xdp.queue_of(level)),
+        mode: match xdp.mode.value {
+            XdpMode::Auto => BindMode::Auto,
+            XdpMode::Copy => BindMode::Copy,
+            XdpMode::ZeroCopy => BindMode::ZeroCopy,
+        },
+        attach: match xdp.attach.value {
+            XdpAttach::Native => AttachMode::Native,
+            XdpAttach::Generic => AttachMode::Generic,
+        },
+        receive_entries: [xdp.receive_entries.value.get(); 8],
+        critical_reserve: xdp.critical_reserve.value,
+        receive_chunks: xdp.receive_frames.value.map(NonZeroU32::get),
+        busy_poll: (xdp.waiting.value == XdpWaiting::BusyPoll).then_some(BUSY_POLL),
+        vlan: xdp.vlan.value,
+        ..XdpOptions::default()
     }
 }
 
-/// Protects all receivers together, if that is asked for. That the datapath cannot is told.
+/// Protects all receivers together, if that is asked for: once there is an endpoint, since with the
+/// first one the device is opened. That the datapath cannot is told.
 pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<(), Failure> {
     let topics = lane.protect.topics.as_ref();
     let others = lane.protect.others.as_ref();
@@ -58,13 +92,6 @@ pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<
             error.to_string(),
         )),
     }
-}
-
-/// Tells which budgets of readers are not kept; other notes were told when the participant was made.
-pub(super) fn tell_budgets(participant: &Participant) {
-    let notes = participant.notes();
-    let of_budgets = notes.iter().filter(|note| note.contains("is not enforced"));
-    of_budgets.for_each(|note| tell(format!("note: {note}")));
 }
 
 /// A reader's budget.

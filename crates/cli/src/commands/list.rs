@@ -16,7 +16,12 @@ use crate::spy::names;
 /// Listens for a while, then prints what it heard.
 pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
     let until = Until::new(Some(settings.listen_for.value))?.with_network(&settings.network);
-    let participant = build(&settings.network, &settings.lane, &settings.peers.value)?;
+    let (participant, _) = build(
+        "isolane ls",
+        &settings.network,
+        &settings.lane,
+        &settings.peers.value,
+    )?;
     let seconds = settings.listen_for.value.as_secs();
     tell(format!(
         "listening for {seconds} s in domain {}",

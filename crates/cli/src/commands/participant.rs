@@ -23,14 +23,16 @@ use crate::values::{Peer, Representation};
 /// this only bounds the rare one that comes just before.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Makes the participant, and tells what it had to do without.
-pub(super) fn build(
-    network: &NetworkSettings,
+/// Makes the participant, named after what it is for, and tells what it had to do without.
+pub(super) fn build<'a>(
+    name: &str,
+    network: &'a NetworkSettings,
     lane: &LaneSettings,
-    peers: &[Peer],
-) -> Result<Participant, Failure> {
-    let builder = Participant::builder(network.domain.value.get()).observable(true);
-    let mut builder: Builder = lane::with_datapath(builder, lane)?;
+    peers: &'a [Peer],
+) -> Result<(Participant, Notes<'a>), Failure> {
+    let builder = Participant::builder(network.domain.value.get());
+    let builder = builder.name(name).observable(true);
+    let mut builder: Builder = lane::with_datapath(builder, lane);
     if let Interfaces::Named(names) = &network.interfaces.value {
         builder = builder.interfaces(Chosen::Named(names.clone()));
     }
@@ -41,15 +43,35 @@ pub(super) fn build(
         };
     }
     let participant = builder.build().map_err(failure)?;
-    lane::protect(&participant, lane)?;
-    for note in participant.notes() {
-        if network.verbosity > 0 || !is_as_asked(&note, peers) {
-            // The library names its own function.
-            let note = note.replace("Builder::peer", "--peer ADDRESS");
-            tell(format!("note: {note}"));
+    let mut notes = Notes {
+        network,
+        peers,
+        told: Vec::new(),
+    };
+    notes.tell(&participant);
+    Ok((participant, notes))
+}
+
+/// What a participant had to do without, told once.
+pub(super) struct Notes<'a> {
+    network: &'a NetworkSettings,
+    peers: &'a [Peer],
+    told: Vec<String>,
+}
+
+impl Notes<'_> {
+    /// Tells what was not told yet: an endpoint may bring news.
+    pub(super) fn tell(&mut self, participant: &Participant) {
+        for note in participant.notes() {
+            let is_news = !self.told.contains(&note);
+            if is_news && (self.network.verbosity > 0 || !is_as_asked(&note, self.peers)) {
+                // The library names its own function.
+                let said = note.replace("Builder::peer", "--peer ADDRESS");
+                tell(format!("note: {said}"));
+            }
+            self.told.push(note);
         }
     }
-    Ok(participant)
 }
 
 /// Whether it only says what goes without saying: who names peers does without multicast, and the

@@ -8,6 +8,7 @@ use isolane::types::BoundedString;
 use isolane::{DataWriter, Participant};
 use isolane_model::{Durability, Reliability, format_duration};
 
+use super::lane;
 use super::ledgers;
 use super::participant::{Until, build, failure, qos};
 use super::watch::{Side, Watch};
@@ -26,7 +27,8 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     let until =
         Until::new(settings.endpoint.run_for.value)?.with_network(&settings.endpoint.network);
-    let participant = build(
+    let (participant, mut notes) = build(
+        &format!("isolane pub {}", settings.endpoint.topic),
         &settings.endpoint.network,
         &settings.endpoint.lane,
         &settings.endpoint.peers.value,
@@ -34,6 +36,8 @@ pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     let writer = participant
         .create_writer::<ShapeType>(&settings.endpoint.topic, &qos(&settings.endpoint))
         .map_err(failure)?;
+    notes.tell(&participant);
+    lane::protect(&participant, &settings.endpoint.lane)?;
     let writer = Rc::new(writer);
 
     let verbosity = settings.endpoint.network.verbosity;

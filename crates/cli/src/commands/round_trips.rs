@@ -112,7 +112,11 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
     if let (Shown::EachRun, Some(first)) = (shown, measured.finished.first()) {
         let _ = write!(text, "\n{}", picture(first, &measured.finished));
     }
-    for comparison in [flood_table, arbiter_table, order_table, ablation_table] {
+    let comparisons: &[fn(&[Run]) -> String] = match shown {
+        Shown::EachRun => &[flood_table, arbiter_table, order_table, ablation_table],
+        Shown::Steps => &[ablation_table],
+    };
+    for comparison in comparisons {
         let comparison = comparison(&report.runs);
         if !comparison.is_empty() {
             let _ = write!(text, "\n{comparison}");
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_row_is_named_by_what_tells_it_from_the_others() {
-        let parts = [Part::Link, Part::Arbiter, Part::Executor];
+        let parts = [Part::Link, Part::Arbiter, Part::Lane, Part::Executor];
         let seconds = plan::Seconds { link: 1, inside: 1 };
         let titles: Vec<String> = plan::demo(&parts, &[64], seconds)
             .into_iter()

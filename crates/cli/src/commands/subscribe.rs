@@ -28,7 +28,8 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     let until =
         Until::new(settings.endpoint.run_for.value)?.with_network(&settings.endpoint.network);
     let verbosity = settings.endpoint.network.verbosity;
-    let participant = build(
+    let (participant, mut notes) = build(
+        &format!("isolane sub {}", settings.endpoint.topic),
         &settings.endpoint.network,
         &settings.endpoint.lane,
         &settings.endpoint.peers.value,
@@ -36,7 +37,8 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     let reader = participant
         .create_reader::<ShapeType>(&settings.endpoint.topic, &with_budget(&settings))
         .map_err(failure)?;
-    lane::tell_budgets(&participant);
+    notes.tell(&participant);
+    lane::protect(&participant, &settings.endpoint.lane)?;
 
     let mut watch = Watch::new(Side::Reader, verbosity);
     let mut printed = Ok(());

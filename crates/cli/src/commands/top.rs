@@ -19,23 +19,23 @@ use crate::values::Destination;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Between two samples: participants tell once a second.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// How long the first sample waits for participants' first words.
-const FIRST_WORDS: Duration = Duration::from_secs(4);
+/// How long a single sample waits for what participants say: two seconds take two snapshots.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Shows, until the time or the person says stop; once, if that is all that was asked.
 pub(crate) fn run(settings: TopSettings) -> Result<ExitCode, Failure> {
     let until = Until::new(settings.run_for.value)?;
     let mut watcher = Watcher::new(settings.domain);
     let mut output = Output::new(&settings)?;
-    let first = first_sample(&mut watcher, &until)?;
-    if settings.once {
-        output.show(&first)?;
-        return Ok(verdict(&first, &until));
-    }
-    let mut sample = first;
+    let mut sample = if settings.once {
+        settled_sample(&mut watcher, &until)?
+    } else {
+        look(&mut watcher)?;
+        watcher.sample()
+    };
     output.show(&sample)?;
     let mut next = Instant::now() + SAMPLE_EVERY;
-    while !until.over() {
+    while !settings.once && !until.over() {
         if output.wait(until.left(LOOK_EVERY))? == Wish::Quit {
             return Ok(ExitCode::Done);
         }
@@ -49,9 +49,9 @@ pub(crate) fn run(settings: TopSettings) -> Result<ExitCode, Failure> {
     Ok(verdict(&sample, &until))
 }
 
-/// Waits until everybody has said something, or has had the time to.
-fn first_sample(watcher: &mut Watcher, until: &Until) -> Result<Sample, Failure> {
-    let end = Instant::now() + FIRST_WORDS;
+/// Waits until everybody has said enough for rates, or has had the time to.
+fn settled_sample(watcher: &mut Watcher, until: &Until) -> Result<Sample, Failure> {
+    let end = Instant::now() + PATIENCE;
     loop {
         look(watcher)?;
         if watcher.is_settled() || Instant::now() >= end || until.over() {
@@ -158,9 +158,9 @@ fn title(sample: &Sample) -> String {
         1 => String::from("1 process"),
         more => format!("{more} processes"),
     };
+    let at = sample.at.split('.').next().unwrap_or_default();
     format!(
-        "isolane top  {}  {} of {many}",
-        sample.at,
+        "isolane top  {at}Z  {} of {many}",
         count_of(participants, "participant")
     )
 }

@@ -130,7 +130,7 @@ impl BenchThroughputSettings {
 }
 
 /// Seconds of a run of the demo: with all rows it ends within two minutes.
-const DEMO_SECONDS: u32 = 3;
+const DEMO_SECONDS: u32 = 2;
 /// Seconds of one that is disturbed from inside: at 2000 Hz a p99.9 takes 10,000 samples.
 const DEMO_INSIDE_SECONDS: u32 = 5;
 /// Seconds of a run of `bench`.

@@ -2,7 +2,7 @@
 
 /// Rows of cells under a heading, as lines of text.
 pub(super) struct Columns {
-    /// Cells of the heading; those that begin with a space have numbers below them.
+    /// Words of the heading; those that begin with `>` have numbers below them.
     heading: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
@@ -29,7 +29,7 @@ impl Columns {
         let heading: Vec<String> = self
             .heading
             .iter()
-            .map(|word| word.trim_start_matches('>').to_owned())
+            .map(|word| word.trim_start_matches('>').to_uppercase())
             .collect();
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| &row[column]);
@@ -63,7 +63,7 @@ mod tests {
         columns.row(vec!["Brake".into(), "2,000".into(), "ok".into()]);
         columns.row(vec!["É".into(), "7".into(), String::new()]);
         let (heading, rows) = columns.lines().expect("two rows");
-        assert_eq!(heading, "  topic  per s  what");
+        assert_eq!(heading, "  TOPIC  PER S  WHAT");
         assert_eq!(rows, ["  Brake  2,000  ok", "  É          7"]);
     }
 }

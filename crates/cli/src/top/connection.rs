@@ -122,9 +122,9 @@ impl Connection {
         problem.or_else(|| is_silent.then(|| silent.to_owned()))
     }
 
-    /// Whether there is nothing to wait for any more before something is shown.
+    /// Whether it has said enough for rates, or will not.
     pub(super) fn is_settled(&self) -> bool {
-        self.latest.is_some() || self.problem().is_some()
+        self.before.is_some() || self.problem().is_some()
     }
 
     /// Whether it is worth another try.

@@ -11,6 +11,9 @@ use super::rates::{LaneRates, Rates, sum};
 use super::sample::{Sample, Seen};
 use crate::limits::{SHOWN_NAME_CHARACTERS, SHOWN_NOTES};
 
+/// Columns of a sentence that is too long for a line.
+const NOTE_COLUMNS: usize = 96;
+
 /// A line, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
@@ -39,7 +42,7 @@ pub(crate) enum Kind {
 pub(crate) fn of(sample: &Sample) -> Vec<Line> {
     let mut lines = Lines(Vec::new());
     if let Some(why) = sample.why_none {
-        lines.add(Kind::Note, why.to_owned());
+        lines.note(why);
     }
     for (place, seen) in sample.participants.iter().enumerate() {
         if place > 0 {
@@ -64,14 +67,28 @@ impl Lines {
         }
     }
 
+    /// A sentence, in as many lines as it takes.
+    fn note(&mut self, sentence: &str) {
+        let mut line = String::new();
+        for word in sentence.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + word.chars().count() > NOTE_COLUMNS {
+                let full = std::mem::take(&mut line);
+                self.add(Kind::Note, format!(" {full}"));
+            }
+            line.push(' ');
+            line.push_str(word);
+        }
+        self.add(Kind::Note, format!(" {line}"));
+    }
+
     fn participant(&mut self, seen: &Seen) {
         self.add(Kind::Title, title(seen));
         if let Some(problem) = &seen.problem {
-            self.add(Kind::Alert, format!("  it {}", clean(problem)));
+            self.add(Kind::Alert, format!("  it {}", shown(problem, usize::MAX)));
         }
         let Some(snapshot) = &seen.snapshot else {
             if seen.problem.is_none() {
-                self.add(Kind::Note, "  waiting for its first word".into());
+                self.note("waiting for its first word");
             }
             return;
         };
@@ -84,7 +101,7 @@ impl Lines {
             );
         }
         for note in participant.notes.iter().take(SHOWN_NOTES) {
-            self.add(Kind::Note, format!("  note: {}", shown(note, usize::MAX)));
+            self.note(&format!("note: {}", shown(note, usize::MAX)));
         }
         let rates = seen.rates.as_ref();
         self.columns(&interfaces(snapshot));

@@ -117,10 +117,15 @@ impl Drop for View {
     }
 }
 
+/// How far it goes to the right: lines are rarely longer.
+const MAX_COLUMN: u16 = 160;
+
 /// Which part is shown.
 #[derive(Default)]
 struct Scroll {
     first: usize,
+    /// The first column that is shown.
+    column: u16,
     /// Lines that are shown.
     page: usize,
 }
@@ -128,7 +133,13 @@ struct Scroll {
 impl Scroll {
     /// Moves it as a key says; false: the key says nothing.
     fn by(&mut self, code: KeyCode) -> bool {
+        const COLUMNS: u16 = 8;
         let page = self.page.saturating_sub(1).max(1);
+        self.column = match code {
+            KeyCode::Left | KeyCode::Char('h') => self.column.saturating_sub(COLUMNS),
+            KeyCode::Right | KeyCode::Char('l') => (self.column + COLUMNS).min(MAX_COLUMN),
+            _ => self.column,
+        };
         self.first = match code {
             KeyCode::Up | KeyCode::Char('k') => self.first.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.first.saturating_add(1),
@@ -136,6 +147,7 @@ impl Scroll {
             KeyCode::PageDown => self.first.saturating_add(page),
             KeyCode::Home => 0,
             KeyCode::End => usize::MAX,
+            KeyCode::Left | KeyCode::Right | KeyCode::Char('h' | 'l') => self.first,
             _ => return false,
         };
         true
@@ -169,7 +181,7 @@ fn draw(
     let last = lines.len().min(scroll.first + height);
     let shown = &lines[scroll.first..last];
     let text: Text<'_> = shown.iter().map(styled).collect();
-    frame.render_widget(Paragraph::new(text), middle);
+    frame.render_widget(Paragraph::new(text).scroll((0, scroll.column)), middle);
 
     let place = match lines.len() > height {
         true => format!("lines {} to {last} of {}", scroll.first + 1, lines.len()),
@@ -180,7 +192,7 @@ fn draw(
     } else {
         "space pauses"
     };
-    let keys = format!(" q ends  {state}  arrows, PgUp, PgDn, Home, End scroll  {place}");
+    let keys = format!(" q ends  {place}  {state}  arrows, PgUp, PgDn, Home, End scroll");
     frame.render_widget(Paragraph::new(keys).style(bar), below);
     height
 }
@@ -233,6 +245,13 @@ mod tests {
         scroll.by(KeyCode::Up);
         assert!(drawn(&lines, &mut scroll).contains("row 5"));
         assert!(!scroll.by(KeyCode::Char('x')));
+        // Narrow terminals show the rest, too.
+        scroll.by(KeyCode::Right);
+        let right = drawn(&[line(Kind::Row, "left ... right")], &mut scroll);
+        assert!(
+            right.contains("right") && !right.contains("left"),
+            "{right}"
+        );
     }
 
     #[test]

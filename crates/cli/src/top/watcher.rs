@@ -67,7 +67,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Whether everybody who is there has said something, or will not.
+    /// Whether everybody who is there has said enough for rates, or will not.
     pub(crate) fn is_settled(&self) -> bool {
         let mut all = self.connections.values();
         all.all(|(connection, _)| connection.is_settled())

@@ -101,6 +101,7 @@ pub(crate) fn pong(end: &mut End, waiting: Waiting, stop: &AtomicBool) {
 }
 
 /// Both ends in turn on this thread: nobody waits, so that what a round takes can be counted.
+#[inline(never)]
 pub(crate) fn in_turn(here: &mut End, there: &mut End, rounds: u32) -> Times {
     let never = AtomicBool::new(false);
     let mut times = Times::with_capacity(rounds as usize);

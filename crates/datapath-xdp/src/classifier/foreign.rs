@@ -2,7 +2,6 @@
 //!
 //! What can be told is told; a process without CAP_SYS_ADMIN learns the program's number only.
 
-use std::ffi::CStr;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -91,19 +90,6 @@ fn names_program(about: &str, id: u32) -> bool {
     numbers
         .filter_map(|number| number.trim().parse().ok())
         .any(|number: u32| number == id)
-}
-
-/// The name of an interface of this network namespace.
-pub(super) fn interface_name(interface_index: u32) -> Option<String> {
-    let mut name = [0; libc::IF_NAMESIZE];
-    // SAFETY: the buffer has the size that is asked for.
-    let found = unsafe { libc::if_indextoname(interface_index, name.as_mut_ptr()) };
-    if found.is_null() {
-        return None;
-    }
-    // SAFETY: the kernel has written a name and its end into the buffer.
-    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
-    Some(name.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ mod table;
 pub mod twin;
 
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use isolane_datapath::flow::{InterfaceProtection, ProtectError, Protection};
 use isolane_wire::level::Level;
@@ -51,6 +51,7 @@ use self::program::Loaded;
 pub use self::program::Tag;
 pub use self::rights::Names;
 use self::table::Table;
+use crate::interface::name_of;
 use crate::limits::{MAX_LANES, MAX_QUEUES};
 
 /// How the program is loaded.
@@ -162,7 +163,7 @@ impl Classifier {
         if self.link.is_some() {
             return Err(ClassifierError::AlreadyAttached);
         }
-        let Some(interface) = foreign::interface_name(interface_index) else {
+        let Some(interface) = name_of(interface_index) else {
             return Err(ClassifierError::NoInterface { interface_index });
         };
         let program = self.loaded.descriptor()?;
@@ -269,7 +270,8 @@ impl Classifier {
             let is_started = self.replenisher == Replenisher::KernelTimer
                 && self.loaded.start_timer(server).is_ok();
             if !is_started {
-                // From now on for all of them: a server with two who fill it up is no harm.
+                // From now on for all of them. One that has a timer too is filled up at the instants
+                // that both read from the same place.
                 self.replenisher = Replenisher::UserSpace;
             }
         }
@@ -332,11 +334,11 @@ impl Classifier {
     /// Says how many entries of the queue's fill ring the kernel has not taken yet, which `free` reads
     /// from the ring; to be called after each refill. Between two calls the program counts what it
     /// hands to sockets. It cannot see what their rings refuse, so it takes the free entries for
-    /// fewer than they are, never for more. No system call.
+    /// fewer than they are, never for more. Before the first call nothing is free. No system call.
     pub fn note_free(&self, queue: u32, free: impl FnOnce() -> u32) {
         if let Some(queue) = self.queue(queue) {
             // First: frames that arrive between the two readings then count as taken twice, not never.
-            let taken = queue.taken.0.load(std::sync::atomic::Ordering::Acquire);
+            let taken = queue.taken.0.load(Acquire);
             queue.filled.store(taken + u64::from(free()), Relaxed);
         }
     }
@@ -356,6 +358,13 @@ impl Classifier {
         Counts::read(&self.memory)
     }
 
+    /// Of [`Counts`], the frames whose stamp the driver had no room for. No allocation.
+    #[must_use]
+    pub fn unstamped(&self) -> u64 {
+        let rows = self.memory.rows.iter();
+        rows.map(|row| row.unstamped.load(Relaxed)).sum()
+    }
+
     /// What the loaded program decides of a frame: it runs as if the frame had arrived, and is
     /// counted and charged, but goes nowhere. For tests and explanations.
     ///
@@ -363,7 +372,7 @@ impl Classifier {
     /// The program was loaded without `traces`; the frame is shorter than 14 bytes or longer than a
     /// page; there is no such interface or queue.
     pub fn judge(
-        &mut self,
+        &self,
         frame: &[u8],
         arrival: Option<Arrival>,
     ) -> Result<Verdict, ClassifierError> {

@@ -1,11 +1,14 @@
 //! The checked-in object, loaded: its programs and maps in the kernel.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use aya::maps::{Map, MapError, XskMap};
-use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp};
+use aya::programs::{ProgramError, TestRun, TestRunOptions, TestRunResult, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 
 use super::error::ClassifierError;
@@ -98,7 +101,7 @@ impl Loaded {
     }
 
     /// Starts the timer of a server, or starts it anew.
-    pub(super) fn start_timer(&mut self, server: usize) -> Result<(), ClassifierError> {
+    pub(super) fn start_timer(&self, server: usize) -> Result<(), ClassifierError> {
         // The shortest frame the kernel takes is an Ethernet header.
         let mut frame = [0; 14];
         frame[..4].copy_from_slice(&(server as u32).to_ne_bytes());
@@ -114,7 +117,7 @@ impl Loaded {
     /// Shows the classifier a frame as if it had arrived on this interface and queue; returns what
     /// it says.
     pub(super) fn classify(
-        &mut self,
+        &self,
         frame: &[u8],
         arrival: Option<(u32, u32)>,
     ) -> Result<u32, ClassifierError> {
@@ -122,7 +125,7 @@ impl Loaded {
     }
 
     fn run(
-        &mut self,
+        &self,
         name: &str,
         frame: &[u8],
         arrival: Option<(u32, u32)>,
@@ -139,10 +142,21 @@ impl Loaded {
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
         options.ctx_in = context.as_ref().map(|bytes| &bytes[..]);
-        let program = program(&mut self.ebpf, name)?;
-        let result = program.test_run(options);
-        result
+        self.test_run(name, options)
             .map(|result| result.return_value)
+    }
+
+    fn test_run(
+        &self,
+        name: &str,
+        options: TestRunOptions<'_>,
+    ) -> Result<TestRunResult, ClassifierError> {
+        let program = self.ebpf.program(name);
+        let program = program.ok_or_else(|| unlike_us("the object lacks a program"))?;
+        let program: &Xdp =
+            (program.try_into()).map_err(|error: ProgramError| explain(error.into()))?;
+        program
+            .test_run(options)
             .map_err(|error| explain(error.into()))
     }
 }
@@ -267,84 +281,4 @@ fn last_lines(log: &str) -> String {
         .filter(|line| !line.is_empty())
         .collect();
     lines.join("; ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Bytes of a stamp.
-    const STAMP: usize = 8;
-
-    #[test]
-    fn the_end_of_a_log_is_quoted_on_one_line() {
-        assert_eq!(last_lines(""), "");
-        assert_eq!(last_lines("first\n  second\n\n"), "first; second");
-        let long = "ä".repeat(VERIFIER_LOG_BYTES);
-        assert!(last_lines(&long).len() <= VERIFIER_LOG_BYTES);
-    }
-
-    #[test]
-    fn a_tag_is_printed_as_other_tools_do() {
-        let tag = Tag([0xd1, 0xe5, 0x4b, 0x94, 0x62, 0x32, 0x83, 0x0f]);
-        assert_eq!(tag.to_string(), "d1e54b946232830f");
-    }
-
-    /// A frame that the program redirects, as it leaves the program, for each way of loading it.
-    #[test]
-    fn a_stamp_is_in_front_of_the_frame_if_it_was_asked_for() {
-        for stamps in [false, true] {
-            let mut loaded = match Loaded::new(stamps, false, false) {
-                Ok(loaded) => loaded,
-                Err(ClassifierError::Denied { .. } | ClassifierError::UserNamespace) => {
-                    let in_ci = std::env::var_os("CI").is_some();
-                    assert!(!in_ci, "CI must allow programs to be loaded");
-                    eprintln!("no program can be loaded here: nothing was tried");
-                    return;
-                }
-                Err(error) => panic!("{error}"),
-            };
-            let memory = loaded.memory().unwrap();
-            let port = 7_411_u16;
-            memory.first[usize::from(port)].store(1, std::sync::atomic::Ordering::Relaxed);
-            memory.flows[0]
-                .port
-                .store(port, std::sync::atomic::Ordering::Relaxed);
-            memory.queues[0]
-                .bound
-                .store(1, std::sync::atomic::Ordering::Relaxed);
-            // To 0.0.0.0, lane 0; of no socket, so that it passes after it was stamped.
-            let frame = [
-                &[0; 12][..],
-                &[0x08, 0x00],
-                &[
-                    0x45, 0, 0, 32, 0, 0, 0, 0, 1, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                ],
-                &[0, 0, 0x1c, 0xf3, 0, 12, 0, 0],
-                b"RTPS",
-            ]
-            .concat();
-            let mut out = vec![0; frame.len() + STAMP];
-            let mut options = TestRunOptions::new();
-            options.data_in = Some(&frame);
-            options.data_out = Some(&mut out);
-            let classify = program(&mut loaded.ebpf, CLASSIFY).unwrap();
-            let (before, ran, after) = (now_ns(), classify.test_run(options).unwrap(), now_ns());
-            let front = if stamps { STAMP } else { 0 };
-            assert_eq!(ran.data_size_out as usize, frame.len() + front);
-            assert_eq!(out[front..front + frame.len()], frame);
-            if stamps {
-                let stamp = u64::from_ne_bytes(out[..STAMP].try_into().unwrap());
-                assert!(
-                    (before..=after).contains(&stamp),
-                    "{before} {stamp} {after}"
-                );
-            }
-        }
-    }
-
-    fn now_ns() -> u64 {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-    }
 }

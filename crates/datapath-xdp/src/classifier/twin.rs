@@ -6,18 +6,17 @@
 //! (`tests/classifier_twin.rs`). It has no clock, no kernel and no memory shared with anyone, so it also
 //! answers "what would become of this frame" where no program can be loaded.
 
+mod message;
+
 use isolane_datapath::flow::{Budget, InterfaceProtection, Over, ProtectError, Protection};
 use isolane_wire::level::Level;
-use isolane_wire::{ethernet, ipv4, udp};
 
+use self::message::Message;
 use super::counts::Counts;
 use super::decision::{FlowReason, OthersReason, Verdict};
 use super::flow::{Flow, FlowError, FlowSlot, Way};
 use super::{Enforcement, budgets};
 use crate::limits::{MAX_FLOWS, MAX_FLOWS_PER_PORT, MAX_LANES, MAX_QUEUES};
-
-/// What every RTPS message begins with (RTPS 2.5 §9.4.4).
-const RTPS: &[u8] = b"RTPS";
 
 /// A deferrable server.
 #[derive(Clone, Copy, Debug)]
@@ -395,42 +394,4 @@ fn lowest(lanes: Option<&[Lane; MAX_LANES]>, own: Option<Level>) -> Option<Level
         .into_iter()
         .find(|level| is_bound(lanes, *level))?;
     own.is_some_and(|own| lowest <= own).then_some(lowest)
-}
-
-/// An RTPS message, by what tells its flow.
-struct Message {
-    source: [u8; 4],
-    destination: [u8; 4],
-    port: u16,
-}
-
-impl Message {
-    /// Reads the headers of a frame; or why it holds no RTPS message.
-    fn read(bytes: &[u8]) -> Result<Message, OthersReason> {
-        let frame = ethernet::Frame::new_checked(bytes).map_err(|_| OthersReason::Runt)?;
-        match frame.ether_type() {
-            ethernet::EtherType::IPV4 => {}
-            ethernet::EtherType::IPV6 => return Err(OthersReason::Ipv6),
-            ethernet::EtherType::ARP => return Err(OthersReason::Arp),
-            _ => return Err(OthersReason::OtherEtherType),
-        }
-        let packet = ipv4::Packet::new_checked(frame.payload());
-        let packet = packet.map_err(|_| OthersReason::MalformedIpv4)?;
-        if packet.is_fragment() {
-            return Err(OthersReason::Fragment);
-        }
-        if packet.protocol() != ipv4::PROTOCOL_UDP {
-            return Err(OthersReason::OtherProtocol);
-        }
-        let datagram = udp::Datagram::new_checked(packet.payload());
-        let datagram = datagram.map_err(|_| OthersReason::MalformedUdp)?;
-        if !datagram.payload().starts_with(RTPS) {
-            return Err(OthersReason::NotRtps);
-        }
-        Ok(Message {
-            source: packet.source(),
-            destination: packet.destination(),
-            port: datagram.destination_port(),
-        })
-    }
 }

@@ -2,8 +2,11 @@
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 /// A scheduling class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// The ordinary class.
     Ordinary,
@@ -16,7 +19,8 @@ pub enum Policy {
 }
 
 /// A thread of the kernel that receives frames.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThreadState {
     /// Its number.
     pub process_id: i32,

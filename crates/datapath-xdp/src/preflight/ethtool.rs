@@ -4,6 +4,8 @@
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
+use serde::{Deserialize, Serialize};
+
 /// Commands (linux/ethtool.h).
 const DRIVER: u32 = 0x3;
 const FLAGS: u32 = 0x25;
@@ -42,7 +44,8 @@ struct ChannelInformation {
 }
 
 /// Queues of a device in use, as its driver counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Channels {
     /// Queues that receive only.
     pub receive: u32,

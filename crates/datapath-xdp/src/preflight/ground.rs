@@ -8,6 +8,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
+use serde::{Deserialize, Serialize};
 
 use super::ethtool::{self, Channels};
 use crate::classifier::{Foreign, rights};
@@ -16,7 +17,8 @@ use crate::interface::index_of;
 use crate::netdev::Netdev;
 
 /// Whether AF_XDP sockets can be opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Sockets {
     /// Yes.
     #[default]
@@ -28,7 +30,8 @@ pub enum Sockets {
 }
 
 /// What the kernel says of a driver and XDP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Features {
     /// It runs programs itself.
     pub runs_programs: bool,
@@ -39,7 +42,8 @@ pub struct Features {
 }
 
 /// An interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Device {
     /// Its index.
     pub index: u32,
@@ -61,7 +65,7 @@ pub struct Device {
     pub made_receive_queues: Option<u32>,
     /// Queues in use, where the driver counts them.
     pub channels: Option<Channels>,
-    /// Queues with a zero-copy socket of somebody, where the kernel says so (Linux 6.14).
+    /// Queues that AF_XDP sockets of somebody are bound to, where the kernel says so (Linux 6.14).
     pub taken_queues: Vec<u32>,
     /// Whether it takes VLAN tags off received frames.
     pub strips_vlan_tags: Option<bool>,
@@ -79,12 +83,13 @@ impl Device {
 }
 
 /// What lanes would stand on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Ground {
     /// The kernel's release, `6.12.5`.
     pub kernel_release: String,
     /// Names of capabilities that loading the classifier takes and this process lacks.
-    pub missing_capabilities: Vec<&'static str>,
+    pub missing_capabilities: Vec<String>,
     /// Its capabilities are those of a user namespace.
     pub is_in_user_namespace: bool,
     /// Who may use bpf(2) without rights: 0 everybody, 1 and 2 nobody.
@@ -108,7 +113,7 @@ impl Ground {
         let setting = |path: &str| fs::read_to_string(path).ok();
         Ground {
             kernel_release: rights::kernel_release(),
-            missing_capabilities: rights::missing().0,
+            missing_capabilities: rights::missing().0.into_iter().map(String::from).collect(),
             is_in_user_namespace: rights::in_user_namespace(),
             unprivileged_bpf_disabled: setting("/proc/sys/kernel/unprivileged_bpf_disabled")
                 .and_then(|text| text.trim().parse().ok()),

@@ -76,7 +76,7 @@ fn where_everything_works_all_is_fine() {
 #[test]
 fn missing_rights_are_named_exactly() {
     let check = impossible(
-        |ground| ground.missing_capabilities = vec!["CAP_BPF", "CAP_NET_ADMIN"],
+        |ground| ground.missing_capabilities = vec!["CAP_BPF".into(), "CAP_NET_ADMIN".into()],
         Subject::Capabilities,
     );
     assert!(check.what.contains("CAP_BPF, CAP_NET_ADMIN"), "{check:?}");

@@ -96,9 +96,9 @@ impl Queue {
         if owner.is_none() {
             register(socket.as_fd(), umem)?;
         }
-        let fill = FillRing::make(socket.as_fd(), config.fill_entries)?;
-        let completion = CompletionRing::make(socket.as_fd(), config.completion_entries)?;
-        let unused = ReceiveRing::make(socket.as_fd(), 1)?;
+        let fill = FillRing::make(socket.as_fd(), umem, config.fill_entries)?;
+        let completion = CompletionRing::make(socket.as_fd(), umem, config.completion_entries)?;
+        let unused = ReceiveRing::make(socket.as_fd(), umem, 1)?;
         // With shared memory, the kernel takes mode and wake-up from its owner, and nothing else.
         let flags = match (owner, config.mode) {
             (Some(_), _) => libc::XDP_SHARED_UMEM,

@@ -12,7 +12,7 @@ use super::system;
 use super::umem::Umem;
 
 /// The receiving end of one lane on one queue. Its descriptor is what the classifier's map names, and
-/// what becomes readable when a frame has arrived.
+/// what becomes readable when a frame has arrived. A copy of it keeps the socket alive.
 #[derive(Debug)]
 pub struct ReceiveSocket {
     /// Frames that have arrived.
@@ -29,7 +29,7 @@ impl ReceiveSocket {
     /// [`OpenError`].
     pub fn open(queue: &Queue, entries: u32) -> Result<ReceiveSocket, OpenError> {
         let socket = open_socket()?;
-        let ring = ReceiveRing::make(socket.as_fd(), entries)?;
+        let ring = ReceiveRing::make(socket.as_fd(), queue.umem(), entries)?;
         queue.admit(socket.as_fd())?;
         Ok(ReceiveSocket {
             ring,

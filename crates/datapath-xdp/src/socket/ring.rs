@@ -18,6 +18,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::system::Mapping;
+use super::umem::Umem;
 
 /// Where the parts of a ring lie in its memory, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,9 @@ pub(super) struct Layout {
 /// What keeps a ring's memory.
 #[derive(Debug)]
 pub(super) enum Memory {
-    Mapped(Mapping),
+    /// The socket's, which lives as long as this mapping of it; and then, dropped after it, the
+    /// memory that the kernel uses for as long as the socket lives.
+    Mapped(Mapping, #[allow(dead_code, reason = "kept, not used")] Umem),
     /// Nobody else's, for tests without a kernel.
     #[cfg(test)]
     Plain(Box<[u64]>),
@@ -40,7 +43,7 @@ pub(super) enum Memory {
 impl Memory {
     fn start(&mut self) -> NonNull<u8> {
         match self {
-            Memory::Mapped(mapping) => mapping.start(),
+            Memory::Mapped(mapping, _) => mapping.start(),
             #[cfg(test)]
             Memory::Plain(words) => NonNull::from(&mut **words).cast(),
         }
@@ -48,7 +51,7 @@ impl Memory {
 
     fn bytes(&self) -> usize {
         match self {
-            Memory::Mapped(mapping) => mapping.bytes(),
+            Memory::Mapped(mapping, _) => mapping.bytes(),
             #[cfg(test)]
             Memory::Plain(words) => size_of_val::<[u64]>(words),
         }

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use super::error::{OpenError, RingKind};
 use super::ring::{Consumer, Entry, Layout, Memory, Producer};
 use super::system::{self, Mapping};
+use super::umem::Umem;
 use crate::limits::MAX_RING_ENTRIES;
 
 /// A frame in a ring: where its bytes lie in the registered memory (`struct xdp_desc`).
@@ -26,6 +27,7 @@ unsafe impl Entry for Descriptor {}
 /// Asks for a ring, before the socket is bound, and maps it.
 fn ring(
     socket: BorrowedFd<'_>,
+    umem: &Umem,
     kind: RingKind,
     count: u32,
     entry_bytes: usize,
@@ -64,7 +66,7 @@ fn ring(
     // At most MAX_RING_ENTRIES of 16 bytes: no overflow.
     let bytes = offset.desc as usize + count as usize * entry_bytes;
     let mapping = Mapping::of_ring(socket, page_offset, bytes).map_err(of)?;
-    Ok((Memory::Mapped(mapping), layout))
+    Ok((Memory::Mapped(mapping, umem.clone()), layout))
 }
 
 /// A ring whose parts the kernel said lie elsewhere.
@@ -77,19 +79,21 @@ fn misplaced() -> OpenError {
 
 fn producer<T: Entry>(
     socket: BorrowedFd<'_>,
+    umem: &Umem,
     kind: RingKind,
     count: u32,
 ) -> Result<Producer<T>, OpenError> {
-    let (memory, layout) = ring(socket, kind, count, size_of::<T>())?;
+    let (memory, layout) = ring(socket, umem, kind, count, size_of::<T>())?;
     Producer::new(memory, layout, count).ok_or_else(misplaced)
 }
 
 fn consumer<T: Entry>(
     socket: BorrowedFd<'_>,
+    umem: &Umem,
     kind: RingKind,
     count: u32,
 ) -> Result<Consumer<T>, OpenError> {
-    let (memory, layout) = ring(socket, kind, count, size_of::<T>())?;
+    let (memory, layout) = ring(socket, umem, kind, count, size_of::<T>())?;
     Consumer::new(memory, layout, count).ok_or_else(misplaced)
 }
 
@@ -110,8 +114,12 @@ pub struct ReceiveRing(Consumer<Descriptor>);
 pub struct TransmitRing(Producer<Descriptor>);
 
 impl FillRing {
-    pub(super) fn make(socket: BorrowedFd<'_>, entries: u32) -> Result<FillRing, OpenError> {
-        producer(socket, RingKind::Fill, entries).map(FillRing)
+    pub(super) fn make(
+        socket: BorrowedFd<'_>,
+        umem: &Umem,
+        entries: u32,
+    ) -> Result<FillRing, OpenError> {
+        producer(socket, umem, RingKind::Fill, entries).map(FillRing)
     }
 
     /// Gives chunks to be filled, as many as there is room for, from the front; returns how many.
@@ -122,8 +130,12 @@ impl FillRing {
 }
 
 impl CompletionRing {
-    pub(super) fn make(socket: BorrowedFd<'_>, entries: u32) -> Result<CompletionRing, OpenError> {
-        consumer(socket, RingKind::Completion, entries).map(CompletionRing)
+    pub(super) fn make(
+        socket: BorrowedFd<'_>,
+        umem: &Umem,
+        entries: u32,
+    ) -> Result<CompletionRing, OpenError> {
+        consumer(socket, umem, RingKind::Completion, entries).map(CompletionRing)
     }
 
     /// Takes addresses of sent frames, as they were given to be sent; returns how many.
@@ -133,8 +145,12 @@ impl CompletionRing {
 }
 
 impl ReceiveRing {
-    pub(super) fn make(socket: BorrowedFd<'_>, entries: u32) -> Result<ReceiveRing, OpenError> {
-        consumer(socket, RingKind::Receive, entries).map(ReceiveRing)
+    pub(super) fn make(
+        socket: BorrowedFd<'_>,
+        umem: &Umem,
+        entries: u32,
+    ) -> Result<ReceiveRing, OpenError> {
+        consumer(socket, umem, RingKind::Receive, entries).map(ReceiveRing)
     }
 
     /// Takes frames in the order they arrived; returns how many. A descriptor is only believed once
@@ -145,8 +161,12 @@ impl ReceiveRing {
 }
 
 impl TransmitRing {
-    pub(super) fn make(socket: BorrowedFd<'_>, entries: u32) -> Result<TransmitRing, OpenError> {
-        producer(socket, RingKind::Transmit, entries).map(TransmitRing)
+    pub(super) fn make(
+        socket: BorrowedFd<'_>,
+        umem: &Umem,
+        entries: u32,
+    ) -> Result<TransmitRing, OpenError> {
+        producer(socket, umem, RingKind::Transmit, entries).map(TransmitRing)
     }
 
     /// Gives frames to be sent in order, as many as there is room for, from the front; returns how

@@ -68,7 +68,7 @@ impl TransmitSocket {
     /// [`OpenError`].
     pub fn open(queue: &Queue, entries: u32) -> Result<TransmitSocket, OpenError> {
         let socket = open_socket()?;
-        let ring = TransmitRing::make(socket.as_fd(), entries)?;
+        let ring = TransmitRing::make(socket.as_fd(), queue.umem(), entries)?;
         queue.admit(socket.as_fd())?;
         Ok(TransmitSocket {
             ring,

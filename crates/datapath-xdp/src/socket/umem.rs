@@ -113,7 +113,9 @@ impl Umem {
     /// # Safety
     /// `owner` keeps the memory allocated, where it is, until it is dropped. An address given to a
     /// ring is that of a chunk which from then on nobody reads or writes, until a ring gives it back
-    /// (nobody writes, if it was given to be sent).
+    /// (nobody writes, if it was given to be sent). A copy of a socket's descriptor, here or in a child
+    /// process, is not used after its socket was dropped, unless `owner` unmaps the memory, and does
+    /// not give it to an allocator: the kernel has the pages as long as any copy lives.
     pub unsafe fn over(
         memory: NonNull<[u8]>,
         owner: Box<dyn Any + Send + Sync>,
@@ -157,9 +159,13 @@ impl Umem {
         chunks: u32,
         chunk_bytes: ChunkBytes,
     ) -> Result<(Umem, Vec<Chunk>), UmemError> {
-        let bytes = chunks.min(MAX_CHUNKS) as usize * chunk_bytes.get();
-        let mapping = Mapping::of_memory(bytes.max(1))
-            .map_err(|source| UmemError::Memory { bytes, source })?;
+        let bytes = chunks as usize * chunk_bytes.get();
+        if !(1..=MAX_CHUNKS).contains(&chunks) {
+            let chunk_bytes = chunk_bytes.get();
+            return Err(UmemError::Length { bytes, chunk_bytes });
+        }
+        let mapping =
+            Mapping::of_memory(bytes).map_err(|source| UmemError::Memory { bytes, source })?;
         let memory = NonNull::slice_from_raw_parts(mapping.start(), bytes);
         // SAFETY: the mapping lives until it is dropped; the rest is the caller's promise.
         let umem = unsafe { Umem::over(memory, Box::new(mapping), chunk_bytes, 0) }?;
@@ -350,6 +356,11 @@ mod tests {
         assert!(matches!(unaligned, UmemError::Unaligned { bytes: 16 }));
         for bytes in [0, 2_047, 4_097, (MAX_CHUNKS as usize + 1) * 2_048] {
             let length = over(0x1000, bytes, 0).unwrap_err();
+            assert!(matches!(length, UmemError::Length { .. }), "{length}");
+        }
+        for chunks in [0, MAX_CHUNKS + 1] {
+            // SAFETY: no ring is given anything.
+            let length = unsafe { Umem::fresh(chunks, ChunkBytes::TwoKib) }.unwrap_err();
             assert!(matches!(length, UmemError::Length { .. }), "{length}");
         }
         assert_eq!(over(0x1000, 4_096, 1_791).unwrap().receive_room(), 1);

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 
+use isolane_datapath::clock::monotonic_now;
 use isolane_datapath::pool::Class;
 use isolane_datapath::{Frame, Lane, Pool};
 use isolane_wire::level::Level;
@@ -10,7 +11,7 @@ use super::config::XdpOptions;
 use super::error::XdpError;
 use super::plan::{Plan, QueuePlan};
 use super::slots::{Owner, Slots};
-use crate::classifier::{Classifier, ClassifierConfig, Flow};
+use crate::classifier::{Classifier, ClassifierConfig, Flow, Replenisher};
 use crate::limits::{MAX_COMPLETED, MAX_REFILL};
 use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
 
@@ -53,6 +54,8 @@ pub(super) struct Device {
     pub(super) umem: Umem,
     pub(super) slots: Slots,
     pub(super) interface_index: u32,
+    /// Budgets are filled up here, for want of timers in the kernel.
+    pub(super) replenishes: bool,
 }
 
 impl Device {
@@ -85,6 +88,7 @@ impl Device {
             umem,
             slots: Slots::new(),
             interface_index,
+            replenishes: false,
         };
         device.open_queue(options, plan, pool, first)?;
         device.classifier.enforce(options.enforcement);
@@ -192,13 +196,12 @@ impl Device {
 
     /// Each lane of a queue leaves what is reserved to those above it: the lower, the more.
     fn set_low_water(&mut self, options: &XdpOptions, queue: usize) {
-        let mut above = 0;
         let on_queue = self.lanes.iter().rev().flatten();
-        for lane in on_queue.filter(|lane| lane.queue == queue) {
+        let on_queue = on_queue.filter(|lane| lane.queue == queue);
+        for (above, lane) in (0..).zip(on_queue) {
             let number = options.queues[usize::from(lane.level.get())];
             let mark = (above > 0 && options.recycling).then_some(options.critical_reserve + above);
             self.classifier.set_low_water(number, lane.level, mark);
-            above += 1;
         }
     }
 
@@ -248,6 +251,33 @@ impl Device {
         for address in &addresses[..count] {
             drop(self.held.release(Side::Transmit, *address));
         }
+    }
+
+    /// Whether a driver waits to be told of chunks.
+    pub(super) fn is_waited_for(&self, place: usize) -> bool {
+        let open = self.queues[place].as_ref();
+        open.is_some_and(|open| open.queue.fill.needs_wakeup())
+    }
+
+    /// Tells a driver that waits for chunks that there are some.
+    pub(super) fn wake(&mut self) {
+        let mut queues = self.queues.iter().flatten();
+        if queues.any(|open| open.queue.fill.needs_wakeup()) {
+            self.poll();
+        }
+    }
+
+    /// Fills budgets up, if that is done here.
+    pub(super) fn replenish(&mut self) {
+        if self.replenishes {
+            let now_ns = monotonic_now().as_nanos();
+            self.replenishes = self.classifier.replenish(now_ns).is_some();
+        }
+    }
+
+    /// A budget was set.
+    pub(super) fn note_protected(&mut self) {
+        self.replenishes = self.classifier.replenisher() == Replenisher::UserSpace;
     }
 
     pub(super) fn mode(&self) -> Option<Mode> {

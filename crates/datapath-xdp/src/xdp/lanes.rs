@@ -8,6 +8,7 @@ use isolane_wire::locator::Locator;
 use super::config::XdpOptions;
 use super::device::Device;
 use super::error::XdpError;
+use super::plan;
 use super::slots::{Owner, Topic};
 use super::{Way, Xdp};
 use crate::classifier::{self, Flow};
@@ -97,9 +98,9 @@ impl Xdp {
             )?;
             way.device = Some(Box::new(device));
             for open in Lane::ALL {
-                let is_of_kernel = !open
+                let is_of_kernel = open
                     .level()
-                    .is_some_and(|level| self.options.levels & 1 << level.get() != 0);
+                    .is_none_or(|level| self.options.levels & 1 << level.get() == 0);
                 if is_of_kernel {
                     register_for_kernel(way, &self.udp, open)?;
                 }
@@ -112,8 +113,23 @@ impl Xdp {
         let Way { device, plan, .. } = way;
         let device = device.as_deref_mut().expect("it was opened");
         device.open_lane(level, &self.options, plan, &self.pool, port, &flows)?;
+        self.rings |= lane.bit();
         self.describe();
         Ok(())
+    }
+
+    /// Says so where the kernel does not fill budgets up.
+    pub(super) fn note_replenisher(&mut self) {
+        if !self.device().is_some_and(|device| device.replenishes) {
+            return;
+        }
+        let interface = self.way.as_ref().map(|way| way.interface.clone());
+        self.note(Note::Device {
+            interface: interface.unwrap_or_default(),
+            what: "budgets are filled up by this program's loop, when it runs and about each \
+                   millisecond: the kernel has no timers for it (Linux 5.15 has)"
+                .to_owned(),
+        });
     }
 
     /// What the device turned out to be able to do.
@@ -220,10 +236,11 @@ impl Xdp {
             });
             return;
         }
+        self.look_at_mtu();
         let stamps = self.looks.stamps;
         let unstamped = self
             .device()
-            .map_or(0, |device| device.classifier.counts().unstamped);
+            .map_or(0, |device| device.classifier.unstamped());
         if stamps && unstamped > 0 {
             // Bytes that were there before would be taken for stamps.
             self.looks.stamps = false;
@@ -232,6 +249,26 @@ impl Xdp {
                 interface: interface.unwrap_or_default(),
                 what: "its driver has no room for stamps: datagrams of lanes carry none".to_owned(),
             });
+        }
+    }
+
+    /// Frames that have become longer than chunks are lost to lanes: the kernel drops them.
+    fn look_at_mtu(&mut self) {
+        let Some(way) = self.way.as_deref().filter(|way| way.device.is_some()) else {
+            return;
+        };
+        let mtu_bytes = way.egress.device().mtu_bytes;
+        let room_bytes = plan::room_bytes(way.plan.chunk_bytes);
+        if mtu_bytes > room_bytes {
+            let note = Note::Device {
+                interface: way.interface.clone(),
+                what: format!(
+                    "its MTU was raised to {mtu_bytes} bytes: frames longer than {room_bytes} do not \
+                     fit the chunks that lanes were opened with, and are dropped (fill_empty). Lower \
+                     it again, or make the participant again"
+                ),
+            };
+            self.note(note);
         }
     }
 

@@ -39,6 +39,7 @@
 
 mod auto;
 mod config;
+mod contract;
 mod device;
 mod error;
 mod headers;
@@ -51,16 +52,13 @@ mod send;
 mod slots;
 
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd};
 
 use isolane_datapath::limits::{MAX_NOTES, MAX_UDP_PAYLOAD};
 use isolane_datapath::{
-    Capabilities, Datapath, FlowId, InterfaceProtection, Lane, Ledger, Note, Observation,
-    OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, Refusal, SendReport,
-    TransmitBurst, Udp, Wakeup, udp::interfaces,
+    Capabilities, Datapath, Lane, Note, OpenError, Pool, ProtectError, ReceiveBurst, Refusal,
+    SendReport, TransmitBurst, Udp, Wakeup, udp::interfaces,
 };
 use isolane_wire::level::Level;
-use isolane_wire::locator::Locator;
 
 pub use self::auto::why_not;
 pub use self::config::{OnFailure, XdpConfig, XdpOptions};
@@ -68,7 +66,7 @@ use self::device::Device;
 pub use self::error::XdpError;
 use self::plan::Plan;
 use self::receive::Looks;
-use self::slots::Owner;
+use self::send::Outward;
 use crate::egress::{Egress, EgressConfig, UdpChecksum};
 use crate::limits::{FRAME_HEAD_ROOM_BYTES, NEIGHBOUR_LOOKS};
 
@@ -96,6 +94,9 @@ pub struct Xdp {
     looks: Looks,
     /// What the last look has shown, by lane; all where nobody has looked.
     readable: [u8; Lane::COUNT],
+    /// Lanes whose first descriptor is, or was, a ring's: a bit in `readable` keeps its meaning when
+    /// the ring is gone.
+    rings: u16,
     /// Looks for a neighbour's answer that are left.
     neighbour_looks: u32,
 }
@@ -143,6 +144,7 @@ impl Xdp {
             capabilities,
             notes,
             readable: [u8::MAX; Lane::COUNT],
+            rings: 0,
             neighbour_looks: 0,
         })
     }
@@ -178,6 +180,14 @@ impl Xdp {
 
     fn device_mut(&mut self) -> Option<&mut Device> {
         self.way.as_mut()?.device.as_deref_mut()
+    }
+
+    /// Why nothing can be protected before a lane is open, or where there are none.
+    fn not_protected(&self) -> ProtectError {
+        match self.way.as_ref().is_some_and(|way| !way.is_gone) {
+            true => ProtectError::NoFlow,
+            false => ProtectError::Unsupported { datapath: "xdp" },
+        }
     }
 
     fn note(&mut self, note: Note) {
@@ -219,9 +229,12 @@ impl Xdp {
         let mut lane = device.lanes[place].take()?;
         let of = Lane::Level(level);
         let ledger = self.udp.lane_ledger_mut(of);
-        let checksum = match self.options.make_checksums {
-            true => UdpChecksum::Made,
-            false => UdpChecksum::None,
+        let outward = Outward {
+            checksum: match self.options.make_checksums {
+                true => UdpChecksum::Made,
+                false => UdpChecksum::None,
+            },
+            groups: self.capabilities.multicast,
         };
         if self.neighbour_looks > 0 {
             look_for_neighbour(&mut way.egress, &mut self.neighbour_looks);
@@ -229,7 +242,7 @@ impl Xdp {
         let split = device.send(
             &mut lane,
             &mut way.egress,
-            checksum,
+            outward,
             &self.pool,
             ledger,
             burst,
@@ -327,218 +340,6 @@ fn find_way(
         is_gone: false,
         interface: name,
     })
-}
-
-impl Datapath for Xdp {
-    fn name(&self) -> &'static str {
-        "xdp"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
-    fn open_lane(&mut self, lane: Lane) -> Result<(), OpenError> {
-        if !self.udp.unicast(lane).is_empty() {
-            return Ok(());
-        }
-        self.udp.open_lane(lane)?;
-        let Err(source) = self.open_on_device(lane) else {
-            return Ok(());
-        };
-        let interface = self.way.as_ref().map(|way| way.interface.clone());
-        let interface = interface.unwrap_or_default();
-        let refused = refuse_or_note(&self.options, interface, source, &mut self.notes);
-        if refused.is_err() {
-            self.udp.close_lane(lane);
-        }
-        refused
-    }
-
-    fn unicast(&self, lane: Lane) -> &[Locator] {
-        self.udp.unicast(lane)
-    }
-
-    fn multicast(&self, lane: Lane) -> &[Locator] {
-        self.udp.multicast(lane)
-    }
-
-    fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize {
-        let readable = std::mem::replace(&mut self.readable[lane.index()], u8::MAX);
-        let limit = limit.min(burst.capacity() - burst.len());
-        let Some(level) = lane.level().filter(|_| self.is_on_device(lane)) else {
-            self.udp.seen_readable(lane, readable);
-            return self.udp.receive_burst(lane, limit, burst);
-        };
-        // The ring is the first of the lane's descriptors. It costs no system call, so it is always
-        // looked at.
-        let has_looked = readable != u8::MAX;
-        let by_kernel = if has_looked { readable >> 1 } else { u8::MAX };
-        let kernel_first = self.take_turn(level);
-        let mut taken = 0;
-        for is_kernel in [kernel_first, !kernel_first] {
-            let left = limit - taken;
-            taken += match is_kernel {
-                _ if left == 0 => 0,
-                false => self.receive_by_lane(level, left, burst),
-                true if by_kernel == 0 => 0,
-                true => {
-                    self.udp.seen_readable(lane, by_kernel);
-                    self.udp.receive_burst(lane, left, burst)
-                }
-            };
-        }
-        taken
-    }
-
-    fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
-        let by_lane = lane
-            .level()
-            .filter(|_| !burst.is_empty())
-            .and_then(|level| self.send_by_lane(level, burst));
-        by_lane.unwrap_or_else(|| self.udp.send_burst(lane, burst))
-    }
-
-    fn seen_readable(&mut self, lane: Lane, readable: u8) {
-        self.readable[lane.index()] = readable;
-    }
-
-    fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)> {
-        let of_sockets = self.udp.descriptors();
-        let mut descriptors = Vec::new();
-        for lane in Lane::ALL {
-            let ring = self.device().zip(lane.level()).and_then(|(device, level)| {
-                let open = device.lanes[usize::from(level.get())].as_deref()?;
-                Some((lane, open.receive.as_fd()))
-            });
-            descriptors.extend(ring);
-            let sockets = of_sockets.iter().filter(|(of, _)| *of == lane);
-            descriptors.extend(sockets.copied());
-        }
-        descriptors
-    }
-
-    /// All open lanes: the kernel's queues are seen by epoll.
-    fn ready_lanes(&mut self) -> u16 {
-        self.udp.ready_lanes()
-    }
-
-    fn peek_lanes(&mut self) -> u16 {
-        let polls = self.options.busy_poll.is_some();
-        let Some(device) = self.device_mut() else {
-            return 0;
-        };
-        let mut seen = device.waiting();
-        if polls && seen == 0 {
-            device.poll();
-            seen = device.waiting();
-        }
-        seen
-    }
-
-    fn recycle(&mut self) -> bool {
-        let Some(way) = self.way.as_deref_mut() else {
-            return false;
-        };
-        if self.neighbour_looks > 0 {
-            look_for_neighbour(&mut way.egress, &mut self.neighbour_looks);
-        }
-        let Some(device) = way.device.as_deref_mut() else {
-            return false;
-        };
-        for place in 0..device.queues.len() {
-            device.take_completed(place);
-            device.refill(place, &self.pool);
-        }
-        device.kick_left(&mut self.udp);
-        if !self.options.recycling {
-            return false;
-        }
-        let reserve = self.options.critical_reserve;
-        device.recycle(reserve, &self.pool, &mut self.udp)
-    }
-
-    fn wants_recycling(&mut self) -> bool {
-        let reserve = match self.options.recycling {
-            true => self.options.critical_reserve,
-            false => 0,
-        };
-        let looks = self.neighbour_looks > 0;
-        let Some(device) = self.device_mut() else {
-            return looks;
-        };
-        looks || device.has_left() || device.is_low(reserve)
-    }
-
-    fn look_after_interfaces(&mut self) {
-        self.udp.look_after_interfaces();
-        self.look_after_device();
-    }
-
-    fn open_flow(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
-        self.open_topic(lane)
-    }
-
-    fn flow_unicast(&self, flow: FlowId) -> &[Locator] {
-        let topic = self.device().and_then(|device| device.slots.topic(flow));
-        topic.map_or(&[], |topic| {
-            self.udp.flow_socket_unicast(topic.lane, topic.socket)
-        })
-    }
-
-    fn close_flow(&mut self, flow: FlowId) {
-        self.close_topic(flow);
-    }
-
-    fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
-        let Some(device) = self.device_mut() else {
-            return Err(ProtectError::Unsupported { datapath: "xdp" });
-        };
-        let owner = match what {
-            Protected::Lane(lane) => Owner { lane, topic: None },
-            Protected::Flow(flow) => {
-                let topic = device.slots.topic(flow).ok_or(ProtectError::NoFlow)?;
-                Owner {
-                    lane: topic.lane,
-                    topic: Some(flow),
-                }
-            }
-        };
-        let Device {
-            slots, classifier, ..
-        } = device;
-        match slots.protect(classifier, owner, with)? {
-            true => Ok(()),
-            false => Err(ProtectError::NoFlow),
-        }
-    }
-
-    fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
-        let Some(device) = self.device_mut() else {
-            return Err(ProtectError::Unsupported { datapath: "xdp" });
-        };
-        device.classifier.protect_interface(&with)
-    }
-
-    fn observe(&self) -> Observation {
-        self.observation()
-    }
-
-    fn ledger(&self) -> Ledger {
-        let mut ledger = self.udp.ledger();
-        if let Some(device) = self.device() {
-            device.add_to(&mut ledger);
-        }
-        ledger
-    }
-
-    fn notes(&self) -> &[Note] {
-        &self.notes
-    }
 }
 
 impl Drop for Xdp {

@@ -7,6 +7,7 @@ use isolane_datapath::{
 
 use super::Xdp;
 use super::device::Device;
+use crate::classifier::AttachMode;
 use crate::socket::{Mode, Statistics};
 use isolane_wire::locator::Locator;
 
@@ -74,10 +75,12 @@ impl Xdp {
         let counts = device.classifier.counts();
         let interface = InterfaceObservation {
             name: way.interface.clone(),
-            mode: match device.mode() {
-                Some(Mode::ZeroCopy) => "native, zero copy".to_owned(),
-                _ => "native, copy".to_owned(),
-            },
+            mode: match (self.options().attach, device.mode()) {
+                (AttachMode::Generic, _) => "generic",
+                (AttachMode::Native, Some(Mode::ZeroCopy)) => "native, zero copy",
+                (AttachMode::Native, _) => "native, copy",
+            }
+            .to_owned(),
             program_tag: device.classifier.tag().to_string(),
             decisions: counts.others.named().collect(),
         };

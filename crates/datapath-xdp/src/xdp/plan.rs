@@ -104,15 +104,21 @@ impl Plan {
     }
 }
 
+/// The largest MTU whose frames fit a chunk.
+pub(super) const fn room_bytes(chunk: ChunkBytes) -> usize {
+    chunk.get() - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BYTES
+}
+
 /// The smallest chunks that frames of an interface fit into.
 fn chunk_bytes(interface: &str, mtu_bytes: usize) -> Result<ChunkBytes, XdpError> {
-    let room = |chunk: ChunkBytes| chunk.get() - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BYTES;
     let sizes = [ChunkBytes::TwoKib, ChunkBytes::FourKib];
-    let fitting = sizes.into_iter().find(|chunk| mtu_bytes <= room(*chunk));
+    let fitting = sizes
+        .into_iter()
+        .find(|chunk| mtu_bytes <= room_bytes(*chunk));
     fitting.ok_or_else(|| XdpError::MtuTooLarge {
         interface: interface.to_owned(),
         mtu_bytes,
-        room_bytes: room(ChunkBytes::FourKib),
+        room_bytes: room_bytes(ChunkBytes::FourKib),
     })
 }
 

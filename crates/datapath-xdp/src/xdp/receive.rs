@@ -40,7 +40,10 @@ impl Device {
         ledger: &mut LaneLedger,
         burst: &mut ReceiveBurst,
     ) -> usize {
-        self.refill(lane.queue, pool);
+        if self.refill(lane.queue, pool) > 0 && self.is_waited_for(lane.queue) {
+            // Down or gone: then there is nothing.
+            let _ = lane.receive.poll_device();
+        }
         let of = Lane::Level(lane.level);
         let may_hold = lane.held_limit.saturating_sub(pool.held(of));
         let limit_now = limit.min(may_hold).min(MAX_BURST);

@@ -36,6 +36,14 @@ pub(super) struct Split {
     pub(super) report: SendReport,
 }
 
+/// How what is sent is made.
+#[derive(Clone, Copy)]
+pub(super) struct Outward {
+    pub(super) checksum: UdpChecksum,
+    /// Groups are sent to.
+    pub(super) groups: bool,
+}
+
 /// Descriptors on their way into the ring.
 struct Outgoing {
     descriptors: heapless::Vec<Descriptor, MAX_MESSAGES>,
@@ -49,7 +57,7 @@ impl Device {
         &mut self,
         lane: &mut DeviceLane,
         egress: &mut Egress,
-        checksum: UdpChecksum,
+        outward: Outward,
         pool: &Pool,
         ledger: &mut LaneLedger,
         burst: &mut TransmitBurst,
@@ -66,7 +74,9 @@ impl Device {
             let bytes = burst.frame(&message).len();
             let address = message.to.ipv4();
             let port = u16::try_from(message.to.port).ok().filter(|port| *port > 0);
-            let (Some(destination), Some(destination_port)) = (address, port) else {
+            let is_sent_to = outward.groups || !message.to.is_multicast();
+            let (Some(destination), Some(destination_port), true) = (address, port, is_sent_to)
+            else {
                 // The kernel's side names it.
                 split.kernel |= bit;
                 continue;
@@ -87,7 +97,14 @@ impl Device {
                     let is_sent = &mut split.frames;
                     let number = message.frame;
                     self.place(
-                        template, checksum, lane, pool, burst, number, is_sent, ledger,
+                        template,
+                        outward.checksum,
+                        lane,
+                        pool,
+                        burst,
+                        number,
+                        is_sent,
+                        ledger,
                     )
                 }
             };

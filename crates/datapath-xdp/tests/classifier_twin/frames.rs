@@ -38,7 +38,7 @@ pub(crate) fn happens(rng: &mut Rng, percent: u8) -> bool {
 /// A frame that may arrive.
 pub(crate) fn frame(rng: &mut Rng) -> Vec<u8> {
     let mut frame = match rng.u8(..100) {
-        0..90 => ethernet(rng, EtherType::IPV4, |rng, frame| packet(rng, frame)),
+        0..90 => ethernet(rng, EtherType::IPV4, packet),
         90..93 => ethernet(rng, EtherType::IPV6, bytes),
         93..96 => ethernet(rng, EtherType::ARP, bytes),
         _ => {

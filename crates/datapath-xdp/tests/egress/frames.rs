@@ -8,6 +8,7 @@ use isolane_datapath_xdp::egress::{Judgement, Partial, UdpChecksum, judge};
 use isolane_wire::ethernet::{EtherType, Frame};
 use isolane_wire::ipv4::Packet;
 
+use crate::counting_allocator::allocator_calls_of;
 use crate::hosts::{HERE, Hosts, THERE, output};
 use crate::{egress, flow, follow, meet};
 
@@ -152,4 +153,34 @@ fn checksums_that_the_kernel_leaves_unfinished_are_told_from_wrong_ones() {
     assert_eq!(judged(b"unfinished"), [Judgement::Partial; 2]);
     output(Command::new("ethtool").args(["-K", "host-a", "tx", "off"]));
     assert_eq!(judged(b"finished"), [Judgement::Valid; 2]);
+}
+
+#[test]
+fn headers_cost_no_allocation_whatever_the_way() {
+    let _hosts = Hosts::new();
+    meet();
+    let mut egress = egress();
+    follow(&mut egress);
+    let mut frame = vec![0; 48 + 64];
+    let calls = allocator_calls_of(|| {
+        for round in 0..5_000_u16 {
+            // Known and unknown neighbours, groups, no route, and more flows than are remembered.
+            for destination in [
+                THERE,
+                Ipv4Addr::new(10, 78, 0, 9),
+                Ipv4Addr::new(239, 255, 23, 0),
+                Ipv4Addr::new(192, 0, 2, 1),
+            ] {
+                let mut flow = flow(destination, 3);
+                flow.source_port = round;
+                if let Ok(template) = egress.headers(&flow, 64) {
+                    template.emit(&mut frame, 48..112, UdpChecksum::Made);
+                }
+            }
+        }
+    });
+    assert_eq!(calls, 0);
+    let counts = egress.counts();
+    assert_eq!(counts.by_device, 10_000);
+    assert_eq!(counts.by_kernel.iter().sum::<u64>(), 10_000);
 }

@@ -1,5 +1,7 @@
 //! Ways and headers, compared with what the kernel does, between two hosts.
 
+#[path = "../../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
 #[path = "../hosts/mod.rs"]
 mod hosts;
 

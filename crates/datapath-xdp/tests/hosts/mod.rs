@@ -20,23 +20,23 @@ use std::time::{Duration, Instant};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// Where the test runs.
-pub const HERE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
+pub(crate) const HERE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 /// The other host.
-pub const THERE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
+pub(crate) const THERE: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 
 /// The other host's namespace.
-pub struct Hosts {
+pub(crate) struct Hosts {
     there: File,
 }
 
 impl Hosts {
     /// Moves the calling thread, a test's own, into a new namespace, and joins it with another.
-    pub fn new() -> Hosts {
+    pub(crate) fn new() -> Hosts {
         Hosts::with_queues(1)
     }
 
     /// The same, with so many queues at both ends.
-    pub fn with_queues(queues: u32) -> Hosts {
+    pub(crate) fn with_queues(queues: u32) -> Hosts {
         enter_new_namespace();
         let there = thread::spawn(enter_new_namespace)
             .join()
@@ -64,12 +64,22 @@ impl Hosts {
     }
 
     /// A name for the other namespace that `ip` understands.
-    pub fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.there.as_raw_fd())
     }
 
+    /// Runs something on this thread, in the other host's namespace: what is opened there stays there.
+    pub(crate) fn visit<T>(&self, work: impl FnOnce() -> T) -> T {
+        let network = Some(LinkNameSpaceType::Network);
+        let here = File::open("/proc/thread-self/ns/net").expect("this thread's namespace");
+        move_into_link_name_space(self.there.as_fd(), network).expect("the way there");
+        let value = work();
+        move_into_link_name_space(here.as_fd(), network).expect("the way back");
+        value
+    }
+
     /// Runs something on the other host.
-    pub fn there<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    pub(crate) fn there<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let enter_and_work = || {
             move_into_link_name_space(self.there.as_fd(), Some(LinkNameSpaceType::Network))
                 .expect("to enter a namespace, which needs root");
@@ -92,7 +102,7 @@ fn enter_new_namespace() -> File {
 ///
 /// # Panics
 /// If it refuses, or is not there.
-pub fn ip(arguments: &str) -> String {
+pub(crate) fn ip(arguments: &str) -> String {
     output(Command::new("ip").args(arguments.split_whitespace()))
 }
 
@@ -100,7 +110,7 @@ pub fn ip(arguments: &str) -> String {
 ///
 /// # Panics
 /// If it fails.
-pub fn output(command: &mut Command) -> String {
+pub(crate) fn output(command: &mut Command) -> String {
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("{command:?} (packages iproute2, ethtool): {error}"));
@@ -109,20 +119,20 @@ pub fn output(command: &mut Command) -> String {
 }
 
 /// Sets a value below `/proc/sys`.
-pub fn set(name: &str, value: &str) {
+pub(crate) fn set(name: &str, value: &str) {
     std::fs::write(format!("/proc/sys/{name}"), value)
         .unwrap_or_else(|error| panic!("{name}: {error}"));
 }
 
 /// The index of an interface.
-pub fn index_of(interface: &str) -> u32 {
+pub(crate) fn index_of(interface: &str) -> u32 {
     let shown = ip(&format!("-o link show dev {interface}"));
     let (index, _) = shown.split_once(':').expect("an index in front");
     index.trim().parse().expect("a number")
 }
 
 /// The hardware address of an interface.
-pub fn mac_of(interface: &str) -> [u8; 6] {
+pub(crate) fn mac_of(interface: &str) -> [u8; 6] {
     let shown = ip(&format!("-o link show dev {interface}"));
     let mut words = shown.split_whitespace();
     words.find(|word| *word == "link/ether");
@@ -132,7 +142,7 @@ pub fn mac_of(interface: &str) -> [u8; 6] {
 }
 
 /// Tries until it succeeds, for at most half a minute.
-pub fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         if let Some(value) = attempt() {

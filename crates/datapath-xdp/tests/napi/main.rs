@@ -1,5 +1,6 @@
 //! Receive work in threads with priorities, on a veth pair with an XDP program.
 
+mod frames;
 #[path = "../hosts/mod.rs"]
 mod hosts;
 mod program;
@@ -76,6 +77,44 @@ fn frames_arrive_through_a_thread_as_they_did_before() {
     let mut bytes = [0; 8];
     let (length, _) = receiver.recv_from(&mut bytes).expect("it arrives");
     assert_eq!(&bytes[..length], b"hello");
+}
+
+/// How often a thread was given a core so far.
+fn turns(process_id: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process_id}/schedstat"));
+    let text = text.expect("scheduling statistics of a thread");
+    let turns = text.split_whitespace().nth(2).expect("three numbers");
+    turns.parse().expect("a number")
+}
+
+/// A frame sent on queue N of one end of a veth pair arrives on queue N of the other; one sent
+/// around the queueing discipline takes the queue of the core's number.
+#[test]
+fn each_thread_receives_the_frames_of_its_own_queue() {
+    let hosts = Hosts::with_queues(2);
+    let index = index_of("host-a");
+    let _program = Attached::new(index);
+    let guard = switch(index, &plan()).expect("veth with XDP has NAPI");
+    let threads: Vec<i32> = guard
+        .state()
+        .iter()
+        .map(|queue| queue.thread.as_ref().expect("a thread").process_id)
+        .collect();
+    assert_eq!(threads.len(), 2);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    for queue in 0..cores.min(2) {
+        let before = [turns(threads[0]), turns(threads[1])];
+        hosts.there(|| frames::send(queue, 50));
+        let [own, other] = [queue, 1 - queue];
+        eventually("the queue's own thread runs", || {
+            (turns(threads[own]) >= before[own] + 10).then_some(())
+        });
+        let others = turns(threads[other]) - before[other];
+        assert!(
+            others < 10,
+            "queue {queue}: the other thread ran {others} times"
+        );
+    }
 }
 
 #[test]

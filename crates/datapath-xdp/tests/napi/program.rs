@@ -29,13 +29,13 @@ struct CreateLink {
 }
 
 /// The program on an interface, until this is dropped.
-pub struct Attached {
+pub(crate) struct Attached {
     _program: OwnedFd,
     _link: OwnedFd,
 }
 
 impl Attached {
-    pub fn new(interface_index: u32) -> Attached {
+    pub(crate) fn new(interface_index: u32) -> Attached {
         // r0 = XDP_PASS; exit
         let instructions: [u64; 2] = [0x0000_0002_0000_00b7, 0x0000_0000_0000_0095];
         let license = c"Dual MIT/GPL";

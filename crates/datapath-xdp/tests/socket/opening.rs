@@ -5,8 +5,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use isolane_datapath_xdp::socket::{
-    BindMode, Mode, OpenError, Queue, QueueConfig, ReceiveSocket, RingKind, TransmitSocket,
+    BindMode, BusyPoll, Mode, OpenError, Queue, QueueConfig, ReceiveSocket, RingKind,
+    TransmitSocket,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use crate::common::namespace::{End, Pair};
 use crate::support::{Memory, config};
@@ -124,6 +127,58 @@ fn a_queue_can_be_taken_while_its_interface_is_down() {
         Queue::open(&memory.umem, &config(&pair, End::A, 0)).unwrap()
     });
     assert_eq!(queue.mode(), Mode::Copy);
+}
+
+/// Takes a capability from the calling thread, for the rest of its life.
+fn give_up(capability: CapabilitySet) {
+    let mut sets = capabilities(None).unwrap();
+    sets.effective.remove(capability);
+    set_capabilities(None, sets).unwrap();
+}
+
+#[test]
+fn a_missing_capability_is_named() {
+    let Some(pair) = Pair::new(1) else { return };
+    let at = config(&pair, End::A, 0);
+    let memory = Memory::new(16);
+    pair.run(End::A, || {
+        let queue = Queue::open(&memory.umem, &at).unwrap();
+        let socket = ReceiveSocket::open(&queue, 16).unwrap();
+        give_up(CapabilitySet::NET_ADMIN);
+        let busy_poll = BusyPoll {
+            microseconds: 20,
+            budget: 64,
+        };
+        let refused = socket.set_busy_poll(busy_poll).unwrap_err();
+        assert!(refused.to_string().contains("CAP_NET_ADMIN"), "{refused}");
+        give_up(CapabilitySet::NET_RAW);
+        let refused = ReceiveSocket::open(&queue, 16).unwrap_err();
+        assert!(refused.to_string().contains("CAP_NET_RAW"), "{refused}");
+    });
+}
+
+#[test]
+fn memory_beyond_what_may_be_locked_is_refused_with_its_size() {
+    let Some(pair) = Pair::new(1) else { return };
+    let at = config(&pair, End::A, 0);
+    let memory = Memory::new(16);
+    let refused = pair.run(End::A, || {
+        give_up(CapabilitySet::IPC_LOCK);
+        // The limit is the process's: other tests have the capability, and are not bound by it.
+        let limit = getrlimit(Resource::Memlock);
+        let low = Rlimit {
+            current: Some(4_096),
+            maximum: limit.maximum,
+        };
+        setrlimit(Resource::Memlock, low).unwrap();
+        let refused = Queue::open(&memory.umem, &at).unwrap_err();
+        setrlimit(Resource::Memlock, limit).unwrap();
+        refused
+    });
+    assert!(
+        matches!(refused, OpenError::MemoryLock { bytes: 32_768 }),
+        "{refused}"
+    );
 }
 
 /// Another process that holds a queue: it has inherited a socket of it, and does nothing.

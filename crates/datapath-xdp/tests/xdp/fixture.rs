@@ -113,7 +113,7 @@ impl<D: Datapath> Datapath for On<D> {
         self.path.ready_lanes()
     }
 
-    fn peek_lanes(&mut self) -> u16 {
+    fn peek_lanes(&mut self) -> Option<u16> {
         self.path.peek_lanes()
     }
 

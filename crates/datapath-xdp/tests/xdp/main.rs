@@ -6,8 +6,12 @@
 mod hosts;
 
 mod fixture;
+mod flows;
+mod interface;
 mod network;
 mod sending;
+mod sharing;
+mod support;
 
 mod unicast {
     isolane_datapath::conformance!(unicast, crate::fixture::XdpOnVeth);

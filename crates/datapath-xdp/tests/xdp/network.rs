@@ -14,7 +14,7 @@
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
@@ -26,7 +26,7 @@ pub(crate) const INTERFACE: &str = "eth0";
 
 /// A segment, and how many hosts are on it.
 pub(crate) struct Segment {
-    hub: Rc<File>,
+    hub: Arc<File>,
     hosts: Vec<Host>,
     queues: u32,
 }
@@ -34,9 +34,11 @@ pub(crate) struct Segment {
 /// A host's namespace; clones are the same host.
 #[derive(Clone)]
 pub(crate) struct Host {
-    namespace: Rc<File>,
+    namespace: Arc<File>,
     pub(crate) number: u8,
     mac: String,
+    /// Without it the segment would go when the test has attached all its hosts.
+    _hub: Arc<File>,
 }
 
 impl Segment {
@@ -46,7 +48,7 @@ impl Segment {
 
     /// Interfaces have so many queues each way.
     pub(crate) fn with_queues(queues: u32) -> Segment {
-        let hub = Rc::new(new_namespace());
+        let hub = Arc::new(new_namespace());
         within(&hub, || {
             ip("link add bridge type bridge mcast_snooping 0");
             ip("link set bridge up");
@@ -71,7 +73,7 @@ impl Segment {
 
     /// Another host: those that want to reach it have to ask for its address.
     pub(crate) fn add_stranger(&mut self) -> Host {
-        let namespace = Rc::new(new_namespace());
+        let namespace = Arc::new(new_namespace());
         let number = self.hosts.len() as u8 + 1;
         let queues = format!("numtxqueues {0} numrxqueues {0}", self.queues);
         let path = path(&namespace);
@@ -84,6 +86,7 @@ impl Segment {
             namespace,
             number,
             mac: String::new(),
+            _hub: Arc::clone(&self.hub),
         };
         host.mac = host.enter(|| {
             ip("link set lo up");
@@ -105,11 +108,6 @@ impl Segment {
         });
         host
     }
-
-    /// Runs something where all hosts' frames pass.
-    pub(crate) fn at_the_hub<T>(&self, work: impl FnOnce() -> T) -> T {
-        within(&self.hub, work)
-    }
 }
 
 impl Host {
@@ -128,11 +126,6 @@ impl Host {
     /// Runs something on this thread, in the host's namespace.
     pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
         within(&self.namespace, work)
-    }
-
-    /// A name for the host's namespace that `ip` understands.
-    pub(crate) fn path(&self) -> String {
-        path(&self.namespace)
     }
 }
 

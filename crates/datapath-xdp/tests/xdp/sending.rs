@@ -1,57 +1,113 @@
-//! What leaves by a lane, and what by the kernel.
+//! What leaves by a lane, what by the kernel, and that it is counted.
 
-use isolane_datapath::conformance::Options;
-use isolane_datapath::{Counted, Datapath, Lane, ReceiveBurst, TransmitBurst};
+use isolane_datapath::{Counted, Datapath};
+use isolane_wire::locator::Locator;
 
-use crate::fixture::{config, xdp_on};
 use crate::network::Segment;
-
-const LANE: Lane = Lane::ALL[8];
+use crate::support::{CRITICAL, count, finish, pair, participant, payload, receive, send};
 
 #[test]
-fn probe() {
+fn what_the_lane_reaches_goes_by_lane_without_a_copy_and_arrives_by_lane() {
+    let [mut one, mut other] = pair(&[CRITICAL]);
+    let to = other.unicast(CRITICAL)[0];
+    for number in 0..100 {
+        let sent = send(&mut one, CRITICAL, &payload(number, 64), &[to]);
+        assert_eq!(sent.sent, 1);
+        assert_eq!(receive(&mut other, CRITICAL, 1), [payload(number, 64)]);
+    }
+    assert_eq!(count(&one, CRITICAL, Counted::SentByLane), 100);
+    assert_eq!(count(&one, CRITICAL, Counted::DestinationCopy), 0);
+    assert_eq!(count(&other, CRITICAL, Counted::ReceivedByLane), 100);
+    assert_eq!(count(&other, CRITICAL, Counted::PartialChecksum), 0);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn each_further_destination_is_a_copy_and_this_host_is_the_kernels() {
     let mut segment = Segment::new();
-    let [one, other] = [(); 2].map(|()| segment.add_host());
-    let [mut one, mut other] =
-        [one, other].map(|host| xdp_on(host, config(&Options::default())).unwrap());
-    one.open_lane(LANE).unwrap();
-    other.open_lane(LANE).unwrap();
-    let to = other.unicast(LANE)[0];
-    let mut received = ReceiveBurst::new();
-    for round in 0..600 {
-        let _ = round;
-        let mut burst = TransmitBurst::new();
-        let mut frame = one.pool().take(LANE).unwrap();
-        frame.append(b"no RTPS").unwrap();
-        burst.push(frame).unwrap();
-        burst.address(to).unwrap();
-        one.send_burst(LANE, &mut burst);
-        other.receive_burst(LANE, 4, &mut received);
-        received.clear();
+    let hosts = [(); 3].map(|()| segment.add_host());
+    let [mut one, mut two, mut three] = hosts.map(|host| participant(host, &[CRITICAL], |_| {}));
+    let to = [&one, &two, &three].map(|path| path.unicast(CRITICAL)[0]);
+    assert_eq!(send(&mut one, CRITICAL, &payload(1, 80), &to).sent, 3);
+    for path in [&mut one, &mut two, &mut three] {
+        assert_eq!(receive(path, CRITICAL, 1), [payload(1, 80)]);
     }
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let mut late = 0;
-    while other.receive_burst(LANE, 16, &mut received) > 0 {
-        late += received.len();
-        received.clear();
+    assert_eq!(count(&one, CRITICAL, Counted::SentByLane), 2);
+    assert_eq!(count(&one, CRITICAL, Counted::DestinationCopy), 1);
+    assert_eq!(count(&one, CRITICAL, Counted::KernelOwnHost), 1);
+    finish(one);
+    finish(two);
+    finish(three);
+}
+
+#[test]
+fn what_is_longer_than_a_frame_of_the_interface_leaves_and_arrives_by_the_kernel() {
+    let [mut one, mut other] = pair(&[CRITICAL]);
+    let to = other.unicast(CRITICAL)[0];
+    for (bytes, by_kernel) in [(1_472, 0), (1_473, 1), (2_000, 2), (2_001, 3), (60_000, 4)] {
+        send(&mut one, CRITICAL, &payload(1, bytes), &[to]);
+        assert_eq!(receive(&mut other, CRITICAL, 1), [payload(1, bytes)]);
+        assert_eq!(count(&one, CRITICAL, Counted::KernelTooLong), by_kernel);
     }
-    println!("late {late}");
-    println!("{}", one.ledger());
-    println!("{}", other.ledger());
-    println!("{:?}", other.observe());
-    println!("{:?}", one.observe().rings);
-    println!("{}", one.host.enter(|| crate::hosts::ip("-s link show")));
-    println!(
-        "{}",
-        other.host.enter(|| String::from_utf8_lossy(
-            &std::fs::read("/proc/thread-self/net/snmp").unwrap()
-        )
-        .into_owned())
-    );
-    println!("{}", other.host.enter(|| crate::hosts::ip("-s link show")));
-    println!(
-        "{}",
-        segment.at_the_hub(|| crate::hosts::ip("-s link show"))
-    );
-    assert!(one.ledger().lane(LANE).counts.get(Counted::SentByLane) > 0);
+    assert_eq!(count(&other, CRITICAL, Counted::ReceivedByLane), 1);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn a_group_is_one_frame_by_lane_and_one_copy_for_this_host() {
+    let [mut one, mut other] = pair(&[CRITICAL]);
+    let group = one.multicast(CRITICAL)[0];
+    for number in 0..10 {
+        let sent = send(&mut one, CRITICAL, &payload(number, 64), &[group]);
+        assert_eq!((sent.sent, sent.refused), (1, 0));
+        for path in [&mut one, &mut other] {
+            assert_eq!(receive(path, CRITICAL, 1), [payload(number, 64)]);
+        }
+    }
+    assert_eq!(count(&one, CRITICAL, Counted::SentByLane), 10);
+    assert_eq!(count(&one, CRITICAL, Counted::KernelLocalGroup), 10);
+    assert_eq!(count(&other, CRITICAL, Counted::ReceivedByLane), 10);
+    // What is too long goes to the network by the kernel, whose sockets have other distances then.
+    send(&mut one, CRITICAL, &payload(11, 3_000), &[group]);
+    send(&mut one, CRITICAL, &payload(12, 64), &[group]);
+    for path in [&mut one, &mut other] {
+        let mut received = receive(path, CRITICAL, 2);
+        received.sort();
+        assert_eq!(received, [payload(11, 3_000), payload(12, 64)]);
+    }
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn a_stranger_is_reached_by_the_kernel_first_and_by_lane_once_it_is_known() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let mut other = participant(segment.add_stranger(), &[CRITICAL], |_| {});
+    let to = other.unicast(CRITICAL)[0];
+    for number in 0..50 {
+        send(&mut one, CRITICAL, &payload(number, 64), &[to]);
+        assert_eq!(receive(&mut other, CRITICAL, 1), [payload(number, 64)]);
+    }
+    let by_kernel = count(&one, CRITICAL, Counted::KernelNeighbour);
+    let by_lane = count(&one, CRITICAL, Counted::SentByLane);
+    assert!((1..10).contains(&by_kernel), "{by_kernel} by the kernel");
+    assert_eq!(by_kernel + by_lane, 50);
+    // From the kernel's socket through a virtual interface.
+    assert!(count(&other, CRITICAL, Counted::PartialChecksum) > 0);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn a_place_without_a_route_is_refused_by_name() {
+    let [mut one, other] = pair(&[CRITICAL]);
+    let nowhere = Locator::udpv4([192, 0, 2, 1], 7_411);
+    let sent = send(&mut one, CRITICAL, &payload(1, 64), &[nowhere]);
+    assert_eq!((sent.sent, sent.refused), (0, 1));
+    assert_eq!(count(&one, CRITICAL, Counted::KernelNoRoute), 1);
+    finish(one);
+    finish(other);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::world::{BULK, CRITICAL, Participant, assert_hop, finish, pair, payload};
+use super::world::{BULK, CRITICAL, MAGIC, Participant, assert_hop, finish, pair, payload};
 use super::{Fixture, Options};
 use crate::burst::{ReceiveBurst, TransmitBurst};
 use crate::contract::Datapath;
@@ -17,7 +17,8 @@ const ROUNDS: usize = 30;
 
 /// A payload that begins with its number.
 fn numbered(number: usize) -> Vec<u8> {
-    let mut bytes = (number as u32).to_be_bytes().to_vec();
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend((number as u32).to_be_bytes());
     bytes.extend(payload(number, 20 + number % 50));
     bytes
 }

@@ -10,7 +10,7 @@ use crate::lane::Lane;
 pub fn what_is_sent_arrives_unchanged_and_in_order<F: Fixture>() {
     let [mut one, mut other] = pair::<F>(&Lane::ALL);
     for lane in Lane::ALL {
-        let payloads: Vec<Vec<u8>> = (0..40).map(|n| payload(n, 1 + n * 37)).collect();
+        let payloads: Vec<Vec<u8>> = (0..40).map(|n| payload(n, 4 + n * 37)).collect();
         let to = other.address(lane);
         for some in payloads.chunks(20) {
             let report = one.send(lane, some, &[to]);

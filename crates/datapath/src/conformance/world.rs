@@ -65,11 +65,18 @@ pub(super) fn pair<F: Fixture>(lanes: &[Lane]) -> [Participant<F::Datapath>; 2] 
     participants::<F, 2>(&Options::default(), lanes)
 }
 
+/// What datagrams begin with that are long enough: so a datapath that lets only RTPS into its lanes
+/// takes them for that.
+pub(super) const MAGIC: [u8; 4] = *b"RTPS";
+
 /// Bytes that tell which datagram they are, and which of its bytes.
 pub(super) fn payload(number: usize, len: usize) -> Vec<u8> {
-    (0..len)
-        .map(|place| (number.wrapping_mul(31) + place.wrapping_mul(7)) as u8)
-        .collect()
+    let byte = |place: usize| (number.wrapping_mul(31) + place.wrapping_mul(7)) as u8;
+    let mut bytes: Vec<u8> = (0..len).map(byte).collect();
+    if let Some(front) = bytes.first_chunk_mut() {
+        *front = MAGIC;
+    }
+    bytes
 }
 
 impl<D: Datapath> Participant<D> {

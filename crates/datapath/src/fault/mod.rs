@@ -186,7 +186,7 @@ impl<D: Datapath> Datapath for Fault<D> {
         self.inner.look_after_interfaces();
     }
 
-    fn peek_lanes(&mut self) -> u16 {
+    fn peek_lanes(&mut self) -> Option<u16> {
         self.inner.peek_lanes()
     }
 

@@ -12,7 +12,7 @@ pub enum Counted {
     NoChecksum,
     /// Datagrams sent by the lane's ring; the others of `sent` left by a kernel socket.
     SentByLane,
-    /// Copies of a frame that were made for further destinations.
+    /// Copies of a frame that were made for further destinations, or because it was no chunk.
     DestinationCopy,
     /// Left by a kernel socket, which makes fragments of it: longer than the interface's frames.
     KernelTooLong,

@@ -159,6 +159,13 @@ impl Udp {
         &self.interfaces
     }
 
+    /// Notes something beside what the sockets had to do without.
+    pub fn note(&mut self, note: Note) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(note);
+        }
+    }
+
     /// The networks this host is on by those interfaces: its address there, and how many leading
     /// bits of it are the network's.
     #[must_use]

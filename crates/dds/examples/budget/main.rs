@@ -8,7 +8,8 @@
 //! callgrind_annotate --inclusive=yes callgrind.out.PID
 //! ```
 //!
-//! Two participants share one thread and meet over UDP on 127.0.0.1. A round is [`measured_give`] and then
+//! Two participants share one thread and meet over UDP on 127.0.0.1, or, on the ways that begin with
+//! `lane-`, by AF_XDP over a veth pair between two network namespaces, which takes root. A round is [`measured_give`] and then
 //! [`measured_get`], one sample long. Functions tell profilers what belongs to which half; for strace, a call of
 //! `getppid`, which isolane never makes, stands before each half and behind the second. What
 //! starts, matches and ends lies outside of both.
@@ -18,6 +19,7 @@
 
 #[path = "../../../../tests/support/counting_allocator.rs"]
 mod counting_allocator;
+mod hosts;
 mod sample;
 mod ways;
 

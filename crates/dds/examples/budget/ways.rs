@@ -6,6 +6,7 @@ use isolane::{DataReader, DataWriter, Level, Participant, Qos, RemoteWriter};
 
 use crate::{
     Outcome,
+    hosts::{Both, on_lanes},
     sample::{Large, Numbered, Small},
     walk,
 };
@@ -31,18 +32,24 @@ pub(crate) enum Kind {
     Remote,
     /// As best effort, and copied once more on purpose: by this a counter of copies is checked.
     Copied,
+    /// Best effort there, and back from the callback: both ends' writing and receiving.
+    RoundTrip,
 }
 
 /// Which way, and how large the sample is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
+    /// By AF_XDP lanes of a veth pair, instead of sockets on 127.0.0.1.
+    is_by_lane: bool,
     kind: Kind,
     is_large: bool,
 }
 
 impl Way {
-    /// From `KIND-BYTES`.
+    /// From `KIND-BYTES`, or `lane-KIND-BYTES`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
+        let by_lane = text.strip_prefix("lane-");
+        let (is_by_lane, text) = (by_lane.is_some(), by_lane.unwrap_or(text));
         let (kind, bytes) = text.rsplit_once('-')?;
         let kind = match kind {
             "best-effort" => Kind::BestEffort,
@@ -50,6 +57,7 @@ impl Way {
             "reliable" => Kind::Reliable,
             "remote" => Kind::Remote,
             "copied" => Kind::Copied,
+            "round-trip" => Kind::RoundTrip,
             _ => return None,
         };
         let is_large = match bytes {
@@ -57,22 +65,30 @@ impl Way {
             "1024" => true,
             _ => return None,
         };
-        Some(Self { kind, is_large })
+        Some(Self {
+            is_by_lane,
+            kind,
+            is_large,
+        })
     }
 
     pub(crate) fn walk(self, rounds: u32) -> Outcome<()> {
         if self.is_large {
-            walk_with::<Large>(self.kind, rounds)
+            walk_with::<Large>(self, rounds)
         } else {
-            walk_with::<Small>(self.kind, rounds)
+            walk_with::<Small>(self, rounds)
         }
     }
 }
 
-fn walk_with<T: Numbered>(kind: Kind, rounds: u32) -> Outcome<()> {
-    let pair = Pair::new()?;
-    let best_effort = Qos::best_effort().level(Level::clamp(7));
-    let receive = pair.receive::<T>(kind)?;
+fn walk_with<T: Numbered>(way: Way, rounds: u32) -> Outcome<()> {
+    let kind = way.kind;
+    let pair = Pair::new(way.is_by_lane)?;
+    if kind == Kind::RoundTrip {
+        return walk(rounds, &mut RoundTrip::<T>::between(&pair)?);
+    }
+    let best_effort = best_effort();
+    let receive = pair.as_bob(|| pair.receive::<T>(kind))?;
     match kind {
         Kind::BestEffort | Kind::Cache | Kind::Copied => {
             let writer = pair.alice.create_writer::<T>(&pair.topic, &best_effort)?;
@@ -109,7 +125,12 @@ fn walk_with<T: Numbered>(kind: Kind, rounds: u32) -> Outcome<()> {
             };
             walk(rounds, &mut round)
         }
+        Kind::RoundTrip => unreachable!("it has a receiver at each end, see above"),
     }
+}
+
+fn best_effort() -> Qos {
+    Qos::best_effort().level(Level::clamp(7))
 }
 
 fn reliable() -> Qos {
@@ -124,17 +145,38 @@ struct Pair {
     alice: Participant,
     bob: Participant,
     topic: String,
+    /// Where they are, if not both on 127.0.0.1.
+    hosts: Option<Both>,
 }
 
 impl Pair {
-    fn new() -> Outcome<Self> {
+    fn new(is_by_lane: bool) -> Outcome<Self> {
         // A domain of this process's own, unless several run: then the topic is.
         let domain = 1 + std::process::id() % 80;
+        let topic = format!("Samples of process {}", std::process::id());
+        if is_by_lane {
+            let hosts = Both::new();
+            return Ok(Self {
+                alice: on_lanes(domain, "host-a").build()?,
+                bob: hosts.visit(|| on_lanes(domain, "host-b").build())?,
+                topic,
+                hosts: Some(hosts),
+            });
+        }
         Ok(Self {
             alice: Participant::builder(domain).loopback().build()?,
             bob: Participant::builder(domain).loopback().build()?,
-            topic: format!("Samples of process {}", std::process::id()),
+            topic,
+            hosts: None,
         })
+    }
+
+    /// Creates something of bob's where bob is.
+    fn as_bob<T>(&self, create: impl FnOnce() -> T) -> T {
+        match &self.hosts {
+            Some(hosts) => hosts.visit(create),
+            None => create(),
+        }
     }
 
     fn until_matched(&self, is_matched: impl Fn() -> bool) -> Outcome<()> {
@@ -152,7 +194,7 @@ impl Pair {
     fn receive<T: Numbered>(&self, kind: Kind) -> Outcome<Receive<T>> {
         let seen = Rc::new(Cell::new(u32::MAX));
         let of_callback = Rc::clone(&seen);
-        let best_effort = Qos::best_effort().level(Level::clamp(7));
+        let best_effort = best_effort();
         let (bob, topic) = (&self.bob, &self.topic);
         let reader = match kind {
             Kind::Cache | Kind::Reliable => {
@@ -167,7 +209,7 @@ impl Pair {
                 })?;
                 reader
             }
-            Kind::BestEffort | Kind::Remote | Kind::Copied => {
+            Kind::BestEffort | Kind::Remote | Kind::Copied | Kind::RoundTrip => {
                 let reader = bob.create_view_reader::<T>(topic, &best_effort)?;
                 reader.on_view(move |sample| {
                     let number = sample.value.as_ref().map_or(u32::MAX, T::number_in);
@@ -272,5 +314,74 @@ impl<T: Numbered> Round for Remote<T> {
 
     fn get(&mut self, number: u32) -> Outcome<()> {
         self.receive.get(number)
+    }
+}
+
+/// What is written comes back: the answer is written in the callback.
+struct RoundTrip<T: Numbered> {
+    alice: Participant,
+    bob: Participant,
+    writer: DataWriter<T>,
+    sample: T,
+    _readers: [DataReader<T>; 2],
+    answered: Rc<Cell<u32>>,
+    returned: Rc<Cell<u32>>,
+}
+
+impl<T: Numbered> RoundTrip<T> {
+    fn between(pair: &Pair) -> Outcome<Self> {
+        let (alice, bob, qos) = (&pair.alice, &pair.bob, &best_effort());
+        let (ping, pong) = (&pair.topic, &format!("{}, back", pair.topic));
+        let writer = alice.create_writer::<T>(ping, qos)?;
+        let back = alice.create_view_reader::<T>(pong, qos)?;
+        let returned = Rc::new(Cell::new(u32::MAX));
+        let of_callback = Rc::clone(&returned);
+        back.on_view(move |sample| {
+            of_callback.set(sample.value.as_ref().map_or(u32::MAX, T::number_in));
+        });
+        let answers = pair.as_bob(|| bob.create_writer::<T>(pong, qos))?;
+        let there = pair.as_bob(|| bob.create_view_reader::<T>(ping, qos))?;
+        pair.until_matched(|| {
+            let writers = writer.matched_readers() + answers.matched_readers();
+            (writers, back.matched_writers() + there.matched_writers()) == (2, 2)
+        })?;
+        let answered = Rc::new(Cell::new(u32::MAX));
+        let (of_callback, mut answer) = (Rc::clone(&answered), T::zero());
+        there.on_view(move |sample| {
+            let Some(ping) = &sample.value else { return };
+            answer.set_number(T::number_in(ping));
+            if answers.write(&answer).is_ok() {
+                of_callback.set(answer.number());
+            }
+        });
+        Ok(Self {
+            alice: alice.clone(),
+            bob: bob.clone(),
+            writer,
+            sample: T::zero(),
+            _readers: [back, there],
+            answered,
+            returned,
+        })
+    }
+}
+
+impl<T: Numbered> Round for RoundTrip<T> {
+    fn give(&mut self, number: u32) -> Outcome<()> {
+        self.sample.set_number(number);
+        self.writer.write(&self.sample)?;
+        let is_answered = || self.answered.get() == number;
+        match self.bob.run_until(PATIENCE, is_answered) {
+            true => Ok(()),
+            false => Err("a sample is missing".into()),
+        }
+    }
+
+    fn get(&mut self, number: u32) -> Outcome<()> {
+        let is_back = || self.returned.get() == number;
+        match self.alice.run_until(PATIENCE, is_back) {
+            true => Ok(()),
+            false => Err("an answer is missing".into()),
+        }
     }
 }

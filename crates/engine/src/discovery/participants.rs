@@ -172,7 +172,7 @@ impl Engine {
                 proxy.guid.prefix == prefix
                     && proxy.writer < first_unasked
                     && proxy.reliable
-                    && !proxy.is_ready()
+                    && !proxy.is_joined
             });
             if waits {
                 self.file_repair(index);

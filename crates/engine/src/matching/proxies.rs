@@ -54,7 +54,7 @@ impl Engine {
         self.refresh_lowest(writer_index);
         self.refresh_destinations(writer_index);
         if is_ready {
-            self.join_reader(writer_index, guid);
+            self.join_reader(index);
         }
         // Tells the reader where it begins, and disturbs no other.
         self.file_repair(index);
@@ -63,7 +63,12 @@ impl Engine {
     }
 
     /// A matched reader is known to hear the writer: now the user is told.
-    pub(crate) fn join_reader(&mut self, writer_index: u16, reader: Guid) {
+    pub(crate) fn join_reader(&mut self, index: u16) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        proxy.is_joined = true;
+        let (writer_index, reader) = (proxy.writer, proxy.guid);
         if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.matched.join(reader);
             writer.status |= WriterStatus::PUBLICATION_MATCHED;
@@ -100,8 +105,8 @@ impl Engine {
         let Some(proxy) = self.reader_proxies.get(index) else {
             return;
         };
-        let (writer, guid, was_ready) = (proxy.writer, proxy.guid, proxy.is_ready());
-        let is_reachable = proxy.is_reachable || self.is_reachable(guid.prefix);
+        let (writer, was_ready) = (proxy.writer, proxy.is_ready());
+        let is_reachable = proxy.is_reachable || self.is_reachable(proxy.guid.prefix);
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
@@ -115,7 +120,7 @@ impl Engine {
         let is_ready = proxy.is_ready();
         self.refresh_destinations(writer);
         if is_ready && !was_ready {
-            self.join_reader(writer, guid);
+            self.join_reader(index);
         }
     }
 
@@ -201,7 +206,7 @@ impl Engine {
             if let Some(place) = writer.proxies.iter().rposition(|&other| other == index) {
                 writer.proxies.remove(place);
             }
-            if proxy.is_ready() {
+            if proxy.is_joined {
                 writer.matched.part(proxy.guid);
                 writer.status |= WriterStatus::PUBLICATION_MATCHED;
             }

@@ -41,6 +41,7 @@ impl Engine {
         }
         // A peer cannot acknowledge what was not sent.
         let base = acknack.state.base().min(writer.next_unsent);
+        let begins = proxy.begins(acknack);
         let before = proxy.done_to();
         let progress = proxy.acknowledge(base);
         let after = proxy.done_to();
@@ -54,7 +55,10 @@ impl Engine {
         if !was_ready {
             self.hear_reader(index);
         }
-        if progress || !was_ready {
+        if begins {
+            self.join_reader(index);
+        }
+        if progress || !was_ready || begins {
             self.release_acknowledged(writer_index);
             self.note_writer(writer_index);
         }
@@ -97,7 +101,7 @@ impl Engine {
         }
     }
 
-    /// A reader has spoken for the first time: it counts as matched, and its participant as reachable.
+    /// A reader has spoken for the first time: its participant counts as reachable.
     fn hear_reader(&mut self, index: u16) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
@@ -106,7 +110,6 @@ impl Engine {
         if !core::mem::replace(&mut proxy.is_reachable, true) {
             self.refresh_destinations(writer);
         }
-        self.join_reader(writer, reader);
         self.note_reachable(reader.prefix);
     }
 }

@@ -6,7 +6,7 @@
 use isolane_wire::{
     BufferTooSmall,
     guid::EntityId,
-    rtps::{DataHead, Gap, HEARTBEAT_BYTES, INFO_TIMESTAMP_BYTES, MessageWriter},
+    rtps::{DataHead, Gap, HEADER_BYTES, HEARTBEAT_BYTES, INFO_TIMESTAMP_BYTES, MessageWriter},
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
 };
@@ -70,6 +70,12 @@ impl Writer {
             head: data_head(entity, EntityId::UNKNOWN, sequence, &sample),
             payload,
         })
+    }
+
+    /// Bytes of a datagram with the next sample and a HEARTBEAT.
+    pub(super) fn next_bytes(&self) -> usize {
+        let bytes = self.unsent().map_or(0, |unsent| unsent.bytes());
+        HEADER_BYTES + bytes + HEARTBEAT_BYTES
     }
 
     /// The sample counts as sent for the first time, or as nobody's.

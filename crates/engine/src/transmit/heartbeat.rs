@@ -58,8 +58,8 @@ impl Engine {
         }
     }
 
-    /// Whether something sent is not acknowledged by all, or a reader has not yet answered at all and is
-    /// still waited for.
+    /// Whether something sent is not acknowledged by all, or a reader has not yet answered and is still
+    /// waited for.
     fn owes_heartbeat(&self, writer: &Writer) -> bool {
         writer.reliable
             && writer.has_reliable_reader()
@@ -67,7 +67,7 @@ impl Engine {
                 self.reader_proxies.get(proxy).is_some_and(|proxy| {
                     proxy.reliable
                         && !proxy.is_silent()
-                        && (!proxy.is_ready() || proxy.done_to() < writer.next_unsent)
+                        && (proxy.is_awaited() || proxy.done_to() < writer.next_unsent)
                 })
             })
     }
@@ -135,8 +135,7 @@ impl Engine {
         for &index in &writer.proxies {
             if let Some(proxy) = self.reader_proxies.get_mut(index)
                 && proxy.reliable
-                && !proxy.is_ready()
-                && !proxy.is_silent()
+                && proxy.is_awaited()
             {
                 proxy.unanswered += 1;
                 gone_silent += u64::from(proxy.is_silent());

@@ -22,6 +22,7 @@ use isolane_wire::{
 use crate::{
     engine::Engine,
     history::Change,
+    limits::{BATCH_BYTES, MAX_DATAGRAM_BYTES, MAX_HEAD_BYTES},
     priority::Priority,
     work::{Destinations, Filed, Work, WorkKind},
     write::WriteSample,
@@ -118,6 +119,34 @@ impl Engine {
                 .get(subject)
                 .and_then(|proxy| of_writer(proxy.writer)),
         })
+    }
+
+    /// Bytes that a datagram of what [`Self::next_work`] would do next at `priority` takes at most, for
+    /// callers whose buffers are not all of the largest size. 0: there is nothing to do.
+    #[must_use]
+    pub fn next_bytes(&self, priority: Priority) -> usize {
+        let Some(Filed { kind, subject }) = self.board.peek(priority) else {
+            return 0;
+        };
+        let of_slots = |writer| {
+            let history = self.writers.get(writer)?.history.as_ref()?;
+            // One sample, and in front of it what a first sending has not: a destination, a GAP.
+            Some(history.slot_bytes() + 2 * MAX_HEAD_BYTES)
+        };
+        match kind {
+            // The frames of discovery's lane are all of the largest size.
+            WorkKind::Announce | WorkKind::Discovery => MAX_DATAGRAM_BYTES,
+            WorkKind::Heartbeat | WorkKind::AckNack => BATCH_BYTES,
+            WorkKind::Data => self
+                .writers
+                .get(subject)
+                .map_or(0, |writer| writer.next_bytes().max(BATCH_BYTES)),
+            WorkKind::Repair | WorkKind::History => self
+                .reader_proxies
+                .get(subject)
+                .and_then(|proxy| of_slots(proxy.writer))
+                .unwrap_or(0),
+        }
     }
 
     /// Writes one message; counts one that does not fit, as 0 bytes.

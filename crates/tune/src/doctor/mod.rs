@@ -3,6 +3,7 @@
 mod cores;
 mod interfaces;
 mod kernel;
+mod lanes;
 mod ports;
 mod rights;
 mod sockets;
@@ -51,6 +52,7 @@ pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
     sockets::examine(facts, needs, &mut findings);
     ports::examine(facts, needs, &mut findings);
     interfaces::examine(facts, needs, &mut findings);
+    lanes::examine(facts, needs, &mut findings);
     findings.0
 }
 

@@ -6,7 +6,7 @@ use crate::facts::{Facts, Permission};
 /// The rights that this version has a use for. `setcap` replaces what a file had, so every remedy
 /// names all of them: one after the other, the second would take the first away.
 const FILE_RIGHTS: &str = "run as root, or: sudo setcap \
-                           cap_net_raw,cap_net_admin,cap_bpf,cap_sys_nice,cap_ipc_lock+ep \
+                           cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep \
                            \"$(command -v isolane)\"";
 
 /// Who the limits of the remedies are for.
@@ -98,13 +98,15 @@ fn raw(facts: &Facts, findings: &mut Findings) {
         Permission::Refused => findings.info(
             "rights.af-xdp",
             "the kernel has AF_XDP sockets, this process may not open them",
-            "none yet: this version moves frames over UDP sockets",
+            "no lanes: topics go over the kernel's sockets, and share its receive work with all other \
+             traffic",
             FILE_RIGHTS,
         ),
         Permission::Absent => findings.info(
             "rights.af-xdp",
             "the kernel has no AF_XDP sockets",
-            "none yet: this version moves frames over UDP sockets",
+            "no lanes: topics go over the kernel's sockets, and share its receive work with all other \
+             traffic",
             "use a kernel with CONFIG_XDP_SOCKETS=y",
         ),
         Permission::Unknown => {}

@@ -1,6 +1,7 @@
 //! Reading the machine this program runs on. Nothing is changed, and what cannot be read is `None`.
 
 mod files;
+mod lanes;
 mod links;
 mod network;
 mod rights;
@@ -13,6 +14,8 @@ use crate::facts::Facts;
 /// Reads the machine, as this process in its namespaces sees it.
 pub fn probe() -> Facts {
     let name = rustix::system::uname();
+    // Without netlink there is nothing to say about interfaces.
+    let interfaces = interfaces().unwrap_or_default();
     Facts {
         origin: String::from("probed"),
         hostname: name.nodename().to_string_lossy().into_owned(),
@@ -22,8 +25,8 @@ pub fn probe() -> Facts {
         scheduling: system::scheduling(),
         memory: system::memory(),
         network: network::network(),
-        // Without netlink there is nothing to say about interfaces.
-        interfaces: interfaces().unwrap_or_default(),
+        lanes: lanes::lanes(&interfaces),
+        interfaces,
         programs: system::programs(),
     }
 }

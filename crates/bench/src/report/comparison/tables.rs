@@ -71,7 +71,8 @@ pub fn arbiter_table(runs: &[Run]) -> String {
             "payload", "by a", "median", "p99", "lost", "median", "p99", "lost", "median", "p99",
         ]),
     ];
-    for pair in pairs(runs, Kind::Arbiter) {
+    let is_flood = |pair: &Pair<'_>| pair.dividend.disturbance == Some(Disturbance::Flood);
+    for pair in pairs(runs, Kind::Arbiter).filter(is_flood) {
         let mut row = vec![
             format!("{} B", pair.dividend.payload_bytes),
             pair.dividend.publisher.word().to_owned(),

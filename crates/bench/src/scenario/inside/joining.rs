@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Note, Notes, pin_to_core};
 use crate::report::Order;
 use crate::scenario::end::{self, EndError};
+use crate::scenario::transport::Transport;
 use crate::scenario::{RttMessage, Site};
 use crate::stop::Stop;
 
@@ -58,8 +59,13 @@ pub fn run_joining(
         local_endpoints: 2 * ENDPOINTS_OF_A_KIND as u16,
         ..Limits::default()
     };
-    let participant =
-        end::participant_with(config.site, "isolane joining", Order::Priority, limits)?;
+    let participant = end::participant_with(
+        config.site,
+        Transport::Udp,
+        "isolane joining",
+        Order::Priority,
+        limits,
+    )?;
     let knows_both = || participant.participants().len() >= 2;
     let patience = Duration::from_secs(crate::limits::MATCH_SECONDS);
     if !end::run_until(&participant, stop, patience, knows_both)? {

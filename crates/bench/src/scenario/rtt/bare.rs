@@ -12,10 +12,11 @@ use isolane::Level;
 use isolane_datapath::{
     Datapath, Interfaces, Lane, OpenError, ReceiveBurst, TransmitBurst, Udp, UdpConfig,
 };
+use isolane_datapath_xdp::xdp::{Xdp, XdpConfig};
 use isolane_wire::locator::Locator;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{BULK_LEVEL, EndConfig, PingReport, PongReport};
+use super::{EndConfig, PingReport, PongReport};
 use crate::child::{self, Word};
 use crate::clock::{NANOS_PER_SECOND, now_ns, timespec};
 use crate::limits::LOST_AFTER_MS;
@@ -24,7 +25,7 @@ use crate::process::Note;
 use crate::record::{PingRecorder, PongRecorder, Verdict};
 use crate::scenario::end::{self, EndError, measured_level};
 use crate::scenario::flow::{EndCounts, LaneCounts};
-use crate::scenario::transport::Transport;
+use crate::scenario::transport::{BULK_LEVEL, Transport};
 use crate::scenario::{ConfigError, RttMessage, Site};
 use crate::stop::Stop;
 use crate::target::message_with;
@@ -249,10 +250,10 @@ fn datapath(transport: Transport, host: Host) -> Result<Box<dyn Datapath>, OpenE
     config.level_ports[usize::from(measured_level().get())] = Some(PORT);
     match transport {
         Transport::Udp => Ok(Box::new(Udp::new(config)?)),
-        Transport::Xdp(_) => Err(OpenError::System {
-            action: "open lanes",
-            source: std::io::ErrorKind::Unsupported.into(),
-        }),
+        Transport::Xdp(lanes) => Ok(Box::new(Xdp::new(XdpConfig {
+            udp: config,
+            options: lanes.options(host.interface()),
+        })?)),
     }
 }
 

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
 use super::message::RttMessage;
-use super::transport::{BulkReader, Policing, Transport};
+use super::transport::{BULK_LEVEL, BulkReader, Policing, Transport};
 use super::{ConfigError, Site};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
@@ -48,9 +48,6 @@ pub use run::{Config, run_between_hosts, run_over_loopback};
 pub const PING_TOPIC: &str = "RTTPing";
 /// The topic of the way back.
 pub const PONG_TOPIC: &str = "RTTPong";
-
-/// The level that strangers' bulk is for, where it is for a level of the participants.
-pub const BULK_LEVEL: u8 = 1;
 
 /// What either end is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

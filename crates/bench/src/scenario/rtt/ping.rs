@@ -53,6 +53,7 @@ pub fn run_ping(
     let participant = receivers::participant(config, "isolane rtt ping")?;
     let _unwritten = receivers::of_strangers(&participant, config)?;
     let ping = Ping::new(&participant, config)?;
+    receivers::protect(&participant, config)?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
     end::run_until_go(&participant, stop)?;

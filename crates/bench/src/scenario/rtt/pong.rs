@@ -48,6 +48,7 @@ pub fn run_pong(
     let participant = receivers::participant(config, "isolane rtt pong")?;
     let _unwritten = receivers::of_strangers(&participant, config)?;
     let pong = Pong::new(&participant, config)?;
+    receivers::protect(&participant, config)?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
     if let Some(bulk) = &pong.bulk {

@@ -16,27 +16,26 @@ use crate::scenario::transport::{Allowance, Policing};
 
 /// The participant of an end, its receivers protected.
 pub(super) fn participant(config: &EndConfig, name: &str) -> Result<Participant, EndError> {
-    end::participant_with(config.site, name, config.order, Limits::default())
+    let limits = Limits::default();
+    end::participant_with(config.site, config.transport, name, config.order, limits)
 }
 
 /// A reader of a topic that nobody writes: its level's lane is open, so that strangers' bulk comes in
-/// there; and what protects it.
+/// there.
 pub(super) fn of_strangers(
     participant: &Participant,
     config: &EndConfig,
 ) -> Result<Option<DataReader<RttMessage>>, EndError> {
-    let reader = match config.strangers() {
-        Some(level) => {
-            let qos = Qos::best_effort().level(level);
-            Some(participant.create_view_reader(UNWRITTEN_TOPIC, &qos)?)
-        }
-        None => None,
+    let Some(level) = config.strangers() else {
+        return Ok(None);
     };
-    protect(participant, config)?;
-    Ok(reader)
+    let qos = Qos::best_effort().level(level);
+    let reader = participant.create_view_reader(UNWRITTEN_TOPIC, &qos)?;
+    Ok(Some(reader))
 }
 
-fn protect(participant: &Participant, config: &EndConfig) -> Result<(), ProtectError> {
+/// Protects what receives, once all endpoints are there: with the first of a level its lane is opened.
+pub(super) fn protect(participant: &Participant, config: &EndConfig) -> Result<(), ProtectError> {
     let Policing { others, bulk } = config.policing;
     if let Some(others) = others {
         participant.protect_interface(InterfaceProtection {

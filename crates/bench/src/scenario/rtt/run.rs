@@ -8,7 +8,7 @@ use crate::child::{Program, Role, Running};
 use crate::flood;
 use crate::namespace::{Host, Testbed};
 use crate::process::HOST_PRIORITY;
-use crate::report::{Disturbance, Order, ReceiveWork, RunCores, Scenario, Step};
+use crate::report::{Disturbance, Order, ReceiveWork, RunCores, Scenario};
 use crate::scenario::inside::MAX_MESSAGE_BESIDE_REPAIR_BYTES;
 use crate::scenario::transport::{BulkReader, Policing, Transport};
 use crate::scenario::{ConfigError, ScenarioError, Site};
@@ -59,28 +59,7 @@ impl Config {
         if self.scenario.disturbance == Some(Disturbance::Repair) && bytes > most {
             return Err(ConfigError::PayloadBesideRepair { bytes, most });
         }
-        self.check_is_built()?;
         self.ping_end(Site::loopback()).check()
-    }
-
-    /// Why a row of an ablation cannot be measured at all, if it cannot, by the name of its step.
-    pub fn left_out(&self) -> Option<String> {
-        let why = self.check_is_built().err()?;
-        let steps = Step::ALL.into_iter();
-        let named = steps.filter(|step| step.of(self.scenario.clone()) == self.scenario);
-        let names: Vec<&str> = named.map(Step::name).collect();
-        Some(format!("left out: {}: {why}", names.join(", ")))
-    }
-
-    /// Nothing is measured as something that it is not.
-    fn check_is_built(&self) -> Result<(), ConfigError> {
-        if self.scenario.datapath == "xdp" {
-            return Err(ConfigError::NotBuilt {
-                what: "the datapath `xdp`",
-                why: "participants of this version move frames through sockets only",
-            });
-        }
-        Ok(())
     }
 
     /// Whether this can be measured where there are no hosts.

@@ -177,7 +177,7 @@ fn a_silent_reader_that_answers_at_last_gets_what_is_written_from_then_on() {
         writer: world.writer_guid(writer).entity,
         state: SequenceNumberSet::new(SequenceNumber(base)),
         count,
-        is_final: false,
+        is_final: true,
     };
     let (first, last) = (acknack(1, 1), acknack(41, 2));
     peer.say(&mut world, |message| message.acknack(&first).map(drop));

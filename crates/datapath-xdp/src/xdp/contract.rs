@@ -1,0 +1,236 @@
+//! What every datapath does, done by lanes and the sockets beside them.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use isolane_datapath::{
+    Capabilities, Datapath, FlowId, InterfaceProtection, Lane, Ledger, Note, Observation,
+    OpenError, Pool, ProtectError, Protected, Protection, ReceiveBurst, SendReport, TransmitBurst,
+};
+use isolane_wire::locator::Locator;
+
+use super::device::Device;
+use super::slots::Owner;
+use super::{Xdp, look_for_neighbour, refuse_or_note};
+
+impl Datapath for Xdp {
+    fn name(&self) -> &'static str {
+        "xdp"
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn open_lane(&mut self, lane: Lane) -> Result<(), OpenError> {
+        if !self.udp.unicast(lane).is_empty() {
+            return Ok(());
+        }
+        self.udp.open_lane(lane)?;
+        let Err(source) = self.open_on_device(lane) else {
+            return Ok(());
+        };
+        let interface = self.way.as_ref().map(|way| way.interface.clone());
+        let interface = interface.unwrap_or_default();
+        let refused = refuse_or_note(&self.options, interface, source, &mut self.notes);
+        if refused.is_err() {
+            self.udp.close_lane(lane);
+        }
+        refused
+    }
+
+    fn unicast(&self, lane: Lane) -> &[Locator] {
+        self.udp.unicast(lane)
+    }
+
+    fn multicast(&self, lane: Lane) -> &[Locator] {
+        self.udp.multicast(lane)
+    }
+
+    fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize {
+        let readable = std::mem::replace(&mut self.readable[lane.index()], u8::MAX);
+        let limit = limit.min(burst.capacity() - burst.len());
+        let has_looked = readable != u8::MAX;
+        let by_kernel = match self.rings & lane.bit() {
+            0 => readable,
+            _ if has_looked => readable >> 1,
+            _ => u8::MAX,
+        };
+        let Some(level) = lane.level().filter(|_| self.is_on_device(lane)) else {
+            self.udp.seen_readable(lane, by_kernel);
+            return self.udp.receive_burst(lane, limit, burst);
+        };
+        // A look at the ring costs no system call, so there always is one.
+        let kernel_first = self.take_turn(level);
+        let mut taken = 0;
+        for is_kernel in [kernel_first, !kernel_first] {
+            let left = limit - taken;
+            taken += match is_kernel {
+                _ if left == 0 => 0,
+                false => self.receive_by_lane(level, left, burst),
+                true if by_kernel == 0 => 0,
+                true => {
+                    self.udp.seen_readable(lane, by_kernel);
+                    self.udp.receive_burst(lane, left, burst)
+                }
+            };
+        }
+        taken
+    }
+
+    fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
+        let by_lane = lane
+            .level()
+            .filter(|_| !burst.is_empty())
+            .and_then(|level| self.send_by_lane(level, burst));
+        by_lane.unwrap_or_else(|| self.udp.send_burst(lane, burst))
+    }
+
+    fn seen_readable(&mut self, lane: Lane, readable: u8) {
+        self.readable[lane.index()] = readable;
+    }
+
+    fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)> {
+        let of_sockets = self.udp.descriptors();
+        let mut descriptors = Vec::new();
+        for lane in Lane::ALL {
+            let ring = self.device().zip(lane.level()).and_then(|(device, level)| {
+                let open = device.lanes[usize::from(level.get())].as_deref()?;
+                Some((lane, open.receive.as_fd()))
+            });
+            descriptors.extend(ring);
+            let sockets = of_sockets.iter().filter(|(of, _)| *of == lane);
+            descriptors.extend(sockets.copied());
+        }
+        descriptors
+    }
+
+    /// All open lanes: the kernel's queues are seen by epoll.
+    fn ready_lanes(&mut self) -> u16 {
+        self.udp.ready_lanes()
+    }
+
+    fn peek_lanes(&mut self) -> Option<u16> {
+        let polls = self.options.busy_poll.is_some();
+        let device = self.device_mut()?;
+        let mut seen = device.waiting();
+        if polls && seen == 0 {
+            device.poll();
+            seen = device.waiting();
+        }
+        Some(seen)
+    }
+
+    fn recycle(&mut self) -> bool {
+        let Some(way) = self.way.as_deref_mut() else {
+            return false;
+        };
+        if self.neighbour_looks > 0 {
+            look_for_neighbour(&mut way.egress, &mut self.neighbour_looks);
+        }
+        let Some(device) = way.device.as_deref_mut() else {
+            return false;
+        };
+        for place in 0..device.queues.len() {
+            device.take_completed(place);
+            device.refill(place, &self.pool);
+        }
+        device.kick_left(&mut self.udp);
+        device.wake();
+        device.replenish();
+        if !self.options.recycling {
+            return false;
+        }
+        let reserve = self.options.critical_reserve;
+        device.recycle(reserve, &self.pool, &mut self.udp)
+    }
+
+    fn wants_recycling(&mut self) -> bool {
+        let reserve = match self.options.recycling {
+            true => self.options.critical_reserve,
+            false => 0,
+        };
+        let looks = self.neighbour_looks > 0;
+        let Some(device) = self.device_mut() else {
+            return looks;
+        };
+        looks || device.replenishes || device.has_left() || device.is_low(reserve)
+    }
+
+    fn look_after_interfaces(&mut self) {
+        self.udp.look_after_interfaces();
+        self.look_after_device();
+    }
+
+    fn open_flow(&mut self, lane: Lane) -> Result<FlowId, OpenError> {
+        self.open_topic(lane)
+    }
+
+    fn flow_unicast(&self, flow: FlowId) -> &[Locator] {
+        let topic = self.device().and_then(|device| device.slots.topic(flow));
+        topic.map_or(&[], |topic| {
+            self.udp.flow_socket_unicast(topic.lane, topic.socket)
+        })
+    }
+
+    fn close_flow(&mut self, flow: FlowId) {
+        self.close_topic(flow);
+    }
+
+    fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
+        let refused = self.not_protected();
+        let Some(device) = self.device_mut() else {
+            return Err(refused);
+        };
+        let owner = match what {
+            Protected::Lane(lane) => Owner { lane, topic: None },
+            Protected::Flow(flow) => {
+                let topic = device.slots.topic(flow).ok_or(ProtectError::NoFlow)?;
+                Owner {
+                    lane: topic.lane,
+                    topic: Some(flow),
+                }
+            }
+        };
+        let Device {
+            slots, classifier, ..
+        } = device;
+        let is_there = slots.protect(classifier, owner, with)?;
+        device.note_protected();
+        self.note_replenisher();
+        match is_there {
+            true => Ok(()),
+            false => Err(ProtectError::NoFlow),
+        }
+    }
+
+    fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
+        let refused = self.not_protected();
+        let Some(device) = self.device_mut() else {
+            return Err(refused);
+        };
+        device.classifier.protect_interface(&with)?;
+        device.note_protected();
+        self.note_replenisher();
+        Ok(())
+    }
+
+    fn observe(&self) -> Observation {
+        self.observation()
+    }
+
+    fn ledger(&self) -> Ledger {
+        let mut ledger = self.udp.ledger();
+        if let Some(device) = self.device() {
+            device.add_to(&mut ledger);
+        }
+        ledger
+    }
+
+    fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+}

@@ -1,0 +1,146 @@
+//! Bad days of the interface and of what is on it.
+
+use isolane_datapath::conformance::Options;
+use isolane_datapath::{Counted, Datapath, Note, ReceiveBurst};
+use isolane_datapath_xdp::xdp::{OnFailure, XdpConfig};
+
+use crate::fixture::{config, xdp_on};
+use crate::hosts::{eventually, ip};
+use crate::network::{INTERFACE, Segment};
+use crate::support::{BULK, CRITICAL, count, finish, participant, payload, receive, send};
+
+#[test]
+fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let mut other = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let to = other.unicast(CRITICAL)[0];
+    send(&mut one, CRITICAL, &payload(1, 64), &[to]);
+    assert_eq!(receive(&mut other, CRITICAL, 1).len(), 1);
+
+    other
+        .host
+        .enter(|| ip(&format!("link set {INTERFACE} down")));
+    for number in 0..20 {
+        other.look_after_interfaces();
+        send(&mut one, CRITICAL, &payload(number, 64), &[to]);
+        send(&mut other, CRITICAL, &payload(number, 64), &[to]);
+    }
+    other.host.enter(|| ip(&format!("link set {INTERFACE} up")));
+    // Being down has made the kernel forget what a test's host was told of its neighbours.
+    let mut number = 100;
+    eventually("lanes work again, both ways", || {
+        number += 1;
+        let back = one.unicast(CRITICAL)[0];
+        for path in [&mut one, &mut other] {
+            path.look_after_interfaces();
+        }
+        send(&mut one, CRITICAL, &payload(number, 64), &[to]);
+        send(&mut other, CRITICAL, &payload(number, 64), &[back]);
+        let mut burst = ReceiveBurst::new();
+        let before = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        one.receive_burst(CRITICAL, 8, &mut burst);
+        other.receive_burst(CRITICAL, 8, &mut burst);
+        let after = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+        (after[0] > before[0] && after[1] > before[1]).then_some(())
+    });
+    assert_eq!(other.notes(), []);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL, BULK], |_| {});
+    let nowhere = one.unicast(CRITICAL)[0];
+    assert!(one.path.is_on_device(CRITICAL));
+    one.host.enter(|| ip(&format!("link delete {INTERFACE}")));
+    eventually("the deletion is noticed", || {
+        one.look_after_interfaces();
+        (!one.path.is_on_device(CRITICAL)).then_some(())
+    });
+    let noted = one.notes().iter().map(ToString::to_string);
+    assert!(
+        noted
+            .clone()
+            .any(|note| note.contains("its lanes are gone")),
+        "{:?}",
+        noted.collect::<Vec<_>>()
+    );
+    // Its address is nobody's now: named, and nothing panics or spins.
+    let sent = send(&mut one, CRITICAL, &payload(1, 64), &[nowhere]);
+    assert_eq!(sent.sent + sent.refused, 1);
+    assert_eq!(one.peek_lanes(), None);
+    finish(one);
+}
+
+#[test]
+fn a_queue_has_one_program_and_the_second_is_told_or_goes_by_sockets() {
+    let mut segment = Segment::new();
+    let host = segment.add_host();
+    let first = participant(host.clone(), &[CRITICAL], |_| {});
+
+    let wanted = config(&Options::default());
+    let mut second = xdp_on(host.clone(), wanted.clone()).expect("nothing is opened yet");
+    let error = second.open_lane(CRITICAL).expect_err("the queue is taken");
+    assert!(error.to_string().contains("queue 0"), "{error}");
+    assert!(second.unicast(CRITICAL).is_empty(), "the lane stays closed");
+    drop(second);
+
+    let mut wanted = wanted;
+    wanted.options.on_failure = OnFailure::Sockets;
+    let mut third = xdp_on(host, wanted).expect("sockets do");
+    third.open_lane(CRITICAL).expect("sockets do");
+    assert!(!third.path.is_on_device(CRITICAL));
+    let is_noted = third
+        .notes()
+        .iter()
+        .any(|note| matches!(note, Note::NoDeviceLanes { .. }));
+    assert!(is_noted, "{:?}", third.notes());
+    // Both on one host: by the kernel.
+    let mut first = first;
+    let to = third.unicast(CRITICAL)[0];
+    send(&mut first, CRITICAL, &payload(1, 64), &[to]);
+    assert_eq!(receive(&mut third, CRITICAL, 1), [payload(1, 64)]);
+    finish(first);
+    finish(third);
+}
+
+#[test]
+fn frames_that_arrive_on_another_queue_come_by_the_socket() {
+    let mut segment = Segment::with_queues(2);
+    let mut sender = participant(segment.add_host(), &[CRITICAL, BULK], |config| {
+        config.options.queues[1] = 1;
+    });
+    let mut reader = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let to = reader.unicast(CRITICAL)[0];
+    // A frame sent on a queue arrives on the queue of that number where nothing steers it.
+    for number in 0..20 {
+        send(&mut sender, BULK, &payload(number, 64), &[to]);
+        send(&mut sender, CRITICAL, &payload(number, 64), &[to]);
+        assert_eq!(receive(&mut reader, CRITICAL, 2).len(), 2);
+    }
+    let receive = reader.ledger().lane(CRITICAL).receive;
+    assert_eq!(receive.received, 40);
+    assert_eq!(receive.dropped_total(), 0);
+    finish(sender);
+    finish(reader);
+}
+
+#[test]
+fn what_a_machine_lacks_is_seen_beforehand() {
+    let mut segment = Segment::new();
+    let host = segment.add_host();
+    let mut wanted = config(&Options::default());
+    wanted.options.on_failure = OnFailure::Refuse;
+    let why_not = |config: &XdpConfig| host.enter(|| isolane_datapath_xdp::xdp::why_not(config));
+    assert_eq!(why_not(&wanted), None);
+    wanted.options.interface = Some("eth7".to_owned());
+    let reason = why_not(&wanted).expect("there is no such interface");
+    assert!(
+        reason.contains("eth7") && reason.contains("eth0"),
+        "{reason}"
+    );
+}

@@ -1,0 +1,108 @@
+//! The arrange part of these tests, a line each.
+
+use std::time::{Duration, Instant};
+
+use isolane_datapath::conformance::Options;
+use isolane_datapath::{
+    Counted, Datapath, Lane, LaneLedger, ReceiveBurst, SendReport, TransmitBurst,
+};
+use isolane_datapath_xdp::xdp::{Xdp, XdpConfig};
+use isolane_wire::locator::Locator;
+
+use crate::fixture::{On, config, xdp_on};
+use crate::network::{Host, Segment};
+
+/// The most critical lane, and one of bulk.
+pub(crate) const CRITICAL: Lane = Lane::ALL[8];
+pub(crate) const BULK: Lane = Lane::ALL[2];
+
+/// Lanes on a host, as usual but for what `change` does.
+pub(crate) fn participant(
+    host: Host,
+    lanes: &[Lane],
+    change: impl FnOnce(&mut XdpConfig),
+) -> On<Xdp> {
+    let mut wanted = config(&Options::default());
+    change(&mut wanted);
+    let mut path = xdp_on(host, wanted).expect("lanes can be had");
+    for lane in lanes {
+        let opened = path.open_lane(*lane);
+        opened.unwrap_or_else(|error| panic!("{lane}: {error}"));
+    }
+    path
+}
+
+/// Two hosts that know each other.
+pub(crate) fn pair(lanes: &[Lane]) -> [On<Xdp>; 2] {
+    let mut segment = Segment::new();
+    // First the hosts: who looks at its neighbours then, knows them.
+    let hosts = [(); 2].map(|()| segment.add_host());
+    hosts.map(|host| participant(host, lanes, |_| {}))
+}
+
+/// Bytes that the classifier takes for RTPS.
+pub(crate) fn payload(number: u32, bytes: usize) -> Vec<u8> {
+    let mut payload = b"RTPS".to_vec();
+    payload.extend(number.to_be_bytes());
+    payload.resize(bytes.max(payload.len()), number as u8);
+    payload
+}
+
+/// Sends one datagram to each of these places.
+pub(crate) fn send(
+    path: &mut impl Datapath,
+    lane: Lane,
+    bytes: &[u8],
+    to: &[Locator],
+) -> SendReport {
+    let mut burst = TransmitBurst::new();
+    let taken = path.pool().take_for(lane, bytes.len());
+    let mut frame = taken.expect("a free frame");
+    frame.append(bytes).expect("room in the frame");
+    burst.push(frame).expect("room in the burst");
+    for place in to {
+        burst.address(*place).expect("room for the destination");
+    }
+    path.send_burst(lane, &mut burst)
+}
+
+/// So many datagrams, or those that came in time.
+pub(crate) fn receive(path: &mut impl Datapath, lane: Lane, count: usize) -> Vec<Vec<u8>> {
+    let begin = Instant::now();
+    let mut received = Vec::new();
+    let mut burst = ReceiveBurst::new();
+    while received.len() < count && begin.elapsed() < Duration::from_secs(5) {
+        if path.receive_burst(lane, 16, &mut burst) == 0 {
+            std::thread::yield_now();
+        }
+        received.extend(burst.iter().map(|one| one.frame.to_vec()));
+        burst.clear();
+    }
+    received
+}
+
+/// Waits until it is true of a lane's ledger.
+pub(crate) fn until(path: &impl Datapath, lane: Lane, is_so: impl Fn(&LaneLedger) -> bool) {
+    let begin = Instant::now();
+    while !is_so(path.ledger().lane(lane)) {
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "{}",
+            path.ledger()
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+pub(crate) fn count(path: &impl Datapath, lane: Lane, what: Counted) -> u64 {
+    path.ledger().lane(lane).counts.get(what)
+}
+
+/// Every datagram has a name, and every frame goes home.
+pub(crate) fn finish(path: On<Xdp>) {
+    let ledger = path.ledger();
+    assert_eq!(ledger.balance(), Ok(()), "{ledger}");
+    let pool = path.pool().clone();
+    drop(path);
+    assert_eq!(pool.outstanding(), 0, "a frame did not go home");
+}

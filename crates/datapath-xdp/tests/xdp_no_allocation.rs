@@ -1,0 +1,90 @@
+//! After lanes are open, moving datagrams through them allocates nothing.
+
+#[path = "../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
+#[path = "xdp/fixture.rs"]
+#[allow(dead_code)]
+mod fixture;
+#[path = "hosts/mod.rs"]
+#[allow(unreachable_pub)]
+mod hosts;
+#[path = "xdp/network.rs"]
+#[allow(dead_code)]
+mod network;
+
+use counting_allocator::allocator_calls_of;
+use isolane_datapath::conformance::{Fixture, Options};
+use isolane_datapath::{Counted, Datapath, Lane, ReceiveBurst, TransmitBurst};
+use isolane_wire::locator::Locator;
+
+const LANES: [Lane; 2] = [Lane::ALL[2], Lane::ALL[8]];
+
+/// Bursts of all kinds: to one place, several, a group, this host; small and too long for a frame.
+fn exchange(one: &mut impl Datapath, other: &mut impl Datapath, rounds: usize) {
+    let mut transmit = TransmitBurst::new();
+    let mut receive = ReceiveBurst::new();
+    for round in 0..rounds {
+        let lane = LANES[round % 2];
+        let (here, there) = (one.unicast(lane)[0], other.unicast(lane)[0]);
+        let group = one.multicast(lane)[0];
+        let nowhere = Locator::udpv4([192, 0, 2, 1], 9);
+        for number in 0..8 {
+            let bytes = if number == 7 { 3_000 } else { 8 + number * 100 };
+            let Some(mut frame) = one.pool().take_for(lane, bytes) else {
+                break;
+            };
+            let head = frame.head_room();
+            frame.buffer_mut()[head..head + 4].copy_from_slice(b"RTPS");
+            frame.set_range(head..head + bytes);
+            transmit.push(frame).expect("room in the burst");
+            let to: &[Locator] = match number {
+                1 => &[there, there, here],
+                2 => &[group],
+                3 => &[nowhere],
+                4 => &[],
+                _ => &[there],
+            };
+            for place in to {
+                transmit.address(*place).expect("room");
+            }
+        }
+        one.send_burst(lane, &mut transmit);
+        while other.receive_burst(lane, 16, &mut receive) == 16 {
+            receive.clear();
+        }
+        receive.clear();
+        one.receive_burst(lane, 16, &mut receive);
+        receive.clear();
+        one.peek_lanes();
+        if one.wants_recycling() {
+            one.recycle();
+        }
+    }
+}
+
+#[test]
+fn lanes_allocate_nothing_after_open() {
+    let mut fixture = fixture::XdpOnVeth::new();
+    let options = Options::default();
+    let [mut one, mut other] = [(); 2].map(|()| fixture.attach(&options));
+    for lane in LANES {
+        one.open_lane(lane).expect("the lane opens");
+        other.open_lane(lane).expect("the lane opens");
+    }
+    for path in [&mut one, &mut other] {
+        // What the kernel tells of neighbours is taken in here, not on the way of a datagram.
+        path.look_after_interfaces();
+    }
+    let allocations = allocator_calls_of(|| exchange(&mut one, &mut other, 200));
+    assert_eq!(allocations, 0);
+    let ledger = one.ledger();
+    let counts = ledger.total().counts;
+    assert!(counts.get(Counted::SentByLane) > 500, "{ledger}");
+    assert!(counts.get(Counted::DestinationCopy) > 50, "{ledger}");
+    let received = other.ledger().total().counts;
+    assert!(
+        received.get(Counted::ReceivedByLane) > 500,
+        "{}",
+        other.ledger()
+    );
+}

@@ -1,0 +1,225 @@
+//! Budgets on the datapath that keeps them: between two network namespaces, by a veth pair.
+//!
+//! The test runs itself again inside of a namespace of its own, and once more, as the sender, inside of
+//! another. It takes root; where it is not to be had it says so, and fails in CI.
+
+use std::{
+    num::NonZeroU32,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use isolane::{
+    Budget, DataReader, DatapathChoice, InterfaceProtection, Interfaces, Level, Over, Participant,
+    ProtectError, Protection, Qos, TopicType, XdpOptions,
+};
+
+/// Which of its parts a run is.
+const PART: &str = "ISOLANE_TEST_PART";
+const NAME: &str = "a_budget_is_kept_and_changed_while_datagrams_come";
+/// Longer than anything takes on a machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+struct Tick {
+    number: u32,
+}
+
+fn qos() -> Qos {
+    Qos::best_effort()
+        .level(Level::new(5).unwrap())
+        .keep_last(64)
+}
+
+fn participant(interface: &str, datapath: DatapathChoice) -> Participant {
+    let interfaces = Interfaces::Named(vec![interface.to_owned()]);
+    let builder = Participant::builder(0).interfaces(interfaces);
+    builder.datapath(datapath).build().unwrap()
+}
+
+fn run(command: &str) -> bool {
+    let mut words = command.split(' ');
+    let mut command = Command::new(words.next().unwrap());
+    command
+        .args(words)
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Another namespace, as long as this process of it lives.
+struct Namespace(Child);
+
+impl Namespace {
+    fn new() -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sleep", "600"]);
+        let child = command.spawn().expect("unshare");
+        let namespace = Self(child);
+        let own = std::fs::read_link("/proc/self/ns/net").unwrap();
+        let other = || std::fs::read_link(format!("/proc/{}/ns/net", namespace.0.id())).unwrap();
+        while other() == own {
+            thread::sleep(Duration::from_millis(5));
+        }
+        namespace
+    }
+
+    fn enter(&self) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.0.id().to_string(), "-n"]);
+        command
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Writes a sample a millisecond, as long as the test lasts.
+fn send() {
+    let participant = participant("far0", DatapathChoice::Udp);
+    let writer = participant.create_writer::<Tick>("Ticks", &qos()).unwrap();
+    let level = Level::new(5).unwrap();
+    let mut number = 0;
+    let millisecond = Duration::from_millis(1);
+    let timer = participant.create_timer("tick", level, millisecond, Duration::ZERO, move |_| {
+        number += 1;
+        let _ = writer.write(&Tick { number });
+    });
+    timer.unwrap();
+    participant.run_for(4 * PATIENCE);
+}
+
+/// Datagrams of the reader's flow that were dropped because its budget was used up.
+fn over_budget(reader: &DataReader<Tick>) -> u64 {
+    let decisions = reader.flow().expect("a flow of its own").decisions;
+    let over = decisions
+        .into_iter()
+        .filter(|(name, _)| name.contains("budget"));
+    over.map(|(_, count)| count).sum()
+}
+
+/// Runs until so many more samples have come.
+fn take_more(participant: &Participant, reader: &DataReader<Tick>, samples: u64) {
+    let delivered = || reader.ledger().accounted;
+    let wanted = delivered() + samples;
+    let come = participant.run_until(PATIENCE, || delivered() >= wanted);
+    assert!(come, "{:?}, {:?}", reader.ledger(), reader.flow());
+}
+
+fn receive() {
+    let far = Namespace::new();
+    let far_pid = far.0.id();
+    assert!(run("ip link set lo up"));
+    assert!(run(&format!(
+        "ip link add near0 type veth peer name far0 netns {far_pid}"
+    )));
+    assert!(run("ip address add 10.9.1.1/24 dev near0") && run("ip link set near0 up"));
+    let enter = format!("nsenter -t {far_pid} -n ip");
+    assert!(run(&format!("{enter} address add 10.9.1.2/24 dev far0")));
+    assert!(run(&format!("{enter} link set far0 up")));
+
+    let xdp = DatapathChoice::Xdp(XdpOptions::default());
+    let participant = participant("near0", xdp);
+    assert_eq!(participant.datapath(), "xdp");
+    let budget = |capacity| Budget {
+        capacity: NonZeroU32::new(capacity).unwrap(),
+        period: Duration::from_millis(100),
+    };
+    let reader = participant
+        .create_reader::<Tick>("Ticks", &qos().budget(budget(5), Over::Drop))
+        .unwrap();
+    let notes = participant.notes();
+    assert!(
+        notes.iter().all(|note| !note.contains("enforced")),
+        "{notes:?}"
+    );
+    let flow = reader.flow().expect("a flow of its own");
+    assert_eq!(flow.protection.map(|with| with.budget), Some(budget(5)));
+
+    let mut sender = far.enter();
+    sender.arg(std::env::current_exe().unwrap());
+    sender
+        .args(["--exact", NAME, "--nocapture"])
+        .env(PART, "send");
+    let sender = Namespace(sender.stdout(Stdio::null()).spawn().unwrap());
+
+    // Of a thousand a second fifty are taken.
+    take_more(&participant, &reader, 20);
+    let dropped = over_budget(&reader);
+    assert!(dropped > 0, "{:?}", reader.flow());
+
+    // Without a budget nothing more is dropped.
+    reader.set_budget(None).unwrap();
+    let before = over_budget(&reader);
+    take_more(&participant, &reader, 200);
+    assert_eq!(over_budget(&reader), before);
+    assert_eq!(reader.flow().unwrap().protection, None);
+
+    // With another one it begins again.
+    let small = Protection {
+        budget: budget(3),
+        over: Over::Drop,
+    };
+    reader.set_budget(Some(small)).unwrap();
+    let is_over = participant.run_until(PATIENCE, || over_budget(&reader) > before);
+    assert!(is_over, "{:?}", reader.flow());
+
+    // A level that nobody reads at has nothing to be protected; this one has.
+    let (none, five) = (Level::new(2).unwrap(), Level::new(5).unwrap());
+    assert_eq!(
+        participant.protect_level(none, Some(small)),
+        Err(ProtectError::NoFlow)
+    );
+    participant.protect_level(five, Some(small)).unwrap();
+    let flows = participant.observe().flows.into_iter();
+    let of_level: Vec<_> = flows.filter(|flow| flow.lane == five.into()).collect();
+    assert_eq!(
+        of_level.len(),
+        3,
+        "its port, its group, and the reader's: {of_level:?}"
+    );
+    assert!(
+        of_level.iter().all(|flow| flow.protection == Some(small)),
+        "{of_level:?}"
+    );
+    participant.protect_level(five, None).unwrap();
+    let all = InterfaceProtection {
+        flows: Some((budget(1_000), 100)),
+        others: None,
+    };
+    participant.protect_interface(all).unwrap();
+
+    // With its reader a flow is gone.
+    drop(reader);
+    let flows = participant.observe().flows;
+    assert!(flows.iter().all(|flow| flow.flow.is_none()), "{flows:?}");
+    drop(sender);
+}
+
+#[test]
+fn a_budget_is_kept_and_changed_while_datagrams_come() {
+    match std::env::var(PART).as_deref() {
+        Ok("send") => return send(),
+        Ok(_) => return receive(),
+        Err(_) => {}
+    }
+    if !run("unshare --net true") {
+        let in_ci = std::env::var_os("CI").is_some();
+        assert!(!in_ci, "CI must allow network namespaces");
+        eprintln!("this takes root: nothing was tried");
+        return;
+    }
+    let mut inside = Command::new("unshare");
+    inside.arg("--net").arg(std::env::current_exe().unwrap());
+    inside
+        .args(["--exact", NAME, "--nocapture"])
+        .env(PART, "receive");
+    assert!(
+        inside.status().unwrap().success(),
+        "the run inside has failed"
+    );
+}

@@ -1,0 +1,259 @@
+//! Participants whose samples go by AF_XDP lanes, on hosts in network namespaces of this program. It
+//! takes root, and says so where it is missing.
+
+#[path = "../../datapath-xdp/tests/hosts/mod.rs"]
+#[allow(unreachable_pub)]
+mod hosts;
+#[path = "../../datapath-xdp/tests/xdp/network.rs"]
+#[allow(dead_code)]
+mod network;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use isolane::{
+    Builder, DatapathChoice, Interfaces, Level, Participant, Qos, Report, TopicType, Waiting,
+    XdpOptions,
+};
+use isolane_datapath::{Counted, Lane};
+use network::{Host, INTERFACE, Segment};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+const LEVEL: Level = Level::ALL[7];
+const LANE: Lane = Lane::ALL[8];
+
+#[derive(TopicType, Debug, Clone, PartialEq)]
+struct Block {
+    #[topic(key)]
+    number: u32,
+    bytes: Vec<u8>,
+}
+
+fn block(number: u32, bytes: usize) -> Block {
+    let bytes = (0..bytes).map(|place| (place as u32 ^ number) as u8);
+    Block {
+        number,
+        bytes: bytes.collect(),
+    }
+}
+
+fn on_lanes() -> Builder {
+    Participant::builder(0)
+        .interfaces(Interfaces::Named(vec![INTERFACE.to_owned()]))
+        .datapath(DatapathChoice::Xdp(XdpOptions::default()))
+}
+
+/// Two hosts, each on a thread of its own inside its namespace, both until `end` says so.
+fn on_two_hosts(left: impl FnOnce(&AtomicBool) + Send, right: impl FnOnce(&AtomicBool) + Send) {
+    let mut segment = Segment::new();
+    let [one, other]: [Host; 2] = [(); 2].map(|()| segment.add_host());
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let end = &end;
+        let left = scope.spawn(move || one.enter(|| left(end)));
+        let right = scope.spawn(move || other.enter(|| right(end)));
+        for side in [left, right] {
+            if let Err(panic) = side.join() {
+                end.store(true, Ordering::SeqCst);
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+/// Echoes every sample until the other side has all it wants.
+fn echo(builder: Builder, qos: &Qos, end: &AtomicBool) {
+    let participant = builder.build().expect("lanes can be had");
+    let writer = participant
+        .create_writer::<Block>("Pong", qos)
+        .expect("a writer");
+    let reader = participant
+        .create_reader::<Block>("Ping", qos)
+        .expect("a reader");
+    participant.run_until(2 * DEADLINE, || {
+        while let Some(sample) = reader.take().expect("a sample that was written") {
+            if let Some(value) = &sample.value {
+                writer.write(value).expect("room for an answer");
+            }
+        }
+        end.load(Ordering::SeqCst)
+    });
+    balanced(&participant.report());
+}
+
+/// Writes one block after the other, each when the last has come back.
+fn rounds(builder: Builder, qos: &Qos, sizes: &[usize]) -> Report {
+    let participant = builder.build().expect("lanes can be had");
+    let writer = participant
+        .create_writer::<Block>("Ping", qos)
+        .expect("a writer");
+    let reader = participant
+        .create_reader::<Block>("Pong", qos)
+        .expect("a reader");
+    let matched = || writer.matched_readers() == 1 && participant.participants().len() == 1;
+    assert!(participant.run_until(DEADLINE, matched), "nobody is there");
+    // The answers' writer has to know its reader, too.
+    participant.run_for(Duration::from_millis(300));
+    for (number, bytes) in (0..).zip(sizes) {
+        let sent = block(number, *bytes);
+        writer.write(&sent).expect("room for a sample");
+        let came = participant.run_until(DEADLINE, || reader.available() > 0);
+        assert!(came, "{bytes} bytes: {}", participant.report().datagrams);
+        let answer = reader.take().expect("a sample").expect("it is there");
+        assert_eq!(answer.value, Some(sent));
+    }
+    let report = participant.report();
+    balanced(&report);
+    report
+}
+
+fn balanced(report: &Report) {
+    assert_eq!(report.balance(), Ok(()), "{}", report.datagrams);
+}
+
+const SIZES: [usize; 8] = [0, 64, 1_300, 1_472, 1_900, 2_100, 9_000, 60_000];
+
+fn exchange(qos: &Qos, builder: fn() -> Builder, sizes: &[usize]) -> Report {
+    let report = std::sync::Mutex::new(None);
+    on_two_hosts(
+        |end| {
+            *report.lock().expect("one thread") = Some(rounds(builder(), qos, sizes));
+            end.store(true, Ordering::SeqCst);
+        },
+        |end| echo(builder(), qos, end),
+    );
+    report.into_inner().expect("one thread").expect("it ended")
+}
+
+#[test]
+fn best_effort_samples_of_any_size_go_round_by_lane_or_by_the_kernel() {
+    let qos = Qos::best_effort().level(LEVEL).max_bytes(65_000);
+    let report = exchange(&qos, on_lanes, &SIZES);
+    let counts = report.datagrams.lane(LANE).counts;
+    assert!(counts.get(Counted::SentByLane) >= 3, "{}", report.datagrams);
+    assert!(
+        counts.get(Counted::KernelTooLong) >= 4,
+        "{}",
+        report.datagrams
+    );
+    assert!(counts.get(Counted::ReceivedByLane) >= 3);
+    assert_eq!(
+        counts.get(Counted::DestinationCopy),
+        0,
+        "no payload is copied"
+    );
+}
+
+#[test]
+fn reliable_samples_of_any_size_go_round_by_lane_or_by_the_kernel() {
+    let qos = Qos::reliable().keep_all().level(LEVEL).max_bytes(65_000);
+    let report = exchange(&qos, on_lanes, &SIZES);
+    let counts = report.datagrams.lane(LANE).counts;
+    assert!(counts.get(Counted::SentByLane) >= 3, "{}", report.datagrams);
+    assert!(
+        counts.get(Counted::KernelTooLong) >= 4,
+        "{}",
+        report.datagrams
+    );
+    assert_eq!(report.counters.buffer_too_small, 0);
+}
+
+#[test]
+fn a_loop_that_spins_sees_what_comes_by_lane_and_what_comes_by_socket() {
+    let qos = Qos::best_effort().level(LEVEL).max_bytes(65_000);
+    let sizes: Vec<usize> = (0..200)
+        .map(|round| if round % 50 == 0 { 20_000 } else { 64 })
+        .collect();
+    let spinning = || on_lanes().waiting(Waiting::Spin);
+    let report = exchange(&qos, spinning, &sizes);
+    let counts = report.datagrams.lane(LANE).counts;
+    assert!(
+        counts.get(Counted::SentByLane) >= 190,
+        "{}",
+        report.datagrams
+    );
+    assert!(counts.get(Counted::ReceivedByLane) >= 190);
+}
+
+#[test]
+fn another_threads_samples_leave_by_lane_from_the_frames_they_were_written_to() {
+    const SAMPLES: u32 = 200;
+    let qos = Qos::best_effort().level(LEVEL);
+    on_two_hosts(
+        |end| {
+            let participant = on_lanes().build().expect("lanes can be had");
+            let mut writer = participant
+                .create_remote_writer::<Block>("Ping", &qos)
+                .expect("a writer");
+            let has_reader = || {
+                let report = participant.report();
+                report.writers.iter().any(|writer| writer.matched == 1)
+            };
+            assert!(participant.run_until(DEADLINE, has_reader), "nobody reads");
+            participant.run_for(Duration::from_millis(300));
+            let publisher = thread::spawn(move || {
+                for number in 0..SAMPLES {
+                    while writer.write(&block(number, 500)).is_err() {
+                        thread::sleep(Duration::from_micros(200));
+                    }
+                    thread::sleep(Duration::from_micros(100));
+                }
+                writer
+            });
+            participant.run_until(DEADLINE, || end.load(Ordering::SeqCst));
+            drop(publisher.join());
+            let report = participant.report();
+            balanced(&report);
+            let counts = report.datagrams.lane(LANE).counts;
+            assert!(
+                counts.get(Counted::SentByLane) >= u64::from(SAMPLES),
+                "{}",
+                report.datagrams
+            );
+            assert_eq!(counts.get(Counted::DestinationCopy), 0);
+        },
+        |end| {
+            let participant = on_lanes().build().expect("lanes can be had");
+            let reader = participant
+                .create_reader::<Block>("Ping", &qos)
+                .expect("a reader");
+            let mut seen = 0;
+            let all = participant.run_until(DEADLINE, || {
+                while let Some(sample) = reader.take().expect("a sample that was written") {
+                    seen += u32::from(sample.value.is_some());
+                }
+                seen == SAMPLES
+            });
+            end.store(true, Ordering::SeqCst);
+            assert!(
+                all,
+                "{seen} of {SAMPLES}: {}",
+                participant.report().datagrams
+            );
+        },
+    );
+}
+
+#[test]
+fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_note() {
+    let mut segment = Segment::new();
+    let host = segment.add_host();
+    host.enter(|| {
+        let auto = |interfaces| {
+            Participant::builder(0)
+                .interfaces(interfaces)
+                .datapath(DatapathChoice::Auto(XdpOptions::default()))
+                .build()
+                .expect("sockets work")
+        };
+        let with_lanes = auto(Interfaces::Named(vec![INTERFACE.to_owned()]));
+        assert_eq!(with_lanes.notes(), Vec::<String>::new());
+        let without = auto(Interfaces::Loopback);
+        let notes = without.notes();
+        assert!(
+            notes.iter().any(|note| note.contains("xdp is not used")),
+            "{notes:?}"
+        );
+    });
+}

@@ -1,0 +1,187 @@
+//! Whether lanes (AF_XDP) work, and how the frames beside them are received.
+
+use isolane_datapath_xdp::napi::{Policy, QueueState};
+use isolane_datapath_xdp::preflight::{Check, Outcome, Wanted, examine as check};
+
+use super::Findings;
+use crate::facts::{Facts, LaneGround};
+use crate::needs::Needs;
+
+pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
+    let described = needs.interface.as_deref();
+    for lanes in &facts.lanes {
+        let name = lanes.ground.interface.as_str();
+        match described {
+            Some(wanted) if wanted != name => {}
+            _ => one(lanes, name, findings),
+        }
+    }
+}
+
+/// Nothing is asked of a lane here but that it works: what is not fine is worth knowing, since topics
+/// flow without.
+fn one(lanes: &LaneGround, name: &str, findings: &mut Findings) {
+    let checks = check(&lanes.ground, &Wanted::default());
+    let is_possible = checks
+        .iter()
+        .all(|check| check.outcome != Outcome::Impossible);
+    if is_possible {
+        findings.ok(
+            &format!("lane.works.{name}"),
+            format!("{name} can have lanes of its own (datapath xdp)"),
+        );
+    }
+    let is_trouble = |check: &&Check| check.outcome != Outcome::Fine;
+    for check in checks.iter().filter(is_trouble) {
+        findings.info(
+            &format!("lane.{}.{name}", check.subject.name()),
+            check.what.as_str(),
+            &check.cost,
+            check.remedy.as_str(),
+        );
+    }
+    receive_work(name, &lanes.receive_work, findings);
+}
+
+/// Threads of receive work at the ordinary class are worse than none.
+fn receive_work(name: &str, queues: &[QueueState], findings: &mut Findings) {
+    let id = format!("lane.receive-work.{name}");
+    let threads: Vec<(u32, Option<Policy>)> = queues
+        .iter()
+        .filter_map(|queue| Some((queue.queue, queue.thread.as_ref()?.policy)))
+        .collect();
+    if threads.is_empty() {
+        return;
+    }
+    let class = |policy: &Option<Policy>| match policy {
+        Some(Policy::Fifo(priority)) => format!("FIFO {priority}"),
+        Some(Policy::RoundRobin(priority)) => format!("RR {priority}"),
+        Some(Policy::Ordinary) => String::from("ordinary"),
+        Some(Policy::Other(number)) => format!("class {number}"),
+        None => String::from("unknown"),
+    };
+    let list: Vec<String> = threads
+        .iter()
+        .map(|(queue, policy)| format!("queue {queue} {}", class(policy)))
+        .collect();
+    let what = format!(
+        "frames of {name} are received by threads: {}",
+        list.join(", ")
+    );
+    let is_ordinary = |(_, policy): &(u32, Option<Policy>)| *policy == Some(Policy::Ordinary);
+    if threads.iter().any(is_ordinary) {
+        findings.warn(
+            &id,
+            what,
+            "an ordinary thread that was starved works off a whole budget of frames with soft \
+             interrupts disabled: up to milliseconds in which nothing else runs on its core",
+            format!(
+                "give each a real-time priority, the critical queue's above the applications and bulk \
+                 queues' below them (chrt -f -p PRIORITY THREAD); or no threads: echo 0 > \
+                 /sys/class/net/{name}/threaded"
+            ),
+        );
+    } else {
+        findings.ok(&id, what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_datapath_xdp::napi::ThreadState;
+    use isolane_datapath_xdp::preflight::{Device, Features, Ground, Sockets};
+
+    use super::super::{Finding, Severity};
+    use super::*;
+
+    fn lanes() -> LaneGround {
+        LaneGround {
+            ground: Ground {
+                kernel_release: String::from("6.12.5"),
+                interface: String::from("eth0"),
+                device: Some(Device {
+                    is_up: true,
+                    has_carrier: true,
+                    has_address: true,
+                    mtu_bytes: Some(1500),
+                    features: Some(Features {
+                        runs_programs: true,
+                        redirects: true,
+                        has_zero_copy: true,
+                    }),
+                    made_receive_queues: Some(2),
+                    ..Device::default()
+                }),
+                ..Ground::default()
+            },
+            receive_work: Vec::new(),
+        }
+    }
+
+    fn findings(lanes: LaneGround, needs: &Needs) -> Vec<Finding> {
+        let facts = Facts {
+            lanes: vec![lanes],
+            ..Facts::default()
+        };
+        let mut findings = Findings::default();
+        examine(&facts, needs, &mut findings);
+        findings.0
+    }
+
+    fn ids(findings: &[Finding]) -> Vec<(&str, Severity)> {
+        let id = |finding: &Finding| finding.severity;
+        findings
+            .iter()
+            .map(|finding| (finding.id.as_str(), id(finding)))
+            .collect()
+    }
+
+    #[test]
+    fn where_lanes_work_one_line_says_so() {
+        let found = findings(lanes(), &Needs::of_domain(0));
+        assert_eq!(ids(&found), [("lane.works.eth0", Severity::Ok)]);
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_told_with_its_remedy() {
+        let mut lanes = lanes();
+        lanes.ground.sockets = Sockets::Refused;
+        let found = findings(lanes, &Needs::of_domain(0));
+        assert_eq!(ids(&found), [("lane.sockets.eth0", Severity::Info)]);
+        assert!(found[0].remedy.contains("cap_net_raw"));
+    }
+
+    #[test]
+    fn interfaces_that_the_description_does_not_name_are_left_out() {
+        let needs = Needs {
+            interface: Some(String::from("eth1")),
+            ..Needs::of_domain(0)
+        };
+        assert_eq!(ids(&findings(lanes(), &needs)), []);
+    }
+
+    #[test]
+    fn receive_work_at_the_ordinary_class_is_a_warning() {
+        let queue = |queue, policy| QueueState {
+            queue,
+            instance: 100 + queue,
+            interrupt: None,
+            thread: Some(ThreadState {
+                process_id: 7,
+                policy: Some(policy),
+                cores: vec![0],
+            }),
+            polling: None,
+        };
+        let mut with_priorities = lanes();
+        with_priorities.receive_work = vec![queue(0, Policy::Fifo(75)), queue(1, Policy::Fifo(60))];
+        let found = findings(with_priorities, &Needs::of_domain(0));
+        assert_eq!(found[1].severity, Severity::Ok);
+        assert!(found[1].what.contains("queue 0 FIFO 75, queue 1 FIFO 60"));
+        let mut demoted = lanes();
+        demoted.receive_work = vec![queue(0, Policy::Fifo(75)), queue(1, Policy::Ordinary)];
+        let found = findings(demoted, &Needs::of_domain(0));
+        assert_eq!(found[1].id, "lane.receive-work.eth0");
+        assert_eq!(found[1].severity, Severity::Warn);
+    }
+}

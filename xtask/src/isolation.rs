@@ -1,0 +1,154 @@
+//! `cargo xtask isolation`: what a flood does to a critical topic, by counters, and what it does
+//! without each mechanism that keeps it away.
+//!
+//! The trials are those of [`isolane_bench::scenario::isolation`], made one after the other between two
+//! hosts in namespaces. A run in which the machine stood still for so long that the kernel dropped
+//! frames before the cable is none, and is made again a few times: that is no fault of the code, unless
+//! it happens every time. A counter that is not what it should be is never tried again.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::Args;
+use isolane_bench::child::Program;
+use isolane_bench::namespace::{Testbed, TestbedConfig};
+use isolane_bench::report::{Environment, Run};
+use isolane_bench::scenario::isolation::{Counter, SCHEMA, Trial, Verdict, trials};
+use isolane_bench::scenario::rtt;
+use isolane_bench::scenario::transport::{Lanes, Transport};
+use serde::Serialize;
+
+use crate::steps::Outcome;
+use crate::workspace::Metadata;
+use crate::{CABLE_COMMAND, Result, json, packages};
+
+/// Seconds of a run that is a step of `cargo xtask test`.
+const STEP_SECONDS: u32 = 1;
+/// How often a run is made that the machine spoils.
+const TRIES: u32 = 3;
+
+/// What `cargo xtask isolation` takes.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// How long each run lasts
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=600))]
+    seconds: u32,
+    /// Write the results there as `isolane/isolation/1`; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The command: runs, prints the table.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    if !packages::is_root() {
+        return Err("isolation needs root: it makes network namespaces".into());
+    }
+    let report = measure(arguments.seconds)?;
+    eprint!("\n{report}");
+    if let Some(file) = &arguments.json {
+        json::write(&report, file)?;
+    }
+    Ok(report.failed() == 0)
+}
+
+/// A short version, as a step of `cargo xtask test`.
+pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
+    let report = measure(STEP_SECONDS)?;
+    eprint!("{report}");
+    json::write(&report, &metadata.target_directory.join("isolation.json"))?;
+    let failed = report.failed();
+    Ok(Outcome::Counted {
+        passed: report.trials.len() - failed,
+        failed,
+    })
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema: &'static str,
+    environment: Environment,
+    seconds: u32,
+    trials: Vec<Verdict>,
+}
+
+fn measure(seconds: u32) -> Result<Report> {
+    let testbed = Testbed::new(&TestbedConfig::default())?;
+    let program = Program::current(&[CABLE_COMMAND])?;
+    let transports = [Transport::Udp, Transport::Xdp(Lanes::default())];
+    let trials = transports
+        .map(|transport| trials(transport, seconds))
+        .concat();
+    let mut report = Report {
+        schema: SCHEMA,
+        environment: Environment::probe(),
+        seconds,
+        trials: Vec::new(),
+    };
+    for (number, trial) in (1..).zip(&trials) {
+        eprintln!("{number}/{}: {}", trials.len(), trial.name);
+        report.trials.push(verdict(&testbed, &program, trial));
+    }
+    Ok(report)
+}
+
+/// Makes a trial until the machine has not spoilt it.
+fn verdict(testbed: &Testbed, program: &Program, trial: &Trial) -> Verdict {
+    for attempt in 1.. {
+        let outcome = match rtt::run_between_hosts(testbed, program, &trial.config) {
+            Ok(outcome) => outcome,
+            Err(error) => return trial.not_made(&error),
+        };
+        if attempt < TRIES && is_spoilt(&outcome.run) {
+            let why = outcome.run.invalid.unwrap_or_default();
+            eprintln!("attempt {attempt} of {TRIES} is no result: {why}");
+            continue;
+        }
+        return trial.judge(&outcome.run);
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// The machine stood still for so long that frames were dropped before the cable.
+fn is_spoilt(run: &Run) -> bool {
+    let cable = run.cable.as_ref();
+    cable.is_some_and(|cable| cable.ingress_drops > 0)
+}
+
+impl Report {
+    fn failed(&self) -> usize {
+        let failed = self.trials.iter().filter(|trial| trial.fault.is_some());
+        failed.count()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.trials.iter().map(|trial| trial.name.len());
+        let width = names.max().unwrap_or(0);
+        write!(f, "{:width$}  {:>7}  {:>8}", "", "samples", "bulk")?;
+        for counter in Counter::ALL {
+            write!(f, "  {:>11}", counter.name())?;
+        }
+        writeln!(f)?;
+        for trial in &self.trials {
+            write!(
+                f,
+                "{:width$}  {:>7}  {:>8}",
+                trial.name, trial.samples, trial.bulk
+            )?;
+            for counter in Counter::ALL {
+                let count = trial.counts.get(counter);
+                let shown = count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+                write!(f, "  {shown:>11}")?;
+            }
+            match &trial.fault {
+                None => writeln!(f)?,
+                Some(fault) => writeln!(f, "  FAILED: {fault}")?,
+            }
+        }
+        writeln!(
+            f,
+            "With all mechanisms every counter is 0; without one, its counter is above 0."
+        )
+    }
+}
