@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use isolane_bench::child::Program;
-use isolane_bench::namespace::{Testbed, TestbedConfig};
+use isolane_bench::namespace::Testbed;
 use isolane_bench::report::{Environment, Run};
-use isolane_bench::scenario::isolation::{Counter, SCHEMA, Trial, Verdict, trials};
+use isolane_bench::scenario::isolation::{Counter, SCHEMA, Trial, Verdict, hosts, trials};
 use isolane_bench::scenario::rtt;
 use isolane_bench::scenario::transport::{Lanes, Transport};
 use serde::Serialize;
@@ -72,7 +72,7 @@ struct Report {
 }
 
 fn measure(seconds: u32) -> Result<Report> {
-    let testbed = Testbed::new(&TestbedConfig::default())?;
+    let testbed = Testbed::new(&hosts())?;
     let program = Program::current(&[CABLE_COMMAND])?;
     let transports = [Transport::Udp, Transport::Xdp(Lanes::default())];
     let trials = transports
@@ -108,10 +108,12 @@ fn verdict(testbed: &Testbed, program: &Program, trial: &Trial) -> Verdict {
     unreachable!("the last attempt returns")
 }
 
-/// The machine stood still for so long that frames were dropped before the cable.
+/// The machine stood still for so long that frames were dropped before the cable, or that what was to
+/// disturb hardly did.
 fn is_spoilt(run: &Run) -> bool {
     let cable = run.cable.as_ref();
-    cable.is_some_and(|cable| cable.ingress_drops > 0)
+    let was_weak = run.disturbed.is_some_and(|disturbed| !disturbed.enough);
+    was_weak || cable.is_some_and(|cable| cable.ingress_drops > 0)
 }
 
 impl Report {

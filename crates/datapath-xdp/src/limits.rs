@@ -144,3 +144,7 @@ pub const NAPI_THREAD_PATIENCE: Duration = Duration::from_millis(200);
 /// Bytes of the largest packet a lane can receive: what is left of the largest chunk, a page, behind
 /// the kernel's head room and the Ethernet header with two tags.
 pub const LANE_MTU_BYTES: u32 = (4_096 - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BYTES) as u32;
+
+/// How often the kernel is asked to take a program whose verification was interrupted: that happens to
+/// a few of a thousand on a busy machine, so to this many in a row never.
+pub const LOAD_ATTEMPTS: usize = 10;

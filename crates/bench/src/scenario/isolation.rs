@@ -16,7 +16,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cable::Arbiter;
-use crate::report::{Disturbance, Order, Publisher, Run, Stage};
+use crate::namespace::TestbedConfig;
+use crate::report::{Disturbance, Order, Publisher, ReceiveWork, Run, Scenario, Stage};
 use crate::scenario::flow::Flow;
 use crate::scenario::rtt::Config;
 use crate::scenario::transport::{BULK_LEVEL, BulkReader, Lanes, Policing, Transport};
@@ -151,10 +152,19 @@ pub struct Verdict {
     pub counts: Counts,
     /// Critical round trips scheduled.
     pub samples: u64,
-    /// Datagrams of the flood that reached the link, both ways.
+    /// Datagrams of the flood that reached the link, or samples of the participants' own bulk, both ways.
     pub bulk: u64,
     /// Why it does not show what it is there to show; null: it does.
     pub fault: Option<String>,
+}
+
+/// The hosts of trials: devices of one queue, so that lanes share its buffers, and nothing but the reserve
+/// keeps them apart.
+pub fn hosts() -> TestbedConfig {
+    TestbedConfig {
+        queues: 1,
+        ..TestbedConfig::default()
+    }
 }
 
 /// All trials over a transport, of so many seconds each.
@@ -167,6 +177,14 @@ pub fn trials(transport: Transport, seconds: u32) -> Vec<Trial> {
         }
     }
     trials.push(base.kept(FACTORS[1], None));
+    trials.push(Trial {
+        name: format!(
+            "{}: a bulk topic of the participants themselves",
+            base.word()
+        ),
+        config: base.inside(),
+        without: None,
+    });
     trials.extend(base.companions());
     trials
 }
@@ -212,7 +230,7 @@ impl Base {
         let overrun = || self.config(FACTORS[1], Some(BulkReader::Drains));
         match self.transport {
             Transport::Udp => {
-                let mut fifo = overrun();
+                let mut fifo = self.inside();
                 fifo.scenario = fifo.scenario.in_order(Order::Fifo);
                 let as_they_came = overrun().through(Arbiter::Fifo);
                 vec![
@@ -232,10 +250,27 @@ impl Base {
         }
     }
 
+    /// Published by a job, not a thread: a thread's ring of 16 samples is full when the machine stands
+    /// still for 8 ms.
+    fn scenario(self, disturbance: Option<Disturbance>) -> Scenario {
+        Scenario {
+            receive_work: ReceiveWork::Softirq,
+            ..plan::scenario(self.word(), Publisher::Job, PAYLOAD_BYTES, disturbance)
+        }
+    }
+
+    /// Bulk is the participants' own: jobs that write it, send it and hand it to callbacks.
+    fn inside(self) -> Config {
+        let bulk = Some(Disturbance::Bulk);
+        let scenario = self.scenario(bulk);
+        Config {
+            transport: self.transport,
+            ..plan::inside(scenario, self.seconds)
+        }
+    }
+
     fn config(self, factor: f64, reader: Option<BulkReader>) -> Config {
-        // A job, not a thread: a ring of 16 samples is full when the machine stands still for 8 ms.
-        let flood = Some(Disturbance::Flood);
-        let mut scenario = plan::scenario(self.word(), Publisher::Job, PAYLOAD_BYTES, flood);
+        let mut scenario = self.scenario(Some(Disturbance::Flood));
         let mut policing = Policing::default();
         if matches!(self.transport, Transport::Xdp(_)) && reader.is_none() {
             scenario.stages.push(Stage::Budgets);
@@ -261,11 +296,13 @@ impl Trial {
         let counts = counts(self, run);
         let ledger = run.ledger.as_ref();
         let flood = ledger.and_then(|ledger| ledger.flood.as_ref());
-        let bulk = flood.map_or(0, |flood| flood.a_to_b.sent + flood.b_to_a.sent);
+        let of_flood = flood.map(|flood| flood.a_to_b.sent + flood.b_to_a.sent);
+        let inside = run.disturbed.and_then(|disturbed| disturbed.bulk_delivered);
+        let bulk = of_flood.or(inside).unwrap_or(0);
         let fault = run
             .invalid
             .clone()
-            .or_else(|| (bulk == 0).then(|| "there was no flood".to_owned()))
+            .or_else(|| (bulk == 0).then(|| "there was no bulk".to_owned()))
             .or_else(|| self.fault(&counts));
         Verdict {
             name: self.name.clone(),

@@ -138,7 +138,9 @@ pub fn quiet(datapath: &str, payloads: &[u32], seconds: u32) -> Vec<Config> {
     payloads.iter().map(row).collect()
 }
 
-/// A scenario with jobs by priority, and with lanes where the datapath has them.
+/// A scenario with jobs by priority, and with lanes where the datapath has them: then the link puts frames
+/// into the queue that their lane is on. A link that does not spreads them over the device's queues as
+/// the kernel likes, and what arrives on another queue comes by a socket.
 pub fn scenario(
     datapath: &str,
     publisher: Publisher,
@@ -151,7 +153,10 @@ pub fn scenario(
             "xdp" => vec![Stage::Executor, Stage::Xdp, Stage::Lanes],
             _ => vec![Stage::Executor],
         },
-        receive_work: ReceiveWork::Softirq,
+        receive_work: match datapath {
+            "xdp" => ReceiveWork::Steered,
+            _ => ReceiveWork::Softirq,
+        },
         publisher,
         order: Order::Priority,
         disturbance,

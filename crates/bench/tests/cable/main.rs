@@ -13,4 +13,5 @@ mod flood;
 mod leftovers;
 mod relay;
 mod steer;
+mod storm;
 mod support;

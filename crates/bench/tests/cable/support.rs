@@ -16,7 +16,12 @@ pub(crate) const HEADERS: u64 = 42;
 
 /// A testbed, or the visible reason why this machine allows none.
 pub(crate) fn testbed() -> Option<Testbed> {
-    match Testbed::new(&TestbedConfig::default()) {
+    testbed_of(&TestbedConfig::default())
+}
+
+/// One of that configuration.
+pub(crate) fn testbed_of(config: &TestbedConfig) -> Option<Testbed> {
+    match Testbed::new(config) {
         Ok(testbed) => {
             for note in testbed.notes() {
                 println!("note: {note}");

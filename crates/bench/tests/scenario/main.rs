@@ -5,6 +5,7 @@
 mod support;
 
 mod inside;
+mod lanes;
 mod rtt;
 mod throughput;
 

@@ -15,7 +15,7 @@ use super::error::ClassifierError;
 use super::layout::Shared;
 use super::memory::Memory;
 use super::rights;
-use crate::limits::VERIFIER_LOG_BYTES;
+use crate::limits::{LOAD_ATTEMPTS, VERIFIER_LOG_BYTES};
 
 /// The object, as `cargo xtask classifier` builds it.
 static OBJECT: &[u8] = include_bytes_aligned!("../../classifier/classifier.bpf.o");
@@ -52,11 +52,11 @@ impl Loaded {
             .load(OBJECT)
             .map_err(explain)?;
         let classify = program(&mut ebpf, CLASSIFY)?;
-        classify.load().map_err(|error| explain(error.into()))?;
+        load(classify).map_err(|error| explain(error.into()))?;
         let information = classify.info().map_err(|error| explain(error.into()))?;
         let tag = Tag(information.tag().to_be_bytes());
         // A kernel without timers for programs has everything else that is needed.
-        let has_timers = timers && program(&mut ebpf, START)?.load().is_ok();
+        let has_timers = timers && load(program(&mut ebpf, START)?).is_ok();
         Ok(Loaded {
             ebpf,
             tag,
@@ -179,6 +179,23 @@ fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, Classifier
     program
         .try_into()
         .map_err(|error: ProgramError| explain(error.into()))
+}
+
+/// Has the kernel verify and take a program. The verifier gives up with EAGAIN when its thread has
+/// something else to see to, as it does on a busy machine; that says nothing of the program.
+fn load(program: &mut Xdp) -> Result<(), ProgramError> {
+    let mut result = program.load();
+    for _ in 1..LOAD_ATTEMPTS {
+        match &result {
+            Err(ProgramError::LoadError { io_error, .. })
+                if io_error.kind() == io::ErrorKind::WouldBlock =>
+            {
+                result = program.load();
+            }
+            _ => break,
+        }
+    }
+    result
 }
 
 fn unlike_us(what: &'static str) -> ClassifierError {

@@ -14,7 +14,7 @@
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
@@ -28,6 +28,7 @@ pub(crate) const INTERFACE: &str = "eth0";
 pub(crate) struct Segment {
     hub: Arc<File>,
     hosts: Vec<Host>,
+    namespaces: Arc<Mutex<Vec<Arc<File>>>>,
     queues: u32,
 }
 
@@ -37,8 +38,9 @@ pub(crate) struct Host {
     namespace: Arc<File>,
     pub(crate) number: u8,
     mac: String,
-    /// Without it the segment would go when the test has attached all its hosts.
-    _hub: Arc<File>,
+    /// All of the segment, so that it stays when the test has attached its hosts, and a host stays
+    /// when its participant has left.
+    _segment: Arc<Mutex<Vec<Arc<File>>>>,
 }
 
 impl Segment {
@@ -54,6 +56,7 @@ impl Segment {
             ip("link set bridge up");
         });
         Segment {
+            namespaces: Arc::new(Mutex::new(vec![Arc::clone(&hub)])),
             hub,
             hosts: Vec::new(),
             queues,
@@ -74,6 +77,9 @@ impl Segment {
     /// Another host: those that want to reach it have to ask for its address.
     pub(crate) fn add_stranger(&mut self) -> Host {
         let namespace = Arc::new(new_namespace());
+        let mut all = self.namespaces.lock().expect("no test panics here");
+        all.push(Arc::clone(&namespace));
+        drop(all);
         let number = self.hosts.len() as u8 + 1;
         let queues = format!("numtxqueues {0} numrxqueues {0}", self.queues);
         let path = path(&namespace);
@@ -86,7 +92,7 @@ impl Segment {
             namespace,
             number,
             mac: String::new(),
-            _hub: Arc::clone(&self.hub),
+            _segment: Arc::clone(&self.namespaces),
         };
         host.mac = host.enter(|| {
             ip("link set lo up");

@@ -1,0 +1,43 @@
+//! Bad days of the lane, as a program sees them: two participants on AF_XDP lanes, between network
+//! namespaces of this program, while something goes wrong. Each day is survived, by lane or by socket,
+//! or ends with an error that says what to do; what is lost has a name, and nothing stays behind. It
+//! takes root, and says so where it is missing.
+//!
+//! Most days are looked at below as well, where one part meets them alone; `xdp/` and the like are
+//! folders of `datapath-xdp/tests`.
+//!
+//! | day | here | below |
+//! | --- | --- | --- |
+//! | no native XDP | `opening` | `classifier_attach`, `preflight` |
+//! | a queue that is taken, or not there | `opening` | `socket/opening`, `xdp/interface` |
+//! | taken for a while after a death | `killed` | `socket/opening` |
+//! | memory too small for the lanes | `opening` | `xdp/sharing` |
+//! | locked memory | `cli/tests/lane.rs` | `socket/opening`, `preflight` |
+//! | a missing capability | `cli/tests/lane.rs` | `classifier_attach/rights`, `preflight` |
+//! | a program of somebody else | `opening` | `classifier_attach`, `preflight` |
+//! | interface down, flapping | `opening`, `interface` | `egress/interface`, `socket/full`, `xdp/interface` |
+//! | renamed | `interface` | `egress/interface`, `classifier_attach` |
+//! | deleted, or in another namespace | `interface` | `egress/interface`, `xdp/interface` |
+//! | another MTU | `interface` | `egress/interface`, `xdp/sending`, `preflight` |
+//! | a neighbour with another MAC | `interface` | `egress/neighbours` |
+//! | killed in any state | `killed` | `classifier_attach`, `napi` |
+//! | receive rings full | `full` | `socket/full`, `xdp/sharing` |
+//! | completions late | `full` | `socket/full` |
+//! | malformed headers, tags in tags, fragments | `frames` | `classifier_twin`, `xdp/sending` |
+//! | 64 KiB datagrams in fragments | `dds/tests/lanes.rs` | `xdp/sending` |
+//! | floods: on the critical port, on another one, on nobody's | `floods` | `xdp/flows`, `xdp/sharing` |
+
+#[path = "../../../datapath-xdp/tests/hosts/mod.rs"]
+#[allow(unreachable_pub)]
+mod hosts;
+#[path = "../../../datapath-xdp/tests/xdp/network.rs"]
+#[allow(dead_code)]
+mod network;
+
+mod floods;
+mod frames;
+mod full;
+mod interface;
+mod killed;
+mod opening;
+mod world;
