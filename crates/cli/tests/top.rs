@@ -263,10 +263,10 @@ fn who_lies_harms_nobody() {
             UnixListener::bind_addr(&address).expect("a free name")
         };
         // One says something else, one never ends, one says nothing; and its name is bad.
-        let said: [&[u8]; 3] = [b"{\"schema\":\"\\u001b[2J\"}\n", &[b'x'; 8 << 20], b""];
+        let other = b"{\"schema\":\"\\u001b[2J\"}\n".to_vec();
+        let said = [other, vec![b'x'; 8 << 20], Vec::new()];
         for (pid, said) in (4_000_000..).zip(said) {
             let listener = listen(pid);
-            let said = said.to_vec();
             thread::spawn(move || {
                 let mut open = Vec::new();
                 for stream in listener.incoming() {

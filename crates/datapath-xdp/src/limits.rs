@@ -36,6 +36,10 @@ pub const FLOW_WAYS: usize = 4;
 /// each, so that a call stays below a millisecond.
 pub const MAX_FOLLOWED_DATAGRAMS: usize = 8;
 
+/// Of these, those that one look of the loop takes in: an event is a datagram, and a table's answer
+/// goes on with the next look, so that what became urgent meanwhile waits for a fraction of that.
+pub const FOLLOWED_BY_A_LOOK: usize = 2;
+
 /// Bytes of one netlink datagram: the most the kernel fills at once.
 pub const NETLINK_DATAGRAM_BYTES: usize = 32 << 10;
 
@@ -117,10 +121,6 @@ pub const MAX_COMPLETED: usize = 64;
 
 /// Waiting frames of less critical lanes that one call takes back at most: as many as a burst.
 pub const MAX_RECYCLED: usize = 16;
-
-/// Looks for news of a neighbour that a datagram was for, about a millisecond apart: an answer comes
-/// within one round trip on the link, and what comes later is found by housekeeping.
-pub const NEIGHBOUR_LOOKS: u32 = 50;
 
 /// Netlink datagrams of one answer about queues or NAPI instances: of 32 KiB each, room for
 /// thousands of queues.

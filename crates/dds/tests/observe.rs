@@ -184,7 +184,7 @@ fn a_hundred_who_connect_are_served_up_to_four_and_the_others_turned_away() {
                 while is_served && !stop.load(Ordering::Relaxed) {
                     // It reads, so that it is kept.
                     let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
-                    let _ = stream.read(&mut [0; 1 << 16]);
+                    let _ = stream.read(&mut [0; 1 << 12]);
                 }
                 is_served
             })

@@ -1,7 +1,7 @@
 //! What each number may be: gates, which fail the command, and aims, which are printed.
 
 use super::report::Report;
-use super::ways::HALVES;
+use super::ways::{HALVES, Half, ROUND_TRIP};
 
 /// No path allocates after start: the allocator's time has no bound.
 const ALLOCATIONS: f64 = 0.0;
@@ -13,6 +13,8 @@ const SYSTEM_CALLS_TOLERANCE: f64 = 0.1;
 /// The aim for each path: less than half of what Cyclone DDS takes (4,700 to publish, 6,200 to
 /// receive).
 const INSTRUCTIONS: f64 = 2_000.0;
+/// What DDS may add to a round trip over bare AF_XDP, both ends together.
+const INSTRUCTIONS_OVER_BARE: f64 = 6_000.0;
 /// The aim for a process with ten topics. It is meant without the pool of frames, and held against
 /// all that is resident, pool and program included.
 const RESIDENT_BYTES: f64 = 5.0 * 1_024.0 * 1_024.0;
@@ -78,9 +80,13 @@ pub(super) fn of(report: &Report) -> Vec<Limit> {
         });
     };
     for path in &report.paths {
-        let half = HALVES.iter().find(|half| half.name == path.name);
+        let is_same = |half: &&Half| (half.name, half.datapath) == (path.name, path.datapath);
+        let half = HALVES.iter().find(is_same);
         let half = half.expect("a report is made of the halves");
-        let name = |what| format!("{what}, {}", path.name);
+        let name = |what| match path.datapath {
+            "udp" => format!("{what}, {}", path.name),
+            datapath => format!("{what}, {}, {datapath}", path.name),
+        };
         add(name("allocations"), true, path.allocations, ALLOCATIONS);
         add(name("futex calls"), true, path.locks as f64, LOCKS);
         let calls_at_most = half.system_calls + SYSTEM_CALLS_TOLERANCE;
@@ -88,7 +94,14 @@ pub(super) fn of(report: &Report) -> Vec<Limit> {
         if let (Some(copies), Some(at_most)) = (path.payload_copies, half.copies) {
             add(name("payload copies"), true, copies, at_most);
         }
-        add(name("instructions"), false, path.instructions, INSTRUCTIONS);
+        match report.bare_round_trip_instructions {
+            Some(bare) if half.way == ROUND_TRIP => {
+                let added = path.instructions - bare;
+                let what = name("instructions more than over bare AF_XDP");
+                add(what, true, added, INSTRUCTIONS_OVER_BARE);
+            }
+            _ => add(name("instructions"), false, path.instructions, INSTRUCTIONS),
+        }
     }
     let (resident, binary) = (report.resident_bytes as f64, report.binary_bytes as f64);
     add("resident bytes".into(), false, resident, RESIDENT_BYTES);
@@ -125,6 +138,21 @@ mod tests {
             failing(&report(beyond)),
             expected.map(|what| format!("{what}, write best-effort 1 KiB"))
         );
+    }
+
+    #[test]
+    fn a_lane_costs_no_more_than_allowed_beyond_bare_af_xdp() {
+        let round_trip = |instructions| {
+            let mut path = path();
+            (path.name, path.datapath) = ("round trip best-effort 64 B", "xdp");
+            (path.instructions, path.payload_copies) = (instructions, None);
+            let mut report = report(path);
+            report.bare_round_trip_instructions = Some(1_200.0);
+            failing(&report)
+        };
+        assert_eq!(round_trip(7_200.0), [""; 0]);
+        let expected = "instructions more than over bare AF_XDP, round trip best-effort 64 B, xdp";
+        assert_eq!(round_trip(7_201.0), [expected]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! The programs are examples of the package `isolane`: `budget` walks one way of a sample in two
 //! halves, writing and receiving (`ways.rs`); `ten_topics` is there to be weighed, like the command
-//! itself. Tools count: callgrind instructions, dhat copies, strace system calls and futexes, the
+//! itself. Lanes are compared with the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which
+//! has nothing between AF_XDP and itself; they take root. Tools count: callgrind instructions, dhat copies, strace system calls and futexes, the
 //! example its own allocator (`tools.rs`). None of them measures time, so a loaded machine counts the
 //! same. What each number may be stands in one table (`limits.rs`).
 
@@ -22,7 +23,7 @@ use ways::{HALVES, Half};
 
 use crate::steps::Outcome;
 use crate::workspace::{Metadata, cargo};
-use crate::{Result, command};
+use crate::{Result, command, packages};
 
 /// The command: builds what is counted, counts, writes the results, says whether all gates hold.
 pub(crate) fn run(json: Option<&Path>) -> Result<bool> {
@@ -53,18 +54,35 @@ fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
         "--example",
         "hundred_thousand",
     ]))?;
+    let has_lanes = packages::is_root();
+    match has_lanes {
+        true => command::run(cargo().args([
+            "build",
+            "--release",
+            "--package",
+            "isolane-datapath-xdp",
+            "--example",
+            "bare_ping_pong",
+        ]))?,
+        false => eprintln!("not root: lanes need network namespaces, and are NOT counted"),
+    }
     let start = Instant::now();
     let programs = Programs::of(metadata)?;
     tools::check_the_copy_counter(&programs.budget, &programs.folder)?;
 
     let mut walks = BTreeMap::new();
-    for way in ways::all() {
+    for way in ways::all(has_lanes) {
         walks.insert(way, Walk::of(&programs, way)?);
     }
-    let of_half = |half: &'static Half| report_of(half, &walks[half.way]);
-    let paths = HALVES.iter().map(of_half).collect();
+    let of_half = |half: &'static Half| Some(report_of(half, walks.get(half.way)?));
+    let paths = HALVES.iter().filter_map(of_half).collect();
+    let bare = match has_lanes {
+        true => Some(tools::bare_round_trip(&programs.bare)?),
+        false => None,
+    };
     let report = Report::new(
         paths,
+        bare,
         tools::resident_bytes(&programs.ten_topics)?,
         tools::stripped_bytes(&metadata.isolane(), &programs.folder)?,
     );
@@ -88,16 +106,16 @@ fn count(metadata: &Metadata, json: Option<&Path>) -> Result<(usize, usize)> {
 }
 
 fn report_of(half: &'static Half, walk: &Walk) -> PathReport {
-    let counts = &walk.halves[half.side as usize];
+    let counts = walk.counts(half.side);
     PathReport {
         name: half.name,
-        datapath: "udp",
+        datapath: half.datapath,
         instructions: counts.instructions,
         allocations: counts.allocations,
         locks: walk.locks,
         payload_copies: counts.payload_copies,
         system_calls: counts.system_calls,
-        by_call: counts.by_call.clone(),
+        by_call: counts.by_call,
     }
 }
 
@@ -106,6 +124,7 @@ pub(crate) struct Programs {
     budget: PathBuf,
     ten_topics: PathBuf,
     hundred_thousand: PathBuf,
+    bare: PathBuf,
     folder: PathBuf,
 }
 
@@ -118,6 +137,7 @@ impl Programs {
             budget: examples.join("budget"),
             ten_topics: examples.join("ten_topics"),
             hundred_thousand: examples.join("hundred_thousand"),
+            bare: examples.join("bare_ping_pong"),
             folder,
         })
     }

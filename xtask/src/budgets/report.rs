@@ -31,6 +31,9 @@ pub(super) struct PathReport {
 pub(super) struct Report {
     schema: &'static str,
     pub(super) paths: Vec<PathReport>,
+    /// Instructions of a round trip over bare AF_XDP, both ends: what a round trip by lane is
+    /// compared with. None where lanes were not counted.
+    pub(super) bare_round_trip_instructions: Option<f64>,
     /// Of a process with ten topics, its pool of frames included.
     pub(super) resident_bytes: u64,
     /// Of the command, stripped.
@@ -38,10 +41,16 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(paths: Vec<PathReport>, resident_bytes: u64, binary_bytes: u64) -> Self {
+    pub(super) fn new(
+        paths: Vec<PathReport>,
+        bare_round_trip_instructions: Option<f64>,
+        resident_bytes: u64,
+        binary_bytes: u64,
+    ) -> Self {
         Self {
             schema: SCHEMA,
             paths,
+            bare_round_trip_instructions,
             resident_bytes,
             binary_bytes,
         }
@@ -55,7 +64,7 @@ impl Report {
     /// One line a path.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
-            "\n{:32} {:>12} {:>11} {:>6} {:>7} {:>7}\n",
+            "\n{:37} {:>12} {:>11} {:>6} {:>7} {:>7}\n",
             "a sample", "instructions", "allocations", "locks", "copies", "calls"
         );
         // Writing to a string cannot fail.
@@ -63,14 +72,18 @@ impl Report {
             let copies = path.payload_copies.map(|copies| format!("{copies:.2}"));
             let _ = writeln!(
                 text,
-                "{:32} {:>12.0} {:>11.2} {:>6} {:>7} {:>7.2}",
-                path.name,
+                "{:37} {:>12.0} {:>11.2} {:>6} {:>7} {:>7.2}",
+                format!("{}, {}", path.name, path.datapath),
                 path.instructions,
                 path.allocations,
                 path.locks,
                 copies.as_deref().unwrap_or("-"),
                 path.system_calls
             );
+        }
+        if let Some(instructions) = self.bare_round_trip_instructions {
+            let what = "round trip, bare AF_XDP";
+            let _ = writeln!(text, "{what:37} {instructions:>12.0}");
         }
         let mib = |bytes: u64| bytes as f64 / 1_024.0 / 1_024.0;
         let _ = writeln!(
@@ -102,7 +115,7 @@ pub(super) mod tests {
     }
 
     pub(in crate::budgets) fn report(path: PathReport) -> Report {
-        Report::new(vec![path], 4_000_000, 8_000_000)
+        Report::new(vec![path], None, 4_000_000, 8_000_000)
     }
 
     #[test]

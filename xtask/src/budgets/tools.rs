@@ -21,8 +21,8 @@ const ROUNDS_WITHOUT_FUTEX: u32 = 100_000;
 
 /// What was counted of one way.
 pub(super) struct Walk {
-    /// By [`Side`].
-    pub(super) halves: [Counts; 2],
+    /// By [`FUNCTIONS`].
+    halves: [Counts; 2],
     /// Futex calls in [`ROUNDS_WITHOUT_FUTEX`].
     pub(super) locks: u64,
 }
@@ -52,7 +52,7 @@ impl Walk {
         let mut halves = [Counts::default(), Counts::default()];
         for (side, counts) in halves.iter_mut().enumerate() {
             // What nobody reports is not counted.
-            let is_reported = |half: &&super::Half| half.way == way && half.side as usize == side;
+            let is_reported = |half: &&super::Half| half.way == way && half.side.has(side);
             if !HALVES.iter().any(|half| is_reported(&half)) {
                 continue;
             }
@@ -72,6 +72,37 @@ impl Walk {
         };
         Ok(Self { halves, locks })
     }
+
+    /// What a side costs.
+    pub(super) fn counts(&self, side: Side) -> Counts {
+        let sides = self.halves.iter().enumerate();
+        let mut sum = Counts::default();
+        for (_, counts) in sides.filter(|(function, _)| side.has(*function)) {
+            sum.instructions += counts.instructions;
+            sum.allocations += counts.allocations;
+            sum.system_calls += counts.system_calls;
+            sum.payload_copies = match (sum.payload_copies, counts.payload_copies) {
+                (Some(copies), Some(more)) => Some(copies + more),
+                (copies, more) => copies.or(more),
+            };
+            for (name, calls) in &counts.by_call {
+                *sum.by_call.entry(name.clone()).or_insert(0.0) += calls;
+            }
+        }
+        sum
+    }
+}
+
+/// Instructions of a round trip over bare AF_XDP, both ends.
+pub(super) fn bare_round_trip(program: &Path) -> Result<f64> {
+    eprintln!("bare AF_XDP ...");
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    valgrind.arg("--toggle-collect=*in_turn*").arg(program);
+    valgrind.args(["--one-thread", "--rounds", &ROUNDS.to_string()]);
+    let collected = callgrind::collect(&mut valgrind)?;
+    // A tenth of the rounds goes before those that count, and is collected too.
+    Ok(collected as f64 / (1.1 * f64::from(ROUNDS)))
 }
 
 /// A counter that finds no copy proves nothing until it has found one: the same way with a copy on

@@ -7,6 +7,15 @@ pub(super) enum Side {
     Give = 0,
     /// Receiving.
     Get = 1,
+    /// Both together: a way there and back.
+    Both = 2,
+}
+
+impl Side {
+    /// Whether it is, or has, this one of [`FUNCTIONS`].
+    pub(super) const fn has(self, function: usize) -> bool {
+        self as usize == function || matches!(self, Side::Both)
+    }
 }
 
 /// The functions of the example in which the sides run.
@@ -15,6 +24,8 @@ pub(super) const FUNCTIONS: [&str; 2] = ["measured_give", "measured_get"];
 /// One path of the report.
 #[derive(Debug)]
 pub(super) struct Half {
+    /// What carries the sample.
+    pub(super) datapath: &'static str,
     /// Its name there.
     pub(super) name: &'static str,
     /// The argument of the example.
@@ -36,6 +47,7 @@ const fn half(
     system_calls: f64,
 ) -> Half {
     Half {
+        datapath: "udp",
         name,
         way,
         side,
@@ -43,6 +55,16 @@ const fn half(
         system_calls,
     }
 }
+
+const fn by_lane(half: Half) -> Half {
+    Half {
+        datapath: "xdp",
+        ..half
+    }
+}
+
+/// The way whose both halves are compared with a round trip over bare AF_XDP.
+pub(super) const ROUND_TRIP: &str = "lane-round-trip-64";
 
 /// All of them, with what ARCHITECTURE.md says of their copies and system calls, for a sample that comes
 /// alone; several that come together share the receiving calls.
@@ -53,6 +75,8 @@ const fn half(
 ///   about four calls at each end and comes with every 16th to 64th sample, heartbeats of
 ///   the timer beside it.
 /// - `RemoteWriter`: the publisher writes the eventfd, the loop looks, reads it, sends, and looks again.
+/// - By lane, spinning: `sendto` has the kernel take what is in the transmit ring. Receiving takes none
+///   but the look at everything else, which is every 64th.
 pub(super) const HALVES: &[Half] = &[
     half(
         "write best-effort 64 B",
@@ -120,13 +144,49 @@ pub(super) const HALVES: &[Half] = &[
         Some(0.0),
         5.0,
     ),
+    by_lane(half(
+        "write best-effort 64 B",
+        "lane-best-effort-64",
+        Side::Give,
+        None,
+        1.0,
+    )),
+    by_lane(half(
+        "write best-effort 1 KiB",
+        "lane-best-effort-1024",
+        Side::Give,
+        Some(0.0),
+        1.0,
+    )),
+    by_lane(half(
+        "receive best-effort view 64 B",
+        "lane-best-effort-64",
+        Side::Get,
+        None,
+        0.0,
+    )),
+    by_lane(half(
+        "receive best-effort view 1 KiB",
+        "lane-best-effort-1024",
+        Side::Get,
+        Some(0.0),
+        0.0,
+    )),
+    by_lane(half(
+        "round trip best-effort 64 B",
+        ROUND_TRIP,
+        Side::Both,
+        None,
+        2.0,
+    )),
 ];
 
-/// Each way once, in the order of the table.
-pub(super) fn all() -> Vec<&'static str> {
+/// Each way once, in the order of the table; those by lane only where lanes are possible.
+pub(super) fn all(lanes_are_possible: bool) -> Vec<&'static str> {
     let mut ways = Vec::new();
     for half in HALVES {
-        if !ways.contains(&half.way) {
+        let is_possible = lanes_are_possible || half.datapath != "xdp";
+        if is_possible && !ways.contains(&half.way) {
             ways.push(half.way);
         }
     }
@@ -150,7 +210,18 @@ mod tests {
 
     #[test]
     fn every_way_is_walked_once() {
-        let ways = all();
-        assert_eq!(ways.len(), 8, "{ways:?}");
+        for (lanes_are_possible, count) in [(false, 8), (true, 11)] {
+            let ways = all(lanes_are_possible);
+            assert_eq!(ways.len(), count, "{ways:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_known_by_its_name_and_its_datapath() {
+        for (place, half) in HALVES.iter().enumerate() {
+            let same = |other: &&Half| (other.name, other.datapath) == (half.name, half.datapath);
+            assert_eq!(HALVES.iter().position(|other| same(&other)), Some(place));
+            assert_eq!(half.datapath == "xdp", half.way.starts_with("lane-"));
+        }
     }
 }

@@ -25,6 +25,15 @@ pub(super) enum Role {
     Subscriber,
 }
 
+/// How isolane's frames move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Datapath {
+    /// By kernel sockets.
+    Udp,
+    /// By AF_XDP lanes, where there is one.
+    Xdp,
+}
+
 /// RELIABILITY, the same on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reliability {
@@ -79,6 +88,7 @@ pub(super) enum Loss {
 pub(super) struct Cell {
     pub(super) peer: Peer,
     pub(super) peer_role: Role,
+    pub(super) datapath: Datapath,
     pub(super) reliability: Reliability,
     pub(super) durability: Durability,
     pub(super) end: End,
@@ -88,9 +98,10 @@ pub(super) struct Cell {
 }
 
 /// How many values each axis has, in the order in which [`Cell::choose`] takes them.
-pub(super) const AXES: [usize; 8] = [
+pub(super) const AXES: [usize; 9] = [
     Peer::ALL.len(),
     Role::ALL.len(),
+    Datapath::ALL.len(),
     Reliability::ALL.len(),
     Durability::ALL.len(),
     End::ALL.len(),
@@ -105,6 +116,7 @@ impl Cell {
         let [
             peer,
             peer_role,
+            datapath,
             reliability,
             durability,
             end,
@@ -115,6 +127,7 @@ impl Cell {
         Self {
             peer: Peer::ALL[peer],
             peer_role: Role::ALL[peer_role],
+            datapath: Datapath::ALL[datapath],
             reliability: Reliability::ALL[reliability],
             durability: Durability::ALL[durability],
             end: End::ALL[end],
@@ -129,6 +142,7 @@ impl Cell {
         [
             self.peer.word(),
             self.peer_role.word(),
+            self.datapath.word(),
             self.reliability.word(),
             self.durability.word(),
             self.end.word(),
@@ -138,9 +152,9 @@ impl Cell {
         ]
     }
 
-    /// What distinguishes the cell beside peer and role; `case` of the JSON.
+    /// What distinguishes the cell beside peer, role and datapath; `case` of the JSON.
     pub(super) fn case(self) -> String {
-        self.words()[2..].join("-")
+        self.words()[3..].join("-")
     }
 
     /// A name for people, for `--only` and for the folder with the cell's output.
@@ -179,6 +193,17 @@ impl Axis for Role {
         match self {
             Self::Publisher => "publisher",
             Self::Subscriber => "subscriber",
+        }
+    }
+}
+
+impl Axis for Datapath {
+    const ALL: &'static [Self] = &[Self::Udp, Self::Xdp];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Xdp => "xdp",
         }
     }
 }
@@ -276,11 +301,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_peer_role_and_case() {
-        let cell = Cell::choose([0, 1, 1, 1, 2, 0, 1, 2]);
+    fn a_name_is_peer_role_datapath_and_case() {
+        let cell = Cell::choose([0, 1, 1, 1, 1, 2, 0, 1, 2]);
         assert_eq!(
             cell.name(),
-            "cyclonedds-subscriber-reliable-transient-local-unregister-publisher-first-restarted-loss-10"
+            "cyclonedds-subscriber-xdp-reliable-transient-local-unregister-publisher-first-restarted-loss-10"
         );
         assert!(cell.name().ends_with(&cell.case()));
         assert!(cell.case().starts_with("reliable"));

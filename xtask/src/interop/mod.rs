@@ -224,7 +224,7 @@ fn run_cell(
         peer: peer.identity.clone(),
         peer_role: cell.peer_role.word(),
         case: cell.case(),
-        datapath: "udp",
+        datapath: cell.datapath.word(),
         result,
         detail,
         seconds,

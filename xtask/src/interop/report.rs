@@ -77,7 +77,7 @@ mod tests {
             peer: "cyclonedds 0.10.2".into(),
             peer_role: cell.peer_role.word(),
             case: cell.case(),
-            datapath: "udp",
+            datapath: cell.datapath.word(),
             result: Verdict::Fail,
             detail: "3 of 4 samples".into(),
             seconds: None,

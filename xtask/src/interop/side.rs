@@ -98,6 +98,7 @@ fn isolane(cell: Cell, role: Role, program: &Path) -> Command {
         Reliability::Reliable => command.arg("--reliable"),
     };
     command.args(["--durability", cell.durability.word()]);
+    command.args(["--datapath", cell.datapath.word()]);
     if let Some(history) = isolane_history(cell, role) {
         command.args(["--history", &history]);
     }

@@ -82,7 +82,7 @@ mod tests {
             peer: cell.peer.word().into(),
             peer_role: cell.peer_role.word(),
             case: cell.case(),
-            datapath: "udp",
+            datapath: cell.datapath.word(),
             result,
             detail: String::new(),
             seconds: None,
@@ -94,7 +94,7 @@ mod tests {
     fn each_value_of_each_axis_has_its_count_in_each_column() {
         let cell = Cell::choose([0; AXES.len()]);
         let mut other = [0; AXES.len()];
-        other[2] = 1;
+        other[3] = 1;
         let other = Cell::choose(other);
         let table = table(&[report(cell, Verdict::Pass), report(other, Verdict::Fail)]);
         let row = |label: &str| {
@@ -102,6 +102,7 @@ mod tests {
             line.map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>())
         };
         assert_eq!(row("all"), Some(vec!["1/2", "-", "-", "-"]));
+        assert_eq!(row("udp"), Some(vec!["1/2", "-", "-", "-"]));
         assert_eq!(row("best-effort"), Some(vec!["1/1", "-", "-", "-"]));
         assert_eq!(row("reliable"), Some(vec!["0/1", "-", "-", "-"]));
         assert_eq!(row("volatile"), Some(vec!["1/2", "-", "-", "-"]));

@@ -9,7 +9,8 @@ use isolane_model::format_duration;
 use super::columns::Columns;
 use super::rates::{LaneRates, Rates, sum};
 use super::sample::{Sample, Seen};
-use crate::limits::{SHOWN_NAME_CHARACTERS, SHOWN_NOTES};
+use super::words::{bar, clean, grouped, level, none, rate, reasons, shown};
+use crate::limits::SHOWN_NOTES;
 
 /// Columns of a sentence that is too long for a line.
 const NOTE_COLUMNS: usize = 96;
@@ -366,94 +367,4 @@ fn frames(participant: &ParticipantSample) -> String {
          was free{balance}",
         grouped(*no_frame)
     )
-}
-
-/// What is left of something, as a bar and in numbers.
-fn bar(left: u64, of: u64) -> String {
-    const CELLS: u64 = 8;
-    let full = (left.min(of) * CELLS).div_ceil(of.max(1)).min(CELLS);
-    let cells: String = (0..CELLS)
-        .map(|cell| if cell < full { '#' } else { '.' })
-        .collect();
-    format!("{cells} {} of {}", grouped(left), grouped(of))
-}
-
-fn level(level: Option<u8>, without: &str) -> String {
-    level.map_or_else(|| without.to_owned(), |level| level.to_string())
-}
-
-/// Counts that are not zero.
-fn reasons(counts: &Counts) -> String {
-    let counted = counts.iter().filter(|(_, count)| **count > 0);
-    let words = counted.map(|(name, count)| format!("{} {}", grouped(*count), clean(name)));
-    words.collect::<Vec<_>>().join(", ").replace('_', " ")
-}
-
-fn none() -> String {
-    String::from("-")
-}
-
-/// A rate: whole numbers, but where they say little.
-fn rate(rate: Option<f64>) -> String {
-    match rate {
-        None => none(),
-        Some(rate) if rate > 0.0 && rate < 9.95 => format!("{rate:.1}"),
-        Some(rate) => grouped(rate.round().max(0.0) as u64),
-    }
-}
-
-/// A number for people: 37,120.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// What a process calls something: short, and without what a terminal obeys.
-fn clean(name: &str) -> String {
-    shown(name, SHOWN_NAME_CHARACTERS)
-}
-
-fn shown(text: &str, characters: usize) -> String {
-    let visible = |c: char| if c.is_control() { '?' } else { c };
-    let mut shown: String = text.chars().take(characters).map(visible).collect();
-    if text.chars().count() > characters {
-        shown.push_str("...");
-    }
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_process_says_of_itself_cannot_command_the_terminal() {
-        assert_eq!(clean("a\x1b[2Jb\nc"), "a?[2Jb?c");
-        let long = clean(&"x".repeat(500));
-        assert_eq!(long.len(), SHOWN_NAME_CHARACTERS + 3);
-    }
-
-    #[test]
-    fn rates_numbers_and_bars_are_for_people() {
-        let said = [None, Some(0.0), Some(0.04), Some(9.94), Some(1_999.6)].map(rate);
-        assert_eq!(said, ["-", "0", "0.0", "9.9", "2,000"]);
-        assert_eq!(bar(12, 20), "#####... 12 of 20");
-        assert_eq!(bar(0, 20), "........ 0 of 20");
-        assert_eq!(bar(30, 20), "######## 30 of 20");
-        assert_eq!(bar(0, 0), "........ 0 of 0");
-    }
-
-    #[test]
-    fn reasons_that_did_not_occur_are_left_out() {
-        let counts = [("queue_full", 1_200), ("budget", 0)];
-        let counts = counts.map(|(name, count)| (name.to_owned(), count));
-        assert_eq!(reasons(&counts.into()), "1,200 queue full");
-    }
 }

@@ -28,7 +28,7 @@ use netlink_sys::{Socket, SocketAddr};
 
 use super::reading;
 use super::tables::{Rules, Tables};
-use crate::limits::{MAX_FOLLOWED_DATAGRAMS, NETLINK_DATAGRAM_BYTES};
+use crate::limits::NETLINK_DATAGRAM_BYTES;
 
 /// Groups of messages (linux/rtnetlink.h): interfaces, neighbours, IPv4 addresses, routes, rules.
 const GROUPS: [u32; 5] = [1, 3, 5, 7, 8];
@@ -150,10 +150,11 @@ impl Follower {
         self.counts
     }
 
-    /// Fetches what has come, at most [`MAX_FOLLOWED_DATAGRAMS`], and asks for what is to be read.
-    pub(super) fn follow(&mut self, tables: &mut Tables) -> Followed {
+    /// Fetches what has come, so many datagrams at most, and asks for what is to be read: an answer
+    /// is there at once, so that the socket is readable for as long as there is something to do.
+    pub(super) fn follow(&mut self, tables: &mut Tables, datagrams: usize) -> Followed {
         let mut followed = Followed::default();
-        while followed.datagrams < MAX_FOLLOWED_DATAGRAMS {
+        while followed.datagrams < datagrams {
             self.ask(tables, &mut followed);
             match self.fetch() {
                 Ok(()) => {
@@ -169,6 +170,7 @@ impl Follower {
                 }
             }
         }
+        self.ask(tables, &mut followed);
         followed
     }
 

@@ -46,7 +46,7 @@ pub use self::observation::{EgressObservation, NeighbourObservation, RouteObserv
 use self::remembered::{Entry, Remembered};
 use self::tables::Tables;
 pub use self::way::{Device, Reason, Way};
-use crate::limits::{MAX_CONFIRMATIONS, MAX_STARTING_CALLS};
+use crate::limits::{MAX_CONFIRMATIONS, MAX_FOLLOWED_DATAGRAMS, MAX_STARTING_CALLS};
 
 /// Which device, and what frames look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,10 +155,16 @@ impl Egress {
         self.follower.descriptor()
     }
 
-    /// Takes in what the kernel has told, within a bound, and never waits. To be called when
-    /// [`descriptor`](Self::descriptor) is readable, or at leisure; it allocates.
+    /// Takes in what the kernel has told, within a bound, and never waits. To be called at leisure; it
+    /// allocates.
     pub fn follow(&mut self) -> Followed {
-        let followed = self.follower.follow(&mut self.tables);
+        self.follow_at_most(MAX_FOLLOWED_DATAGRAMS)
+    }
+
+    /// The same for so many netlink datagrams. When it returns,
+    /// [`descriptor`](Self::descriptor) is readable if there is more to be taken in.
+    pub fn follow_at_most(&mut self, datagrams: usize) -> Followed {
+        let followed = self.follower.follow(&mut self.tables, datagrams);
         if followed.has_changed {
             self.generation += 1;
         }

@@ -24,9 +24,14 @@ impl ChunkBytes {
     /// As a number.
     #[must_use]
     pub const fn get(self) -> usize {
+        1 << self.bits()
+    }
+
+    /// Bits of a place inside of a chunk: addresses are divided by shifting, several times a frame.
+    const fn bits(self) -> u32 {
         match self {
-            ChunkBytes::TwoKib => 2_048,
-            ChunkBytes::FourKib => 4_096,
+            ChunkBytes::TwoKib => 11,
+            ChunkBytes::FourKib => 12,
         }
     }
 }
@@ -218,16 +223,18 @@ impl Umem {
     }
 
     /// The number of the chunk that an address is in. `None` if there is none.
+    #[inline]
     #[must_use]
     pub fn chunk_of(&self, address: u64) -> Option<u32> {
-        let chunk = u32::try_from(address / self.chunk_bytes() as u64).ok()?;
+        let chunk = u32::try_from(address >> self.0.chunk_bytes.bits()).ok()?;
         (chunk < self.0.chunks).then_some(chunk)
     }
 
     /// The address of a chunk's first byte.
+    #[inline]
     #[must_use]
     pub fn start_of(&self, chunk: u32) -> u64 {
-        u64::from(chunk) * self.chunk_bytes() as u64
+        u64::from(chunk) << self.0.chunk_bytes.bits()
     }
 
     /// Where a frame lies, if it lies inside of one chunk.

@@ -82,10 +82,10 @@ impl Frame {
     }
 
     /// Counts it as held by a lane's reader.
-    pub(super) fn lend(&mut self, home: &Shared, lane: Lane) {
+    pub(super) fn lend(&mut self, lane: Lane) {
         self.give_up();
         self.held_by = Some(lane);
-        let held = &home.held[lane.index()];
+        let held = &self.home.held[lane.index()];
         held.set(held.get() + 1);
     }
 

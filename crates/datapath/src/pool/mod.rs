@@ -9,12 +9,11 @@
 //!
 //! # Why the memory lies as it does
 //!
-//! A class is made of *regions*, one for each time it grew, each one allocation divided into
-//! frames of equal size. Where a device shares memory (AF_XDP's UMEM, a DMA mapping), that is one
+//! A class is made of *regions*, one for each time it grew, each one mapping divided into frames of
+//! equal size. Where a device shares memory (AF_XDP's UMEM, a DMA mapping), that is one
 //! region of small chunks, and the classes of frames that the device fills or sends take theirs
-//! from it ([`DeviceConfig`]). Regions are zeroed by the allocator, which for pieces of this
-//! size means fresh pages of the system: a frame costs addresses until its bytes are written,
-//! page by page, so frames of 64 KiB do not cost 64 KiB when datagrams are small. Who minds the
+//! from it ([`DeviceConfig`]). A region is fresh zeroed pages of the system, not the allocator's
+//! (`pages` says why): a frame costs addresses until its bytes are written, page by page, so frames of 64 KiB do not cost 64 KiB when datagrams are small. Who minds the
 //! page fault of a frame's first use has the pages touched before start ([`Pool::prefault`],
 //! [`PoolConfig::prefault_bytes`]), and says how many bytes of each frame will be used.
 //!
@@ -34,6 +33,7 @@ mod config;
 mod device;
 mod failing;
 mod frame;
+mod pages;
 mod region;
 #[cfg(test)]
 mod tests;
@@ -50,7 +50,8 @@ use self::device::Device;
 pub use self::device::DeviceMemory;
 use self::failing::Failing;
 pub use self::frame::{Frame, FrameFull, LeasedFrame};
-use self::region::{PAGE_BYTES, Region, Slot};
+use self::pages::PAGE_BYTES;
+use self::region::{Region, Slot};
 use crate::chance::Generator;
 use crate::lane::Lane;
 use crate::limits::{FRAME_BYTES, MAX_CLASS_FRAMES};
@@ -286,7 +287,7 @@ impl Pool {
     /// Hands a frame of a queue to the reader of a lane: it counts as held by the lane
     /// ([`held`](Self::held)) until it comes home.
     pub fn lend(&self, frame: &mut Frame, lane: Lane) {
-        frame.lend(&self.shared, lane);
+        frame.lend(lane);
     }
 
     /// Frames of queues that readers of the lane hold.

@@ -1,34 +1,22 @@
-//! One piece of memory, divided into frames of equal size. All unsafe code about frames' memory
-//! is here.
+//! One piece of memory, divided into frames of equal size. All unsafe code about frames' bytes is
+//! here; that about the memory they lie in is in `pages`.
 //!
 //! The invariant: for each frame of a region there is at any time at most one [`Slot`], and a
 //! slot is neither `Clone` nor `Copy`. Whoever has the slot has the frame's bytes to itself. A
 //! frame that was handed to a device is still somebody's slot: that of whoever keeps it until the
 //! device is done.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Class;
-
-/// Frames begin on page boundaries of the region, so that touching one touches no page of
-/// another.
-pub(crate) const PAGE_BYTES: usize = 4_096;
-
-/// The alignment asked of the allocator. Not a page: for an alignment above its natural one the
-/// allocator takes memory first and zeroes it then, touching every page; for this one it hands
-/// out fresh pages untouched.
-const ALLOCATOR_ALIGN: usize = 16;
+use super::pages::{PAGE_BYTES, Pages};
 
 /// The number of a frame that is no chunk of a device.
 const NO_CHUNK: u32 = u32::MAX;
 
 pub(crate) struct Region {
-    /// The first frame's first byte, on a page boundary.
-    first: NonNull<u8>,
-    allocation: NonNull<u8>,
-    layout: Layout,
+    pages: Pages,
     frames: usize,
     frame_bytes: usize,
     /// From one frame's beginning to the next one's.
@@ -36,12 +24,6 @@ pub(crate) struct Region {
     /// Frames whose slot was dropped with a lease, never to be used again, by class.
     retired: [AtomicUsize; Class::COUNT],
 }
-
-// SAFETY: the region itself never reads or writes the memory it owns, it only frees it, when no
-// slot's holder has a share of it any more; its other fields are plain values and atomics.
-unsafe impl Send for Region {}
-// SAFETY: as above; what is reachable from a shared reference is immutable or atomic.
-unsafe impl Sync for Region {}
 
 impl Region {
     /// Zeroed memory for `frames` frames, each on pages of its own. `number` is the region's place
@@ -65,26 +47,11 @@ impl Region {
 
     fn allocate(frames: usize, frame_bytes: usize, stride: usize) -> Region {
         // Checked: where addresses have 32 bits, the most frames there may be are one too many, and a
-        // sum that came round would be a layout without room for the slots. Whole pages, since that is
-        // what a device takes.
-        let layout = stride
-            .checked_mul(frames)
-            .and_then(|bytes| bytes.checked_next_multiple_of(PAGE_BYTES))
-            .and_then(|bytes| bytes.checked_add(PAGE_BYTES))
-            .and_then(|bytes| Layout::from_size_align(bytes, ALLOCATOR_ALIGN).ok())
-            .expect("a class's frames fit into the address space");
-        // SAFETY: the layout's size is not 0, it holds at least a page.
-        let allocation = unsafe { alloc_zeroed(layout) };
-        let Some(allocation) = NonNull::new(allocation) else {
-            handle_alloc_error(layout);
-        };
-        let padding = allocation.as_ptr().addr().wrapping_neg() % PAGE_BYTES;
-        // SAFETY: padding is below a page, and the layout holds a page more than all strides.
-        let first = unsafe { allocation.add(padding) };
+        // sum that came round would be memory without room for the slots.
+        let bytes = stride.checked_mul(frames);
+        let bytes = bytes.expect("a class's frames fit into the address space");
         Region {
-            first,
-            allocation,
-            layout,
+            pages: Pages::new(bytes),
             frames,
             frame_bytes,
             stride,
@@ -95,8 +62,8 @@ impl Region {
     /// The slots of all frames. A slot is the only right to its bytes: called once, at creation.
     fn slots(&self, number: usize, chunk: fn(usize) -> u32) -> impl Iterator<Item = Slot> + '_ {
         (0..self.frames).map(move |frame| {
-            // SAFETY: the allocation holds so many strides behind the first frame.
-            let bytes = unsafe { self.first.add(frame * self.stride) };
+            // SAFETY: the pages hold as many strides as there are frames.
+            let bytes = unsafe { self.pages.start().add(frame * self.stride) };
             Slot {
                 bytes,
                 capacity: self.frame_bytes as u32,
@@ -108,8 +75,7 @@ impl Region {
 
     /// All frames' bytes, in whole pages.
     pub(crate) fn memory(&self) -> NonNull<[u8]> {
-        let bytes = (self.frames * self.stride).next_multiple_of(PAGE_BYTES);
-        NonNull::slice_from_raw_parts(self.first, bytes)
+        NonNull::slice_from_raw_parts(self.pages.start(), self.pages.bytes())
     }
 
     pub(crate) fn retired(&self, class: Class) -> usize {
@@ -120,14 +86,6 @@ impl Region {
     /// order.
     pub(crate) fn retire(&self, class: Class) {
         self.retired[class.index()].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `allocate` with this layout; every holder of a slot also holds a share
-        // of the region, so nobody has any of its bytes now.
-        unsafe { dealloc(self.allocation.as_ptr(), self.layout) };
     }
 }
 

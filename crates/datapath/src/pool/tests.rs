@@ -2,7 +2,8 @@
 
 use std::thread;
 
-use super::region::{PAGE_BYTES, Region};
+use super::pages::PAGE_BYTES;
+use super::region::Region;
 use super::{Class, DeviceConfig, Frame, LeasedFrame, Pool, PoolConfig};
 use crate::lane::Lane;
 

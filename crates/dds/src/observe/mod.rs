@@ -14,15 +14,16 @@
 //! short, no system call of it waits, and a client that has not read its last snapshot when the next
 //! one is due is dropped. While nobody looks it costs an `accept` a second.
 
+mod form;
 mod server;
 mod snapshot;
 mod text;
 
-pub(crate) use self::server::Observer;
-pub use self::snapshot::{
+pub use self::form::{
     Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LevelSample,
     ParticipantSample, RingSample, Snapshot, WorkSample,
 };
+pub(crate) use self::server::Observer;
 
 /// What a snapshot is; a number that rises when a key changes its meaning.
 pub const SCHEMA: &str = "isolane/observe/1";

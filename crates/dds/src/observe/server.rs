@@ -14,11 +14,7 @@ use rustix::{
     process::geteuid,
 };
 
-use super::{
-    snapshot::{Identity, Snapshot},
-    socket_name,
-    text::Text,
-};
+use super::{form::Snapshot, snapshot::Identity, socket_name, text::Text};
 use crate::{
     error::BuildError,
     limits::{MAX_OBSERVERS, OBSERVED_PARTICIPANTS, OBSERVER_SEND_BYTES, OBSERVERS_ACCEPTED},

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::snapshot::Snapshot;
+use super::form::Snapshot;
 use crate::limits::OBSERVED_ITEMS;
 
 /// The line, and how far it is written.

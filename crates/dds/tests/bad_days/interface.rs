@@ -204,7 +204,7 @@ fn a_neighbour_that_gets_another_mac_is_reached_again_by_lane() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_is_told_and_sockets_go_on_when_it_is_back() {
+fn an_interface_that_is_deleted_is_told_and_what_cannot_be_sent_is_counted() {
     let hosts = two_hosts();
     let one = Side::on_lanes(&hosts[0]);
     let other = Side::new(&hosts[1], with(DatapathChoice::Udp)).expect("sockets");

@@ -1,6 +1,7 @@
 //! Instructions: callgrind emulates the program and counts those inside of one function.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::{Result, command};
 
@@ -19,16 +20,20 @@ pub(super) fn instructions(
         &format!("--callgrind-out-file={}", profile.display()),
     ];
     let mut callgrind = super::tool("valgrind", &arguments, program, way, rounds);
+    Ok(collect(&mut callgrind)? as f64 / f64::from(rounds))
+}
+
+/// Runs callgrind; returns what it collected.
+pub(super) fn collect(callgrind: &mut Command) -> Result<u64> {
     let output = callgrind
         .output()
-        .map_err(|error| command::cannot_start(&callgrind, &error))?;
+        .map_err(|error| command::cannot_start(callgrind, &error))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let collected = collected(&said).filter(|&count| count > 0);
-    let count = collected.ok_or_else(|| {
-        let command = command::displayed(&callgrind);
-        format!("`{command}` collected nothing ({}): {said}", output.status)
-    })?;
-    Ok(count as f64 / f64::from(rounds))
+    let collected = collected(&said).filter(|&count| count > 0 && output.status.success());
+    collected.ok_or_else(|| {
+        let command = command::displayed(callgrind);
+        format!("`{command}` collected nothing ({}): {said}", output.status).into()
+    })
 }
 
 /// The line `==PID== Collected : 1705000`.

@@ -1,7 +1,7 @@
 //! Verdicts on outputs made by hand: what passes, and everything that must not.
 
 use super::*;
-use crate::interop::cell::{First, Loss};
+use crate::interop::cell::{Datapath, First, Loss};
 use crate::interop::peer::Peer;
 
 const DISPOSED: Event = Event::Ended(State::Disposed);
@@ -12,6 +12,7 @@ fn plain() -> Cell {
     Cell {
         peer: Peer::CycloneDds,
         peer_role: Role::Publisher,
+        datapath: Datapath::Udp,
         reliability: Reliability::Reliable,
         durability: Durability::Volatile,
         end: End::None,
