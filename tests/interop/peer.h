@@ -28,6 +28,8 @@
  *   --payload-bytes N     publisher: length of additional_payload_size (0)
  *   --end HOW             publisher: `delete` the writer (the default), `unregister` or `dispose`
  *                         the instance before
+ *   --times               subscriber: print behind each sample when it was taken: nanoseconds of the monotonic
+ *                         clock
  *   --lease-ms N          lease to announce, renewed eight times as often (the implementation's own)
  *
  * Exit status: 0 it did what it was told (reliable publisher: and all was acknowledged); 1 it did not;
@@ -75,6 +77,7 @@ struct arguments {
   bool reliable;
   bool transient_local;
   bool keep_all;
+  bool times;
   uint32_t first;
   uint32_t period_ms;
   uint32_t seconds;
@@ -92,11 +95,16 @@ static inline void on_signal(int number)
   told = told + 1;
 }
 
-static inline uint64_t now_ms(void)
+static inline uint64_t now_ns(void)
 {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t now_ms(void)
+{
+  return now_ns() / 1000000u;
 }
 
 /* Ends early when a signal arrives: nanosleep is not restarted. */
@@ -124,9 +132,13 @@ static inline void stay_then_leave(void)
   say("leaving");
 }
 
-static inline void print_sample(const char *topic, const char *color, int32_t x, int32_t y, int32_t size)
+static inline void print_sample(const struct arguments *arguments, const char *color, int32_t x, int32_t y,
+                                int32_t size)
 {
-  printf("%-10s %-10s %03d %03d [%d]\n", topic, color, (int)x, (int)y, (int)size);
+  printf("%-10s %-10s %03d %03d [%d]", arguments->topic, color, (int)x, (int)y, (int)size);
+  if (arguments->times)
+    printf(" %llu", (unsigned long long)now_ns());
+  printf("\n");
   fflush(stdout);
 }
 
@@ -181,6 +193,7 @@ static inline struct arguments parse_arguments(int argc, char **argv)
     { "payload-bytes", required_argument, NULL, 'z' },
     { "end", required_argument, NULL, 'e' },
     { "lease-ms", required_argument, NULL, 'm' },
+    { "times", no_argument, NULL, 'T' },
     { NULL, 0, NULL, 0 },
   };
   struct arguments arguments;
@@ -199,6 +212,7 @@ static inline struct arguments parse_arguments(int argc, char **argv)
     case 'b': arguments.reliable = false; break;
     case 'l': arguments.transient_local = true; break;
     case 'k': arguments.keep_all = true; break;
+    case 'T': arguments.times = true; break;
     case 'f': arguments.first = parse_number("--first", optarg, 1000000); break;
     case 'p': arguments.period_ms = parse_number("--period-ms", optarg, 60000); break;
     case 's': arguments.seconds = parse_number("--seconds", optarg, 3600); break;

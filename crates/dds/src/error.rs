@@ -1,6 +1,7 @@
 //! What can go wrong, and what to do about it.
 
 use isolane_datapath::{OpenError, ProtectError};
+use isolane_datapath_xdp::xdp::XdpError;
 use isolane_engine::CreateError;
 use isolane_wire::cdr::CdrError;
 
@@ -82,6 +83,27 @@ pub enum BuildError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl BuildError {
+    /// Whether something was asked for that no machine could give: other settings are needed, not
+    /// another machine or other rights.
+    #[must_use]
+    pub fn is_wrong_setting(&self) -> bool {
+        let source = match self {
+            Self::Endpoint(_) | Self::SampleTooLarge { .. } | Self::Budget(_) => return true,
+            Self::Datapath(OpenError::Device { source, .. }) => source,
+            _ => return false,
+        };
+        matches!(
+            source.downcast_ref(),
+            Some(
+                XdpError::UmemTooSmall { .. }
+                    | XdpError::QueueNumber { .. }
+                    | XdpError::Socket(isolane_datapath_xdp::socket::OpenError::RingEntries { .. })
+            )
+        )
+    }
 }
 
 /// Why a sample was not written. Nothing of it was sent then.

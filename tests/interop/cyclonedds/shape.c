@@ -153,7 +153,7 @@ static bool is_followed(const dds_sample_info_t *infos, int taken, int i)
 
 /* Prints what has arrived. The state of an instance is the one at the time of the call: an end that
  * came before its last sample was taken has no sample of its own, the last one carries it. */
-static void take_and_print(dds_entity_t reader, const char *topic)
+static void take_and_print(dds_entity_t reader, const struct arguments *arguments)
 {
   static void *samples[TAKE_BURST];
   static dds_sample_info_t infos[TAKE_BURST];
@@ -162,9 +162,9 @@ static void take_and_print(dds_entity_t reader, const char *topic)
   for (int i = 0; i < taken; i++) {
     const ShapeType *shape = samples[i];
     if (infos[i].valid_data)
-      print_sample(topic, shape->color, shape->x, shape->y, shape->shapesize);
+      print_sample(arguments, shape->color, shape->x, shape->y, shape->shapesize);
     if (infos[i].instance_state != DDS_IST_ALIVE && !is_followed(infos, taken, i))
-      print_instance_end(topic, shape->color, infos[i].instance_state == DDS_IST_NOT_ALIVE_DISPOSED);
+      print_instance_end(arguments->topic, shape->color, infos[i].instance_state == DDS_IST_NOT_ALIVE_DISPOSED);
   }
   if (taken > 0)
     must(dds_return_loan(reader, samples, taken), "return loan");
@@ -176,7 +176,7 @@ static int subscribe(dds_entity_t participant, dds_entity_t topic, const dds_qos
   const dds_entity_t reader = must(dds_create_reader(participant, topic, qos, NULL), "create reader");
   const uint64_t deadline_ms = now_ms() + (uint64_t)arguments->seconds * 1000u;
   while (!told && now_ms() < deadline_ms) {
-    take_and_print(reader, arguments->topic);
+    take_and_print(reader, arguments);
     sleep_ms(POLL_PERIOD_MS);
   }
   return told ? EXIT_DONE : EXIT_INCOMPLETE;

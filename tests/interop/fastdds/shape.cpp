@@ -147,16 +147,16 @@ static int publish(fast::DomainParticipant& participant, fast::Topic& topic, con
 // Prints what has arrived. An instance that ended comes without its key, so `colors` remembers which
 // instance has which.
 static void take_and_print(
-  fast::DataReader& reader, const char* topic, std::map<fast::InstanceHandle_t, std::string>& colors)
+  fast::DataReader& reader, const arguments& arguments, std::map<fast::InstanceHandle_t, std::string>& colors)
 {
   ShapeType shape;
   fast::SampleInfo info;
   while (!told && reader.take_next_sample(&shape, &info) == ReturnCode_t::RETCODE_OK) {
     if (info.valid_data) {
       colors[info.instance_handle] = shape.color;
-      print_sample(topic, shape.color.c_str(), shape.x, shape.y, shape.shapesize);
+      print_sample(&arguments, shape.color.c_str(), shape.x, shape.y, shape.shapesize);
     } else if (info.instance_state != fast::ALIVE_INSTANCE_STATE) {
-      print_instance_end(topic, colors[info.instance_handle].c_str(),
+      print_instance_end(arguments.topic, colors[info.instance_handle].c_str(),
                          info.instance_state == fast::NOT_ALIVE_DISPOSED_INSTANCE_STATE);
     }
   }
@@ -170,7 +170,7 @@ static int subscribe(fast::DomainParticipant& participant, fast::Topic& topic, c
   std::map<fast::InstanceHandle_t, std::string> colors;
   const uint64_t deadline_ms = now_ms() + uint64_t{arguments.seconds} * 1000;
   while (!told && now_ms() < deadline_ms) {
-    take_and_print(*reader, arguments.topic, colors);
+    take_and_print(*reader, arguments, colors);
     sleep_ms(POLL_PERIOD_MS);
   }
   return told ? EXIT_DONE : EXIT_INCOMPLETE;

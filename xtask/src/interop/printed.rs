@@ -1,8 +1,11 @@
 //! What the programs of a cell print, read back.
 //!
-//! A subscriber prints a line an event: `TOPIC COLOR x y [size]` a sample, `TOPIC COLOR STATE` the end
+//! A subscriber prints a line an event: `TOPIC COLOR x y [size]` a sample (what may follow is about its
+//! additional payload), `TOPIC COLOR STATE` the end
 //! of the instance. A publisher says how many samples it has written, and numbers them in x and y: a
 //! peer's both are the number, isolane moves its shape over [`CANVAS`], so both wrap around.
+
+use serde::Serialize;
 
 use super::side::{COLOR, TOPIC};
 
@@ -54,7 +57,7 @@ pub(super) fn events(printed: &str) -> Result<Vec<Event>, String> {
 fn event(line: &str) -> Result<Event, String> {
     let words = line.split_whitespace().collect::<Vec<_>>();
     let event = match words[..] {
-        [TOPIC, COLOR, x, y, size] if size.starts_with('[') => match (x.parse(), y.parse()) {
+        [TOPIC, COLOR, x, y, size, ..] if size.starts_with('[') => match (x.parse(), y.parse()) {
             (Ok(x), Ok(y)) => running_number([x, y]).map(Event::Sample),
             _ => None,
         },
@@ -87,9 +90,63 @@ pub(super) fn changes_written(said: &str) -> Option<u32> {
     })
 }
 
+/// Whether a publisher says that it has begun: that it waits for a subscriber, or writes.
+pub(super) fn has_begun(said: &str) -> bool {
+    let is_beginning = |line: &str| line.starts_with("waiting for") || line.starts_with("publishing");
+    said.lines().any(is_beginning)
+}
+
+/// How datagrams of the topic's level went, of which `isolane -vv` gives an account at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Carried {
+    pub(super) received: u64,
+    pub(super) received_by_lane: u64,
+    pub(super) sent: u64,
+    pub(super) sent_by_lane: u64,
+}
+
+impl Carried {
+    /// Read out of `level 0: received 9 of 9; sent 4 of 4; 8 received_by_lane, 4 sent_by_lane`.
+    pub(super) fn of(said: &str) -> Option<Self> {
+        let counts = said
+            .lines()
+            .find_map(|line| line.strip_prefix("level 0: received "))?;
+        let words = counts
+            .split([' ', ',', ';'])
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>();
+        let number = |word: Option<&&str>| word.and_then(|word| word.parse().ok());
+        let named = |name: &str| {
+            let pairs = words.windows(2).find(|pair| pair[1] == name);
+            pairs.and_then(|pair| number(pair.first())).unwrap_or(0)
+        };
+        let sent = words.iter().position(|word| *word == "sent")?;
+        Some(Self {
+            received: number(words.first())?,
+            received_by_lane: named("received_by_lane"),
+            sent: number(words.get(sent + 1))?,
+            sent_by_lane: named("sent_by_lane"),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_went_by_the_lane_is_read() {
+        let said = "level 0: 9 datagrams, 0 priority inversions\n\
+                    level 0: received 9 of 12; sent 5 of 5; 8 received_by_lane, 4 sent_by_lane, 4 kick\n";
+        let carried = Carried {
+            received: 9,
+            received_by_lane: 8,
+            sent: 5,
+            sent_by_lane: 4,
+        };
+        assert_eq!(Carried::of(said), Some(carried));
+        assert_eq!(Carried::of("3 written"), None);
+    }
 
     #[test]
     fn samples_and_ends_are_read_in_order() {

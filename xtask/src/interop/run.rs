@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use isolane_bench::namespace::Host;
 
-use super::cell::{Axis, Cell, End, First, Life, Reliability, Role};
+use super::cell::{Axis, Cell, Datapath, End, First, Life, Reliability, Role};
 use super::network::Network;
-use super::printed::{changes_written, events, number};
+use super::printed::{Carried, changes_written, events, has_begun, number};
 use super::program::{Ending, LOOK, Program};
 use super::recording::Recording;
 use super::side::{self, Programs, RESTARTED_FROM, Start, status_when_stopped};
-use super::verdict::{Observed, Received, judge, unbroken};
+use super::verdict::{Observed, Received, judge, judge_lane, unbroken};
 use crate::Result;
 
 /// A cell's time: ten seconds, without making its network.
@@ -107,9 +107,9 @@ impl<'a> Run<'a> {
         let begin = Instant::now();
         let start = |role| start(cell, role, Start::First, programs, folder, network);
         let first = start(cell.first_role())?;
-        // A subscriber says nothing; a publisher says what it waits for, or that it publishes.
+        // A subscriber does not say that it is there.
         while cell.first == First::Publisher
-            && first.said()?.is_empty()
+            && !has_begun(&first.said()?)
             && begin.elapsed() < LONGEST_START
         {
             thread::sleep(LOOK);
@@ -154,13 +154,21 @@ impl<'a> Run<'a> {
             (Role::Subscriber, self.subscriber.stop()?),
         ];
         let verdict = self.verdict(bytes_before_leaving)?;
+        let said = match self.cell.peer_role {
+            Role::Publisher => self.subscriber.said()?,
+            Role::Subscriber => self.publisher.said()?,
+        };
         Ok(verdict.and_then(|received| {
             for (role, ending) in endings {
                 if ending != Ending::Exited(status_when_stopped(self.cell, role)) {
                     return Err(format!("{received}, but the {} {ending}", role.word()));
                 }
             }
-            Ok(received.to_string())
+            match self.cell.datapath {
+                Datapath::Udp => Ok(received.to_string()),
+                Datapath::Xdp => judge_lane(self.cell, &said)
+                    .map(|by_lane| format!("{received}; {by_lane}")),
+            }
         }))
     }
 

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::cell::{Axis, Cell, Durability, End, Life, Reliability, Role};
+use super::cell::{Axis, Cell, Datapath, Durability, End, Life, Reliability, Role};
 
 /// The topic of all cells; each has a network of its own.
 pub(super) const TOPIC: &str = "Square";
@@ -99,6 +99,10 @@ fn isolane(cell: Cell, role: Role, program: &Path) -> Command {
     };
     command.args(["--durability", cell.durability.word()]);
     command.args(["--datapath", cell.datapath.word()]);
+    if cell.datapath == Datapath::Xdp {
+        // At its end it says what went by the lane.
+        command.arg("-vv");
+    }
     if let Some(history) = isolane_history(cell, role) {
         command.args(["--history", &history]);
     }

@@ -27,12 +27,15 @@
 //! alive. That the publisher leaves unregisters: then NOT_ALIVE_NO_WRITERS may follow, or, if it was
 //! disposed, NOT_ALIVE_DISPOSED again; never another one. Between the two lives of a publisher the
 //! instance may be without writers; a sample makes it alive again.
+//!
+//! *The lane*, where isolane has one, carries more than half of the datagrams of the topic's level: what
+//! finds no neighbour yet, or does not fit a frame, goes by a socket.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::cell::{Cell, Durability, End, Life, Loss, Reliability, Role};
-use super::printed::{Event, State, events, number};
+use super::printed::{Carried, Event, State, events, number};
 use super::side::RESTARTED_FROM;
 
 /// Samples without a missing one that show that a subscriber is matched: a quarter of a second's.
@@ -258,6 +261,20 @@ fn state(event: Event) -> Option<State> {
     match event {
         Event::Sample(_) => None,
         Event::Ended(state) => Some(state),
+    }
+}
+
+/// How much of what isolane received, or sent, went by its lane, out of what it said.
+pub(super) fn judge_lane(cell: Cell, said: &str) -> Result<String, String> {
+    let carried = Carried::of(said).ok_or("isolane has not said what went by its lane")?;
+    let (by_lane, all, verb) = match cell.peer_role {
+        Role::Publisher => (carried.received_by_lane, carried.received, "received"),
+        Role::Subscriber => (carried.sent_by_lane, carried.sent, "sent"),
+    };
+    let account = format!("{by_lane} of {all} datagrams {verb} by the lane");
+    match by_lane * 2 > all {
+        true => Ok(account),
+        false => Err(format!("only {account}")),
     }
 }
 

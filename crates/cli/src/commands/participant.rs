@@ -82,11 +82,9 @@ fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
 
 /// An error of the library, as this command tells it.
 pub(super) fn failure(error: BuildError) -> Failure {
-    let code = match error {
-        BuildError::Endpoint(_) | BuildError::SampleTooLarge { .. } | BuildError::Budget(_) => {
-            ExitCode::WrongUsage
-        }
-        _ => ExitCode::MachineForbids,
+    let code = match error.is_wrong_setting() {
+        true => ExitCode::WrongUsage,
+        false => ExitCode::MachineForbids,
     };
     Failure::new(code, "the participant could not be made", error.to_string())
 }
@@ -104,6 +102,9 @@ pub(super) fn qos(settings: &EndpointSettings) -> Qos {
         History::KeepAll => qos.keep_all(),
         History::KeepLast(depth) => qos.keep_last(u16::try_from(depth.get()).unwrap_or(u16::MAX)),
     };
+    if let Some(bytes) = settings.max_bytes.value {
+        qos = qos.max_bytes(bytes as usize + ENCAPSULATION_HEADER_BYTES);
+    }
     let samples = u16::try_from(settings.max_samples.value.get()).unwrap_or(u16::MAX);
     qos.max_samples(samples)
         .level(settings.level.value)

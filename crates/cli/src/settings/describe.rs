@@ -77,6 +77,9 @@ impl Lines {
         self.word("durability", &endpoint.durability);
         self.plain("history", &endpoint.history);
         self.plain("max_samples", &endpoint.max_samples);
+        let max_bytes = endpoint.max_bytes.value;
+        let said = max_bytes.map_or(String::from("an Ethernet frame"), |bytes| bytes.to_string());
+        self.line("max_bytes", &said, &endpoint.max_bytes.source);
         self.line("level", endpoint.level.value.get(), &endpoint.level.source);
         self.list_of("peers", &endpoint.peers, ToString::to_string);
         self.word("representation", &endpoint.representation);

@@ -51,6 +51,9 @@ pub(crate) struct EndpointSettings {
     pub(crate) history: Sourced<History>,
     /// Samples to reserve, never less than the history keeps.
     pub(crate) max_samples: Sourced<NonZeroU32>,
+    /// Bytes of the largest serialised sample, without its encapsulation header; `None`: what fits an
+    /// Ethernet frame.
+    pub(crate) max_bytes: Sourced<Option<u32>>,
     pub(crate) level: Sourced<Level>,
     pub(crate) peers: Sourced<Vec<Peer>>,
     pub(crate) representation: Sourced<Representation>,
@@ -214,6 +217,12 @@ impl EndpointSettings {
             durability,
             history,
             max_samples,
+            max_bytes: match described {
+                Some(Topic { max_bytes, .. }) => {
+                    Sourced::new(Some(max_bytes.value.get()), max_bytes.source.clone())
+                }
+                None => Sourced::default_value(None),
+            },
             level: layered(
                 arguments.level,
                 "--level",

@@ -34,8 +34,8 @@ impl fmt::Display for RingKind {
 pub enum OpenError {
     /// A capability is missing.
     #[error(
-        "not permitted to {action}: that takes {capability}. Run the program as root, or give it \
-         the capability: setcap {capability}+ep PROGRAM"
+        "not permitted to {action}: that takes {capability}. Run the program as root, or give its file \
+         all that lanes take: setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep FILE"
     )]
     Denied {
         /// What was tried.

@@ -102,11 +102,16 @@ impl TransmitSocket {
     /// [`FRAMES_A_KICK`] frames and sends them before it returns, so there are as many calls as
     /// that takes, and [`SPARE_KICKS`] for frames that are refused one by one, and never more.
     pub fn kick(&mut self) -> Kicked {
+        let calls = self.ring.used().div_ceil(FRAMES_A_KICK) + SPARE_KICKS;
+        self.kick_at_most(calls)
+    }
+
+    /// The same with so many system calls at most, for who has something more urgent to do.
+    pub fn kick_at_most(&mut self, most: u32) -> Kicked {
         let mut kicked = Kicked {
             left: self.ring.used(),
             ..Kicked::default()
         };
-        let most = kicked.left.div_ceil(FRAMES_A_KICK) + SPARE_KICKS;
         while kicked.left > 0 && kicked.calls < most && self.ring.needs_wakeup() {
             kicked.calls += 1;
             let result = system::wake_transmit(self.socket.as_fd());

@@ -1,11 +1,15 @@
 //! Whether lanes work here.
 
+use std::thread;
+use std::time::Instant;
+
 use isolane_datapath::udp::interfaces;
 
 use super::config::XdpConfig;
 use super::lanes::choose;
 use super::plan::Plan;
-use crate::preflight::{Outcome, Wanted, look};
+use crate::limits::{BIND_PATIENCE, BIND_RETRY};
+use crate::preflight::{Check, Outcome, Subject, Wanted, look};
 use crate::socket::BindMode;
 
 /// Why lanes do not work on this machine as it is now, and what to do about it; `None` if nothing is
@@ -34,10 +38,20 @@ pub fn why_not(config: &XdpConfig) -> Option<String> {
         memory_bytes,
         vlan: options.vlan.is_some(),
     };
-    let checks = look(&interface.name, &wanted).into_iter();
-    let impossible = checks.filter(|check| check.outcome == Outcome::Impossible);
-    let reasons: Vec<String> = impossible
-        .map(|check| format!("{}: {}", check.what, check.remedy))
-        .collect();
-    (!reasons.is_empty()).then(|| reasons.join("; "))
+    let begin = Instant::now();
+    loop {
+        let checks = look(&interface.name, &wanted).into_iter();
+        let impossible = checks.filter(|check| check.outcome == Outcome::Impossible);
+        let impossible: Vec<Check> = impossible.collect();
+        // A queue whose last program has just died is still taken for a while, as when it is opened.
+        let may_be_over = |check: &Check| check.subject == Subject::Queues;
+        let is_over_soon = !impossible.is_empty() && impossible.iter().all(may_be_over);
+        if is_over_soon && begin.elapsed() < BIND_PATIENCE {
+            thread::sleep(BIND_RETRY);
+            continue;
+        }
+        let reasons = impossible.iter();
+        let reasons = reasons.map(|check| format!("{}: {}", check.what, check.remedy));
+        return (!impossible.is_empty()).then(|| reasons.collect::<Vec<_>>().join("; "));
+    }
 }

@@ -10,7 +10,7 @@ use isolane_wire::locator::Locator;
 
 use super::device::Device;
 use super::slots::Owner;
-use super::{Xdp, look_for_neighbour, refuse_or_note};
+use super::{Xdp, refuse_or_note};
 
 impl Datapath for Xdp {
     fn name(&self) -> &'static str {
@@ -54,12 +54,15 @@ impl Datapath for Xdp {
         let readable = std::mem::replace(&mut self.readable[lane.index()], u8::MAX);
         let limit = limit.min(burst.capacity() - burst.len());
         let has_looked = readable != u8::MAX;
-        let by_kernel = match self.rings & lane.bit() {
+        let by_kernel = match self.firsts & lane.bit() {
             0 => readable,
             _ if has_looked => readable >> 1,
             _ => u8::MAX,
         };
         let Some(level) = lane.level().filter(|_| self.is_on_device(lane)) else {
+            if lane == Lane::Discovery && readable & 1 != 0 {
+                self.follow_news();
+            }
             self.udp.seen_readable(lane, by_kernel);
             return self.udp.receive_burst(lane, limit, burst);
         };
@@ -97,6 +100,9 @@ impl Datapath for Xdp {
         let of_sockets = self.udp.descriptors();
         let mut descriptors = Vec::new();
         for lane in Lane::ALL {
+            let is_for_news = lane == Lane::Discovery && !self.udp.unicast(lane).is_empty();
+            let way = self.way.as_ref().filter(|_| is_for_news);
+            descriptors.extend(way.map(|way| (lane, way.egress.descriptor())));
             let ring = self.device().zip(lane.level()).and_then(|(device, level)| {
                 let open = device.lanes[usize::from(level.get())].as_deref()?;
                 Some((lane, open.receive.as_fd()))
@@ -125,13 +131,7 @@ impl Datapath for Xdp {
     }
 
     fn recycle(&mut self) -> bool {
-        let Some(way) = self.way.as_deref_mut() else {
-            return false;
-        };
-        if self.neighbour_looks > 0 {
-            look_for_neighbour(&mut way.egress, &mut self.neighbour_looks);
-        }
-        let Some(device) = way.device.as_deref_mut() else {
+        let Some(device) = self.way.as_mut().and_then(|way| way.device.as_deref_mut()) else {
             return false;
         };
         for place in 0..device.queues.len() {
@@ -153,11 +153,10 @@ impl Datapath for Xdp {
             true => self.options.critical_reserve,
             false => 0,
         };
-        let looks = self.neighbour_looks > 0;
         let Some(device) = self.device_mut() else {
-            return looks;
+            return false;
         };
-        looks || device.replenishes || device.has_left() || device.is_low(reserve)
+        device.replenishes || device.has_left() || device.is_low(reserve)
     }
 
     fn look_after_interfaces(&mut self) {

@@ -72,9 +72,10 @@ impl Device {
         let memory = pool
             .device_memory()
             .expect("the plan gave the pool a device");
-        // SAFETY: the owner keeps the region for as long as it lives. Addresses given to rings are
-        // those of frames that are kept in `held` from before the kernel may write to them, or are on
-        // their way there while nobody writes to them, until they come back (see `receive`, `send`).
+        // SAFETY: the owner keeps the region for as long as it lives, and unmaps it then. Addresses given
+        // to rings are those of frames that are kept in `held` from before the kernel may write to
+        // them, or are on their way there while nobody writes to them, until they come back (see
+        // `refill`, and `send`, whose caller closes the lane if that way is left by a panic).
         let umem = unsafe { Umem::over(memory.memory(), memory.owner(), plan.chunk_bytes, 0) }?;
         let mut device = Device {
             held: Held::new(&umem),

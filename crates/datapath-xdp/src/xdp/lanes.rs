@@ -12,7 +12,7 @@ use super::plan;
 use super::slots::{Owner, Topic};
 use super::{Way, Xdp};
 use crate::classifier::{self, Flow};
-use crate::limits::MAX_TOPIC_FLOWS;
+use crate::limits::{FOLLOWED_BY_A_LOOK, MAX_TOPIC_FLOWS};
 use crate::socket::Mode;
 
 /// The interface that lanes are to be on.
@@ -37,7 +37,28 @@ pub(super) fn choose(
         .iter()
         .filter(|one| !one.is_loopback)
         .filter(is_used);
-    leaving.next().cloned().ok_or(XdpError::NoInterface)
+    leaving
+        .next()
+        .cloned()
+        .ok_or_else(|| match &udp.interfaces {
+            Interfaces::Named(wanted) if !present.iter().any(|one| wanted.contains(&one.name)) => {
+                XdpError::NotUp {
+                    interface: wanted.join(", "),
+                    present: names(present),
+                }
+            }
+            _ => XdpError::NoInterface,
+        })
+}
+
+/// The interface that was asked for, in words where none was.
+pub(super) fn wanted_names(udp: &UdpConfig, options: &XdpOptions) -> String {
+    match (&options.interface, &udp.interfaces) {
+        (Some(name), _) => name.clone(),
+        (None, Interfaces::Named(names)) => names.join(", "),
+        (None, Interfaces::Loopback) => "lo".to_owned(),
+        (None, Interfaces::All) => "(any)".to_owned(),
+    }
 }
 
 fn names(present: &[Interface]) -> String {
@@ -113,7 +134,7 @@ impl Xdp {
         let Way { device, plan, .. } = way;
         let device = device.as_deref_mut().expect("it was opened");
         device.open_lane(level, &self.options, plan, &self.pool, port, &flows)?;
-        self.rings |= lane.bit();
+        self.firsts |= lane.bit();
         self.describe();
         Ok(())
     }
@@ -216,7 +237,15 @@ impl Xdp {
         self.udp.close_flow_socket(topic.lane, topic.socket);
     }
 
-    /// Follows routes, neighbours and the interface itself.
+    /// Takes in some of what the kernel tells of routes, neighbours and the interface itself: it wakes
+    /// discovery's lane, so nothing more critical waits for more than one such step.
+    pub(super) fn follow_news(&mut self) {
+        if let Some(way) = self.way.as_deref_mut() {
+            way.egress.follow_at_most(FOLLOWED_BY_A_LOOK);
+        }
+    }
+
+    /// Follows routes, neighbours and the interface at leisure, and draws conclusions.
     pub(super) fn look_after_device(&mut self) {
         let Some(way) = self.way.as_deref_mut() else {
             return;

@@ -68,7 +68,7 @@ use self::plan::Plan;
 use self::receive::Looks;
 use self::send::Outward;
 use crate::egress::{Egress, EgressConfig, UdpChecksum};
-use crate::limits::{FRAME_HEAD_ROOM_BYTES, NEIGHBOUR_LOOKS};
+use crate::limits::FRAME_HEAD_ROOM_BYTES;
 
 /// What is known of the interface that lanes are on.
 struct Way {
@@ -94,11 +94,10 @@ pub struct Xdp {
     looks: Looks,
     /// What the last look has shown, by lane; all where nobody has looked.
     readable: [u8; Lane::COUNT],
-    /// Lanes whose first descriptor is, or was, a ring's: a bit in `readable` keeps its meaning when
-    /// the ring is gone.
-    rings: u16,
-    /// Looks for a neighbour's answer that are left.
-    neighbour_looks: u32,
+    /// Lanes whose first descriptor is none of the kernel's sockets for datagrams, but a ring, or, of
+    /// discovery, what tells of routes and neighbours. A bit in `readable` keeps its meaning when the
+    /// ring is gone.
+    firsts: u16,
 }
 
 impl Xdp {
@@ -131,6 +130,7 @@ impl Xdp {
             wakeup: Wakeup::Descriptors,
             ..of_sockets
         };
+        let firsts = way.as_ref().map_or(0, |_| Lane::Discovery.bit());
         Ok(Xdp {
             looks: Looks {
                 stamps,
@@ -144,8 +144,7 @@ impl Xdp {
             capabilities,
             notes,
             readable: [u8::MAX; Lane::COUNT],
-            rings: 0,
-            neighbour_looks: 0,
+            firsts,
         })
     }
 
@@ -226,6 +225,8 @@ impl Xdp {
         let way = self.way.as_deref_mut()?;
         let device = way.device.as_deref_mut()?;
         let place = usize::from(level.get());
+        // Back in its place when `held` has the frames that the kernel has. Should anything on the way
+        // panic, the lane is closed before its frames go home with the burst, which is the caller's.
         let mut lane = device.lanes[place].take()?;
         let of = Lane::Level(level);
         let ledger = self.udp.lane_ledger_mut(of);
@@ -236,9 +237,6 @@ impl Xdp {
             },
             groups: self.capabilities.multicast,
         };
-        if self.neighbour_looks > 0 {
-            look_for_neighbour(&mut way.egress, &mut self.neighbour_looks);
-        }
         let split = device.send(
             &mut lane,
             &mut way.egress,
@@ -247,8 +245,6 @@ impl Xdp {
             ledger,
             burst,
         );
-        let queue = lane.queue;
-        device.lanes[place] = Some(lane);
         let mut report = split.report;
         let by_sockets = [
             (split.kernel, None),
@@ -273,19 +269,10 @@ impl Xdp {
         transmit.note_refused(Refusal::NoDestination, unaddressed);
         report.refused += unaddressed as u32;
         device.keep(split.frames, burst);
-        device.take_completed(queue);
-        if split.asks_neighbour {
-            self.neighbour_looks = NEIGHBOUR_LOOKS;
-        }
+        device.take_completed(lane.queue);
+        device.lanes[place] = Some(lane);
         Some(report)
     }
-}
-
-/// Takes in what the kernel has found out since a datagram took its way for want of an address.
-#[cold]
-fn look_for_neighbour(egress: &mut Egress, looks: &mut u32) {
-    *looks -= 1;
-    egress.follow();
 }
 
 /// With [`OnFailure::Sockets`] a note, else the error.
@@ -318,8 +305,7 @@ fn find_way(
     let present = interfaces::list().unwrap_or_default();
     let wanted = lanes::choose(udp, options, &present);
     let interface = wanted.map_err(|error| {
-        let name = options.interface.clone().unwrap_or_default();
-        (name, error)
+        (lanes::wanted_names(udp, options), error)
     })?;
     let name = interface.name.clone();
     let fail = |error: XdpError| (name.clone(), error);

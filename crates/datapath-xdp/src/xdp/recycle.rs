@@ -80,12 +80,13 @@ impl Device {
         }
     }
 
-    /// Has the kernel take what it left in transmit rings.
+    /// Has the kernel take what it left in transmit rings, the most critical first. Little of each: this
+    /// is done before anything else, and what is left may be of bulk.
     pub(super) fn kick_left(&mut self, udp: &mut Udp) {
         for lane in self.lanes.iter_mut().rev().flatten() {
             if lane.left > 0 {
                 let ledger = udp.lane_ledger_mut(Lane::Level(lane.level));
-                let refused = u64::from(lane.kick(ledger));
+                let refused = u64::from(lane.kick_again(ledger));
                 // They count as sent since they were put into the ring; it is not told which they are.
                 let transmit = &mut ledger.transmit;
                 transmit.note_unsent(Refusal::DeviceRefused, refused, 0);

@@ -20,7 +20,7 @@ use isolane_datapath::{
 
 use super::device::{Device, DeviceLane};
 use crate::egress::{Egress, Flow, Reason, Template, UdpChecksum};
-use crate::socket::{Descriptor, Side};
+use crate::socket::{Descriptor, Kicked, Side};
 
 /// What becomes of a burst's messages; bit *i* is the *i*-th message, or frame.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,8 +31,6 @@ pub(super) struct Split {
     pub(super) groups: u64,
     /// Frames that the device has.
     pub(super) frames: u32,
-    /// A destination's neighbour is being looked for.
-    pub(super) asks_neighbour: bool,
     pub(super) report: SendReport,
 }
 
@@ -52,7 +50,7 @@ struct Outgoing {
 
 impl Device {
     /// Sends what the device reaches, and says what it does not. The frames that it has must be
-    /// [kept](Self::keep) before anything else is done with the device.
+    /// [kept](Self::keep) before anything else is done with the device, or the lane be closed.
     pub(super) fn send(
         &mut self,
         lane: &mut DeviceLane,
@@ -88,10 +86,7 @@ impl Device {
                 level: lane.level,
             };
             let taken = match egress.headers(&flow, bytes) {
-                Err(reason) => {
-                    split.asks_neighbour |= reason == Reason::NeighbourUnknown;
-                    Err(counted(reason))
-                }
+                Err(reason) => Err(counted(reason)),
                 Ok(_) if out.descriptors.len() == room => Err(Counted::KernelRingFull),
                 Ok(template) => {
                     let is_sent = &mut split.frames;
@@ -142,17 +137,13 @@ impl Device {
         let frame = &mut burst.frames_mut()[usize::from(number)];
         let has_room = frame.head_room() >= template.header_bytes();
         let is_free = *is_sent & 1 << number == 0;
-        if let (Some(chunk), true) = (frame.chunk(), has_room && is_free) {
+        if let (Some(chunk), true) = (self.chunk_of(frame), has_room && is_free) {
             *is_sent |= 1 << number;
             return Ok(self.emit(template, checksum, frame, chunk));
         }
         let class = Class::Transmit(Lane::Level(lane.level));
-        let copy = pool.take(class).filter(|copy| {
-            let room = copy.capacity() - copy.head_room();
-            copy.chunk().is_some() && room >= frame.len()
-        });
-        let mut copy = copy.ok_or(Counted::KernelNoChunk)?;
-        let chunk = copy.chunk().ok_or(Counted::KernelNoChunk)?;
+        let mut copy = pool.take(class).ok_or(Counted::KernelNoChunk)?;
+        let chunk = self.chunk_of(&copy).ok_or(Counted::KernelNoChunk)?;
         copy.append(frame).map_err(|_| Counted::KernelNoChunk)?;
         ledger.counts.note(Counted::DestinationCopy, 1);
         let descriptor = self.emit(template, checksum, &mut copy, chunk);
@@ -161,6 +152,13 @@ impl Device {
             unreachable!("a frame from the pool is not in the kernel's hands");
         }
         Ok(descriptor)
+    }
+
+    /// The chunk of this device that a frame is. By its place, since frames of another pool than the
+    /// device's may have numbers too.
+    fn chunk_of(&self, frame: &Frame) -> Option<u32> {
+        let address = self.umem.address_of(frame.buffer().as_ptr())?;
+        self.umem.chunk_of(address)
     }
 
     /// Writes headers and says where the whole lies. The payload stays the frame's filled part.
@@ -220,7 +218,8 @@ impl Device {
             if sent & 1 << number == 0 {
                 continue;
             }
-            let chunk = frame.chunk().expect("only chunks are sent by the device");
+            let chunk = self.chunk_of(&frame);
+            let chunk = chunk.expect("only chunks are sent by the device");
             let start = self.umem.start_of(chunk);
             if self.held.hold(Side::Transmit, start, frame).is_err() {
                 unreachable!("a frame of a burst is not in the kernel's hands");
@@ -231,8 +230,18 @@ impl Device {
 
 impl DeviceLane {
     /// Has the kernel take what is in the ring; returns how many frames the driver refused.
-    pub(super) fn kick(&mut self, ledger: &mut LaneLedger) -> u32 {
+    fn kick(&mut self, ledger: &mut LaneLedger) -> u32 {
         let kicked = self.transmit.kick();
+        self.note_kicked(kicked, ledger)
+    }
+
+    /// Has it take some of what was left there, by one system call.
+    pub(super) fn kick_again(&mut self, ledger: &mut LaneLedger) -> u32 {
+        let kicked = self.transmit.kick_at_most(1);
+        self.note_kicked(kicked, ledger)
+    }
+
+    fn note_kicked(&mut self, kicked: Kicked, ledger: &mut LaneLedger) -> u32 {
         self.left = kicked.left;
         let counts = &mut ledger.counts;
         counts.note(Counted::Kick, kicked.calls.into());

@@ -58,7 +58,8 @@ impl DeviceMemory {
         self.chunk_bytes
     }
 
-    /// What keeps the memory.
+    /// What keeps the memory. When its last share is dropped the memory is unmapped, and given to no
+    /// allocator: nobody else gets what a device may still write to.
     #[must_use]
     pub fn owner(&self) -> Box<dyn Any + Send + Sync> {
         Box::new(Arc::clone(&self.region))

@@ -24,7 +24,11 @@ pub(super) fn look_after(interface: &mut Interface, egress: &mut Egress, lanes: 
         return;
     };
     let Ok(index) = socket.interface_index(&interface.name) else {
-        if egress.is_present {
+        // A name is only a name: memberships and routes are those of the number.
+        let renamed = socket.interface_name(interface.index);
+        if let Some(name) = renamed.ok().filter(|_| egress.is_present) {
+            interface.name = name;
+        } else if egress.is_present {
             egress.is_present = false;
             each_group(lanes, |socket, group| {
                 // A socket has room for some memberships only; the kernel may have forgotten it.

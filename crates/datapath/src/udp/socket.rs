@@ -102,6 +102,16 @@ impl Socket {
         Ok(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
     }
 
+    /// The name that the interface of this number has now.
+    pub(super) fn interface_name(&self, index: u32) -> io::Result<String> {
+        let mut request = interface_request("");
+        request.ifr_ifru.ifru_ifindex = index as c_int;
+        self.ask(libc::SIOCGIFNAME, &mut request)?;
+        let bytes = request.ifr_name.iter().map(|byte| *byte as u8);
+        let name = bytes.take_while(|byte| *byte != 0).collect();
+        Ok(String::from_utf8(name).unwrap_or_default())
+    }
+
     /// Whether the interface of this name is up, and the first of its IPv4 addresses is this one.
     pub(super) fn interface_has(&self, name: &str, address: [u8; 4]) -> io::Result<bool> {
         let mut request = interface_request(name);

@@ -303,3 +303,18 @@ fn a_subscriber_that_was_killed_saw_no_end() {
     let early = [samples(0..2), vec![DISPOSED]].concat();
     assert!(judge_lives(cell, &[&early, &last], &[]).is_err());
 }
+
+#[test]
+fn a_lane_that_carried_little_is_none() {
+    let said = |by_lane: u32| {
+        format!("level 0: received 20 of 20; sent 9 of 9; {by_lane} received_by_lane, 9 sent_by_lane\n")
+    };
+    assert!(judge_lane(plain(), &said(11)).is_ok());
+    assert!(judge_lane(plain(), &said(10)).is_err());
+    let sends = Cell {
+        peer_role: Role::Subscriber,
+        ..plain()
+    };
+    assert!(judge_lane(sends, &said(0)).is_ok());
+    assert!(judge_lane(plain(), "193 written").is_err());
+}

@@ -1,0 +1,43 @@
+//! What a device still does to its memory when the program is done with it happens to nobody.
+
+use std::fs;
+
+use isolane_datapath::{DeviceConfig, Lane, Pool, PoolConfig};
+
+/// Whether anything of this program lies at an address.
+fn is_mapped(address: usize) -> bool {
+    let maps = fs::read_to_string("/proc/self/maps").expect("Linux has maps");
+    maps.lines().any(|line| {
+        let (range, _) = line.split_once(' ').expect("a range first");
+        let (from, to) = range.split_once('-').expect("two ends");
+        let ends = [from, to].map(|end| usize::from_str_radix(end, 16).expect("an address"));
+        (ends[0]..ends[1]).contains(&address)
+    })
+}
+
+/// A pool on a device, of some megabytes: what an allocator keeps for the next who asks.
+fn device_pool() -> Pool {
+    Pool::new(PoolConfig {
+        device: Some(DeviceConfig {
+            chunk_bytes: 2_048,
+            chunks: 4_096,
+            lanes: Lane::ALL[8].bit(),
+        }),
+        ..PoolConfig::default()
+    })
+}
+
+/// One test: another one beside it would map something in the same place.
+#[test]
+fn memory_of_a_device_leaves_the_program_with_its_last_share_and_serves_nobody_else() {
+    for round in 0..4 {
+        let pool = device_pool();
+        let memory = pool.device_memory().expect("a device");
+        let address = memory.memory().cast::<u8>().as_ptr().addr();
+        let owner = memory.owner();
+        drop((pool, memory));
+        assert!(is_mapped(address), "round {round}: a share is left");
+        drop(owner);
+        assert!(!is_mapped(address), "round {round}: no share is left");
+    }
+}
