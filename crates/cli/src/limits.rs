@@ -76,3 +76,7 @@ pub(crate) const SHOWN_PAYLOAD_BYTES: usize = 64;
 
 /// Identifiers of unknown submessages that the summary of `spy` names.
 pub(crate) const UNKNOWN_SUBMESSAGES: usize = 16;
+
+/// What stands in front of a serialised sample: its representation and options (RTPS 2.5 §10.2). A
+/// description's `max_bytes` is without it.
+pub(crate) const ENCAPSULATION_HEADER_BYTES: usize = 4;

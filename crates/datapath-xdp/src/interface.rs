@@ -1,6 +1,13 @@
-//! Names and numbers of interfaces of the calling thread's network namespace.
+//! Interfaces of the calling thread's network namespace: names, numbers, and what the kernel says.
 
 use std::ffi::{CStr, CString};
+use std::io;
+
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::LinkMessage;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
 
 /// The name of an interface.
 pub(crate) fn name_of(index: u32) -> Option<String> {
@@ -25,6 +32,32 @@ pub(crate) fn index_of(name: &str) -> Option<u32> {
     }
 }
 
+/// All that netlink says of an interface, once: who wants to follow it has an
+/// [`Egress`](crate::egress::Egress).
+pub(crate) fn describe(index: u32) -> io::Result<LinkMessage> {
+    let mut request = LinkMessage::default();
+    request.header.index = index;
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST;
+    let request = NetlinkPayload::from(RouteNetlinkMessage::GetLink(request));
+    let mut message = NetlinkMessage::new(header, request);
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+
+    let socket = Socket::new(NETLINK_ROUTE)?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    socket.send(&bytes, 0)?;
+    let (answer, _) = socket.recv_from_full()?;
+    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    match answer.payload {
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => Ok(link),
+        NetlinkPayload::Error(error) => Err(error.to_io()),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +69,13 @@ mod tests {
         assert_eq!(index_of("no such interface"), None);
         assert_eq!(index_of("a\0b"), None);
         assert_eq!(name_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn an_interface_is_described_if_it_is_there() {
+        let index = index_of("lo").expect("every namespace has it");
+        assert_eq!(describe(index).unwrap().header.index, index);
+        let absent = describe(i32::MAX as u32).unwrap_err();
+        assert_eq!(absent.raw_os_error(), Some(libc::ENODEV));
     }
 }

@@ -315,6 +315,7 @@ fn choose(
     now: &mut Instant,
     timeout: Option<Duration>,
 ) -> Option<(JobId, Task, Instant)> {
+    state.gather_recycling(*now);
     state.gather(*now);
     let next = state.executor.next();
     if !next.is_some_and(|job| state.is_settled(job)) {

@@ -448,7 +448,6 @@ impl State {
         if self.starved.as_ref().is_some_and(|it| it.until <= now) {
             self.starved = None;
         }
-        self.gather_recycling(now);
         let mut ready = self.work_ready();
         while ready != 0 {
             let priority = ready.trailing_zeros();

@@ -45,8 +45,12 @@ pub(crate) struct Readable(u64);
 impl Readable {
     /// The first of each of these lanes.
     pub(crate) fn first_of(lanes: u16) -> Self {
-        let first = Lane::ALL.into_iter().filter(|lane| lanes & lane.bit() != 0);
-        Self(first.fold(0, |all, lane| all | 1 << (PER_LANE * lane.index())))
+        let (mut first, mut left) = (0, lanes);
+        while left != 0 {
+            first |= 1 << (PER_LANE * left.trailing_zeros() as usize);
+            left &= left - 1;
+        }
+        Self(first)
     }
 
     /// Those of one lane: bit *i* is the *i*-th.

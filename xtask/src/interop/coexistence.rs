@@ -120,7 +120,7 @@ impl Pair {
     ) -> Result<Self> {
         let start = |host, role: &str, more: &[&str]| {
             let mut command = Command::new(program);
-            command.args([role, "--topic", &topic(reliability)]);
+            command.args([role, "--topic", topic(reliability)]);
             command.args(["--seconds", &LONGEST_PAIR.to_string()]);
             match reliability {
                 Reliability::BestEffort => command.arg("--best-effort"),
@@ -149,11 +149,13 @@ impl Pair {
         for program in [&mut self.publisher, &mut self.subscriber] {
             let ending = program.stop()?;
             if ending != Ending::Exited(0) {
-                return Err(format!("a program of the pair {ending}\n{}", program.account()).into());
+                return Err(
+                    format!("a program of the pair {ending}\n{}", program.account()).into(),
+                );
             }
         }
         let printed = self.subscriber.printed()?;
-        let taken = samples(&printed, &topic(self.reliability))?;
+        let taken = samples(&printed, topic(self.reliability))?;
         Ok(PairReport::new(
             self.reliability.word(),
             written,
@@ -197,8 +199,11 @@ impl Own {
 }
 
 /// A topic for each pair, and none for isolane.
-fn topic(reliability: Reliability) -> String {
-    format!("Pair-{}", reliability.word())
+fn topic(reliability: Reliability) -> &'static str {
+    match reliability {
+        Reliability::BestEffort => "Circle",
+        Reliability::Reliable => "Triangle",
+    }
 }
 
 fn lines(program: &Program) -> Result<usize> {

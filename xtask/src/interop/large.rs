@@ -42,6 +42,8 @@ const WHOLE_DATAGRAMS: &str = "<CycloneDDS><Domain><General>\
 
 /// What arrived.
 pub(super) struct Arrived {
+    /// Every sample once, in order.
+    is_all: bool,
     pub(super) written: u32,
     pub(super) samples: usize,
     pub(super) carried: Carried,
@@ -92,22 +94,26 @@ pub(super) fn run(peer: Peer, program: &Path, isolane: &Path, folder: &Path) -> 
     };
     let numbers = printed(&subscriber)?;
     network.finish()?;
-    let arrived = Arrived {
+    Ok(Arrived {
+        is_all: numbers.iter().copied().eq(0..written),
         written,
         samples: numbers.len(),
         carried,
-    };
-    if numbers.iter().copied().ne(0..written) || numbers.len() < WANTED {
-        return Err(format!("{arrived}\n{}", account()).into());
-    }
-    // Each sample is a datagram, of fragments; heartbeats are small, and come by the lane.
-    if arrived.by_socket() < u64::from(written) || carried.received_by_lane == 0 {
-        return Err(format!("{arrived}\n{}", account()).into());
-    }
-    Ok(arrived)
+    })
 }
 
 impl Arrived {
+    /// What arrived in words; an error when not all did, or not as it should: each sample is a datagram of
+    /// fragments, and heartbeats are small and come by the lane.
+    pub(super) fn judge(&self) -> std::result::Result<String, String> {
+        let is_by_socket = self.by_socket() >= u64::from(self.written);
+        let is_lane_in_use = self.carried.received_by_lane > 0;
+        match self.is_all && self.samples >= WANTED && is_by_socket && is_lane_in_use {
+            true => Ok(self.to_string()),
+            false => Err(self.to_string()),
+        }
+    }
+
     fn by_socket(&self) -> u64 {
         let Carried {
             received,

@@ -4,11 +4,14 @@
 //! `cover.rs`. Each gets a network of its own (`network.rs`), runs the peer's program on one host and
 //! `isolane pub` or `isolane sub` on the other (`side.rs`, `program.rs`, `run.rs`), and passes or fails
 //! by what the subscriber printed (`printed.rs`, `verdict.rs`). No verdict looks at packets or into
-//! isolane: the commands are the interface. For whoever looks for the reason of a failure, what crossed
+//! isolane: the commands are the interface. What is no choice of axes runs besides (`beside.rs`). For whoever looks for the reason of a failure, what crossed
 //! the network can be recorded (`recording.rs`).
 
+mod beside;
 mod cell;
+mod coexistence;
 mod cover;
+mod large;
 mod network;
 mod pcapng;
 mod peer;
@@ -19,6 +22,7 @@ mod report;
 mod run;
 mod side;
 mod table;
+mod timeline;
 mod verdict;
 
 use std::fs;
@@ -28,6 +32,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use beside::Beside;
 use cell::{AXES, Axis, Cell};
 use peer::{Installed, Peer};
 use report::{CellReport, Report, Verdict};
@@ -75,11 +80,15 @@ pub(crate) struct Arguments {
 /// The command: builds isolane, runs the cells, writes the results, says whether none failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let cells = chosen(arguments.all, &arguments.only);
+    let besides = Beside::chosen(&arguments.only);
     if arguments.list {
         cells.iter().for_each(|cell| println!("{}", cell.name()));
+        besides
+            .iter()
+            .for_each(|beside| println!("{}", beside.name()));
         return Ok(true);
     }
-    if cells.is_empty() {
+    if cells.is_empty() && besides.is_empty() {
         return Err("no cell has such a name: `cargo xtask interop --all --list` shows all".into());
     }
     if !packages::is_root() {
@@ -94,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let report = run_cells(
         &metadata,
         &isolane,
-        &cells,
+        (&cells, &besides),
         arguments.jobs,
         arguments.capture.as_deref(),
     );
@@ -109,7 +118,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 /// The same as a step of `cargo xtask test`, which has built isolane; each cell counts.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     let cells = chosen(false, &[]);
-    let report = run_cells(metadata, &metadata.isolane(), &cells, DEFAULT_JOBS, None);
+    let wanted = (&cells[..], &Beside::chosen(&[])[..]);
+    let report = run_cells(metadata, &metadata.isolane(), wanted, DEFAULT_JOBS, None);
     report.write(&metadata.target_directory.join("interop/cells.json"))?;
     Ok(Outcome::Counted {
         passed: report.count(Verdict::Pass),
@@ -131,11 +141,11 @@ fn chosen(all: bool, patterns: &[String]) -> Vec<Cell> {
     cells.filter(is_wanted).collect()
 }
 
-/// Runs the cells, some at once, and shows each result as it comes, and the table.
+/// Runs the cells, some at once, then what runs besides, and shows each result as it comes, and the table.
 fn run_cells(
     metadata: &Metadata,
     isolane: &Path,
-    cells: &[Cell],
+    (cells, besides): (&[Cell], &[Beside]),
     jobs: usize,
     captures: Option<&Path>,
 ) -> Report {
@@ -172,12 +182,20 @@ fn run_cells(
     let mut reports = reports.into_inner().expect("all threads have ended");
     reports.sort_by_key(|(index, _)| *index);
     let reports = reports.into_iter().map(|(_, report)| report);
-    let report = Report::new(reports.collect());
-    eprintln!("\n{}", table::table(&report.cells));
+    let cells = reports.collect::<Vec<_>>();
+    let besides = besides.iter();
+    let besides = besides.map(|beside| beside.run(&peers, isolane, &folder));
+    let report = Report::new(cells, besides.collect());
+    if !report.cells.is_empty() {
+        eprintln!("\n{}", table::table(&report.cells));
+    }
     for failed in &report.cells {
         if failed.result == Verdict::Fail {
             eprintln!("{}", line(failed));
         }
+    }
+    for beside in &report.besides {
+        eprint!("{beside}");
     }
     report
 }

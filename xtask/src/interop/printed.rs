@@ -92,7 +92,8 @@ pub(super) fn changes_written(said: &str) -> Option<u32> {
 
 /// Whether a publisher says that it has begun: that it waits for a subscriber, or writes.
 pub(super) fn has_begun(said: &str) -> bool {
-    let is_beginning = |line: &str| line.starts_with("waiting for") || line.starts_with("publishing");
+    let is_beginning =
+        |line: &str| line.starts_with("waiting for") || line.starts_with("publishing");
     said.lines().any(is_beginning)
 }
 

@@ -1,5 +1,6 @@
 //! The results as `isolane/interop/1`.
 
+use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
@@ -12,6 +13,22 @@ use crate::{Result, json};
 pub(super) struct Report {
     pub(super) schema: &'static str,
     pub(super) cells: Vec<CellReport>,
+    /// What is no choice of axes.
+    pub(super) besides: Vec<BesideReport>,
+}
+
+/// The result of what runs besides the cells.
+#[derive(Serialize)]
+pub(super) struct BesideReport {
+    pub(super) name: String,
+    /// Name and version.
+    pub(super) peer: String,
+    pub(super) datapath: &'static str,
+    pub(super) result: Verdict,
+    /// What arrived, or what went wrong.
+    pub(super) detail: String,
+    /// What was counted; `null` when it did not run.
+    pub(super) counts: serde_json::Value,
 }
 
 /// One cell's result.
@@ -35,6 +52,22 @@ pub(super) struct CellReport {
     pub(super) account: String,
 }
 
+/// A line for people.
+impl fmt::Display for BesideReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.result {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "FAIL",
+        };
+        writeln!(
+            formatter,
+            "{word} {}: {}",
+            self.name,
+            self.detail.trim_end()
+        )
+    }
+}
+
 /// Schema version 1 also has `skip`, for what a peer lacks: these peers have all that the axes ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -44,18 +77,19 @@ pub(super) enum Verdict {
 }
 
 impl Report {
-    pub(super) fn new(cells: Vec<CellReport>) -> Self {
+    pub(super) fn new(cells: Vec<CellReport>, besides: Vec<BesideReport>) -> Self {
         Self {
             schema: "isolane/interop/1",
             cells,
+            besides,
         }
     }
 
     pub(super) fn count(&self, verdict: Verdict) -> usize {
-        self.cells
-            .iter()
-            .filter(|cell| cell.result == verdict)
-            .count()
+        let cells = self.cells.iter().map(|cell| cell.result);
+        let besides = self.besides.iter().map(|beside| beside.result);
+        let all = cells.chain(besides);
+        all.filter(|result| *result == verdict).count()
     }
 
     /// Writes it to a file, or to standard output for `-`.
@@ -72,17 +106,20 @@ mod tests {
     #[test]
     fn a_cell_has_the_keys_that_programs_rely_on() {
         let cell = Cell::choose([0; AXES.len()]);
-        let report = Report::new(vec![CellReport {
-            cell,
-            peer: "cyclonedds 0.10.2".into(),
-            peer_role: cell.peer_role.word(),
-            case: cell.case(),
-            datapath: cell.datapath.word(),
-            result: Verdict::Fail,
-            detail: "3 of 4 samples".into(),
-            seconds: None,
-            account: String::new(),
-        }]);
+        let report = Report::new(
+            vec![CellReport {
+                cell,
+                peer: "cyclonedds 0.10.2".into(),
+                peer_role: cell.peer_role.word(),
+                case: cell.case(),
+                datapath: cell.datapath.word(),
+                result: Verdict::Fail,
+                detail: "3 of 4 samples".into(),
+                seconds: None,
+                account: String::new(),
+            }],
+            Vec::new(),
+        );
         let value = serde_json::to_value(&report).unwrap();
         assert_eq!(value["schema"], "isolane/interop/1");
         let cell = &value["cells"][0];

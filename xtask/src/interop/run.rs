@@ -15,7 +15,7 @@ use isolane_bench::namespace::Host;
 
 use super::cell::{Axis, Cell, Datapath, End, First, Life, Reliability, Role};
 use super::network::Network;
-use super::printed::{Carried, changes_written, events, has_begun, number};
+use super::printed::{changes_written, events, has_begun, number};
 use super::program::{Ending, LOOK, Program};
 use super::recording::Recording;
 use super::side::{self, Programs, RESTARTED_FROM, Start, status_when_stopped};
@@ -166,8 +166,9 @@ impl<'a> Run<'a> {
             }
             match self.cell.datapath {
                 Datapath::Udp => Ok(received.to_string()),
-                Datapath::Xdp => judge_lane(self.cell, &said)
-                    .map(|by_lane| format!("{received}; {by_lane}")),
+                Datapath::Xdp => {
+                    judge_lane(self.cell, &said).map(|by_lane| format!("{received}; {by_lane}"))
+                }
             }
         }))
     }

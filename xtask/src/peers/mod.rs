@@ -1,4 +1,4 @@
-//! `cargo xtask peers`: isolane over sockets beside Cyclone DDS and Fast DDS, in one run.
+//! `cargo xtask peers`: isolane over sockets and over lanes beside Cyclone DDS and Fast DDS, in one run.
 //!
 //! Every system has a program with the same command line, messages and output (`tests/peers/end.h`;
 //! isolane's is the example `measured_end`), and one build of it (`system.rs`). A case (`case.rs`) is

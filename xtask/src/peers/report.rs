@@ -20,8 +20,9 @@ const SCHEMA: &str = "isolane/peers/1";
 const ROUND_TRIPS_ONE_CORE: f64 = 0.8;
 const ROUND_TRIPS_TWO_CORES: f64 = 1.0;
 const SAMPLES_PER_S: f64 = 1.5;
+const SAMPLES_PER_S_BY_LANE: f64 = 2.0;
 
-/// isolane beside one other system.
+/// isolane beside one other system, or its lanes beside its sockets.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     measure: &'static str,
@@ -96,10 +97,8 @@ impl Report {
                 Scenario::Load => OF_LOAD,
             };
             for measure in measures {
-                rows.extend(
-                    (1..System::COUNT)
-                        .map(|other| row(place, *case, *measure, other, systems, table)),
-                );
+                let compared = System::COMPARED.into_iter();
+                rows.extend(compared.map(|both| row(place, *case, *measure, both, systems, table)));
             }
         }
         Self {
@@ -118,12 +117,13 @@ impl Report {
     /// A line a row.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
-            "\n{:24} {:>7} {:11} {:>5} {:>11} {:>11}  {:22} {:>5} {:13} aim\n",
+            "\n{:24} {:>7} {:11} {:>5} {:12} {:>11} {:>11}  {:22} {:>5} {:13} aim\n",
             "measure",
             "payload",
             "reliability",
             "cores",
-            "isolane",
+            "system",
+            "value",
             "other",
             "against",
             "ratio",
@@ -146,10 +146,11 @@ impl Report {
                 _ => String::new(),
             };
             let line = format!(
-                "{measure:24} {:>7} {:11} {:>5} {:>11} {:>11}  {:22} {:>5} {interval:13} {aim}",
+                "{measure:24} {:>7} {:11} {:>5} {:12} {:>11} {:>11}  {:22} {:>5} {interval:13} {aim}",
                 row.payload_bytes,
                 row.reliability,
                 row.cores,
+                row.system,
                 number(row.value, digits),
                 number(row.against_value, digits),
                 row.against,
@@ -166,18 +167,18 @@ fn row(
     place: usize,
     case: Case,
     (measure, end, of): Measure,
-    other: usize,
+    (own, other): (usize, usize),
     systems: &[System; System::COUNT],
     table: &Table,
 ) -> Row {
     let quotient = |cases: &Vec<[Measured; System::COUNT]>| {
         let runs = &cases[place];
-        Some(of(&runs[0])? / of(&runs[other]).filter(|&value| value > 0.0)?)
+        Some(of(&runs[own])? / of(&runs[other]).filter(|&value| value > 0.0)?)
     };
     let ratios = table.iter().filter_map(quotient).collect::<Vec<_>>();
     let repetitions = ratios.len() as u32;
     let estimate = Estimate::of(ratios);
-    let aim = aim(case, measure, other);
+    let aim = aim(case, measure, (own, other));
     let is_met = |ratio: f64, aim: f64| match case.scenario {
         Scenario::Throughput => ratio >= aim,
         Scenario::RoundTrip | Scenario::Load => ratio <= aim,
@@ -189,8 +190,8 @@ fn row(
         reliability: case.reliability(),
         cores: case.cores,
         end,
-        system: systems[0].identity.clone(),
-        value: median_of(table, place, 0, of),
+        system: systems[own].identity.clone(),
+        value: median_of(table, place, own, of),
         against: systems[other].identity.clone(),
         against_value: median_of(table, place, other, of),
         ratio: estimate.value,
@@ -207,11 +208,12 @@ fn row(
 }
 
 /// What is aimed at, against Cyclone DDS, the first of the others.
-fn aim(case: Case, measure: &str, other: usize) -> Option<f64> {
-    match (other, measure, case.cores) {
-        (1, "rtt_median_us", 1) => Some(ROUND_TRIPS_ONE_CORE),
-        (1, "rtt_median_us", _) => Some(ROUND_TRIPS_TWO_CORES),
-        (1, "samples_per_s", _) if case.is_reliable => Some(SAMPLES_PER_S),
+fn aim(case: Case, measure: &str, compared: (usize, usize)) -> Option<f64> {
+    match (compared, measure, case.cores) {
+        ((0, 1), "rtt_median_us", 1) => Some(ROUND_TRIPS_ONE_CORE),
+        ((0, 1), "rtt_median_us", _) => Some(ROUND_TRIPS_TWO_CORES),
+        ((0, 1), "samples_per_s", _) if case.is_reliable => Some(SAMPLES_PER_S),
+        ((3, 1), "samples_per_s", _) if case.is_reliable => Some(SAMPLES_PER_S_BY_LANE),
         _ => None,
     }
 }
@@ -220,10 +222,17 @@ fn aim(case: Case, measure: &str, other: usize) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn systems() -> [System; 3] {
-        ["isolane udp", "cyclonedds 0.10.2 udp", "fastdds 2.9.1 udp"].map(|identity| System {
+    fn systems() -> [System; 4] {
+        let identities = [
+            "isolane udp",
+            "cyclonedds 0.10.2 udp",
+            "fastdds 2.9.1 udp",
+            "isolane xdp",
+        ];
+        identities.map(|identity| System {
             identity: identity.into(),
             program: "end".into(),
+            arguments: &[],
         })
     }
 
@@ -234,7 +243,7 @@ mod tests {
         }
     }
 
-    fn report(repetitions: Vec<[Measured; 3]>) -> Report {
+    fn report(repetitions: Vec<[Measured; 4]>) -> Report {
         let plan = Plan {
             cases: vec![Case::all()[0]],
             repetitions: repetitions.len() as u32,
@@ -248,9 +257,9 @@ mod tests {
     fn ratios_are_made_within_a_repetition() {
         // The machine is ten times as slow in the second: each ratio says the same.
         let report = report(vec![
-            [rtt(7.0), rtt(10.0), rtt(14.0)],
-            [rtt(70.0), rtt(100.0), rtt(140.0)],
-            [rtt(7.7), rtt(11.0), rtt(15.4)],
+            [rtt(7.0), rtt(10.0), rtt(14.0), rtt(5.0)],
+            [rtt(70.0), rtt(100.0), rtt(140.0), rtt(50.0)],
+            [rtt(7.7), rtt(11.0), rtt(15.4), rtt(5.5)],
         ]);
         let row = &report.rows[0];
         assert_eq!((row.measure, row.cores), ("rtt_median_us", 1));
@@ -258,12 +267,18 @@ mod tests {
         assert!((row.high.unwrap() - row.low.unwrap()).abs() < 1e-9);
         assert_eq!((row.aim, row.aim_met), (Some(0.8), Some(true)));
         assert_eq!(report.rows[1].aim, None, "aims are against the first");
+        let by_lane = &report.rows[2];
+        assert_eq!(
+            (by_lane.system.as_str(), by_lane.against.as_str()),
+            ("isolane xdp", "cyclonedds 0.10.2 udp")
+        );
+        assert_eq!(by_lane.ratio, Some(0.5));
         assert!(report.table().contains("0.8 met"));
     }
 
     #[test]
     fn what_failed_is_null_and_the_rest_is_not() {
-        let report = report(vec![[rtt(7.0), Measured::default(), rtt(14.0)]]);
+        let report = report(vec![[rtt(7.0), Measured::default(), rtt(14.0), rtt(7.0)]]);
         let rows = serde_json::to_value(&report).unwrap();
         let row = &rows["rows"][0];
         assert!(row["ratio"].is_null() && row["against_value"].is_null());
@@ -272,6 +287,6 @@ mod tests {
             (Some(7.0), Some(0))
         );
         assert_eq!(rows["rows"][1]["ratio"], 0.5);
-        assert!(rows["rows"][2]["value"].is_null(), "no p99.9");
+        assert!(rows["rows"][5]["value"].is_null(), "no p99.9");
     }
 }

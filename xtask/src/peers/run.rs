@@ -97,12 +97,14 @@ fn run_once(
 ) -> Result<Measured> {
     let samples_file = folder.join("round_trips");
     let start = |role, host, stem| {
+        let mut arguments = case.arguments(role, seconds, &samples_file);
+        arguments.extend(system.arguments.iter().map(|&argument| argument.to_owned()));
         End::start(
             testbed,
             host,
             case.core(role, testbed.config().cores),
             &system.program,
-            &case.arguments(role, seconds, &samples_file),
+            &arguments,
             &folder.join(stem),
         )
     };

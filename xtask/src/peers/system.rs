@@ -12,21 +12,26 @@ pub(super) struct System {
     pub(super) identity: String,
     /// One end of a measurement.
     pub(super) program: PathBuf,
+    /// What it is told beside what all are told.
+    pub(super) arguments: &'static [&'static str],
 }
 
 impl System {
-    /// How many there are. The first is isolane, which the others are compared with.
-    pub(super) const COUNT: usize = 3;
+    /// How many there are: isolane, Cyclone DDS and Fast DDS over sockets, and isolane over lanes.
+    pub(super) const COUNT: usize = 4;
+    /// Which are compared with which, by their places.
+    pub(super) const COMPARED: [(usize, usize); 5] = [(0, 1), (0, 2), (3, 1), (3, 2), (3, 0)];
 
     /// Builds all programs that cargo does not. A system that is absent is an error that names it.
     pub(super) fn build_all(metadata: &Metadata) -> Result<[Self; Self::COUNT]> {
         let sources = metadata.workspace_root.join("tests/peers");
         let folder = metadata.target_directory.join("peers");
-        let isolane = Self {
-            identity: "isolane udp".into(),
+        let isolane = |datapath: &str, arguments| Self {
+            identity: format!("isolane {datapath}"),
             program: metadata
                 .target_directory
                 .join("release/examples/measured_end"),
+            arguments,
         };
         let cyclonedds = Self {
             identity: identity("cyclonedds", foreign::CYCLONEDDS)?,
@@ -36,6 +41,7 @@ impl System {
                 &[],
                 &folder.join("cyclonedds"),
             )?,
+            arguments: &[],
         };
         let fastdds = Self {
             identity: identity("fastdds", foreign::FASTDDS)?,
@@ -43,8 +49,11 @@ impl System {
                 &sources.join("fastdds/end.cpp"),
                 &folder.join("fastdds"),
             )?,
+            arguments: &[],
         };
-        Ok([isolane, cyclonedds, fastdds])
+        let by_socket = isolane("udp", &[][..]);
+        let by_lane = isolane("xdp", &["--datapath", "xdp"][..]);
+        Ok([by_socket, cyclonedds, fastdds, by_lane])
     }
 }
 

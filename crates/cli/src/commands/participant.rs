@@ -15,6 +15,7 @@ use super::lane;
 use super::presence::Presence;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::limits::ENCAPSULATION_HEADER_BYTES;
 use crate::output::tell;
 use crate::settings::{EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
 use crate::values::{Peer, Representation};

@@ -7,10 +7,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 /// How a program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -108,33 +105,7 @@ impl Link {
 }
 
 /// The number of the program that is on an interface, in whatever mode.
-pub(super) fn program_on(interface_index: u32) -> io::Result<Option<u32>> {
-    let mut request = LinkMessage::default();
-    request.header.index = interface_index;
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST;
-    let mut message = NetlinkMessage::new(
-        header,
-        NetlinkPayload::from(RouteNetlinkMessage::GetLink(request)),
-    );
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-
-    let socket = Socket::new(NETLINK_ROUTE)?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    socket.send(&bytes, 0)?;
-    let (answer, _) = socket.recv_from_full()?;
-    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-    match answer.payload {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => Ok(program_of(&link)),
-        NetlinkPayload::Error(error) => Err(error.to_io()),
-        _ => Ok(None),
-    }
-}
-
-fn program_of(link: &LinkMessage) -> Option<u32> {
+pub(super) fn program_of(link: &LinkMessage) -> Option<u32> {
     let mut attributes = link.attributes.iter();
     let xdp = attributes.find_map(|attribute| match attribute {
         LinkAttribute::Xdp(xdp) => Some(xdp),

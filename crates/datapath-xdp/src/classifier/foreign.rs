@@ -8,9 +8,11 @@ use std::io;
 use std::path::Path;
 
 use aya::programs::loaded_programs;
+use netlink_packet_route::link::LinkMessage;
 
 use super::attachment;
 use super::program::Tag;
+use crate::interface;
 use crate::limits::MAX_NAMED_OWNERS;
 
 /// A program that is not ours.
@@ -28,12 +30,16 @@ pub struct Foreign {
 impl Foreign {
     /// The program on an interface's hook.
     pub(crate) fn on(interface_index: u32) -> io::Result<Option<Foreign>> {
-        let id = attachment::program_on(interface_index)?;
-        Ok(id.map(|id| Foreign {
+        interface::describe(interface_index).map(|link| Foreign::named_by(&link))
+    }
+
+    /// The program on the hook of an interface that the kernel has described.
+    pub(crate) fn named_by(link: &LinkMessage) -> Option<Foreign> {
+        attachment::program_of(link).map(|id| Foreign {
             id,
             name_and_tag: name_and_tag(id),
             owners: owners(id),
-        }))
+        })
     }
 }
 

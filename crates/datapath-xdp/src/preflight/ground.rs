@@ -3,17 +3,13 @@
 use std::fs;
 use std::io;
 
-use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
-use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{Socket, SocketAddr};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use serde::{Deserialize, Serialize};
 
 use super::ethtool::{self, Channels};
 use crate::classifier::{Foreign, rights};
 use crate::egress::{Egress, EgressConfig};
-use crate::interface::index_of;
+use crate::interface::{self, index_of};
 use crate::netdev::Netdev;
 
 /// Whether AF_XDP sockets can be opened.
@@ -167,18 +163,15 @@ fn lockable_bytes() -> Option<u64> {
 }
 
 fn device(name: &str, index: u32) -> Option<Device> {
+    let link = interface::describe(index).ok()?;
     let mut device = Device {
         index,
         driver: ethtool::driver(name),
         channels: ethtool::channels(name),
         strips_vlan_tags: ethtool::strips_vlan_tags(name),
-        program: Foreign::on(index)
-            .ok()
-            .flatten()
-            .map(|program| program.to_string()),
+        program: Foreign::named_by(&link).map(|program| program.to_string()),
         ..Device::default()
     };
-    let link = link(index).ok()?;
     device.is_up = link.header.flags.contains(LinkFlags::Up);
     device.has_carrier = link.header.flags.contains(LinkFlags::LowerUp);
     for attribute in &link.attributes {
@@ -207,29 +200,6 @@ fn device(name: &str, index: u32) -> Option<Device> {
         device.taken_queues = taken.map(|queue| queue.number).collect();
     }
     Some(device)
-}
-
-fn link(index: u32) -> io::Result<LinkMessage> {
-    let mut request = LinkMessage::default();
-    request.header.index = index;
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST;
-    let inner = RouteNetlinkMessage::GetLink(request);
-    let mut packet = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(inner));
-    packet.finalize();
-    let mut bytes = vec![0; packet.buffer_len()];
-    packet.serialize(&mut bytes);
-    let socket = Socket::new(NETLINK_ROUTE)?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    socket.send(&bytes, 0)?;
-    let (answer, _) = socket.recv_from_full()?;
-    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    match answer.payload {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => Ok(link),
-        NetlinkPayload::Error(error) => Err(error.to_io()),
-        _ => Err(io::ErrorKind::InvalidData.into()),
-    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::rings::{CompletionRing, FillRing, ReceiveRing};
 use super::statistics::Statistics;
 use super::system;
 use super::umem::Umem;
+use crate::interface;
 use crate::limits::{BIND_PATIENCE, BIND_RETRY};
 
 /// How the kernel is asked to move frames between the device and the registered memory.
@@ -186,7 +187,9 @@ fn register(socket: BorrowedFd<'_>, umem: &Umem) -> Result<(), OpenError> {
 }
 
 fn bind_error(interface_index: u32, queue: u32, source: io::Error) -> OpenError {
-    OpenError::of_bind(system::interface_name(interface_index), queue, source)
+    let name = interface::name_of(interface_index);
+    let name = name.unwrap_or_else(|| format!("number {interface_index}"));
+    OpenError::of_bind(name, queue, source)
 }
 
 /// Tries again while the queue is taken: the kernel lets go of a dead program's queue a while after

@@ -205,15 +205,3 @@ impl Drop for Mapping {
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
-
-/// The name of an interface in the calling thread's network namespace, or its number.
-pub(super) fn interface_name(index: u32) -> String {
-    let mut name = [0_u8; libc::IF_NAMESIZE];
-    // SAFETY: `name` has the room that the call demands.
-    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
-    let end = name.iter().position(|&byte| byte == 0);
-    match end {
-        Some(end) if !found.is_null() => String::from_utf8_lossy(&name[..end]).into_owned(),
-        _ => format!("number {index}"),
-    }
-}

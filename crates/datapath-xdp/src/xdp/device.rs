@@ -10,9 +10,10 @@ use isolane_wire::level::Level;
 use super::config::XdpOptions;
 use super::error::XdpError;
 use super::plan::{Plan, QueuePlan};
+use super::send::Outgoing;
 use super::slots::{Owner, Slots};
 use crate::classifier::{Classifier, ClassifierConfig, Flow, Replenisher};
-use crate::limits::{MAX_COMPLETED, MAX_REFILL};
+use crate::limits::{COMPLETED_BURST, MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
 use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
 
 /// Bytes of the kernel's memory that a frame on its way counts with, its own overhead included.
@@ -41,6 +42,8 @@ pub(super) struct DeviceLane {
 pub(super) struct OpenQueue {
     pub(super) queue: Queue,
     pub(super) class: Class,
+    /// Chunks to receive into.
+    pub(super) chunks: u32,
 }
 
 /// All of it. Fields are dropped in this order: first no frame comes any more, then the kernel has
@@ -56,6 +59,11 @@ pub(super) struct Device {
     pub(super) interface_index: u32,
     /// Budgets are filled up here, for want of timers in the kernel.
     pub(super) replenishes: bool,
+    /// Lanes that are open, and lanes with frames left in their transmit rings: bit *l* is level *l*.
+    pub(super) open_levels: u8,
+    pub(super) left_levels: u8,
+    /// Taken while a burst is on its way, and empty between two.
+    pub(super) outgoing: Option<Box<Outgoing>>,
 }
 
 impl Device {
@@ -90,6 +98,9 @@ impl Device {
             slots: Slots::new(),
             interface_index,
             replenishes: false,
+            open_levels: 0,
+            left_levels: 0,
+            outgoing: Some(Box::default()),
         };
         device.open_queue(options, plan, pool, first)?;
         device.classifier.enforce(options.enforcement);
@@ -128,7 +139,11 @@ impl Device {
         let class = Class::Queue(place as u8);
         let missing = receive_chunks as usize - pool.capacity(class).min(receive_chunks as usize);
         pool.reserve(class, missing);
-        self.queues[place] = Some(OpenQueue { queue, class });
+        self.queues[place] = Some(OpenQueue {
+            queue,
+            class,
+            chunks: receive_chunks,
+        });
         while self.refill(place, pool) > 0 {}
         Ok(())
     }
@@ -176,6 +191,7 @@ impl Device {
             expects_partial: false,
             left: 0,
         }));
+        self.open_levels |= 1 << number;
         self.set_low_water(options, place);
         let highest = self.highest().expect("a lane is open");
         self.slots.set_critical(&mut self.classifier, highest)
@@ -206,28 +222,41 @@ impl Device {
         }
     }
 
+    /// The same, but leaves a few at home as long as the device has most of its chunks: giving
+    /// them one by one costs twice as much.
+    pub(super) fn refill_in_bursts(&mut self, place: usize, pool: &Pool) -> usize {
+        let Some(open) = &mut self.queues[place] else {
+            return 0;
+        };
+        let has_most = open.queue.fill.used() >= open.chunks / 4 * 3;
+        if has_most && pool.free(open.class) < REFILL_BURST {
+            return 0;
+        }
+        self.refill(place, pool)
+    }
+
     /// Gives chunks that came home back to the device; returns how many.
     pub(super) fn refill(&mut self, place: usize, pool: &Pool) -> usize {
         let Some(open) = &mut self.queues[place] else {
             return 0;
         };
         let count = pool.free(open.class).min(MAX_REFILL);
-        let mut addresses = [0; MAX_REFILL];
-        let mut held = 0;
-        for address in &mut addresses[..count] {
+        let mut addresses = heapless::Vec::<u64, MAX_REFILL>::new();
+        for _ in 0..count {
             let Some(frame) = pool.take(open.class) else {
                 break;
             };
             let chunk = frame.chunk().expect("frames of a queue are chunks");
-            *address = self.umem.start_of(chunk);
-            if self.held.hold(Side::Receive, *address, frame).is_err() {
+            let address = self.umem.start_of(chunk);
+            if self.held.hold(Side::Receive, address, frame).is_err() {
                 unreachable!("a frame at home is not in the kernel's hands");
             }
-            held += 1;
+            // There is room for as many as that.
+            let _ = addresses.push(address);
         }
-        let given = open.queue.fill.push(&addresses[..held]);
+        let given = open.queue.fill.push(&addresses);
         // There is an entry for each chunk; only an index that ran away leaves no room.
-        for address in &addresses[given..held] {
+        for address in &addresses[given..] {
             self.held.release(Side::Receive, *address);
         }
         let number = open.queue.number();
@@ -247,10 +276,16 @@ impl Device {
         let Some(open) = &mut self.queues[place] else {
             return;
         };
-        let mut addresses = [0; MAX_COMPLETED];
-        let count = open.queue.completion.pop(&mut addresses);
-        for address in &addresses[..count] {
-            drop(self.held.release(Side::Transmit, *address));
+        // A few at a time: mostly there are no more than were just sent.
+        let mut addresses = [0; COMPLETED_BURST];
+        for _ in 0..MAX_COMPLETED / COMPLETED_BURST {
+            let count = open.queue.completion.pop(&mut addresses);
+            for address in &addresses[..count] {
+                drop(self.held.release(Side::Transmit, *address));
+            }
+            if count < COMPLETED_BURST {
+                break;
+            }
         }
     }
 

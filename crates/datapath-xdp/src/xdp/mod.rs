@@ -209,8 +209,8 @@ impl Xdp {
         let queue = lane.queue;
         device.lanes[place] = Some(lane);
         let reserve = self.options.critical_reserve;
-        let is_critical = device.highest_on(queue) == Some(level);
-        if is_critical && device.free_chunks(queue) < reserve {
+        let is_low = device.free_chunks(queue) < reserve;
+        if is_low && device.highest_on(queue) == Some(level) {
             if self.options.recycling {
                 device.recycle(reserve, &self.pool, &mut self.udp);
             } else {
@@ -270,6 +270,8 @@ impl Xdp {
         report.refused += unaddressed as u32;
         device.keep(split.frames, burst);
         device.take_completed(lane.queue);
+        let bit = 1 << place;
+        device.left_levels = device.left_levels & !bit | if lane.left > 0 { bit } else { 0 };
         device.lanes[place] = Some(lane);
         Some(report)
     }
@@ -304,9 +306,7 @@ fn find_way(
 ) -> Result<Way, (String, XdpError)> {
     let present = interfaces::list().unwrap_or_default();
     let wanted = lanes::choose(udp, options, &present);
-    let interface = wanted.map_err(|error| {
-        (lanes::wanted_names(udp, options), error)
-    })?;
+    let interface = wanted.map_err(|error| (lanes::wanted_names(udp, options), error))?;
     let name = interface.name.clone();
     let fail = |error: XdpError| (name.clone(), error);
     let egress = Egress::open(&EgressConfig {

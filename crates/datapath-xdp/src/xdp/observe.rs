@@ -31,9 +31,14 @@ impl Device {
 
     /// Lanes whose ring has something.
     pub(super) fn waiting(&mut self) -> u16 {
-        let mut seen = 0;
-        for open in self.lanes.iter_mut().flatten() {
-            if open.receive.ring.waiting() > 0 {
+        let (mut seen, mut left) = (0, self.open_levels);
+        while left != 0 {
+            let place = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let open = self.lanes[place].as_mut();
+            if let Some(open) = open
+                && open.receive.ring.waiting() > 0
+            {
                 seen |= Lane::Level(open.level).bit();
             }
         }

@@ -40,7 +40,7 @@ impl Device {
         ledger: &mut LaneLedger,
         burst: &mut ReceiveBurst,
     ) -> usize {
-        if self.refill(lane.queue, pool) > 0 && self.is_waited_for(lane.queue) {
+        if self.refill_in_bursts(lane.queue, pool) > 0 && self.is_waited_for(lane.queue) {
             // Down or gone: then there is nothing.
             let _ = lane.receive.poll_device();
         }

@@ -32,7 +32,7 @@ impl Device {
 
     /// Frames are left in a transmit ring.
     pub(super) fn has_left(&self) -> bool {
-        self.lanes.iter().flatten().any(|lane| lane.left > 0)
+        self.left_levels != 0
     }
 
     /// Takes back up to [`MAX_RECYCLED`] frames of each queue that is low. True: one still is.
@@ -90,6 +90,10 @@ impl Device {
                 // They count as sent since they were put into the ring; it is not told which they are.
                 let transmit = &mut ledger.transmit;
                 transmit.note_unsent(Refusal::DeviceRefused, refused, 0);
+                let bit = 1 << lane.level.get();
+                if lane.left == 0 {
+                    self.left_levels &= !bit;
+                }
             }
         }
     }

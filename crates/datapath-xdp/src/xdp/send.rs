@@ -42,8 +42,10 @@ pub(super) struct Outward {
     pub(super) groups: bool,
 }
 
-/// Descriptors on their way into the ring.
-struct Outgoing {
+/// Descriptors on their way into the ring. Kept from one burst to the next: the room for all that a
+/// burst may have is large beside one message.
+#[derive(Default)]
+pub(super) struct Outgoing {
     descriptors: heapless::Vec<Descriptor, MAX_MESSAGES>,
     bytes: heapless::Vec<u16, MAX_MESSAGES>,
 }
@@ -61,10 +63,7 @@ impl Device {
         burst: &mut TransmitBurst,
     ) -> Split {
         let mut split = Split::default();
-        let mut out = Outgoing {
-            descriptors: heapless::Vec::new(),
-            bytes: heapless::Vec::new(),
-        };
+        let mut out = self.outgoing.take().unwrap_or_default();
         let room = lane.transmit.ring.free() as usize;
         for place in 0..burst.messages().len() {
             let message = burst.messages()[place];
@@ -117,6 +116,9 @@ impl Device {
             }
         }
         self.push(lane, &out, ledger, &mut split.report);
+        out.descriptors.clear();
+        out.bytes.clear();
+        self.outgoing = Some(out);
         split
     }
 

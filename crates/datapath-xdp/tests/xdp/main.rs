@@ -9,6 +9,7 @@ mod fixture;
 mod flows;
 mod interface;
 mod network;
+mod news;
 mod sending;
 mod sharing;
 mod support;

@@ -1,10 +1,12 @@
 //! What leaves by a lane, what by the kernel, and that it is counted.
 
-use isolane_datapath::{Counted, Datapath};
+use isolane_datapath::{Counted, Datapath, Lane, TransmitBurst};
 use isolane_wire::locator::Locator;
 
 use crate::network::Segment;
-use crate::support::{CRITICAL, count, finish, pair, participant, payload, receive, send};
+use crate::support::{
+    CRITICAL, count, finish, pair, participant, payload, receive, send, take_news,
+};
 
 #[test]
 fn what_the_lane_reaches_goes_by_lane_without_a_copy_and_arrives_by_lane() {
@@ -39,6 +41,27 @@ fn each_further_destination_is_a_copy_and_this_host_is_the_kernels() {
     finish(one);
     finish(two);
     finish(three);
+}
+
+#[test]
+fn a_frame_of_another_pool_is_copied_and_goes_home_there() {
+    let [mut one, mut other] = pair(&[CRITICAL]);
+    let to = other.unicast(CRITICAL)[0];
+    // Of the first's device each has chunks with the same numbers, and only one lies in it.
+    let mut burst = TransmitBurst::new();
+    for (path, number) in [(&other, 1), (&one, 2)] {
+        let mut frame = path.pool().take(CRITICAL).expect("a free frame");
+        frame.append(&payload(number, 64)).expect("room");
+        burst.push(frame).expect("room in the burst");
+        burst.address(to).expect("room for the destination");
+    }
+    one.send_burst(CRITICAL, &mut burst);
+    let expected = [payload(1, 64), payload(2, 64)];
+    assert_eq!(receive(&mut other, CRITICAL, 2), expected);
+    assert_eq!(count(&one, CRITICAL, Counted::SentByLane), 2);
+    assert_eq!(count(&one, CRITICAL, Counted::DestinationCopy), 1);
+    finish(one);
+    finish(other);
 }
 
 #[test]
@@ -84,10 +107,11 @@ fn a_group_is_one_frame_by_lane_and_one_copy_for_this_host() {
 #[test]
 fn a_stranger_is_reached_by_the_kernel_first_and_by_lane_once_it_is_known() {
     let mut segment = Segment::new();
-    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let mut one = participant(segment.add_host(), &[Lane::Discovery, CRITICAL], |_| {});
     let mut other = participant(segment.add_stranger(), &[CRITICAL], |_| {});
     let to = other.unicast(CRITICAL)[0];
     for number in 0..50 {
+        take_news(&mut one);
         send(&mut one, CRITICAL, &payload(number, 64), &[to]);
         assert_eq!(receive(&mut other, CRITICAL, 1), [payload(number, 64)]);
     }

@@ -8,6 +8,7 @@ use isolane_datapath::{
 };
 use isolane_datapath_xdp::xdp::{Xdp, XdpConfig};
 use isolane_wire::locator::Locator;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::fixture::{On, config, xdp_on};
 use crate::network::{Host, Segment};
@@ -79,6 +80,29 @@ pub(crate) fn receive(path: &mut impl Datapath, lane: Lane, count: usize) -> Vec
         burst.clear();
     }
     received
+}
+
+/// What the loop does where nothing else is to be done: waits a while for what tells of routes and
+/// neighbours, which is discovery's first descriptor, and has it taken in.
+pub(crate) fn take_news(path: &mut On<Xdp>) {
+    let a_while = Timespec {
+        tv_sec: 0,
+        tv_nsec: 20_000_000,
+    };
+    let is_readable = {
+        let descriptors = path.descriptors();
+        let mut of_discovery = descriptors
+            .iter()
+            .filter(|(lane, _)| *lane == Lane::Discovery);
+        let (_, first) = of_discovery.next().expect("discovery's lane is open");
+        let mut looked_at = [PollFd::new(first, PollFlags::IN)];
+        poll(&mut looked_at, Some(&a_while)).expect("poll") > 0
+    };
+    if is_readable {
+        path.seen_readable(Lane::Discovery, 1);
+        let taken = path.receive_burst(Lane::Discovery, 1, &mut ReceiveBurst::new());
+        assert_eq!(taken, 0, "news are no datagrams");
+    }
 }
 
 /// Waits until it is true of a lane's ledger.

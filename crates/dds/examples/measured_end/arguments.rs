@@ -1,4 +1,5 @@
-//! The command line that the programs of all systems share: `tests/peers/end.h`.
+//! The command line that the programs of all systems share: `tests/peers/end.h`; and what isolane alone
+//! has, `--datapath udp|xdp` and `--waiting sleep|spin`.
 
 use std::path::PathBuf;
 
@@ -23,6 +24,10 @@ pub(crate) struct Arguments {
     /// 0: as fast as it goes.
     pub(crate) rate_hz: u64,
     pub(crate) samples_file: Option<PathBuf>,
+    /// Samples go by lanes of the first interface that is not the loopback; isolane's alone.
+    pub(crate) by_lane: bool,
+    /// The loop looks instead of sleeping; isolane's alone.
+    pub(crate) spins: bool,
 }
 
 impl Arguments {
@@ -44,6 +49,8 @@ impl Arguments {
             seconds: 2,
             rate_hz: 0,
             samples_file: None,
+            by_lane: false,
+            spins: false,
         };
         while let Some(option) = words.next() {
             let mut value = || words.next().ok_or(format!("{option} has no value"));
@@ -55,6 +62,8 @@ impl Arguments {
                 "--max-samples" => arguments.max_samples = number(&option, &value()?)?,
                 "--seconds" => arguments.seconds = number(&option, &value()?)?,
                 "--rate-hz" => arguments.rate_hz = number(&option, &value()?)?,
+                "--datapath" => arguments.by_lane = word(&option, &value()?, ["udp", "xdp"])?,
+                "--waiting" => arguments.spins = word(&option, &value()?, ["sleep", "spin"])?,
                 "--samples-file" => arguments.samples_file = Some(value()?.into()),
                 _ => return Err(format!("unknown option {option}")),
             }
@@ -64,6 +73,13 @@ impl Arguments {
         }
         Ok(arguments)
     }
+}
+
+/// Whether it is the second of two words.
+fn word(option: &str, text: &str, words: [&str; 2]) -> Result<bool, String> {
+    let place = words.iter().position(|word| *word == text);
+    let place = place.ok_or(format!("{option} is {} or {}", words[0], words[1]))?;
+    Ok(place == 1)
 }
 
 fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, String> {

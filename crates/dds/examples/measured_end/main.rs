@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use isolane::{Level, Participant, Qos};
+use isolane::{DatapathChoice, Level, Participant, Qos, Waiting, XdpOptions};
 
 use arguments::{Arguments, Role};
 
@@ -55,7 +55,14 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
-    let participant = Participant::builder(arguments.domain).build()?;
+    let mut builder = Participant::builder(arguments.domain);
+    if arguments.by_lane {
+        builder = builder.datapath(DatapathChoice::Xdp(XdpOptions::default()));
+    }
+    if arguments.spins {
+        builder = builder.waiting(Waiting::Spin);
+    }
+    let participant = builder.build()?;
     match arguments.role {
         Role::Ping => round_trip::ping(&participant, arguments),
         Role::Pong => round_trip::pong(&participant, arguments),

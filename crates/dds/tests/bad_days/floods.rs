@@ -93,7 +93,11 @@ impl Flooded {
     fn finish(self, watched: usize) {
         for (level, topic) in &self.topics[..watched] {
             let ledger = topic.reader.ledger();
-            assert_eq!((ledger.lost, ledger.rejected), (0, 0), "{level:?}: {ledger:?}");
+            assert_eq!(
+                (ledger.lost, ledger.rejected),
+                (0, 0),
+                "{level:?}: {ledger:?}"
+            );
         }
         drop(self.topics);
         self.one.finish();
@@ -111,7 +115,9 @@ fn a_flood_on_the_critical_port_is_dropped_at_the_driver_and_other_topics_go_on(
         (CRITICAL, best_effort(CRITICAL)),
     ]);
     let other = &world.other.participant;
-    other.protect_level(CRITICAL, drop_beyond(100)).expect("it is open");
+    other
+        .protect_level(CRITICAL, drop_beyond(100))
+        .expect("it is open");
     world.flood(world.other.port(CRITICAL), 2);
     let dropped = world.dropped(CRITICAL, ReceiveDrop::Budget);
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");
@@ -138,12 +144,11 @@ fn without_a_budget_the_same_flood_is_all_looked_at_and_the_other_level_still_lo
 
 #[test]
 fn a_flood_on_another_port_is_dropped_at_the_driver_by_its_budget() {
-    let world = Flooded::new(&[
-        (CRITICAL, best_effort(CRITICAL)),
-        (BULK, best_effort(BULK)),
-    ]);
+    let world = Flooded::new(&[(CRITICAL, best_effort(CRITICAL)), (BULK, best_effort(BULK))]);
     let other = &world.other.participant;
-    other.protect_level(BULK, drop_beyond(100)).expect("it is open");
+    other
+        .protect_level(BULK, drop_beyond(100))
+        .expect("it is open");
     world.flood(world.other.port(BULK), 1);
     let dropped = world.dropped(BULK, ReceiveDrop::Budget);
     assert!(dropped >= ALL / 2, "{dropped} of {ALL}");
@@ -155,10 +160,7 @@ fn a_flood_on_another_port_is_dropped_at_the_driver_by_its_budget() {
 
 #[test]
 fn a_flood_that_takes_the_interfaces_budget_leaves_the_critical_share() {
-    let world = Flooded::new(&[
-        (CRITICAL, best_effort(CRITICAL)),
-        (BULK, best_effort(BULK)),
-    ]);
+    let world = Flooded::new(&[(CRITICAL, best_effort(CRITICAL)), (BULK, best_effort(BULK))]);
     let protection = InterfaceProtection {
         flows: Some((budget(300), 200)),
         others: None,
@@ -174,10 +176,7 @@ fn a_flood_that_takes_the_interfaces_budget_leaves_the_critical_share() {
 
 #[test]
 fn with_nothing_reserved_the_same_flood_takes_what_is_critical_along() {
-    let world = Flooded::new(&[
-        (CRITICAL, best_effort(CRITICAL)),
-        (BULK, best_effort(BULK)),
-    ]);
+    let world = Flooded::new(&[(CRITICAL, best_effort(CRITICAL)), (BULK, best_effort(BULK))]);
     let protection = InterfaceProtection {
         flows: Some((budget(300), 0)),
         others: None,
@@ -190,7 +189,10 @@ fn with_nothing_reserved_the_same_flood_takes_what_is_critical_along() {
         world.topics[0].1.write(sides, number, 64);
     }
     let is_lost = || world.dropped(CRITICAL, ReceiveDrop::InterfaceBudget) > 0;
-    assert!(crate::world::until(sides, is_lost), "the reserve was not needed");
+    assert!(
+        crate::world::until(sides, is_lost),
+        "the reserve was not needed"
+    );
     world.finish(0);
 }
 

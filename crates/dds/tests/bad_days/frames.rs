@@ -1,4 +1,4 @@
-//! Frames that no participant sends, from a third host.
+//! Frames that no participant sends.
 
 use isolane_datapath::{Counted, ReceiveDrop};
 use isolane_datapath_xdp::socket::{
@@ -13,7 +13,8 @@ use crate::world::{CRITICAL, Side, Topic, best_effort, until};
 /// How often each is sent: fewer than a veth's own queue holds.
 const TIMES: u64 = 20;
 
-/// A host that sends any bytes.
+/// Sends any bytes to a host, from its port of the bridge: a bridge itself lets not everything
+/// through.
 struct Stranger {
     queue: Queue,
     socket: TransmitSocket,
@@ -22,13 +23,14 @@ struct Stranger {
 }
 
 impl Stranger {
-    fn new(host: &Host) -> Stranger {
+    fn new(segment: &Segment, to: &Host) -> Stranger {
+        let port = format!("port{}", to.number);
         // SAFETY: a chunk whose address is in a ring waits in `held` until the completion ring gives it
         // back.
         let (umem, free) = unsafe { Umem::fresh(64, ChunkBytes::TwoKib) }.expect("memory");
-        let (queue, socket) = host.enter(|| {
+        let (queue, socket) = segment.in_the_middle(|| {
             let config = QueueConfig {
-                interface_index: index_of(INTERFACE),
+                interface_index: index_of(&port),
                 queue: 0,
                 mode: BindMode::Copy,
                 fill_entries: 64,
@@ -55,7 +57,9 @@ impl Stranger {
             length: frame.len() as u32,
             options: 0,
         };
-        let held = self.held.hold(HeldSide::Transmit, descriptor.address, chunk);
+        let held = self
+            .held
+            .hold(HeldSide::Transmit, descriptor.address, chunk);
         assert!(held.is_ok(), "a chunk is in one place");
         assert_eq!(self.socket.ring.push(&[descriptor]), 1);
         eventually("the frame has left", || {
@@ -101,7 +105,9 @@ impl Packet {
         head.extend([64, self.protocol, 0, 0, 10, 79, 0, 3]);
         head.extend(self.to);
         let words = head.chunks_exact(2);
-        let sum: u32 = words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+        let sum: u32 = words
+            .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+            .sum();
         let folded = (sum & 0xffff) + (sum >> 16);
         let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
         head[10..12].copy_from_slice(&checksum.to_be_bytes());
@@ -118,13 +124,13 @@ impl Packet {
 #[test]
 fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_topic_goes_on() {
     let mut segment = Segment::new();
-    let hosts = [(); 3].map(|()| segment.add_host());
+    let hosts = [(); 2].map(|()| segment.add_host());
     let [one, other] = [0, 1].map(|place| Side::on_lanes(&hosts[place]));
     let sides = [&one, &other];
     let topic = Topic::new(sides, "Topic", &best_effort(CRITICAL));
     topic.pass_by_lane(sides, CRITICAL);
-    let mut stranger = Stranger::new(&hosts[2]);
-    let macs = [1, 2].map(|place: usize| hosts[place].enter(|| mac_of(INTERFACE)));
+    let mut stranger = Stranger::new(&segment, &hosts[1]);
+    let macs = [1, 0].map(|place: usize| hosts[place].enter(|| mac_of(INTERFACE)));
     let right = Packet {
         macs: std::array::from_fn(|place| macs[place / 6][place % 6]),
         tags: 0,
@@ -151,9 +157,18 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
         ("other ethertype", but(|packet| packet.ether_type = 0x88b5)),
         ("other ethertype", but(|packet| packet.tags = 3)),
         ("ipv6", but(|packet| packet.ether_type = 0x86dd)),
-        ("malformed ipv4", but(|packet| packet.version_and_length = 0x44)),
-        ("malformed ipv4", but(|packet| packet.version_and_length = 0x55)),
-        ("malformed ipv4", but(|packet| packet.total_length = Some(1_400))),
+        (
+            "malformed ipv4",
+            but(|packet| packet.version_and_length = 0x44),
+        ),
+        (
+            "malformed ipv4",
+            but(|packet| packet.version_and_length = 0x55),
+        ),
+        (
+            "malformed ipv4",
+            but(|packet| packet.total_length = Some(1_400)),
+        ),
         ("malformed udp", but(|packet| packet.udp_length = Some(7))),
         ("malformed udp", but(|packet| packet.udp_length = Some(900))),
         // More fragments; and one that is not the first, to which no other ever comes.
@@ -162,7 +177,10 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
         ("other protocol", but(|packet| packet.protocol = 6)),
         ("not rtps", but(|packet| packet.payload[0] = b'X')),
         ("unknown port", but(|packet| packet.port = 9)),
-        ("unknown address", but(|packet| packet.to = [10, 79, 0, 200])),
+        (
+            "unknown address",
+            but(|packet| packet.to = [10, 79, 0, 200]),
+        ),
     ];
     for (number, (reason, frame)) in (1..).zip(cases) {
         let before = other.decided(reason);
@@ -170,7 +188,11 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
             stranger.send(&frame);
         }
         let is_counted = until(sides, || other.decided(reason) >= before + TIMES);
-        assert!(is_counted, "{reason}: {:?}", other.participant.observe().interfaces);
+        assert!(
+            is_counted,
+            "{reason}: {:?}",
+            other.participant.observe().interfaces
+        );
         topic.pass(sides, number, 64);
     }
 
@@ -181,8 +203,9 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
     for _ in 0..TIMES {
         stranger.send(&wrong);
     }
-    let is_dropped =
-        until(sides, || received().dropped(ReceiveDrop::Checksum) == checksums + TIMES);
+    let is_dropped = until(sides, || {
+        received().dropped(ReceiveDrop::Checksum) == checksums + TIMES
+    });
     assert!(is_dropped, "{:?}", received());
 
     // Up to two tags are none of a flow's business; what is inside is no message, and counted.
@@ -198,7 +221,11 @@ fn frames_with_anything_wrong_are_left_to_the_kernel_or_dropped_by_name_and_the_
         let is_counted = until(sides, || {
             other.participant.counters().malformed_messages >= before + TIMES
         });
-        assert!(is_counted, "{tags} tags: {:?}", other.participant.counters());
+        assert!(
+            is_counted,
+            "{tags} tags: {:?}",
+            other.participant.counters()
+        );
         assert!(other.count(CRITICAL, Counted::ReceivedByLane) >= by_lane + TIMES);
     }
     topic.pass_by_lane(sides, CRITICAL);

@@ -13,12 +13,11 @@ use isolane::{BuildError, DatapathChoice, Qos, XdpOptions};
 
 use crate::hosts::{eventually, ip};
 use crate::network::{Host, INTERFACE, Segment};
-use crate::world::{
-    BULK, Block, CRITICAL, Side, assert_sockets_work, best_effort, lanes, with,
-};
+use crate::world::{BULK, Block, CRITICAL, Side, assert_sockets_work, best_effort, lanes, with};
 
 const VICTIM: &str = "ISOLANE_TEST_VICTIM";
-const NAME: &str = "killed::whenever_it_is_killed_its_interface_is_free_and_the_next_start_has_lanes";
+const NAME: &str =
+    "killed::whenever_it_is_killed_its_interface_is_free_and_the_next_start_has_lanes";
 const KILLS: u32 = 100;
 /// Said by the victim when it has its lanes.
 const OPEN: &str = "victim: open";
@@ -62,7 +61,9 @@ struct Victim {
 impl Victim {
     fn start(host: &Host) -> Victim {
         let mut command = Command::new(std::env::current_exe().expect("this test"));
-        command.args(["--exact", NAME, "--nocapture"]).env(VICTIM, "1");
+        command
+            .args(["--exact", NAME, "--nocapture"])
+            .env(VICTIM, "1");
         let mut child = host
             .enter(|| command.stdout(Stdio::piped()).spawn())
             .expect("the victim starts");
@@ -71,7 +72,9 @@ impl Victim {
         // It ends with the victim.
         thread::spawn(move || {
             let words = lines.map_while(Result::ok);
-            words.take_while(|line| said.send(line.clone()).is_ok()).for_each(drop);
+            words
+                .take_while(|line| said.send(line.clone()).is_ok())
+                .for_each(drop);
         });
         Victim { child, says }
     }

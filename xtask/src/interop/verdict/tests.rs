@@ -307,7 +307,9 @@ fn a_subscriber_that_was_killed_saw_no_end() {
 #[test]
 fn a_lane_that_carried_little_is_none() {
     let said = |by_lane: u32| {
-        format!("level 0: received 20 of 20; sent 9 of 9; {by_lane} received_by_lane, 9 sent_by_lane\n")
+        format!(
+            "level 0: received 20 of 20; sent 9 of 9; {by_lane} received_by_lane, 9 sent_by_lane\n"
+        )
     };
     assert!(judge_lane(plain(), &said(11)).is_ok());
     assert!(judge_lane(plain(), &said(10)).is_err());

@@ -1,0 +1,184 @@
+//! What `isolane` says and how it ends where lanes cannot be had: 3 if the machine does not allow it, 2 if
+//! no machine could. Each case has a network namespace of its own. It takes root; without, it says so, and
+//! fails in CI.
+
+use std::process::Command;
+
+const ISOLANE: &str = env!("CARGO_BIN_EXE_isolane");
+const ON_LANES: &str = "sub Square --interface eth0 --datapath xdp --seconds 1";
+const AUTO: &str = "sub Square --interface eth0 --datapath auto --seconds 1";
+const CLASSIFIER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../datapath-xdp/classifier/classifier.bpf.o"
+);
+
+/// Whether namespaces can be made here.
+fn is_allowed() -> bool {
+    let made = Command::new("unshare").args(["--net", "true"]).status();
+    let is_allowed = made.is_ok_and(|status| status.success());
+    if !is_allowed {
+        let in_ci = std::env::var_os("CI").is_some();
+        assert!(!in_ci, "CI must allow network namespaces");
+        eprintln!("this takes root: nothing was tried");
+    }
+    is_allowed
+}
+
+/// Runs a script in a namespace with one interface that leaves it: exit code, and what was said.
+fn inside(script: &str) -> (i32, String) {
+    let prepare = "ip link set lo up; ip link add eth0 type veth peer name eth1; \
+        ip address add 10.9.0.1/24 dev eth0; ip link set eth0 up; ip link set eth1 up";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--net", "timeout", "60", "sh", "-ec"])
+        .arg(format!("{prepare}; {script}"))
+        .current_dir(std::env::temp_dir())
+        .env("ISOLANE", ISOLANE)
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG");
+    let output = command.output().expect("unshare, of util-linux");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    (output.status.code().expect("no signal"), said)
+}
+
+/// The command ends with this code and says all of this.
+fn ends(before: &str, rights: &str, arguments: &str, code: i32, words: &[&str]) {
+    let before = if before.is_empty() { "true" } else { before };
+    let (ended, said) = inside(&format!("{before}; exec {rights} $ISOLANE {arguments}"));
+    assert_eq!(ended, code, "{before}; {rights} {arguments}: {said}");
+    for word in words {
+        assert!(said.contains(word), "no {word:?} in {said}");
+    }
+}
+
+#[test]
+fn each_missing_capability_is_named_exactly() {
+    if !is_allowed() {
+        return;
+    }
+    // By number, since not every setpriv knows the younger ones by name. CAP_SYS_ADMIN includes them.
+    let cases = [
+        ("-sys_admin,-cap_39", "lacks CAP_BPF."),
+        ("-sys_admin,-cap_38", "lacks CAP_PERFMON."),
+        ("-sys_admin,-net_admin", "lacks CAP_NET_ADMIN."),
+        ("-net_raw", "that takes CAP_NET_RAW."),
+    ];
+    let remedy = "setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep";
+    for (rights, named) in cases {
+        let rights = format!("setpriv --bounding-set {rights}");
+        ends("", &rights, ON_LANES, 3, &[named, remedy]);
+    }
+    // With just these, and nothing else of root's.
+    let enough = "setpriv --bounding-set -all,+cap_39,+cap_38,+net_admin,+net_raw";
+    let unlimited = "prlimit --memlock=unlimited";
+    ends("", &format!("{unlimited} {enough}"), ON_LANES, 0, &[]);
+}
+
+#[test]
+fn memory_that_may_not_be_locked_is_told_with_its_size() {
+    if !is_allowed() {
+        return;
+    }
+    let rights = "prlimit --memlock=65536 setpriv --bounding-set -ipc_lock";
+    ends(
+        "",
+        rights,
+        ON_LANES,
+        3,
+        &["bytes", "ulimit -l", "CAP_IPC_LOCK"],
+    );
+    ends(
+        "",
+        rights,
+        AUTO,
+        0,
+        &["xdp is not used", "64 KiB may be locked"],
+    );
+}
+
+#[test]
+fn an_interface_that_can_have_no_lanes_is_told_with_what_to_do() {
+    if !is_allowed() {
+        return;
+    }
+    let upper = "ip link add link eth0 name upper0 type macvlan; \
+        ip address add 10.9.1.1/24 dev upper0; ip link set upper0 up";
+    let on_upper = ON_LANES.replace("eth0", "upper0");
+    ends(
+        upper,
+        "",
+        &on_upper,
+        3,
+        &["upper0", "no native XDP", "datapath udp"],
+    );
+    let foreign = format!("ip link set dev eth0 xdp object {CLASSIFIER} section xdp");
+    ends(
+        &foreign,
+        "",
+        ON_LANES,
+        3,
+        &["another XDP program is on eth0", "xdp off"],
+    );
+    ends(&foreign, "", AUTO, 0, &["xdp is not used", "xdp off"]);
+    ends(
+        "ip link set eth0 mtu 9000",
+        "",
+        ON_LANES,
+        3,
+        &["9000", "ip link set eth0 mtu"],
+    );
+    ends(
+        "ip link set eth0 down",
+        "",
+        ON_LANES,
+        3,
+        &["ip link set eth0 up"],
+    );
+    let elsewhere = ON_LANES.replace("eth0", "eth7");
+    ends("", "", &elsewhere, 3, &["eth7", "eth0"]);
+    let fifth = format!("{ON_LANES} --queue 5");
+    ends("", "", &fifth, 3, &["no queue 5", "ethtool -L eth0"]);
+}
+
+#[test]
+fn what_no_machine_could_is_wrong_usage() {
+    if !is_allowed() {
+        return;
+    }
+    let beyond = format!("{ON_LANES} --queue 9");
+    ends("", "", &beyond, 2, &["0..=7"]);
+    let file = std::env::temp_dir().join(format!("isolane-lane-{}.toml", std::process::id()));
+    let description = "domain = 0\n[host.a]\ninterface = \"eth0\"\ndatapath = \"xdp\"\n\
+        [host.a.xdp]\nreceive_frames = 64\n";
+    std::fs::write(&file, description).expect("a temporary file");
+    let arguments = format!(
+        "sub Square --host a --seconds 1 --config {}",
+        file.display()
+    );
+    ends("", "", &arguments, 2, &["has 64 chunks", "2272"]);
+    std::fs::remove_file(&file).expect("it was written");
+}
+
+#[test]
+fn a_taken_queue_is_told_and_as_soon_as_its_owner_was_killed_it_is_the_next_ones() {
+    if !is_allowed() {
+        return;
+    }
+    let has_lanes = "until ip -d link show eth0 | grep -q xdp; do sleep 0.05; done";
+    let script = format!(
+        "$ISOLANE sub Square --interface eth0 --datapath xdp --seconds 50 & first=$!; {has_lanes}; \
+         $ISOLANE {ON_LANES} || echo ended with $?; \
+         kill -9 $first; wait $first || true; \
+         $ISOLANE -vv {AUTO}; echo then with $?"
+    );
+    let (_, said) = inside(&script);
+    for word in [
+        "queue 0 of interface eth0 is taken",
+        "ended with 3",
+        "then with 0",
+    ] {
+        assert!(said.contains(word), "no {word:?} in {said}");
+    }
+    assert!(!said.contains("is not used"), "auto took sockets: {said}");
+}
