@@ -105,8 +105,8 @@ pub trait Datapath {
     /// were not readable; one without a look before it leaves out none.
     fn seen_readable(&mut self, _lane: Lane, _readable: u8) {}
 
-    /// Descriptors of open lanes that are readable when a datagram waits. Empty if there are
-    /// none.
+    /// Descriptors of open lanes that are readable when a datagram waits, or something else that the
+    /// lane's `receive_burst` takes in: what changes routes, of discovery's. Empty if there are none.
     fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)>;
 
     /// A set of lanes ([`Lane::bit`]) where a datagram may wait: exact where the datapath can

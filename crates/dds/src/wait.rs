@@ -26,8 +26,9 @@ use rustix::{
 /// The datum of the eventfd; lanes use the lower bits.
 const WAKE_BIT: u64 = 1 << 63;
 
-/// Descriptors of a lane, and so bits of it: a ring of a device, two sockets, one for all ports of
-/// single topics, and one that a datapath with faults wakes the loop by.
+/// Descriptors of a lane, and so bits of it: a ring of a device (of discovery, what tells of routes and
+/// neighbours), two sockets, one for all ports of single topics, and one that a datapath with faults
+/// wakes the loop by.
 const PER_LANE: usize = 5;
 
 /// Events taken at once: the descriptors of all lanes and the eventfd.

@@ -122,10 +122,8 @@ impl Pair {
             let mut command = Command::new(program);
             command.args([role, "--topic", topic(reliability)]);
             command.args(["--seconds", &LONGEST_PAIR.to_string()]);
-            match reliability {
-                Reliability::BestEffort => command.arg("--best-effort"),
-                Reliability::Reliable => command.args(["--reliable", "--keep-all"]),
-            };
+            // A reader's history is to replace nothing: what is missing was lost by the network.
+            command.args([&format!("--{}", reliability.word()), "--keep-all"]);
             command.args(more);
             let stem = folder.join(format!("pair-{}-{role}", reliability.word()));
             Program::start(network.command(host, command), &stem)

@@ -11,7 +11,10 @@
 //! The ends are pinned, in two network namespaces joined by a veth pair. All sleep when idle and have
 //! the same history; none batches writes, which is the default of each. Where a default is not
 //! kept, the program of that system says so and why.
+//!
+//! Beside that, isolane over lanes is compared with bare AF_XDP, both spinning (`bare.rs`).
 
+mod bare;
 mod case;
 mod end;
 mod report;
@@ -21,6 +24,7 @@ mod system;
 
 use std::path::PathBuf;
 
+use bare::Bare;
 use case::Case;
 use report::Report;
 use run::Plan;
@@ -71,7 +75,8 @@ pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     };
     let (report, failures) = measure(metadata, &plan)?;
     report.write(&metadata.target_directory.join("peers/smoke.json"))?;
-    let runs = plan.cases.len() * System::COUNT;
+    // And isolane beside bare AF_XDP.
+    let runs = plan.cases.len() * System::COUNT + 1;
     Ok(Outcome::Counted {
         passed: runs - failures,
         failed: failures,
@@ -91,7 +96,8 @@ fn measure(metadata: &Metadata, plan: &Plan) -> Result<(Report, usize)> {
         "measured_end",
     ]))?;
     let systems = System::build_all(metadata)?;
+    let bare = Bare::build(metadata)?;
     let folder = metadata.target_directory.join("peers");
-    let (measured, failures) = run::run(plan, &systems, &folder)?;
-    Ok((Report::new(plan, &systems, &measured), failures))
+    let (measured, failures) = run::run(plan, &systems, &bare, &folder)?;
+    Ok((Report::new(plan, &systems, &bare, &measured), failures))
 }

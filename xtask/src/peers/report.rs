@@ -6,9 +6,10 @@ use std::path::Path;
 use isolane_bench::report::Environment;
 use serde::Serialize;
 
+use super::bare::{self, Bare};
 use super::case::{Case, Scenario};
 use super::run::{Measured, Plan, Table, median_of};
-use super::statistics::Estimate;
+use super::statistics::{Estimate, median};
 use super::system::System;
 use crate::{Result, json};
 
@@ -19,6 +20,8 @@ const SCHEMA: &str = "isolane/peers/1";
 /// and on two, and at least so many samples a second.
 const ROUND_TRIPS_ONE_CORE: f64 = 0.8;
 const ROUND_TRIPS_TWO_CORES: f64 = 1.0;
+/// Of what bare AF_XDP has, both spinning.
+const ROUND_TRIPS_OVER_BARE: f64 = 1.15;
 const SAMPLES_PER_S: f64 = 1.5;
 const SAMPLES_PER_S_BY_LANE: f64 = 2.0;
 
@@ -88,7 +91,12 @@ const OF_LOAD: &[Measure] = &[
 ];
 
 impl Report {
-    pub(super) fn new(plan: &Plan, systems: &[System; System::COUNT], table: &Table) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        systems: &[System; System::COUNT],
+        bare: &Bare,
+        table: &Table,
+    ) -> Self {
         let mut rows = Vec::new();
         for (place, case) in plan.cases.iter().enumerate() {
             let measures = match case.scenario {
@@ -101,6 +109,7 @@ impl Report {
                 rows.extend(compared.map(|both| row(place, *case, *measure, both, systems, table)));
             }
         }
+        rows.push(beside_bare(bare, table));
         Self {
             schema: SCHEMA,
             environment: Environment::probe(),
@@ -175,7 +184,11 @@ fn row(
         let runs = &cases[place];
         Some(of(&runs[own])? / of(&runs[other]).filter(|&value| value > 0.0)?)
     };
-    let ratios = table.iter().filter_map(quotient).collect::<Vec<_>>();
+    let ratios = table
+        .systems
+        .iter()
+        .filter_map(quotient)
+        .collect::<Vec<_>>();
     let repetitions = ratios.len() as u32;
     let estimate = Estimate::of(ratios);
     let aim = aim(case, measure, (own, other));
@@ -204,6 +217,32 @@ fn row(
             .value
             .zip(aim)
             .map(|(ratio, aim)| is_met(ratio, aim)),
+    }
+}
+
+/// Round trips by lane beside those of bare AF_XDP.
+fn beside_bare(bare: &Bare, table: &Table) -> Row {
+    let runs = &table.beside_bare;
+    let estimate = Estimate::of(runs.iter().map(|[own, bare]| own / bare).collect());
+    let median_of = |place: usize| median(runs.iter().map(|both| both[place]).collect());
+    Row {
+        measure: "rtt_median_us",
+        payload_bytes: bare::CASE.payload_bytes,
+        interference: false,
+        reliability: bare::CASE.reliability(),
+        cores: bare::CASE.cores,
+        end: None,
+        system: bare.by_lane.identity.clone(),
+        value: median_of(0),
+        against: bare::IDENTITY.into(),
+        against_value: median_of(1),
+        ratio: estimate.value,
+        low: estimate.low,
+        high: estimate.high,
+        confidence: estimate.confidence,
+        repetitions: runs.len() as u32,
+        aim: Some(ROUND_TRIPS_OVER_BARE),
+        aim_met: estimate.value.map(|ratio| ratio <= ROUND_TRIPS_OVER_BARE),
     }
 }
 
@@ -249,8 +288,11 @@ mod tests {
             repetitions: repetitions.len() as u32,
             seconds: 1,
         };
-        let table = repetitions.into_iter().map(|runs| vec![runs]).collect();
-        Report::new(&plan, &systems(), &table)
+        let table = Table {
+            systems: repetitions.into_iter().map(|runs| vec![runs]).collect(),
+            beside_bare: vec![[11.0, 10.0]; 3],
+        };
+        Report::new(&plan, &systems(), &Bare::for_tests(), &table)
     }
 
     #[test]
@@ -273,6 +315,12 @@ mod tests {
             ("isolane xdp", "cyclonedds 0.10.2 udp")
         );
         assert_eq!(by_lane.ratio, Some(0.5));
+        let beside_bare = report.rows.last().unwrap();
+        assert_eq!(beside_bare.against, bare::IDENTITY);
+        assert_eq!(
+            (beside_bare.ratio, beside_bare.aim_met),
+            (Some(1.1), Some(true))
+        );
         assert!(report.table().contains("0.8 met"));
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
 use isolane_bench::record::Statistics;
 
+use super::bare::Bare;
 use super::case::{Case, Role, Scenario};
 use super::end::{End, Printed};
 use super::statistics::median;
@@ -43,13 +44,20 @@ pub(super) struct OfEnd {
     pub(super) threads: Option<f64>,
 }
 
-/// By repetition, case and system.
-pub(super) type Table = Vec<Vec<[Measured; System::COUNT]>>;
+/// What all repetitions showed.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// By repetition, case and system.
+    pub(super) systems: Vec<Vec<[Measured; System::COUNT]>>,
+    /// By repetition, isolane's median round trip by lane and that of bare AF_XDP, in microseconds.
+    pub(super) beside_bare: Vec<[f64; 2]>,
+}
 
 /// Runs the plan. A run that fails is said, counted, and has no values.
 pub(super) fn run(
     plan: &Plan,
     systems: &[System; System::COUNT],
+    bare: &Bare,
     folder: &Path,
 ) -> Result<(Table, usize)> {
     fs::create_dir_all(folder)?;
@@ -57,7 +65,7 @@ pub(super) fn run(
     for note in testbed.notes() {
         eprintln!("{note}");
     }
-    let mut table = Table::new();
+    let mut table = Table::default();
     let mut failures = 0;
     for repetition in 0..plan.repetitions as usize {
         let mut of_repetition = Vec::new();
@@ -82,13 +90,24 @@ pub(super) fn run(
             }
             of_repetition.push(of_case);
         }
-        table.push(of_repetition);
+        table.systems.push(of_repetition);
+        let name = format!("[{}/{}] spinning", repetition + 1, plan.repetitions);
+        match bare.repeat(&testbed, repetition, plan.seconds, folder) {
+            Ok(both) => {
+                eprintln!("{name}: by lane {:.2} us, bare {:.2} us", both[0], both[1]);
+                table.beside_bare.push(both);
+            }
+            Err(error) => {
+                eprintln!("{name}: FAILED: {error}");
+                failures += 1;
+            }
+        }
     }
     Ok((table, failures))
 }
 
 /// One run of both ends.
-fn run_once(
+pub(super) fn run_once(
     testbed: &Testbed,
     case: Case,
     system: &System,
@@ -209,7 +228,10 @@ pub(super) fn median_of(
     system: usize,
     of: impl Fn(&Measured) -> Option<f64>,
 ) -> Option<f64> {
-    let values = table.iter().filter_map(|cases| of(&cases[case][system]));
+    let values = table
+        .systems
+        .iter()
+        .filter_map(|cases| of(&cases[case][system]));
     median(values.collect())
 }
 

@@ -205,14 +205,12 @@ fn line(step: Step, repetitions: &[&Run]) -> Vec<String> {
             None => value(of(run)).map_or_else(|| "-".to_owned(), |us| format!("{us:.0}")),
         })
     };
-    let (rtt, host): (fn(&Run) -> &Statistics, fn(&Run) -> &Statistics) =
-        (|run| &run.rtt_us, |run| &run.host_us);
     vec![
         format!("{:<25}", step.name()),
-        time(rtt, |us| us.median),
-        time(rtt, |us| us.p99),
-        time(host, |us| us.median),
-        time(host, |us| us.p99),
+        time(|run| &run.rtt_us, |us| us.median),
+        time(|run| &run.rtt_us, |us| us.p99),
+        time(|run| &run.host_us, |us| us.median),
+        time(|run| &run.host_us, |us| us.p99),
         time(|run| &run.cable_us, |us| us.p99),
         each(&|run| run.lost.to_string()),
         each(&|run| run.inversions.total.to_string()),

@@ -8,6 +8,7 @@ use isolane_bench::report::{
     arbiter_table, flood_table, histogram, order_table, page, ratios, table, terminal_width,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
+use isolane_bench::storm;
 
 use super::laboratory::Laboratory;
 use super::measurement::{self, Measured, Row};
@@ -123,6 +124,7 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
         }
     }
     floods(&mut text, &report.runs);
+    storms(&mut text, &report.runs);
     let mut notes: Vec<String> = Vec::new();
     for note in report.runs.iter().flat_map(|run| &run.notes) {
         let note = note.to_string();
@@ -143,6 +145,7 @@ fn picture(first: &Outcome, outcomes: &[Outcome]) -> String {
         run.datapath == first.run.datapath
             && run.publisher == first.run.publisher
             && run.payload_bytes == first.run.payload_bytes
+            && run.receive_work == first.run.receive_work
             && run.cores == cores
     };
     // Four columns fit a terminal; more are in the table.
@@ -218,6 +221,31 @@ fn floods(text: &mut String, runs: &[Run]) {
             asked.payload_bytes
         );
     }
+}
+
+/// What the storms reached, the least and the most of all rows, and what became of it.
+fn storms(text: &mut String, runs: &[Run]) {
+    let storms = runs.iter().filter_map(|run| {
+        let asked = run.storm?;
+        let reached = run.ledger.as_ref()?.storm.as_ref()?;
+        Some((asked, reached))
+    });
+    let (asked, reached): (Vec<_>, Vec<_>) = storms.unzip();
+    let (Some(asked), Some(first)) = (asked.first(), reached.first()) else {
+        return;
+    };
+    let least = |storm: &storm::Report| storm.least_frames_per_s();
+    let rates = reached.iter().map(|storm| least(storm));
+    let (low, high) = rates.fold((least(first), 0.0_f64), |(low, high), rate| {
+        (low.min(rate), high.max(rate))
+    });
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "\nThe storm sent {low:.0} to {high:.0} frames a second each way ({:.0} were asked for), each for {} \
+         sockets.",
+        asked.frames_per_s, asked.sockets
+    );
 }
 
 /// Prints the result for people; beside JSON on standard output it goes to standard error.

@@ -80,8 +80,10 @@ impl Route {
 #[derive(Debug)]
 pub(super) struct Routes {
     sorted: Vec<Route>,
-    /// Routes that found no room in the reading that is under way, or in the last one.
+    /// Routes that found no room since the last reading began.
     refused: u64,
+    /// Before that: they count until the reading is at its end, since it may be theirs that is missing.
+    refused_before: u64,
 }
 
 impl Routes {
@@ -89,6 +91,7 @@ impl Routes {
         Routes {
             sorted: Vec::with_capacity(MAX_ROUTES),
             refused: 0,
+            refused_before: 0,
         }
     }
 
@@ -117,14 +120,16 @@ impl Routes {
 
     /// A reading of the whole table begins.
     pub(super) fn begin_reading(&mut self) {
+        self.refused_before = self.refused();
         self.refused = 0;
     }
 
-    /// A reading ends: what was not seen in it is gone. Whether anything is.
+    /// A reading ends: what was not seen in it is gone. Whether that changed anything.
     pub(super) fn end_reading(&mut self, round: u32) -> bool {
-        let before = self.sorted.len();
+        let before = (self.sorted.len(), self.refused());
         self.sorted.retain(|route| route.round == round);
-        self.sorted.len() != before
+        self.refused_before = 0;
+        (self.sorted.len(), self.refused()) != before
     }
 
     /// The route a destination takes.
@@ -135,7 +140,7 @@ impl Routes {
 
     /// Routes that found no room: with any, the one that counts may be missing.
     pub(super) fn refused(&self) -> u64 {
-        self.refused
+        self.refused.max(self.refused_before)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Route> {
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_says_that_routes_are_missing_until_the_next_reading() {
+    fn a_full_table_says_that_routes_are_missing_until_the_next_reading_is_at_its_end() {
         let mut routes = Routes::new();
         for number in 0..MAX_ROUTES as u32 + 3 {
             let [_, b, c, d] = number.to_be_bytes();
@@ -234,7 +239,12 @@ mod tests {
         }
         assert_eq!(routes.refused(), 3);
         assert_eq!(routes.iter().count(), MAX_ROUTES);
-        routes.begin_reading();
+        // A reading that is not finished, and begun again, has shown nothing.
+        for _ in 0..2 {
+            routes.begin_reading();
+            assert_eq!(routes.refused(), 3);
+        }
+        assert!(routes.end_reading(2));
         assert_eq!(routes.refused(), 0);
     }
 }

@@ -32,10 +32,18 @@
 //!
 //! # When the interface changes
 //!
-//! Down and up again, another MTU that fits, routes and neighbours are followed; so is a new name.
-//! When it is deleted or moved to another network namespace its lanes are gone for good: frames in
-//! them are counted as refused, a note says so, and the kernel's sockets go on. An address that is
-//! added later is not announced, as with `udp`.
+//! Down and up again, another MTU that fits, another name, routes and neighbours are followed as the
+//! kernel tells of them. What tells is a descriptor of discovery's lane: the loop takes news in
+//! between what is more urgent, a few at a time, and a frame on its way never looks. Until they are
+//! taken in, some milliseconds where the loop has time, frames go where they went before. An address
+//! that is added later is not announced, as with `udp`.
+//!
+//! When the interface is deleted or moved to another network namespace, its lanes are gone for good:
+//! the device's queues and memory went with it. Frames that it had not sent are counted as refused, a
+//! [`Note`] says so, and the kernel's sockets go on with the same ports. One that comes back under the
+//! same name is another interface: the sockets work there as soon as it has its address (groups are
+//! joined again by housekeeping), the classifier is not attached to it, and lanes that are opened then
+//! are sockets too. Lanes are had again by making the participant again.
 
 mod auto;
 mod config;

@@ -4,9 +4,10 @@ use std::net::Ipv4Addr;
 
 use isolane_datapath_xdp::egress::{Egress, Reason, Way};
 use isolane_wire::ethernet::MacAddress;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::hosts::{HERE, Hosts, THERE, ip, mac_of};
-use crate::{device, egress, meet, reason, way};
+use crate::{device, egress, follow, meet, reason, way};
 
 /// What the kernel says about a destination.
 #[derive(Debug, PartialEq, Eq)]
@@ -134,6 +135,39 @@ fn policy_rules_leave_everything_to_the_kernel_as_long_as_there_are_any() {
     }
     ip("rule del from 192.0.2.0/24 table 100");
     assert!(device(&mut egress, THERE).is_some());
+}
+
+#[test]
+fn who_only_looks_when_the_socket_is_readable_misses_nothing() {
+    let _hosts = Hosts::new();
+    know_neighbours();
+    let mut egress = egress();
+    follow(&mut egress);
+    let far = [10, 79, 0, 1];
+    // A rule, and a route in place of another: each is one event that has a table read again.
+    ip("rule add from 192.0.2.0/24 table 100");
+    until_readable_no_more(&mut egress);
+    assert_eq!(egress.resolve(far), Way::Kernel(Reason::Rules));
+    ip("rule del from 192.0.2.0/24 table 100");
+    ip("route add 10.79.0.0/16 via 10.78.0.2 mtu 1300");
+    ip("route change 10.79.0.0/16 via 10.78.0.2 mtu 1200");
+    until_readable_no_more(&mut egress);
+    let Way::Device(device) = egress.resolve(far) else {
+        panic!("{:?}", egress.resolve(far));
+    };
+    assert_eq!(device.mtu_bytes, 1_200);
+}
+
+/// Takes in one netlink datagram at a time, and only when the socket says that there is one.
+fn until_readable_no_more(egress: &mut Egress) {
+    let is_readable = |egress: &Egress| {
+        let descriptor = egress.descriptor();
+        let mut looked_at = [PollFd::new(&descriptor, PollFlags::IN)];
+        poll(&mut looked_at, Some(&Timespec::default())).expect("poll") > 0
+    };
+    while is_readable(egress) {
+        egress.follow_at_most(1);
+    }
 }
 
 #[test]

@@ -167,6 +167,21 @@ fn a_kick_is_as_many_calls_as_its_frames_take() {
 }
 
 #[test]
+fn a_kick_of_one_call_leaves_what_is_more_than_a_batch() {
+    let Some(pair) = Pair::new(1) else { return };
+    let mut receiver = Receiver::new(&pair, 256, &[256]);
+    let mut sender = Sender::new(&pair, 0);
+    let socket = &mut sender.socket;
+    assert_eq!(sender.memory.put(socket, &frames(0, 0..100)), 100);
+    for (calls, left) in [(1, 68), (1, 36), (2, 0)] {
+        let kicked = sender.socket.kick_at_most(calls);
+        assert_eq!((kicked.calls, kicked.left), (calls, left), "{kicked:?}");
+    }
+    assert_eq!(receiver.take_all(0, 100), frames(0, 0..100));
+    sender.wait_for_completions();
+}
+
+#[test]
 fn an_interface_that_goes_down_stops_sending_by_name_and_takes_it_up_again() {
     let Some(pair) = Pair::new(1) else { return };
     let mut receiver = Receiver::new(&pair, 64, &[64]);

@@ -1,13 +1,15 @@
 //! Bad days of the interface and of what is on it.
 
 use isolane_datapath::conformance::Options;
-use isolane_datapath::{Counted, Datapath, Note, ReceiveBurst};
+use isolane_datapath::{Counted, Datapath, Lane, Note, ReceiveBurst};
 use isolane_datapath_xdp::xdp::{OnFailure, XdpConfig};
 
 use crate::fixture::{config, xdp_on};
 use crate::hosts::{eventually, ip};
 use crate::network::{INTERFACE, Segment};
-use crate::support::{BULK, CRITICAL, count, finish, participant, payload, receive, send};
+use crate::support::{
+    BULK, CRITICAL, count, finish, participant, payload, receive, send, take_news,
+};
 
 #[test]
 fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
@@ -74,6 +76,44 @@ fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
     assert_eq!(sent.sent + sent.refused, 1);
     assert_eq!(one.peek_lanes(), None);
     finish(one);
+}
+
+#[test]
+fn an_interface_that_comes_back_by_its_name_gets_lanes_when_the_participant_is_made_again() {
+    let mut segment = Segment::new();
+    let host = segment.add_host();
+    let mut one = participant(host.clone(), &[Lane::Discovery, CRITICAL], |_| {});
+    host.enter(|| {
+        ip(&format!("link delete {INTERFACE}"));
+        ip(&format!("link add {INTERFACE} type veth peer name other"));
+        ip(&format!(
+            "address add {}/24 dev {INTERFACE}",
+            host.address()
+        ));
+        ip("link set other up");
+        ip(&format!("link set {INTERFACE} up"));
+    });
+    one.look_after_interfaces();
+    let noted = one.notes().iter().map(ToString::to_string);
+    let noted: Vec<String> = noted
+        .filter(|note| note.contains("lanes are gone"))
+        .collect();
+    assert_eq!(noted.len(), 1, "{noted:?}");
+    // The kernel's sockets go on there, for what is opened now, too.
+    one.open_lane(BULK).expect("sockets can be had");
+    for lane in [CRITICAL, BULK] {
+        assert!(!one.path.is_on_device(lane));
+        let here = one.unicast(lane)[0];
+        send(&mut one, lane, &payload(1, 64), &[here]);
+        assert_eq!(receive(&mut one, lane, 1), [payload(1, 64)]);
+    }
+    // What came meanwhile is taken in, and then wakes nobody.
+    eventually("no news are left", || (!take_news(&mut one)).then_some(()));
+    finish(one);
+
+    let again = participant(host, &[CRITICAL], |_| {});
+    assert!(again.path.is_on_device(CRITICAL));
+    finish(again);
 }
 
 #[test]

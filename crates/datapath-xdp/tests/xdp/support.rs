@@ -83,8 +83,8 @@ pub(crate) fn receive(path: &mut impl Datapath, lane: Lane, count: usize) -> Vec
 }
 
 /// What the loop does where nothing else is to be done: waits a while for what tells of routes and
-/// neighbours, which is discovery's first descriptor, and has it taken in.
-pub(crate) fn take_news(path: &mut On<Xdp>) {
+/// neighbours, which is discovery's first descriptor, and has it taken in. False: there was nothing.
+pub(crate) fn take_news(path: &mut On<Xdp>) -> bool {
     let a_while = Timespec {
         tv_sec: 0,
         tv_nsec: 20_000_000,
@@ -103,6 +103,7 @@ pub(crate) fn take_news(path: &mut On<Xdp>) {
         let taken = path.receive_burst(Lane::Discovery, 1, &mut ReceiveBurst::new());
         assert_eq!(taken, 0, "news are no datagrams");
     }
+    is_readable
 }
 
 /// Waits until it is true of a lane's ledger.

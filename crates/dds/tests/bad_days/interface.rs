@@ -2,22 +2,31 @@
 
 use std::time::{Duration, Instant};
 
-use isolane::{DatapathChoice, Level};
+use isolane::{DatapathChoice, Level, Timing, XdpOptions};
 use isolane_datapath::Counted;
 
 use crate::hosts::ip;
 use crate::network::{INTERFACE, Segment};
 use crate::world::{
-    CRITICAL, Side, Topic, assert_sockets_work, best_effort, reliable, two_hosts, until, with,
+    CRITICAL, Side, Topic, assert_sockets_work, best_effort, lanes, reliable, two_hosts, until,
+    with,
 };
 
 #[test]
 fn a_reliable_topic_survives_an_interface_that_flaps_and_goes_by_lane_again() {
     const SAMPLES: u32 = 120;
     let hosts = two_hosts();
-    let [one, other] = [0, 1].map(|place| Side::on_lanes(&hosts[place]));
+    // Neither the lease nor the history is to end while the interface is down on a slow machine.
+    let timing = Timing {
+        announce_period: Duration::from_millis(200),
+        lease: Duration::from_secs(60),
+        ..Timing::default()
+    };
+    let patient = || lanes(XdpOptions::default()).timing(timing);
+    let [one, other] = [0, 1].map(|place| Side::new(&hosts[place], patient()).expect("lanes"));
     let sides = [&one, &other];
-    let topic = Topic::new(sides, "Topic", &reliable(CRITICAL));
+    let qos = reliable(CRITICAL).max_samples(256);
+    let topic = Topic::new(sides, "Topic", &qos);
     topic.pass_by_lane(sides, CRITICAL);
     let mut came = Vec::new();
     for number in 0..SAMPLES {
