@@ -217,7 +217,8 @@ pub(crate) struct DemoArguments {
         hide_possible_values = true
     )]
     pub(crate) rows: Vec<DemoPart>,
-    /// Datapaths to show, separated by commas: udp, memory [default: udp]
+    /// Datapaths to show, separated by commas: udp (with all rows), xdp, memory (undisturbed)
+    /// [default: udp]
     #[arg(
         long,
         value_name = "LIST",
@@ -513,7 +514,7 @@ pub(crate) struct BenchRttArguments {
     /// Write the results as a page: one HTML file with pictures that needs nothing else
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     pub(crate) page: Option<PathBuf>,
-    /// Datapaths to measure, separated by commas: udp, memory [default: udp]
+    /// Datapaths to measure, separated by commas: udp, xdp, memory [default: udp]
     #[arg(
         long,
         value_name = "LIST",

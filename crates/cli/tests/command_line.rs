@@ -208,7 +208,7 @@ fn wrong_usage_ends_with_2_and_says_what_would_be_right() {
         (&["demo", "--domain", "3"], "takes no --domain"),
         (&["demo", "--config", "x.toml"], "takes no --config"),
         (&["bench", "rtt", "--payload", "4"], "12 to 1400"),
-        (&["bench", "rtt", "--disturbance", "storm"], "none, flood"),
+        (&["bench", "rtt", "--disturbance", "quake"], "none, flood"),
         (
             &["bench", "rtt", "--interface", "lo"],
             "takes no --interface",

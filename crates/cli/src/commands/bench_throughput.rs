@@ -35,6 +35,14 @@ pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure
                     "on its one thread, writer and reader only take turns",
                 ));
             }
+            "xdp" => {
+                return Err(Failure::new(
+                    ExitCode::MachineForbids,
+                    "nothing was measured with `xdp`",
+                    "writer and reader are on one host, where a lane reaches nobody",
+                )
+                .with_remedy("measure it between two hosts: pub and sub with --datapath xdp"));
+            }
             datapath => datapath,
         };
         plan.extend(

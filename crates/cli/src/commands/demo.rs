@@ -136,7 +136,7 @@ fn rows(settings: &DemoSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Con
                     inside,
                 },
             )),
-            "memory" => rows.extend(plan::quiet("memory", &payloads, seconds)),
+            own @ ("memory" | "xdp") => rows.extend(plan::quiet(own, &payloads, seconds)),
             // Beside the sockets, what is left of a round trip without them.
             loopback => {
                 rows.extend(plan::quiet(loopback, &payloads, seconds));

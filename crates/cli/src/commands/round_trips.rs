@@ -274,7 +274,12 @@ mod tests {
         assert_eq!(titles[0], "udp, 64 B, thread, undisturbed");
         assert_eq!(titles[2], "udp, 64 B, thread, flood, strict");
         assert_eq!(titles[4], "udp, 64 B, job, flood");
-        assert_eq!(titles[7], "udp, 64 B, job, joining, fifo order");
+        assert_eq!(titles[5], "udp, 64 B, thread, undisturbed, strict");
+        assert_eq!(
+            titles[11],
+            "xdp, 64 B, thread, storm, strict, threads + executor + xdp + lanes + budgets"
+        );
+        assert_eq!(titles[14], "udp, 64 B, job, joining, fifo order");
         let mut unique = titles.clone();
         unique.sort_unstable();
         unique.dedup();

@@ -248,14 +248,14 @@ fn peers_and_interfaces_may_be_repeated() {
 }
 
 #[test]
-fn the_demo_measures_the_payloads_of_the_paper_for_three_seconds() {
+fn the_demo_measures_the_payloads_of_the_paper_for_two_seconds() {
     let Command::Demo(demo) = settings("isolane demo").command else {
         panic!("demo is a demo")
     };
     let payloads = demo.runs.payloads.value.iter();
     let payloads: Vec<u32> = payloads.map(|payload| payload.get()).collect();
     assert_eq!(payloads, [64, 512, 1024]);
-    assert_eq!(demo.runs.run_for.value.as_secs(), 3);
+    assert_eq!(demo.runs.run_for.value.as_secs(), 2);
 }
 
 #[test]
