@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{Run, Stage};
+use super::{ReceiveWork, Run, Stage};
 
 /// A column: its two lines of heading, and its cell.
 type Column = (&'static str, &'static str, fn(&Run) -> String);
@@ -80,11 +80,19 @@ fn write_block(text: &mut String, block: &[Run]) {
     }
 }
 
-/// What a block has in common. Jobs by priority are no word: the order is a column.
+/// What a block has in common. Jobs by priority are no word: the order is a column; nor are lanes over
+/// `xdp`, which is their name.
 fn way_of_running(run: &Run) -> String {
-    let stages = run.stages.iter().filter(|&&stage| stage != Stage::Executor);
-    let words = std::iter::once(run.datapath.as_str()).chain(stages.map(|stage| stage.word()));
-    let words: Vec<&str> = words.collect();
+    let is_told = |stage: &&Stage| !matches!(stage, Stage::Executor | Stage::Xdp);
+    let stages = run.stages.iter().filter(is_told).map(|stage| stage.word());
+    let receive_work = match run.receive_work {
+        ReceiveWork::Softirq => None,
+        other => Some(other.word()),
+    };
+    let words: Vec<&str> = std::iter::once(run.datapath.as_str())
+        .chain(stages)
+        .chain(receive_work)
+        .collect();
     let link = match &run.cable {
         Some(cable) => format!("a link of {} Mbit/s", cable.bits_per_s as f64 / 1e6),
         None => "no link".to_owned(),
