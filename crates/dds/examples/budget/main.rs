@@ -11,8 +11,9 @@
 //! Two participants share one thread and meet over UDP on 127.0.0.1, or, on the ways that begin with
 //! `lane-`, by AF_XDP over a veth pair between two network namespaces, which takes root. A round is [`measured_give`] and then
 //! [`measured_get`], one sample long. Functions tell profilers what belongs to which half; for strace, a call of
-//! `getppid`, which isolane never makes, stands before each half and behind the second. What
-//! starts, matches and ends lies outside of both.
+//! `getppid`, which isolane never makes, stands before each half and behind the second, and a line is
+//! written before the first round that counts and behind the last. What starts, matches and ends
+//! lies outside of all of them.
 //!
 //! Under valgrind clocks are system calls, otherwise functions of the vDSO; and where it has no
 //! `epoll_pwait2` the loop sleeps in `ppoll`, which costs a few hundred instructions more.
@@ -49,6 +50,7 @@ fn walk(rounds: u32, round: &mut impl Round) -> Outcome<()> {
         round.give(number)?;
         round.get(number)?;
     }
+    println!("the samples begin");
     let (mut of_give, mut of_get) = (0, 0);
     for number in WARM_UP..WARM_UP + rounds {
         let mut outcome = Ok(());
@@ -61,6 +63,7 @@ fn walk(rounds: u32, round: &mut impl Round) -> Outcome<()> {
         outcome?;
         mark();
     }
+    println!("the samples end");
     println!("rounds {rounds}");
     println!("allocations_of_give {of_give}");
     println!("allocations_of_get {of_get}");

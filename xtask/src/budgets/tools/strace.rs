@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::Result;
 
 /// What the example `budget` calls before each half of a round and behind the second.
 const MARK: &str = "getppid";
-/// What the example `hundred_thousand` writes.
+/// What the examples write.
 const BEGIN: &str = "the samples begin";
 const END: &str = "the samples end";
 
@@ -64,25 +64,26 @@ fn call(line: &str) -> Option<&str> {
 
 /// Futex calls of all rounds together. Only futexes stop the program, so many rounds take no time.
 pub(super) fn futexes(program: &Path, way: &str, rounds: u32, folder: &Path) -> Result<u64> {
-    // What starting and ending takes is the same with one round.
-    let count = |rounds| -> Result<u64> {
-        let trace = folder.join(format!("futexes.{way}"));
-        let arguments = watching("trace=futex", &trace);
-        let arguments = arguments.each_ref().map(String::as_str);
-        super::quietly(&mut super::tool("strace", &arguments, program, way, rounds))?;
-        Ok(lines_with(&trace, "futex(")?.len() as u64)
-    };
-    Ok(count(rounds)?.saturating_sub(count(1)?))
+    let mut example = super::example(program, way, rounds);
+    let trace = folder.join(format!("futexes.{way}"));
+    between_marks(&mut example, &trace)
 }
 
 /// Futex calls of the example `hundred_thousand` while samples flow between its threads.
 pub(super) fn futexes_between_marks(program: &Path, folder: &Path) -> Result<u64> {
     let trace = folder.join("futexes.hundred_thousand");
+    between_marks(&mut Command::new(program), &trace)
+}
+
+/// Futex calls of a program between its marks: starting and ending may take some, and not always as
+/// many.
+fn between_marks(program: &mut Command, trace: &Path) -> Result<u64> {
     let mut strace = Command::new("strace");
-    strace.args(watching("trace=futex,write", &trace));
-    super::quietly(strace.arg(program))?;
-    let lines = fs::read_to_string(&trace)?;
-    fs::remove_file(&trace)?;
+    strace.args(watching("trace=futex,write", trace));
+    strace.arg(program.get_program()).args(program.get_args());
+    super::quietly(&mut strace)?;
+    let lines = fs::read_to_string(trace)?;
+    fs::remove_file(trace)?;
     let begin = lines.find(BEGIN).ok_or("no mark of the first sample")?;
     let end = lines.find(END).ok_or("no mark of the last sample")?;
     Ok(lines[begin..end].matches("futex(").count() as u64)
@@ -100,13 +101,6 @@ fn watching(calls: &str, trace: &Path) -> [String; 7] {
         &trace.display().to_string(),
     ]
     .map(str::to_owned)
-}
-
-fn lines_with(trace: &PathBuf, text: &str) -> Result<Vec<String>> {
-    let lines = fs::read_to_string(trace)?;
-    fs::remove_file(trace)?;
-    let matching = lines.lines().filter(|line| line.contains(text));
-    Ok(matching.map(str::to_owned).collect())
 }
 
 #[cfg(test)]
