@@ -114,14 +114,6 @@ pub struct ReceiveRing(Consumer<Descriptor>);
 pub struct TransmitRing(Producer<Descriptor>);
 
 impl FillRing {
-    pub(super) fn make(
-        socket: BorrowedFd<'_>,
-        umem: &Umem,
-        entries: u32,
-    ) -> Result<FillRing, OpenError> {
-        producer(socket, umem, RingKind::Fill, entries).map(FillRing)
-    }
-
     /// Gives chunks to be filled, as many as there is room for, from the front; returns how many.
     /// Each address is of a chunk that its holder gives up until it comes back.
     pub fn push(&mut self, addresses: &[u64]) -> usize {
@@ -130,14 +122,6 @@ impl FillRing {
 }
 
 impl CompletionRing {
-    pub(super) fn make(
-        socket: BorrowedFd<'_>,
-        umem: &Umem,
-        entries: u32,
-    ) -> Result<CompletionRing, OpenError> {
-        consumer(socket, umem, RingKind::Completion, entries).map(CompletionRing)
-    }
-
     /// Takes addresses of sent frames, as they were given to be sent; returns how many.
     pub fn pop(&mut self, into: &mut [u64]) -> usize {
         self.0.pop(into)
@@ -145,14 +129,6 @@ impl CompletionRing {
 }
 
 impl ReceiveRing {
-    pub(super) fn make(
-        socket: BorrowedFd<'_>,
-        umem: &Umem,
-        entries: u32,
-    ) -> Result<ReceiveRing, OpenError> {
-        consumer(socket, umem, RingKind::Receive, entries).map(ReceiveRing)
-    }
-
     /// Takes frames in the order they arrived; returns how many. A descriptor is only believed once
     /// [`Umem::locate`](super::Umem::locate) has found its place.
     pub fn pop(&mut self, into: &mut [Descriptor]) -> usize {
@@ -161,14 +137,6 @@ impl ReceiveRing {
 }
 
 impl TransmitRing {
-    pub(super) fn make(
-        socket: BorrowedFd<'_>,
-        umem: &Umem,
-        entries: u32,
-    ) -> Result<TransmitRing, OpenError> {
-        producer(socket, umem, RingKind::Transmit, entries).map(TransmitRing)
-    }
-
     /// Gives frames to be sent in order, as many as there is room for, from the front; returns how
     /// many. They are sent at the latest by [`kick`](super::TransmitSocket::kick).
     pub fn push(&mut self, frames: &[Descriptor]) -> usize {
@@ -178,8 +146,16 @@ impl TransmitRing {
 
 /// What is the same of all rings that a program fills.
 macro_rules! filled_by_us {
-    ($($ring:ty),*) => {$(
+    ($($ring:ident: $kind:ident),*) => {$(
         impl $ring {
+            pub(super) fn make(
+                socket: BorrowedFd<'_>,
+                umem: &Umem,
+                entries: u32,
+            ) -> Result<$ring, OpenError> {
+                producer(socket, umem, RingKind::$kind, entries).map($ring)
+            }
+
             /// Entries it has.
             #[must_use]
             pub fn entries(&self) -> u32 {
@@ -216,12 +192,20 @@ macro_rules! filled_by_us {
         }
     )*};
 }
-filled_by_us!(FillRing, TransmitRing);
+filled_by_us!(FillRing: Fill, TransmitRing: Transmit);
 
 /// What is the same of all rings that the kernel fills.
 macro_rules! filled_by_the_kernel {
-    ($($ring:ty),*) => {$(
+    ($($ring:ident: $kind:ident),*) => {$(
         impl $ring {
+            pub(super) fn make(
+                socket: BorrowedFd<'_>,
+                umem: &Umem,
+                entries: u32,
+            ) -> Result<$ring, OpenError> {
+                consumer(socket, umem, RingKind::$kind, entries).map($ring)
+            }
+
             /// Entries it has.
             #[must_use]
             pub fn entries(&self) -> u32 {
@@ -247,4 +231,4 @@ macro_rules! filled_by_the_kernel {
         }
     )*};
 }
-filled_by_the_kernel!(CompletionRing, ReceiveRing);
+filled_by_the_kernel!(CompletionRing: Completion, ReceiveRing: Receive);

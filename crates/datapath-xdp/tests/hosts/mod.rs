@@ -8,7 +8,10 @@
 //! Only descriptors of this process hold the namespaces: when the test ends, by whatever end, the
 //! kernel takes them down with all that is in them.
 
-#![allow(dead_code)]
+#![allow(
+    dead_code,
+    reason = "each test and example uses a part of what is here"
+)]
 
 use std::fs::File;
 use std::net::Ipv4Addr;

@@ -13,9 +13,10 @@
 //! equal size. Where a device shares memory (AF_XDP's UMEM, a DMA mapping), that is one
 //! region of small chunks, and the classes of frames that the device fills or sends take theirs
 //! from it ([`DeviceConfig`]). A region is fresh zeroed pages of the system, not the allocator's
-//! (`pages` says why): a frame costs addresses until its bytes are written, page by page, so frames of 64 KiB do not cost 64 KiB when datagrams are small. Who minds the
-//! page fault of a frame's first use has the pages touched before start ([`Pool::prefault`],
-//! [`PoolConfig::prefault_bytes`]), and says how many bytes of each frame will be used.
+//! (`pages` says why): a frame costs addresses until its bytes are written, page by page, so frames
+//! of 64 KiB do not cost 64 KiB when datagrams are small. Who minds the page fault of a frame's first
+//! use has the pages touched before start ([`Pool::prefault`], [`PoolConfig::prefault_bytes`]), and
+//! says how many bytes of each frame will be used.
 //!
 //! Free frames are a stack: the one that came home last, whose bytes are still in the cache, is
 //! taken next. The stack's memory is reserved when the class grows, so that neither taking nor

@@ -62,7 +62,8 @@ impl Udp {
             report.refused = refused;
             return report;
         };
-        if selected(burst, which).any(|message| message.to.is_multicast()) {
+        let is_near = open.hops != ON_THE_NETWORK;
+        if is_near && selected(burst, which).any(|message| message.to.is_multicast()) {
             set_hops(open, ON_THE_NETWORK);
         }
         let mut batch = self.sender.batch(&open.own.socket, ledger, &mut report);

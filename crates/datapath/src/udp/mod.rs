@@ -275,10 +275,11 @@ impl Datapath for Udp {
         let flows = flows.as_mut().filter(|_| readable & flows_bit != 0);
         let flows = flows.map_or(&mut [][..], |flows| &mut flows.open);
         let places = 2 + flows.len();
-        let begin = *first;
-        *first = (begin + 1) % places;
+        // A flow that was closed may have left it beyond the last.
+        let begin = if *first < places { *first } else { 0 };
+        *first = begin + 1;
         let mut taken = 0;
-        for place in (0..places).map(|step| (begin + step) % places) {
+        for place in (begin..places).chain(0..begin) {
             let source = match place {
                 0 => Some(&mut *own).filter(|_| readable & 1 != 0),
                 1 => group.as_mut().filter(|_| readable & 2 != 0),
