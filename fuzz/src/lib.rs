@@ -18,6 +18,8 @@
 //!
 //! Nothing here opens a socket: participants meet on a network in memory.
 
+#[path = "../../tests/support/captures.rs"]
+mod captures;
 mod compose;
 #[path = "../../tests/support/counting_allocator.rs"]
 #[allow(

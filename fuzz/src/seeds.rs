@@ -4,30 +4,24 @@
 use std::{fs, io, path::Path};
 
 use isolane_wire::{
-    ethernet::{EtherType, Frame},
     guid::EntityId,
-    ipv4::Packet,
     rtps::{HEADER_BYTES, Submessage, Submessages},
-    udp::Datagram,
 };
 
-use crate::{engine, input::Script, limits::MAX_INPUT_BYTES, target};
+use crate::{captures, engine, input::Script, limits::MAX_INPUT_BYTES, target};
 
 /// What other implementations send.
 const CAPTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/wire/tests/captures");
-/// Bytes in front of all packets of a pcap file, and in front of each.
-const PCAP_HEADER_BYTES: usize = 24;
-const PCAP_PACKET_HEADER_BYTES: usize = 16;
 
 /// Writes all, a folder a target; returns how many.
 ///
 /// # Errors
 /// If captures cannot be read or a file cannot be written.
 pub fn write(folder: &Path) -> io::Result<usize> {
-    let frames = captured_frames()?;
+    let frames = captures::frames(Path::new(CAPTURES))?;
     let messages: Vec<&[u8]> = frames
         .iter()
-        .filter_map(|frame| rtps_message(frame))
+        .filter_map(|frame| captures::rtps_message(frame))
         .collect();
     let announcements = messages.iter().flat_map(|message| announcements(message));
     let all = [
@@ -55,43 +49,6 @@ pub fn write(folder: &Path) -> io::Result<usize> {
         }
     }
     Ok(written)
-}
-
-/// The Ethernet frames of all captures.
-fn captured_frames() -> io::Result<Vec<Vec<u8>>> {
-    let mut frames = Vec::new();
-    for entry in fs::read_dir(CAPTURES)? {
-        let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "pcap")
-        {
-            let file = fs::read(path)?;
-            let mut rest = file.get(PCAP_HEADER_BYTES..).unwrap_or_default();
-            while let Some((head, behind)) = rest.split_first_chunk::<PCAP_PACKET_HEADER_BYTES>() {
-                let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
-                let Some((frame, behind)) = behind.split_at_checked(length) else {
-                    break;
-                };
-                frames.push(frame.to_vec());
-                rest = behind;
-            }
-        }
-    }
-    frames.sort();
-    Ok(frames)
-}
-
-/// The RTPS message in a frame.
-fn rtps_message(frame: &[u8]) -> Option<&[u8]> {
-    let frame = Frame::new_checked(frame).ok()?;
-    if frame.ether_type() != EtherType::IPV4 {
-        return None;
-    }
-    let packet = Packet::new_checked(frame.payload()).ok()?;
-    let datagram = Datagram::new_checked(packet.payload()).ok()?;
-    let payload = datagram.payload();
-    payload.starts_with(b"RTPS").then_some(payload)
 }
 
 /// The payloads of discovery in a message.

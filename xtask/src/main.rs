@@ -3,6 +3,7 @@
 //! - `cargo xtask test` runs every check there is and ends with a line `N passed, N failed`;
 //! - `cargo xtask budgets` counts what a sample costs, each number held against its limit;
 //! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
+//! - `cargo xtask conformance` shows what every datapath does, and whether each of them does it;
 //! - `cargo xtask fuzz` throws bytes at everything that reads what others send;
 //! - `cargo xtask hostile` lets somebody throw everything there is at a host with a critical topic;
 //! - `cargo xtask isolation` counts what a flood does to a critical topic, with and without what keeps it
@@ -17,6 +18,7 @@
 mod budgets;
 mod classifier;
 mod command;
+mod conformance;
 mod demo;
 mod dependencies;
 mod foreign;
@@ -59,6 +61,8 @@ enum Command {
     Test,
     /// Build the classifier's eBPF object and compare it with the checked-in one (needs clang-16)
     Classifier(classifier::Arguments),
+    /// Run the conformance suite on all datapaths, in one table (needs root)
+    Conformance(conformance::Arguments),
     /// Run isolane against other DDS implementations, in network namespaces (needs root)
     Interop(interop::Arguments),
     /// Count instructions, allocations, locks, copies and system calls of a sample (needs valgrind
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Test => test::run(),
         Command::Classifier(arguments) => classifier::run(&arguments),
+        Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Interop(arguments) => interop::run(&arguments),
         Command::Budgets { json } => budgets::run(json.as_deref()),
         Command::Peers(arguments) => peers::run(&arguments),

@@ -7,8 +7,8 @@ use crate::packages::is_root;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::{Metadata, cargo};
 use crate::{
-    Result, budgets, classifier, command, demo, dependencies, fuzz, hostile, interop, isolation,
-    packages, page, peers,
+    Result, budgets, classifier, command, conformance, demo, dependencies, fuzz, hostile, interop,
+    isolation, packages, page, peers,
 };
 
 /// Runs all steps, prints the summary, and says whether nothing failed.
@@ -40,6 +40,8 @@ pub(crate) fn run() -> Result<bool> {
     steps.run("dependencies", || dependencies::check(&metadata));
     steps.run("classifier", || classifier::step(&metadata));
     steps.run("tests", cargo_test);
+    // Some of these have just run, among thousands: seconds, for one table of all datapaths.
+    steps.run("conformance", || conformance::step(&metadata));
     steps.run("fuzz", || fuzz::step(&metadata));
     steps.run("documentation", || {
         passes(

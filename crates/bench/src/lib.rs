@@ -13,6 +13,7 @@
 //! Unsafe code lives in the private module `system` and in `namespace` (threads that change theirs, the
 //! hook between fork and exec), behind safe calls.
 
+pub mod bulk;
 pub mod cable;
 pub mod capture;
 pub mod child;

@@ -84,7 +84,7 @@ pub(crate) fn check_writable(destination: &Destination) -> Result<(), Failure> {
 }
 
 /// Whether it is a pipe, a device or a socket.
-fn is_special(path: &Path) -> bool {
+pub(crate) fn is_special(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }

@@ -231,6 +231,8 @@ pub(crate) enum Disturbance {
     None,
     /// 25 UDP streams each way through the cable.
     Flood,
+    /// The same, for a bulk reader of the participants.
+    ReadFlood,
     /// Multicast delivered to hundreds of sockets on each host.
     Storm,
     /// Endpoints that appear and leave.
@@ -245,6 +247,7 @@ impl Word for Disturbance {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("none", Self::None),
         ("flood", Self::Flood),
+        ("read-flood", Self::ReadFlood),
         ("storm", Self::Storm),
         ("joining", Self::Joining),
         ("bulk", Self::Bulk),
@@ -254,13 +257,19 @@ impl Word for Disturbance {
 
 impl Disturbance {
     /// What an ablation is measured beside.
-    pub(crate) const OF_ABLATION: [Self; 3] = [Self::None, Self::Flood, Self::Storm];
+    pub(crate) const OF_ABLATION: [Self; 4] =
+        [Self::None, Self::Flood, Self::Storm, Self::ReadFlood];
+
+    /// Whether participants read what disturbs, as bulk.
+    pub(crate) fn is_read(self) -> bool {
+        self == Self::ReadFlood
+    }
 
     /// As results name it.
     pub(crate) fn in_report(self) -> Option<report::Disturbance> {
         match self {
             Self::None => None,
-            Self::Flood => Some(report::Disturbance::Flood),
+            Self::Flood | Self::ReadFlood => Some(report::Disturbance::Flood),
             Self::Storm => Some(report::Disturbance::Storm),
             Self::Joining => Some(report::Disturbance::Joining),
             Self::Bulk => Some(report::Disturbance::Bulk),

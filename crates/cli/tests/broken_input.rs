@@ -1,66 +1,18 @@
 //! Input that is wrong, and machines that do not allow it: one clear sentence with the remedy, and
 //! the exit code that belongs to it.
 
+mod command;
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig, TestbedError};
 
-/// Longer than anything takes on a machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn isolane(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-    command
-        .args(arguments)
-        .env_remove("ISOLANE_DOMAIN")
-        .env_remove("ISOLANE_CONFIG")
-        .stdin(Stdio::null());
-    command
-}
-
-fn run(command: &mut Command) -> (i32, String, String) {
-    let output = command.output().expect("the command starts");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    let code = output.status.code().expect("no signal");
-    (code, text(output.stdout), text(output.stderr))
-}
-
-/// A program that is ended with its test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A directory of one test, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("isolane-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a temporary directory");
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("UTF-8").to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use command::{Folder, PATIENCE, Running, isolane, run};
 
 #[test]
 fn numbers_and_addresses_that_are_none_are_refused_with_what_would_do() {

@@ -1,54 +1,8 @@
 //! What the command `isolane` does with its arguments, seen from outside: output and exit code.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod command;
 
-/// A directory of one test, removed at its end.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("isolane-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a temporary directory");
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> &Path {
-        std::fs::write(self.0.join(name), text).expect("a file in it");
-        &self.0
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The command with no settings but these.
-fn isolane(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-    command
-        .args(arguments)
-        .env_remove("ISOLANE_DOMAIN")
-        .env_remove("ISOLANE_CONFIG");
-    command
-}
-
-/// Runs it: exit code, standard output, standard error.
-fn run(command: &mut Command) -> (i32, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().expect("the command starts");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    (
-        status.code().expect("no signal"),
-        text(stdout),
-        text(stderr),
-    )
-}
+use command::{Folder, isolane, run};
 
 const GOOD: &str = "domain = 3\n[host.a]\ninterface = \"lo\"\n\
     [topic.Square]\ntype = \"ShapeType\"\nkeyed = true\nlevel = 6\nperiod = \"20ms\"\n\
@@ -57,9 +11,9 @@ const GOOD: &str = "domain = 3\n[host.a]\ninterface = \"lo\"\n\
 
 #[test]
 fn config_prints_the_description_with_the_source_of_each_value() {
-    let directory = Directory::new("config-good");
+    let folder = Folder::new("config-good");
     let mut command = isolane(&["config"]);
-    let (code, out, err) = run(command.current_dir(directory.write("isolane.toml", GOOD)));
+    let (code, out, err) = run(command.current_dir(folder.write("isolane.toml", GOOD)));
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     let line = |start: &'static str| {
         out.lines()
@@ -73,8 +27,8 @@ fn config_prints_the_description_with_the_source_of_each_value() {
 
 #[test]
 fn the_command_line_wins_over_the_environment_and_that_over_the_description() {
-    let directory = Directory::new("config-layers");
-    let path = directory.write("other.toml", GOOD);
+    let folder = Folder::new("config-layers");
+    let path = folder.write("other.toml", GOOD);
     let domain = |arguments: &[&str], environment: &[(&str, &str)]| {
         let mut command = isolane(arguments);
         let (code, out, err) = run(command.envs(environment.iter().copied()).current_dir(path));
@@ -91,8 +45,8 @@ fn the_command_line_wins_over_the_environment_and_that_over_the_description() {
 
 #[test]
 fn config_as_json_has_every_value_beside_its_source() {
-    let directory = Directory::new("config-json");
-    let path = directory.write("isolane.toml", GOOD);
+    let folder = Folder::new("config-json");
+    let path = folder.write("isolane.toml", GOOD);
     let (code, out, err) = run(isolane(&["config", "--json", "-"]).current_dir(path));
     assert_eq!((code, err.as_str()), (0, ""));
     let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
@@ -112,12 +66,12 @@ fn the_example_is_a_good_description() {
     let (code, example, _) = run(&mut isolane(&["config", "--example"]));
     assert_eq!(code, 0);
     assert!(example.starts_with('#') && example.contains("[topic.BrakePressure]"));
-    let directory = Directory::new("config-example");
-    let path = directory.write("isolane.toml", &example);
+    let folder = Folder::new("config-example");
+    let path = folder.write("isolane.toml", &example);
     let (code, printed, err) = run(isolane(&["config"]).current_dir(path));
     assert_eq!((code, err.as_str()), (0, ""));
     // What is printed is a description again.
-    let path = directory.write("printed.toml", &printed);
+    let path = folder.write("printed.toml", &printed);
     let (code, _, err) = run(isolane(&["config", "--config", "printed.toml"]).current_dir(path));
     assert_eq!((code, err.as_str()), (0, ""));
 }
@@ -127,8 +81,8 @@ fn a_bad_description_shows_all_its_problems_at_their_places() {
     let bad = GOOD
         .replace("level = 6", "levle = 6")
         .replace("\"20ms\"", "20");
-    let directory = Directory::new("config-bad");
-    let path = directory.write("isolane.toml", &bad);
+    let folder = Folder::new("config-bad");
+    let path = folder.write("isolane.toml", &bad);
     let (code, out, err) = run(isolane(&["config"]).current_dir(path));
     assert_eq!((code, out.as_str()), (2, ""));
     for said in [
@@ -147,8 +101,8 @@ fn a_warning_is_told_and_the_description_is_used() {
         "period = \"20ms\"",
         "period = \"20ms\"\ndeadline = \"30ms\"",
     );
-    let directory = Directory::new("config-odd");
-    let path = directory.write("isolane.toml", &odd);
+    let folder = Folder::new("config-odd");
+    let path = folder.write("isolane.toml", &odd);
     let (code, out, err) = run(isolane(&["config"]).current_dir(path));
     assert_eq!(code, 0, "{err}");
     assert!(
@@ -159,8 +113,8 @@ fn a_warning_is_told_and_the_description_is_used() {
 
 #[test]
 fn a_description_that_is_not_there_is_wrong_configuration() {
-    let directory = Directory::new("config-none");
-    let (code, out, err) = run(isolane(&["config"]).current_dir(&directory.0));
+    let folder = Folder::new("config-none");
+    let (code, out, err) = run(isolane(&["config"]).current_dir(&folder.0));
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(err.contains("cannot read isolane.toml"), "{err}");
     let command = "isolane config --example > isolane.toml";
@@ -233,8 +187,8 @@ fn wrong_usage_ends_with_2_and_says_what_would_be_right() {
 
 #[test]
 fn a_topic_of_another_type_is_refused() {
-    let directory = Directory::new("pub-type");
-    let path = directory.write("isolane.toml", GOOD);
+    let folder = Folder::new("pub-type");
+    let path = folder.write("isolane.toml", GOOD);
     let mut command = isolane(&["pub", "Other", "--config", "isolane.toml"]);
     let (code, _, err) = run(command.current_dir(path));
     assert_eq!(code, 2);

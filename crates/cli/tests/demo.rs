@@ -379,3 +379,53 @@ fn the_root_of_a_user_namespace_locks_no_memory_it_may_not_have() {
     assert!(!runs.is_empty(), "{said}");
     assert!(said.contains("could not lock memory"), "{said}");
 }
+
+#[test]
+fn where_lanes_are_not_possible_their_rows_are_left_out_with_the_reason() {
+    let _one = ONE_AT_A_TIME.lock();
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let name = format!("isolane-left-out-{}.json", std::process::id());
+    let json = std::env::temp_dir().join(name);
+    let mut command = Command::new("prlimit");
+    command
+        .args(["--memlock=65536", "setpriv", "--bounding-set", "-ipc_lock"])
+        .arg(env!("CARGO_BIN_EXE_isolane"))
+        .args([
+            "demo",
+            "--rows",
+            "lane",
+            "--payload",
+            "64",
+            "--seconds",
+            "1",
+        ])
+        .arg("--json")
+        .arg(&json)
+        .stdin(Stdio::null());
+    let output = command.output().expect("it ran");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    if error.contains("No test hosts") {
+        return;
+    }
+    let told: Vec<&str> = error
+        .lines()
+        .filter(|line| {
+            line.starts_with("left out, since AF_XDP lanes are not possible here: 7 runs. ")
+        })
+        .collect();
+    assert!(told.len() == 1 && told[0].contains("lock"), "{error}");
+    let written = fs::read(&json).expect("a report");
+    let _ = fs::remove_file(&json);
+    let report: Value = serde_json::from_slice(&written).expect("JSON");
+    assert_eq!(report["missing"], Value::Array(vec![]), "{error}");
+    assert_eq!(report["left_out"].as_array().map(Vec::len), Some(1));
+    let runs = report["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 4);
+    assert!(runs.iter().all(|run| run["datapath"] == "udp"));
+    // A run that the machine spoils is no result, and that is another matter.
+    if runs.iter().all(|run| run["invalid"].is_null()) {
+        assert_eq!(output.status.code(), Some(0), "{error}");
+    }
+}

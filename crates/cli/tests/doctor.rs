@@ -1,27 +1,21 @@
 //! `isolane doctor` seen from outside: output and exit code. What it finds is tested with recorded
 //! machines, beside the library.
 
+mod command;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-fn doctor(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-    command
-        .arg("doctor")
-        .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env_remove("ISOLANE_DOMAIN")
-        .env_remove("ISOLANE_CONFIG");
-    command
-}
+use command::{Folder, isolane, run};
 
-fn run(command: &mut Command) -> (i32, String, String) {
-    let output = command.output().expect("the command starts");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    let code = output.status.code().expect("no signal");
-    (code, text(output.stdout), text(output.stderr))
+fn doctor(arguments: &[&str]) -> Command {
+    let mut command = isolane(&["doctor"]);
+    command
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
 }
 
 /// A recorded machine.
@@ -92,18 +86,14 @@ fn this_machine_is_looked_at_and_can_be_recorded() {
 
 #[test]
 fn a_description_is_compared_with_the_host_it_names() {
-    let folder = std::env::temp_dir().join(format!("isolane-doctor-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a temporary directory");
-    let (_, example, _) = {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-        run(command.args(["config", "--example"]))
-    };
-    std::fs::write(folder.join("isolane.toml"), example).expect("a description");
+    let (_, example, _) = run(&mut isolane(&["config", "--example"]));
+    let folder = Folder::new("doctor");
+    let folder = folder.write("isolane.toml", &example);
     let machine = machine("untuned-vm");
     let machine = machine.to_str().expect("UTF-8");
     let of = |arguments: &[&str]| {
         let mut command = doctor(&["--from", machine]);
-        run(command.args(arguments).current_dir(&folder))
+        run(command.args(arguments).current_dir(folder))
     };
     let (code, out, err) = of(&["--host", "zone-left"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
@@ -116,7 +106,6 @@ fn a_description_is_compared_with_the_host_it_names() {
     let (code, _, err) = of(&["--host", "zone-middle"]);
     assert_eq!(code, 2);
     assert!(err.contains("zone-left, zone-right"), "{err}");
-    let _ = std::fs::remove_dir_all(&folder);
 }
 
 #[test]

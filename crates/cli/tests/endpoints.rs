@@ -3,25 +3,24 @@
 //! Each test has a domain of its own, and waits for what programs say, never for the clock: a program
 //! whose work is done is interrupted.
 
+mod command;
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
 
-/// Longer than anything takes on a machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(60);
+use command::PATIENCE;
 
 /// A command in a domain, on the loopback interface.
 fn isolane(domain: u32, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-    command
-        .args(arguments)
-        .args(["--domain", &domain.to_string()])
-        .args(["--interface", "lo", "--peer", "127.0.0.1"])
-        .env_remove("ISOLANE_DOMAIN")
-        .env_remove("ISOLANE_CONFIG")
-        .stdin(Stdio::null());
+    let mut command = command::isolane(arguments);
+    command.args(["--domain", &domain.to_string()]).args([
+        "--interface",
+        "lo",
+        "--peer",
+        "127.0.0.1",
+    ]);
     command
 }
 
@@ -341,8 +340,8 @@ fn ls_lists_participants_and_endpoints_as_json() {
 
 #[test]
 fn an_interface_that_is_not_there_is_named_with_those_that_are() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-    let ended = Running::start(command.args(["sub", "Square", "--interface", "nowhere0"])).end();
+    let mut command = command::isolane(&["sub", "Square", "--interface", "nowhere0"]);
+    let ended = Running::start(&mut command).end();
     assert_eq!(ended.code, 3);
     assert!(ended.err.contains("nowhere0"), "{}", ended.err);
     assert!(ended.err.contains("lo"), "{}", ended.err);

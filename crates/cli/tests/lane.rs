@@ -155,7 +155,13 @@ fn what_no_machine_could_is_wrong_usage() {
         "sub Square --host a --seconds 1 --config {}",
         file.display()
     );
-    ends("", "", &arguments, 2, &["has 64 chunks", "2272"]);
+    ends(
+        "",
+        "",
+        &arguments,
+        2,
+        &["has 64 frames", "receive_frames = 2272"],
+    );
     std::fs::remove_file(&file).expect("it was written");
 }
 

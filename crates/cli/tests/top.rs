@@ -4,100 +4,28 @@
 //! Each test runs itself again inside of a namespace. Where the system does not allow that it says so,
 //! and fails in CI.
 
+mod command;
+#[path = "../../../tests/support/own_namespace.rs"]
+mod own_namespace;
+
 use std::io::{BufRead, BufReader, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Set for the run inside.
-const INSIDE: &str = "ISOLANE_TEST_INSIDE_NAMESPACE";
-/// Longer than anything takes on a machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(60);
+use command::{PATIENCE, Running, isolane};
+use own_namespace::{in_namespace, ip};
 
-/// Runs the test inside of a namespace of its own, with loopback up.
-fn in_namespace(test: &str, inside: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some() {
-        let up = Command::new("ip")
-            .args(["link", "set", "lo", "up"])
-            .status();
-        assert!(up.expect("ip").success());
-        return inside();
-    }
-    let succeeds = |mut command: Command| command.status().is_ok_and(|status| status.success());
-    let namespace = |rights: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.arg("--net").args(rights);
-        command
-    };
-    // Root needs no user namespace, and may be where none can be made.
-    let rights: [&[&str]; 2] = [&[], &["--map-root-user"]];
-    let usable = rights.into_iter().find(|rights| {
-        let mut probe = namespace(rights);
-        probe.arg("true");
-        succeeds(probe)
-    });
-    let Some(rights) = usable else {
-        let in_ci = std::env::var_os("CI").is_some();
-        assert!(!in_ci, "CI must allow network namespaces");
-        eprintln!("no network namespace can be made here: nothing was tried");
-        return;
-    };
-    let mut again = namespace(rights);
-    again.arg(std::env::current_exe().expect("a path"));
-    again
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1");
-    assert!(succeeds(again), "the run inside has failed");
-}
-
-fn isolane(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-    command
-        .args(arguments)
-        .env_remove("ISOLANE_DOMAIN")
-        .env_remove("ISOLANE_CONFIG")
-        .stdin(Stdio::null());
-    command
-}
-
-/// A process, killed at the end of its test at the latest.
-struct Running(Child);
-
-impl Running {
-    fn start(arguments: &[&str]) -> Self {
-        let mut command = isolane(arguments);
-        command.args(["--interface", "lo", "--peer", "127.0.0.1"]);
-        let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
-        Self(quiet.spawn().expect("the command starts"))
-    }
-
-    fn pid(&self) -> u64 {
-        self.0.id().into()
-    }
-
-    /// Kills it without a word.
-    fn kill(&mut self) {
-        self.0.kill().expect("it runs");
-        self.0.wait().expect("it ends");
-    }
-
-    fn stop(&self) {
-        let process = self.0.id().to_string();
-        let told = Command::new("kill").args(["-STOP", &process]).status();
-        assert!(told.expect("kill exists").success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn start(arguments: &[&str]) -> Running {
+    let mut command = isolane(arguments);
+    command.args(["--interface", "lo", "--peer", "127.0.0.1"]);
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    Running(quiet.spawn().expect("the command starts"))
 }
 
 fn top(arguments: &[&str]) -> (i32, String) {
@@ -141,8 +69,8 @@ fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
     in_namespace(
         "who_publishes_and_subscribes_is_seen_once_and_as_it_happens",
         || {
-            let sub = Running::start(&["sub", "Square", "--level", "5", "--reliable"]);
-            let publisher = Running::start(&["pub", "Square", "--level", "5", "--period", "5ms"]);
+            let sub = start(&["sub", "Square", "--level", "5", "--reliable"]);
+            let publisher = start(&["pub", "Square", "--level", "5", "--period", "5ms"]);
             let sample = until("matched", |sample| {
                 let of = participants(sample);
                 let delivered = of.iter().any(|seen| {
@@ -203,7 +131,7 @@ fn who_is_killed_while_it_is_looked_at_is_gone_from_the_next_sample() {
     in_namespace(
         "who_is_killed_while_it_is_looked_at_is_gone_from_the_next_sample",
         || {
-            let mut sub = Running::start(&["sub", "Square"]);
+            let mut sub = start(&["sub", "Square"]);
             let mut looker = isolane(&["top", "--json", "-"]);
             let looker = looker.stdout(Stdio::piped()).spawn().expect("it starts");
             let mut looker = Running(looker);
@@ -246,7 +174,7 @@ fn that_nobody_is_there_is_said_with_the_reason() {
 #[test]
 fn who_is_stopped_is_said_to_be_silent() {
     in_namespace("who_is_stopped_is_said_to_be_silent", || {
-        let sub = Running::start(&["sub", "Square"]);
+        let sub = start(&["sub", "Square"]);
         until("seen", |sample| !participants(sample).is_empty());
         sub.stop();
         let (_, text) = top(&["--once"]);
@@ -276,7 +204,7 @@ fn who_lies_harms_nobody() {
                 }
             });
         }
-        let _sub = Running::start(&["sub", "Square"]);
+        let _sub = start(&["sub", "Square"]);
         until("seen", |sample| {
             participants(sample)
                 .iter()
@@ -305,7 +233,7 @@ fn another_user_is_turned_away_and_told_whose_it_is() {
         };
         let is_possible = as_nobody(&["true"]).is_ok_and(|output| output.status.success());
         if is_possible {
-            let _sub = Running::start(&["sub", "Square"]);
+            let _sub = start(&["sub", "Square"]);
             until("seen", |sample| !participants(sample).is_empty());
             let program = copy.to_str().expect("UTF-8");
             let output = as_nobody(&[program, "top", "--once"]).expect("it starts");
@@ -330,10 +258,6 @@ fn far_end() -> Running {
     while of(&pid) == of("self") {
         thread::sleep(Duration::from_millis(5));
     }
-    let ip = |words: &str| {
-        let status = Command::new("ip").args(words.split(' ')).status();
-        assert!(status.expect("ip").success(), "ip {words}");
-    };
     ip(&format!(
         "link add near0 type veth peer name far0 netns {pid}"
     ));

@@ -216,6 +216,13 @@ INLINE enum others_reason parse(void *data, void *end, struct address *address)
  * The slot of the frame's flow, MAX_FLOWS if there is none. User space keeps flows with a source in
  * front of those without. It may change the chain at the same time: a frame that misses its flow then
  * goes the kernel's way, to the socket that has the same port, and the bound holds in any case.
+ *
+ * A slot that is given back and taken again while a frame is between two of these reads may be taken
+ * for the flow that it was: by an interruption anywhere, and where loads change places (not on x86)
+ * also without one. The port is read first and written last, so that takes two changes within the
+ * time of one frame. Then that frame is counted, charged and handed on under the slot's new flow:
+ * a datagram too many for a lane, whose reader tells it by its content. Nothing else comes of it,
+ * as all values read are bounded here, and no frame pays for a barrier.
  */
 INLINE u32 find_flow(struct shared *shared, const struct address *address, enum others_reason *reason)
 {

@@ -57,8 +57,8 @@ enum over { UNLIMITED, DROP, DEMOTE };
 
 /*
  * One flow; its slot is its place in the table. The port is cleared before anything else changes and
- * written last, so that a frame on its way along the chain does not take an entry that is half
- * written, or another port's by now.
+ * written last, so that a frame on its way along the chain passes by an entry that is half written, or
+ * another port's by now. What it may still see is told at find_flow.
  */
 struct flow {
 	u32 destination; /* as in the header */

@@ -66,6 +66,7 @@ impl TransmitBurst {
     ///
     /// # Errors
     /// The frame comes back if [`MAX_BURST`] are there.
+    #[inline]
     pub fn push(&mut self, frame: Frame) -> Result<(), Frame> {
         self.frames.push(frame)
     }
@@ -77,6 +78,7 @@ impl TransmitBurst {
     ///
     /// # Panics
     /// If there is no frame.
+    #[inline]
     pub fn address(&mut self, to: Locator) -> Result<(), BurstFull> {
         let last = self.frames.len().checked_sub(1);
         let frame = last.expect("a frame is pushed before it is addressed") as u8;
@@ -86,53 +88,62 @@ impl TransmitBurst {
     }
 
     /// Destinations that still fit.
+    #[inline]
     #[must_use]
     pub fn room(&self) -> usize {
         MAX_MESSAGES - self.messages.len()
     }
 
     /// Frames in the burst.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
     /// Nothing is to be sent.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
     /// No further frame fits.
+    #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.frames.is_full()
     }
 
     /// Lets all frames go home.
+    #[inline]
     pub fn clear(&mut self) {
         self.messages.clear();
         self.frames.clear();
     }
 
     /// Each destination of each frame, in the order of the frames: [`MAX_MESSAGES`] at most.
+    #[inline]
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
     /// The frame of a message.
+    #[inline]
     #[must_use]
     pub fn frame(&self, message: &Message) -> &Frame {
         &self.frames[usize::from(message.frame)]
     }
 
-    /// The frames, to have headers put in front of them.
-    pub fn frames_mut(&mut self) -> &mut [Frame] {
-        &mut self.frames
+    /// The frames, to have headers put in front of them, and what [`messages`](Self::messages) has.
+    #[inline]
+    pub fn parts_mut(&mut self) -> (&mut [Frame], &[Message]) {
+        (&mut self.frames, &self.messages)
     }
 
     /// Takes all frames out, and forgets their destinations.
+    #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Frame> + '_ {
         self.messages.clear();
         // From the end, so that none is moved.
@@ -163,6 +174,7 @@ impl TransmitBurst {
     }
 
     /// Frames without any destination. Messages lie in the order of their frames.
+    #[inline]
     #[must_use]
     pub fn unaddressed(&self) -> u64 {
         let mut addressed = 0;

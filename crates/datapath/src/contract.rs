@@ -160,7 +160,7 @@ pub trait Datapath {
     fn close_flow(&mut self, _flow: FlowId) {}
 
     /// Protects the receivers of a lane or a flow, or, with `None`, no longer. Takes effect at
-    /// once, with a full budget.
+    /// once, with a full budget; of a lane that is not open yet, when it is opened.
     ///
     /// # Errors
     /// [`ProtectError`], and everything is as it was.
@@ -170,7 +170,7 @@ pub trait Datapath {
         })
     }
 
-    /// Protects all receivers of the interfaces in use.
+    /// Protects all receivers of the interfaces in use, those of lanes that are opened later too.
     ///
     /// # Errors
     /// [`ProtectError`], and everything is as it was.

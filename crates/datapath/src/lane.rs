@@ -31,6 +31,7 @@ impl Lane {
     ];
 
     /// 0 for discovery, level + 1 otherwise: for tables and bit sets.
+    #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -47,12 +48,14 @@ impl Lane {
 
     /// The lane's bit in a set of lanes, as [`ready_lanes`](crate::Datapath::ready_lanes)
     /// returns it.
+    #[inline]
     #[must_use]
     pub const fn bit(self) -> u16 {
         1 << self.index()
     }
 
     /// The level of user data.
+    #[inline]
     #[must_use]
     pub const fn level(self) -> Option<Level> {
         match self {

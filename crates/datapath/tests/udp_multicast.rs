@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     set_loopback_flags(libc::IFF_UP | libc::IFF_MULTICAST).expect("loopback takes the flag");
     failed += run("loopback", &unicast_cases::<UdpWithGroups>());
     failed += run("loopback", &multicast_cases::<UdpWithGroups>());
-    failed += run("loopback, an empty plan", &multicast_cases::<UdpWithPlan>());
+    failed += run("fault over loopback", &multicast_cases::<UdpWithPlan>());
     failed += run("all interfaces", &multicast_cases::<UdpOnAll>());
     failed += run("sockets", &SOCKETS);
     match Tunnel::open("probe", [10, 3, 0, 1]) {

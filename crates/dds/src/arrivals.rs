@@ -17,6 +17,14 @@ impl State {
     /// the most critical level of which samples are available.
     #[inline]
     pub(crate) fn take_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
+        // Asked behind every datagram, and mostly there is nothing.
+        match self.engine.has_status() {
+            true => self.take_all_notes(now, arrived),
+            false => None,
+        }
+    }
+
+    fn take_all_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
         let mut most_critical = None;
         while let Some(change) = self.engine.next_status() {
             most_critical = most_critical.max(self.take_note(now, arrived, change));

@@ -11,11 +11,11 @@ use isolane_wire::time::Instant;
 use crate::{
     limits::{FRAME_RETRY, SPINS_PER_LOOK},
     state::State,
-    wait::Readable,
 };
 
 impl State {
     /// Marks the job ready that takes frames back, if there is something for it.
+    #[inline]
     pub(crate) fn gather_recycling(&mut self, now: Instant) {
         self.recycle_at = None;
         if self.transport.wants_recycling() {
@@ -27,15 +27,17 @@ impl State {
         }
     }
 
-    /// A look at what lies in memory, if this loop spins and has not only done that for too long.
-    pub(crate) fn spin(&mut self) -> Option<Readable> {
+    /// A look at what lies in memory, if this loop spins and has not only done that for too long: the
+    /// lanes ([`Lane::bit`]) whose first descriptor has something.
+    #[inline]
+    pub(crate) fn spin(&mut self) -> Option<u16> {
         if !self.spinning || self.spins >= SPINS_PER_LOOK {
             self.spins = 0;
             return None;
         }
         let seen = self.transport.peek_lanes()?;
         self.spins += 1;
-        Some(Readable::first_of(seen))
+        Some(seen)
     }
 
     /// Takes frames back. True: there is more to do at once.

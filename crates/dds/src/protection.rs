@@ -217,7 +217,9 @@ impl Participant {
     /// its group get this budget each. `None`: no longer. At once, with a full budget.
     ///
     /// # Errors
-    /// [`ProtectError`], and everything is as it was. A level is there from its first endpoint on.
+    /// [`ProtectError`], and everything is as it was. A level may be protected before its first endpoint:
+    /// the budget is kept until then, and counts from the level's first datagram on. Where it turns out
+    /// then that the datapath cannot, [`Participant::notes`] say so.
     pub fn protect_level(
         &self,
         level: Level,
@@ -250,8 +252,8 @@ impl Participant {
     /// ```
     ///
     /// # Errors
-    /// [`ProtectError`], and everything is as it was. An interface is there from the first endpoint on
-    /// that has a lane on it.
+    /// [`ProtectError`], and everything is as it was. It may come before the first endpoint, as
+    /// [`protect_level`](Self::protect_level).
     pub fn protect_interface(&self, protection: InterfaceProtection) -> Result<(), ProtectError> {
         let flows = protection.flows.map(|(budget, _)| budget);
         flows
@@ -260,7 +262,7 @@ impl Participant {
             .try_for_each(|budget| check(&budget))?;
         if let Some((budget, reserved)) = protection.flows {
             let capacity = budget.capacity.get();
-            if reserved > capacity {
+            if reserved >= capacity {
                 return Err(ProtectError::Reserve { reserved, capacity });
             }
         }

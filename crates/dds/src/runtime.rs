@@ -206,49 +206,53 @@ impl Core {
             let arrived = datagram.arrived.unwrap_or(released);
             let mut message = MessageReceiver::new(datagram.from);
             let mut viewed = None;
-            loop {
-                let delivery = {
-                    let mut state = self.state.borrow_mut();
-                    let delivery = state.engine.receive(now, &mut message, &datagram.frame);
-                    if delivery.is_none() {
-                        state.note_datagram(now, lane, datagram.from, arrived, viewed);
-                    }
-                    delivery
-                };
-                let Some(delivery) = delivery else { break };
-                viewed = viewed.max(self.deliver_view(&delivery, &datagram.frame));
+            let mut state = self.state.borrow_mut();
+            while let Some(delivery) = state.engine.receive(now, &mut message, &datagram.frame) {
+                let level;
+                (state, level) = self.deliver_view(state, &delivery, &datagram.frame);
+                viewed = viewed.max(Some(level));
+                if message.is_at_end(datagram.frame.len()) {
+                    break;
+                }
             }
+            state.note_datagram(now, lane, datagram.from, arrived, viewed);
         }
         // Before a job of a lower lane there is always a look, which finds out whether more
         // waits; for the highest there need not be one.
         is_full && is_highest
     }
 
-    /// Shows a view to its reader's callback. Returns the reader's level.
-    fn deliver_view(&self, delivery: &Delivery, bytes: &[u8]) -> Option<Level> {
+    /// Shows a view to its reader's callback, for which it gives the state up and borrows it
+    /// again. Returns it, and the reader's level.
+    fn deliver_view<'a>(
+        &'a self,
+        mut state: RefMut<'a, State>,
+        delivery: &Delivery,
+        bytes: &[u8],
+    ) -> (RefMut<'a, State>, Level) {
         let place = delivery.reader.index();
-        let (level, generation, mut callback) = {
-            let slot = &mut self.state.borrow_mut().readers[place];
-            (Some(slot.level), slot.generation, slot.view.take())
-        };
+        let slot = &mut state.readers[place];
+        let (level, generation, mut callback) = (slot.level, slot.generation, slot.view.take());
+        drop(state);
         let is_delivered = callback
             .as_mut()
             .is_some_and(|callback| callback(&bytes[delivery.payload.clone()], &delivery.info));
 
         let mut state = self.state.borrow_mut();
-        let slot = &mut state.readers[place];
-        if slot.generation != generation {
-            // The reader is gone, and its callback with it: once the state is free.
-            drop(state);
-            return level;
-        }
-        if slot.view.is_none() {
-            slot.view = callback.take();
-        }
-        if !is_delivered {
+        let is_there = state.readers[place].generation == generation;
+        if is_there && !is_delivered {
             state.reject_delivered(delivery.reader);
         }
-        level
+        let view = &mut state.readers[place].view;
+        if is_there && view.is_none() {
+            *view = callback;
+        } else {
+            // The reader is gone, or has another one: what this one owns goes while the state is free.
+            drop(state);
+            drop(callback);
+            state = self.state.borrow_mut();
+        }
+        (state, level)
     }
 
     fn call_back(&self, reader: ReaderId, limit: usize) -> bool {
@@ -317,7 +321,7 @@ fn choose(
 ) -> Option<(JobId, Task, Instant)> {
     state.gather_recycling(*now);
     state.gather(*now);
-    let next = state.executor.next();
+    let mut next = state.executor.next();
     if !next.is_some_and(|job| state.is_settled(job)) {
         *now = if next.is_some() || state.spinning || timeout == Some(Duration::ZERO) {
             state.look(Some(Duration::ZERO))
@@ -325,8 +329,9 @@ fn choose(
             sleep(state, timeout)
         };
         state.gather(*now);
+        next = state.executor.next();
     }
-    let job = state.executor.next()?;
+    let job = next?;
     let task = state.task(job)?;
     Some((job, task, *now))
 }

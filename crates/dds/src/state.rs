@@ -465,17 +465,9 @@ impl State {
 
     /// Looks at the datapath's sources, sleeping up to `timeout` for one. Returns the time it is then.
     pub(crate) fn look(&mut self, timeout: Option<Duration>) -> Instant {
-        let has_descriptors = self.transport.has_descriptors();
-        let mut readable = Readable::default();
-        if let Some(seen) = self.spin() {
-            readable = seen;
-        } else if has_descriptors || timeout != Some(Duration::ZERO) {
-            let waited = self.waiter.wait(timeout);
-            readable = waited.expect("epoll on descriptors of our own, none of which is closed");
-        }
-        let lanes = match has_descriptors {
-            true => readable.lanes(),
-            false => self.transport.ready_lanes(),
+        let (lanes, readable) = match self.spin() {
+            Some(lanes) => (lanes, Some(Readable::FIRSTS)),
+            None => self.wait(timeout),
         };
         let now = monotonic_now();
         self.since_look = 0;
@@ -487,13 +479,28 @@ impl State {
             let Some(job) = self.receive_jobs[index] else {
                 continue;
             };
-            if has_descriptors {
+            if let Some(readable) = readable {
                 let lane = Lane::ALL[index];
                 self.transport.seen_readable(lane, readable.of(lane));
             }
             self.executor.activate(job, now);
         }
         now
+    }
+
+    /// Waits for a source. Returns the lanes that have something, and of which descriptors where the
+    /// datapath has some.
+    fn wait(&mut self, timeout: Option<Duration>) -> (u16, Option<Readable>) {
+        let has_descriptors = self.transport.has_descriptors();
+        if !has_descriptors && timeout == Some(Duration::ZERO) {
+            return (self.transport.ready_lanes(), None);
+        }
+        let waited = self.waiter.wait(timeout);
+        let readable = waited.expect("epoll on descriptors of our own, none of which is closed");
+        match has_descriptors {
+            true => (readable.lanes(), Some(readable)),
+            false => (self.transport.ready_lanes(), None),
+        }
     }
 
     /// Whether the engine has more work at a priority.

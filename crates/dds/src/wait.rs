@@ -44,17 +44,18 @@ const _: () = assert!(
 pub(crate) struct Readable(u64);
 
 impl Readable {
-    /// The first of each of these lanes.
-    pub(crate) fn first_of(lanes: u16) -> Self {
-        let (mut first, mut left) = (0, lanes);
-        while left != 0 {
-            first |= 1 << (PER_LANE * left.trailing_zeros() as usize);
-            left &= left - 1;
+    /// The first of each lane.
+    pub(crate) const FIRSTS: Self = {
+        let (mut firsts, mut lane) = (0, 0);
+        while lane < Lane::COUNT {
+            firsts |= 1 << (PER_LANE * lane);
+            lane += 1;
         }
-        Self(first)
-    }
+        Self(firsts)
+    };
 
     /// Those of one lane: bit *i* is the *i*-th.
+    #[inline]
     pub(crate) fn of(self, lane: Lane) -> u8 {
         (self.0 >> (PER_LANE * lane.index())) as u8 & ((1 << PER_LANE) - 1)
     }

@@ -12,7 +12,7 @@ use std::{
 
 use isolane::{
     Budget, DataReader, DatapathChoice, InterfaceProtection, Interfaces, Level, Over, Participant,
-    ProtectError, Protection, Qos, TopicType, XdpOptions,
+    Protection, Qos, TopicType, XdpOptions,
 };
 
 /// Which of its parts a run is.
@@ -129,9 +129,31 @@ fn receive() {
         capacity: NonZeroU32::new(capacity).unwrap(),
         period: Duration::from_millis(100),
     };
+    // Asked for before there is an endpoint, and kept until there is one.
+    let (two, five) = (Level::new(2).unwrap(), Level::new(5).unwrap());
+    let small = Protection {
+        budget: budget(3),
+        over: Over::Drop,
+    };
+    participant.protect_level(two, Some(small)).unwrap();
+    let all = InterfaceProtection {
+        flows: Some((budget(1_000), 100)),
+        others: None,
+    };
+    participant.protect_interface(all).unwrap();
+    assert!(participant.observe().flows.is_empty());
     let reader = participant
         .create_reader::<Tick>("Ticks", &qos().budget(budget(5), Over::Drop))
         .unwrap();
+    let second = participant.create_reader::<Tick>("More ticks", &qos().level(two));
+    let _second = second.unwrap();
+    let flows = participant.observe().flows;
+    let is_protected = flows.iter().filter(|flow| flow.protection == Some(small));
+    assert!(
+        is_protected.clone().count() > 0
+            && is_protected.clone().all(|flow| flow.lane == two.into()),
+        "{flows:?}"
+    );
     let notes = participant.notes();
     assert!(
         notes.iter().all(|note| !note.contains("enforced")),
@@ -160,20 +182,11 @@ fn receive() {
     assert_eq!(reader.flow().unwrap().protection, None);
 
     // With another one it begins again.
-    let small = Protection {
-        budget: budget(3),
-        over: Over::Drop,
-    };
     reader.set_budget(Some(small)).unwrap();
     let is_over = participant.run_until(PATIENCE, || over_budget(&reader) > before);
     assert!(is_over, "{:?}", reader.flow());
 
-    // A level that nobody reads at has nothing to be protected; this one has.
-    let (none, five) = (Level::new(2).unwrap(), Level::new(5).unwrap());
-    assert_eq!(
-        participant.protect_level(none, Some(small)),
-        Err(ProtectError::NoFlow)
-    );
+    // A level that is open.
     participant.protect_level(five, Some(small)).unwrap();
     let flows = participant.observe().flows.into_iter();
     let of_level: Vec<_> = flows.filter(|flow| flow.lane == five.into()).collect();
@@ -187,11 +200,6 @@ fn receive() {
         "{of_level:?}"
     );
     participant.protect_level(five, None).unwrap();
-    let all = InterfaceProtection {
-        flows: Some((budget(1_000), 100)),
-        others: None,
-    };
-    participant.protect_interface(all).unwrap();
 
     // With its reader a flow is gone.
     drop(reader);

@@ -4,28 +4,17 @@
 //! The test runs itself again inside a network namespace of its own, where it may make and remove
 //! interfaces. Where the system does not allow that it says so, and fails in CI.
 
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
+#[path = "../../../tests/support/own_namespace.rs"]
+mod own_namespace;
+
+use std::time::{Duration, Instant};
 
 use isolane::{Interfaces, Participant, Qos, Report, Timing, TopicType};
-
-/// Set for the run inside.
-const INSIDE: &str = "ISOLANE_TEST_INSIDE_NAMESPACE";
-const NAME: &str = "an_interface_that_goes_away_is_counted_and_the_loop_goes_on_sleeping";
+use own_namespace::{in_namespace, ip};
 
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 struct Tick {
     number: u32,
-}
-
-fn ip(arguments: &str) {
-    let status = Command::new("ip").args(arguments.split(' ')).status();
-    assert!(
-        status.is_ok_and(|status| status.success()),
-        "ip {arguments}"
-    );
 }
 
 fn refused(report: &Report) -> u64 {
@@ -73,32 +62,8 @@ fn inside() {
 
 #[test]
 fn an_interface_that_goes_away_is_counted_and_the_loop_goes_on_sleeping() {
-    if std::env::var_os(INSIDE).is_some() {
-        return inside();
-    }
-    let is_allowed = |mut command: Command| command.status().is_ok_and(|status| status.success());
-    let namespace = |rights: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.arg("--net").args(rights);
-        command
-    };
-    // Root needs no user namespace, and may be where none can be made.
-    let rights: [&[&str]; 2] = [&[], &["--map-root-user"]];
-    let usable = rights.into_iter().find(|rights| {
-        let mut probe = namespace(rights);
-        probe.args(["ip", "link", "show", "lo"]);
-        is_allowed(probe)
-    });
-    let Some(rights) = usable else {
-        let in_ci = std::env::var_os("CI").is_some();
-        assert!(!in_ci, "CI must allow network namespaces");
-        eprintln!("no network namespace can be made here: nothing was tried");
-        return;
-    };
-    let mut again = namespace(rights);
-    again.arg(std::env::current_exe().unwrap());
-    again
-        .args(["--exact", NAME, "--nocapture"])
-        .env(INSIDE, "1");
-    assert!(is_allowed(again), "the run inside has failed");
+    in_namespace(
+        "an_interface_that_goes_away_is_counted_and_the_loop_goes_on_sleeping",
+        inside,
+    );
 }

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use isolane::{
-    Builder, DatapathChoice, Interfaces, Level, Participant, Qos, Report, TopicType, Waiting,
-    XdpOptions,
+    Builder, DataReader, DataWriter, DatapathChoice, Interfaces, Level, Participant, Qos, Report,
+    TopicType, Waiting, XdpOptions,
 };
 use isolane_datapath::{Counted, Lane};
 use network::{Host, INTERFACE, Segment};
@@ -62,15 +62,22 @@ fn on_two_hosts(left: impl FnOnce(&AtomicBool) + Send, right: impl FnOnce(&Atomi
     });
 }
 
+/// What one side of an exchange has: a writer to one topic, and a reader of the other.
+fn ends(
+    participant: &Participant,
+    qos: &Qos,
+    to: &str,
+    from: &str,
+) -> (DataWriter<Block>, DataReader<Block>) {
+    let writer = participant.create_writer(to, qos);
+    let reader = participant.create_reader(from, qos);
+    (writer.expect("a writer"), reader.expect("a reader"))
+}
+
 /// Echoes every sample until the other side has all it wants.
 fn echo(builder: Builder, qos: &Qos, end: &AtomicBool) {
     let participant = builder.build().expect("lanes can be had");
-    let writer = participant
-        .create_writer::<Block>("Pong", qos)
-        .expect("a writer");
-    let reader = participant
-        .create_reader::<Block>("Ping", qos)
-        .expect("a reader");
+    let (writer, reader) = ends(&participant, qos, "Pong", "Ping");
     participant.run_until(2 * DEADLINE, || {
         while let Some(sample) = reader.take().expect("a sample that was written") {
             if let Some(value) = &sample.value {
@@ -85,12 +92,7 @@ fn echo(builder: Builder, qos: &Qos, end: &AtomicBool) {
 /// Writes one block after the other, each when the last has come back.
 fn rounds(builder: Builder, qos: &Qos, sizes: &[usize]) -> Report {
     let participant = builder.build().expect("lanes can be had");
-    let writer = participant
-        .create_writer::<Block>("Ping", qos)
-        .expect("a writer");
-    let reader = participant
-        .create_reader::<Block>("Pong", qos)
-        .expect("a reader");
+    let (writer, reader) = ends(&participant, qos, "Ping", "Pong");
     let matched = || writer.matched_readers() == 1 && participant.participants().len() == 1;
     assert!(participant.run_until(DEADLINE, matched), "nobody is there");
     // The answers' writer has to know its reader, too.

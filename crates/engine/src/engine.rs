@@ -240,11 +240,13 @@ impl Engine {
 
     /// Bit *p* is set where [`Self::next_work`] has something to do at priority *p*.
     #[must_use]
+    #[inline]
     pub fn ready(&self) -> u16 {
         self.board.ready()
     }
 
     /// When [`Self::advance`] is to be called next; `None`: no timer runs.
+    #[inline]
     #[must_use]
     pub fn next_time(&self) -> Option<Instant> {
         self.timers.next()

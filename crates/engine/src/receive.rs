@@ -20,7 +20,10 @@ use core::ops::Range;
 use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
-    rtps::{Data, HEADER_BYTES, Header, PayloadKind, Submessage, Submessages},
+    rtps::{
+        Data, HEADER_BYTES, Header, InfoTimestamp, PayloadKind, Submessage, SubmessageId,
+        Submessages, Undecoded,
+    },
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
 };
@@ -62,6 +65,14 @@ impl MessageReceiver {
             timestamp: None,
             further: 0,
         }
+    }
+
+    /// Whether all of a datagram of so many bytes has been read: there is nothing to call
+    /// [`Engine::receive`] again for.
+    #[inline]
+    #[must_use]
+    pub fn is_at_end(&self, datagram_bytes: usize) -> bool {
+        self.offset == datagram_bytes && self.further == 0
     }
 
     /// Where the datagram came from.
@@ -111,25 +122,16 @@ impl Engine {
         let mut submessages = Submessages::new(bytes, message.offset);
         loop {
             let start = submessages.offset();
-            let Ok(submessage) = submessages.next()? else {
+            let Ok(found) = submessages.next_undecoded()? else {
                 self.counters.malformed_submessages += 1;
                 message.offset = submessages.offset();
                 continue;
             };
-            match submessage {
-                Submessage::InfoTimestamp(timestamp) => message.timestamp = timestamp,
-                Submessage::InfoSource(source) => {
-                    // RTPS 2.5 §8.3.8.10: it ends what INFO_TS said, too.
-                    message.prefix = source.prefix;
-                    message.timestamp = None;
-                }
-                Submessage::InfoDestination(prefix) => {
-                    message.for_others =
-                        prefix != GuidPrefix::UNKNOWN && prefix != self.guid_prefix();
-                }
-                _ if message.for_others => self.counters.for_others += 1,
-                Submessage::Data(data) => {
-                    if let Some(delivery) = self.receive_data(now, message, &data) {
+            // DATA and INFO_TS are what samples come as: read here, without the detour by a
+            // value that could be any kind.
+            match found.id {
+                SubmessageId::DATA => {
+                    if let Some(delivery) = self.receive_sample(now, message, &found) {
                         // Come back to this DATA while it has further readers.
                         message.offset = if message.further > 0 {
                             start
@@ -139,14 +141,58 @@ impl Engine {
                         return Some(delivery);
                     }
                 }
-                Submessage::Heartbeat(heartbeat) => {
-                    self.receive_heartbeat(now, message, &heartbeat);
-                }
-                Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
-                Submessage::Gap(gap) => self.receive_gap(now, message, &gap),
-                _ => self.counters.skipped_submessages += 1,
+                SubmessageId::INFO_TS => match InfoTimestamp::parse(found.flags, found.body) {
+                    Ok(timestamp) => message.timestamp = timestamp.0,
+                    Err(_) => self.counters.malformed_submessages += 1,
+                },
+                _ => self.receive_other(now, message, &found),
             }
             message.offset = submessages.offset();
+        }
+    }
+
+    /// DATA.
+    #[inline]
+    fn receive_sample(
+        &mut self,
+        now: Instant,
+        message: &mut MessageReceiver,
+        found: &Undecoded<'_>,
+    ) -> Option<Delivery> {
+        match Data::parse(found.flags, found.body, found.body_offset) {
+            Ok(_) if message.for_others => self.counters.for_others += 1,
+            Ok(data) => return self.receive_data(now, message, &data),
+            Err(_) => self.counters.malformed_submessages += 1,
+        }
+        None
+    }
+
+    /// Whatever is no sample.
+    #[inline(never)]
+    fn receive_other(
+        &mut self,
+        now: Instant,
+        message: &mut MessageReceiver,
+        found: &Undecoded<'_>,
+    ) {
+        let Ok(submessage) = found.decode() else {
+            self.counters.malformed_submessages += 1;
+            return;
+        };
+        match submessage {
+            Submessage::InfoSource(source) => {
+                // RTPS 2.5 §8.3.8.10: it ends what INFO_TS said, too.
+                message.prefix = source.prefix;
+                message.timestamp = None;
+            }
+            Submessage::InfoDestination(prefix) => {
+                message.for_others = prefix != GuidPrefix::UNKNOWN && prefix != self.guid_prefix();
+            }
+            _ if message.for_others => self.counters.for_others += 1,
+            Submessage::Heartbeat(heartbeat) => self.receive_heartbeat(now, message, &heartbeat),
+            Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
+            Submessage::Gap(gap) => self.receive_gap(now, message, &gap),
+            _ => self.counters.skipped_submessages += 1,
         }
     }
 

@@ -141,6 +141,13 @@ fn take_incompatible(found: &mut Option<Incompatible>) -> Option<Incompatible> {
 }
 
 impl Engine {
+    /// Whether [`next_status`](Self::next_status) may have something.
+    #[inline]
+    #[must_use]
+    pub fn has_status(&self) -> bool {
+        !self.noted.is_empty()
+    }
+
     /// The next thing the user may want to know; each endpoint once, with all that has changed.
     pub fn next_status(&mut self) -> Option<StatusChange> {
         while let Some(noted) = self.noted.pop_front() {

@@ -49,6 +49,7 @@ impl Timers {
     }
 
     /// When [`Self::expire`] is to be called next: never later than the first timer due.
+    #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         (self.earliest != NEVER).then_some(self.earliest)
     }

@@ -122,6 +122,7 @@ impl Board {
     }
 
     /// Bit *p* is set where priority *p* has work.
+    #[inline]
     pub(crate) fn ready(&self) -> u16 {
         self.ready
     }

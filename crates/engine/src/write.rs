@@ -92,6 +92,7 @@ impl Engine {
     }
 
     /// Where first transmissions of this writer go.
+    #[inline]
     #[must_use]
     pub fn destinations(&self, writer: WriterId) -> &[Locator] {
         self.writers
@@ -141,8 +142,13 @@ impl Engine {
         let front = buffer
             .get_mut(start..payload.start)
             .ok_or(WriteError::NoHeadRoom)?;
-        let (header_bytes, rest) = front.split_at_mut(HEADER_BYTES);
-        let (info_bytes, data_head_bytes) = rest.split_at_mut(INFO_TIMESTAMP_BYTES);
+        // Of lengths that the compiler knows, so that what writes into them checks nothing.
+        let (header_bytes, rest) = front
+            .split_first_chunk_mut::<HEADER_BYTES>()
+            .ok_or(WriteError::NoHeadRoom)?;
+        let (info_bytes, data_head_bytes) = rest
+            .split_first_chunk_mut::<INFO_TIMESTAMP_BYTES>()
+            .ok_or(WriteError::NoHeadRoom)?;
         header.emit(header_bytes);
         InfoTimestamp(Some(sample.timestamp)).emit(info_bytes);
         head.emit(data_head_bytes, length);

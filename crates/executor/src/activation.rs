@@ -44,16 +44,15 @@ impl Executor {
         self.settle_deadlines(now);
         let index = id.index;
         if !self.job(id).is_ready() {
-            self.releases_of_sporadic_off(index);
-            self.make_ready(index, now.into());
+            self.release_by_hand(index, now);
         }
-        let priority = self.job(id).config.priority;
-        self.ready.remove(index, priority);
         let job = self.at_mut(index);
+        let priority = job.config.priority;
         let release = job.release().unwrap_or(now.into());
         job.state = State::Running(release);
         job.observed.activations += 1;
         let has_source = job.config.source.is_some();
+        self.ready.remove(index, priority);
         let by_share =
             self.shares.is_due_to(priority) && self.ready.is_occupied(usize::from(priority) + 1);
         self.running = Some(Running {
@@ -91,6 +90,7 @@ impl Executor {
         running.handled = running.handled.max(Some(priority.min(MAX_PRIORITY)));
         let index = running.id.index;
         let job = self.at_mut(index);
+        let source = job.config.source;
         if let State::Running(release) = &mut job.state
             && at < release.at
         {
@@ -100,7 +100,6 @@ impl Executor {
                 self.deadlines.insert(index, after(at, deadline_ns));
             }
         }
-        let source = self.at_mut(index).config.source;
         self.observe_wait(
             index,
             &Arrival {
@@ -119,20 +118,28 @@ impl Executor {
         }
     }
 
-    /// A deferred job begun by hand is no longer waiting for its release.
-    fn releases_of_sporadic_off(&mut self, index: u16) {
+    /// A job that is begun without having been ready. One that was deferred no longer waits for its
+    /// release.
+    #[cold]
+    fn release_by_hand(&mut self, index: u16, now: Instant) {
         if self.at_mut(index).state == State::Deferred {
             self.releases.remove(index);
         }
+        self.make_ready(index, now.into());
     }
 
     /// What lower priorities did between an arrival and now.
     #[inline]
     fn observe_wait(&mut self, index: u16, arrival: &Arrival) -> Waited {
-        let wait = self.history.wait_of(arrival);
-        if wait.waited == Waited::default() && wait.blocking.is_none() {
-            return wait.waited;
+        match self.history.is_known_not_to_have_waited(arrival) {
+            true => Waited::default(),
+            false => self.search_wait(index, arrival),
         }
+    }
+
+    #[cold]
+    fn search_wait(&mut self, index: u16, arrival: &Arrival) -> Waited {
+        let wait = self.history.wait_of(arrival);
         let observed = &mut self.at_mut(index).observed;
         observed.inversions += wait.waited.inversions;
         observed.kernel_late += wait.waited.kernel_late;
@@ -205,7 +212,15 @@ impl Executor {
     }
 
     /// Counts the deadlines that fell before `now`, while it is known who was running.
+    #[inline]
     fn settle_deadlines(&mut self, now: Instant) {
+        if self.deadlines.first().is_some_and(|(first, _)| first < now) {
+            self.settle_missed(now);
+        }
+    }
+
+    #[cold]
+    fn settle_missed(&mut self, now: Instant) {
         while let Some((deadline, index)) = self.deadlines.pop_if(|deadline| deadline < now) {
             let running = match self.running {
                 Some(running) if running.begin <= deadline => Some(running.id),

@@ -155,6 +155,7 @@ impl Executor {
     /// stamp), otherwise now. Nothing changes while the job is ready: the first stamp counts.
     /// An event that arrives while the job runs makes it ready when it finishes. Ids that name
     /// nobody are ignored: the event was on its way when the job was removed.
+    #[inline]
     pub fn activate(&mut self, id: JobId, at: Instant) {
         self.file(id, at.into());
     }
@@ -166,6 +167,7 @@ impl Executor {
         self.file(id, Release { at, ready });
     }
 
+    #[inline]
     fn file(&mut self, id: JobId, release: Release) {
         let Some(job) = self.get_mut(id) else {
             return;
@@ -180,28 +182,25 @@ impl Executor {
     }
 
     /// An idle job's event: ready at once, or later if it is sporadic and too early.
+    #[inline]
     pub(crate) fn arrive(&mut self, index: u16, release: Release) {
-        let at = release.at;
         let job = self.at_mut(index);
-        let Trigger::Sporadic {
+        if let Trigger::Sporadic {
             min_interarrival_ns,
         } = job.config.trigger
-        else {
-            return self.make_ready(index, release);
-        };
-        match job
-            .last_release
-            .map(|last| after(last, min_interarrival_ns))
+            && let Some(last) = job.last_release
+            && release.at < after(last, min_interarrival_ns)
         {
-            Some(earliest) if at < earliest => {
-                job.state = State::Deferred;
-                job.observed.releases_deferred += 1;
-                self.releases.insert(index, earliest);
-            }
-            _ => self.make_ready(index, release),
+            job.state = State::Deferred;
+            job.observed.releases_deferred += 1;
+            self.releases
+                .insert(index, after(last, min_interarrival_ns));
+            return;
         }
+        self.make_ready(index, release);
     }
 
+    #[inline]
     pub(crate) fn make_ready(&mut self, index: u16, release: Release) {
         let at = release.at;
         let job = self.at_mut(index);
@@ -260,12 +259,14 @@ impl Executor {
 
     /// When [`release`](Self::release) has something to do: the loop sleeps no longer. An
     /// instant of the past if a periodic job was added since.
+    #[inline]
     #[must_use]
     pub fn next_release(&self) -> Option<Instant> {
         self.releases.first().map(|(at, _)| at)
     }
 
     /// The job to begin now; it stays ready until it has begun.
+    #[inline]
     #[must_use]
     pub fn next(&self) -> Option<JobId> {
         let highest = self.ready.highest()?;
@@ -281,6 +282,7 @@ impl Executor {
     ///
     /// # Panics
     /// If the id names nobody; [`get`](Self::get) does not.
+    #[inline]
     #[must_use]
     pub fn job(&self, id: JobId) -> &Job {
         match self.get(id) {
@@ -290,6 +292,7 @@ impl Executor {
     }
 
     /// The job of an id, unless it was removed.
+    #[inline]
     #[must_use]
     pub fn get(&self, id: JobId) -> Option<&Job> {
         let line = self.lines.get(id.index())?;
@@ -298,6 +301,7 @@ impl Executor {
             .filter(|_| line.generation == id.generation)
     }
 
+    #[inline]
     fn get_mut(&mut self, id: JobId) -> Option<&mut Job> {
         let line = self.lines.get_mut(id.index())?;
         line.job
@@ -307,6 +311,7 @@ impl Executor {
 
     /// The job of a line that some queue names: it is there, since `remove` withdraws a job from
     /// every queue.
+    #[inline]
     pub(crate) fn at_mut(&mut self, index: u16) -> &mut Job {
         match &mut self.lines[usize::from(index)].job {
             Some(job) => job,

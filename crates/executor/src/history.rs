@@ -149,13 +149,11 @@ impl History {
             .find(|activation| activation.was_running_at(instant))
     }
 
-    /// What of lower priority ran between an arrival and now.
+    /// Whether it is plain, without a search, that nothing of lower priority ran between an arrival
+    /// and now.
     #[inline]
-    pub(crate) fn wait_of(&self, arrival: &Arrival) -> Wait {
-        if self.newest_finish <= arrival.at || !self.lower_ended_after(arrival) {
-            return Wait::default();
-        }
-        self.search(arrival)
+    pub(crate) fn is_known_not_to_have_waited(&self, arrival: &Arrival) -> bool {
+        self.newest_finish <= arrival.at || !self.lower_ended_after(arrival)
     }
 
     fn lower(&self, priority: u8) -> impl Iterator<Item = &Activation> {
@@ -175,8 +173,8 @@ impl History {
         last.is_some_and(|last| last.finish > arrival.at)
     }
 
-    #[cold]
-    fn search(&self, arrival: &Arrival) -> Wait {
+    /// What of lower priority ran between an arrival and now.
+    pub(crate) fn wait_of(&self, arrival: &Arrival) -> Wait {
         let mut wait = Wait::default();
         let mut oldest = Instant::new(u64::MAX);
         for activation in self.ended_after(arrival.at) {

@@ -60,6 +60,7 @@ impl ReadyQueue {
     }
 
     /// Fifo is one list for all.
+    #[inline]
     fn list_of(&self, priority: u8) -> usize {
         match self.order {
             Order::Priority => usize::from(priority),
@@ -72,6 +73,7 @@ impl ReadyQueue {
     }
 
     /// Files a job that is in no list behind its equals.
+    #[inline]
     pub(crate) fn push(&mut self, index: u16, priority: u8) {
         let list = self.list_of(priority);
         let tail = self.lists[list].tail;
@@ -90,16 +92,19 @@ impl ReadyQueue {
     }
 
     /// The list that comes next: the highest priority there is.
+    #[inline]
     pub(crate) fn highest(&self) -> Option<usize> {
         Some(self.occupied.checked_ilog2()? as usize)
     }
 
     /// Whether a list has somebody.
+    #[inline]
     pub(crate) fn is_occupied(&self, list: usize) -> bool {
         self.occupied >> list & 1 == 1
     }
 
     /// The first of a list; `None` if it is empty.
+    #[inline]
     pub(crate) fn first_of(&self, list: usize) -> Option<u16> {
         self.is_occupied(list).then(|| self.lists[list].head)
     }

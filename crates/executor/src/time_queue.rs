@@ -24,6 +24,7 @@ impl TimeQueue {
         }
     }
 
+    #[inline]
     pub(crate) fn first(&self) -> Option<(Instant, u16)> {
         self.heap.first().copied()
     }
@@ -48,12 +49,15 @@ impl TimeQueue {
     }
 
     /// Forgets the job, if it is there.
+    #[inline]
     pub(crate) fn remove(&mut self, index: u16) {
         let place = self.places[usize::from(index)];
-        if place == ABSENT {
-            return;
+        if place != ABSENT {
+            self.take_out(index, usize::from(place));
         }
-        let place = usize::from(place);
+    }
+
+    fn take_out(&mut self, index: u16, place: usize) {
         self.places[usize::from(index)] = ABSENT;
         self.heap.swap_remove(place);
         if place < self.heap.len() {

@@ -18,15 +18,29 @@ impl Sum {
     pub fn with(self, bytes: &[u8]) -> Self {
         // Words four times as wide add up to the same, for 2⁶⁴ is 1 modulo 2¹⁶ - 1; a carry out of
         // them is 1 again. Words with their bytes swapped add up to the sum with its bytes swapped
-        // (RFC 1071 §2), so the order of this machine serves, and only the sum is turned. Two sums
-        // beside each other do not wait for each other's carry.
-        let (pairs, rest) = bytes.as_chunks::<16>();
-        let mut sums = [0_u64; 2];
-        for pair in pairs {
-            let [low, high] = halves(pair);
-            sums = [add(sums[0], low), add(sums[1], high)];
+        // (RFC 1071 §2), so the order of this machine serves, and only the sum is turned. Carries
+        // gather in a word of their own, which takes two instructions a word, and come in at the end.
+        let (fours, rest) = bytes.as_chunks::<32>();
+        let mut wide = 0_u128;
+        for four in fours {
+            let (words, _) = four.as_chunks::<8>();
+            for word in words {
+                wide += u128::from(u64::from_ne_bytes(*word));
+            }
         }
-        let sum = add(add(sums[0], sums[1]), sum_of_rest(rest));
+        // What is left is one word each of sixteen, eight and fewer bytes, as many as there are.
+        let (pairs, rest) = rest.as_chunks::<16>();
+        if let Some(pair) = pairs.first() {
+            let (words, _) = pair.as_chunks::<8>();
+            for word in words {
+                wide += u128::from(u64::from_ne_bytes(*word));
+            }
+        }
+        let (words, rest) = rest.as_chunks::<8>();
+        if let Some(word) = words.first() {
+            wide += u128::from(u64::from_ne_bytes(*word));
+        }
+        let sum = add(add(wide as u64, (wide >> 64) as u64), sum_of_rest(rest));
         let sum = (sum >> 32) + (sum & 0xffff_ffff);
         // Folded, so that any number of calls stays below 2⁶⁴.
         Self(self.0 + u64::from(u16::from_be(Self(sum).fold())))
@@ -59,34 +73,23 @@ impl Sum {
     }
 }
 
-/// Of less than sixteen bytes, in the order of this machine: one word each of eight, four and two
-/// bytes, as many as there are, which is cheaper than a copy padded to sixteen.
+/// Of less than eight bytes, in the order of this machine: one word each of four and two bytes and
+/// one, as many as there are, which is cheaper than a padded copy. No carry: it stays below 2³³.
 #[inline]
 fn sum_of_rest(bytes: &[u8]) -> u64 {
-    let (eights, rest) = bytes.as_chunks::<8>();
-    let (fours, rest) = rest.as_chunks::<4>();
+    let (fours, rest) = bytes.as_chunks::<4>();
     let (twos, rest) = rest.as_chunks::<2>();
     let mut sum = 0;
-    if let Some(&eight) = eights.first() {
-        sum = u64::from_ne_bytes(eight);
-    }
     if let Some(&four) = fours.first() {
-        sum = add(sum, u32::from_ne_bytes(four).into());
+        sum = u64::from(u32::from_ne_bytes(four));
     }
     if let Some(&two) = twos.first() {
-        sum = add(sum, u16::from_ne_bytes(two).into());
+        sum += u64::from(u16::from_ne_bytes(two));
     }
     if let Some(&last) = rest.first() {
-        sum = add(sum, u16::from_ne_bytes([last, 0]).into());
+        sum += u64::from(u16::from_ne_bytes([last, 0]));
     }
     sum
-}
-
-/// Two words in the order of this machine.
-#[inline]
-const fn halves(pair: &[u8; 16]) -> [u64; 2] {
-    let pair = u128::from_ne_bytes(*pair);
-    [pair as u64, (pair >> 64) as u64]
 }
 
 /// Adds in ones' complement: what is carried out comes in again.

@@ -151,9 +151,14 @@ impl<T: AsRef<[u8]>> Packet<T> {
     /// Whether the header's checksum fits it.
     #[inline]
     pub fn has_valid_checksum(&self) -> bool {
-        // A header length beyond the packet was refused by the check.
+        // A header length beyond the packet was refused by the check. Nearly all have no options: a
+        // length that the compiler knows makes a third of the instructions.
         let header = &self.buffer.as_ref()[..self.header_len()];
-        Sum::default().with(header).complement() == 0
+        let sum = match header.as_array::<HEADER_BYTES>() {
+            Some(header) => Sum::default().with(header),
+            None => Sum::default().with(header),
+        };
+        sum.complement() == 0
     }
 }
 

@@ -1,10 +1,10 @@
 //! What the hostile sender sends, one datagram after the other.
 
-use std::fs;
 use std::net::SocketAddrV4;
 use std::path::Path;
 
 use fastrand::Rng;
+use isolane_wire::BufferTooSmall;
 use isolane_wire::discovery::{
     BuiltinEndpoints, EndpointData, EndpointKey, LocatorList, ParticipantData, emit_key_guid,
 };
@@ -15,9 +15,9 @@ use isolane_wire::rtps::{
     AckNack, DataFragHead, DataHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
 };
 use isolane_wire::sequence::{SequenceNumber, SequenceNumberSet};
-use isolane_wire::{BufferTooSmall, ethernet, ipv4, udp};
 
-use super::TOPIC;
+use super::kind::Kind;
+use super::{TOPIC, captures};
 use crate::Result;
 
 /// The type of the victim's topic.
@@ -28,9 +28,6 @@ const DATAGRAM_BYTES: usize = 1472;
 const REGULARS: u8 = 8;
 /// Endpoints whose end may be told.
 const RECENT: usize = 16;
-/// What a capture has in front of all packets, and in front of each.
-const PCAP_HEADER_BYTES: usize = 24;
-const PCAP_PACKET_HEADER_BYTES: usize = 16;
 
 /// Numbers at which something ends or comes round.
 const EDGES: [i64; 10] = [
@@ -45,57 +42,6 @@ const EDGES: [i64; 10] = [
     i64::MAX - 1,
     i64::MAX,
 ];
-
-/// What a datagram is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Garbage,
-    ChangedCapture,
-    NewParticipant,
-    Regular,
-    NewWriter,
-    NewReader,
-    End,
-    Data,
-    Heartbeat,
-    AckNack,
-    Gap,
-    Fragment,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 12] = [
-        Self::Garbage,
-        Self::ChangedCapture,
-        Self::NewParticipant,
-        Self::Regular,
-        Self::NewWriter,
-        Self::NewReader,
-        Self::End,
-        Self::Data,
-        Self::Heartbeat,
-        Self::AckNack,
-        Self::Gap,
-        Self::Fragment,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Garbage => "garbage",
-            Self::ChangedCapture => "changed captures",
-            Self::NewParticipant => "new participants",
-            Self::Regular => "announcements of the same participants",
-            Self::NewWriter => "new writers",
-            Self::NewReader => "new readers",
-            Self::End => "ends of endpoints",
-            Self::Data => "samples with absurd numbers",
-            Self::Heartbeat => "heartbeats",
-            Self::AckNack => "acknacks",
-            Self::Gap => "gaps",
-            Self::Fragment => "fragments",
-        }
-    }
-}
 
 /// Makes the datagrams.
 pub(super) struct Liar {
@@ -382,36 +328,17 @@ fn head(writer: EntityId, sequence: i64) -> DataHead {
 
 /// The RTPS messages of all captures in a folder that fit a datagram.
 fn captured(folder: &Path) -> Result<Vec<Vec<u8>>> {
-    let mut messages = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "pcap")
-        {
-            let file = fs::read(path)?;
-            let mut rest = file.get(PCAP_HEADER_BYTES..).unwrap_or_default();
-            while let Some((head, behind)) = rest.split_first_chunk::<PCAP_PACKET_HEADER_BYTES>() {
-                let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
-                let Some((frame, behind)) = behind.split_at_checked(length) else {
-                    break;
-                };
-                messages.extend(message(frame).map(<[u8]>::to_vec));
-                rest = behind;
-            }
-        }
-    }
+    let frames = captures::frames(folder)?;
+    let messages = frames
+        .iter()
+        .filter_map(|frame| captures::rtps_message(frame))
+        .filter(|message| message.len() <= DATAGRAM_BYTES)
+        .map(<[u8]>::to_vec);
+    let messages: Vec<_> = messages.collect();
     if messages.is_empty() {
         return Err(format!("there are no captures in {}", folder.display()).into());
     }
     Ok(messages)
-}
-
-fn message(frame: &[u8]) -> Option<&[u8]> {
-    let frame = ethernet::Frame::new_checked(frame).ok()?;
-    let packet = ipv4::Packet::new_checked(frame.payload()).ok()?;
-    let payload = udp::Datagram::new_checked(packet.payload()).ok()?.payload();
-    (payload.starts_with(b"RTPS") && payload.len() <= DATAGRAM_BYTES).then_some(payload)
 }
 
 #[cfg(test)]

@@ -17,6 +17,9 @@
 //! The victim is watched from outside (`watch.rs`): its memory, its log, what it receives and when;
 //! and at its end what it counted (`verdict.rs`).
 
+#[path = "../../../tests/support/captures.rs"]
+mod captures;
+mod kind;
 mod lies;
 mod sender;
 mod verdict;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::lies::{Kind, Liar};
+use super::kind::Kind;
+use super::lies::Liar;
 use super::verdict::Sent;
 use crate::Result;
 

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bulk::{BulkError, Source, SourceReport};
 use crate::cable::{MIN_FRAME_BYTES, wire_bytes};
 use crate::child::{ChildError, Program, Role, Running};
-use crate::clock::NANOS_PER_SECOND;
-use crate::limits::{MAX_FLOOD_DATAGRAMS, MAX_FLOOD_PAYLOAD_BYTES, MAX_FLOOD_SECONDS, MAX_STREAMS};
+use crate::limits::{MAX_FLOOD_DATAGRAMS, MAX_STREAMS};
 use crate::namespace::{Host, Testbed};
 use crate::process::{Cores, Note};
 use crate::target::Target;
@@ -84,11 +84,13 @@ impl Config {
         SenderConfig {
             to: from.other().address(),
             streams: self.streams,
-            target: self.target,
-            payload_bytes: self.payload_bytes,
-            datagrams_per_s: self.datagrams_per_s(),
-            seconds: self.seconds,
-            core: Some(self.cores.cable),
+            source: Source {
+                target: self.target,
+                payload_bytes: self.payload_bytes,
+                datagrams_per_s: self.datagrams_per_s(),
+                seconds: self.seconds,
+                core: Some(self.cores.cable),
+            },
         }
     }
 
@@ -113,16 +115,8 @@ pub struct SenderConfig {
     pub to: Ipv4Addr,
     /// Streams, to ports [`FIRST_PORT`] and up where they have a sink.
     pub streams: u16,
-    /// Whose bulk it is.
-    pub target: Target,
-    /// UDP payload of each datagram.
-    pub payload_bytes: u32,
-    /// Of all streams together.
-    pub datagrams_per_s: f64,
-    /// The sender ends by itself after this time.
-    pub seconds: u32,
-    /// The core it runs on.
-    pub core: Option<usize>,
+    /// What is sent.
+    pub source: Source,
 }
 
 /// One direction's sink.
@@ -135,21 +129,6 @@ pub struct SinkConfig {
     pub streams: u16,
     /// The core it runs on.
     pub core: Option<usize>,
-}
-
-/// What a sender did. Due datagrams were sent, refused or missed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SenderReport {
-    /// Datagrams the kernel took.
-    pub sent: u64,
-    /// Datagrams the kernel did not take.
-    pub refused: u64,
-    /// Datagrams given up because the sender was held up too long to catch up.
-    pub missed: u64,
-    /// From the first quantum to the last, in nanoseconds.
-    pub elapsed_ns: u64,
-    /// What the machine did not allow.
-    pub notes: Vec<Note>,
 }
 
 /// What a sink counted.
@@ -168,52 +147,24 @@ pub struct SinkReport {
 /// Why there is no flood.
 #[derive(Debug, thiserror::Error)]
 pub enum FloodError {
-    /// Its datagrams would be fragments.
-    #[error("a flood's payload must fit one frame: at most {MAX_FLOOD_PAYLOAD_BYTES} bytes")]
-    Payload,
-    /// It would last too long.
-    #[error("a flood lasts at most {MAX_FLOOD_SECONDS} seconds")]
-    Seconds,
+    /// As any bulk.
+    #[error("no flood: {0}")]
+    Bulk(#[from] BulkError),
     /// Too many, or no number.
     #[error("a flood has at most {MAX_FLOOD_DATAGRAMS} datagrams each way")]
     Datagrams,
     /// None, or too many.
     #[error("a flood has 1 to {MAX_STREAMS} streams each way")]
     Streams,
-    /// Levels are 0 to 7.
-    #[error("a flood for a level that there is not: levels are 0 to 7")]
-    Level,
-    /// Sockets.
-    #[error("the flood cannot {action}: {source}")]
-    System {
-        /// What was tried.
-        action: &'static str,
-        /// The kernel's reason.
-        source: std::io::Error,
-    },
-}
-
-impl FloodError {
-    fn system(action: &'static str) -> impl FnOnce(std::io::Error) -> FloodError {
-        move |source| FloodError::System { action, source }
-    }
 }
 
 impl SenderConfig {
     /// Whether this flood is within its bounds.
     pub fn check(&self) -> Result<(), FloodError> {
         check_streams(self.streams)?;
-        if !self.target.exists() {
-            return Err(FloodError::Level);
-        }
-        if self.payload_bytes > MAX_FLOOD_PAYLOAD_BYTES {
-            return Err(FloodError::Payload);
-        }
-        if self.seconds > MAX_FLOOD_SECONDS {
-            return Err(FloodError::Seconds);
-        }
+        self.source.check()?;
         // Written so that a rate that is not a number is refused, too.
-        let datagrams = self.datagrams_per_s * f64::from(self.seconds);
+        let datagrams = self.source.datagrams_per_s * f64::from(self.source.seconds);
         if !(0.0..=MAX_FLOOD_DATAGRAMS as f64).contains(&datagrams) {
             return Err(FloodError::Datagrams);
         }
@@ -297,7 +248,7 @@ impl Flood {
 
     /// Stops the senders, lets what is on the way arrive, stops the sinks and reports.
     pub fn finish(self) -> Result<Report, ChildError> {
-        let [sender_a, sender_b]: [SenderReport; 2] = Running::finish_both(self.senders)?;
+        let [sender_a, sender_b]: [SourceReport; 2] = Running::finish_both(self.senders)?;
         thread::sleep(Duration::from_millis(self.config.drain_ms.into()));
         let sinks = self
             .sinks
@@ -312,12 +263,8 @@ impl Flood {
     }
 }
 
-fn direction(config: &Config, sender: &SenderReport, sink: &SinkReport) -> DirectionReport {
-    let bits = (sender.sent * config.datagram_wire_bytes() * 8) as f64;
-    let bits_per_s = match sender.elapsed_ns {
-        0 => 0.0,
-        elapsed_ns => bits * NANOS_PER_SECOND as f64 / elapsed_ns as f64,
-    };
+fn direction(config: &Config, sender: &SourceReport, sink: &SinkReport) -> DirectionReport {
+    let bits_per_s = sender.sent_per_s() * (config.datagram_wire_bytes() * 8) as f64;
     DirectionReport {
         sent: sender.sent,
         refused: sender.refused,
@@ -358,15 +305,11 @@ mod tests {
         assert!(matches!(none, Err(FloodError::Streams)));
         let many = with(|sender| sender.streams = MAX_STREAMS + 1);
         assert!(matches!(many, Err(FloodError::Streams)));
-        let fast = with(|sender| sender.datagrams_per_s = MAX_FLOOD_DATAGRAMS as f64);
+        let fast = with(|sender| sender.source.datagrams_per_s = MAX_FLOOD_DATAGRAMS as f64);
         assert!(matches!(fast, Err(FloodError::Datagrams)));
-        let not_a_rate = with(|sender| sender.datagrams_per_s = f64::NAN);
+        let not_a_rate = with(|sender| sender.source.datagrams_per_s = f64::NAN);
         assert!(matches!(not_a_rate, Err(FloodError::Datagrams)));
-        let long = with(|sender| sender.seconds = MAX_FLOOD_SECONDS + 1);
-        assert!(matches!(long, Err(FloodError::Seconds)));
-        let nowhere = with(|sender| sender.target = Target::Level(8));
-        assert!(matches!(nowhere, Err(FloodError::Level)));
-        let fragments = with(|sender| sender.payload_bytes = MAX_FLOOD_PAYLOAD_BYTES + 1);
-        assert!(matches!(fragments, Err(FloodError::Payload)));
+        let nowhere = with(|sender| sender.source.target = Target::Level(8));
+        assert!(matches!(nowhere, Err(FloodError::Bulk(BulkError::Level))));
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{FIRST_PORT, FloodError, SinkConfig, SinkReport, check_streams};
+use crate::bulk::BulkError;
 use crate::limits::{BATCH_FRAMES, SINK_RECEIVE_BYTES, SLOT_BYTES};
 use crate::process::{self, Note, Notes};
 use crate::stop::Stop;
@@ -38,7 +39,7 @@ pub fn run_sink(
         );
         match poll(&mut sources, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(FloodError::system("wait")(error.into())),
+            Err(error) => return Err(BulkError::system("wait")(error.into()).into()),
         }
         let stopping = !sources[0].revents().is_empty();
         for (stream, source) in streams.iter().zip(&sources[1..]) {
@@ -49,7 +50,7 @@ pub fn run_sink(
         if stopping {
             for stream in &streams {
                 let overflowed = option::overflowed(stream);
-                report.overflowed += overflowed.map_err(FloodError::system("read its drops"))?;
+                report.overflowed += overflowed.map_err(BulkError::system("read its drops"))?;
             }
             report.notes = notes.0;
             return Ok(report);
@@ -58,14 +59,10 @@ pub fn run_sink(
 }
 
 /// Empties a stream. Bounded by what its buffer holds and what arrives meanwhile.
-fn count(
-    stream: &UdpSocket,
-    scratch: &mut [u8],
-    report: &mut SinkReport,
-) -> Result<(), FloodError> {
+fn count(stream: &UdpSocket, scratch: &mut [u8], report: &mut SinkReport) -> Result<(), BulkError> {
     loop {
         let (datagrams, bytes) =
-            batch::receive_and_count(stream, scratch).map_err(FloodError::system("receive"))?;
+            batch::receive_and_count(stream, scratch).map_err(BulkError::system("receive"))?;
         report.received += datagrams as u64;
         report.bytes += bytes;
         if datagrams < BATCH_FRAMES {
@@ -74,7 +71,7 @@ fn count(
     }
 }
 
-fn open_streams(config: &SinkConfig) -> Result<Vec<UdpSocket>, FloodError> {
+fn open_streams(config: &SinkConfig) -> Result<Vec<UdpSocket>, BulkError> {
     (0..config.streams)
         .map(|stream| {
             let socket = UdpSocket::bind((config.address, FIRST_PORT + stream))?;
@@ -82,5 +79,5 @@ fn open_streams(config: &SinkConfig) -> Result<Vec<UdpSocket>, FloodError> {
             Ok(socket)
         })
         .collect::<Result<_, _>>()
-        .map_err(FloodError::system("open its streams"))
+        .map_err(BulkError::system("open its streams"))
 }

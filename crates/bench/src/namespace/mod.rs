@@ -12,12 +12,14 @@
 //!
 //! Nobody relays between the two veth pairs until a [`cable`](crate::cable) runs.
 
+mod error;
 mod netlink;
+mod place;
 mod receive_work;
+mod setup;
 mod sysfs;
 
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -25,77 +27,18 @@ use std::sync::Arc;
 use std::thread;
 
 use rustix::process::Signal;
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
 use crate::process::{Cores, Note};
-use crate::system::ethtool::{self, Offload};
 
-use netlink::{Netlink, VethEnd};
+use error::{CONFIGURE_RIGHT, ENTER_RIGHT, step};
+use netlink::Netlink;
+use setup::{Namespace, configure_host, connect, introduce, join};
 
+pub use error::TestbedError;
+pub use place::{Host, Place};
 pub use receive_work::ReceiveThreads;
-
-/// One of the two test hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Host {
-    /// 10.78.0.1, where round trips start.
-    A,
-    /// 10.78.0.2, where they turn.
-    B,
-}
-
-impl Host {
-    /// Both hosts.
-    pub const BOTH: [Host; 2] = [Host::A, Host::B];
-
-    /// The host's IPv4 address.
-    pub const fn address(self) -> Ipv4Addr {
-        match self {
-            Host::A => Ipv4Addr::new(10, 78, 0, 1),
-            Host::B => Ipv4Addr::new(10, 78, 0, 2),
-        }
-    }
-
-    /// The host's network device.
-    pub const fn interface(self) -> &'static str {
-        match self {
-            Host::A => "host-a",
-            Host::B => "host-b",
-        }
-    }
-
-    /// The end of the cable that is plugged into this host.
-    pub const fn cable_interface(self) -> &'static str {
-        match self {
-            Host::A => "cable-a",
-            Host::B => "cable-b",
-        }
-    }
-
-    /// The host at the other end.
-    pub const fn other(self) -> Host {
-        match self {
-            Host::A => Host::B,
-            Host::B => Host::A,
-        }
-    }
-}
-
-/// One of the three namespaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// A test host.
-    Host(Host),
-    /// Where the relay runs.
-    Cable,
-}
-
-impl From<Host> for Place {
-    fn from(host: Host) -> Place {
-        Place::Host(host)
-    }
-}
 
 /// What can be chosen about a [`Testbed`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,52 +59,6 @@ impl Default for TestbedConfig {
             cores: Cores::of_machine(),
         }
     }
-}
-
-/// Why there is no testbed.
-#[derive(Debug, thiserror::Error)]
-pub enum TestbedError {
-    /// A right is missing.
-    #[error(
-        "cannot {action}: not permitted, this needs {right}. Run as root, or inside \
-         `unshare --user --map-root-user --net --mount` where the machine allows that"
-    )]
-    NotPermitted {
-        /// What was tried.
-        action: &'static str,
-        /// The capability it takes.
-        right: &'static str,
-    },
-    /// The kernel refused for another reason.
-    #[error("cannot {action}: {source}")]
-    System {
-        /// What was tried.
-        action: &'static str,
-        /// The kernel's reason.
-        source: io::Error,
-    },
-    /// Receive work stays in soft interrupts.
-    #[error("receive work cannot be done by threads: {0}")]
-    ReceiveWork(#[from] isolane_datapath_xdp::napi::NapiError),
-}
-
-/// What it takes to make and enter namespaces.
-const ENTER_RIGHT: &str = "CAP_SYS_ADMIN";
-/// What it takes to make and configure devices.
-const CONFIGURE_RIGHT: &str = "CAP_NET_ADMIN";
-
-/// Names the step a system call failed in, and the right it lacks.
-fn step<T, E: Into<io::Error>>(
-    action: &'static str,
-    right: &'static str,
-    result: Result<T, E>,
-) -> Result<T, TestbedError> {
-    result.map_err(|error| match error.into() {
-        source if source.kind() == io::ErrorKind::PermissionDenied => {
-            TestbedError::NotPermitted { action, right }
-        }
-        source => TestbedError::System { action, source },
-    })
 }
 
 /// What a host's device counted since it was made (as `ip -s link` shows it).
@@ -352,126 +249,6 @@ fn enter(namespace: &OwnedFd) -> Result<(), TestbedError> {
         ENTER_RIGHT,
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)),
     )
-}
-
-/// A namespace while it is being configured.
-struct Namespace {
-    descriptor: OwnedFd,
-    netlink: Netlink,
-    /// Any socket opened inside: device ioctls act on the namespace of their socket.
-    control: UdpSocket,
-    notes: Vec<Note>,
-}
-
-impl Namespace {
-    /// Makes it on a thread of its own, which leaves only descriptors behind.
-    fn new() -> Result<Namespace, TestbedError> {
-        on_own_thread(|| {
-            // SAFETY: only the calling thread changes its network namespace; no memory and no
-            // descriptor table is involved, and the thread ends here.
-            let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
-            step("make a network namespace", ENTER_RIGHT, unshared)?;
-            let mut notes = Vec::new();
-            if let Err(error) = sysfs::disable_ipv6() {
-                notes.push(Note::new(
-                    "disable IPv6",
-                    error,
-                    "a few neighbour discovery frames cross the cable",
-                ));
-            }
-            let open = || -> io::Result<Namespace> {
-                let mut netlink = Netlink::open()?;
-                let loopback = netlink.link("lo")?.index;
-                netlink.set_up(loopback)?;
-                Ok(Namespace {
-                    descriptor: std::fs::File::open("/proc/thread-self/ns/net")?.into(),
-                    netlink,
-                    control: UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?,
-                    notes,
-                })
-            };
-            step("open a network namespace", CONFIGURE_RIGHT, open())
-        })
-    }
-}
-
-/// Joins a host and the cable.
-fn connect(
-    host: &mut Namespace,
-    cable: &mut Namespace,
-    name: Host,
-    config: &TestbedConfig,
-) -> Result<(), TestbedError> {
-    let ends = [name.interface(), name.cable_interface()];
-    join([host, cable], ends, config)
-}
-
-/// Joins two namespaces by a veth pair of these names, both ends up.
-fn join(
-    [first, second]: [&mut Namespace; 2],
-    interfaces: [&'static str; 2],
-    config: &TestbedConfig,
-) -> Result<(), TestbedError> {
-    let end = |name| VethEnd {
-        name,
-        mtu: config.mtu,
-        queues: config.queues,
-    };
-    let mut join = || -> io::Result<()> {
-        first.netlink.create_veth(
-            &end(interfaces[0]),
-            &end(interfaces[1]),
-            second.descriptor.as_fd(),
-        )?;
-        for (namespace, interface) in [(&mut *first, interfaces[0]), (&mut *second, interfaces[1])]
-        {
-            let index = namespace.netlink.link(interface)?.index;
-            // Segments are cut and merged by nobody: a frame on this link is a frame.
-            for offload in [
-                Offload::TcpSegmentation,
-                Offload::GenericSegmentation,
-                Offload::GenericReceive,
-            ] {
-                ethtool::switch(&namespace.control, interface, offload, false)?;
-            }
-            namespace.netlink.set_up(index)?;
-        }
-        Ok(())
-    };
-    step("make a veth pair", CONFIGURE_RIGHT, join())
-}
-
-/// Gives a host its address and a way for multicast; returns its hardware address.
-fn configure_host(namespace: &mut Namespace, host: Host) -> Result<Vec<u8>, TestbedError> {
-    let mut configure = || -> io::Result<Vec<u8>> {
-        let link = namespace.netlink.link(host.interface())?;
-        namespace
-            .netlink
-            .add_address(link.index, host.address(), 24)?;
-        // For senders that name no interface: without a route, multicast is unreachable.
-        namespace
-            .netlink
-            .add_route(link.index, Ipv4Addr::new(224, 0, 0, 0), 4)?;
-        Ok(link.address)
-    };
-    step("configure a test host", CONFIGURE_RIGHT, configure())
-}
-
-/// Tells a host where the other one is: no ARP delays or disturbs a measurement.
-fn introduce(
-    namespace: &mut Namespace,
-    host: Host,
-    other_hardware_address: &[u8],
-) -> Result<(), TestbedError> {
-    let mut introduce = || -> io::Result<()> {
-        let index = namespace.netlink.link(host.interface())?.index;
-        namespace.netlink.add_permanent_neighbour(
-            index,
-            host.other().address(),
-            other_hardware_address,
-        )
-    };
-    step("name a test host's neighbour", CONFIGURE_RIGHT, introduce())
 }
 
 /// Namespaces belong to threads: whatever changes them runs on a thread that ends afterwards.

@@ -77,6 +77,11 @@ impl PingRecorder {
         verdict
     }
 
+    /// Whether all rounds have come back.
+    pub fn is_complete(&self) -> bool {
+        self.returned_ns.iter().all(Option::is_some)
+    }
+
     /// Rounds that have come back.
     pub fn returned_count(&self) -> usize {
         self.returned_ns.iter().flatten().count()

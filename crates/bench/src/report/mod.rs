@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::cable::{self, Arbiter};
 
-pub use ablation::{Step, ablation_table};
+pub use ablation::{
+    Against, Brought, Interval, Step, Unit, ablation_table, brought, brought_table,
+};
 pub use comparison::{Kind, Measure, Of, Ratio, arbiter_table, flood_table, order_table, ratios};
 pub use disturbed::{Counted, Disturbed, Inversions};
 pub use environment::Environment;
@@ -26,7 +28,7 @@ pub use histogram::{Series, histogram};
 pub use page::page;
 pub use run::{
     CableLedger, Distributions, EndLanes, FloodAsked, Lanes, Ledger, Run, RunCores, StormAsked,
-    Windows,
+    Took, Windows,
 };
 pub use scenario::{Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
 pub use table::table;
@@ -48,8 +50,12 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// What was compared.
     pub ratios: Vec<Ratio>,
+    /// What each step of an ablation brought.
+    pub brought: Vec<Brought>,
     /// What was asked for and has no run.
     pub missing: Vec<Missing>,
+    /// What this machine does not allow and was not tried.
+    pub left_out: Vec<Missing>,
 }
 
 /// A run that was asked for and not finished.
@@ -70,7 +76,9 @@ impl Report {
             cable: Cable::of(cable),
             runs: Vec::new(),
             ratios: Vec::new(),
+            brought: Vec::new(),
             missing: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 
@@ -167,7 +175,10 @@ mod tests {
                 assert!(object.contains_key(key), "{place} lacks {key}");
             }
         };
-        has("", "schema environment cable runs ratios missing");
+        has(
+            "",
+            "schema environment cable runs ratios brought missing left_out",
+        );
         has(
             "/environment",
             "kernel cpu cores realtime_kernel commit command root",
@@ -181,7 +192,7 @@ mod tests {
             "datapath stages receive_work publisher order disturbance interference payload_bytes rate_hz samples \
              lost late_sends rtt_us owd_us host_us cable_us window_p99_median_us \
              sender_late_max_us cable_late_max_us bound_us cable cores inversions kernel_late disturbed \
-             windows distribution remarks storm repetition",
+             windows distribution remarks storm repetition took_s",
         );
         has("/runs/0/inversions", "ping pong total all_levels");
         has("/runs/0/kernel_late", "ping pong total");

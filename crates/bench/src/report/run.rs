@@ -81,6 +81,8 @@ pub struct Run {
     pub storm: Option<StormAsked>,
     /// Which of the repetitions of the same run this is, from 1.
     pub repetition: u32,
+    /// What the run took, beside what it measured; null where there were no hosts.
+    pub took_s: Option<Took>,
     /// What receivers were protected with at both ends.
     pub policing: Policing,
     /// Who read what a flood or a storm sent to the level of bulk.
@@ -97,6 +99,19 @@ pub struct Run {
     pub notes: Vec<Note>,
     /// How this run is to be read.
     pub remarks: Vec<String>,
+}
+
+/// Where the time of a run went, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Took {
+    /// Until both ends had found each other.
+    pub set_up: f64,
+    /// Until what disturbs did so.
+    pub settle: f64,
+    /// From the first ping until no pong was waited for any more.
+    pub measure: f64,
+    /// Until every part had handed back what it counted.
+    pub finish: f64,
 }
 
 /// The cores of a run.
@@ -264,6 +279,7 @@ impl Run {
             flood: None,
             storm: None,
             repetition: 1,
+            took_s: None,
             policing: Policing::default(),
             bulk_reader: None,
             lanes: None,

@@ -106,8 +106,13 @@ fn way_of_running(run: &Run) -> String {
 }
 
 fn interference(run: &Run) -> String {
-    let word = run.disturbance.map(|disturbance| disturbance.word());
-    word.unwrap_or("off").to_owned()
+    let word = run
+        .disturbance
+        .map_or("off", |disturbance| disturbance.word());
+    match run.bulk_reader {
+        Some(_) => format!("{word}, read"),
+        None => word.to_owned(),
+    }
 }
 
 fn arbiter(run: &Run) -> String {

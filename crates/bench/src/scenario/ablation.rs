@@ -1,5 +1,5 @@
-//! Which runs an ablation makes: every step beside every disturbance, through both arbiters, with
-//! every payload, several times.
+//! Which runs an ablation makes: every step beside everything that disturbs, through both arbiters,
+//! with every payload, several times.
 //!
 //! What is compared is measured next to each other: the steps of one disturbance, arbiter and payload
 //! follow each other, and each repetition begins with another step, so that no step is always the
@@ -11,13 +11,46 @@ use crate::report::{Disturbance, Publisher, Step};
 use crate::scenario::plan;
 use crate::scenario::rtt::Config;
 
+/// What goes on beside a run of an ablation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// What disturbs, from outside of the participants.
+    pub disturbance: Option<Disturbance>,
+    /// Whether it is for a bulk reader of the participants: what a lane of bulk, and its budget, are for.
+    pub is_read: bool,
+}
+
+impl Beside {
+    /// What an ablation is about.
+    pub const ALL: [Beside; 4] = [
+        Beside::stranger(None),
+        Beside::stranger(Some(Disturbance::Flood)),
+        Beside::stranger(Some(Disturbance::Storm)),
+        Beside::READ_FLOOD,
+    ];
+
+    /// A flood that a bulk reader of the participants gets.
+    pub const READ_FLOOD: Beside = Beside {
+        disturbance: Some(Disturbance::Flood),
+        is_read: true,
+    };
+
+    /// Nothing, or what nobody of ours reads.
+    pub const fn stranger(disturbance: Option<Disturbance>) -> Beside {
+        Beside {
+            disturbance,
+            is_read: false,
+        }
+    }
+}
+
 /// What is varied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ablation {
     /// Remedies, each with those before it.
     pub steps: Vec<Step>,
     /// What goes on beside.
-    pub disturbances: Vec<Option<Disturbance>>,
+    pub besides: Vec<Beside>,
     /// How the link serves frames.
     pub arbiters: Vec<Arbiter>,
     /// Serialised sizes of the message.
@@ -31,19 +64,15 @@ pub struct Ablation {
 }
 
 impl Ablation {
-    /// The disturbances that an ablation is about: those from outside of the participants.
-    pub const DISTURBANCES: [Option<Disturbance>; 3] =
-        [None, Some(Disturbance::Flood), Some(Disturbance::Storm)];
-
     /// All runs, in the order they are to be made in.
     pub fn rows(&self) -> Vec<Config> {
         let mut rows = Vec::new();
         for repetition in 1..=self.repetitions {
             for &payload_bytes in &self.payloads {
-                for &disturbance in &self.disturbances {
+                for &beside in &self.besides {
                     for &arbiter in &self.arbiters {
                         for step in self.steps_of(repetition) {
-                            let row = self.row(step, payload_bytes, disturbance);
+                            let row = self.row(step, payload_bytes, beside);
                             rows.push(Config {
                                 repetition,
                                 ..row.through(arbiter)
@@ -63,11 +92,16 @@ impl Ablation {
         steps.skip(first).take(self.steps.len())
     }
 
-    fn row(&self, step: Step, payload_bytes: u32, disturbance: Option<Disturbance>) -> Config {
+    fn row(&self, step: Step, payload_bytes: u32, beside: Beside) -> Config {
+        let disturbance = beside.disturbance;
         let scenario = plan::scenario("udp", Publisher::Thread, payload_bytes, disturbance);
         let mut scenario = step.of(scenario);
         scenario.rate_hz = self.rate_hz;
-        plan::config(scenario, self.seconds)
+        let row = plan::config(scenario, self.seconds);
+        match beside.is_read {
+            true => row.read_as_bulk(),
+            false => row,
+        }
     }
 }
 
@@ -78,7 +112,7 @@ mod tests {
     fn all() -> Ablation {
         Ablation {
             steps: Step::ALL.to_vec(),
-            disturbances: Ablation::DISTURBANCES.to_vec(),
+            besides: Beside::ALL.to_vec(),
             arbiters: vec![Arbiter::Fifo, Arbiter::Strict],
             payloads: vec![64, 512, 1024],
             repetitions: 3,
@@ -90,7 +124,7 @@ mod tests {
     #[test]
     fn everything_is_measured_as_often_as_asked_for() {
         let rows = all().rows();
-        assert_eq!(rows.len(), 6 * 3 * 2 * 3 * 3);
+        assert_eq!(rows.len(), 7 * 4 * 2 * 3 * 3);
         for repetition in 1..=3 {
             let of_repetition = rows.iter().filter(|row| row.repetition == repetition);
             assert_eq!(of_repetition.count(), rows.len() / 3);
@@ -100,11 +134,12 @@ mod tests {
     #[test]
     fn steps_stand_next_to_each_other_and_take_turns_at_being_first() {
         let rows = all().rows();
-        for block in rows.chunks(6) {
+        for block in rows.chunks(Step::ALL.len()) {
             let first = &block[0];
             assert!(block.iter().all(|row| {
                 row.cable.arbiter == first.cable.arbiter
                     && row.scenario.disturbance == first.scenario.disturbance
+                    && row.bulk_reader == first.bulk_reader
                     && row.scenario.payload_bytes == first.scenario.payload_bytes
             }));
         }

@@ -104,15 +104,6 @@ pub(super) fn take_resources(core: Option<usize>) -> Notes {
 /// The topic of a reader that nobody writes for: its level is open for what strangers send there.
 pub(super) const UNWRITTEN_TOPIC: &str = "Unwritten";
 
-/// A participant at that site.
-pub(super) fn participant(
-    site: Site,
-    name: &str,
-    order: report::Order,
-) -> Result<Participant, EndError> {
-    participant_with(site, Transport::Udp, name, order, Limits::default())
-}
-
 /// A participant at that site whose datagrams move so and that may hold so much.
 pub(super) fn participant_with(
     site: Site,

@@ -8,8 +8,9 @@ use crate::scenario::inside::{
     LINK_BITS_PER_S, LINK_QUEUE_FRAMES, REPAIR_LOSS, REPAIR_MIN_PAYLOAD_BYTES,
 };
 use crate::scenario::rtt::Config;
-use crate::scenario::transport::{Lanes, Policing, Transport};
+use crate::scenario::transport::{BULK_LEVEL, BulkReader, Lanes, Policing, Transport};
 use crate::storm;
+use crate::target::Target;
 
 /// Pings a second, as in paper 000.
 pub const RATE_HZ: u32 = 2_000;
@@ -80,24 +81,34 @@ pub fn demo(parts: &[Part], payloads: &[u32], seconds: Seconds) -> Vec<Config> {
     rows
 }
 
-/// Beside a storm, one remedy at a time, and undisturbed without and with all of them, with the
-/// smallest payload, on a link that serves the most urgent class first: it can tell classes apart, so
-/// it can put them into queues of their own.
+/// Beside a storm, one remedy at a time, and undisturbed without and with all of them; then beside a flood
+/// that a bulk reader of the participants gets, without and with its budget. With the smallest payload, on
+/// a link that serves the most urgent class first: it can tell classes apart, so it can put them into
+/// queues of their own.
 fn lane(payloads: &[u32], seconds: u32) -> Vec<Config> {
     let storm = Some(Disturbance::Storm);
+    let flood = Some(Disturbance::Flood);
     let rows = [
         (None, Step::SocketALevel),
         (None, Step::Budgets),
         (storm, Step::OneSocket),
+        (storm, Step::OneLane),
         (storm, Step::SocketALevel),
         (storm, Step::NapiPriorities),
         (storm, Step::Lane),
         (storm, Step::Budgets),
+        (flood, Step::SocketALevel),
+        (flood, Step::Lane),
+        (flood, Step::Budgets),
     ];
     let row = |(disturbance, step): (Option<Disturbance>, Step)| {
         let payload_bytes = smallest(payloads);
         let scenario = scenario("udp", Publisher::Thread, payload_bytes, disturbance);
-        config(step.of(scenario), seconds).through(Arbiter::Strict)
+        let row = config(step.of(scenario), seconds).through(Arbiter::Strict);
+        match disturbance == flood {
+            true => row.read_as_bulk(),
+            false => row,
+        }
     };
     rows.into_iter().map(row).collect()
 }
@@ -196,7 +207,7 @@ pub fn config(scenario: Scenario, seconds: u32) -> Config {
 /// What the scenario's datapath is made of.
 fn transport_of(scenario: &Scenario) -> Transport {
     match scenario.datapath.as_str() {
-        "xdp" => Transport::Xdp(Lanes::received_by(scenario.receive_work)),
+        "xdp" => Transport::Xdp(Lanes::received_by(scenario.receive_work, scenario.order)),
         _ => Transport::Udp,
     }
 }
@@ -241,6 +252,24 @@ pub fn inside(scenario: Scenario, seconds: u32) -> Config {
 }
 
 impl Config {
+    /// Whether it takes AF_XDP: lanes at the ends, or a link that puts frames into the queue of their class.
+    pub fn takes_lanes(&self) -> bool {
+        let is_steered = self.scenario.receive_work != ReceiveWork::Softirq;
+        is_steered || matches!(self.transport, Transport::Xdp(_))
+    }
+
+    /// The same with what floods meant for a bulk reader of the participants, which both ends have then;
+    /// where there are budgets, it has one.
+    #[must_use]
+    pub fn read_as_bulk(mut self) -> Config {
+        self.bulk_reader = Some(BulkReader::Drains);
+        self.flood.target = Target::Level(BULK_LEVEL);
+        if !self.policing.is_off() {
+            self.policing = self.policing.of_bulk();
+        }
+        self
+    }
+
     /// The same through a link with that arbiter.
     pub fn through(mut self, arbiter: Arbiter) -> Config {
         self.cable.arbiter = arbiter;
@@ -304,11 +333,20 @@ mod tests {
             .iter()
             .map(|row| row.scenario.stages.len())
             .collect();
-        assert_eq!(stages, [0, 1, 1, 3, 4]);
-        let (quiet, storm) = rows.split_at(2);
+        assert_eq!(stages, [0, 1, 1, 1, 3, 4, 1, 3, 4]);
+        let (quiet, disturbed) = rows.split_at(2);
         assert!(quiet.iter().all(|row| row.scenario.disturbance.is_none()));
+        let (storm, flood) = disturbed.split_at(6);
         let is_storm = |row: &Config| row.scenario.disturbance == Some(Disturbance::Storm);
         assert!(storm.iter().all(is_storm));
+        assert!(storm.iter().all(|row| row.bulk_reader.is_none()));
+        let is_read = |row: &Config| row.bulk_reader == Some(BulkReader::Drains);
+        assert!(flood.iter().all(is_read));
+        let are_policed: Vec<bool> = flood
+            .iter()
+            .map(|row| row.policing.bulk.is_some())
+            .collect();
+        assert_eq!(are_policed, [false, false, true]);
         assert!(rows.iter().all(|row| row.scenario.payload_bytes == 64));
         assert!(rows.last().is_some_and(|row| !row.policing.is_off()));
     }
@@ -317,7 +355,7 @@ mod tests {
     fn every_row_of_the_demo_can_be_measured() {
         for payload in [12, 64, 1400] {
             let rows = demo(&ALL, &[payload], SECONDS);
-            assert_eq!(rows.len(), 3 + 2 + 7 + 8);
+            assert_eq!(rows.len(), 3 + 2 + 11 + 8);
             assert!(rows.iter().all(|row| row.check().is_ok()));
         }
     }

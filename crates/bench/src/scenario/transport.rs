@@ -1,9 +1,12 @@
 //! What moves an end's datagrams, and what its receivers are protected with.
 
 use isolane::XdpOptions;
+use isolane_datapath::udp::{Interfaces, UdpConfig};
+use isolane_datapath_xdp::xdp::{XdpConfig, why_not};
 use serde::{Deserialize, Serialize};
 
-use crate::report::ReceiveWork;
+use crate::namespace::{Host, Testbed, TestbedError};
+use crate::report::{Order, ReceiveWork};
 
 /// The level of what is measured.
 pub const CRITICAL_LEVEL: u8 = 7;
@@ -19,6 +22,11 @@ pub const BULK_QUEUE: u32 = 1;
 const UNRESERVED_ENTRIES: u32 = 2_048;
 /// See above.
 const UNRESERVED_CHUNKS: u32 = 1_024;
+
+/// The share of an end's datagrams that must have come by its lane, for a run to be about lanes.
+pub(super) const LEAST_BY_LANE: f64 = 0.9;
+/// What a device's lane calls datagrams that came by it.
+pub(super) const BY_LANE: &str = "received_by_lane";
 
 /// What moves datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +47,8 @@ pub struct Lanes {
     pub are_steered: bool,
     /// Buffers that only the critical lane may take are kept.
     pub keeps_reserve: bool,
+    /// One lane for all levels: what in FIFO order they share.
+    pub is_one_for_all: bool,
 }
 
 impl Default for Lanes {
@@ -46,15 +56,17 @@ impl Default for Lanes {
         Lanes {
             are_steered: false,
             keeps_reserve: true,
+            is_one_for_all: false,
         }
     }
 }
 
 impl Lanes {
-    /// Lanes where receive work is done so.
-    pub fn received_by(receive_work: ReceiveWork) -> Lanes {
+    /// Lanes where receive work is done so, for levels in that order of jobs.
+    pub fn received_by(receive_work: ReceiveWork, order: Order) -> Lanes {
         Lanes {
             are_steered: receive_work != ReceiveWork::Softirq,
+            is_one_for_all: order == Order::Fifo,
             ..Lanes::default()
         }
     }
@@ -65,15 +77,18 @@ impl Lanes {
         let bulk = usize::from(BULK_LEVEL);
         let mut options = XdpOptions {
             interface: Some(interface.to_owned()),
-            // Those that runs have endpoints of.
-            levels: 1 << CRITICAL_LEVEL | 1 << BULK_LEVEL,
+            // Those that runs have endpoints of; in FIFO order all are of the lowest.
+            levels: match self.is_one_for_all {
+                true => 1,
+                false => 1 << CRITICAL_LEVEL | 1 << BULK_LEVEL,
+            },
             queues: self.queues(),
             ..usual
         };
         if !self.keeps_reserve {
             // More than there are buffers: whoever does not read takes them all.
             options.receive_entries[bulk] = UNRESERVED_ENTRIES;
-            options.receive_chunks = Some(UNRESERVED_CHUNKS);
+            options.receive_frames = Some(UNRESERVED_CHUNKS);
             options.overcommit = true;
             options.recycling = false;
             options.enforcement.recycling = false;
@@ -89,6 +104,20 @@ impl Lanes {
         }
         queues
     }
+}
+
+/// Why lanes do not work between the hosts of a testbed; `None` if nothing is known to be in their way.
+/// Looks only, from inside one host.
+pub fn lanes_impossible(testbed: &Testbed) -> Result<Option<String>, TestbedError> {
+    let interface = Host::A.interface();
+    let config = XdpConfig {
+        udp: UdpConfig {
+            interfaces: Interfaces::Named(vec![interface.to_owned()]),
+            ..UdpConfig::default()
+        },
+        options: Lanes::default().options(interface),
+    };
+    testbed.run(Host::A, || why_not(&config))
 }
 
 /// So many datagrams in each period.
@@ -123,6 +152,16 @@ impl Policing {
         bulk: None,
     };
 
+    /// The same where bulk of a level is read too: of it, 500 datagrams a second, one at a time, are worth the
+    /// receive work.
+    #[must_use]
+    pub fn of_bulk(self) -> Policing {
+        Policing {
+            bulk: self.others,
+            ..self
+        }
+    }
+
     /// Nothing is protected.
     pub fn is_off(&self) -> bool {
         *self == Policing::default()
@@ -146,23 +185,31 @@ mod tests {
 
     #[test]
     fn steered_lanes_are_on_the_queues_that_the_link_fills() {
-        let steered = Lanes::received_by(ReceiveWork::Threads).options("host-a");
+        let by_priority = |work| Lanes::received_by(work, Order::Priority);
+        let steered = by_priority(ReceiveWork::Threads).options("host-a");
         assert_eq!(steered.queues[usize::from(CRITICAL_LEVEL)], CRITICAL_QUEUE);
         assert_eq!(steered.queues[usize::from(BULK_LEVEL)], BULK_QUEUE);
-        let plain = Lanes::received_by(ReceiveWork::Softirq).options("host-a");
+        let plain = by_priority(ReceiveWork::Softirq).options("host-a");
         assert_eq!(plain.queues, [CRITICAL_QUEUE; 8]);
+        assert_eq!(
+            plain.levels.count_ones(),
+            2,
+            "one of what is measured, one of bulk"
+        );
+        let shared = Lanes::received_by(ReceiveWork::Softirq, Order::Fifo).options("host-a");
+        assert_eq!(shared.levels, 1, "the lowest, for all");
     }
 
     #[test]
     fn only_without_a_reserve_there_are_fewer_buffers_than_the_rings_take() {
         let kept = Lanes::default().options("host-a");
-        assert!(!kept.overcommit && kept.recycling && kept.receive_chunks.is_none());
+        assert!(!kept.overcommit && kept.recycling && kept.receive_frames.is_none());
         let lanes = Lanes {
             keeps_reserve: false,
             ..Lanes::default()
         };
         let unreserved = lanes.options("host-a");
         let ring = unreserved.receive_entries[usize::from(BULK_LEVEL)];
-        assert!(unreserved.overcommit && unreserved.receive_chunks < Some(ring));
+        assert!(unreserved.overcommit && unreserved.receive_frames < Some(ring));
     }
 }

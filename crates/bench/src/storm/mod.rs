@@ -23,11 +23,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bulk::{BulkError, Source, SourceReport};
 use crate::child::{ChildError, Program, Role, Running};
-use crate::clock::NANOS_PER_SECOND;
-use crate::limits::{
-    MAX_FLOOD_PAYLOAD_BYTES, MAX_FLOOD_SECONDS, MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS,
-};
+use crate::limits::{MAX_STORM_FRAMES_PER_S, MAX_STORM_SOCKETS};
 use crate::namespace::{Host, Testbed};
 use crate::process::{Cores, Note};
 use crate::target::{Target, level_group};
@@ -85,11 +83,13 @@ impl Config {
         SenderConfig {
             group: self.group(),
             interface: from.address(),
-            target: self.target,
-            payload_bytes: self.payload_bytes,
-            frames_per_s: self.frames_per_s,
-            seconds: self.seconds,
-            core: Some(self.cores.cable),
+            source: Source {
+                target: self.target,
+                payload_bytes: self.payload_bytes,
+                datagrams_per_s: self.frames_per_s,
+                seconds: self.seconds,
+                core: Some(self.cores.cable),
+            },
         }
     }
 
@@ -111,16 +111,8 @@ pub struct SenderConfig {
     pub group: SocketAddrV4,
     /// The address of the interface it leaves by.
     pub interface: Ipv4Addr,
-    /// Whose bulk it is.
-    pub target: Target,
-    /// UDP payload of each frame.
-    pub payload_bytes: u32,
-    /// Frames a second.
-    pub frames_per_s: f64,
-    /// The sender ends by itself after this time.
-    pub seconds: u32,
-    /// The core it runs on.
-    pub core: Option<usize>,
+    /// What is sent; each datagram is a frame.
+    pub source: Source,
 }
 
 /// One host's sockets.
@@ -135,21 +127,6 @@ pub struct ReceiversConfig {
     pub sockets: u16,
     /// The core their process runs on.
     pub core: Option<usize>,
-}
-
-/// What a sender did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SenderReport {
-    /// Frames the kernel took.
-    pub sent: u64,
-    /// Frames it did not take.
-    pub refused: u64,
-    /// Frames given up because the sender was held up too long to catch up.
-    pub missed: u64,
-    /// From the first quantum to the last, in nanoseconds.
-    pub elapsed_ns: u64,
-    /// What the machine did not allow.
-    pub notes: Vec<Note>,
 }
 
 /// What a host's sockets counted.
@@ -172,52 +149,24 @@ pub struct ReceiversReport {
 /// Why there is no storm.
 #[derive(Debug, thiserror::Error)]
 pub enum StormError {
-    /// Its datagrams would be fragments.
-    #[error("a storm's payload must fit one frame: at most {MAX_FLOOD_PAYLOAD_BYTES} bytes")]
-    Payload,
-    /// It would last too long.
-    #[error("a storm lasts at most {MAX_FLOOD_SECONDS} seconds")]
-    Seconds,
+    /// As any bulk.
+    #[error("no storm: {0}")]
+    Bulk(#[from] BulkError),
     /// Too many, or no number.
     #[error("a storm has at most {MAX_STORM_FRAMES_PER_S} frames a second each way")]
     Rate,
     /// None, or too many.
     #[error("a storm has 1 to {MAX_STORM_SOCKETS} sockets on each host")]
     Sockets,
-    /// Levels are 0 to 7.
-    #[error("a storm for a level that there is not: levels are 0 to 7")]
-    Level,
-    /// Sockets.
-    #[error("the storm cannot {action}: {source}")]
-    System {
-        /// What was tried.
-        action: &'static str,
-        /// The kernel's reason.
-        source: std::io::Error,
-    },
-}
-
-impl StormError {
-    fn system(action: &'static str) -> impl FnOnce(std::io::Error) -> StormError {
-        move |source| StormError::System { action, source }
-    }
 }
 
 impl SenderConfig {
     /// Whether this storm is within its bounds.
     pub fn check(&self) -> Result<(), StormError> {
-        if self.payload_bytes > MAX_FLOOD_PAYLOAD_BYTES {
-            return Err(StormError::Payload);
-        }
-        if self.seconds > MAX_FLOOD_SECONDS {
-            return Err(StormError::Seconds);
-        }
+        self.source.check()?;
         // Written so that a rate that is not a number is refused, too.
-        if !(0.0..=MAX_STORM_FRAMES_PER_S).contains(&self.frames_per_s) {
+        if !(0.0..=MAX_STORM_FRAMES_PER_S).contains(&self.source.datagrams_per_s) {
             return Err(StormError::Rate);
-        }
-        if !self.target.exists() {
-            return Err(StormError::Level);
         }
         Ok(())
     }
@@ -330,7 +279,7 @@ impl Storm {
 
     /// Stops the senders, lets what is on the way arrive, closes the sockets and reports.
     pub fn finish(self) -> Result<Report, ChildError> {
-        let [sender_a, sender_b]: [SenderReport; 2] = Running::finish_both(self.senders)?;
+        let [sender_a, sender_b]: [SourceReport; 2] = Running::finish_both(self.senders)?;
         thread::sleep(Duration::from_millis(self.config.drain_ms.into()));
         let [at_a, at_b]: [ReceiversReport; 2] = Running::finish_both(self.receivers)?;
         Ok(Report {
@@ -341,16 +290,12 @@ impl Storm {
     }
 }
 
-fn direction(sender: &SenderReport, receivers: &ReceiversReport) -> DirectionReport {
-    let frames_per_s = match sender.elapsed_ns {
-        0 => 0.0,
-        elapsed_ns => sender.sent as f64 * NANOS_PER_SECOND as f64 / elapsed_ns as f64,
-    };
+fn direction(sender: &SourceReport, receivers: &ReceiversReport) -> DirectionReport {
     DirectionReport {
         sent: sender.sent,
         refused: sender.refused,
         missed: sender.missed,
-        frames_per_s,
+        frames_per_s: sender.sent_per_s(),
         sockets: receivers.sockets,
         reached: receivers.most,
         received: receivers.received,
@@ -372,16 +317,12 @@ mod tests {
             change(&mut sender);
             sender.check()
         };
-        let fast = with(|sender| sender.frames_per_s = MAX_STORM_FRAMES_PER_S * 1.1);
+        let fast = with(|sender| sender.source.datagrams_per_s = MAX_STORM_FRAMES_PER_S * 1.1);
         assert!(matches!(fast, Err(StormError::Rate)));
-        let not_a_rate = with(|sender| sender.frames_per_s = f64::NAN);
+        let not_a_rate = with(|sender| sender.source.datagrams_per_s = f64::NAN);
         assert!(matches!(not_a_rate, Err(StormError::Rate)));
-        let long = with(|sender| sender.seconds = MAX_FLOOD_SECONDS + 1);
-        assert!(matches!(long, Err(StormError::Seconds)));
-        let fragments = with(|sender| sender.payload_bytes = MAX_FLOOD_PAYLOAD_BYTES + 1);
-        assert!(matches!(fragments, Err(StormError::Payload)));
-        let nowhere = with(|sender| sender.target = Target::Level(8));
-        assert!(matches!(nowhere, Err(StormError::Level)));
+        let nowhere = with(|sender| sender.source.target = Target::Level(8));
+        assert!(matches!(nowhere, Err(StormError::Bulk(BulkError::Level))));
         for sockets in [0, MAX_STORM_SOCKETS + 1] {
             let receivers = ReceiversConfig {
                 sockets,

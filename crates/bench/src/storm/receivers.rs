@@ -6,6 +6,7 @@ use std::net::UdpSocket;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use super::{ReceiversConfig, ReceiversReport, StormError};
+use crate::bulk::BulkError;
 use crate::limits::{BATCH_FRAMES, SLOT_BYTES, STORM_RECEIVE_BYTES};
 use crate::process::{self, Note, Notes};
 use crate::stop::Stop;
@@ -26,7 +27,7 @@ pub fn run_receivers(
     let sockets: Vec<UdpSocket> = (0..config.sockets)
         .map(|_| open(config))
         .collect::<Result<_, _>>()
-        .map_err(StormError::system("open its sockets"))?;
+        .map_err(BulkError::system("open its sockets"))?;
     ready(&notes.0);
     stop.wait();
     let mut report = ReceiversReport {
@@ -37,9 +38,8 @@ pub fn run_receivers(
     };
     let mut scratch = vec![0; SLOT_BYTES];
     for socket in &sockets {
-        let received = drain(socket, &mut scratch).map_err(StormError::system("receive"))?;
-        let overflowed =
-            option::overflowed(socket).map_err(StormError::system("read its drops"))?;
+        let received = drain(socket, &mut scratch).map_err(BulkError::system("receive"))?;
+        let overflowed = option::overflowed(socket).map_err(BulkError::system("read its drops"))?;
         report.received += received;
         report.overflowed += overflowed;
         report.least = report.least.min(received + overflowed);

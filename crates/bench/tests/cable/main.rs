@@ -3,11 +3,7 @@
 //! These need CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW. Where they are missing a test says "not
 //! permitted: ..." and checks only that the error names the right.
 
-#[allow(
-    dead_code,
-    reason = "a program to count with is all that is needed here"
-)]
-#[path = "../../../datapath-xdp/tests/common/bpf.rs"]
+#[path = "../../../datapath-xdp/tests/bpf/mod.rs"]
 mod bpf;
 mod flood;
 mod leftovers;

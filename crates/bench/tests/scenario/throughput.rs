@@ -1,7 +1,9 @@
 //! Throughput.
 
+use isolane_bench::namespace::{Testbed, TestbedConfig};
 use isolane_bench::process::Cores;
 use isolane_bench::scenario::throughput::{self, Reliability};
+use isolane_bench::scenario::transport::lanes_impossible;
 
 use crate::ONE_AT_A_TIME;
 use crate::support::{program, testbed};
@@ -31,6 +33,28 @@ fn over_loopback_best_effort_samples_are_accounted_for() {
     let run = throughput::run_over_loopback(&program(), &config(Reliability::BestEffort)).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
     assert!(run.samples_delivered > 0);
+}
+
+#[test]
+fn over_lanes_reliable_samples_all_come_and_none_by_a_socket() {
+    let _one = ONE_AT_A_TIME.lock();
+    if testbed().is_none() {
+        return;
+    }
+    let one_queue = TestbedConfig {
+        queues: 1,
+        ..TestbedConfig::default()
+    };
+    let hosts = Testbed::without_cable(&one_queue).unwrap();
+    if let Some(reason) = lanes_impossible(&hosts).unwrap() {
+        println!("no lanes here: {reason}");
+        return;
+    }
+    let config = config(Reliability::Reliable);
+    let run = throughput::run_between_hosts(&hosts, &program(), &config).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    assert_eq!((run.datapath.as_str(), run.samples_lost), ("xdp", 0));
+    assert!(run.samples_per_s.unwrap() > 0.0 && run.mbit_per_s.unwrap() > 0.0);
 }
 
 #[test]

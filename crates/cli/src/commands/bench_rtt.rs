@@ -1,7 +1,7 @@
 //! `isolane bench rtt`: the round-trip time of small samples at a fixed rate.
 
 use isolane_bench::report::{self, Publisher, Step};
-use isolane_bench::scenario::ablation::Ablation;
+use isolane_bench::scenario::ablation::{Ablation, Beside};
 use isolane_bench::scenario::{plan, rtt};
 
 use super::laboratory::{self, Laboratory};
@@ -18,10 +18,11 @@ pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
     if let Some(explanation) = laboratory.without_hosts() {
         tell(explanation);
     }
-    let rows = match settings.ablation {
+    let mut rows = match settings.ablation {
         true => ablation(&settings, &laboratory)?,
         false => rows(&settings, &laboratory)?,
     };
+    let left_out = laboratory.leave_out_lanes(&mut rows);
     let what = match &laboratory.hosts {
         Ok(_) => "round trips between two hosts in network namespaces",
         Err(_) => round_trips::WITHOUT_HOSTS,
@@ -30,7 +31,8 @@ pub(crate) fn run(settings: BenchRttSettings) -> Result<ExitCode, Failure> {
         true => Shown::Steps,
         false => Shown::EachRun,
     };
-    round_trips::run(laboratory, what, rows, "", &settings.runs, shown)
+    let plan = round_trips::Plan { rows, left_out };
+    round_trips::run(laboratory, what, plan, "", &settings.runs, shown)
 }
 
 /// One remedy at a time.
@@ -48,11 +50,14 @@ fn ablation(
     }
     let ablation = Ablation {
         steps: Step::ALL.to_vec(),
-        disturbances: settings
+        besides: settings
             .disturbances
             .value
             .iter()
-            .map(|disturbance| disturbance.in_report())
+            .map(|disturbance| Beside {
+                disturbance: disturbance.in_report(),
+                is_read: disturbance.is_read(),
+            })
             .collect(),
         arbiters: settings
             .arbiters
@@ -138,6 +143,7 @@ fn variants(
     let mut rows = Vec::new();
     for order in &settings.orders.value {
         for arbiter in &settings.arbiters.value {
+            let is_read = disturbance.is_read();
             let disturbance = disturbance.in_report();
             let mut scenario = plan::scenario(datapath, publisher, payload_bytes, disturbance);
             scenario.rate_hz = settings.rate_hz.value;
@@ -145,6 +151,10 @@ fn variants(
             let config = match inside {
                 true => plan::inside(scenario, seconds),
                 false => plan::config(scenario, seconds),
+            };
+            let config = match is_read {
+                true => config.read_as_bulk(),
+                false => config,
             };
             rows.push(config.through(arbiter.in_cable()));
             // Without a link nothing is served.

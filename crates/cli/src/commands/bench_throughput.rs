@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use isolane_bench::namespace::{Testbed, TestbedConfig};
 use isolane_bench::process::Cores;
 use isolane_bench::report::Environment;
 use isolane_bench::scenario::ScenarioError;
@@ -35,14 +36,6 @@ pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure
                     "on its one thread, writer and reader only take turns",
                 ));
             }
-            "xdp" => {
-                return Err(Failure::new(
-                    ExitCode::MachineForbids,
-                    "nothing was measured with `xdp`",
-                    "writer and reader are on one host, where a lane reaches nobody",
-                )
-                .with_remedy("measure it between two hosts: pub and sub with --datapath xdp"));
-            }
             datapath => datapath,
         };
         plan.extend(
@@ -55,15 +48,18 @@ pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure
     let configs = plan.into_iter().map(|(datapath, payload_bytes)| Row {
         title: format!("{datapath}, {payload_bytes} B"),
         seconds,
-        config: Config {
-            reliability,
-            payload_bytes,
-            seconds,
-            cores: Cores::of_machine(),
+        config: Planned {
+            datapath,
+            config: Config {
+                reliability,
+                payload_bytes,
+                seconds,
+                cores: Cores::of_machine(),
+            },
         },
     });
     let what = "one process writes as fast as it may, another counts";
-    let measured = measurement::measure(laboratory, what, configs.collect(), run_one)?;
+    let measured = measurement::measure(laboratory, what, configs.collect(), run_one, |_| {})?;
     let mut text = render(&measured.finished);
     text.push_str(&measured.failures());
     show(&text, runs.json.as_ref())?;
@@ -80,8 +76,25 @@ pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure
     Ok(exit_code)
 }
 
-fn run_one(laboratory: &Laboratory, config: &Config) -> Result<Run, ScenarioError> {
+/// A run, and the name of what it is made over.
+struct Planned {
+    datapath: &'static str,
+    config: Config,
+}
+
+fn run_one(
+    laboratory: &Laboratory,
+    Planned { datapath, config }: &Planned,
+) -> Result<Run, ScenarioError> {
     match &laboratory.hosts {
+        // One queue: what is sent on it arrives where the lanes are.
+        Ok(_) if *datapath == "xdp" => {
+            let joined = Testbed::without_cable(&TestbedConfig {
+                queues: 1,
+                ..TestbedConfig::default()
+            })?;
+            throughput::run_between_hosts(&joined, &laboratory.program, config)
+        }
         Ok(hosts) => throughput::run_in_host(hosts, &laboratory.program, config),
         Err(_) => throughput::run_over_loopback(&laboratory.program, config),
     }
@@ -90,14 +103,15 @@ fn run_one(laboratory: &Laboratory, config: &Config) -> Result<Run, ScenarioErro
 /// One line a run.
 fn render(runs: &[Run]) -> String {
     let mut text = String::from(
-        "  payload     samples/s       Mbit/s      written    delivered   lost  waits  repaired\n",
+        "    datapath    payload     samples/s       Mbit/s      written    delivered   lost  waits  repaired\n",
     );
     let rate = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.0}"));
     for run in runs {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{:>7} B  {:>12} {:>12} {:>12} {:>12} {:>6} {:>6} {:>9}",
+            "{:>12}  {:>7} B  {:>12} {:>12} {:>12} {:>12} {:>6} {:>6} {:>9}",
+            run.datapath,
             run.payload_bytes,
             rate(run.samples_per_s),
             rate(run.mbit_per_s),
@@ -111,12 +125,20 @@ fn render(runs: &[Run]) -> String {
             let _ = writeln!(text, "INVALID: {} B: {reason}", run.payload_bytes);
         }
     }
-    if let Some(run) = runs.first() {
+    let mut told: Vec<&str> = Vec::new();
+    for run in runs {
         let reliability = match run.reliability {
             throughput::Reliability::BestEffort => "best effort",
             throughput::Reliability::Reliable => "reliable, KEEP_ALL",
         };
-        let _ = writeln!(text, "{reliability}, through {}", run.link);
+        if !told.contains(&run.link.as_str()) {
+            told.push(&run.link);
+            let _ = writeln!(
+                text,
+                "{}: {reliability}, through {}",
+                run.datapath, run.link
+            );
+        }
     }
     text
 }

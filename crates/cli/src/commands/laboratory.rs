@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use isolane_bench::child::Program;
 use isolane_bench::namespace::{Testbed, TestbedConfig, TestbedError};
+use isolane_bench::report::Missing;
 use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::{self, Outcome};
+use isolane_bench::scenario::transport;
 use isolane_bench::stop::Stop;
 use isolane_model::{Datapath, Word};
 
 use crate::arguments::CHILD_COMMAND;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::output::{count_of, tell};
 
 /// The hosts, or the reason why there are none; and this program as its own children.
 pub(crate) struct Laboratory {
@@ -54,6 +57,36 @@ impl Laboratory {
         ))
     }
 
+    /// Why lanes cannot be had between the hosts; `None` where they can, and where there are no hosts.
+    pub(crate) fn without_lanes(&self) -> Option<String> {
+        let hosts = self.hosts.as_ref().ok()?;
+        match transport::lanes_impossible(hosts) {
+            Ok(reason) => reason,
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Takes out what needs lanes where there are none, and says so in a line; the reason goes into the
+    /// result.
+    pub(crate) fn leave_out_lanes(&self, rows: &mut Vec<rtt::Config>) -> Vec<Missing> {
+        if !rows.iter().any(rtt::Config::takes_lanes) {
+            return Vec::new();
+        }
+        let Some(why) = self.without_lanes() else {
+            return Vec::new();
+        };
+        let before = rows.len();
+        rows.retain(|row| !row.takes_lanes());
+        let left_out = count_of((before - rows.len()) as u64, "run");
+        tell(format!(
+            "left out, since AF_XDP lanes are not possible here: {left_out}. {why}"
+        ));
+        vec![Missing {
+            row: format!("{left_out} that need AF_XDP"),
+            why,
+        }]
+    }
+
     /// Measures one run, where its datapath says.
     pub(crate) fn measure(&self, config: &rtt::Config) -> Result<Outcome, ScenarioError> {
         match (config.scenario.datapath.as_str(), &self.hosts) {
@@ -69,7 +102,14 @@ impl Laboratory {
             (Datapath::Auto | Datapath::Udp, Ok(_)) => Ok("udp"),
             (Datapath::Auto | Datapath::Udp, Err(_)) => Ok("udp-loopback"),
             (Datapath::Memory, _) => Ok("memory"),
-            (Datapath::Xdp, Ok(_)) => Ok("xdp"),
+            (Datapath::Xdp, Ok(_)) => match self.without_lanes() {
+                None => Ok("xdp"),
+                Some(why) => Err(Failure::new(
+                    ExitCode::MachineForbids,
+                    "nothing was measured with `xdp`",
+                    why,
+                )),
+            },
             (Datapath::Xdp, Err(_)) => Err(Failure::new(
                 ExitCode::MachineForbids,
                 "nothing was measured with `xdp`",

@@ -51,7 +51,7 @@ fn options(xdp: &Xdp) -> XdpOptions {
         },
         receive_entries: [xdp.receive_entries.value.get(); 8],
         critical_reserve: xdp.critical_reserve.value,
-        receive_chunks: xdp.receive_frames.value.map(NonZeroU32::get),
+        receive_frames: xdp.receive_frames.value.map(NonZeroU32::get),
         busy_poll: (xdp.waiting.value == XdpWaiting::BusyPoll).then_some(BUSY_POLL),
         vlan: xdp.vlan.value,
         ..XdpOptions::default()
@@ -59,7 +59,7 @@ fn options(xdp: &Xdp) -> XdpOptions {
 }
 
 /// Protects all receivers together, if that is asked for: once there is an endpoint, since with the
-/// first one the device is opened. That the datapath cannot is told.
+/// first one it turns out whether the device can be had. That the datapath cannot is told.
 pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<(), Failure> {
     let topics = lane.protect.topics.as_ref();
     let others = lane.protect.others.as_ref();

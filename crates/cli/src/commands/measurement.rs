@@ -19,7 +19,7 @@ use isolane_bench::report::Missing;
 use isolane_bench::scenario::ScenarioError;
 
 use super::laboratory::{self, Laboratory};
-use super::progress::Progress;
+use super::progress::{self, Progress};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, tell};
@@ -55,7 +55,8 @@ enum Event<R> {
     Interrupted,
 }
 
-/// Makes the runs. `what` completes the sentence "so many runs of so many seconds, about so long".
+/// Makes the runs. `what` completes the sentence "so many runs of so many seconds, about so long"; `keep`
+/// is called with each as it is finished.
 ///
 /// # Errors
 /// Why the first run failed, if none has a result.
@@ -64,6 +65,7 @@ pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
     what: &str,
     rows: Vec<Row<C>>,
     run: impl Fn(&Laboratory, &C) -> Result<R, ScenarioError> + Send + 'static,
+    keep: impl FnMut(&R),
 ) -> Result<Measured<R>, Failure> {
     announce(what, &rows);
     let expected = rows.iter().map(expected).collect();
@@ -82,7 +84,7 @@ pub(super) fn measure<C: Send + 'static, R: Send + 'static>(
             }
         }
     });
-    collect(&titles, Progress::new(expected), &received)
+    collect(&titles, Progress::new(expected), &received, keep)
 }
 
 fn announce<C>(what: &str, rows: &[Row<C>]) {
@@ -92,10 +94,10 @@ fn announce<C>(what: &str, rows: &[Row<C>]) {
     let lengths: Vec<String> = lengths.iter().map(u32::to_string).collect();
     let all: Duration = rows.iter().map(expected).sum();
     tell(format!(
-        "{} of {} s, about {} s: {what}",
+        "{} of {} s, about {}: {what}",
         count_of(rows.len() as u64, "run"),
         lengths.join(" or "),
-        all.as_secs_f64().ceil()
+        progress::in_words(all)
     ));
 }
 
@@ -107,6 +109,7 @@ fn collect<R>(
     titles: &[String],
     mut progress: Progress,
     events: &Receiver<Event<R>>,
+    mut keep: impl FnMut(&R),
 ) -> Result<Measured<R>, Failure> {
     let mut measured = Measured {
         finished: Vec::new(),
@@ -122,7 +125,10 @@ fn collect<R>(
             Ok(Event::Ended(row, result)) => {
                 ended += 1;
                 match result {
-                    Ok(result) => measured.finished.push(result),
+                    Ok(result) => {
+                        keep(&result);
+                        measured.finished.push(result);
+                    }
                     Err(error) => {
                         let why = error.to_string();
                         measured.missing.push(Missing { row, why });
@@ -213,7 +219,8 @@ mod tests {
             sender.send(event).expect("the receiver is there");
         }
         let titles = ["a", "b", "c"].map(String::from);
-        collect(&titles, Progress::new(vec![Duration::ZERO; 3]), &receiver)
+        let progress = Progress::new(vec![Duration::ZERO; 3]);
+        collect(&titles, progress, &receiver, |_| {})
     }
 
     fn ended(row: &str, result: Result<u32, ScenarioError>) -> Event<u32> {

@@ -1,6 +1,6 @@
 //! What a person sees while something is being measured: on a terminal a bar that moves with the time
-//! and says how much is left, elsewhere a line for each part. On standard error: results go
-//! elsewhere.
+//! and says how much is left, elsewhere a line for each part, which says it too. What is left follows from
+//! how long the parts behind have really taken. On standard error: results go elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ pub(crate) struct Progress {
     /// Parts that have begun.
     begun: usize,
     part_began: Instant,
+    began: Instant,
 }
 
 impl Progress {
@@ -30,6 +31,7 @@ impl Progress {
             parts,
             begun: 0,
             part_began: Instant::now(),
+            began: Instant::now(),
         }
     }
 
@@ -38,7 +40,12 @@ impl Progress {
         self.begun += 1;
         self.part_began = Instant::now();
         if self.bar.is_hidden() {
-            tell(format!("{}/{}: {what}", self.begun, self.parts.len()));
+            tell(format!(
+                "{}/{} (about {} left): {what}",
+                self.begun,
+                self.parts.len(),
+                in_words(self.left(self.began.elapsed()))
+            ));
         } else {
             self.bar.set_message(what.to_owned());
             self.tick();
@@ -48,10 +55,23 @@ impl Progress {
     /// Time has passed.
     pub(crate) fn tick(&self) {
         let passed = self.passed();
-        let left = self.parts.iter().sum::<Duration>().saturating_sub(passed);
+        let left = self.left(self.began.elapsed());
         self.bar
-            .set_prefix(format!("about {} s left", left.as_secs_f64().ceil()));
+            .set_prefix(format!("about {} left", in_words(left)));
         self.bar.set_position(milliseconds(passed));
+    }
+
+    /// What is still to come, if the rest deviates from what was expected as what is behind did.
+    fn left(&self, elapsed: Duration) -> Duration {
+        let passed = self.passed();
+        let expected = self.parts.iter().sum::<Duration>().saturating_sub(passed);
+        // Of a few seconds nothing follows.
+        let is_early = self.begun <= FEW_PARTS || passed.is_zero();
+        let slower = match is_early {
+            true => 1.0,
+            false => elapsed.as_secs_f64() / passed.as_secs_f64(),
+        };
+        expected.mul_f64(slower)
     }
 
     /// What is behind, as it was expected: a part that takes longer stops at its end.
@@ -69,6 +89,18 @@ impl Drop for Progress {
     }
 }
 
+/// So many parts say nothing yet about how long the others take.
+const FEW_PARTS: usize = 3;
+
+/// A length of time as people say it: "40 s", "19 min".
+pub(crate) fn in_words(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        _ => format!("{} min", seconds.div_ceil(60)),
+    }
+}
+
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -76,6 +108,26 @@ fn milliseconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_what_is_behind() {
+        let part = Duration::from_secs(10);
+        let mut progress = Progress::new(vec![part; 10]);
+        assert_eq!(progress.left(Duration::ZERO), part * 10);
+        for _ in 0..=FEW_PARTS {
+            progress.begin("one");
+        }
+        // Three parts are behind, which were to take 30 s and took 60.
+        let left = progress.left(Duration::from_secs(60));
+        assert!(left > Duration::from_secs(120), "{left:?}");
+        assert!(left < Duration::from_secs(141), "{left:?}");
+    }
+
+    #[test]
+    fn times_are_told_in_seconds_or_minutes() {
+        assert_eq!(in_words(Duration::from_millis(39_200)), "40 s");
+        assert_eq!(in_words(Duration::from_secs(1_130)), "19 min");
+    }
 
     #[test]
     fn the_bar_advances_within_a_part_and_not_beyond_it() {

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use isolane_bench::cable::Arbiter;
 use isolane_bench::report::{
-    Charset, Disturbance, Environment, Order, ReceiveWork, Report, Run, Series, ablation_table,
-    arbiter_table, flood_table, histogram, order_table, page, ratios, table, terminal_width,
+    Charset, Disturbance, Environment, Missing, Order, Report, Run, Series, ablation_table,
+    arbiter_table, brought, brought_table, flood_table, histogram, order_table, page, ratios,
+    table, terminal_width,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
 use isolane_bench::storm;
@@ -14,7 +15,7 @@ use super::laboratory::Laboratory;
 use super::measurement::{self, Measured, Row};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{print, print_json, tell, write_text};
+use crate::output::{is_special, print, print_json, tell, write_text};
 use crate::settings::RunSettings;
 use crate::values::Destination;
 
@@ -30,26 +31,38 @@ pub(crate) enum Shown {
     Steps,
 }
 
+/// What is to be measured.
+pub(crate) struct Plan {
+    /// In their order.
+    pub(crate) rows: Vec<rtt::Config>,
+    /// What this machine does not allow.
+    pub(crate) left_out: Vec<Missing>,
+}
+
 /// Makes the runs and shows them, with what they mean; the exit code says whether all are results.
 pub(crate) fn run(
     laboratory: Laboratory,
     what: &str,
-    rows: Vec<rtt::Config>,
+    plan: Plan,
     meaning: &str,
     runs: &RunSettings,
     shown: Shown,
 ) -> Result<ExitCode, Failure> {
+    let Plan { rows, left_out } = plan;
     let cable = rows
         .first()
         .map(|row| row.cable.clone())
         .unwrap_or_default();
     let rows = rows.into_iter().map(row).collect();
-    let measured = measurement::measure(laboratory, what, rows, Laboratory::measure)?;
     let mut report = Report::new(Environment::probe(), &cable);
-    for outcome in &measured.finished {
+    report.left_out = left_out;
+    let keep = |outcome: &Outcome| {
         report.add(outcome.run.clone());
-    }
+        write_so_far(&report, runs.json.as_ref());
+    };
+    let measured = measurement::measure(laboratory, what, rows, Laboratory::measure, keep)?;
     report.ratios = ratios(&report.runs);
+    report.brought = brought(&report.runs);
     report.missing.clone_from(&measured.missing);
     let mut text = render(&report, &measured, shown);
     if !meaning.is_empty() && !measured.finished.is_empty() {
@@ -65,6 +78,26 @@ pub(crate) fn run(
     Ok(measured.exit_code(|outcome| outcome.run.invalid.is_none()))
 }
 
+/// Keeps what is measured where the result will be, so that no end takes it. That this did not work is no
+/// reason to stop: at the end it is tried again, and told.
+fn write_so_far(report: &Report, destination: Option<&Destination>) {
+    if let Some(Destination::File(path)) = destination
+        && !is_special(path)
+    {
+        // In place of the one before at once, so that no half of it is read.
+        let mut aside = path.clone().into_os_string();
+        aside.push(".part");
+        let written = serde_json::to_vec(report)
+            .map_err(std::io::Error::from)
+            .and_then(|text| std::fs::write(&aside, text))
+            .and_then(|()| std::fs::rename(&aside, path));
+        if written.is_err() {
+            // Half a file helps nobody.
+            let _ = std::fs::remove_file(&aside);
+        }
+    }
+}
+
 fn row(config: rtt::Config) -> Row<rtt::Config> {
     let scenario = &config.scenario;
     let mut title = format!(
@@ -74,13 +107,16 @@ fn row(config: rtt::Config) -> Row<rtt::Config> {
         scenario.publisher.word(),
         word_of(scenario.disturbance)
     );
+    if config.bulk_reader.is_some() {
+        title.push_str(" for a bulk reader");
+    }
     if config.cable.arbiter == Arbiter::Strict {
         title.push_str(", strict");
     }
     if config.ends_apart || scenario.order == Order::Fifo {
         title = format!("{title}, {} order", scenario.order.word());
     }
-    if scenario.receive_work != ReceiveWork::Softirq {
+    if config.takes_lanes() {
         let stages = scenario.stages.iter().map(|stage| stage.word());
         let words: Vec<&str> = [scenario.receive_work.word()]
             .into_iter()
@@ -114,8 +150,14 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
         let _ = write!(text, "\n{}", picture(first, &measured.finished));
     }
     let comparisons: &[fn(&[Run]) -> String] = match shown {
-        Shown::EachRun => &[flood_table, arbiter_table, order_table, ablation_table],
-        Shown::Steps => &[ablation_table],
+        Shown::EachRun => &[
+            flood_table,
+            arbiter_table,
+            order_table,
+            ablation_table,
+            brought_table,
+        ],
+        Shown::Steps => &[ablation_table, brought_table],
     };
     for comparison in comparisons {
         let comparison = comparison(&report.runs);
@@ -146,6 +188,7 @@ fn picture(first: &Outcome, outcomes: &[Outcome]) -> String {
             && run.publisher == first.run.publisher
             && run.payload_bytes == first.run.payload_bytes
             && run.receive_work == first.run.receive_work
+            && run.bulk_reader == first.run.bulk_reader
             && run.cores == cores
     };
     // Four columns fit a terminal; more are in the table.
@@ -276,10 +319,14 @@ mod tests {
         assert_eq!(titles[4], "udp, 64 B, job, flood");
         assert_eq!(titles[5], "udp, 64 B, thread, undisturbed, strict");
         assert_eq!(
-            titles[11],
-            "xdp, 64 B, thread, storm, strict, threads + executor + xdp + lanes + budgets"
+            titles[8],
+            "xdp, 64 B, thread, storm, strict, fifo order, steered + xdp"
         );
-        assert_eq!(titles[14], "udp, 64 B, job, joining, fifo order");
+        assert_eq!(
+            titles[15],
+            "xdp, 64 B, thread, flood for a bulk reader, strict, threads + executor + xdp + lanes + budgets"
+        );
+        assert_eq!(titles[18], "udp, 64 B, job, joining, fifo order");
         let mut unique = titles.clone();
         unique.sort_unstable();
         unique.dedup();

@@ -9,7 +9,9 @@ mod describe;
 mod doctor;
 mod endpoint;
 mod lane;
+mod list;
 mod measure;
+mod network;
 mod spy;
 #[cfg(test)]
 mod tests;
@@ -19,18 +21,21 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use isolane_model::{Domain, Problem, Source, Sourced, System, is_interface_name};
+use isolane_model::{Problem, Source, Sourced, System};
 
-use crate::arguments::{Arguments, Bench, Command as Raw, CommonArguments, ListArguments};
+use crate::arguments::{Arguments, Bench, Command as Raw, CommonArguments};
 use crate::failure::Failure;
-use crate::values::{Destination, Peer};
+use crate::values::Destination;
 
 pub(crate) use self::doctor::DoctorSettings;
 pub(crate) use self::endpoint::{AtEnd, EndpointSettings, PublishSettings, SubscribeSettings};
 pub(crate) use self::lane::LaneSettings;
+pub(crate) use self::list::ListSettings;
 pub(crate) use self::measure::{
     BenchRttSettings, BenchThroughputSettings, DemoSettings, RunSettings,
 };
+use self::network::network;
+pub(crate) use self::network::{Interfaces, NetworkSettings};
 pub(crate) use self::spy::{SpySettings, SpySource};
 pub(crate) use self::top::TopSettings;
 
@@ -113,33 +118,6 @@ impl Command {
     }
 }
 
-/// Where in the network a command works.
-#[derive(Clone, Debug)]
-pub(crate) struct NetworkSettings {
-    pub(crate) domain: Sourced<Domain>,
-    pub(crate) interfaces: Sourced<Interfaces>,
-    /// 0: results only; 1: settings too; 2: what happens inside.
-    pub(crate) verbosity: u8,
-}
-
-/// The interfaces a command uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Interfaces {
-    /// All that can multicast.
-    All,
-    /// These, at least one, each once.
-    Named(Vec<String>),
-}
-
-#[derive(Debug)]
-pub(crate) struct ListSettings {
-    pub(crate) network: NetworkSettings,
-    pub(crate) lane: LaneSettings,
-    pub(crate) listen_for: Sourced<Duration>,
-    pub(crate) peers: Sourced<Vec<Peer>>,
-    pub(crate) json: Option<Destination>,
-}
-
 /// What `config` prints.
 #[derive(Debug)]
 pub(crate) enum ConfigSettings {
@@ -214,23 +192,6 @@ impl Settings {
     }
 }
 
-impl ListSettings {
-    fn new(
-        mut network: NetworkSettings,
-        arguments: ListArguments,
-        system: Option<&System>,
-    ) -> Result<Self, Failure> {
-        let lane = LaneSettings::new(arguments.lane, &mut network, system, &hostname())?;
-        Ok(Self {
-            network,
-            lane,
-            listen_for: or_default(arguments.seconds, "--seconds", 3).map(seconds),
-            peers: list_or_default(arguments.peer, "--peer", &[]),
-            json: arguments.json,
-        })
-    }
-}
-
 /// What this machine is called; nothing, if the system does not tell.
 fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
@@ -294,13 +255,17 @@ fn undescribed_topic(command: &Raw, system: &System) -> Option<String> {
         .iter()
         .map(|topic| topic.name.value.as_str())
         .collect();
-    (!names.contains(&topic.as_str())).then(|| {
-        format!(
-            "the description has no topic {}, only {}: defaults apply",
-            topic.escape_debug(),
-            names.join(", ")
-        )
-    })
+    let topic_said = topic.escape_debug();
+    match names.as_slice() {
+        [] => Some(format!(
+            "the description has no topics: defaults apply to {topic_said}"
+        )),
+        known if known.contains(&topic.as_str()) => None,
+        known => Some(format!(
+            "the description has no topic {topic_said}, only {}: defaults apply",
+            known.join(", ")
+        )),
+    }
 }
 
 /// Which description to read, if any.
@@ -333,63 +298,6 @@ fn description(
         .with_remedy("name a description with --config FILE, or begin with the example:\n\n    isolane config --example > isolane.toml\n")),
         (named, usual) => Ok(named.or(usual.map(Sourced::default_value))),
     }
-}
-
-fn network(
-    common: &CommonArguments,
-    system: Option<&System>,
-    environment: Environment<'_>,
-) -> Result<NetworkSettings, Failure> {
-    let from_environment = match environment("ISOLANE_DOMAIN").filter(|text| !text.is_empty()) {
-        Some(text) => Some(domain_of_environment(&text)?),
-        None => None,
-    };
-    let domain = match (common.domain, from_environment, system) {
-        (Some(domain), _, _) => Sourced::new(domain, Source::CommandLine("--domain")),
-        (None, Some(domain), _) => Sourced::new(domain, Source::Environment("ISOLANE_DOMAIN")),
-        (None, None, Some(system)) => system.domain().clone(),
-        (None, None, None) => Sourced::default_value(Domain::default()),
-    };
-    let interfaces = interfaces(&common.interface)?;
-    Ok(NetworkSettings {
-        domain,
-        interfaces,
-        verbosity: common.verbose,
-    })
-}
-
-fn domain_of_environment(text: &OsString) -> Result<Domain, Failure> {
-    let text = text.to_string_lossy();
-    text.parse::<Domain>().map_err(|error| {
-        Failure::wrong_usage(
-            format!("ISOLANE_DOMAIN is \"{}\"", text.escape_debug()),
-            error.to_string(),
-        )
-        .with_remedy("set it to such a number, unset it, or give --domain")
-    })
-}
-
-fn interfaces(named: &[String]) -> Result<Sourced<Interfaces>, Failure> {
-    if named.is_empty() {
-        return Ok(Sourced::default_value(Interfaces::All));
-    }
-    if let Some(wrong) = named.iter().find(|name| !is_interface_name(name)) {
-        return Err(Failure::wrong_usage(
-            format!("--interface \"{}\"", wrong.escape_debug()),
-            "no interface can be called so",
-        )
-        .with_remedy("`ip link` lists the interfaces of this machine"));
-    }
-    let mut once: Vec<String> = Vec::with_capacity(named.len());
-    for name in named {
-        if !once.contains(name) {
-            once.push(name.clone());
-        }
-    }
-    Ok(Sourced::new(
-        Interfaces::Named(once),
-        Source::CommandLine("--interface"),
-    ))
 }
 
 /// A value of the command line, or the default.

@@ -4,7 +4,7 @@ use clap::Parser;
 use isolane_model::{Durability, History, Reliability};
 
 use super::*;
-use crate::values::LaneDatapath;
+use crate::values::{LaneDatapath, Peer};
 
 fn settings(line: &str) -> Settings {
     let arguments = Arguments::try_parse_from(line.split_whitespace()).expect(line);
@@ -147,6 +147,24 @@ fn the_described_host_gives_interface_datapath_queues_and_protection() {
             assert!(said.contains(part), "no {part} in\n{said}");
         }
     }
+}
+
+#[test]
+fn a_topic_that_is_not_described_is_told_with_those_that_are() {
+    let notes = |line: &str, text: &str| {
+        let settings = with_description(line, text);
+        settings.expect("good settings").notes
+    };
+    assert_eq!(
+        notes("isolane sub Sqare", TWO_HOSTS),
+        ["the description has no topic Sqare, only Square: defaults apply"]
+    );
+    let only_a_host = "[host.left]\ninterface = \"eth7\"\n";
+    assert_eq!(
+        notes("isolane sub Square", only_a_host),
+        ["the description has no topics: defaults apply to Square"]
+    );
+    assert_eq!(notes("isolane ls", only_a_host), [""; 0]);
 }
 
 #[test]

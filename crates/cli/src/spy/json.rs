@@ -13,8 +13,9 @@ use serde_json::{Map, Value, json};
 use super::knowledge::{Knowledge, Traffic};
 use super::message::{Announcement, Item};
 use super::names;
+use super::notation::{date_and_time, hexadecimal};
 use super::qos;
-use super::text::{Record, date_and_time, hexadecimal};
+use super::text::Record;
 
 /// The object of a datagram.
 pub(crate) fn object(record: &Record<'_>) -> Value {

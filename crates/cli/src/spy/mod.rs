@@ -18,6 +18,7 @@ pub(crate) mod live;
 pub(crate) mod message;
 pub(crate) mod names;
 pub(crate) mod network;
+mod notation;
 mod qos;
 pub(crate) mod summary;
 pub(crate) mod text;

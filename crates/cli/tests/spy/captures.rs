@@ -2,23 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Scratch, captured, frame_of, pcap, run, spy};
-
-const CAPTURES: [&str; 13] = [
-    "big-cyc",
-    "big-fast",
-    "cyc-cyc",
-    "cyc-fast",
-    "dust-cyc",
-    "fast-cyc",
-    "fast-fast-typeinfo",
-    "fin-c-d",
-    "fin-c-u",
-    "fin-d-d",
-    "fin-d-u",
-    "fin-f-d",
-    "fin-f-u",
-];
+use crate::support::{Scratch, captured, captures, frame_of, pcap, run, spy};
 
 /// The records of a capture as JSON; the last one is the summary.
 fn records(name: &str, arguments: &[&str]) -> Vec<Value> {
@@ -33,7 +17,7 @@ fn records(name: &str, arguments: &[&str]) -> Vec<Value> {
 
 #[test]
 fn nothing_in_the_captures_is_malformed_and_every_frame_is_accounted_for() {
-    for name in CAPTURES {
+    for name in &captures() {
         let records = records(name, &[]);
         let summary = records.last().expect("a summary");
         assert_eq!(summary["record"], "summary");

@@ -4,41 +4,18 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig, TestbedError};
 use serde_json::Value;
 
+use crate::command::{PATIENCE, Running, isolane};
 use crate::support::{run, spy};
-
-/// Longer than anything takes on a machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The user that may do nothing, by convention.
 const NOBODY: u32 = 65_534;
-
-/// A program that is ended with its test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn isolane(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-    command
-        .args(arguments)
-        .env_remove("ISOLANE_DOMAIN")
-        .env_remove("ISOLANE_CONFIG")
-        .stdin(Stdio::null());
-    command
-}
 
 #[test]
 fn samples_are_seen_as_they_pass_with_topic_and_level() {

@@ -2,6 +2,8 @@
 //! ones, and a live one.
 
 mod captures;
+#[path = "../command/mod.rs"]
+mod command;
 mod forms;
 mod golden;
 mod live;

@@ -1,8 +1,10 @@
 //! Running the command, and captures of every form.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::command::isolane;
 
 /// How the command ended, and what it said.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,13 +15,8 @@ pub(crate) struct Said {
 }
 
 pub(crate) fn spy(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
-    command
-        .arg("spy")
-        .args(arguments)
-        .env_remove("ISOLANE_DOMAIN")
-        .env_remove("ISOLANE_CONFIG")
-        .stdin(Stdio::null());
+    let mut command = isolane(&["spy"]);
+    command.args(arguments);
     command
 }
 
@@ -36,12 +33,24 @@ pub(crate) fn run(command: &mut Command) -> Said {
     }
 }
 
-/// A capture of other implementations.
+/// Captures of other implementations.
+const CAPTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wire/tests/captures");
+
+/// One of them.
 pub(crate) fn captured(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../wire/tests/captures")
-        .join(name)
-        .with_extension("pcap")
+    Path::new(CAPTURES).join(name).with_extension("pcap")
+}
+
+/// The names of all.
+pub(crate) fn captures() -> Vec<String> {
+    let folder = std::fs::read_dir(CAPTURES).expect("the captures");
+    let names = folder.filter_map(|entry| {
+        let name = entry.expect("an entry").file_name().into_string().ok()?;
+        name.strip_suffix(".pcap").map(str::to_owned)
+    });
+    let names: Vec<String> = names.collect();
+    assert!(names.len() > 1, "{names:?}");
+    names
 }
 
 /// A file of one test, removed at its end.

@@ -8,7 +8,7 @@ use isolane_datapath_xdp::socket::{
     ReceiveSocket, Side, TransmitSocket, Umem,
 };
 
-use crate::common::bpf::{ETHER_TYPE, Redirect};
+use crate::bpf::{ETHER_TYPE, Redirect};
 
 /// Chunks of an end: one is on its way at a time, and a host that is held up may find a few more.
 const CHUNKS: u32 = 64;

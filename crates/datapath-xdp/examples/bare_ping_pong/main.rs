@@ -22,9 +22,11 @@
 //! What is collected, divided by 2,200, is one round's: there are a tenth more rounds than those that
 //! count. No counter of the processor is needed, which virtual machines often do not have.
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
+#[path = "../../tests/bpf/mod.rs"]
+mod bpf;
 mod end;
+#[path = "../../tests/hosts/mod.rs"]
+mod hosts;
 mod rounds;
 
 use std::process::ExitCode;
@@ -34,8 +36,8 @@ use std::thread;
 use isolane_datapath_xdp::socket::{BusyPoll, OpenError};
 use rustix::thread::CpuSet;
 
-use crate::common::namespace::{End as Side, Pair};
 use crate::end::{End, HEADERS};
+use crate::hosts::{End as Side, Pair};
 use crate::rounds::{Times, Waiting};
 
 /// Ten minutes of the slowest rounds.

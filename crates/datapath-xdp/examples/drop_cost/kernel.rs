@@ -1,12 +1,12 @@
 //! What the example asks of the kernel that no library it uses offers: two programs of a few
-//! instructions, live frames, and a namespace with a pair of interfaces.
+//! instructions, live frames, and what the interfaces of its namespace have counted.
 
-use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::process::Command;
 use std::ptr;
+
+use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
@@ -138,10 +138,10 @@ fn check(result: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Enters a network namespace, in which /sys shows its interfaces.
-pub(crate) fn enter_namespace() -> io::Result<()> {
+/// Lets `/sys` show the interfaces of the network namespace that this thread is in.
+pub(crate) fn show_own_interfaces() -> io::Result<()> {
     // SAFETY: no memory is passed; the program has no other thread yet.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) })?;
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
     let private = libc::MS_REC | libc::MS_PRIVATE;
     let (none, root, sysfs, sys) = (
         ptr::null(),
@@ -153,23 +153,6 @@ pub(crate) fn enter_namespace() -> io::Result<()> {
     check(unsafe { libc::mount(none, root, none, private, ptr::null()) })?;
     // SAFETY: as above.
     check(unsafe { libc::mount(sysfs, sys, sysfs, 0, ptr::null()) })
-}
-
-pub(crate) fn ip(arguments: &str) -> io::Result<()> {
-    let status = Command::new("ip").args(arguments.split(' ')).status()?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(io::Error::other(format!("ip {arguments}: {status}"))),
-    }
-}
-
-pub(crate) fn index(interface: &str) -> io::Result<u32> {
-    let name = CString::new(interface)?;
-    // SAFETY: the name is a string of C.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(io::Error::last_os_error()),
-        index => Ok(index),
-    }
 }
 
 /// Lets a veth receive by NAPI although no program is attached: coalescing of received packets.
@@ -215,12 +198,9 @@ pub(crate) fn on_cpu_ns(thread: u32) -> io::Result<u64> {
 
 /// Keeps a thread (0: this one) on a processor.
 pub(crate) fn pin(thread: u32, cpu: usize) -> io::Result<()> {
-    // SAFETY: zeros are an empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the number is below the set's size.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: the set is valid for its size.
-    check(unsafe { libc::sched_setaffinity(thread as i32, size_of_val(&set), &raw const set) })
+    let mut cpus = CpuSet::new();
+    cpus.set(cpu);
+    Ok(sched_setaffinity(Pid::from_raw(thread as i32), &cpus)?)
 }
 
 /// Frames that NAPI has taken from an interface's ring.

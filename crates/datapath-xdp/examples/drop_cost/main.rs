@@ -10,7 +10,11 @@
 //! are this machine's; compare ratios. Needs root; everything happens in a network namespace that
 //! ends with the program.
 
+#[path = "../../tests/hosts/mod.rs"]
+mod hosts;
 mod kernel;
+#[path = "../../tests/udp_frame/mod.rs"]
+mod udp_frame;
 
 use std::error::Error;
 use std::net::UdpSocket;
@@ -22,11 +26,12 @@ use isolane_datapath::flow::{Budget, InterfaceProtection, Over, Protection};
 use isolane_datapath_xdp::classifier::{
     AttachMode, Classifier, ClassifierConfig, Flow, FlowReason, FlowSlot, OthersReason, Way,
 };
-use isolane_wire::ethernet::{self, EtherType, MacAddress};
+use isolane_wire::ethernet::MacAddress;
 use isolane_wire::level::Level;
-use isolane_wire::{ipv4, udp};
 
+use self::hosts::{Namespace, index_of, ip};
 use self::kernel::Program;
+use self::udp_frame::udp_frame;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -84,18 +89,19 @@ fn main() -> Result<()> {
         .transpose()?
         .map_or(ROUNDS, |rounds| rounds as usize);
 
-    kernel::enter_namespace()?;
-    kernel::ip(&format!(
+    Namespace::new()?.enter();
+    kernel::show_own_interfaces()?;
+    ip(&format!(
         "link add {SENDER} type veth peer name {RECEIVER} address 02:00:00:00:00:02"
-    ))?;
-    kernel::ip(&format!("address add 10.9.0.1/24 dev {RECEIVER}"))?;
-    for interface in ["lo", SENDER, RECEIVER] {
-        kernel::ip(&format!("link set {interface} up"))?;
+    ));
+    ip(&format!("address add 10.9.0.1/24 dev {RECEIVER}"));
+    for interface in [SENDER, RECEIVER] {
+        ip(&format!("link set {interface} up"));
     }
     kernel::pin(0, 0)?;
     // Never read, and soon full.
     let socket = UdpSocket::bind((std::net::Ipv4Addr::from(ADDRESS), PORT))?;
-    let send = Program::that_sends(kernel::index(SENDER)?)?;
+    let send = Program::that_sends(index_of(SENDER))?;
 
     let mut costs = vec![Vec::new(); WAYS.len()];
     for _ in 0..rounds.max(1) {
@@ -147,7 +153,7 @@ fn settle() -> Result<()> {
 }
 
 fn set_up(way: Manner) -> Result<Setup> {
-    let interface = kernel::index(RECEIVER)?;
+    let interface = index_of(RECEIVER);
     let mut setup = Setup::default();
     match way {
         Socket => return Ok(setup),
@@ -243,30 +249,6 @@ fn print(costs: &mut [Vec<f64>], frames: u32) {
 fn frame() -> Vec<u8> {
     let mut payload = [0; 64];
     payload[..4].copy_from_slice(b"RTPS");
-    let datagram = udp::Repr {
-        source_port: 4_000,
-        destination_port: PORT,
-        payload_len: payload.len(),
-    };
-    let packet = ipv4::Repr {
-        source: [10, 9, 0, 2],
-        destination: ADDRESS,
-        protocol: ipv4::PROTOCOL_UDP,
-        dscp: 0,
-        time_to_live: 1,
-        dont_fragment: true,
-        identification: 0,
-        payload_len: datagram.buffer_len() + payload.len(),
-    };
-    let header = ethernet::Repr {
-        destination: MacAddress(RECEIVER_MAC),
-        source: MacAddress([2, 0, 0, 0, 0, 1]),
-        tags: Default::default(),
-        ether_type: EtherType::IPV4,
-    };
-    let mut bytes = [0; 64];
-    let at = header.emit(&mut bytes);
-    let at = at + packet.emit(&mut bytes[at..]);
-    let at = at + datagram.emit(&mut bytes[at..]);
-    [&bytes[..at], &payload[..]].concat()
+    let device = MacAddress(RECEIVER_MAC);
+    udp_frame([10, 9, 0, 2], device, ADDRESS, PORT, &payload)
 }

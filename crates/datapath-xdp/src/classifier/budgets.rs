@@ -47,7 +47,7 @@ fn clear(shared: &Shared, server: usize) {
 }
 
 /// Whether a period can be kept.
-pub(super) fn check(budget: &Budget) -> Result<(), ProtectError> {
+pub(crate) fn check(budget: &Budget) -> Result<(), ProtectError> {
     let period = budget.period;
     if !(MIN_PERIOD..=MAX_PERIOD).contains(&period) {
         return Err(ProtectError::Period { period });
@@ -82,7 +82,7 @@ pub(super) fn protect(
 }
 
 /// Whether the interface's budgets can be kept.
-pub(super) fn check_interface(protection: &InterfaceProtection) -> Result<(), ProtectError> {
+pub(crate) fn check_interface(protection: &InterfaceProtection) -> Result<(), ProtectError> {
     if let Some((budget, reserved)) = &protection.flows {
         check(budget)?;
         let capacity = budget.capacity.get();

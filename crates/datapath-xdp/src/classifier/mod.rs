@@ -19,6 +19,7 @@
 
 mod attachment;
 mod budgets;
+mod config;
 mod counts;
 mod decision;
 mod error;
@@ -40,6 +41,8 @@ use isolane_wire::level::Level;
 pub use self::attachment::AttachMode;
 use self::attachment::Link;
 pub use self::budgets::Replenisher;
+pub(crate) use self::budgets::{check as check_budget, check_interface};
+pub use self::config::{Arrival, ClassifierConfig, Enforcement};
 pub use self::counts::{Counts, FlowCounts, OthersCounts};
 pub use self::decision::{Action, FlowReason, OthersReason, Verdict};
 pub use self::error::ClassifierError;
@@ -53,57 +56,6 @@ pub use self::rights::Names;
 use self::table::Table;
 use crate::interface::name_of;
 use crate::limits::{MAX_LANES, MAX_QUEUES};
-
-/// How the program is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClassifierConfig {
-    /// The time of arrival, nanoseconds of CLOCK_MONOTONIC, is written into the eight bytes in front
-    /// of each frame that is handed to a lane. Reading the clock costs as much as all the rest.
-    pub stamps: bool,
-    /// Budgets are filled up by timers of the kernel, where it has them.
-    pub timers: bool,
-    /// The program leaves each verdict where [`Classifier::judge`] finds it: for tests.
-    pub traces: bool,
-}
-
-impl Default for ClassifierConfig {
-    fn default() -> ClassifierConfig {
-        ClassifierConfig {
-            stamps: false,
-            timers: true,
-            traces: false,
-        }
-    }
-}
-
-/// Mechanisms that can be switched off, to see what they are good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Enforcement {
-    /// Frames are dropped at a lane's low-water mark; otherwise they are only counted there
-    /// ([`Counts::touched_fill`]).
-    pub recycling: bool,
-    /// The interface's reserve is kept for critical flows; otherwise what others take of it is only
-    /// counted ([`Counts::touched_reserve`]).
-    pub reserve: bool,
-}
-
-impl Default for Enforcement {
-    fn default() -> Enforcement {
-        Enforcement {
-            recycling: true,
-            reserve: true,
-        }
-    }
-}
-
-/// Where a frame is taken to arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// The interface, of this network namespace.
-    pub interface_index: u32,
-    /// One of its receive queues.
-    pub queue: u32,
-}
 
 /// The program of one interface. Dropped, it is off the interface; frames that it has handed to
 /// sockets stay there.
@@ -257,7 +209,7 @@ impl Classifier {
         &mut self,
         protection: &InterfaceProtection,
     ) -> Result<(), ProtectError> {
-        budgets::check_interface(protection)?;
+        check_interface(protection)?;
         let servers = budgets::protect_interface(&self.memory, protection);
         self.start(servers);
         Ok(())
@@ -363,6 +315,14 @@ impl Classifier {
     pub fn unstamped(&self) -> u64 {
         let rows = self.memory.rows.iter();
         rows.map(|row| row.unstamped.load(Relaxed)).sum()
+    }
+
+    /// The same of one queue (modulo [`MAX_QUEUES`]). A frame that was counted there before a socket's
+    /// ring showed it is among them.
+    #[must_use]
+    pub fn unstamped_on(&self, queue: u32) -> u64 {
+        let row = &self.memory.rows[queue as usize % MAX_QUEUES];
+        row.unstamped.load(Acquire)
     }
 
     /// What the loaded program decides of a frame: it runs as if the frame had arrived, and is

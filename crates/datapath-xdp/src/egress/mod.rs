@@ -209,17 +209,10 @@ impl Egress {
     /// Why the datagram has to take the kernel's way.
     #[inline]
     pub fn headers(&mut self, flow: &Flow, payload_bytes: usize) -> Result<&Template, Reason> {
-        let place = match self.remembered.find(flow) {
+        let place = match self.remembered.find(flow, self.generation) {
             Ok(place) => place,
             Err(place) => self.make(place, flow),
         };
-        let is_current = self
-            .remembered
-            .at(place)
-            .is_some_and(|entry| entry.generation == self.generation);
-        if !is_current {
-            self.make(place, flow);
-        }
         let counts = &mut self.counts;
         let answer = match self.remembered.at(place) {
             Some(entry) => {

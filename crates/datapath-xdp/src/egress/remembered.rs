@@ -38,22 +38,21 @@ impl Remembered {
         }
     }
 
-    /// The place of a flow: its own, else one that it may take.
+    /// The place of a flow's answer, if it was made from the tables of this generation; else the place
+    /// that it may take: its own, or another's.
     #[inline]
-    pub(super) fn find(&mut self, flow: &Flow) -> Result<usize, usize> {
+    pub(super) fn find(&mut self, flow: &Flow, generation: u64) -> Result<usize, usize> {
         let first = set(flow) * FLOW_WAYS;
         let places = &self.places[first..first + FLOW_WAYS];
         let is_own =
             |place: &Option<Entry>| place.as_ref().is_some_and(|entry| entry.flow == *flow);
-        if let Some(way) = places.iter().position(is_own) {
-            return Ok(first + way);
+        let Some(way) = places.iter().position(is_own) else {
+            return Err(self.place_for_another(first));
+        };
+        match &places[way] {
+            Some(entry) if entry.generation == generation => Ok(first + way),
+            _ => Err(first + way),
         }
-        let is_idle = |place: &Option<Entry>| place.as_ref().is_none_or(|entry| !entry.is_used);
-        let way = places.iter().position(is_idle).unwrap_or_else(|| {
-            self.next = self.next.wrapping_add(1);
-            usize::from(self.next) % FLOW_WAYS
-        });
-        Err(first + way)
     }
 
     /// The entry at a place.
@@ -62,8 +61,20 @@ impl Remembered {
         self.places[place].as_mut()
     }
 
-    pub(super) fn put(&mut self, place: usize, entry: Entry) -> &mut Entry {
-        self.places[place].insert(entry)
+    /// Which place of a set a newcomer takes.
+    #[cold]
+    fn place_for_another(&mut self, first: usize) -> usize {
+        let places = &self.places[first..first + FLOW_WAYS];
+        let is_idle = |place: &Option<Entry>| place.as_ref().is_none_or(|entry| !entry.is_used);
+        let way = places.iter().position(is_idle).unwrap_or_else(|| {
+            self.next = self.next.wrapping_add(1);
+            usize::from(self.next) % FLOW_WAYS
+        });
+        first + way
+    }
+
+    pub(super) fn put(&mut self, place: usize, entry: Entry) {
+        self.places[place] = Some(entry);
     }
 
     /// Whom frames may have gone to since the last call; an address may come several times.
@@ -101,7 +112,10 @@ mod tests {
     }
 
     fn put(remembered: &mut Remembered, flow: Flow, is_used: bool) {
-        let (Ok(place) | Err(place)) = remembered.find(&flow);
+        // Of another generation: its own place, if it has one.
+        let Err(place) = remembered.find(&flow, 2) else {
+            unreachable!("nothing is put in of that generation")
+        };
         let entry = Entry {
             flow,
             generation: 1,
@@ -115,10 +129,10 @@ mod tests {
     #[test]
     fn a_flow_is_found_again() {
         let mut remembered = Remembered::new();
-        assert!(remembered.find(&flow(1)).is_err());
+        assert!(remembered.find(&flow(1), 1).is_err());
         put(&mut remembered, flow(1), true);
-        assert!(remembered.find(&flow(1)).is_ok());
-        assert!(remembered.find(&flow(2)).is_err());
+        assert!(remembered.find(&flow(1), 1).is_ok());
+        assert!(remembered.find(&flow(2), 1).is_err());
     }
 
     #[test]
@@ -128,7 +142,7 @@ mod tests {
         for number in 0..count {
             put(&mut remembered, flow(number), true);
         }
-        let found = (0..count).filter(|number| remembered.find(&flow(*number)).is_ok());
+        let found = (0..count).filter(|number| remembered.find(&flow(*number), 1).is_ok());
         let found = found.count() as u32;
         assert!(found * 10 >= count * 9, "{found} of {count}");
     }
@@ -144,9 +158,9 @@ mod tests {
         }
         let newcomer = same.next().expect("there is always another");
         put(&mut remembered, newcomer, true);
-        assert!(remembered.find(&newcomer).is_ok());
+        assert!(remembered.find(&newcomer, 1).is_ok());
         for (number, flow) in first.iter().enumerate() {
-            assert_eq!(remembered.find(flow).is_ok(), number != 2);
+            assert_eq!(remembered.find(flow, 1).is_ok(), number != 2);
         }
     }
 

@@ -16,13 +16,30 @@ pub enum Side {
     Transmit,
 }
 
+/// Of one chunk.
+#[derive(Debug)]
+struct Place<T> {
+    owner: Option<T>,
+    /// Who has it, if there is an owner. Apart from the owner, which then moves as a whole.
+    side: Side,
+}
+
 /// The owners of chunks that the kernel has, by the chunk's number. Its memory is taken at once.
 #[derive(Debug)]
 pub struct Held<T> {
     umem: Umem,
-    places: Box<[Option<(Side, T)>]>,
+    places: Box<[Place<T>]>,
     counts: [usize; 2],
     strays: u64,
+}
+
+impl<T> Place<T> {
+    const fn empty() -> Place<T> {
+        Place {
+            owner: None,
+            side: Side::Receive,
+        }
+    }
 }
 
 impl<T> Held<T> {
@@ -31,7 +48,7 @@ impl<T> Held<T> {
     pub fn new(umem: &Umem) -> Held<T> {
         Held {
             umem: umem.clone(),
-            places: (0..umem.chunks()).map(|_| None).collect(),
+            places: (0..umem.chunks()).map(|_| Place::empty()).collect(),
             counts: [0; 2],
             strays: 0,
         }
@@ -41,11 +58,24 @@ impl<T> Held<T> {
     ///
     /// # Errors
     /// The owner, if the address is in no chunk, or in one that is held already.
+    #[inline]
     pub fn hold(&mut self, side: Side, address: u64, owner: T) -> Result<(), T> {
-        let place = self.umem.chunk_of(address);
-        match place.and_then(|chunk| self.places.get_mut(chunk as usize)) {
-            Some(place @ None) => {
-                *place = Some((side, owner));
+        match self.umem.chunk_of(address) {
+            Some(chunk) => self.hold_chunk(side, chunk, owner),
+            None => Err(owner),
+        }
+    }
+
+    /// The same for who knows the chunk's number.
+    ///
+    /// # Errors
+    /// The owner, if there is no such chunk, or it is held already.
+    #[inline]
+    pub fn hold_chunk(&mut self, side: Side, chunk: u32, owner: T) -> Result<(), T> {
+        match self.places.get_mut(chunk as usize) {
+            Some(place) if place.owner.is_none() => {
+                place.owner = Some(owner);
+                place.side = side;
                 self.counts[side as usize] += 1;
                 Ok(())
             }
@@ -55,16 +85,23 @@ impl<T> Held<T> {
 
     /// After an address came out of a ring of that side: gives the owner of its chunk back. `None`,
     /// which is counted, if that side had not got it.
+    #[inline]
     pub fn release(&mut self, side: Side, address: u64) -> Option<T> {
+        self.find(side, address).map(Holding::release)
+    }
+
+    /// The same for who first looks at the owner where it is, and then has it moved once, to where it
+    /// is wanted.
+    #[inline]
+    pub fn find(&mut self, side: Side, address: u64) -> Option<Holding<'_, T>> {
         let chunk = self.umem.chunk_of(address);
         let place = chunk.and_then(|chunk| self.places.get_mut(chunk as usize));
-        let taken = place.and_then(|place| place.take_if(|(held, _)| *held == side));
-        match taken {
-            Some((_, owner)) => {
-                self.counts[side as usize] -= 1;
-                Some(owner)
-            }
-            None => {
+        match place {
+            Some(place) if place.side == side && place.owner.is_some() => Some(Holding {
+                place: &mut place.owner,
+                count: &mut self.counts[side as usize],
+            }),
+            _ => {
                 self.strays += 1;
                 None
             }
@@ -87,7 +124,43 @@ impl<T> Held<T> {
     pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.counts = [0; 2];
         let places = self.places.iter_mut();
-        places.filter_map(|place| place.take().map(|(_, owner)| owner))
+        places.filter_map(|place| place.owner.take())
+    }
+}
+
+/// A chunk that came out of a ring, and is still held.
+#[derive(Debug)]
+pub struct Holding<'a, T> {
+    place: &'a mut Option<T>,
+    count: &'a mut usize,
+}
+
+impl<T> Holding<'_, T> {
+    /// Its owner.
+    #[inline]
+    pub fn owner(&mut self) -> &mut T {
+        let Some(owner) = self.place else {
+            unreachable!("it was found there");
+        };
+        owner
+    }
+
+    /// Gives the owner back.
+    #[inline]
+    #[must_use]
+    pub fn release(self) -> T {
+        let Some(owner) = self.place.take() else {
+            unreachable!("it was found there");
+        };
+        *self.count -= 1;
+        owner
+    }
+
+    /// Drops the owner where it is.
+    #[inline]
+    pub fn discard(self) {
+        *self.place = None;
+        *self.count -= 1;
     }
 }
 

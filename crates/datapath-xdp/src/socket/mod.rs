@@ -37,7 +37,7 @@ mod umem;
 
 pub use self::busy_poll::BusyPoll;
 pub use self::error::{OpenError, RingKind};
-pub use self::held::{Held, Side};
+pub use self::held::{Held, Holding, Side};
 pub use self::queue::{BindMode, Mode, Queue, QueueConfig};
 pub use self::receive::ReceiveSocket;
 pub use self::rings::{CompletionRing, Descriptor, FillRing, ReceiveRing, TransmitRing};

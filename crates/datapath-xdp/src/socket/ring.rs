@@ -110,26 +110,31 @@ impl<T: Entry> Parts<T> {
         })
     }
 
+    #[inline]
     fn count(&self) -> u32 {
         self.mask + 1
     }
 
+    #[inline]
     fn producer(&self) -> &AtomicU32 {
         // SAFETY: inside the memory this value keeps, aligned (`find`), and atomic on both sides.
         unsafe { self.producer.as_ref() }
     }
 
+    #[inline]
     fn consumer(&self) -> &AtomicU32 {
         // SAFETY: as above.
         unsafe { self.consumer.as_ref() }
     }
 
+    #[inline]
     fn flags(&self) -> u32 {
         // SAFETY: as above.
         unsafe { self.flags.as_ref() }.load(Ordering::Relaxed)
     }
 
     /// The place of the entry with that index.
+    #[inline]
     fn entry(&self, index: u32) -> NonNull<T> {
         // SAFETY: masked, the index is below the number of entries, which lie in the memory (`find`).
         unsafe { self.entries.add((index & self.mask) as usize) }
@@ -141,6 +146,8 @@ impl<T: Entry> Parts<T> {
 pub(super) struct Producer<T> {
     parts: Parts<T>,
     own: u32,
+    /// Our index as the kernel was shown it: nobody takes what is behind that.
+    shown: u32,
     /// The kernel's index as it was last believed: in `own - count ..= own`.
     other: u32,
     nonsense: u64,
@@ -152,11 +159,13 @@ impl<T: Entry> Producer<T> {
         Some(Producer {
             parts: Parts::find(memory, layout, count)?,
             own: 0,
+            shown: 0,
             other: 0,
             nonsense: 0,
         })
     }
 
+    #[inline]
     pub(super) fn count(&self) -> u32 {
         self.parts.count()
     }
@@ -166,14 +175,16 @@ impl<T: Entry> Producer<T> {
     }
 
     /// Whether the kernel wants to be told of new entries.
+    #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.parts.flags() & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
     /// Entries that the kernel has not taken yet, as it says now.
+    #[inline]
     pub(super) fn used(&mut self) -> u32 {
         let consumer = self.parts.consumer().load(Ordering::Acquire);
-        let in_ring = self.own.wrapping_sub(self.other);
+        let in_ring = self.shown.wrapping_sub(self.other);
         if consumer.wrapping_sub(self.other) <= in_ring {
             self.other = consumer;
         } else {
@@ -190,22 +201,40 @@ impl<T: Entry> Producer<T> {
 
     /// Puts in as many as there is room for, from the front, and shows them to the kernel; returns
     /// how many.
+    #[inline]
     pub(super) fn push(&mut self, items: &[T]) -> usize {
-        let mut room = self.count() - self.own.wrapping_sub(self.other);
-        if (room as usize) < items.len() {
-            room = self.count() - self.used();
+        let put = items.iter().take_while(|item| self.stage(**item)).count();
+        if put > 0 {
+            self.show();
         }
-        let count = items.len().min(room as usize);
-        for &item in &items[..count] {
-            // SAFETY: the place is in the memory; it is ours, because the kernel has taken what was
-            // there (`room`) and has not been shown the new entry.
-            unsafe { self.parts.entry(self.own).write(item) };
-            self.own = self.own.wrapping_add(1);
+        put
+    }
+
+    /// Puts one in that the kernel does not see before [`show`](Self::show): so what is made one by
+    /// one is shown together, and needs no list of its own. False: there is no room.
+    #[inline]
+    pub(super) fn stage(&mut self, item: T) -> bool {
+        if self.known_used() == self.count() && self.used() == self.count() {
+            return false;
         }
-        if count > 0 {
-            self.parts.producer().store(self.own, Ordering::Release);
-        }
-        count
+        // SAFETY: the place is in the memory; it is ours, because the kernel has taken what was
+        // there (fewer are in use than there are) and has not been shown the new entry.
+        unsafe { self.parts.entry(self.own).write(item) };
+        self.own = self.own.wrapping_add(1);
+        true
+    }
+
+    /// Shows the kernel all that was put in.
+    #[inline]
+    pub(super) fn show(&mut self) {
+        self.shown = self.own;
+        self.parts.producer().store(self.own, Ordering::Release);
+    }
+
+    /// Entries that the kernel had not taken when it was last asked, and those put in since.
+    #[inline]
+    pub(super) fn known_used(&self) -> u32 {
+        self.own.wrapping_sub(self.other)
     }
 }
 
@@ -230,6 +259,7 @@ impl<T: Entry> Consumer<T> {
         })
     }
 
+    #[inline]
     pub(super) fn count(&self) -> u32 {
         self.parts.count()
     }
@@ -239,6 +269,7 @@ impl<T: Entry> Consumer<T> {
     }
 
     /// Entries that wait to be taken out, as the kernel says now.
+    #[inline]
     pub(super) fn waiting(&mut self) -> u32 {
         let producer = self.parts.producer().load(Ordering::Acquire);
         let known = self.other.wrapping_sub(self.own);
@@ -258,22 +289,46 @@ impl<T: Entry> Consumer<T> {
 
     /// Takes out as many as there are, into the front of `into`, and gives their places back to the
     /// kernel; returns how many.
+    #[inline]
     pub(super) fn pop(&mut self, into: &mut [T]) -> usize {
-        let mut waiting = self.other.wrapping_sub(self.own);
-        if (waiting as usize) < into.len() {
-            waiting = self.waiting();
-        }
-        let count = into.len().min(waiting as usize);
-        for item in &mut into[..count] {
-            // SAFETY: the place is in the memory; any bytes are an entry (Entry), and the kernel has
-            // shown it (acquire, `waiting`) and does not write there before it is given back.
-            *item = unsafe { self.parts.entry(self.own).read() };
-            self.own = self.own.wrapping_add(1);
+        let count = self.ready(into.len());
+        for (item, entry) in into.iter_mut().zip(std::iter::from_fn(|| self.take())) {
+            *item = entry;
         }
         if count > 0 {
-            self.parts.consumer().store(self.own, Ordering::Release);
+            self.give_back();
         }
         count
+    }
+
+    /// How many there are to be taken one by one, at most `limit`. Asks the kernel if fewer are known.
+    #[inline]
+    pub(super) fn ready(&mut self, limit: usize) -> usize {
+        let mut waiting = self.other.wrapping_sub(self.own);
+        if (waiting as usize) < limit {
+            waiting = self.waiting();
+        }
+        limit.min(waiting as usize)
+    }
+
+    /// Takes one out of those that are known, and keeps its place until
+    /// [`give_back`](Self::give_back): so a burst needs no list of its own.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<T> {
+        if self.own == self.other {
+            return None;
+        }
+        // SAFETY: the place is in the memory; any bytes are an entry (Entry), and the kernel has
+        // shown it (acquire, `waiting`) and does not write there before it is given back.
+        let entry = unsafe { self.parts.entry(self.own).read() };
+        self.own = self.own.wrapping_add(1);
+        Some(entry)
+    }
+
+    /// Gives the places of all that was taken back to the kernel.
+    #[inline]
+    pub(super) fn give_back(&self) {
+        self.parts.consumer().store(self.own, Ordering::Release);
     }
 }
 

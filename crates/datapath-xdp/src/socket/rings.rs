@@ -146,7 +146,7 @@ impl TransmitRing {
 
 /// What is the same of all rings that a program fills.
 macro_rules! filled_by_us {
-    ($($ring:ident: $kind:ident),*) => {$(
+    ($($ring:ident: $kind:ident of $entry:ty),*) => {$(
         impl $ring {
             pub(super) fn make(
                 socket: BorrowedFd<'_>,
@@ -168,17 +168,41 @@ macro_rules! filled_by_us {
                 self.0.peek_used()
             }
 
+            /// Puts one entry in, which the kernel sees after [`show`](Self::show). False: there is no
+            /// room.
+            #[inline]
+            pub fn stage(&mut self, entry: $entry) -> bool {
+                self.0.stage(entry)
+            }
+
+            /// Shows the kernel all that was put in.
+            #[inline]
+            pub fn show(&mut self) {
+                self.0.show();
+            }
+
+            /// Entries that the kernel had not taken when [`used`](Self::used) was last asked, and
+            /// those put in since.
+            #[inline]
+            #[must_use]
+            pub fn known_used(&self) -> u32 {
+                self.0.known_used()
+            }
+
             /// Entries that the kernel has not taken yet.
+            #[inline]
             pub fn used(&mut self) -> u32 {
                 self.0.used()
             }
 
             /// Entries there is room for.
+            #[inline]
             pub fn free(&mut self) -> u32 {
                 self.0.count() - self.0.used()
             }
 
             /// Whether the kernel waits to be told of new entries.
+            #[inline]
             #[must_use]
             pub fn needs_wakeup(&self) -> bool {
                 self.0.needs_wakeup()
@@ -192,11 +216,11 @@ macro_rules! filled_by_us {
         }
     )*};
 }
-filled_by_us!(FillRing: Fill, TransmitRing: Transmit);
+filled_by_us!(FillRing: Fill of u64, TransmitRing: Transmit of Descriptor);
 
 /// What is the same of all rings that the kernel fills.
 macro_rules! filled_by_the_kernel {
-    ($($ring:ident: $kind:ident),*) => {$(
+    ($($ring:ident: $kind:ident of $entry:ty),*) => {$(
         impl $ring {
             pub(super) fn make(
                 socket: BorrowedFd<'_>,
@@ -218,7 +242,27 @@ macro_rules! filled_by_the_kernel {
                 self.0.peek_waiting()
             }
 
+            /// How many there are to be [taken](Self::take) one by one, at most `limit`.
+            #[inline]
+            pub fn ready(&mut self, limit: usize) -> usize {
+                self.0.ready(limit)
+            }
+
+            /// Takes one of those; its place is the kernel's again after
+            /// [`give_back`](Self::give_back).
+            #[inline]
+            pub fn take(&mut self) -> Option<$entry> {
+                self.0.take()
+            }
+
+            /// Gives the places of all that was taken back.
+            #[inline]
+            pub fn give_back(&self) {
+                self.0.give_back();
+            }
+
             /// Entries that wait to be taken.
+            #[inline]
             pub fn waiting(&mut self) -> u32 {
                 self.0.waiting()
             }
@@ -231,4 +275,4 @@ macro_rules! filled_by_the_kernel {
         }
     )*};
 }
-filled_by_the_kernel!(CompletionRing: Completion, ReceiveRing: Receive);
+filled_by_the_kernel!(CompletionRing: Completion of u64, ReceiveRing: Receive of Descriptor);

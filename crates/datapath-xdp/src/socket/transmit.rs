@@ -102,14 +102,20 @@ impl TransmitSocket {
     /// [`FRAMES_A_KICK`] frames and sends them before it returns, so there are as many calls as
     /// that takes, and [`SPARE_KICKS`] for frames that are refused one by one, and never more.
     pub fn kick(&mut self) -> Kicked {
-        let calls = self.ring.used().div_ceil(FRAMES_A_KICK) + SPARE_KICKS;
-        self.kick_at_most(calls)
+        let left = self.ring.used();
+        self.kick_left(left, left.div_ceil(FRAMES_A_KICK) + SPARE_KICKS)
     }
 
     /// The same with so many system calls at most, for who has something more urgent to do.
     pub fn kick_at_most(&mut self, most: u32) -> Kicked {
+        let left = self.ring.used();
+        self.kick_left(left, most)
+    }
+
+    #[inline]
+    fn kick_left(&mut self, left: u32, most: u32) -> Kicked {
         let mut kicked = Kicked {
-            left: self.ring.used(),
+            left,
             ..Kicked::default()
         };
         while kicked.left > 0 && kicked.calls < most && self.ring.needs_wakeup() {

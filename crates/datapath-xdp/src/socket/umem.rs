@@ -189,6 +189,7 @@ impl Umem {
     }
 
     /// Bytes of each chunk.
+    #[inline]
     #[must_use]
     pub fn chunk_bytes(&self) -> usize {
         self.0.chunk_bytes.get()
@@ -211,11 +212,13 @@ impl Umem {
         NonNull::slice_from_raw_parts(self.0.start, self.bytes())
     }
 
+    #[inline]
     fn bytes(&self) -> usize {
         self.0.chunks as usize * self.chunk_bytes()
     }
 
     /// The address of a byte of the memory, as rings have it. `None` if it lies elsewhere.
+    #[inline]
     #[must_use]
     pub fn address_of(&self, byte: *const u8) -> Option<u64> {
         let offset = byte.addr().checked_sub(self.0.start.as_ptr().addr())?;
@@ -238,6 +241,7 @@ impl Umem {
     }
 
     /// Where a frame lies, if it lies inside of one chunk.
+    #[inline]
     #[must_use]
     pub fn locate(&self, descriptor: Descriptor) -> Option<Located> {
         let chunk = self.chunk_of(descriptor.address)?;

@@ -40,7 +40,7 @@ pub struct XdpOptions {
     /// the reserve need. With fewer, a lane that nobody reads takes the others' chunks, so that is
     /// refused ([`XdpError::UmemTooSmall`](super::XdpError::UmemTooSmall)) unless `overcommit` says
     /// that recycling is trusted to keep the reserve.
-    pub receive_chunks: Option<u32>,
+    pub receive_frames: Option<u32>,
     /// Fewer chunks than are needed are accepted.
     pub overcommit: bool,
     /// When few chunks are free, frames of less critical lanes are dropped at the driver, and those
@@ -79,7 +79,7 @@ impl Default for XdpOptions {
             attach: AttachMode::Native,
             receive_entries: [256; 8],
             critical_reserve: 64,
-            receive_chunks: None,
+            receive_frames: None,
             overcommit: false,
             recycling: true,
             enforcement: Enforcement::default(),

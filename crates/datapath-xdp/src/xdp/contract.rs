@@ -8,8 +8,6 @@ use isolane_datapath::{
 };
 use isolane_wire::locator::Locator;
 
-use super::device::Device;
-use super::slots::Owner;
 use super::{Xdp, refuse_or_note};
 
 impl Datapath for Xdp {
@@ -33,6 +31,7 @@ impl Datapath for Xdp {
         let Err(source) = self.open_on_device(lane) else {
             return Ok(());
         };
+        self.note_unprotected();
         let interface = self.way.as_ref().map(|way| way.interface.clone());
         let interface = interface.unwrap_or_default();
         let refused = refuse_or_note(&self.options, interface, source, &mut self.notes);
@@ -134,11 +133,12 @@ impl Datapath for Xdp {
         let Some(device) = self.way.as_mut().and_then(|way| way.device.as_deref_mut()) else {
             return false;
         };
-        for place in 0..device.queues.len() {
-            device.take_completed(place);
-            device.refill(place, &self.pool);
+        device.take_home(&self.pool);
+        if device.has_left() {
+            device.kick_left(&mut self.udp);
+            // Mostly they are done when the kick returns, and nothing may be sent for a long time.
+            device.take_home(&self.pool);
         }
-        device.kick_left(&mut self.udp);
         device.wake();
         device.replenish();
         if !self.options.recycling {
@@ -180,41 +180,11 @@ impl Datapath for Xdp {
     }
 
     fn protect(&mut self, what: Protected, with: Option<Protection>) -> Result<(), ProtectError> {
-        let refused = self.not_protected();
-        let Some(device) = self.device_mut() else {
-            return Err(refused);
-        };
-        let owner = match what {
-            Protected::Lane(lane) => Owner { lane, topic: None },
-            Protected::Flow(flow) => {
-                let topic = device.slots.topic(flow).ok_or(ProtectError::NoFlow)?;
-                Owner {
-                    lane: topic.lane,
-                    topic: Some(flow),
-                }
-            }
-        };
-        let Device {
-            slots, classifier, ..
-        } = device;
-        let is_there = slots.protect(classifier, owner, with)?;
-        device.note_protected();
-        self.note_replenisher();
-        match is_there {
-            true => Ok(()),
-            false => Err(ProtectError::NoFlow),
-        }
+        self.protect_now_or_later(what, with)
     }
 
     fn protect_interface(&mut self, with: InterfaceProtection) -> Result<(), ProtectError> {
-        let refused = self.not_protected();
-        let Some(device) = self.device_mut() else {
-            return Err(refused);
-        };
-        device.classifier.protect_interface(&with)?;
-        device.note_protected();
-        self.note_replenisher();
-        Ok(())
+        self.protect_interface_now_or_later(with)
     }
 
     fn observe(&self) -> Observation {

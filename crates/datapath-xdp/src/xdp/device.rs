@@ -10,10 +10,9 @@ use isolane_wire::level::Level;
 use super::config::XdpOptions;
 use super::error::XdpError;
 use super::plan::{Plan, QueuePlan};
-use super::send::Outgoing;
 use super::slots::{Owner, Slots};
 use crate::classifier::{Classifier, ClassifierConfig, Flow, Replenisher};
-use crate::limits::{COMPLETED_BURST, MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
+use crate::limits::{MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
 use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
 
 /// Bytes of the kernel's memory that a frame on its way counts with, its own overhead included.
@@ -62,8 +61,6 @@ pub(super) struct Device {
     /// Lanes that are open, and lanes with frames left in their transmit rings: bit *l* is level *l*.
     pub(super) open_levels: u8,
     pub(super) left_levels: u8,
-    /// Taken while a burst is on its way, and empty between two.
-    pub(super) outgoing: Option<Box<Outgoing>>,
 }
 
 impl Device {
@@ -100,7 +97,6 @@ impl Device {
             replenishes: false,
             open_levels: 0,
             left_levels: 0,
-            outgoing: Some(Box::default()),
         };
         device.open_queue(options, plan, pool, first)?;
         device.classifier.enforce(options.enforcement);
@@ -240,29 +236,31 @@ impl Device {
         let Some(open) = &mut self.queues[place] else {
             return 0;
         };
-        let count = pool.free(open.class).min(MAX_REFILL);
-        let mut addresses = heapless::Vec::<u64, MAX_REFILL>::new();
-        for _ in 0..count {
-            let Some(frame) = pool.take(open.class) else {
-                break;
-            };
-            let chunk = frame.chunk().expect("frames of a queue are chunks");
-            let address = self.umem.start_of(chunk);
-            if self.held.hold(Side::Receive, address, frame).is_err() {
-                unreachable!("a frame at home is not in the kernel's hands");
-            }
-            // There is room for as many as that.
-            let _ = addresses.push(address);
-        }
-        let given = open.queue.fill.push(&addresses);
-        // There is an entry for each chunk; only an index that ran away leaves no room.
-        for address in &addresses[given..] {
-            self.held.release(Side::Receive, *address);
-        }
         let number = open.queue.number();
         let fill = &mut open.queue.fill;
+        // There is an entry for each chunk; only an index that ran away leaves no room.
+        let most = MAX_REFILL.min(fill.free() as usize);
+        let (held, umem) = (&mut self.held, &self.umem);
+        let given = pool.take_chunks(open.class, most, |frame| {
+            let chunk = frame.chunk().expect("frames of a queue are chunks");
+            if held.hold_chunk(Side::Receive, chunk, frame).is_err() {
+                unreachable!("a frame at home is not in the kernel's hands");
+            }
+            let is_staged = fill.stage(umem.start_of(chunk));
+            debug_assert!(is_staged, "there was room");
+        });
+        if given > 0 {
+            fill.show();
+        }
         self.classifier.note_free(number, || fill.used());
         given
+    }
+
+    /// The same as it was when the queue was last looked at: in this call, where it refills.
+    #[inline]
+    pub(super) fn known_free_chunks(&self, place: usize) -> u32 {
+        let open = self.queues[place].as_ref();
+        open.map_or(0, |open| open.queue.fill.known_used())
     }
 
     /// Chunks that the kernel has left to receive into.
@@ -276,17 +274,19 @@ impl Device {
         let Some(open) = &mut self.queues[place] else {
             return;
         };
-        // A few at a time: mostly there are no more than were just sent.
-        let mut addresses = [0; COMPLETED_BURST];
-        for _ in 0..MAX_COMPLETED / COMPLETED_BURST {
-            let count = open.queue.completion.pop(&mut addresses);
-            for address in &addresses[..count] {
-                drop(self.held.release(Side::Transmit, *address));
-            }
-            if count < COMPLETED_BURST {
-                break;
+        let completion = &mut open.queue.completion;
+        let count = completion.ready(MAX_COMPLETED);
+        if count == 0 {
+            return;
+        }
+        for _ in 0..count {
+            let address = completion.take();
+            let holding = address.and_then(|address| self.held.find(Side::Transmit, address));
+            if let Some(holding) = holding {
+                holding.discard();
             }
         }
+        completion.give_back();
     }
 
     /// Whether a driver waits to be told of chunks.

@@ -51,9 +51,10 @@ pub enum XdpError {
     },
     /// A lane that nobody reads would take what others need.
     #[error(
-        "queue {queue} has {chunks} chunks to receive into and needs {needed}: {rings} for the rings \
-         of its lanes, {held} for frames their readers may hold, {reserve} in reserve. Give it that \
-         many (receive_chunks), use shorter rings (receive_entries), or trust recycling (overcommit)"
+        "queue {queue} has {chunks} frames to receive into and needs {needed}: {rings} for the rings \
+         of its lanes, {held} that their readers may hold, {reserve} in reserve. Set \
+         receive_frames = {needed} or more, or leave it out, use shorter rings (receive_entries), or, in a \
+         program, trust recycling (XdpOptions::overcommit)"
     )]
     UmemTooSmall {
         /// Which.

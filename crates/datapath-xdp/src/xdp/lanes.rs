@@ -1,10 +1,13 @@
 //! Lanes, and ports of single topics, as they come and go.
 
 use isolane_datapath::udp::interfaces::Interface;
-use isolane_datapath::{Datapath, FlowId, Interfaces, Lane, Note, OpenError, Refusal, UdpConfig};
+use isolane_datapath::{
+    Datapath, FlowId, Interfaces, Lane, Note, OpenError, Protection, Refusal, UdpConfig,
+};
 use isolane_wire::level::Level;
 use isolane_wire::locator::Locator;
 
+use super::asked::Asked;
 use super::config::XdpOptions;
 use super::device::Device;
 use super::error::XdpError;
@@ -72,7 +75,7 @@ fn flows(
     unicast: &[Locator],
     multicast: &[Locator],
     to: classifier::Way,
-    is_critical: bool,
+    protection: Option<Protection>,
 ) -> Vec<Flow> {
     let port_of = |locator: &Locator| u16::try_from(locator.port).unwrap_or(0);
     let ours = unicast.iter().filter(|locator| {
@@ -86,8 +89,8 @@ fn flows(
             port: port_of(locator),
             source: None,
             way: to,
-            is_critical,
-            protection: None,
+            is_critical: false,
+            protection,
         })
     })
     .collect()
@@ -104,7 +107,9 @@ impl Xdp {
         };
         let Some(level) = level else {
             // The classifier is to know what is ours, and leave it to the kernel.
-            return register_for_kernel(way, &self.udp, lane);
+            register_for_kernel(way, &self.udp, lane, &self.asked)?;
+            self.note_protected();
+            return Ok(());
         };
         if way.device.is_none() {
             let wanted = self.options.queues[usize::from(level.get())];
@@ -117,25 +122,32 @@ impl Xdp {
                 &self.pool,
                 first.expect("the plan has the queue of every level that gets a lane"),
             )?;
-            way.device = Some(Box::new(device));
+            let device = way.device.insert(Box::new(device));
+            if let Some(protection) = self.asked.interface() {
+                // It was looked at when it was asked for.
+                let set = device.classifier.protect_interface(&protection);
+                debug_assert_eq!(set, Ok(()));
+            }
             for open in Lane::ALL {
                 let is_of_kernel = open
                     .level()
                     .is_none_or(|level| self.options.levels & 1 << level.get() == 0);
                 if is_of_kernel {
-                    register_for_kernel(way, &self.udp, open)?;
+                    register_for_kernel(way, &self.udp, open, &self.asked)?;
                 }
             }
         }
         let unicast = self.udp.unicast(lane);
         let port = unicast.first().map_or(0, |locator| locator.port as u16);
         let to = classifier::Way::Lane(level);
-        let flows = flows(way, unicast, self.udp.multicast(lane), to, false);
+        let protection = self.asked.lane(lane);
+        let flows = flows(way, unicast, self.udp.multicast(lane), to, protection);
         let Way { device, plan, .. } = way;
         let device = device.as_deref_mut().expect("it was opened");
         device.open_lane(level, &self.options, plan, &self.pool, port, &flows)?;
         self.firsts |= lane.bit();
         self.describe();
+        self.note_protected();
         Ok(())
     }
 
@@ -182,7 +194,7 @@ impl Xdp {
         let socket = self.udp.open_flow_socket(lane)?;
         let to = classifier::Way::Lane(level);
         let unicast = self.udp.flow_socket_unicast(lane, socket);
-        let mut flows = flows(way, unicast, &[], to, false);
+        let mut flows = flows(way, unicast, &[], to, None);
         let Some(device) = way.device.as_deref_mut() else {
             return Err(none);
         };
@@ -265,18 +277,24 @@ impl Xdp {
             });
             return;
         }
+        if let Some(device) = way.device.as_deref_mut() {
+            // What was done after the last datagram was sent: a lane may be idle from then on.
+            device.take_home(&self.pool);
+        }
         self.look_at_mtu();
         let stamps = self.looks.stamps;
         let unstamped = self
             .device()
             .map_or(0, |device| device.classifier.unstamped());
         if stamps && unstamped > 0 {
-            // Bytes that were there before would be taken for stamps.
+            // None was taken since the first such frame; from here on none is looked for.
             self.looks.stamps = false;
             let interface = self.way.as_ref().map(|way| way.interface.clone());
             self.note(Note::Device {
                 interface: interface.unwrap_or_default(),
-                what: "its driver has no room for stamps: datagrams of lanes carry none".to_owned(),
+                what: "its frames arrive with no room for stamps (its driver leaves none, or a program \
+                       before ours took it): datagrams of lanes carry none"
+                    .to_owned(),
             });
         }
     }
@@ -339,9 +357,11 @@ fn register_for_kernel(
     way: &mut Way,
     udp: &isolane_datapath::Udp,
     lane: Lane,
+    asked: &Asked,
 ) -> Result<(), XdpError> {
     let kernel = classifier::Way::Kernel;
-    let flows = flows(way, udp.unicast(lane), udp.multicast(lane), kernel, false);
+    let (unicast, multicast) = (udp.unicast(lane), udp.multicast(lane));
+    let flows = flows(way, unicast, multicast, kernel, asked.lane(lane));
     let Some(device) = way.device.as_deref_mut() else {
         return Ok(());
     };

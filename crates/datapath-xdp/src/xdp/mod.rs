@@ -45,6 +45,7 @@
 //! joined again by housekeeping), the classifier is not attached to it, and lanes that are opened then
 //! are sockets too. Lanes are had again by making the participant again.
 
+mod asked;
 mod auto;
 mod config;
 mod contract;
@@ -63,11 +64,12 @@ use std::fmt;
 
 use isolane_datapath::limits::{MAX_NOTES, MAX_UDP_PAYLOAD};
 use isolane_datapath::{
-    Capabilities, Datapath, Lane, Note, OpenError, Pool, ProtectError, ReceiveBurst, Refusal,
-    SendReport, TransmitBurst, Udp, Wakeup, udp::interfaces,
+    Capabilities, Datapath, Lane, Note, OpenError, Pool, ReceiveBurst, Refusal, SendReport,
+    TransmitBurst, Udp, Wakeup, udp::interfaces,
 };
 use isolane_wire::level::Level;
 
+use self::asked::Asked;
 pub use self::auto::why_not;
 pub use self::config::{OnFailure, XdpConfig, XdpOptions};
 use self::device::Device;
@@ -88,6 +90,8 @@ struct Way {
     /// From the first lane on, until the interface is gone.
     device: Option<Box<Device>>,
     is_gone: bool,
+    /// The device could not be had when it was last tried.
+    is_refused: bool,
 }
 
 /// A participant's lanes, and the sockets beside them.
@@ -99,6 +103,7 @@ pub struct Xdp {
     pool: Pool,
     capabilities: Capabilities,
     notes: Vec<Note>,
+    asked: Asked,
     looks: Looks,
     /// What the last look has shown, by lane; all where nobody has looked.
     readable: [u8; Lane::COUNT],
@@ -151,6 +156,7 @@ impl Xdp {
             pool,
             capabilities,
             notes,
+            asked: Asked::default(),
             readable: [u8::MAX; Lane::COUNT],
             firsts,
         })
@@ -189,14 +195,6 @@ impl Xdp {
         self.way.as_mut()?.device.as_deref_mut()
     }
 
-    /// Why nothing can be protected before a lane is open, or where there are none.
-    fn not_protected(&self) -> ProtectError {
-        match self.way.as_ref().is_some_and(|way| !way.is_gone) {
-            true => ProtectError::NoFlow,
-            false => ProtectError::Unsupported { datapath: "xdp" },
-        }
-    }
-
     fn note(&mut self, note: Note) {
         if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
             self.notes.push(note);
@@ -217,7 +215,7 @@ impl Xdp {
         let queue = lane.queue;
         device.lanes[place] = Some(lane);
         let reserve = self.options.critical_reserve;
-        let is_low = device.free_chunks(queue) < reserve;
+        let is_low = device.known_free_chunks(queue) < reserve;
         if is_low && device.highest_on(queue) == Some(level) {
             if self.options.recycling {
                 device.recycle(reserve, &self.pool, &mut self.udp);
@@ -332,6 +330,7 @@ fn find_way(
         egress,
         device: None,
         is_gone: false,
+        is_refused: false,
         interface: name,
     })
 }

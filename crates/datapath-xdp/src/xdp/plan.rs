@@ -134,7 +134,7 @@ fn receive_chunks(
     let rings: u32 = levels.clone().map(entries).sum();
     let held: u32 = levels.map(held).sum();
     let needed = rings + held + options.critical_reserve;
-    let chunks = options.receive_chunks.unwrap_or(needed);
+    let chunks = options.receive_frames.unwrap_or(needed);
     if chunks < needed && !options.overcommit {
         return Err(XdpError::UmemTooSmall {
             queue,
@@ -184,15 +184,16 @@ mod tests {
     fn too_few_chunks_are_refused_with_the_numbers_unless_recycling_is_trusted() {
         let few = XdpOptions {
             levels: 0b1000_0001,
-            receive_chunks: Some(600),
+            receive_frames: Some(600),
             ..XdpOptions::default()
         };
         let message = plan(&few).unwrap_err().to_string();
         assert!(
-            message.contains("600 chunks")
+            message.contains("600 frames")
                 && message.contains("needs 616: 512 for the rings")
-                && message.contains("40 for frames")
-                && message.contains("64 in reserve"),
+                && message.contains("40 that their readers")
+                && message.contains("64 in reserve")
+                && message.contains("receive_frames = 616"),
             "{message}"
         );
         let trusting = XdpOptions {

@@ -15,7 +15,7 @@ use isolane_wire::time::Instant;
 use super::device::{Device, DeviceLane};
 use super::headers;
 use crate::egress::{Judgement, Partial};
-use crate::socket::{Descriptor, Side};
+use crate::socket::Side;
 
 /// Bytes in front of a frame that the classifier has written the time to.
 const STAMP_BYTES: usize = 8;
@@ -52,22 +52,42 @@ impl Device {
             ledger.receive.starved += u64::from(waits);
             return 0;
         }
-        let mut descriptors = [Descriptor::default(); MAX_BURST];
-        let count = lane.receive.ring.pop(&mut descriptors[..limit_now]);
-        for descriptor in &descriptors[..count] {
-            let Some(mut frame) = self.take(descriptor, ledger) else {
+        let count = lane.receive.ring.ready(limit_now);
+        let stamps = looks.stamps && count > 0 && self.has_stamped_all(lane.queue);
+        for _ in 0..count {
+            let Some(descriptor) = lane.receive.ring.take() else {
+                break;
+            };
+            // Looked at where it is kept, and moved once, into the burst.
+            let holding = self.held.find(Side::Receive, descriptor.address);
+            let Some(mut holding) = holding else {
+                note_stray(ledger);
                 continue;
             };
-            let arrived = looks.stamps.then(|| stamp(&frame)).flatten();
-            match open_up(&mut frame, lane, looks, ledger) {
-                Err(reason) => ledger.receive.note_dropped(reason, 1),
+            let Some(located) = self.umem.locate(descriptor) else {
+                // It goes home, where it says that it ends behind its chunk.
+                holding.discard();
+                note_stray(ledger);
+                continue;
+            };
+            let frame = holding.owner();
+            frame.set_range(located.range);
+            let arrived = match stamps {
+                true => stamp(frame),
+                false => None,
+            };
+            match open_up(frame, lane, looks, ledger) {
+                Err(reason) => {
+                    ledger.receive.note_dropped(reason, 1);
+                    holding.discard();
+                }
                 Ok(from) => {
-                    pool.lend(&mut frame, of);
+                    pool.lend(frame, of);
                     ledger.receive.note_received(frame.len());
                     ledger.receive.unstamped += u64::from(looks.stamps && arrived.is_none());
                     ledger.counts.note(Counted::ReceivedByLane, 1);
                     let received = ReceivedFrame {
-                        frame,
+                        frame: holding.release(),
                         from,
                         arrived,
                     };
@@ -76,34 +96,24 @@ impl Device {
                 }
             }
         }
+        if count > 0 {
+            lane.receive.ring.give_back();
+        }
         let largest = &mut ledger.receive.largest_burst;
         *largest = (*largest).max(count as u64);
         count
     }
+}
 
-    /// The frame of a descriptor, if the kernel had it.
-    pub(super) fn take(
-        &mut self,
-        descriptor: &Descriptor,
-        ledger: &mut LaneLedger,
-    ) -> Option<Frame> {
-        let located = self.umem.locate(*descriptor);
-        let frame = self.held.release(Side::Receive, descriptor.address);
-        match (located, frame) {
-            (Some(located), Some(mut frame)) => {
-                frame.set_range(located.range);
-                Some(frame)
-            }
-            _ => {
-                ledger.counts.note(Counted::Stray, 1);
-                ledger.receive.note_dropped(ReceiveDrop::Malformed, 1);
-                None
-            }
-        }
-    }
+/// A descriptor that cannot be believed.
+#[cold]
+fn note_stray(ledger: &mut LaneLedger) {
+    ledger.counts.note(Counted::Stray, 1);
+    ledger.receive.note_dropped(ReceiveDrop::Malformed, 1);
 }
 
 /// The instant that the classifier has written in front of a frame.
+#[inline]
 fn stamp(frame: &Frame) -> Option<Instant> {
     let start = frame.range().start.checked_sub(STAMP_BYTES)?;
     let bytes = frame.buffer().get(start..)?.first_chunk::<STAMP_BYTES>()?;
@@ -111,6 +121,7 @@ fn stamp(frame: &Frame) -> Option<Instant> {
 }
 
 /// Makes the payload the frame's filled part, and says who sent it.
+#[inline]
 fn open_up(
     frame: &mut Frame,
     lane: &mut DeviceLane,

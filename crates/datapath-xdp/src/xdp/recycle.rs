@@ -30,6 +30,14 @@ impl Device {
         bulk.any(|lane| lane.receive.ring.waiting() > 0)
     }
 
+    /// Lets frames go home that the device has sent, and gives it the chunks that came home.
+    pub(super) fn take_home(&mut self, pool: &Pool) {
+        for place in 0..self.queues.len() {
+            self.take_completed(place);
+            self.refill(place, pool);
+        }
+    }
+
     /// Frames are left in a transmit ring.
     pub(super) fn has_left(&self) -> bool {
         self.left_levels != 0

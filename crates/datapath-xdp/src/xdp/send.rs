@@ -12,11 +12,12 @@
 //! The device comes first and the kernel's sockets after it: what is critical does not wait for what
 //! is sent the long way.
 
-use isolane_datapath::limits::{MAX_BURST, MAX_MESSAGES};
+use isolane_datapath::limits::MAX_BURST;
 use isolane_datapath::pool::Class;
 use isolane_datapath::{
     Counted, Frame, Lane, LaneLedger, Pool, Refusal, SendReport, TransmitBurst,
 };
+use isolane_wire::locator::Locator;
 
 use super::device::{Device, DeviceLane};
 use crate::egress::{Egress, Flow, Reason, Template, UdpChecksum};
@@ -42,17 +43,12 @@ pub(super) struct Outward {
     pub(super) groups: bool,
 }
 
-/// Descriptors on their way into the ring. Kept from one burst to the next: the room for all that a
-/// burst may have is large beside one message.
-#[derive(Default)]
-pub(super) struct Outgoing {
-    descriptors: heapless::Vec<Descriptor, MAX_MESSAGES>,
-    bytes: heapless::Vec<u16, MAX_MESSAGES>,
-}
-
 impl Device {
     /// Sends what the device reaches, and says what it does not. The frames that it has must be
     /// [kept](Self::keep) before anything else is done with the device, or the lane be closed.
+    ///
+    /// What is made goes straight into the ring, where the kernel sees it when all of the burst is
+    /// there: a list of its own would cost one message alone as much as its headers do.
     pub(super) fn send(
         &mut self,
         lane: &mut DeviceLane,
@@ -63,16 +59,14 @@ impl Device {
         burst: &mut TransmitBurst,
     ) -> Split {
         let mut split = Split::default();
-        let mut out = self.outgoing.take().unwrap_or_default();
-        let room = lane.transmit.ring.free() as usize;
-        for place in 0..burst.messages().len() {
-            let message = burst.messages()[place];
+        let (mut by_device, mut count) = (0, 0);
+        let (frames, messages) = burst.parts_mut();
+        for (place, message) in messages.iter().enumerate() {
             let bit = 1 << place;
-            let bytes = burst.frame(&message).len();
-            let address = message.to.ipv4();
-            let port = u16::try_from(message.to.port).ok().filter(|port| *port > 0);
-            let is_sent_to = outward.groups || !message.to.is_multicast();
-            let (Some(destination), Some(destination_port), true) = (address, port, is_sent_to)
+            let frame = &mut frames[usize::from(message.frame)];
+            let is_group = message.to.is_multicast();
+            let Some((destination, destination_port)) =
+                reached(&message.to).filter(|_| outward.groups || !is_group)
             else {
                 // The kernel's side names it.
                 split.kernel |= bit;
@@ -84,30 +78,24 @@ impl Device {
                 source_port: lane.port,
                 level: lane.level,
             };
+            let bytes = frame.len();
             let taken = match egress.headers(&flow, bytes) {
                 Err(reason) => Err(counted(reason)),
-                Ok(_) if out.descriptors.len() == room => Err(Counted::KernelRingFull),
                 Ok(template) => {
                     let is_sent = &mut split.frames;
                     let number = message.frame;
+                    let checksum = outward.checksum;
                     self.place(
-                        template,
-                        outward.checksum,
-                        lane,
-                        pool,
-                        burst,
-                        number,
-                        is_sent,
-                        ledger,
+                        template, checksum, lane, pool, frame, number, is_sent, ledger,
                     )
                 }
             };
             match taken {
-                Ok(descriptor) => {
-                    // There is room for as many as a burst has messages.
-                    let _ = out.descriptors.push(descriptor);
-                    let _ = out.bytes.push(bytes as u16);
-                    split.groups |= if message.to.is_multicast() { bit } else { 0 };
+                Ok(()) => {
+                    by_device |= bit;
+                    count += 1;
+                    split.groups |= if is_group { bit } else { 0 };
+                    ledger.transmit.note_sent(bytes);
                 }
                 Err(why) => {
                     ledger.counts.note(why, 1);
@@ -115,33 +103,56 @@ impl Device {
                 }
             }
         }
-        self.push(lane, &out, ledger, &mut split.report);
-        out.descriptors.clear();
-        out.bytes.clear();
-        self.outgoing = Some(out);
+        if by_device != 0 {
+            Device::show(lane, by_device, count, burst, ledger, &mut split.report);
+        }
         split
     }
 
-    /// Puts headers in front of a payload: in the frame if it is not on its way already, else in a
-    /// copy.
+    /// Puts headers in front of a payload, and the whole into the ring: the frame itself if it is not on
+    /// its way already, else a copy.
+    #[inline]
     #[expect(clippy::too_many_arguments, reason = "one step of `send`, named")]
     fn place(
         &mut self,
         template: &Template,
         checksum: UdpChecksum,
-        lane: &DeviceLane,
+        lane: &mut DeviceLane,
         pool: &Pool,
-        burst: &mut TransmitBurst,
+        frame: &mut Frame,
         number: u8,
         is_sent: &mut u32,
         ledger: &mut LaneLedger,
-    ) -> Result<Descriptor, Counted> {
-        let frame = &mut burst.frames_mut()[usize::from(number)];
+    ) -> Result<(), Counted> {
         let has_room = frame.head_room() >= template.header_bytes();
-        let is_free = *is_sent & 1 << number == 0;
-        if let (Some(chunk), true) = (self.chunk_of(frame), has_room && is_free) {
-            *is_sent |= 1 << number;
-            return Ok(self.emit(template, checksum, frame, chunk));
+        let bit = 1 << number;
+        if has_room
+            && *is_sent & bit == 0
+            && let Some(chunk) = self.chunk_of(frame)
+        {
+            let descriptor = self.emit(template, checksum, frame, chunk);
+            if !lane.transmit.ring.stage(descriptor) {
+                return Err(Counted::KernelRingFull);
+            }
+            *is_sent |= bit;
+            return Ok(());
+        }
+        self.place_copy(template, checksum, lane, pool, frame, ledger)
+    }
+
+    /// The same by a copy.
+    #[cold]
+    fn place_copy(
+        &mut self,
+        template: &Template,
+        checksum: UdpChecksum,
+        lane: &mut DeviceLane,
+        pool: &Pool,
+        frame: &Frame,
+        ledger: &mut LaneLedger,
+    ) -> Result<(), Counted> {
+        if lane.transmit.ring.free() == 0 {
+            return Err(Counted::KernelRingFull);
         }
         let class = Class::Transmit(Lane::Level(lane.level));
         let mut copy = pool.take(class).ok_or(Counted::KernelNoChunk)?;
@@ -149,21 +160,24 @@ impl Device {
         copy.append(frame).map_err(|_| Counted::KernelNoChunk)?;
         ledger.counts.note(Counted::DestinationCopy, 1);
         let descriptor = self.emit(template, checksum, &mut copy, chunk);
-        let start = self.umem.start_of(chunk);
-        if self.held.hold(Side::Transmit, start, copy).is_err() {
+        if self.held.hold_chunk(Side::Transmit, chunk, copy).is_err() {
             unreachable!("a frame from the pool is not in the kernel's hands");
         }
-        Ok(descriptor)
+        let is_staged = lane.transmit.ring.stage(descriptor);
+        debug_assert!(is_staged, "there was room");
+        Ok(())
     }
 
     /// The chunk of this device that a frame is. By its place, since frames of another pool than the
     /// device's may have numbers too.
+    #[inline]
     fn chunk_of(&self, frame: &Frame) -> Option<u32> {
         let address = self.umem.address_of(frame.buffer().as_ptr())?;
         self.umem.chunk_of(address)
     }
 
     /// Writes headers and says where the whole lies. The payload stays the frame's filled part.
+    #[inline(always)]
     fn emit(
         &self,
         template: &Template,
@@ -181,38 +195,36 @@ impl Device {
         }
     }
 
-    /// Shows the kernel what is to be sent, and counts what became of it.
-    fn push(
-        &mut self,
+    /// Shows the kernel what was put into the ring, and counts what became of it: the messages of
+    /// `by_device`, `count` of them, which count as sent.
+    #[inline]
+    fn show(
         lane: &mut DeviceLane,
-        out: &Outgoing,
+        by_device: u64,
+        count: u32,
+        burst: &TransmitBurst,
         ledger: &mut LaneLedger,
         report: &mut SendReport,
     ) {
-        let count = out.descriptors.len();
-        if count == 0 {
-            return;
-        }
-        let pushed = lane.transmit.ring.push(&out.descriptors);
-        debug_assert_eq!(pushed, count, "there was room");
-        for bytes in &out.bytes {
-            ledger.transmit.note_sent(usize::from(*bytes));
-        }
-        ledger.counts.note(Counted::SentByLane, count as u64);
-        report.sent += count as u32;
-        let refused = lane.kick(ledger).min(count as u32);
+        lane.transmit.ring.show();
+        ledger.counts.note(Counted::SentByLane, count.into());
+        report.sent += count;
+        let refused = lane.kick(ledger).min(count);
         if refused > 0 {
             // The last ones, for want of knowing which.
-            let last = out.bytes.iter().rev().take(refused as usize);
-            let bytes = last.map(|bytes| u64::from(*bytes)).sum();
+            let messages = burst.messages().iter().enumerate().rev();
+            let shown = messages.filter(|(place, _)| by_device & 1 << place != 0);
+            let last = shown.take(refused as usize);
+            let bytes = last.map(|(_, message)| burst.frame(message).len() as u64);
             let transmit = &mut ledger.transmit;
-            transmit.note_unsent(Refusal::DeviceRefused, refused.into(), bytes);
+            transmit.note_unsent(Refusal::DeviceRefused, refused.into(), bytes.sum());
             report.sent -= refused;
             report.refused += refused;
         }
     }
 
     /// Keeps the frames that the device has and lets the others go home.
+    #[inline]
     pub(super) fn keep(&mut self, sent: u32, burst: &mut TransmitBurst) {
         let mut number = burst.len().min(MAX_BURST);
         for frame in burst.drain() {
@@ -220,10 +232,10 @@ impl Device {
             if sent & 1 << number == 0 {
                 continue;
             }
-            let chunk = self.chunk_of(&frame);
+            // What was put into the ring is a chunk of this device, by its place: so its number counts.
+            let chunk = frame.chunk();
             let chunk = chunk.expect("only chunks are sent by the device");
-            let start = self.umem.start_of(chunk);
-            if self.held.hold(Side::Transmit, start, frame).is_err() {
+            if self.held.hold_chunk(Side::Transmit, chunk, frame).is_err() {
                 unreachable!("a frame of a burst is not in the kernel's hands");
             }
         }
@@ -250,6 +262,13 @@ impl DeviceLane {
         counts.note(Counted::KickUnfinished, u64::from(kicked.left > 0));
         kicked.refused
     }
+}
+
+/// The address and port of a message, where it is one that IPv4 reaches.
+#[inline]
+fn reached(to: &Locator) -> Option<([u8; 4], u16)> {
+    let port = u16::try_from(to.port).ok().filter(|port| *port > 0)?;
+    Some((to.ipv4()?, port))
 }
 
 /// How the ledger calls a reason to take the kernel's way.

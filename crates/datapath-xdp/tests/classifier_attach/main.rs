@@ -3,14 +3,20 @@
 //! Each test has a network namespace of its own thread. The kernel must let the tests load programs
 //! (root): where it does not they say so, and fail in CI.
 
+#[path = "../hosts/mod.rs"]
+mod hosts;
 mod namespace;
+#[path = "../packet_socket/mod.rs"]
+mod packet_socket;
 mod rights;
+#[path = "../udp_frame/mod.rs"]
+mod udp_frame;
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::num::NonZeroU32;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isolane_datapath::flow::{Budget, Over, Protection};
 use isolane_datapath_xdp::classifier::{
@@ -19,7 +25,8 @@ use isolane_datapath_xdp::classifier::{
 };
 use isolane_wire::level::Level;
 
-use crate::namespace::{ADDRESS, PAIR, PORT, enter, frame, index, ip, send};
+use crate::hosts::{eventually, index_of, ip};
+use crate::namespace::{ADDRESS, PAIR, PORT, enter, frame, send};
 
 /// How long something may take that takes no time on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -54,15 +61,6 @@ fn protection(capacity: u32, period: Duration) -> Protection {
     }
 }
 
-/// Waits until it is so; what it takes is not the question.
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 #[test]
 fn an_attached_program_decides_of_what_arrives_and_others_pass() {
     if !enter(PAIR) {
@@ -77,17 +75,17 @@ fn an_attached_program_decides_of_what_arrives_and_others_pass() {
     classifier.set_flow(SLOT, &flow(Some(budget))).unwrap();
     assert_eq!(classifier.attached_to(), None);
     classifier
-        .attach(index("lane0"), AttachMode::Native)
+        .attach(index_of("lane0"), AttachMode::Native)
         .unwrap();
-    assert_eq!(classifier.attached_to(), Some(index("lane0")));
+    assert_eq!(classifier.attached_to(), Some(index_of("lane0")));
     assert!(matches!(
-        classifier.attach(index("lane0"), AttachMode::Native),
+        classifier.attach(index_of("lane0"), AttachMode::Native),
         Err(ClassifierError::AlreadyAttached)
     ));
 
     send("lane1", 10);
     eventually("all have arrived", || {
-        classifier.counts().flow(SLOT).total() == 10
+        (classifier.counts().flow(SLOT).total() == 10).then_some(())
     });
     let counts = classifier.counts().flow(SLOT);
     assert_eq!(counts.get(FlowReason::NoLane), 3);
@@ -106,7 +104,7 @@ fn an_attached_program_decides_of_what_arrives_and_others_pass() {
         socket.recv_from(&mut [0; 100]).unwrap();
     }
     let mut next = load(&ClassifierConfig::default());
-    next.attach(index("lane0"), AttachMode::Native).unwrap();
+    next.attach(index_of("lane0"), AttachMode::Native).unwrap();
 }
 
 #[test]
@@ -129,7 +127,9 @@ fn a_budget_is_filled_up_by_the_kernel() {
     classifier.set_flow(SLOT, &flow(Some(often))).unwrap();
     for _ in 0..3 {
         use_up(&mut classifier);
-        eventually("filled up", || classifier.left(SLOT) == Some(5));
+        eventually("filled up", || {
+            classifier.left(SLOT).filter(|&left| left == 5)
+        });
     }
     // Longer than the test: what is used up stays so.
     let seldom = protection(5, Duration::from_secs(10));
@@ -141,7 +141,9 @@ fn a_budget_is_filled_up_by_the_kernel() {
     let often = protection(7, Duration::from_millis(1));
     classifier.protect(SLOT, Some(often)).unwrap();
     use_up(&mut classifier);
-    eventually("filled up", || classifier.left(SLOT) == Some(7));
+    eventually("filled up", || {
+        classifier.left(SLOT).filter(|&left| left == 7)
+    });
     classifier.protect(SLOT, None).unwrap();
     assert_eq!(classifier.left(SLOT), None);
     assert_eq!(classifier.replenisher(), Replenisher::KernelTimer);
@@ -182,10 +184,10 @@ fn a_foreign_program_is_named_and_left_alone() {
         return;
     }
     let mut first = load(&ClassifierConfig::default());
-    first.attach(index("lane0"), AttachMode::Native).unwrap();
+    first.attach(index_of("lane0"), AttachMode::Native).unwrap();
     for mode in [AttachMode::Native, AttachMode::Generic] {
         let mut second = load(&ClassifierConfig::default());
-        let refused = second.attach(index("lane0"), mode).unwrap_err();
+        let refused = second.attach(index_of("lane0"), mode).unwrap_err();
         let message = refused.to_string();
         let ClassifierError::Foreign { interface, program } = refused else {
             panic!("{refused:?}");
@@ -202,7 +204,7 @@ fn a_foreign_program_is_named_and_left_alone() {
         );
         assert!(message.contains(&first.tag().to_string()), "{message}");
     }
-    assert_eq!(first.attached_to(), Some(index("lane0")));
+    assert_eq!(first.attached_to(), Some(index_of("lane0")));
 }
 
 #[test]
@@ -215,7 +217,7 @@ fn a_foreign_program_without_owner_is_left_alone_until_it_is_removed_as_we_say()
         "link set dev lane0 xdp object {object} section xdp"
     ));
     let mut classifier = load(&ClassifierConfig::default());
-    let refused = classifier.attach(index("lane0"), AttachMode::Native);
+    let refused = classifier.attach(index_of("lane0"), AttachMode::Native);
     let refused = refused.unwrap_err();
     let ClassifierError::Foreign { program, .. } = &refused else {
         panic!("{refused:?}");
@@ -225,7 +227,7 @@ fn a_foreign_program_without_owner_is_left_alone_until_it_is_removed_as_we_say()
     assert!(refused.to_string().contains(remedy), "{refused}");
     ip("link set dev lane0 xdp off");
     classifier
-        .attach(index("lane0"), AttachMode::Native)
+        .attach(index_of("lane0"), AttachMode::Native)
         .unwrap();
 }
 
@@ -241,10 +243,10 @@ fn what_cannot_run_a_program_is_named_with_its_remedy() {
         let error = classifier.attach(interface, AttachMode::Native);
         error.unwrap_err()
     };
-    let error = refused(index("lo"));
+    let error = refused(index_of("lo"));
     assert!(matches!(&error, ClassifierError::NoNativeMode { interface } if interface == "lo"));
     assert!(error.to_string().contains("datapath udp"), "{error}");
-    let error = refused(index("lane0"));
+    let error = refused(index_of("lane0"));
     assert!(
         matches!(error, ClassifierError::TooFewQueues { .. }),
         "{error}"
@@ -260,15 +262,17 @@ fn what_cannot_run_a_program_is_named_with_its_remedy() {
         "{error}"
     );
     ip("link set lane0 mtu 9000");
-    let error = refused(index("lane1"));
+    let error = refused(index_of("lane1"));
     assert!(
         matches!(error, ClassifierError::MtuTooLarge { .. }),
         "{error}"
     );
 
     // Who asks for it gets the mode that every interface has.
-    classifier.attach(index("lo"), AttachMode::Generic).unwrap();
-    assert_eq!(classifier.attached_to(), Some(index("lo")));
+    classifier
+        .attach(index_of("lo"), AttachMode::Generic)
+        .unwrap();
+    assert_eq!(classifier.attached_to(), Some(index_of("lo")));
 }
 
 #[test]
@@ -278,10 +282,14 @@ fn an_interface_that_goes_takes_its_link_along() {
     }
     let mut classifier = load(&ClassifierConfig::default());
     classifier
-        .attach(index("lane0"), AttachMode::Native)
+        .attach(index_of("lane0"), AttachMode::Native)
         .unwrap();
     ip("link set lane0 name other0");
-    assert_eq!(classifier.attached_to(), Some(index("other0")), "renamed");
+    assert_eq!(
+        classifier.attached_to(),
+        Some(index_of("other0")),
+        "renamed"
+    );
     ip("link delete other0");
     assert_eq!(classifier.attached_to(), None);
     // Nothing is left to attach to, and everything else still works.
@@ -294,7 +302,7 @@ fn a_program_goes_with_its_killed_owner() {
     if std::env::var_os(VICTIM).is_some() {
         let mut classifier = load(&ClassifierConfig::default());
         classifier
-            .attach(index("lane0"), AttachMode::Native)
+            .attach(index_of("lane0"), AttachMode::Native)
             .unwrap();
         println!("{VICTIM} is attached");
         loop {
@@ -322,7 +330,7 @@ fn a_program_goes_with_its_killed_owner() {
 
     let mut classifier = load(&ClassifierConfig::default());
     let refused = classifier
-        .attach(index("lane0"), AttachMode::Native)
+        .attach(index_of("lane0"), AttachMode::Native)
         .unwrap_err();
     let ClassifierError::Foreign { program, .. } = &refused else {
         panic!("{refused}");
@@ -334,9 +342,11 @@ fn a_program_goes_with_its_killed_owner() {
     victim.wait().unwrap();
     eventually("the hook is free", || {
         classifier
-            .attach(index("lane0"), AttachMode::Native)
-            .is_ok()
+            .attach(index_of("lane0"), AttachMode::Native)
+            .ok()
     });
     send("lane1", 1);
-    eventually("a frame arrives", || classifier.counts().total() > 0);
+    eventually("a frame arrives", || {
+        (classifier.counts().total() > 0).then_some(())
+    });
 }

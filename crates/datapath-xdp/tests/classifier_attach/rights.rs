@@ -8,7 +8,8 @@ use isolane_datapath_xdp::classifier::{
     AttachMode, Classifier, ClassifierConfig, ClassifierError, Replenisher,
 };
 
-use crate::namespace::{PAIR, enter, index};
+use crate::hosts::index_of;
+use crate::namespace::{PAIR, enter};
 use crate::{SLOT, flow, load, protection};
 
 /// The effective capabilities of this thread from now on.
@@ -75,7 +76,7 @@ fn a_missing_capability_is_named_and_no_more_than_three_are_needed() {
     keep_only(&ENOUGH.map(|(capability, _)| capability));
     let mut classifier = load(&ClassifierConfig::default());
     classifier
-        .attach(index("lane0"), AttachMode::Native)
+        .attach(index_of("lane0"), AttachMode::Native)
         .unwrap();
     let budget = protection(5, Duration::from_millis(1));
     classifier.set_flow(SLOT, &flow(Some(budget))).unwrap();
@@ -83,7 +84,7 @@ fn a_missing_capability_is_named_and_no_more_than_three_are_needed() {
     // Who the program belongs to may be asked by CAP_SYS_ADMIN only.
     let mut second = load(&ClassifierConfig::default());
     let refused = second
-        .attach(index("lane0"), AttachMode::Native)
+        .attach(index_of("lane0"), AttachMode::Native)
         .unwrap_err();
     assert!(
         matches!(&refused, ClassifierError::Foreign { program, .. } if program.name_and_tag.is_none()),

@@ -1,17 +1,20 @@
 //! Receive work in threads with priorities, on a veth pair with an XDP program.
 
+#[path = "../bpf/mod.rs"]
+mod bpf;
 mod frames;
 #[path = "../hosts/mod.rs"]
 mod hosts;
-mod program;
+#[path = "../packet_socket/mod.rs"]
+mod packet_socket;
 
 use std::net::UdpSocket;
 use std::time::Duration;
 
 use isolane_datapath_xdp::napi::{NapiError, Plan, Policy, Polling, QueueState, state, switch};
 
+use bpf::PassAll;
 use hosts::{HERE, Hosts, THERE, eventually, index_of, ip};
-use program::Attached;
 
 /// The priority that the applications of these tests would have.
 const APPLICATIONS: u8 = 40;
@@ -35,7 +38,7 @@ fn name_of(process_id: i32) -> Option<String> {
 fn each_queue_has_a_thread_of_its_priority_until_the_guard_is_dropped() {
     let _hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
-    let _program = Attached::new(index);
+    let _program = PassAll::attach(index).expect("veth runs programs");
     let before = state(index).expect("the interface is there");
     assert_eq!(policies(&before), [None, None]);
 
@@ -63,7 +66,7 @@ fn each_queue_has_a_thread_of_its_priority_until_the_guard_is_dropped() {
 fn frames_arrive_through_a_thread_as_they_did_before() {
     let hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
-    let _program = Attached::new(index);
+    let _program = PassAll::attach(index).expect("veth runs programs");
     let _guard = switch(index, &plan()).expect("veth with XDP has NAPI");
     let receiver = UdpSocket::bind((HERE, 0)).expect("a socket");
     let port = receiver.local_addr().expect("an address").port();
@@ -93,7 +96,7 @@ fn turns(process_id: i32) -> u64 {
 fn each_thread_receives_the_frames_of_its_own_queue() {
     let hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
-    let _program = Attached::new(index);
+    let _program = PassAll::attach(index).expect("veth runs programs");
     let guard = switch(index, &plan()).expect("veth with XDP has NAPI");
     let threads: Vec<i32> = guard
         .state()
@@ -121,7 +124,7 @@ fn each_thread_receives_the_frames_of_its_own_queue() {
 fn a_thread_stays_on_its_core() {
     let _hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
-    let _program = Attached::new(index);
+    let _program = PassAll::attach(index).expect("veth runs programs");
     let mut plan = plan();
     plan.queues[0].core = Some(0);
     let guard = switch(index, &plan).expect("veth with XDP has NAPI");
@@ -133,7 +136,7 @@ fn a_thread_stays_on_its_core() {
 fn polling_is_set_and_put_back() {
     let _hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
-    let _program = Attached::new(index);
+    let _program = PassAll::attach(index).expect("veth runs programs");
     let before = state(index).expect("the interface is there");
     let polling = Polling {
         wait: Duration::from_micros(50),
@@ -152,7 +155,7 @@ fn polling_is_set_and_put_back() {
 fn a_second_plan_puts_back_what_the_first_had_set() {
     let _hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
-    let _program = Attached::new(index);
+    let _program = PassAll::attach(index).expect("veth runs programs");
     let first = switch(index, &plan()).expect("veth with XDP has NAPI");
     let between = state(index).expect("the interface is there");
     let second = Plan::around(APPLICATIONS + 20, &[1], &[0]);
@@ -172,7 +175,7 @@ fn a_second_plan_puts_back_what_the_first_had_set() {
 fn threads_of_a_veth_end_with_the_program_when_nobody_puts_them_back() {
     let _hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
-    let program = Attached::new(index);
+    let program = PassAll::attach(index).expect("veth runs programs");
     let guard = switch(index, &plan()).expect("veth with XDP has NAPI");
     let threads: Vec<i32> = guard
         .state()
@@ -195,7 +198,7 @@ fn threads_of_a_veth_end_with_the_program_when_nobody_puts_them_back() {
 fn a_guard_outlives_its_program_and_its_interface() {
     let _hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
-    let program = Attached::new(index);
+    let program = PassAll::attach(index).expect("veth runs programs");
     let guard = switch(index, &plan()).expect("veth with XDP has NAPI");
     drop(program);
     ip("link del host-a");
@@ -217,7 +220,7 @@ fn without_a_program_a_veth_has_no_napi_and_says_so() {
 fn a_queue_that_is_not_there_undoes_the_others() {
     let _hosts = Hosts::with_queues(2);
     let index = index_of("host-a");
-    let _program = Attached::new(index);
+    let _program = PassAll::attach(index).expect("veth runs programs");
     let before = state(index).expect("the interface is there");
     let error = switch(index, &Plan::around(APPLICATIONS, &[0], &[7]));
     assert!(matches!(error, Err(NapiError::NoInstance { queue: 7, .. })));

@@ -1,16 +1,16 @@
 //! What is in the way of lanes, found on a veth pair.
 
+#[path = "../bpf/mod.rs"]
+mod bpf;
 #[path = "../hosts/mod.rs"]
 mod hosts;
-#[path = "../napi/program.rs"]
-mod program;
 
 use isolane_datapath_xdp::preflight::{Check, Ground, Outcome, Sockets, Subject, Wanted, look};
 
 use isolane_datapath_xdp::socket::{BindMode, ChunkBytes, Queue, QueueConfig, Umem};
 
+use bpf::PassAll;
 use hosts::{Hosts, index_of, ip};
-use program::Attached;
 
 fn wanted() -> Wanted {
     Wanted {
@@ -67,7 +67,7 @@ fn packets_longer_than_a_lanes_frames_are_told() {
 #[test]
 fn another_program_is_named_and_left_alone() {
     let _hosts = Hosts::new();
-    let _program = Attached::new(index_of("host-a"));
+    let _program = PassAll::attach(index_of("host-a")).expect("veth runs programs");
     let check = obstacle("host-a", &wanted(), Subject::Program);
     let ours = format!("process {}", std::process::id());
     assert!(check.what.contains("program "), "{check:?}");

@@ -2,7 +2,7 @@
 
 use isolane_datapath_xdp::socket::{Descriptor, QueueConfig, Side, Stopped, TransmitSocket};
 
-use crate::common::namespace::{End, Pair};
+use crate::hosts::{End, Pair};
 use crate::support::{Memory, Receiver, Sender, config, eventually, frame, frames};
 
 #[test]

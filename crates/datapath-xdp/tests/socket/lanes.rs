@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use isolane_datapath_xdp::socket::{Queue, ReceiveSocket, Statistics, TransmitSocket};
 
-use crate::common::namespace::{End, Pair};
+use crate::hosts::{End, Pair};
 use crate::support::{Receiver, Sender, config, eventually, frame, frames};
 
 #[test]

@@ -3,8 +3,10 @@
 //! These need CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF. Where namespaces are not permitted
 //! a test says so and ends.
 
-#[path = "../common/mod.rs"]
-mod common;
+#[path = "../bpf/mod.rs"]
+mod bpf;
+#[path = "../hosts/mod.rs"]
+mod hosts;
 
 mod full;
 mod lanes;

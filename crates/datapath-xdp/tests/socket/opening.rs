@@ -11,7 +11,7 @@ use isolane_datapath_xdp::socket::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
-use crate::common::namespace::{End, Pair};
+use crate::hosts::{End, Pair};
 use crate::support::{Memory, config};
 
 /// What opening a queue at end A says.
@@ -29,7 +29,7 @@ fn zero_copy_is_refused_by_veth_and_auto_reads_back_that_it_copies() {
     };
     let refused = error(&pair, &wanted(BindMode::ZeroCopy));
     assert!(matches!(refused, OpenError::NoZeroCopy { .. }), "{refused}");
-    assert!(refused.to_string().contains("end-a"), "{refused}");
+    assert!(refused.to_string().contains("host-a"), "{refused}");
     for mode in [BindMode::Auto, BindMode::Copy] {
         let memory = Memory::new(16);
         let queue = pair.run(End::A, || Queue::open(&memory.umem, &wanted(mode)).unwrap());
@@ -46,7 +46,7 @@ fn a_queue_belongs_to_one_memory() {
     });
     let taken = error(&pair, &config(&pair, End::A, 0));
     assert!(
-        matches!(&taken, OpenError::QueueTaken { interface, queue: 0 } if interface == "end-a"),
+        matches!(&taken, OpenError::QueueTaken { interface, queue: 0 } if interface == "host-a"),
         "{taken}"
     );
     // The other queue is free.
@@ -74,7 +74,7 @@ fn what_is_not_there_is_named() {
     let Some(pair) = Pair::new(2) else { return };
     let beyond = error(&pair, &config(&pair, End::A, 2));
     assert!(
-        matches!(&beyond, OpenError::NoQueue { queue: 2, interface } if interface == "end-a"),
+        matches!(&beyond, OpenError::NoQueue { queue: 2, interface } if interface == "host-a"),
         "{beyond}"
     );
     let nowhere = QueueConfig {

@@ -10,8 +10,8 @@ use isolane_datapath_xdp::socket::{
     TransmitSocket, Umem,
 };
 
-use crate::common::bpf::{ETHER_TYPE, Redirect};
-use crate::common::namespace::{End, Pair};
+use crate::bpf::{ETHER_TYPE, Redirect};
+use crate::hosts::{End, Pair};
 
 /// Where the kernel puts a received frame in its chunk.
 pub(crate) const HEAD_ROOM: u64 = 256;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use isolane_datapath_xdp::socket::BusyPoll;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::common::namespace::{End, Pair};
+use crate::hosts::{End, Pair};
 use crate::support::{Receiver, Sender, eventually, frames};
 
 #[test]

@@ -102,7 +102,7 @@ fn flows_are_bounded_and_those_given_back_are_given_again() {
 #[test]
 fn what_cannot_be_protected_is_named() {
     let [one, mut other] = pair(&[CRITICAL]);
-    let closed = other.protect(Protected::Lane(BULK), budget(1, Over::Drop));
+    let closed = other.protect(Protected::Flow(FlowId(0)), budget(1, Over::Drop));
     assert_eq!(closed, Err(ProtectError::NoFlow));
     let mut short = budget(1, Over::Drop).expect("a budget");
     short.budget.period = Duration::from_micros(1);

@@ -1,6 +1,9 @@
 //! The datapath of lanes keeps the contract, on veth pairs between network namespaces of this program.
 //! It takes root, and says so where it is missing.
 
+#[path = "../bpf/mod.rs"]
+#[allow(unreachable_pub)]
+mod bpf;
 #[path = "../hosts/mod.rs"]
 #[allow(unreachable_pub)]
 mod hosts;
@@ -10,8 +13,10 @@ mod flows;
 mod interface;
 mod network;
 mod news;
+mod protected_early;
 mod sending;
 mod sharing;
+mod stamps;
 mod support;
 
 mod unicast {

@@ -11,36 +11,31 @@
 //! made in, whichever thread uses them later, so a test's thread enters a host where something is
 //! opened there and leaves it again.
 
-use std::fs::File;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
-
-use crate::hosts::{eventually, ip, set};
+use crate::hosts::{Namespace, eventually, ip};
 
 /// The name of every host's interface.
 pub(crate) const INTERFACE: &str = "eth0";
 
 /// A segment, and how many hosts are on it.
 pub(crate) struct Segment {
-    hub: Arc<File>,
+    hub: Namespace,
     hosts: Vec<Host>,
-    namespaces: Arc<Mutex<Vec<Arc<File>>>>,
+    namespaces: Arc<Mutex<Vec<Namespace>>>,
     queues: u32,
 }
 
 /// A host's namespace; clones are the same host.
 #[derive(Clone)]
 pub(crate) struct Host {
-    namespace: Arc<File>,
+    namespace: Namespace,
     pub(crate) number: u8,
     mac: String,
     /// All of the segment, so that it stays when the test has attached its hosts, and a host stays
     /// when its participant has left.
-    _segment: Arc<Mutex<Vec<Arc<File>>>>,
+    _segment: Arc<Mutex<Vec<Namespace>>>,
 }
 
 impl Segment {
@@ -50,13 +45,13 @@ impl Segment {
 
     /// Interfaces have so many queues each way.
     pub(crate) fn with_queues(queues: u32) -> Segment {
-        let hub = Arc::new(new_namespace());
-        within(&hub, || {
+        let hub = new_namespace();
+        hub.visit(|| {
             ip("link add bridge type bridge mcast_snooping 0");
             ip("link set bridge up");
         });
         Segment {
-            namespaces: Arc::new(Mutex::new(vec![Arc::clone(&hub)])),
+            namespaces: Arc::new(Mutex::new(vec![hub.clone()])),
             hub,
             hosts: Vec::new(),
             queues,
@@ -66,7 +61,7 @@ impl Segment {
     /// Runs something where the bridge is; host 1's port is `port1`.
     #[allow(dead_code, reason = "not every test that shares this looks there")]
     pub(crate) fn in_the_middle<T>(&self, work: impl FnOnce() -> T) -> T {
-        within(&self.hub, work)
+        self.hub.visit(work)
     }
 
     /// Another host, which knows all others and is known to them.
@@ -82,14 +77,14 @@ impl Segment {
 
     /// Another host: those that want to reach it have to ask for its address.
     pub(crate) fn add_stranger(&mut self) -> Host {
-        let namespace = Arc::new(new_namespace());
+        let namespace = new_namespace();
         let mut all = self.namespaces.lock().expect("no test panics here");
-        all.push(Arc::clone(&namespace));
+        all.push(namespace.clone());
         drop(all);
         let number = self.hosts.len() as u8 + 1;
         let queues = format!("numtxqueues {0} numrxqueues {0}", self.queues);
-        let path = path(&namespace);
-        within(&self.hub, || {
+        let path = namespace.path();
+        self.hub.visit(|| {
             let ends = format!("port{number} {queues} type veth peer name {INTERFACE} {queues}");
             ip(&format!("link add {ends} netns {path}"));
             ip(&format!("link set port{number} master bridge up"));
@@ -101,7 +96,6 @@ impl Segment {
             _segment: Arc::clone(&self.namespaces),
         };
         host.mac = host.enter(|| {
-            ip("link set lo up");
             ip(&format!("link set {INTERFACE} up"));
             ip(&format!(
                 "address add {}/24 dev {INTERFACE}",
@@ -115,7 +109,9 @@ impl Segment {
         });
         // The kernel takes up to a second to notice.
         eventually("the host's port forwards", || {
-            let shown = within(&self.hub, || ip(&format!("-d link show dev port{number}")));
+            let shown = self
+                .hub
+                .visit(|| ip(&format!("-d link show dev port{number}")));
             shown.contains("state forwarding").then_some(())
         });
         host
@@ -137,44 +133,10 @@ impl Host {
 
     /// Runs something on this thread, in the host's namespace.
     pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
-        within(&self.namespace, work)
+        self.namespace.visit(work)
     }
 }
 
-fn path(namespace: &File) -> String {
-    let descriptor = namespace.as_raw_fd();
-    format!("/proc/{}/fd/{descriptor}", std::process::id())
-}
-
-/// Goes back also when `work` panics, so that a failing test spoils no other on its thread.
-fn within<T>(namespace: &File, work: impl FnOnce() -> T) -> T {
-    struct Back(File);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            let network = Some(LinkNameSpaceType::Network);
-            move_into_link_name_space(self.0.as_fd(), network).expect("the way back");
-        }
-    }
-    let before = File::open("/proc/thread-self/ns/net").expect("this thread's namespace");
-    let network = Some(LinkNameSpaceType::Network);
-    move_into_link_name_space(namespace.as_fd(), network)
-        .expect("to enter a namespace, which needs root");
-    let _back = Back(before);
-    work()
-}
-
-/// A namespace of its own, made on a thread that ends.
-fn new_namespace() -> File {
-    let make = || {
-        // SAFETY: only the calling thread changes its network namespace; no memory and no descriptor
-        // table is involved.
-        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
-            .expect("a network namespace, which needs root");
-        // Neighbour discovery would be frames that no test sent.
-        for which in ["all", "default"] {
-            set(&format!("net/ipv6/conf/{which}/disable_ipv6"), "1");
-        }
-        File::open("/proc/thread-self/ns/net").expect("the namespace that was just made")
-    };
-    thread::spawn(make).join().expect("a namespace")
+fn new_namespace() -> Namespace {
+    Namespace::new().expect("a namespace, which needs root")
 }

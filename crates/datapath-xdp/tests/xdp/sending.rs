@@ -1,9 +1,10 @@
 //! What leaves by a lane, what by the kernel, and that it is counted.
 
-use isolane_datapath::{Counted, Datapath, Lane, TransmitBurst};
+use isolane_datapath::{Class, Counted, Datapath, Lane, TransmitBurst};
 use isolane_wire::locator::Locator;
 
-use crate::network::Segment;
+use crate::hosts::{eventually, ip};
+use crate::network::{INTERFACE, Segment};
 use crate::support::{
     CRITICAL, count, finish, pair, participant, payload, receive, send, take_news,
 };
@@ -132,6 +133,39 @@ fn a_place_without_a_route_is_refused_by_name() {
     let sent = send(&mut one, CRITICAL, &payload(1, 64), &[nowhere]);
     assert_eq!((sent.sent, sent.refused), (0, 1));
     assert_eq!(count(&one, CRITICAL, Counted::KernelNoRoute), 1);
+    finish(one);
+    finish(other);
+}
+
+/// Frames of a lane that are neither at home nor chunks to receive into.
+fn in_transmission(path: &impl Datapath) -> usize {
+    let class = Class::Transmit(CRITICAL);
+    let pool = path.pool();
+    pool.capacity(class) - pool.free(class)
+}
+
+#[test]
+fn frames_that_a_late_kick_sends_come_home_although_nothing_is_sent_after_them() {
+    const FRAMES: usize = 20;
+    let [mut one, other] = pair(&[CRITICAL]);
+    let to = other.unicast(CRITICAL)[0];
+    // Nobody has told the lane yet: frames wait in the ring.
+    one.host.enter(|| ip(&format!("link set {INTERFACE} down")));
+    for number in 0..FRAMES {
+        send(&mut one, CRITICAL, &payload(number as u32, 64), &[to]);
+    }
+    assert!(one.wants_recycling());
+    assert_eq!(in_transmission(&one), FRAMES);
+    one.host.enter(|| ip(&format!("link set {INTERFACE} up")));
+    eventually("the kernel takes them", || {
+        one.recycle();
+        (!one.wants_recycling()).then_some(())
+    });
+    // That is all that a loop does with an idle lane.
+    eventually("they come home", || {
+        one.look_after_interfaces();
+        (in_transmission(&one) == 0).then_some(())
+    });
     finish(one);
     finish(other);
 }

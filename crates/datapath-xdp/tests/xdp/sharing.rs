@@ -61,7 +61,7 @@ fn bulk_that_nobody_reads_fills_its_own_ring_and_costs_what_is_critical_nothing(
 
 /// Fewer chunks than bulk's ring holds.
 fn too_few(config: &mut XdpConfig) {
-    config.options.receive_chunks = Some(200);
+    config.options.receive_frames = Some(200);
     config.options.overcommit = true;
 }
 
@@ -134,7 +134,7 @@ fn the_job_takes_queued_bulk_back_before_anything_critical_arrives() {
 fn too_few_chunks_without_recycling_trusted_are_refused_with_the_numbers() {
     let mut segment = Segment::new();
     let mut config = crate::fixture::config(&isolane_datapath::conformance::Options::default());
-    config.options.receive_chunks = Some(200);
+    config.options.receive_frames = Some(200);
     let error = xdp_on(segment.add_host(), config).err().expect("too few");
     let isolane_datapath::OpenError::Device { source, .. } = &error else {
         panic!("{error}");

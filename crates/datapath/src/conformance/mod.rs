@@ -110,6 +110,12 @@ pub fn account_cases<F: Fixture>() -> Vec<Case> {
     crate::conformance!(@accounts list F)
 }
 
+/// Names of what every datapath does.
+pub const UNICAST_CASES: &[&str] = crate::conformance!(@unicast names ());
+
+/// Names of what is added where groups work.
+pub const MULTICAST_CASES: &[&str] = crate::conformance!(@multicast names ());
+
 /// Runs all cases of a datapath that can multicast, one after the other.
 pub fn all<F: Fixture>() {
     for (_, case) in unicast_cases::<F>()
@@ -178,6 +184,9 @@ macro_rules! conformance {
     };
     (@list $fixture:ty: $($case:ident)+) => {
         vec![$((stringify!($case), $crate::conformance::$case::<$fixture> as fn())),+]
+    };
+    (@names $fixture:ty: $($case:ident)+) => {
+        &[$(stringify!($case)),+]
     };
     (@tests $fixture:ty: $($case:ident)+) => {
         $(

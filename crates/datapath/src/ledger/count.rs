@@ -113,6 +113,7 @@ impl Counts {
     }
 
     /// It happened so often more.
+    #[inline]
     pub fn note(&mut self, what: Counted, count: u64) {
         self.of[what as usize] += count;
     }

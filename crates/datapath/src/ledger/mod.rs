@@ -66,6 +66,7 @@ impl ReceiveLedger {
     }
 
     /// A datagram of so many bytes was handed on.
+    #[inline]
     pub fn note_received(&mut self, bytes: usize) {
         self.arrived += 1;
         self.received += 1;
@@ -73,6 +74,7 @@ impl ReceiveLedger {
     }
 
     /// So many datagrams arrived and were dropped.
+    #[inline]
     pub fn note_dropped(&mut self, reason: ReceiveDrop, count: u64) {
         self.arrived += count;
         self.dropped[reason as usize] += count;
@@ -117,6 +119,7 @@ impl TransmitLedger {
     }
 
     /// A datagram of so many bytes was offered and sent.
+    #[inline]
     pub fn note_sent(&mut self, bytes: usize) {
         self.offered += 1;
         self.sent += 1;
@@ -124,6 +127,7 @@ impl TransmitLedger {
     }
 
     /// So many datagrams were offered and refused.
+    #[inline]
     pub fn note_refused(&mut self, reason: Refusal, count: u64) {
         self.offered += count;
         self.refused[reason as usize] += count;
@@ -220,12 +224,14 @@ pub struct Ledger {
 
 impl Ledger {
     /// One lane.
+    #[inline]
     #[must_use]
     pub const fn lane(&self, lane: Lane) -> &LaneLedger {
         &self.lanes[lane.index()]
     }
 
     /// One lane, to be counted in.
+    #[inline]
     pub fn lane_mut(&mut self, lane: Lane) -> &mut LaneLedger {
         &mut self.lanes[lane.index()]
     }

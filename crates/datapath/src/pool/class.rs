@@ -25,6 +25,7 @@ impl Class {
     /// How many classes there are.
     pub(super) const COUNT: usize = 3 * Lane::COUNT + MAX_DEVICE_QUEUES;
 
+    #[inline]
     pub(super) const fn index(self) -> usize {
         match self {
             Class::Receive(lane) => lane.index(),

@@ -21,6 +21,7 @@ pub struct FrameFull {
 }
 
 /// Asserts that a part lies inside a frame: our own arithmetic, never a peer's.
+#[inline]
 fn check_range(range: &Range<usize>, capacity: usize) {
     assert!(
         range.start <= range.end && range.end <= capacity,
@@ -50,6 +51,7 @@ pub struct Frame {
 }
 
 impl Frame {
+    #[inline]
     pub(super) fn new(home: Rc<Shared>, class: Class, slot: Slot, range: Range<usize>) -> Frame {
         let mut frame = Frame {
             home,
@@ -64,24 +66,28 @@ impl Frame {
     }
 
     /// Where the frame goes home.
+    #[inline]
     #[must_use]
     pub fn class(&self) -> Class {
         self.class
     }
 
     /// Bytes of the whole buffer.
+    #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slot.capacity()
     }
 
     /// The number of the device's chunk that the frame is, if it is one.
+    #[inline]
     #[must_use]
     pub fn chunk(&self) -> Option<u32> {
         self.slot.chunk()
     }
 
     /// Counts it as held by a lane's reader.
+    #[inline]
     pub(super) fn lend(&mut self, lane: Lane) {
         self.give_up();
         self.held_by = Some(lane);
@@ -90,6 +96,7 @@ impl Frame {
     }
 
     /// Counts it as held no longer.
+    #[inline]
     fn give_up(&mut self) {
         if let Some(lane) = self.held_by.take() {
             let held = &self.home.held[lane.index()];
@@ -98,6 +105,7 @@ impl Frame {
     }
 
     /// The filled part, as a range of the buffer.
+    #[inline]
     #[must_use]
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
@@ -107,6 +115,7 @@ impl Frame {
     ///
     /// # Panics
     /// If it is no part of the buffer.
+    #[inline]
     pub fn set_range(&mut self, range: Range<usize>) {
         check_range(&range, self.capacity());
         self.start = range.start as u32;
@@ -114,6 +123,7 @@ impl Frame {
     }
 
     /// The whole buffer.
+    #[inline]
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
         // SAFETY: `home` keeps the slot's region alive as long as the frame.
@@ -121,18 +131,21 @@ impl Frame {
     }
 
     /// The whole buffer, to be filled; [`set_range`](Self::set_range) then says which part was.
+    #[inline]
     pub fn buffer_mut(&mut self) -> &mut [u8] {
         // SAFETY: `home` keeps the slot's region alive as long as the frame.
         unsafe { self.slot.bytes_mut() }
     }
 
     /// Bytes in front of the filled part.
+    #[inline]
     #[must_use]
     pub fn head_room(&self) -> usize {
         self.start as usize
     }
 
     /// Bytes behind the filled part.
+    #[inline]
     #[must_use]
     pub fn tail_room(&self) -> usize {
         self.capacity() - self.end as usize
@@ -152,6 +165,7 @@ impl Frame {
     ///
     /// # Panics
     /// If the head room is smaller: whoever filled the frame had to leave it.
+    #[inline]
     pub fn push_head(&mut self, bytes: usize) -> &mut [u8] {
         let start = self.head_room().checked_sub(bytes);
         let Some(start) = start else {
@@ -168,6 +182,7 @@ impl Frame {
     ///
     /// # Errors
     /// [`FrameFull`], and the frame is as it was.
+    #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), FrameFull> {
         let Range { start, end } = self.range();
         let room = self.tail_room();
@@ -209,6 +224,7 @@ impl Frame {
 }
 
 impl Drop for Frame {
+    #[inline]
     fn drop(&mut self) {
         self.give_up();
         // SAFETY: nothing uses the slot after the drop.
@@ -220,12 +236,14 @@ impl Drop for Frame {
 impl Deref for Frame {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.buffer()[self.range()]
     }
 }
 
 impl DerefMut for Frame {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         let range = self.range();
         &mut self.buffer_mut()[range]

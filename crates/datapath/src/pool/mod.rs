@@ -36,6 +36,7 @@ mod failing;
 mod frame;
 mod pages;
 mod region;
+mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -53,6 +54,7 @@ use self::failing::Failing;
 pub use self::frame::{Frame, FrameFull, LeasedFrame};
 use self::pages::PAGE_BYTES;
 use self::region::{Region, Slot};
+use self::shape::Shapes;
 use crate::chance::Generator;
 use crate::lane::Lane;
 use crate::limits::{FRAME_BYTES, MAX_CLASS_FRAMES};
@@ -100,6 +102,7 @@ impl ClassState {
 /// What the pool's handles and its frames share.
 struct Shared {
     config: PoolConfig,
+    shapes: Shapes,
     classes: [RefCell<ClassState>; Class::COUNT],
     exhausted: [Cell<u64>; Class::COUNT],
     /// Frames of queues that were lent to readers of a lane and have not come home.
@@ -109,11 +112,13 @@ struct Shared {
 }
 
 impl Shared {
+    #[inline]
     fn class(&self, class: Class) -> &RefCell<ClassState> {
         &self.classes[class.index()]
     }
 
     /// A frame comes home. Its place on the stack was reserved when it was made.
+    #[inline]
     fn give_back(&self, class: Class, slot: Slot) {
         let mut state = self.class(class).borrow_mut();
         debug_assert!(state.free.len() < state.free.capacity());
@@ -149,6 +154,7 @@ impl Pool {
         config.head_room_bytes = config.head_room_bytes.min(smallest);
         let shared = Shared {
             config,
+            shapes: Shapes::of(&config),
             classes: std::array::from_fn(|_| RefCell::default()),
             exhausted: std::array::from_fn(|_| Cell::new(0)),
             held: std::array::from_fn(|_| Cell::new(0)),
@@ -244,31 +250,60 @@ impl Pool {
 
     /// A free frame of the class, empty behind its head room. `None` when all are out, which is
     /// counted in [`exhausted`](Self::exhausted).
+    #[inline]
     #[must_use]
     pub fn take(&self, class: impl Into<Class>) -> Option<Frame> {
         let class = class.into();
-        let is_given = !self.shared.failing.fails(class);
-        let frame = is_given.then(|| self.take_free(class)).flatten();
-        if frame.is_none() {
-            let exhausted = &self.shared.exhausted[class.index()];
-            exhausted.set(exhausted.get() + 1);
+        if !self.shared.failing.fails(class)
+            && let Some(frame) = self.take_free(class)
+        {
+            return Some(frame);
         }
-        frame
+        self.note_exhausted(class);
+        None
     }
 
+    #[cold]
+    fn note_exhausted(&self, class: Class) {
+        let exhausted = &self.shared.exhausted[class.index()];
+        exhausted.set(exhausted.get() + 1);
+    }
+
+    #[inline]
     fn take_free(&self, class: Class) -> Option<Frame> {
         let slot = self.shared.class(class).borrow_mut().free.pop()?;
-        let head_room = self.shared.config.head_room_of(class);
-        Some(Frame::new(
-            Rc::clone(&self.shared),
-            class,
-            slot,
-            head_room..head_room,
-        ))
+        Some(self.frame_of(class, slot))
+    }
+
+    #[inline]
+    fn frame_of(&self, class: Class, slot: Slot) -> Frame {
+        let head_room = self.shared.shapes.get(class).head_room();
+        let home = Rc::clone(&self.shared);
+        Frame::new(home, class, slot, head_room..head_room)
+    }
+
+    /// Hands the chunks that a queue's device is to receive into to `give`, at most so many and as
+    /// many as are free; returns how many. One look at the class serves them all: they are many.
+    ///
+    /// # Panics
+    /// If `give` drops one: it would come home to a class that is being looked at.
+    #[inline]
+    pub fn take_chunks(&self, queue: Class, most: usize, mut give: impl FnMut(Frame)) -> usize {
+        let free = &mut self.shared.class(queue).borrow_mut().free;
+        let head_room = self.shared.shapes.get(queue).head_room();
+        let count = free.len().min(most);
+        for _ in 0..count {
+            if let Some(slot) = free.pop() {
+                let home = Rc::clone(&self.shared);
+                give(Frame::new(home, queue, slot, head_room..head_room));
+            }
+        }
+        count
     }
 
     /// A frame to send so many bytes in, from the lane's transmit frames or, where they are too
     /// small, from its oversize ones.
+    #[inline]
     #[must_use]
     pub fn take_for(&self, lane: Lane, bytes: usize) -> Option<Frame> {
         match bytes <= self.transmit_room(lane) {
@@ -278,26 +313,28 @@ impl Pool {
     }
 
     /// Bytes behind the head room of the lane's transmit frames.
+    #[inline]
     #[must_use]
     pub fn transmit_room(&self, lane: Lane) -> usize {
-        let class = Class::Transmit(lane);
-        let config = &self.shared.config;
-        config.bytes_of(class) - config.head_room_of(class)
+        self.shared.shapes.get(Class::Transmit(lane)).room()
     }
 
     /// Hands a frame of a queue to the reader of a lane: it counts as held by the lane
     /// ([`held`](Self::held)) until it comes home.
+    #[inline]
     pub fn lend(&self, frame: &mut Frame, lane: Lane) {
         frame.lend(lane);
     }
 
     /// Frames of queues that readers of the lane hold.
+    #[inline]
     #[must_use]
     pub fn held(&self, lane: Lane) -> usize {
         self.shared.held[lane.index()].get()
     }
 
     /// Frames of the class that are at home.
+    #[inline]
     #[must_use]
     pub fn free(&self, class: impl Into<Class>) -> usize {
         self.shared.class(class.into()).borrow().free.len()
@@ -367,6 +404,7 @@ impl Pool {
     ///
     /// # Panics
     /// If another pool leased it.
+    #[inline]
     #[must_use]
     pub fn adopt(&self, leased: LeasedFrame) -> Frame {
         let (class, slot, range, region) = leased.into_parts();

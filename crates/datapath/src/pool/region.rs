@@ -109,17 +109,20 @@ impl Slot {
         self.region = number as u32;
     }
 
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.capacity as usize
     }
 
     /// The chunk's number in the device's memory, if it is one.
+    #[inline]
     pub(crate) fn chunk(&self) -> Option<u32> {
         (self.chunk != NO_CHUNK).then_some(self.chunk)
     }
 
     /// # Safety
     /// The slot's region is alive for as long as the result is used.
+    #[inline]
     pub(crate) unsafe fn bytes(&self) -> &[u8] {
         // SAFETY: `bytes` begins `capacity` initialised (zeroed) bytes of the region, which the
         // caller keeps alive; only the slot's holder reaches them, and it is borrowed.
@@ -128,6 +131,7 @@ impl Slot {
 
     /// # Safety
     /// The slot's region is alive for as long as the result is used.
+    #[inline]
     pub(crate) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; the slot is borrowed for itself alone.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.capacity()) }

@@ -31,6 +31,9 @@ use ways::{Round, Way};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
+/// Rounds between two rests.
+const REST_EVERY: u32 = 16;
+
 /// Rounds that are not counted: what grows at first has grown then.
 const WARM_UP: u32 = 300;
 
@@ -62,6 +65,9 @@ fn walk(rounds: u32, round: &mut impl Round) -> Outcome<()> {
         of_get += allocator_calls_of(|| outcome = measured_get(round, number));
         outcome?;
         mark();
+        if number.is_multiple_of(REST_EVERY) {
+            round.rest();
+        }
     }
     println!("the samples end");
     println!("rounds {rounds}");

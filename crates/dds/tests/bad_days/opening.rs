@@ -120,15 +120,19 @@ fn a_queue_that_is_not_there_is_named() {
 fn memory_that_is_too_small_is_refused_with_the_numbers() {
     let [host, _] = two_hosts();
     let options = XdpOptions {
-        receive_chunks: Some(64),
+        receive_frames: Some(64),
         ..XdpOptions::default()
     };
     let message = refused(&host, options.clone());
     assert_says(
         &message,
-        &["queue 0 has 64 chunks", "receive_chunks", "overcommit"],
+        &[
+            "queue 0 has 64 frames",
+            "receive_frames = 2272",
+            "overcommit",
+        ],
     );
-    assert_says(&notes_of_auto(&host, options), &["64 chunks"]);
+    assert_says(&notes_of_auto(&host, options), &["64 frames"]);
     host.enter(assert_free);
 }
 

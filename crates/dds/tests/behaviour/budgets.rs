@@ -100,15 +100,15 @@ fn what_is_changed_later_is_refused_by_name() {
         |flows, others| participant.protect_interface(InterfaceProtection { flows, others });
     assert_eq!(of_interface(None, Some(budget(5, too_short))), Err(period));
     assert_eq!(
-        of_interface(Some((budget(5, PERIOD), 5)), None),
+        of_interface(Some((budget(5, PERIOD), 4)), None),
         unsupported
     );
     let reserve = ProtectError::Reserve {
-        reserved: 6,
+        reserved: 5,
         capacity: 5,
     };
     assert_eq!(
-        of_interface(Some((budget(5, PERIOD), 6)), None),
+        of_interface(Some((budget(5, PERIOD), 5)), None),
         Err(reserve)
     );
 }

@@ -36,5 +36,5 @@ pub use info_timestamp::{INFO_TIMESTAMP_BYTES, InfoTimestamp};
 pub use message::{HEADER_BYTES, Header, VENDOR_ID, VERSION};
 pub use nack_fragment::NackFrag;
 pub use status_info::StatusInfo;
-pub use submessage::{SUBMESSAGE_HEADER_BYTES, Submessage, SubmessageId, Submessages};
+pub use submessage::{SUBMESSAGE_HEADER_BYTES, Submessage, SubmessageId, Submessages, Undecoded};
 pub use writer::MessageWriter;

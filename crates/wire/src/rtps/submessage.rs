@@ -97,24 +97,57 @@ pub enum Submessage<'a> {
     },
 }
 
-impl<'a> Submessage<'a> {
-    /// Decodes one body that begins at `offset` of its message.
+/// One submessage, found in its message and not decoded yet.
+///
+/// A receiver that has one kind much more often than others looks at [`id`](Self::id), and decodes
+/// that kind itself ([`Data::parse`]): a [`Submessage`] is as large as its largest kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Undecoded<'a> {
+    /// Its identifier.
+    pub id: u8,
+    /// Its flags.
+    pub flags: u8,
+    /// Its bytes.
+    pub body: &'a [u8],
+    /// Where in the message they begin.
+    pub body_offset: usize,
+}
+
+impl<'a> Undecoded<'a> {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// As of the kind it is; it is malformed.
     #[inline]
-    fn parse(id: u8, flags: u8, body: &'a [u8], offset: usize) -> Result<Self, Error> {
+    pub fn decode(&self) -> Result<Submessage<'a>, Error> {
+        let Self {
+            id,
+            flags,
+            body,
+            body_offset,
+        } = *self;
         Ok(match id {
-            SubmessageId::DATA => Self::Data(Data::parse(flags, body, offset)?),
-            SubmessageId::INFO_TS => Self::InfoTimestamp(InfoTimestamp::parse(flags, body)?.0),
-            SubmessageId::INFO_DST => Self::InfoDestination(InfoDestination::parse(flags, body)?.0),
-            SubmessageId::HEARTBEAT => Self::Heartbeat(Heartbeat::parse(flags, body)?),
-            SubmessageId::ACKNACK => Self::AckNack(AckNack::parse(flags, body)?),
-            SubmessageId::GAP => Self::Gap(Gap::parse(flags, body)?),
-            SubmessageId::DATA_FRAG => Self::DataFrag(DataFrag::parse(flags, body, offset)?),
-            SubmessageId::HEARTBEAT_FRAG => Self::HeartbeatFrag(HeartbeatFrag::parse(flags, body)?),
-            SubmessageId::NACK_FRAG => Self::NackFrag(NackFrag::parse(flags, body)?),
-            SubmessageId::INFO_SRC => Self::InfoSource(InfoSource::parse(flags, body)?),
-            SubmessageId::INFO_REPLY => Self::InfoReply(InfoReply::parse(flags, body)?),
-            SubmessageId::PAD => Self::Pad,
-            _ => Self::Other { id, flags, body },
+            SubmessageId::DATA => Submessage::Data(Data::parse(flags, body, body_offset)?),
+            SubmessageId::INFO_TS => {
+                Submessage::InfoTimestamp(InfoTimestamp::parse(flags, body)?.0)
+            }
+            SubmessageId::INFO_DST => {
+                Submessage::InfoDestination(InfoDestination::parse(flags, body)?.0)
+            }
+            SubmessageId::HEARTBEAT => Submessage::Heartbeat(Heartbeat::parse(flags, body)?),
+            SubmessageId::ACKNACK => Submessage::AckNack(AckNack::parse(flags, body)?),
+            SubmessageId::GAP => Submessage::Gap(Gap::parse(flags, body)?),
+            SubmessageId::DATA_FRAG => {
+                Submessage::DataFrag(DataFrag::parse(flags, body, body_offset)?)
+            }
+            SubmessageId::HEARTBEAT_FRAG => {
+                Submessage::HeartbeatFrag(HeartbeatFrag::parse(flags, body)?)
+            }
+            SubmessageId::NACK_FRAG => Submessage::NackFrag(NackFrag::parse(flags, body)?),
+            SubmessageId::INFO_SRC => Submessage::InfoSource(InfoSource::parse(flags, body)?),
+            SubmessageId::INFO_REPLY => Submessage::InfoReply(InfoReply::parse(flags, body)?),
+            SubmessageId::PAD => Submessage::Pad,
+            _ => Submessage::Other { id, flags, body },
         })
     }
 }
@@ -145,17 +178,9 @@ impl<'a> Submessages<'a> {
         self.offset
     }
 
-    fn end(&mut self) -> Result<Submessage<'a>, Error> {
-        self.offset = self.message.len();
-        Err(Error::Truncated)
-    }
-}
-
-impl<'a> Iterator for Submessages<'a> {
-    type Item = Result<Submessage<'a>, Error>;
-
+    /// The next submessage, not decoded: `next` decodes it, too.
     #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
+    pub fn next_undecoded(&mut self) -> Option<Result<Undecoded<'a>, Error>> {
         let rest = self.message.get(self.offset..)?;
         if rest.is_empty() {
             return None;
@@ -172,8 +197,28 @@ impl<'a> Iterator for Submessages<'a> {
         let Some(body) = rest.get(..length) else {
             return Some(self.end());
         };
-        let start = self.offset + SUBMESSAGE_HEADER_BYTES;
-        self.offset = start + length;
-        Some(Submessage::parse(id, flags, body, start))
+        let body_offset = self.offset + SUBMESSAGE_HEADER_BYTES;
+        self.offset = body_offset + length;
+        Some(Ok(Undecoded {
+            id,
+            flags,
+            body,
+            body_offset,
+        }))
+    }
+
+    #[cold]
+    fn end(&mut self) -> Result<Undecoded<'a>, Error> {
+        self.offset = self.message.len();
+        Err(Error::Truncated)
+    }
+}
+
+impl<'a> Iterator for Submessages<'a> {
+    type Item = Result<Submessage<'a>, Error>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.next_undecoded()?.and_then(|found| found.decode()))
     }
 }

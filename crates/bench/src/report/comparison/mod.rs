@@ -228,6 +228,7 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
         && dividend.payload_bytes == divisor.payload_bytes
         && dividend.rate_hz == divisor.rate_hz
         && dividend.repetition == divisor.repetition
+        && dividend.bulk_reader == divisor.bulk_reader
         && dividend.is_on_link_of(divisor);
     let same_way = dividend.datapath == divisor.datapath
         && dividend.receive_work == divisor.receive_work
@@ -263,7 +264,10 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
         Kind::Step => {
             let steps = (Step::of_run(dividend), Step::of_run(divisor));
             let is_pair = steps.0 == Some(Step::SocketALevel)
-                && !matches!(steps.1, None | Some(Step::OneSocket | Step::SocketALevel));
+                && !matches!(
+                    steps.1,
+                    None | Some(Step::OneSocket | Step::OneLane | Step::SocketALevel)
+                );
             is_pair && same_disturbance && same_arbiter
         }
     };

@@ -45,7 +45,8 @@ impl Subject {
                 "A storm of short multicast datagrams, each delivered to hundreds of sockets on each host, keeps the \
                  receiving core busy; the link has room. One remedy at a time: a socket a level, receive queues of \
                  their own for critical frames, kernel threads for the queues at priorities around the application's, \
-                 a lane past the shared stack, budgets enforced before bulk becomes receive work."
+                 a lane past the shared stack, budgets enforced before bulk becomes receive work. The flood for a \
+                 bulk reader is read by the same participants: there the budget is that reader's."
             }
             Subject::Inside => {
                 "The participant itself has other work: endpoints that join, a bulk topic, its repair. With one \
@@ -76,11 +77,7 @@ pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
             continue;
         }
         if is_about_receive_work(run) {
-            let alike = runs.iter().filter(|other| {
-                let is_beside = is_about_receive_work(other) || is_quiet_baseline(other);
-                is_beside && is_alike(other, run)
-            });
-            groups.push(group(Subject::Receive, alike.collect()));
+            groups.extend(of_receive_work(runs, run));
             continue;
         }
         let alike = || {
@@ -89,7 +86,12 @@ pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
         };
         let inside: Vec<Disturbance> =
             distinct(alike().filter_map(|run| run.disturbance.filter(is_inside)));
-        if inside.is_empty() {
+        // What only storms are read against is in their picture.
+        let is_elsewhere = alike().all(is_quiet_baseline)
+            && runs
+                .iter()
+                .any(|other| is_about_receive_work(other) && is_alike(other, run));
+        if inside.is_empty() && !is_elsewhere {
             groups.push(group(Subject::Link, alike().collect()));
         }
         for disturbance in inside {
@@ -101,13 +103,36 @@ pub(super) fn of(runs: &[Run]) -> Vec<Group<'_>> {
     groups
 }
 
+/// The pictures about receive work that a run belongs into: one for each thing that disturbs, with the
+/// undisturbed runs in each.
+fn of_receive_work<'a>(runs: &'a [Run], run: &Run) -> Vec<Group<'a>> {
+    let alike = || {
+        runs.iter().filter(|other| {
+            let is_beside = is_about_receive_work(other) || is_quiet_baseline(other);
+            is_beside && is_alike(other, run)
+        })
+    };
+    let beside = |run: &Run| (run.disturbance, run.bulk_reader.is_some());
+    let disturbed = distinct(
+        alike()
+            .filter(|run| run.disturbance.is_some())
+            .map(|run| beside(run)),
+    );
+    if disturbed.is_empty() {
+        return vec![group(Subject::Receive, alike().collect())];
+    }
+    let of_one = |one: (Option<Disturbance>, bool)| {
+        let members = alike().filter(|run| run.disturbance.is_none() || beside(run) == one);
+        group(Subject::Receive, members.collect())
+    };
+    disturbed.into_iter().map(of_one).collect()
+}
+
 fn group(subject: Subject, mut runs: Vec<&Run>) -> Group<'_> {
     runs.sort_by_key(|run| run.disturbance.is_some());
     let run = runs[0];
-    let beside = runs
-        .iter()
-        .find_map(|run| run.disturbance)
-        .map_or("undisturbed", Disturbance::word);
+    let disturbed = runs.iter().find(|run| run.disturbance.is_some());
+    let beside = disturbed.map_or("undisturbed", |run| disturbance_of(run));
     let over = match subject {
         // The datapath is what is compared.
         Subject::Receive => String::new(),
@@ -138,6 +163,7 @@ fn is_alike(one: &Run, other: &Run) -> bool {
 /// Whether a run shows what receive work costs, or a remedy against it.
 fn is_about_receive_work(run: &Run) -> bool {
     run.disturbance == Some(Disturbance::Storm)
+        || run.bulk_reader.is_some()
         || run.receive_work != ReceiveWork::Softirq
         || run.stages.contains(&Stage::Xdp)
 }
@@ -165,9 +191,17 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     distinct
 }
 
+/// What disturbed a run.
+fn disturbance_of(run: &Run) -> &'static str {
+    match (run.disturbance, run.bulk_reader) {
+        (Some(Disturbance::Flood), Some(_)) => "flood for a bulk reader",
+        (disturbance, _) => disturbance.map_or("undisturbed", Disturbance::word),
+    }
+}
+
 /// What tells a run from the others of its picture.
 pub(super) fn name(run: &Run) -> String {
-    let disturbance = run.disturbance.map_or("undisturbed", Disturbance::word);
+    let disturbance = disturbance_of(run);
     let order = match run.order {
         Order::Priority => "",
         Order::Fifo => ", jobs first in first out",

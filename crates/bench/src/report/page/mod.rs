@@ -38,6 +38,7 @@ pub fn page(report: &Report) -> String {
                 }
                 (tables::all_runs(&report.runs))
                 (tables::inside(&report.runs))
+                (tables::brought(&report.brought))
                 (tables::ratios(&report.ratios))
                 (no_results(report))
                 (tables::environment(report))

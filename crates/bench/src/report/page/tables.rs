@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::super::{Ratio, Report, Run};
+use super::super::{Brought, Interval, Ratio, Report, Run};
 use super::groups;
 
 /// What is not known.
@@ -80,6 +80,32 @@ pub(super) fn inside(runs: &[Run]) -> Markup {
                             td { (run.disturbed.as_ref().map_or_else(|| UNKNOWN.to_owned(), |disturbed| digits(disturbed.achieved_per_s))) }
                         }
                     } }
+                }
+            }
+        }
+    }
+}
+
+/// What each step of an ablation brought.
+pub(super) fn brought(brought: &[Brought]) -> Markup {
+    let words = |interval: Option<Interval>| {
+        interval.map_or_else(|| UNKNOWN.to_owned(), |interval| interval.words())
+    };
+    html! {
+        @if !brought.is_empty() {
+            h2 { "What each step brought" }
+            div.table {
+                table {
+                    caption { "p99, with the 95 % interval of its ratio, from the machine's noise between repetitions, or between the seconds of one run." }
+                    thead { tr { th { "step" } th { "against" } th { "beside" } th { "payload" } th { "hosts' part" } th { "round trip" } } }
+                    tbody { @for one in brought { tr {
+                        td { (one.step.name()) }
+                        td { (one.against.words()) }
+                        td { (one.beside()) }
+                        td { (one.payload_bytes) " B" }
+                        td { (words(one.host)) }
+                        td { (words(one.rtt)) }
+                    } } }
                 }
             }
         }

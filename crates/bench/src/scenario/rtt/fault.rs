@@ -3,15 +3,11 @@
 
 use super::run::Config;
 use crate::report::{Disturbed, EndLanes, Run};
-use crate::scenario::transport::Transport;
+use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 use crate::storm;
 
 /// The share of its rate that a storm must reach to be one.
 const LEAST_OF_STORM: f64 = 0.5;
-/// The share of an end's datagrams that must have come by its lane, for the run to be about lanes.
-const LEAST_BY_LANE: f64 = 0.9;
-/// What a device's lane calls datagrams that came by it.
-const BY_LANE: &str = "received_by_lane";
 
 /// The first reason there is.
 pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {

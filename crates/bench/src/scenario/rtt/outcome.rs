@@ -9,7 +9,7 @@ use crate::process::Note;
 use crate::record::Rounds;
 use crate::report::{
     Cable, Counted, Disturbance, Disturbed, EndLanes, FloodAsked, Inversions, Lanes, Run, RunCores,
-    StormAsked,
+    StormAsked, Took,
 };
 use crate::scenario::ScenarioError;
 use crate::scenario::flow::{CableFlow, Flow};
@@ -34,6 +34,7 @@ pub(super) struct Parts {
     pub(super) achieved: Achieved,
     pub(super) cores: Option<RunCores>,
     pub(super) notes: Vec<Note>,
+    pub(super) took: Option<Took>,
 }
 
 impl Parts {
@@ -47,6 +48,7 @@ impl Parts {
             achieved: Achieved::default(),
             cores: None,
             notes: Vec::new(),
+            took: None,
         }
     }
 
@@ -198,6 +200,7 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
         target: config.storm.target,
     });
     run.repetition = config.repetition;
+    run.took_s = parts.took;
     run.cable = parts.cable.map(|report| Cable {
         ingress_drops: report.ingress_drops(),
         ..Cable::of(&config.cable)

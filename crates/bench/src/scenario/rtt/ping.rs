@@ -64,7 +64,8 @@ pub fn run_ping(
     end::run_until(&participant, stop, PATIENCE, || ping.is_over())?;
     ping.end_bulk(&participant, stop)?;
     let lost_after = Duration::from_millis(LOST_AFTER_MS);
-    end::run_until(&participant, stop, lost_after, || false)?;
+    // Once all are back, there is none to wait for.
+    end::run_until(&participant, stop, lost_after, || ping.has_all())?;
     ping.finish(&participant)
 }
 
@@ -133,6 +134,11 @@ impl Ping {
     /// Whether all pings are out.
     pub(super) fn is_over(&self) -> bool {
         self.publisher.is_over()
+    }
+
+    /// Whether every ping has come back.
+    fn has_all(&self) -> bool {
+        self.recorder.borrow().is_complete()
     }
 
     /// Puts both sides' stamps together.

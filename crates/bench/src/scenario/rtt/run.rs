@@ -1,5 +1,7 @@
 //! What the parent of a round-trip measurement does.
 
+use std::time::Instant;
+
 use super::EndConfig;
 use super::beside::Beside;
 use super::outcome::{Outcome, Parts, outcome};
@@ -8,7 +10,7 @@ use crate::child::{Program, Role, Running};
 use crate::flood;
 use crate::namespace::{Host, Testbed};
 use crate::process::HOST_PRIORITY;
-use crate::report::{Disturbance, Order, ReceiveWork, RunCores, Scenario};
+use crate::report::{Disturbance, Order, ReceiveWork, RunCores, Scenario, Took};
 use crate::scenario::inside::MAX_MESSAGE_BESIDE_REPAIR_BYTES;
 use crate::scenario::transport::{BulkReader, Policing, Transport};
 use crate::scenario::{ConfigError, ScenarioError, Site};
@@ -161,6 +163,7 @@ pub fn run_between_hosts(
     config: &Config,
 ) -> Result<Outcome, ScenarioError> {
     config.check()?;
+    let mut watch = Watch::start();
     let ping_end = config.ping_end(Site::Host(Host::A));
     // Before anything attaches to the hosts' devices, and until all is over.
     let _threads = match config.scenario.receive_work {
@@ -176,6 +179,7 @@ pub fn run_between_hosts(
         spawn(Host::A, Role::RttPing(ping_end)).map_err(ScenarioError::of("the ping end"))?;
     let mut ends = Ends { ping, pong };
     ends.wait_until_ready()?;
+    let set_up = watch.lap_s();
 
     let beside = Beside::start(testbed, program, config)?;
     let notes = [
@@ -185,9 +189,11 @@ pub fn run_between_hosts(
         beside.notes(),
     ]
     .concat();
+    let settle = watch.lap_s();
     ends.ping.go().map_err(ScenarioError::of("the ping end"))?;
     let ping = ends.ping.wait(config.seconds.into());
     let ping = ping.map_err(ScenarioError::of("the ping end"))?;
+    let measure = watch.lap_s();
     // What sends ends before what receives, and the cable last.
     let achieved = beside.finish()?;
     let pong = ends.pong.finish();
@@ -199,9 +205,30 @@ pub fn run_between_hosts(
         achieved,
         cores: Some(config.cores()),
         notes,
+        took: Some(Took {
+            set_up,
+            settle,
+            measure,
+            finish: watch.lap_s(),
+        }),
         ..Parts::of_ends(ping, pong)
     };
     outcome(config, parts)
+}
+
+/// Tells how long each part of a run took.
+struct Watch(Instant);
+
+impl Watch {
+    fn start() -> Watch {
+        Watch(Instant::now())
+    }
+
+    /// Seconds since it was asked last.
+    fn lap_s(&mut self) -> f64 {
+        let before = std::mem::replace(&mut self.0, Instant::now());
+        (self.0 - before).as_secs_f64()
+    }
 }
 
 /// Measures between two processes of this machine, by unicast on 127.0.0.1. Nothing can disturb

@@ -5,8 +5,9 @@
 //! reader, from its first sample to its last.
 //!
 //! Both ends are ordinary threads on cores of their own: a writer that never sleeps must not run
-//! under SCHED_FIFO. They are in one network namespace: the cable, a process that carries each frame
-//! at a rate, would measure itself.
+//! under SCHED_FIFO. Over sockets they are in one network namespace; over lanes, which reach nobody on
+//! their own host, on two hosts joined by one veth pair. There is no cable: a process that carries each
+//! frame at a rate would measure itself.
 
 mod reader;
 mod run;
@@ -16,11 +17,12 @@ use isolane::Qos;
 use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
+use super::transport::Transport;
 use super::{ConfigError, RttMessage, Site};
 use crate::report::{Environment, Missing};
 
 pub use reader::{ReaderReport, run_reader};
-pub use run::{Config, Run, run_in_host, run_over_loopback};
+pub use run::{Config, Run, run_between_hosts, run_in_host, run_over_loopback};
 pub use writer::{WriterReport, run_writer};
 
 /// The name of the schema and its version.
@@ -69,6 +71,8 @@ pub struct EndConfig {
     pub seconds: u32,
     /// The core the end runs on.
     pub core: Option<usize>,
+    /// What moves its datagrams.
+    pub transport: Transport,
 }
 
 impl EndConfig {

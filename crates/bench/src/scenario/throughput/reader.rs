@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use isolane::{DataReader, Participant, Sample};
+use isolane::{DataReader, Limits, Participant, Sample};
 use serde::{Deserialize, Serialize};
 
 use super::{EndConfig, Reliability, TOPIC};
@@ -34,7 +34,14 @@ pub fn run_reader(
 ) -> Result<ReaderReport, EndError> {
     config.check()?;
     let notes = take_core(config.core);
-    let participant = end::participant(config.site, "isolane reader", Order::Priority)?;
+    let (order, limits) = (Order::Priority, Limits::default());
+    let participant = end::participant_with(
+        config.site,
+        config.transport,
+        "isolane reader",
+        order,
+        limits,
+    )?;
     let tally = Rc::new(Cell::new(Tally::default()));
     let _reader = count_into(&participant, config, &tally)?;
     end::run_until_matched(&participant, stop)?;

@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::{EndConfig, ReaderReport, Reliability, TOPIC, WriterReport};
 use crate::child::{ChildError, Program, Role, Running};
 use crate::clock::NANOS_PER_SECOND;
+use crate::limits::MAX_RTT_MESSAGE_BYTES;
 use crate::namespace::{Host, Testbed};
 use crate::process::{Cores, Note};
 use crate::scenario::flow::Flow;
+use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Lanes, Transport};
 use crate::scenario::{ScenarioError, Site};
 
 /// What is on the way when the writer ends has arrived after this time.
@@ -56,6 +58,8 @@ pub struct Run {
     pub repaired: u64,
     /// Datagrams that the reader's host dropped: what repairs are for.
     pub receive_dropped: u64,
+    /// Datagrams that the reader received by a lane; null over sockets.
+    pub received_by_lane: Option<u64>,
     /// Where best-effort samples went; for reliable ones there is nowhere to go.
     pub flow: Option<Flow>,
     /// Why this run is no result, if it is none.
@@ -73,16 +77,56 @@ pub fn run_in_host(
 ) -> Result<Run, ScenarioError> {
     let host = Host::A;
     let spawn = |role: Role| Running::spawn(testbed, host, program, &role);
-    let (writer, reader, notes) = run_ends(config, Site::Host(host), &spawn)?;
+    let sites = [Site::Host(host); 2];
+    let (writer, reader, notes) = run_ends(config, sites, Transport::Udp, &spawn)?;
     let notes = [testbed.notes(), &notes].concat();
     let link = "the kernel, from one process to another in one network namespace";
     Ok(config.run("udp", link, (writer, reader), notes))
 }
 
+/// Measures over lanes between the two hosts of a testbed without a cable: what one sends, the kernel hands
+/// to the other's device, and nothing has a rate. How many datagrams came by a lane is in the result; if
+/// those that fit one did not, it is none.
+pub fn run_between_hosts(
+    testbed: &Testbed,
+    program: &Program,
+    config: &Config,
+) -> Result<Run, ScenarioError> {
+    let spawn = |role: Role| {
+        let host = match role {
+            Role::ThroughputWriter(_) => Host::A,
+            _ => Host::B,
+        };
+        Running::spawn(testbed, host, program, &role)
+    };
+    let sites = [Host::A, Host::B].map(Site::Host);
+    let transport = Transport::Xdp(Lanes::default());
+    let (writer, reader, notes) = run_ends(config, sites, transport, &spawn)?;
+    let notes = [testbed.notes(), &notes].concat();
+    let by_lane = reader.counts.lane.get(BY_LANE).copied().unwrap_or(0);
+    let received = reader.counts.received;
+    let fits = config.payload_bytes <= MAX_RTT_MESSAGE_BYTES;
+    let link = match fits {
+        true => "AF_XDP lanes of two hosts joined by a veth pair, without a cable",
+        false => "kernel sockets of two hosts joined by a veth pair: larger samples pass no lane",
+    };
+    let mut run = config.run("xdp", link, (writer, reader), notes);
+    run.received_by_lane = Some(by_lane);
+    if fits && (by_lane as f64) < received as f64 * LEAST_BY_LANE {
+        run.invalid.get_or_insert_with(|| {
+            format!(
+                "only {by_lane} of {received} datagrams came by their lane: these are numbers of sockets"
+            )
+        });
+    }
+    Ok(run)
+}
+
 /// Measures between two processes of this machine, by unicast on 127.0.0.1.
 pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Run, ScenarioError> {
     let spawn = |role: Role| Running::spawn_here(program, &role);
-    let (writer, reader, notes) = run_ends(config, Site::loopback(), &spawn)?;
+    let sites = [Site::loopback(); 2];
+    let (writer, reader, notes) = run_ends(config, sites, Transport::Udp, &spawn)?;
     let link = "127.0.0.1 of this machine";
     Ok(config.run("udp-loopback", link, (writer, reader), notes))
 }
@@ -90,14 +134,15 @@ pub fn run_over_loopback(program: &Program, config: &Config) -> Result<Run, Scen
 /// Starts both ends, lets them find each other and write, and takes both reports.
 fn run_ends(
     config: &Config,
-    site: Site,
+    [writer, reader]: [Site; 2],
+    transport: Transport,
     spawn: &dyn Fn(Role) -> Result<Running, ChildError>,
 ) -> Result<(WriterReport, ReaderReport, Vec<Note>), ScenarioError> {
     let of_writer = || ScenarioError::of("the writer");
     let of_reader = || ScenarioError::of("the reader");
     let (writes, reads) = (
-        config.end(site, config.cores.hosts),
-        config.end(site, config.cores.cable),
+        config.end(writer, transport, config.cores.hosts),
+        config.end(reader, transport, config.cores.cable),
     );
     writes.check()?;
     let mut reader = spawn(Role::ThroughputReader(reads)).map_err(of_reader())?;
@@ -113,13 +158,14 @@ fn run_ends(
 }
 
 impl Config {
-    fn end(&self, site: Site, core: usize) -> EndConfig {
+    fn end(&self, site: Site, transport: Transport, core: usize) -> EndConfig {
         EndConfig {
             site,
             reliability: self.reliability,
             payload_bytes: self.payload_bytes,
             seconds: self.seconds,
             core: Some(core),
+            transport,
         }
     }
 
@@ -163,6 +209,7 @@ impl Config {
             writer_waits: writer.waits,
             repaired: writer.counts.repaired,
             receive_dropped: reader.counts.receive_dropped,
+            received_by_lane: None,
             flow,
             invalid,
             notes,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use isolane::{DataWriter, Participant, WriteError};
+use isolane::{DataWriter, Limits, Participant, WriteError};
 use isolane_engine::WriteError as Refusal;
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,14 @@ pub fn run_writer(
 ) -> Result<WriterReport, EndError> {
     config.check()?;
     let notes = super::reader::take_core(config.core);
-    let participant = end::participant(config.site, "isolane writer", Order::Priority)?;
+    let (order, limits) = (Order::Priority, Limits::default());
+    let participant = end::participant_with(
+        config.site,
+        config.transport,
+        "isolane writer",
+        order,
+        limits,
+    )?;
     let writer = participant.create_writer::<RttMessage>(TOPIC, &config.qos())?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);

@@ -1,5 +1,10 @@
 //! Programs of a few instructions for a driver's hook, written down as instructions, so that sockets
-//! can be tested without the classifier.
+//! and receive work can be tested without the classifier.
+
+#![allow(
+    dead_code,
+    reason = "each test and example needs one of these programs"
+)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -181,6 +186,19 @@ fn attach(instructions: &[u64], interface_index: u32) -> io::Result<Attached> {
     })
 }
 
+/// Passes every frame: with it a device receives as with any program.
+pub(crate) struct PassAll {
+    _attached: Attached,
+}
+
+impl PassAll {
+    /// Attaches it in the calling thread's network namespace.
+    pub(crate) fn attach(interface_index: u32) -> io::Result<PassAll> {
+        let _attached = attach(&pass(), interface_index)?;
+        Ok(PassAll { _attached })
+    }
+}
+
 /// Hands frames of [`ETHER_TYPE`] to sockets: their first byte of payload is the lane. All others
 /// pass, and so do those of a queue and lane without a socket.
 pub(crate) struct Redirect {
@@ -271,5 +289,55 @@ impl ClassCounter {
         let key = queue * LANES + class;
         self.counts.call(MAP_LOOKUP, key, &mut count)?;
         Ok(count)
+    }
+}
+
+/// Forwards every frame to another device, with so much metadata in front that nobody behind it has
+/// room for more. Its last eight bytes are [`METADATA`](Self::METADATA).
+pub(crate) struct ForwardFull {
+    _attached: Attached,
+}
+
+impl ForwardFull {
+    /// What lies directly in front of each frame.
+    pub(crate) const METADATA: [u8; 8] = [0x55; 8];
+
+    /// Attaches it, from and to devices of the calling thread's network namespace.
+    pub(crate) fn attach(from: u32, to: u32) -> io::Result<ForwardFull> {
+        const MAKE_ROOM: i32 = 54;
+        const FORWARD: i32 = 23;
+        let make_room = |bytes: i32| {
+            [
+                instruction(MOVE, 1, 6, 0, 0),
+                instruction(SET, 2, 0, 0, -bytes),
+                instruction(CALL, 0, 0, 0, MAKE_ROOM),
+            ]
+        };
+        let pattern = i32::from_ne_bytes([Self::METADATA[0]; 4]);
+        let mut program = vec![instruction(MOVE, 6, 1, 0, 0)];
+        program.extend(make_room(8));
+        program.extend([
+            instruction(LOAD_WORD, 2, 6, 8, 0),
+            instruction(LOAD_WORD, 3, 6, 0, 0),
+            instruction(MOVE, 4, 2, 0, 0),
+            instruction(ADD, 4, 0, 0, 8),
+            // To what forwards, without the pattern.
+            instruction(IF_GREATER, 4, 3, 3, 0),
+            instruction(SET, 5, 0, 0, pattern),
+            instruction(STORE_WORD, 2, 5, 0, 0),
+            instruction(STORE_WORD, 2, 5, 4, 0),
+        ]);
+        // How much there may be is the kernel's and the driver's: what does not fit is refused.
+        for bytes in [128, 64, 32, 16, 8, 4] {
+            program.extend(make_room(bytes));
+        }
+        program.extend([
+            instruction(SET, 1, 0, 0, to as i32),
+            instruction(SET, 2, 0, 0, 0),
+            instruction(CALL, 0, 0, 0, FORWARD),
+            instruction(EXIT, 0, 0, 0, 0),
+        ]);
+        let _attached = attach(&program, from)?;
+        Ok(ForwardFull { _attached })
     }
 }

@@ -1,133 +1,74 @@
-//! One remedy at a time: the rows of an ablation, what tells them from each other, and their table.
+//! One remedy at a time: the rows of an ablation, their tables, and what each step brought.
 //!
-//! Each step has what those before it have, so what a step brings is the difference to the line above
-//! it. A step may bring nothing: the table shows every repetition, and no summary hides that.
+//! ```text
+//!   runs --> blocks (same payload, disturbance, link)
+//!              +--> table: a line a step, in each cell every repetition, and their median and range
+//!              +--> brought: a step against the one it builds on, with the interval of its ratio
+//! ```
+//!
+//! A step may bring nothing: then the interval of its ratio covers 1, and the words say that no
+//! difference was seen.
+
+mod brought;
+mod interval;
+mod step;
 
 use std::fmt::Write;
 
 use super::comparison::aligned;
-use super::{Disturbance, Order, Publisher, ReceiveWork, Run, Scenario, Stage};
+use super::{Disturbance, Publisher, Run};
 use crate::cable::Arbiter;
 use crate::record::Statistics;
 
-/// A row of an ablation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// One socket for all levels, jobs as they became ready: the baseline.
-    OneSocket,
-    /// A socket a level, jobs by priority.
-    SocketALevel,
-    /// The link puts critical frames into a receive queue of their own.
-    Steering,
-    /// A kernel thread for each queue, at priorities around the applications'.
-    NapiPriorities,
-    /// AF_XDP instead of sockets, a lane a level.
-    Lane,
-    /// Budgets, and bulk policed by the classifier before it becomes receive work.
-    Budgets,
-}
-
-impl Step {
-    /// All, each with what those before it have.
-    pub const ALL: [Step; 6] = [
-        Step::OneSocket,
-        Step::SocketALevel,
-        Step::Steering,
-        Step::NapiPriorities,
-        Step::Lane,
-        Step::Budgets,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Step::OneSocket => "one socket for all levels",
-            Step::SocketALevel => "a socket a level",
-            Step::Steering => "+ steering",
-            Step::NapiPriorities => "+ NAPI priorities",
-            Step::Lane => "+ lane",
-            Step::Budgets => "+ budgets",
-        }
-    }
-
-    /// A scenario with this step and those before it, and no other mechanism.
-    #[must_use]
-    pub fn of(self, scenario: Scenario) -> Scenario {
-        let receive_work = match self {
-            Step::OneSocket | Step::SocketALevel => ReceiveWork::Softirq,
-            Step::Steering => ReceiveWork::Steered,
-            Step::NapiPriorities | Step::Lane | Step::Budgets => ReceiveWork::Threads,
-        };
-        let (order, stages): (Order, &[Stage]) = match self {
-            Step::OneSocket => (Order::Fifo, &[]),
-            Step::SocketALevel | Step::Steering | Step::NapiPriorities => {
-                (Order::Priority, &[Stage::Executor])
-            }
-            Step::Lane => (
-                Order::Priority,
-                &[Stage::Executor, Stage::Xdp, Stage::Lanes],
-            ),
-            Step::Budgets => (
-                Order::Priority,
-                &[Stage::Executor, Stage::Xdp, Stage::Lanes, Stage::Budgets],
-            ),
-        };
-        let datapath = match stages.contains(&Stage::Xdp) {
-            true => "xdp",
-            false => "udp",
-        };
-        Scenario {
-            datapath: datapath.to_owned(),
-            stages: stages.to_vec(),
-            receive_work,
-            order,
-            ..scenario
-        }
-    }
-
-    /// Which step a run is, if it is any: both ends receive on one core.
-    pub fn of_run(run: &Run) -> Option<Step> {
-        if run.cores.is_some_and(|cores| cores.ping != cores.pong) {
-            return None;
-        }
-        Step::ALL.into_iter().find(|step| {
-            let (order, receive_work) = (run.order, run.receive_work);
-            let scenario = step.of(Scenario::of_run(run));
-            (scenario.datapath == run.datapath && scenario.stages == run.stages)
-                && (scenario.order, scenario.receive_work) == (order, receive_work)
-        })
-    }
-}
+pub use brought::{Against, Brought, brought, brought_table};
+pub use interval::{Interval, Unit};
+pub use step::Step;
 
 /// What the lines of a block have in common.
-type Block = (u32, Option<Disturbance>, Option<Arbiter>, Publisher);
+type Block = (u32, Option<Disturbance>, bool, Option<Arbiter>, Publisher);
 
 fn block_of(run: &Run) -> Block {
     (
         run.payload_bytes,
         run.disturbance,
+        run.bulk_reader.is_some(),
         run.arbiter(),
         run.publisher,
     )
 }
 
-/// A block for each payload, disturbance and arbiter, a line for each step, in each cell every
-/// repetition. Empty if there are no two steps to compare.
-pub fn ablation_table(runs: &[Run]) -> String {
-    let mut blocks: Vec<Block> = Vec::new();
+/// The runs that are steps, in blocks of those that differ in the step and the repetition only.
+fn blocks(runs: &[Run]) -> Vec<Vec<&Run>> {
+    let mut blocks: Vec<Vec<&Run>> = Vec::new();
     for run in runs.iter().filter(|run| Step::of_run(run).is_some()) {
-        if !blocks.contains(&block_of(run)) {
-            blocks.push(block_of(run));
+        match blocks
+            .iter_mut()
+            .find(|block| block_of(block[0]) == block_of(run))
+        {
+            Some(block) => block.push(run),
+            None => blocks.push(vec![run]),
         }
     }
+    blocks
+}
+
+/// The steps that a block has, in their order.
+fn steps_of(block: &[&Run]) -> Vec<Step> {
+    let mut steps: Vec<Step> = block.iter().copied().filter_map(Step::of_run).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    steps
+}
+
+/// A block for each payload, disturbance and arbiter, a line for each step, in each cell every
+/// repetition, and for the parts of the 99th percentile their median and range. Empty if there are no
+/// two steps to compare.
+pub fn ablation_table(runs: &[Run]) -> String {
     let mut tables: Vec<String> = Vec::new();
-    for block in blocks {
-        let of_block: Vec<&Run> = runs.iter().filter(|run| block_of(run) == block).collect();
-        let mut steps: Vec<Step> = of_block.iter().copied().filter_map(Step::of_run).collect();
-        steps.sort_unstable();
-        steps.dedup();
+    for block in blocks(runs) {
+        let steps = steps_of(&block);
         if steps.len() > 1 {
-            tables.push(block_table(&of_block, &steps));
+            tables.push(block_table(&block, &steps));
         }
     }
     tables.join("\n")
@@ -158,6 +99,7 @@ fn block_table(runs: &[&Run], steps: &[Step]) -> String {
     }
     let mut text = heading(runs);
     text.push_str(&aligned(&rows));
+    text.push_str(&summary(runs, steps));
     for run in runs {
         if let (Some(reason), Some(step)) = (&run.invalid, Step::of_run(run)) {
             // Writing to a string cannot fail.
@@ -172,11 +114,59 @@ fn block_table(runs: &[&Run], steps: &[Step]) -> String {
     text
 }
 
+/// The median of all repetitions, the smallest and the largest, where there is more than one.
+fn summary(runs: &[&Run], steps: &[Step]) -> String {
+    let mut rows = vec![
+        ["", "RTT p99", "hosts' p99", "link's p99"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for &step in steps {
+        let of_step: Vec<&Run> = (runs.iter().copied())
+            .filter(|run| Step::of_run(run) == Some(step) && run.invalid.is_none())
+            .collect();
+        let cell = |of: fn(&Run) -> &Statistics| range(of_step.iter().map(|run| of(run).p99));
+        rows.push(vec![
+            format!("{:<25}", step.name()),
+            cell(|run| &run.rtt_us),
+            cell(|run| &run.host_us),
+            cell(|run| &run.cable_us),
+        ]);
+    }
+    match runs.iter().any(|run| run.repetition > 1) {
+        true => format!(
+            "Median of the repetitions [least .. most]\n{}",
+            aligned(&rows)
+        ),
+        false => String::new(),
+    }
+}
+
+/// The median of values, the least and the most.
+fn range(values: impl Iterator<Item = Option<f64>>) -> String {
+    let mut values: Vec<f64> = values.flatten().collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let (Some(least), Some(most)) = (values.first(), values.last()) else {
+        return "-".to_owned();
+    };
+    let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+    format!("{:.0} [{least:.0} .. {most:.0}]", (low + high) / 2.0)
+}
+
+/// What disturbed a run, in words.
+fn beside(run: &Run) -> String {
+    let word = run.disturbance.map_or("undisturbed", Disturbance::word);
+    match run.bulk_reader {
+        Some(_) => format!("{word} for a bulk reader"),
+        None => word.to_owned(),
+    }
+}
+
 fn heading(runs: &[&Run]) -> String {
     let Some(run) = runs.first() else {
         return String::new();
     };
-    let disturbance = run.disturbance.map_or("undisturbed", Disturbance::word);
+    let disturbance = beside(run);
     let link = run.arbiter().map_or_else(
         || "no link".to_owned(),
         |arbiter| format!("link {}", arbiter.word()),
@@ -221,9 +211,9 @@ fn line(step: Step, repetitions: &[&Run]) -> Vec<String> {
 mod tests {
     use super::super::tests::{scenario, silent_run};
     use super::*;
-    use crate::report::{Cable, RunCores};
+    use crate::report::{Cable, ReceiveWork, RunCores};
 
-    fn run(step: Step, repetition: u32) -> Run {
+    pub(super) fn run(step: Step, repetition: u32) -> Run {
         let scenario = step.of(scenario(64, Some(Disturbance::Storm)));
         let mut run = silent_run(scenario.disturbance);
         run.datapath = scenario.datapath;
@@ -253,6 +243,15 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_that_is_read_is_a_block_of_its_own() {
+        let mut runs = [run(Step::OneSocket, 1), run(Step::OneLane, 1)];
+        assert_eq!(blocks(&runs).len(), 1);
+        runs[1].bulk_reader = Some(crate::scenario::transport::BulkReader::Drains);
+        assert_eq!(blocks(&runs).len(), 2);
+        assert_eq!(beside(&runs[1]), "storm for a bulk reader");
+    }
+
+    #[test]
     fn each_step_has_a_line_with_every_repetition() {
         let mut runs = Vec::new();
         for repetition in 1..=3 {
@@ -262,13 +261,15 @@ mod tests {
         let text = ablation_table(&runs);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("64 B, storm, link fifo; cores: ping 0, pong 0"));
-        assert_eq!(lines.len(), 3 + Step::ALL.len() + 1, "{text}");
+        assert_eq!(lines.len(), 3 + 2 + 2 * Step::ALL.len() + 1, "{text}");
         assert!(lines[3].contains("100 / 200 / 300"), "{text}");
         assert!(lines[4].contains("x / 200 / 300"), "{text}");
-        assert!(lines[7].trim_start().starts_with("+ lane"), "{text}");
+        assert!(lines[8].trim_start().starts_with("+ lane"), "{text}");
+        assert!(lines[12].contains("200 [100 .. 300]"), "{text}");
+        assert!(lines[13].contains("250 [200 .. 300]"), "{text}");
         assert_eq!(
             lines.last(),
-            Some(&"INVALID: a socket a level, repetition 1: the ledger is off")
+            Some(&"INVALID: one AF_XDP lane for all, repetition 1: the ledger is off")
         );
         assert_eq!(ablation_table(&[]), "");
     }

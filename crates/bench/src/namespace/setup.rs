@@ -1,0 +1,138 @@
+//! How a testbed comes to be: namespaces are made, joined, and told of each other, each through a
+//! netlink socket that was opened inside of it.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use super::error::{CONFIGURE_RIGHT, ENTER_RIGHT, TestbedError, step};
+use super::netlink::{Netlink, VethEnd};
+use super::place::Host;
+use super::{TestbedConfig, on_own_thread, sysfs};
+use crate::process::Note;
+use crate::system::ethtool::{self, Offload};
+
+/// A namespace while it is being configured.
+pub(super) struct Namespace {
+    pub(super) descriptor: OwnedFd,
+    netlink: Netlink,
+    /// Any socket opened inside: device ioctls act on the namespace of their socket.
+    control: UdpSocket,
+    pub(super) notes: Vec<Note>,
+}
+
+impl Namespace {
+    /// Makes it on a thread of its own, which leaves only descriptors behind.
+    pub(super) fn new() -> Result<Namespace, TestbedError> {
+        on_own_thread(|| {
+            // SAFETY: only the calling thread changes its network namespace; no memory and no
+            // descriptor table is involved, and the thread ends here.
+            let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+            step("make a network namespace", ENTER_RIGHT, unshared)?;
+            let mut notes = Vec::new();
+            if let Err(error) = sysfs::disable_ipv6() {
+                notes.push(Note::new(
+                    "disable IPv6",
+                    error,
+                    "a few neighbour discovery frames cross the cable",
+                ));
+            }
+            let open = || -> io::Result<Namespace> {
+                let mut netlink = Netlink::open()?;
+                let loopback = netlink.link("lo")?.index;
+                netlink.set_up(loopback)?;
+                Ok(Namespace {
+                    descriptor: std::fs::File::open("/proc/thread-self/ns/net")?.into(),
+                    netlink,
+                    control: UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?,
+                    notes,
+                })
+            };
+            step("open a network namespace", CONFIGURE_RIGHT, open())
+        })
+    }
+}
+
+/// Joins a host and the cable.
+pub(super) fn connect(
+    host: &mut Namespace,
+    cable: &mut Namespace,
+    name: Host,
+    config: &TestbedConfig,
+) -> Result<(), TestbedError> {
+    let ends = [name.interface(), name.cable_interface()];
+    join([host, cable], ends, config)
+}
+
+/// Joins two namespaces by a veth pair of these names, both ends up.
+pub(super) fn join(
+    [first, second]: [&mut Namespace; 2],
+    interfaces: [&'static str; 2],
+    config: &TestbedConfig,
+) -> Result<(), TestbedError> {
+    let end = |name| VethEnd {
+        name,
+        mtu: config.mtu,
+        queues: config.queues,
+    };
+    let mut join = || -> io::Result<()> {
+        first.netlink.create_veth(
+            &end(interfaces[0]),
+            &end(interfaces[1]),
+            second.descriptor.as_fd(),
+        )?;
+        for (namespace, interface) in [(&mut *first, interfaces[0]), (&mut *second, interfaces[1])]
+        {
+            let index = namespace.netlink.link(interface)?.index;
+            // Segments are cut and merged by nobody: a frame on this link is a frame.
+            for offload in [
+                Offload::TcpSegmentation,
+                Offload::GenericSegmentation,
+                Offload::GenericReceive,
+            ] {
+                ethtool::switch(&namespace.control, interface, offload, false)?;
+            }
+            namespace.netlink.set_up(index)?;
+        }
+        Ok(())
+    };
+    step("make a veth pair", CONFIGURE_RIGHT, join())
+}
+
+/// Gives a host its address and a way for multicast; returns its hardware address.
+pub(super) fn configure_host(
+    namespace: &mut Namespace,
+    host: Host,
+) -> Result<Vec<u8>, TestbedError> {
+    let mut configure = || -> io::Result<Vec<u8>> {
+        let link = namespace.netlink.link(host.interface())?;
+        namespace
+            .netlink
+            .add_address(link.index, host.address(), 24)?;
+        // For senders that name no interface: without a route, multicast is unreachable.
+        namespace
+            .netlink
+            .add_route(link.index, Ipv4Addr::new(224, 0, 0, 0), 4)?;
+        Ok(link.address)
+    };
+    step("configure a test host", CONFIGURE_RIGHT, configure())
+}
+
+/// Tells a host where the other one is: no ARP delays or disturbs a measurement.
+pub(super) fn introduce(
+    namespace: &mut Namespace,
+    host: Host,
+    other_hardware_address: &[u8],
+) -> Result<(), TestbedError> {
+    let mut introduce = || -> io::Result<()> {
+        let index = namespace.netlink.link(host.interface())?.index;
+        namespace.netlink.add_permanent_neighbour(
+            index,
+            host.other().address(),
+            other_hardware_address,
+        )
+    };
+    step("name a test host's neighbour", CONFIGURE_RIGHT, introduce())
+}

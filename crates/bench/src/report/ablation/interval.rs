@@ -1,0 +1,175 @@
+//! How many times longer or shorter, and how sure that is.
+//!
+//! Values of a row are p99s of its repetitions, or, of one repetition, of its seconds. What a noisy
+//! machine does to them multiplies: so their logarithms are compared. How far the values of one row lie
+//! apart is the noise; it is estimated from all rows of a block together, because two or three values
+//! alone say little about it, and from the two rows compared where these lie further apart. The interval is
+//! Student's for a difference of two means (95 %). Seconds of one run are not independent of each other:
+//! an interval from seconds is narrower than one from repetitions would be.
+
+use serde::{Deserialize, Serialize};
+
+/// What a value is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// A whole run.
+    Repetition,
+    /// A second of a run.
+    Second,
+}
+
+/// So many times as long, and the 95 % interval of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The best estimate.
+    pub value: f64,
+    /// It is hardly less.
+    pub low: f64,
+    /// It is hardly more.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether it does not cover 1.
+    pub fn is_difference(&self) -> bool {
+        self.low > 1.0 || self.high < 1.0
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        let Interval { value, low, high } = *self;
+        if low > 1.0 {
+            format!("{value:.2} times longer ({low:.2} to {high:.2})")
+        } else if high < 1.0 {
+            let [times, least, most] = [value, high, low].map(f64::recip);
+            format!("{times:.2} times shorter ({least:.2} to {most:.2})")
+        } else {
+            format!("no difference seen ({low:.2} to {high:.2})")
+        }
+    }
+}
+
+/// How many times as long `row` is as `base`, both from positive values, with the noise of `all` rows.
+/// `None`: there are too few values to say how noisy they are.
+pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Interval> {
+    let (row, base) = (Logarithms::of(row)?, Logarithms::of(base)?);
+    let rows: Vec<Logarithms> = all.iter().filter_map(|row| Logarithms::of(row)).collect();
+    let pooled = Noise::of(&rows)?;
+    let own = Noise::of(&[row, base]);
+    // The freedom is the pooled one's: with the larger variance the interval is no narrower for it.
+    let variance = own.map_or(pooled.variance, |own| own.variance.max(pooled.variance));
+    let spread = (variance * (1.0 / row.count + 1.0 / base.count)).sqrt();
+    let half = student(pooled.freedom) * spread;
+    let difference = row.mean - base.mean;
+    Some(Interval {
+        value: difference.exp(),
+        low: (difference - half).exp(),
+        high: (difference + half).exp(),
+    })
+}
+
+/// A row's values on the logarithmic scale.
+#[derive(Clone, Copy)]
+struct Logarithms {
+    count: f64,
+    mean: f64,
+    /// The sum of squared distances from the mean.
+    squares: f64,
+}
+
+impl Logarithms {
+    /// `None` without values, or where one is not positive.
+    fn of(values: &[f64]) -> Option<Logarithms> {
+        if values.is_empty() || values.iter().any(|&value| value <= 0.0) {
+            return None;
+        }
+        let count = values.len() as f64;
+        let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
+        let squares = values.iter().map(|value| (value.ln() - mean).powi(2)).sum();
+        Some(Logarithms {
+            count,
+            mean,
+            squares,
+        })
+    }
+}
+
+/// How far values of one row lie apart.
+struct Noise {
+    variance: f64,
+    freedom: usize,
+}
+
+impl Noise {
+    fn of(rows: &[Logarithms]) -> Option<Noise> {
+        let freedom: f64 = rows.iter().map(|row| row.count - 1.0).sum();
+        let squares: f64 = rows.iter().map(|row| row.squares).sum();
+        (freedom >= 1.0).then(|| Noise {
+            variance: squares / freedom,
+            freedom: freedom as usize,
+        })
+    }
+}
+
+/// Student's t that 97.5 % do not exceed, at so many degrees of freedom.
+fn student(freedom: usize) -> f64 {
+    const FROM_ONE: [f64; 20] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+    ];
+    // Beyond the table its last value is a little wide, never narrow.
+    let last = FROM_ONE.len();
+    FROM_ONE[freedom.clamp(1, last) - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_within_the_noise_is_not_seen() {
+        let rows = [vec![100.0, 150.0, 120.0], vec![110.0, 160.0, 115.0]];
+        let interval = ratio(&rows[1], &rows[0], &rows).unwrap();
+        assert!(!interval.is_difference(), "{interval:?}");
+        assert!(
+            interval.words().starts_with("no difference seen ("),
+            "{}",
+            interval.words()
+        );
+    }
+
+    #[test]
+    fn a_difference_beyond_the_noise_is_told_in_its_direction() {
+        let rows = [vec![100.0, 102.0, 98.0], vec![200.0, 204.0, 196.0]];
+        let longer = ratio(&rows[1], &rows[0], &rows).unwrap();
+        assert!(
+            longer.words().starts_with("2.00 times longer (1."),
+            "{}",
+            longer.words()
+        );
+        let shorter = ratio(&rows[0], &rows[1], &rows).unwrap();
+        assert!(
+            shorter.words().starts_with("2.00 times shorter (1."),
+            "{}",
+            shorter.words()
+        );
+        assert!(shorter.low < 0.5 && 0.5 < shorter.high);
+    }
+
+    #[test]
+    fn the_noise_of_other_rows_widens_what_few_values_say() {
+        let pair = [vec![100.0, 101.0], vec![130.0, 131.0]];
+        let noisy = [pair[0].clone(), pair[1].clone(), vec![100.0, 400.0]];
+        assert!(ratio(&pair[1], &pair[0], &pair).unwrap().is_difference());
+        assert!(!ratio(&pair[1], &pair[0], &noisy).unwrap().is_difference());
+    }
+
+    #[test]
+    fn one_value_a_row_says_nothing_about_the_noise() {
+        let rows = [vec![100.0], vec![900.0]];
+        assert_eq!(ratio(&rows[1], &rows[0], &rows), None);
+        assert_eq!(ratio(&[], &rows[0], &rows), None);
+        assert_eq!(ratio(&[0.0, 1.0], &[1.0, 2.0], &[vec![1.0, 2.0]]), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Options of the commands that are an endpoint of a topic: `pub` and `sub`; and how frames move.
+
+use clap::Args;
+use isolane_model::limits::MAX_QUEUE;
+use isolane_model::{Durability, History};
+use isolane_wire::level::Level;
+
+use super::value::{count, duration, level, seconds, word};
+use crate::values::{Destination, LaneDatapath, Peer, ReceiveBudget, Representation, SampleType};
+
+#[derive(Debug, Args)]
+pub(crate) struct PublishArguments {
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointArguments,
+    /// Send lost samples again to readers that want them [default]
+    #[arg(long, conflicts_with = "best_effort")]
+    pub(crate) reliable: bool,
+    /// Send each sample once; readers that want lost ones again do not match
+    #[arg(long)]
+    pub(crate) best_effort: bool,
+    /// Samples of an instance to keep, or `all` [default: the description's, else 1]
+    #[arg(long, value_name = "N|all")]
+    pub(crate) history: Option<History>,
+    /// Colour of the shape, the key of its instance [default: BLUE]
+    #[arg(long, value_name = "COLOR")]
+    pub(crate) color: Option<String>,
+    /// Size of the shape [default: 20]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(i32).range(0..),
+        allow_negative_numbers = true
+    )]
+    pub(crate) size: Option<i32>,
+    /// Time between two samples [default: the description's, else 33ms]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) period: Option<std::time::Duration>,
+    /// Stop after so many samples
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) count: Option<u64>,
+    /// Dispose the instance before leaving
+    #[arg(long, conflicts_with = "unregister_at_end")]
+    pub(crate) dispose_at_end: bool,
+    /// Unregister the instance before leaving
+    #[arg(long)]
+    pub(crate) unregister_at_end: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SubscribeArguments {
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointArguments,
+    /// Ask for lost samples again; best-effort writers do not match [default with transient-local]
+    #[arg(long, conflicts_with = "best_effort")]
+    pub(crate) reliable: bool,
+    /// Take what comes; lost samples are counted [default]
+    #[arg(long)]
+    pub(crate) best_effort: bool,
+    /// Samples of an instance to hold until they are printed, or `all` [default: the description's,
+    /// else 64]
+    #[arg(long, value_name = "N|all")]
+    pub(crate) history: Option<History>,
+    /// Datagrams of the topic to receive in each period, and what becomes of the others: N/PERIOD,
+    /// N/PERIOD/drop or N/PERIOD/demote; with --datapath xdp [default: the description's, else all]
+    #[arg(long, value_name = "N/PERIOD")]
+    pub(crate) budget: Option<ReceiveBudget>,
+    /// Stop after so many samples; fewer within `--seconds` are exit code 1 (without a count, no
+    /// sample at all is no failure), and what comes beyond is counted
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) count: Option<u64>,
+    /// Write samples as JSON too, a line each; `-` is standard output, for nothing else then
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+}
+
+/// What a writer and a reader have in common.
+#[derive(Debug, Args)]
+pub(crate) struct EndpointArguments {
+    /// The topic's name
+    #[arg(value_name = "TOPIC")]
+    pub(crate) topic: String,
+    /// The topic's type [default: shape, which is ShapeType]
+    #[arg(
+        long = "type",
+        value_name = "TYPE",
+        value_parser = word::<SampleType>(),
+        hide_possible_values = true
+    )]
+    pub(crate) sample_type: Option<SampleType>,
+    /// volatile, or transient-local: readers that join late get the history [default: the
+    /// description's, else volatile]
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = word::<Durability>(),
+        hide_possible_values = true
+    )]
+    pub(crate) durability: Option<Durability>,
+    /// How critical: 0 to 7, 7 the most critical [default: the description's, else 0]
+    #[arg(long, value_name = "0..7", value_parser = level)]
+    pub(crate) level: Option<Level>,
+    /// Look for participants at this IPv4 address, or address:port, by unicast; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Vec<Peer>,
+    /// Data representation: xcdr1 or xcdr2 [default: xcdr1]
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = word::<Representation>(),
+        hide_possible_values = true
+    )]
+    pub(crate) representation: Option<Representation>,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    pub(crate) seconds: Option<u32>,
+    #[command(flatten)]
+    pub(crate) lane: LaneArguments,
+}
+
+/// How frames move.
+#[derive(Debug, Args)]
+pub(crate) struct LaneArguments {
+    /// How frames move: udp (kernel sockets), xdp (AF_XDP lanes; takes rights), auto (xdp where it
+    /// works) [default: the described host's, else udp]
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = word::<LaneDatapath>(),
+        hide_possible_values = true
+    )]
+    pub(crate) datapath: Option<LaneDatapath>,
+    /// The device's queue that lanes of xdp are on [default: the described host's, else 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_QUEUE)))]
+    pub(crate) queue: Option<u32>,
+    /// Which host of the description this machine is [default: the one with this machine's name,
+    /// else the only one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+}

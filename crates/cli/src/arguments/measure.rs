@@ -1,0 +1,187 @@
+//! Options of the commands that measure: `demo` and `bench`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use isolane_model::Datapath;
+
+use super::value::{seconds, word};
+use crate::exit_code::ExitCode;
+use crate::limits::{MAX_RATE_HZ, MAX_REPETITIONS};
+use crate::values::{DemoPart, Destination, Disturbance, JobOrder, LinkArbiter, PayloadBytes};
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Seconds each run lasts [default: 2; 5 where work inside the participants disturbs]
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    pub(crate) seconds: Option<u32>,
+    /// Rows to show, separated by commas: link (a flood on a link that serves frames as they come),
+    /// arbiter (that link against one that serves the most urgent first), lane (heavy receive work on
+    /// the hosts, one remedy at a time), executor (work inside the participants, jobs as they became
+    /// ready against the most urgent first) [default: all]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<DemoPart>(),
+        hide_possible_values = true
+    )]
+    pub(crate) rows: Vec<DemoPart>,
+    /// Datapaths to show, separated by commas: udp (with all rows), xdp, memory (undisturbed)
+    /// [default: udp]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Datapath>(),
+        hide_possible_values = true
+    )]
+    pub(crate) datapath: Vec<Datapath>,
+    /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,512,1024]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = PayloadBytes::of_round_trip
+    )]
+    pub(crate) payload: Vec<PayloadBytes>,
+    /// Write the results as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+    /// Write the results as a page: one HTML file with pictures that needs nothing else
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    pub(crate) page: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    pub(crate) bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Round-trip time of small samples at a fixed rate
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench rtt --seconds 3", "64 and 1024 B, 2000 pings a second"),
+        ("isolane bench rtt --payload 64 --disturbance none,flood", "alone, then beside a flood"),
+        ("isolane bench rtt --ablation --payload 64 --disturbance storm", "which remedy brings what"),
+    ], "bench throughput, demo"))]
+    Rtt(BenchRttArguments),
+    /// Samples a second, counted at the reader
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane bench throughput --seconds 3", "64 and 1024 B, reliable"),
+        ("isolane bench throughput --payload 32 --best-effort", "as fast as it goes"),
+    ], "bench rtt, demo"))]
+    Throughput(BenchThroughputArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchRttArguments {
+    #[command(flatten)]
+    pub(crate) runs: RunArguments,
+    /// Write the results as a page: one HTML file with pictures that needs nothing else
+    #[arg(long, value_name = "FILE", value_parser = page_file)]
+    pub(crate) page: Option<PathBuf>,
+    /// Datapaths to measure, separated by commas: udp, xdp, memory [default: udp]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Datapath>(),
+        hide_possible_values = true
+    )]
+    pub(crate) datapath: Vec<Datapath>,
+    /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,1024]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = PayloadBytes::of_round_trip
+    )]
+    pub(crate) payload: Vec<PayloadBytes>,
+    /// Pings a second [default: 2000]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=MAX_RATE_HZ))]
+    pub(crate) rate: Option<u32>,
+    /// What to disturb the runs with, separated by commas: none, flood (on the link), read-flood (the
+    /// same for a bulk reader of the participants), storm (receive work on the hosts), joining, bulk, repair (inside the participants, over a faster link)
+    /// [default: none]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Disturbance>(),
+        hide_possible_values = true
+    )]
+    pub(crate) disturbance: Vec<Disturbance>,
+    /// How the link serves waiting frames, separated by commas: fifo (as they came), strict (the most
+    /// urgent class first) [default: fifo]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<LinkArbiter>(),
+        hide_possible_values = true
+    )]
+    pub(crate) arbiter: Vec<LinkArbiter>,
+    /// How executors choose jobs, separated by commas: priority, fifo (as they became ready, and one
+    /// socket for all levels) [default: priority]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<JobOrder>(),
+        hide_possible_values = true
+    )]
+    pub(crate) order: Vec<JobOrder>,
+    /// Measure one remedy at a time: one socket for all levels, one AF_XDP lane for all levels, a socket
+    /// a level, steering, NAPI priorities, a lane a level, budgets; each beside none, flood, storm and
+    /// read-flood, through both arbiters, with 64, 512 and 1024 B, as far as the options above do not
+    /// name others
+    #[arg(long, conflicts_with_all = ["datapath", "order"])]
+    pub(crate) ablation: bool,
+    /// How often everything is measured, one after the other [default: 1; 3 with --ablation]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_REPETITIONS))]
+    pub(crate) repetitions: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchThroughputArguments {
+    #[command(flatten)]
+    pub(crate) runs: RunArguments,
+    /// Datapaths to measure, separated by commas: udp (between processes of one host), xdp (between two
+    /// hosts joined by one link without a rate) [default: udp]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Datapath>(),
+        hide_possible_values = true
+    )]
+    pub(crate) datapath: Vec<Datapath>,
+    /// Payload sizes in bytes, 12 to 60000, separated by commas [default: 64,1024]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PayloadBytes::of_sample)]
+    pub(crate) payload: Vec<PayloadBytes>,
+    /// Do not send lost samples again
+    #[arg(long)]
+    pub(crate) best_effort: bool,
+}
+
+/// What all measurements have in common.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Seconds each run lasts [default: 10; 3 with --ablation]
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    pub(crate) seconds: Option<u32>,
+    /// Write the results as JSON, into a file also while more are measured; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+}
+
+/// A file, not standard output: a page on a terminal helps nobody.
+fn page_file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" | "-" => Err(String::from("name a file for the page, such as demo.html")),
+        file => Ok(PathBuf::from(file)),
+    }
+}

@@ -1,0 +1,99 @@
+//! Options of the commands that look: at the network (`ls`, `spy`), at the processes of this host (`top`),
+//! at this machine (`doctor`).
+
+use std::path::PathBuf;
+
+use clap::Args;
+use isolane_wire::level::Level;
+
+use super::LaneArguments;
+use super::value::{count, level, seconds, word};
+use crate::spy::filter::EntityPattern;
+use crate::spy::message::Kind;
+use crate::values::{Destination, Peer};
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    #[command(flatten)]
+    pub(crate) lane: LaneArguments,
+    /// Seconds to listen to announcements; that nobody is heard is no failure [default: 3]
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    pub(crate) seconds: Option<u32>,
+    /// Look for participants at this IPv4 address, or address:port, by unicast; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Vec<Peer>,
+    /// Write the list as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SpyArguments {
+    /// A capture, pcap or pcapng; `-` is standard input [default: listen on the interfaces of this
+    /// host, all of them or those of --interface; takes the right CAP_NET_RAW]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Show only what is about this topic, as far as discovery was seen; may be repeated
+    #[arg(long, value_name = "TOPIC")]
+    pub(crate) topic: Vec<String>,
+    /// Show only what is from or for this participant (24 hexadecimal digits), entity (8) or both,
+    /// as they are printed; may be repeated
+    #[arg(long, visible_alias = "guid", value_name = "GUID")]
+    pub(crate) writer: Vec<EntityPattern>,
+    /// Show only datagrams of these levels, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
+    pub(crate) level: Vec<Level>,
+    /// Show only these submessages, separated by commas: data, data-frag, heartbeat,
+    /// heartbeat-frag, acknack, nack-frag, gap, spdp, sedp, info, pad, unknown, malformed
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = word::<Kind>(),
+        hide_possible_values = true
+    )]
+    pub(crate) kind: Vec<Kind>,
+    /// Stop after so many datagrams shown
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) count: Option<u64>,
+    /// Stop listening after so many seconds
+    #[arg(long, alias = "duration", value_name = "N", value_parser = seconds())]
+    pub(crate) seconds: Option<u32>,
+    /// Write JSON too, a line a datagram and one for the summary; `-` is standard output, for
+    /// nothing else then
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArguments {
+    /// Show one sample, and end
+    #[arg(long, conflicts_with = "seconds")]
+    pub(crate) once: bool,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    pub(crate) seconds: Option<u32>,
+    /// Write JSON too, a line a sample; `-` is standard output, for nothing else then
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Which host of the description this machine is [default: the one with this machine's name,
+    /// else the only one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+    /// Look at facts that were recorded with --facts, on another machine perhaps
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+    /// Show also what is as it should be
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print what this machine is like, as JSON, and no findings: for --from
+    #[arg(long, conflicts_with_all = ["host", "all"])]
+    pub(crate) facts: bool,
+    /// Write the findings as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+}

@@ -1,0 +1,90 @@
+//! The command as tests run it: with no settings but its arguments, and ended with its test.
+
+#![allow(dead_code, reason = "each test uses a part of what is here")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// Longer than anything takes on a machine that does other things too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The command with these arguments. What the user of this machine has set is not for it.
+pub(crate) fn isolane(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .args(arguments)
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs it: exit code, standard output, standard error.
+pub(crate) fn run(command: &mut Command) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the command starts");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    let code = status.code().expect("no signal");
+    (code, text(stdout), text(stderr))
+}
+
+/// A program that is ended with its test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn pid(&self) -> u64 {
+        self.0.id().into()
+    }
+
+    /// Kills it without a word.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it ends");
+    }
+
+    /// Stops it: it is there, and does nothing more.
+    pub(crate) fn stop(&self) {
+        let process = self.0.id().to_string();
+        let told = Command::new("kill").args(["-STOP", &process]).status();
+        assert!(told.expect("kill exists").success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A folder of one test, removed at its end.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("isolane-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Self(path)
+    }
+
+    /// The path of a file in it.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Writes a file; returns the folder's path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> &Path {
+        std::fs::write(self.0.join(name), text).expect("a file in it");
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,203 @@
+//! What receivers are protected with is asked for when the participant is made, before any lane is open.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use isolane_datapath::{
+    Budget, Datapath, InterfaceProtection, Lane, Over, ProtectError, Protected, Protection,
+    ReceiveDrop,
+};
+use isolane_datapath_xdp::xdp::{OnFailure, Xdp};
+
+use crate::fixture::On;
+use crate::hosts::{eventually, ip};
+use crate::network::{INTERFACE, Segment};
+use crate::support::{BULK, CRITICAL, finish, participant, payload, receive, send, until};
+
+/// So many datagrams, filled up so late that a test does not see it.
+fn budget(capacity: u32) -> Budget {
+    Budget {
+        capacity: NonZeroU32::new(capacity).expect("some"),
+        period: Duration::from_secs(10),
+    }
+}
+
+fn drop_beyond(capacity: u32) -> Option<Protection> {
+    Some(Protection {
+        budget: budget(capacity),
+        over: Over::Drop,
+    })
+}
+
+fn protect(path: &mut On<Xdp>, lane: Lane, with: Option<Protection>) {
+    let protected = path.protect(Protected::Lane(lane), with);
+    protected.unwrap_or_else(|error| panic!("{lane}: {error}"));
+}
+
+fn open(path: &mut On<Xdp>, lanes: &[Lane]) {
+    for lane in lanes {
+        path.open_lane(*lane).expect("the lane can be had");
+    }
+}
+
+/// Sends so many datagrams to a lane.
+fn flood(from: &mut On<Xdp>, to: &On<Xdp>, lane: Lane, datagrams: u32) {
+    for number in 0..datagrams {
+        send(from, CRITICAL, &payload(number, 64), &to.unicast(lane)[..1]);
+    }
+}
+
+/// What came of ten datagrams to a lane that takes three.
+fn assert_takes_three_of_ten(from: &mut On<Xdp>, to: &mut On<Xdp>, lane: Lane) {
+    flood(from, to, lane, 10);
+    assert_eq!(receive(to, lane, 3).len(), 3);
+    until(to, lane, |ledger| {
+        ledger.receive.dropped(ReceiveDrop::Budget) == 7
+    });
+    assert_eq!(to.ledger().lane(lane).receive.received, 3);
+}
+
+#[test]
+fn a_budget_asked_for_before_the_device_is_taken_holds_from_the_first_datagram() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let mut other = participant(segment.add_host(), &[], |_| {});
+    protect(&mut other, CRITICAL, drop_beyond(3));
+    open(&mut other, &[CRITICAL]);
+    let flows = other.observe().flows;
+    assert!(!flows.is_empty());
+    assert!(flows.iter().all(|flow| flow.protection == drop_beyond(3)));
+    assert_takes_three_of_ten(&mut one, &mut other, CRITICAL);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn a_budget_asked_for_before_a_later_lane_opens_holds_for_that_lane_alone() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let mut other = participant(segment.add_host(), &[BULK], |_| {});
+    protect(&mut other, CRITICAL, drop_beyond(3));
+    open(&mut other, &[CRITICAL]);
+    assert_takes_three_of_ten(&mut one, &mut other, CRITICAL);
+    flood(&mut one, &other, BULK, 10);
+    assert_eq!(receive(&mut other, BULK, 10).len(), 10);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn a_level_that_goes_by_sockets_has_its_budget_as_soon_as_another_level_has_a_lane() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let only_critical = |config: &mut isolane_datapath_xdp::xdp::XdpConfig| {
+        config.options.levels = 1 << 7;
+    };
+    let mut other = participant(segment.add_host(), &[], only_critical);
+    protect(&mut other, BULK, drop_beyond(3));
+    open(&mut other, &[BULK, CRITICAL]);
+    assert!(!other.path.is_on_device(BULK));
+    assert_takes_three_of_ten(&mut one, &mut other, BULK);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn what_is_asked_for_last_counts_and_a_budget_that_cannot_be_kept_changes_nothing() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let mut other = participant(segment.add_host(), &[], |_| {});
+    protect(&mut other, CRITICAL, drop_beyond(1));
+    protect(&mut other, CRITICAL, drop_beyond(3));
+    protect(&mut other, BULK, drop_beyond(1));
+    protect(&mut other, BULK, None);
+    let mut short = drop_beyond(2).expect("a budget");
+    short.budget.period = Duration::from_micros(1);
+    for lane in [CRITICAL, BULK] {
+        let refused = other.protect(Protected::Lane(lane), Some(short));
+        assert!(matches!(refused, Err(ProtectError::Period { .. })));
+    }
+    open(&mut other, &[BULK, CRITICAL]);
+    assert_takes_three_of_ten(&mut one, &mut other, CRITICAL);
+    flood(&mut one, &other, BULK, 10);
+    assert_eq!(receive(&mut other, BULK, 10).len(), 10);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn an_interfaces_budget_asked_for_early_holds_for_all_lanes_that_open() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let mut other = participant(segment.add_host(), &[], |_| {});
+    let with = |flows| InterfaceProtection {
+        flows,
+        others: None,
+    };
+    let refused = other.protect_interface(with(Some((budget(5), 5))));
+    assert!(matches!(refused, Err(ProtectError::Reserve { .. })));
+    // Two of the five are the most critical lane's alone.
+    let protected = other.protect_interface(with(Some((budget(5), 2))));
+    assert_eq!(protected, Ok(()));
+    open(&mut other, &[CRITICAL, BULK]);
+    flood(&mut one, &other, BULK, 10);
+    assert_eq!(receive(&mut other, BULK, 3).len(), 3);
+    until(&other, BULK, |ledger| {
+        ledger.receive.dropped(ReceiveDrop::InterfaceBudget) == 7
+    });
+    flood(&mut one, &other, CRITICAL, 10);
+    assert_eq!(receive(&mut other, CRITICAL, 2).len(), 2);
+    until(&other, CRITICAL, |ledger| {
+        ledger.receive.dropped(ReceiveDrop::InterfaceBudget) == 8
+    });
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn where_no_level_is_to_have_a_lane_a_budget_is_refused_at_once() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[], |config| config.options.levels = 0);
+    let refused = one.protect(Protected::Lane(CRITICAL), drop_beyond(3));
+    assert!(matches!(refused, Err(ProtectError::Unsupported { .. })));
+    let refused = one.protect_interface(InterfaceProtection::default());
+    assert!(matches!(refused, Err(ProtectError::Unsupported { .. })));
+    finish(one);
+}
+
+#[test]
+fn where_the_device_is_another_programs_what_was_asked_for_is_said_not_to_be_enforced() {
+    let mut segment = Segment::new();
+    let host = segment.add_host();
+    let owner = participant(host.clone(), &[CRITICAL], |_| {});
+    let mut second = participant(host, &[], |config| {
+        config.options.on_failure = OnFailure::Sockets;
+    });
+    protect(&mut second, CRITICAL, drop_beyond(3));
+    open(&mut second, &[CRITICAL]);
+    assert!(!second.path.is_on_device(CRITICAL));
+    let notes: Vec<String> = second.notes().iter().map(ToString::to_string).collect();
+    let said = notes.iter().any(|note| note.contains("are not enforced"));
+    assert!(said, "{notes:?}");
+    let refused = second.protect(Protected::Lane(CRITICAL), drop_beyond(3));
+    assert!(matches!(refused, Err(ProtectError::Unsupported { .. })));
+    finish(second);
+    finish(owner);
+}
+
+#[test]
+fn an_interface_that_is_gone_can_be_protected_no_more() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    protect(&mut one, CRITICAL, drop_beyond(3));
+    one.host.enter(|| ip(&format!("link delete {INTERFACE}")));
+    eventually("the deletion is noticed", || {
+        one.look_after_interfaces();
+        (!one.path.is_on_device(CRITICAL)).then_some(())
+    });
+    for lane in [CRITICAL, BULK] {
+        let refused = one.protect(Protected::Lane(lane), drop_beyond(3));
+        assert!(matches!(refused, Err(ProtectError::Unsupported { .. })));
+    }
+    finish(one);
+}

@@ -1,0 +1,68 @@
+//! Stamps of arrival, and frames that have no room for one.
+
+use isolane_datapath::clock::monotonic_now;
+use isolane_datapath::{Counted, Datapath, ReceiveBurst};
+use isolane_datapath_xdp::xdp::Xdp;
+use isolane_wire::time::Instant;
+use isolane_wire::{ipv4, udp};
+
+use crate::bpf::ForwardFull;
+use crate::fixture::On;
+use crate::hosts::{eventually, index_of};
+use crate::network::Segment;
+use crate::support::{CRITICAL, finish, participant, payload, send};
+
+/// Bytes in front of a payload.
+const HEADERS_BYTES: usize = 14 + ipv4::HEADER_BYTES + udp::HEADER_BYTES;
+
+/// The next datagram's stamp, and the eight bytes in front of its frame.
+fn receive(path: &mut On<Xdp>) -> (Option<Instant>, [u8; 8]) {
+    let mut burst = ReceiveBurst::new();
+    eventually("a datagram comes", || {
+        (path.receive_burst(CRITICAL, 1, &mut burst) > 0).then_some(())
+    });
+    let received = burst.first().expect("it is no malformed one");
+    let frame_start = received.frame.range().start - HEADERS_BYTES;
+    let in_front = &received.frame.buffer()[..frame_start];
+    (received.arrived, *in_front.last_chunk().expect("head room"))
+}
+
+#[test]
+fn a_stamp_is_of_the_arrival_and_what_else_lies_in_front_of_a_frame_is_never_taken_for_one() {
+    const DATAGRAMS: u32 = 50;
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let mut other = participant(segment.add_host(), &[CRITICAL], |config| {
+        config.udp.timestamps = true;
+    });
+    let to = other.unicast(CRITICAL)[0];
+    for number in 0..DATAGRAMS {
+        let before = monotonic_now();
+        send(&mut one, CRITICAL, &payload(number, 64), &[to]);
+        let (arrived, _) = receive(&mut other);
+        let arrived = arrived.expect("a stamp");
+        assert!(before <= arrived && arrived <= monotonic_now());
+    }
+
+    // From here on somebody on the way fills the room in front of each frame.
+    let forwards = segment.in_the_middle(|| {
+        ForwardFull::attach(index_of("port1"), index_of("port2")).expect("a program at the bridge")
+    });
+    for number in 0..DATAGRAMS {
+        send(&mut one, CRITICAL, &payload(number, 64), &[to]);
+        assert_eq!(receive(&mut other), (None, ForwardFull::METADATA));
+    }
+    let ledger = other.ledger();
+    let of_lane = ledger.lane(CRITICAL);
+    assert_eq!(of_lane.receive.unstamped, u64::from(DATAGRAMS));
+    let by_lane = of_lane.counts.get(Counted::ReceivedByLane);
+    assert_eq!(by_lane, u64::from(2 * DATAGRAMS));
+    assert_eq!(other.notes(), [], "nobody has looked after it so far");
+    other.look_after_interfaces();
+    let notes: Vec<String> = other.notes().iter().map(ToString::to_string).collect();
+    let said = notes.iter().any(|note| note.contains("no room for stamps"));
+    assert!(said, "{notes:?}");
+    drop(forwards);
+    finish(one);
+    finish(other);
+}

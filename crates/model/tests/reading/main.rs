@@ -1,0 +1,50 @@
+//! What a description means, and what is said about one that means nothing.
+
+mod meaning;
+mod values;
+mod warnings;
+mod writing;
+
+use isolane_model::{Problem, System};
+
+const NAME: &str = "isolane.toml";
+
+/// Two hosts, and a topic between them with these extra lines, which start at line 8.
+fn topic_with(lines: &str) -> String {
+    format!(
+        "[host.left]\ninterface = \"eth0\"\n[host.right]\ninterface = \"eth1\"\n\
+         [topic.T]\ntype = \"T\"\nmax_bytes = 64\n{lines}\nfrom = [\"left\"]\nto = [\"right\"]\n"
+    )
+}
+
+fn system(text: &str) -> System {
+    System::from_toml(text, NAME).expect("a good description")
+}
+
+fn problems(text: &str) -> Vec<Problem> {
+    System::from_toml(text, NAME).expect_err("a bad description")
+}
+
+/// The one problem of a topic with these extra lines.
+fn problem_of(lines: &str) -> Problem {
+    let mut problems = problems(&topic_with(lines));
+    assert_eq!(problems.len(), 1, "{problems:#?}");
+    problems.remove(0)
+}
+
+/// Where it is, and what is written there.
+fn at<'t>(problem: &Problem, text: &'t str) -> (usize, usize, &'t str) {
+    let span = problem.span().expect("a place");
+    (
+        problem.line().expect("a line"),
+        problem.column().expect("a column"),
+        &text[span],
+    )
+}
+
+/// It says what is wrong, and what would be right.
+fn assert_says(problem: &Problem, what: &str, help: &str) {
+    assert!(problem.what().contains(what), "no \"{what}\": {problem:#}");
+    let said = problem.help().unwrap_or("");
+    assert!(said.contains(help), "no \"{help}\": {problem:#}");
+}

@@ -1,0 +1,134 @@
+//! What a good description says, and what it leaves out.
+
+use core::time::Duration;
+
+use isolane_model::{
+    Datapath, Durability, History, HistoryDepth, OverBudget, Reliability, Source, XdpWaiting,
+    example,
+};
+use isolane_wire::level::Level;
+
+use super::{system, topic_with};
+
+#[test]
+fn the_example_says_what_it_says() {
+    let system = system(example());
+    assert!(system.warnings().is_empty(), "{:#?}", system.warnings());
+    assert_eq!(system.domain().value.get(), 0);
+    let hosts: Vec<_> = system
+        .hosts()
+        .iter()
+        .map(|host| host.name.value.as_str())
+        .collect();
+    assert_eq!(hosts, ["zone-left", "zone-right"]);
+    assert_eq!(system.hosts()[0].core.value, Some(1));
+    assert_eq!(system.hosts()[1].datapath.value, Datapath::Auto);
+    let protect = &system.hosts()[0].protect;
+    assert_eq!(protect.topics.as_ref().expect("given").reserved.value, 200);
+    assert_eq!(
+        protect.others.as_ref().expect("given").capacity.value.get(),
+        1000
+    );
+    assert_eq!(system.hosts()[0].xdp.levels.value.len(), 3);
+
+    let brakes = system.topic("BrakePressure").expect("it is described");
+    assert_eq!(brakes.level.value.get(), 7);
+    assert_eq!(brakes.period.value, Some(Duration::from_micros(500)));
+    assert_eq!(brakes.deadline.value, Some(Duration::from_micros(400)));
+    assert_eq!(brakes.max_bytes.value.get(), 64);
+    assert_eq!(brakes.reliability.value, Reliability::BestEffort);
+    assert_eq!(brakes.history.value, History::KeepLast(HistoryDepth::ONE));
+    assert!(!brakes.keyed.value);
+
+    let valves = system.topic("ValveState").expect("it is described");
+    assert!(valves.keyed.value);
+    assert_eq!(valves.durability.value, Durability::TransientLocal);
+    assert_eq!(valves.max_samples.value.get(), 32);
+
+    let diagnostics = system.topic("Diagnostics").expect("it is described");
+    assert_eq!(diagnostics.history.value, History::KeepAll);
+    assert_eq!(diagnostics.max_samples.value.get(), 64);
+    let budget = diagnostics.budget.as_ref().expect("it has one");
+    assert_eq!(budget.capacity.value.get(), 20);
+    assert_eq!(budget.period.value, Duration::from_millis(10));
+    assert_eq!(budget.over.value, OverBudget::Drop);
+}
+
+#[test]
+fn a_host_knows_the_topics_it_sends_and_receives() {
+    let system = system(example());
+    let names = |topics: Vec<&isolane_model::Topic>| -> Vec<String> {
+        topics
+            .iter()
+            .map(|topic| topic.name.value.clone())
+            .collect()
+    };
+    assert_eq!(
+        names(system.sends("zone-left").collect()),
+        ["BrakePressure", "ValveState"]
+    );
+    assert_eq!(
+        names(system.receives("zone-left").collect()),
+        ["ValveState", "Diagnostics"]
+    );
+    assert_eq!(system.sends("zone-middle").count(), 0);
+}
+
+#[test]
+fn a_description_without_topics_is_one() {
+    assert!(system("").topics().is_empty());
+}
+
+#[test]
+fn what_is_left_out_has_the_default_and_says_so() {
+    let system = system(&topic_with(""));
+    let topic = system.topic("T").expect("it is described");
+    assert_eq!(topic.level.value.get(), 0);
+    assert_eq!(topic.reliability.value, Reliability::Reliable);
+    assert_eq!(topic.durability.value, Durability::Volatile);
+    assert_eq!(topic.period.value, None);
+    assert_eq!(topic.level.source, Source::Default);
+    assert_eq!(system.domain().source, Source::Default);
+    assert_eq!(topic.type_name.source.to_string(), "isolane.toml:6");
+}
+
+#[test]
+fn keeping_all_without_max_samples_gets_a_default_that_names_its_reason() {
+    let system = system(&topic_with("history = \"all\""));
+    let samples = &system.topics()[0].max_samples;
+    assert_eq!(samples.value.get(), 64);
+    assert_eq!(samples.source.to_string(), "default for history = \"all\"");
+}
+
+#[test]
+fn a_keyed_topic_gets_room_for_several_instances() {
+    let system = system(&topic_with("keyed = true\nhistory = 3"));
+    assert_eq!(system.topics()[0].max_samples.value.get(), 48);
+}
+
+#[test]
+fn a_host_says_what_protects_it_and_how_its_lanes_are_set_up() {
+    let text = "[host.left]\ninterface = \"eth0\"\n[host.left.protect]\n\
+        topics = { capacity = 2000, period = \"10ms\", reserved = 200 }\n\
+        [host.left.xdp]\nqueue = 1\nqueues = { 7 = 0 }\nlevels = [7, 5]\nvlan = 12\n\
+        waiting = \"spin\"\n[host.right]\ninterface = \"eth0\"\n";
+    let system = system(text);
+    let [left, right] = system.hosts() else {
+        panic!("two hosts")
+    };
+    let topics = left.protect.topics.as_ref().expect("given");
+    assert_eq!(
+        (topics.capacity.value.get(), topics.reserved.value),
+        (2000, 200)
+    );
+    assert_eq!(topics.period.source.to_string(), "isolane.toml:4");
+    assert!(left.protect.others.is_none() && right.protect.topics.is_none());
+    let level = |number| Level::new(number).expect("a level");
+    assert_eq!(left.xdp.queue_of(level(7)), 0);
+    assert_eq!(left.xdp.queue_of(level(6)), 1);
+    assert_eq!(left.xdp.levels.value, [level(5), level(7)]);
+    assert_eq!(left.xdp.vlan.value, Some(12));
+    assert_eq!(left.xdp.waiting.value, XdpWaiting::Spin);
+    assert_eq!(right.xdp.levels.value.len(), 8);
+    assert_eq!(right.xdp.receive_entries.source, Source::Default);
+}

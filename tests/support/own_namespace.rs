@@ -1,0 +1,48 @@
+//! A test that runs itself again inside of a network namespace of its own, where it may make and remove
+//! interfaces, and the programs it starts meet nobody else. For tests of whole processes.
+
+use std::process::Command;
+
+/// Set for the run inside.
+const INSIDE: &str = "ISOLANE_TEST_INSIDE_NAMESPACE";
+
+/// Runs the rest of the test of that name inside, with loopback up. Where the system does not allow
+/// that it says so, and fails in CI.
+pub(crate) fn in_namespace(test: &str, inside: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        ip("link set lo up");
+        return inside();
+    }
+    let succeeds = |mut command: Command| command.status().is_ok_and(|status| status.success());
+    let namespace = |rights: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.arg("--net").args(rights);
+        command
+    };
+    // Root needs no user namespace, and may be where none can be made.
+    let rights: [&[&str]; 2] = [&[], &["--map-root-user"]];
+    let usable = rights.into_iter().find(|rights| {
+        let mut probe = namespace(rights);
+        probe.arg("true");
+        succeeds(probe)
+    });
+    let Some(rights) = usable else {
+        let in_ci = std::env::var_os("CI").is_some();
+        assert!(!in_ci, "CI must allow network namespaces");
+        eprintln!("no network namespace can be made here: nothing was tried");
+        return;
+    };
+    let mut again = namespace(rights);
+    again.arg(std::env::current_exe().expect("a path"));
+    again
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1");
+    assert!(succeeds(again), "the run inside has failed");
+}
+
+/// Changes the namespace by `ip`.
+pub(crate) fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    let done = status.is_ok_and(|status| status.success());
+    assert!(done, "ip {arguments}");
+}
