@@ -142,6 +142,19 @@ impl TransmitBurst {
         (&mut self.frames, &self.messages)
     }
 
+    /// Takes the last frame out, and forgets its destinations.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Frame> {
+        let frame = self.frames.pop()?;
+        let left = self.frames.len();
+        while let Some(last) = self.messages.last()
+            && usize::from(last.frame) == left
+        {
+            self.messages.pop();
+        }
+        Some(frame)
+    }
+
     /// Takes all frames out, and forgets their destinations.
     #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Frame> + '_ {
@@ -228,5 +241,18 @@ mod tests {
         assert_eq!(pool.outstanding(), 3);
         burst.retain(|_| false);
         assert_eq!((burst.len(), burst.unaddressed()), (1, 1));
+    }
+
+    #[test]
+    fn the_last_frame_leaves_with_its_destinations() {
+        let pool = Pool::new(PoolConfig::default());
+        pool.reserve_lane(LANE);
+        let mut burst = burst(&pool, &[1, 0, 2]);
+        assert_eq!(burst.pop().expect("a frame")[0], 2);
+        assert_eq!((burst.len(), burst.messages().len()), (2, 1));
+        assert_eq!(burst.pop().expect("a frame")[0], 1);
+        assert_eq!((burst.len(), burst.messages().len()), (1, 1));
+        assert_eq!(burst.pop().expect("a frame")[0], 0);
+        assert!(burst.messages().is_empty() && burst.pop().is_none());
     }
 }

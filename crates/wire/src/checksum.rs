@@ -155,6 +155,30 @@ mod tests {
     }
 
     #[test]
+    fn every_length_adds_up_as_word_by_word() {
+        let bytes: [u8; 200] = core::array::from_fn(|place| (place * 151 + 200) as u8);
+        for start in 0..9 {
+            for length in 0..bytes.len() - start {
+                let part = &bytes[start..start + length];
+                let words = part.chunks(2).map(|word| {
+                    let [high, low] = [word[0], word.get(1).copied().unwrap_or(0)];
+                    u16::from_be_bytes([high, low])
+                });
+                let expected = words.fold(Sum::default(), Sum::with_u16);
+                assert_eq!(
+                    Sum::default().with(part).fold(),
+                    expected.fold(),
+                    "{length}"
+                );
+            }
+        }
+        for byte in [0, 0xff] {
+            let sum = Sum::default().with(&[byte; 4_000]);
+            assert_eq!(sum.fold(), u16::from_be_bytes([byte; 2]), "{byte:#x}");
+        }
+    }
+
+    #[test]
     fn any_number_of_parts_adds_up_without_overflow() {
         let part = [0xff; 64];
         let mut sum = Sum::default();

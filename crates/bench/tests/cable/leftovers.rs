@@ -34,7 +34,7 @@ fn a_child_that_cannot_do_its_work_says_why() {
     let error = Running::start(&testbed, Place::Cable, &program(), &role);
     let error = error.unwrap_err().to_string();
     assert!(
-        error.starts_with("the flood cannot open its streams"),
+        error.starts_with("no flood: it cannot open its streams"),
         "{error}"
     );
 }

@@ -156,15 +156,15 @@ fn a_topic_that_is_not_described_is_told_with_those_that_are() {
         settings.expect("good settings").notes
     };
     assert_eq!(
-        notes("isolane sub Sqare", TWO_HOSTS),
+        notes("isolane sub Sqare --host left", TWO_HOSTS),
         ["the description has no topic Sqare, only Square: defaults apply"]
     );
     let only_a_host = "[host.left]\ninterface = \"eth7\"\n";
     assert_eq!(
-        notes("isolane sub Square", only_a_host),
+        notes("isolane sub Square --host left", only_a_host),
         ["the description has no topics: defaults apply to Square"]
     );
-    assert_eq!(notes("isolane ls", only_a_host), [""; 0]);
+    assert_eq!(notes("isolane ls --host left", only_a_host), [""; 0]);
 }
 
 #[test]

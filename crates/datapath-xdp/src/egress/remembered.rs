@@ -55,6 +55,17 @@ impl Remembered {
         }
     }
 
+    /// The entry of a flow, of whatever generation.
+    #[inline]
+    pub(super) fn get(&mut self, flow: &Flow) -> Option<&mut Entry> {
+        let first = set(flow) * FLOW_WAYS;
+        let places = &mut self.places[first..first + FLOW_WAYS];
+        places
+            .iter_mut()
+            .flatten()
+            .find(|entry| entry.flow == *flow)
+    }
+
     /// The entry at a place.
     #[inline]
     pub(super) fn at(&mut self, place: usize) -> Option<&mut Entry> {

@@ -214,7 +214,7 @@ impl<T: Entry> Producer<T> {
     /// one is shown together, and needs no list of its own. False: there is no room.
     #[inline]
     pub(super) fn stage(&mut self, item: T) -> bool {
-        if self.known_used() == self.count() && self.used() == self.count() {
+        if !self.has_room() {
             return false;
         }
         // SAFETY: the place is in the memory; it is ours, because the kernel has taken what was
@@ -222,6 +222,12 @@ impl<T: Entry> Producer<T> {
         unsafe { self.parts.entry(self.own).write(item) };
         self.own = self.own.wrapping_add(1);
         true
+    }
+
+    /// Whether there is room for one. Asks the kernel only if there was none.
+    #[inline]
+    pub(super) fn has_room(&mut self) -> bool {
+        self.known_used() < self.count() || self.used() < self.count()
     }
 
     /// Shows the kernel all that was put in.

@@ -175,6 +175,12 @@ macro_rules! filled_by_us {
                 self.0.stage(entry)
             }
 
+            /// Whether there is room for one entry.
+            #[inline]
+            pub fn has_room(&mut self) -> bool {
+                self.0.has_room()
+            }
+
             /// Shows the kernel all that was put in.
             #[inline]
             pub fn show(&mut self) {

@@ -224,8 +224,11 @@ impl Device {
         let Some(open) = &mut self.queues[place] else {
             return 0;
         };
-        let has_most = open.queue.fill.used() >= open.chunks / 4 * 3;
-        if has_most && pool.free(open.class) < REFILL_BURST {
+        let used = open.queue.fill.used();
+        let has_most = used >= open.chunks / 4 * 3;
+        // As long as the device has nearly all, no more than the others can be at home: nobody is asked.
+        let away = open.chunks.saturating_sub(used) as usize;
+        if has_most && (away < REFILL_BURST || pool.free(open.class) < REFILL_BURST) {
             return 0;
         }
         self.refill(place, pool)

@@ -58,6 +58,7 @@ mod plan;
 mod receive;
 mod recycle;
 mod send;
+mod single;
 mod slots;
 
 use std::fmt;
@@ -231,9 +232,6 @@ impl Xdp {
         let way = self.way.as_deref_mut()?;
         let device = way.device.as_deref_mut()?;
         let place = usize::from(level.get());
-        // Back in its place when `held` has the frames that the kernel has. Should anything on the way
-        // panic, the lane is closed before its frames go home with the burst, which is the caller's.
-        let mut lane = device.lanes[place].take()?;
         let of = Lane::Level(level);
         let ledger = self.udp.lane_ledger_mut(of);
         let outward = Outward {
@@ -243,6 +241,13 @@ impl Xdp {
             },
             groups: self.capabilities.multicast,
         };
+        let single = device.send_single(level, &mut way.egress, outward, ledger, burst);
+        if single.is_some() {
+            return single;
+        }
+        // Back in its place when `held` has the frames that the kernel has. Should anything on the way
+        // panic, the lane is closed before its frames go home with the burst, which is the caller's.
+        let mut lane = device.lanes[place].take()?;
         let split = device.send(
             &mut lane,
             &mut way.egress,
@@ -276,8 +281,7 @@ impl Xdp {
         report.refused += unaddressed as u32;
         device.keep(split.frames, burst);
         device.take_completed(lane.queue);
-        let bit = 1 << place;
-        device.left_levels = device.left_levels & !bit | if lane.left > 0 { bit } else { 0 };
+        device.note_left(place, lane.left);
         device.lanes[place] = Some(lane);
         Some(report)
     }

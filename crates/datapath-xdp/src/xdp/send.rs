@@ -21,7 +21,7 @@ use isolane_wire::locator::Locator;
 
 use super::device::{Device, DeviceLane};
 use crate::egress::{Egress, Flow, Reason, Template, UdpChecksum};
-use crate::socket::{Descriptor, Kicked, Side};
+use crate::socket::{Descriptor, Kicked, Side, Umem};
 
 /// What becomes of a burst's messages; bit *i* is the *i*-th message, or frame.
 #[derive(Clone, Copy, Debug, Default)]
@@ -128,9 +128,9 @@ impl Device {
         let bit = 1 << number;
         if has_room
             && *is_sent & bit == 0
-            && let Some(chunk) = self.chunk_of(frame)
+            && let Some(chunk) = chunk_of(&self.umem, frame)
         {
-            let descriptor = self.emit(template, checksum, frame, chunk);
+            let descriptor = emit(&self.umem, template, checksum, frame, chunk);
             if !lane.transmit.ring.stage(descriptor) {
                 return Err(Counted::KernelRingFull);
             }
@@ -156,43 +156,16 @@ impl Device {
         }
         let class = Class::Transmit(Lane::Level(lane.level));
         let mut copy = pool.take(class).ok_or(Counted::KernelNoChunk)?;
-        let chunk = self.chunk_of(&copy).ok_or(Counted::KernelNoChunk)?;
+        let chunk = chunk_of(&self.umem, &copy).ok_or(Counted::KernelNoChunk)?;
         copy.append(frame).map_err(|_| Counted::KernelNoChunk)?;
         ledger.counts.note(Counted::DestinationCopy, 1);
-        let descriptor = self.emit(template, checksum, &mut copy, chunk);
+        let descriptor = emit(&self.umem, template, checksum, &mut copy, chunk);
         if self.held.hold_chunk(Side::Transmit, chunk, copy).is_err() {
             unreachable!("a frame from the pool is not in the kernel's hands");
         }
         let is_staged = lane.transmit.ring.stage(descriptor);
         debug_assert!(is_staged, "there was room");
         Ok(())
-    }
-
-    /// The chunk of this device that a frame is. By its place, since frames of another pool than the
-    /// device's may have numbers too.
-    #[inline]
-    fn chunk_of(&self, frame: &Frame) -> Option<u32> {
-        let address = self.umem.address_of(frame.buffer().as_ptr())?;
-        self.umem.chunk_of(address)
-    }
-
-    /// Writes headers and says where the whole lies. The payload stays the frame's filled part.
-    #[inline(always)]
-    fn emit(
-        &self,
-        template: &Template,
-        checksum: UdpChecksum,
-        frame: &mut Frame,
-        chunk: u32,
-    ) -> Descriptor {
-        let payload = frame.range();
-        let end = payload.end;
-        let start = template.emit(frame.buffer_mut(), payload, checksum);
-        Descriptor {
-            address: self.umem.start_of(chunk) + start as u64,
-            length: (end - start) as u32,
-            options: 0,
-        }
     }
 
     /// Shows the kernel what was put into the ring, and counts what became of it: the messages of
@@ -244,7 +217,8 @@ impl Device {
 
 impl DeviceLane {
     /// Has the kernel take what is in the ring; returns how many frames the driver refused.
-    fn kick(&mut self, ledger: &mut LaneLedger) -> u32 {
+    #[inline]
+    pub(super) fn kick(&mut self, ledger: &mut LaneLedger) -> u32 {
         let kicked = self.transmit.kick();
         self.note_kicked(kicked, ledger)
     }
@@ -264,9 +238,36 @@ impl DeviceLane {
     }
 }
 
+/// The chunk of this device that a frame is. By its place, since frames of another pool than the
+/// device's may have numbers too.
+#[inline]
+pub(super) fn chunk_of(umem: &Umem, frame: &Frame) -> Option<u32> {
+    let address = umem.address_of(frame.buffer().as_ptr())?;
+    umem.chunk_of(address)
+}
+
+/// Writes headers and says where the whole lies. The payload stays the frame's filled part.
+#[inline]
+pub(super) fn emit(
+    umem: &Umem,
+    template: &Template,
+    checksum: UdpChecksum,
+    frame: &mut Frame,
+    chunk: u32,
+) -> Descriptor {
+    let payload = frame.range();
+    let end = payload.end;
+    let start = template.emit(frame.buffer_mut(), payload, checksum);
+    Descriptor {
+        address: umem.start_of(chunk) + start as u64,
+        length: (end - start) as u32,
+        options: 0,
+    }
+}
+
 /// The address and port of a message, where it is one that IPv4 reaches.
 #[inline]
-fn reached(to: &Locator) -> Option<([u8; 4], u16)> {
+pub(super) fn reached(to: &Locator) -> Option<([u8; 4], u16)> {
     let port = u16::try_from(to.port).ok().filter(|port| *port > 0)?;
     Some((to.ipv4()?, port))
 }

@@ -38,6 +38,17 @@ impl Class {
         }
     }
 
+    /// The class of an index.
+    pub(super) fn of_index(index: usize) -> Class {
+        let lane = || Lane::ALL[index % Lane::COUNT];
+        match index / Lane::COUNT {
+            0 => Class::Receive(lane()),
+            1 => Class::Transmit(lane()),
+            2 => Class::Oversize(lane()),
+            _ => Class::Queue((index - 3 * Lane::COUNT) as u8),
+        }
+    }
+
     /// All of them.
     pub(super) fn all() -> impl Iterator<Item = Class> {
         let of_lanes = Lane::ALL.into_iter().flat_map(|lane| {
@@ -82,6 +93,7 @@ mod tests {
 
     #[test]
     fn every_class_has_an_index_of_its_own() {
+        assert!(Class::all().all(|class| Class::of_index(class.index()) == class));
         let mut seen: Vec<usize> = Class::all().map(Class::index).collect();
         seen.sort_unstable();
         assert_eq!(seen, (0..Class::COUNT).collect::<Vec<_>>());

@@ -41,7 +41,8 @@ fn check_range(range: &Range<usize>, capacity: usize) {
 /// before it fills. Bytes outside of the filled part are whatever was there last.
 pub struct Frame {
     home: Rc<Shared>,
-    class: Class,
+    /// The index of its class: what a frame that goes home asks for.
+    class: u8,
     /// Taken out by `drop` or `into_leased`, and by nothing else.
     slot: ManuallyDrop<Slot>,
     start: u32,
@@ -51,11 +52,12 @@ pub struct Frame {
 }
 
 impl Frame {
-    #[inline]
+    // Always: what is known of the class is then found once for many.
+    #[inline(always)]
     pub(super) fn new(home: Rc<Shared>, class: Class, slot: Slot, range: Range<usize>) -> Frame {
         let mut frame = Frame {
             home,
-            class,
+            class: class.index() as u8,
             slot: ManuallyDrop::new(slot),
             start: 0,
             end: 0,
@@ -69,7 +71,7 @@ impl Frame {
     #[inline]
     #[must_use]
     pub fn class(&self) -> Class {
-        self.class
+        Class::of_index(self.class.into())
     }
 
     /// Bytes of the whole buffer.
@@ -204,7 +206,7 @@ impl Frame {
         let mut frame = ManuallyDrop::new(self);
         frame.give_up();
         let range = frame.range();
-        let class = frame.class;
+        let class = frame.class();
         // SAFETY: `frame` is never dropped nor its slot used again.
         let slot = unsafe { ManuallyDrop::take(&mut frame.slot) };
         // SAFETY: `frame` is never dropped nor `home` used again: read out once.
@@ -229,7 +231,7 @@ impl Drop for Frame {
         self.give_up();
         // SAFETY: nothing uses the slot after the drop.
         let slot = unsafe { ManuallyDrop::take(&mut self.slot) };
-        self.home.give_back(self.class, slot);
+        self.home.give_back(self.class.into(), slot);
     }
 }
 
@@ -252,7 +254,7 @@ impl DerefMut for Frame {
 
 impl fmt::Debug for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Frame({}, {:?})", self.class, self.range())
+        write!(f, "Frame({}, {:?})", self.class(), self.range())
     }
 }
 

@@ -119,8 +119,8 @@ impl Shared {
 
     /// A frame comes home. Its place on the stack was reserved when it was made.
     #[inline]
-    fn give_back(&self, class: Class, slot: Slot) {
-        let mut state = self.class(class).borrow_mut();
+    fn give_back(&self, class: usize, slot: Slot) {
+        let mut state = self.classes[class].borrow_mut();
         debug_assert!(state.free.len() < state.free.capacity());
         state.free.push(slot);
     }

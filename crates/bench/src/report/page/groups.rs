@@ -113,11 +113,7 @@ fn of_receive_work<'a>(runs: &'a [Run], run: &Run) -> Vec<Group<'a>> {
         })
     };
     let beside = |run: &Run| (run.disturbance, run.bulk_reader.is_some());
-    let disturbed = distinct(
-        alike()
-            .filter(|run| run.disturbance.is_some())
-            .map(|run| beside(run)),
-    );
+    let disturbed = distinct(alike().filter(|run| run.disturbance.is_some()).map(beside));
     if disturbed.is_empty() {
         return vec![group(Subject::Receive, alike().collect())];
     }
