@@ -202,7 +202,7 @@ fn an_interrupted_demo_shows_the_rows_that_are_finished() {
     let Some(mut running) = Running::start("2") else {
         return;
     };
-    running.tells("2/4:");
+    running.tells("2/4 (");
     running.interrupt();
     let (report, code) = running.end();
     assert_eq!(code, Some(130));

@@ -58,6 +58,13 @@ impl Datapath for Xdp {
             _ if has_looked => readable >> 1,
             _ => u8::MAX,
         };
+        // Mostly a look has shown that nothing waits but in the ring.
+        if by_kernel == 0
+            && let Some(level) = lane.level()
+            && let Some(taken) = self.receive_by_lane(level, limit, burst)
+        {
+            return taken;
+        }
         let Some(level) = lane.level().filter(|_| self.is_on_device(lane)) else {
             if lane == Lane::Discovery && readable & 1 != 0 {
                 self.follow_news();
@@ -72,7 +79,7 @@ impl Datapath for Xdp {
             let left = limit - taken;
             taken += match is_kernel {
                 _ if left == 0 => 0,
-                false => self.receive_by_lane(level, left, burst),
+                false => self.receive_by_lane(level, left, burst).unwrap_or(0),
                 true if by_kernel == 0 => 0,
                 true => {
                     self.udp.seen_readable(lane, by_kernel);

@@ -202,15 +202,16 @@ impl Xdp {
         }
     }
 
-    /// Receives from the lane's ring.
-    fn receive_by_lane(&mut self, level: Level, limit: usize, burst: &mut ReceiveBurst) -> usize {
-        let Some(device) = self.way.as_mut().and_then(|way| way.device.as_deref_mut()) else {
-            return 0;
-        };
+    /// Receives from the lane's ring; `None` if it has none.
+    fn receive_by_lane(
+        &mut self,
+        level: Level,
+        limit: usize,
+        burst: &mut ReceiveBurst,
+    ) -> Option<usize> {
+        let device = self.way.as_mut()?.device.as_deref_mut()?;
         let place = usize::from(level.get());
-        let Some(mut lane) = device.lanes[place].take() else {
-            return 0;
-        };
+        let mut lane = device.lanes[place].take()?;
         let ledger = self.udp.lane_ledger_mut(Lane::Level(level));
         let taken = device.receive(&mut lane, limit, self.looks, &self.pool, ledger, burst);
         let queue = lane.queue;
@@ -224,7 +225,7 @@ impl Xdp {
                 device.note_touched(reserve, &mut self.udp);
             }
         }
-        taken
+        Some(taken)
     }
 
     /// Sends by the lane's ring what it reaches, and the rest by sockets.

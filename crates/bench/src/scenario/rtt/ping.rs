@@ -64,8 +64,7 @@ pub fn run_ping(
     end::run_until(&participant, stop, PATIENCE, || ping.is_over())?;
     ping.end_bulk(&participant, stop)?;
     let lost_after = Duration::from_millis(LOST_AFTER_MS);
-    // Once all are back, there is none to wait for.
-    end::run_until(&participant, stop, lost_after, || ping.has_all())?;
+    end::run_until(&participant, stop, lost_after, || ping.expects_nothing())?;
     ping.finish(&participant)
 }
 
@@ -136,9 +135,9 @@ impl Ping {
         self.publisher.is_over()
     }
 
-    /// Whether every ping has come back.
-    fn has_all(&self) -> bool {
-        self.recorder.borrow().is_complete()
+    /// Whether every ping has come back, and no bulk of the other end may be on its way.
+    fn expects_nothing(&self) -> bool {
+        self.bulk.is_none() && self.recorder.borrow().is_complete()
     }
 
     /// Puts both sides' stamps together.
