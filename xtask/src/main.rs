@@ -56,8 +56,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run all checks: format, lints, tests, fuzzing, documentation, budgets, other implementations, the
-    /// demo and its page, a hostile sender
+    /// Run all checks: format, lints, dependencies, the classifier's object, tests, conformance of the
+    /// datapaths, fuzzing, documentation, budgets, other implementations, a comparison with them, the demo
+    /// and its page, isolation by counters, a hostile sender
     Test,
     /// Build the classifier's eBPF object and compare it with the checked-in one (needs clang-16)
     Classifier(classifier::Arguments),

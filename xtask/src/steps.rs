@@ -58,6 +58,12 @@ impl Steps {
         self.run(name, || Ok(Outcome::LeftOut(reason.into())));
     }
 
+    /// Whether a step could not run here.
+    pub(crate) fn has_left_out(&self) -> bool {
+        let mut outcomes = self.done.iter().map(|step| &step.outcome);
+        outcomes.any(|outcome| matches!(outcome, Outcome::LeftOut(_)))
+    }
+
     /// How many checks passed and failed.
     pub(crate) fn counts(&self) -> (usize, usize) {
         self.done

@@ -87,8 +87,12 @@ pub(crate) fn run() -> Result<bool> {
         }
     }
 
+    let may_leave_out = std::env::var_os("CI").is_none();
+    if !may_leave_out && steps.has_left_out() {
+        eprintln!("\nsteps were left out, which they may not be where CI is set");
+    }
     print!("\n{}", steps.summary());
-    Ok(steps.counts().1 == 0)
+    Ok(steps.counts().1 == 0 && (may_leave_out || !steps.has_left_out()))
 }
 
 fn passes(command: &mut Command) -> Result<Outcome> {

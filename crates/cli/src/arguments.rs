@@ -30,7 +30,7 @@ pub(crate) use self::observe::{DoctorArguments, ListArguments, SpyArguments, Top
     version,
     about = "A DDS whose critical topics keep their latency bound",
     after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "what it is for, on this machine, in two minutes (best as root)"),
+        ("isolane demo", "what it is for, on this machine, in about two minutes (best as root)"),
         ("isolane sub Square", "in one terminal, and in another:"),
         ("isolane pub Square", "shapes of ShapeType; any DDS can be the other side"),
         ("isolane doctor", "what of this machine stands in the way of low latency"),
@@ -99,11 +99,11 @@ pub(crate) struct CommonArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show on this machine what isolane is for, in two minutes
+    /// Show on this machine what isolane is for, in about two minutes
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("isolane demo", "as root: all rows, about 110 s"),
-        ("isolane demo --payload 64 --seconds 1", "a first look, in half a minute"),
-        ("isolane demo --rows executor", "only what disturbs a topic from inside, in 50 s"),
+        ("isolane demo", "as root: all rows, in about two minutes"),
+        ("isolane demo --payload 64 --seconds 1", "a first look, in less than a minute"),
+        ("isolane demo --rows executor", "only what disturbs a topic from inside, in about 45 s"),
         ("isolane demo --page demo.html", "with pictures, for a browser"),
         ("isolane demo --json demo.json", "the results for programs too"),
     ], "bench rtt (one measurement of your own), doctor (what this machine lacks)"))]
@@ -172,7 +172,7 @@ pub(crate) enum Command {
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench rtt --payload 64", "as root: between two test hosts and an emulated cable"),
         ("isolane bench throughput --payload 1024 --json -", "for programs"),
-    ], "demo (what it is all about, in two minutes), doctor (what this machine lacks)"))]
+    ], "demo (what it is all about, in about two minutes), doctor (what this machine lacks)"))]
     Bench(BenchArguments),
     /// Print a completion script for a shell
     #[command(after_help = ExitCode::help_with_examples(&[

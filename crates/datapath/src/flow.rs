@@ -80,8 +80,17 @@ pub enum ProtectError {
         /// Its name.
         datapath: &'static str,
     },
-    /// No such lane is open, or flow there.
-    #[error("there is no such flow: open the lane first, and do not use a flow that was closed")]
+    /// It enforces budgets where it has lanes, and can have none.
+    #[error(
+        "no budgets are enforced here: there are no lanes, whose reason the participant's notes say. \
+         Put that right, or leave the budget out"
+    )]
+    NoLanes,
+    /// No such flow, or an open lane that has none on a device.
+    #[error(
+        "there is no such flow: it was closed, or its level has no lane (the participant's notes say \
+         why)"
+    )]
     NoFlow,
     /// A period that cannot be kept.
     #[error("a budget's period of {period:?} cannot be kept: choose one from 100 us to 10 s")]

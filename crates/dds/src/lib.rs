@@ -56,6 +56,71 @@
 //! history slot and copied once into a frame for each transmission; a cached one is copied once into
 //! its slot. All slots and frames are taken when endpoints are created; after that, nothing on
 //! these ways allocates.
+//!
+//! # Lanes and budgets
+//!
+//! [`Builder::datapath`] takes a level's traffic past the kernel's stack: [`DatapathChoice::Xdp`] gives
+//! each level an AF_XDP lane of a device, set up by [`XdpOptions`]; [`DatapathChoice::Auto`] does so
+//! where it works, and takes sockets elsewhere. Nothing else of a program changes. `isolane doctor` says
+//! what a lane takes on this machine.
+//!
+//! On lanes budgets are kept: a datagram beyond its budget is dropped, or comes last ([`Over`]), before
+//! it costs a buffer or a wake-up. [`Qos::budget`] is for one reader, [`DataReader::set_budget`] changes
+//! it; [`Participant::protect_level`] is for a level, [`Participant::protect_interface`] for all topics
+//! together and for everybody else's traffic. The last two may come before the first endpoint: then
+//! they hold from the first datagram on.
+//!
+//! What could not be had is not silent: [`Participant::notes`] say it in sentences, and
+//! [`Participant::datapath`] which datapath it became. [`Builder::observable`] lets `isolane top` look
+//! at the participant; [`Participant::observe`] is the same from inside.
+//!
+//! ```no_run
+//! use isolane::{
+//!     Budget, DatapathChoice, InterfaceProtection, Interfaces, Level, Over, Participant, Protection,
+//!     Qos, TopicType, XdpOptions,
+//! };
+//! use std::{num::NonZeroU32, time::Duration};
+//!
+//! #[derive(TopicType)]
+//! struct Report {
+//!     number: u32,
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let participant = Participant::builder(0)
+//!     .interfaces(Interfaces::Named(vec!["eth0".into()]))
+//!     .datapath(DatapathChoice::Auto(XdpOptions::default()))
+//!     .observable(true)
+//!     .build()?;
+//!
+//! let budget = |capacity| Budget {
+//!     capacity: NonZeroU32::new(capacity).expect("more than none"),
+//!     period: Duration::from_millis(10),
+//! };
+//! // Sockets cannot count: these two are refused where `auto` has chosen them.
+//! if participant.datapath() == "xdp" {
+//!     let bulk = Protection { budget: budget(100), over: Over::Drop };
+//!     participant.protect_level(Level::MIN, Some(bulk))?;
+//!     // 200 of 2,000 datagrams in 10 ms are the highest level's alone.
+//!     let topics = Some((budget(2_000), 200));
+//!     participant.protect_interface(InterfaceProtection { flows: topics, others: None })?;
+//! }
+//! // A reader with a budget is made either way; sockets give it whatever comes.
+//! let level = Level::new(5).expect("levels are 0 to 7");
+//! let qos = Qos::best_effort().level(level).budget(budget(20), Over::Demote);
+//! let reader = participant.create_reader::<Report>("Reports", &qos)?;
+//!
+//! // Now it is known which lanes there are.
+//! for note in participant.notes() {
+//!     eprintln!("{note}");
+//! }
+//! participant.run_for(Duration::from_secs(1));
+//! if let Some(flow) = reader.flow() {
+//!     println!("{flow:?}"); // what is left of the budget, and what was decided
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -105,11 +105,9 @@ impl State {
         if let Err(error) = protected {
             self.transport.close_flow(flow);
             return match error {
-                ProtectError::Unsupported { .. } => Ok(ReaderFlow::NotEnforced(not_enforced(
-                    topic,
-                    &protection,
-                    &error,
-                ))),
+                ProtectError::Unsupported { .. } | ProtectError::NoLanes => Ok(
+                    ReaderFlow::NotEnforced(not_enforced(topic, &protection, &error)),
+                ),
                 error => Err(error.into()),
             };
         }
@@ -218,8 +216,9 @@ impl Participant {
     ///
     /// # Errors
     /// [`ProtectError`], and everything is as it was. A level may be protected before its first endpoint:
-    /// the budget is kept until then, and counts from the level's first datagram on. Where it turns out
-    /// then that the datapath cannot, [`Participant::notes`] say so.
+    /// the budget is kept until then, and counts from the level's first datagram on; a level that has
+    /// no lane is counted from the first lane of another level on. Where it turns out then that the
+    /// datapath cannot, or nobody counts yet, [`Participant::notes`] say so.
     pub fn protect_level(
         &self,
         level: Level,

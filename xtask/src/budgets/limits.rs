@@ -15,8 +15,8 @@ const SYSTEM_CALLS_TOLERANCE: f64 = 0.1;
 const INSTRUCTIONS: f64 = 2_000.0;
 /// The aim for what DDS adds to a round trip over bare AF_XDP, both ends together. It is missed.
 const INSTRUCTIONS_OVER_BARE: f64 = 6_000.0;
-/// What it may add meanwhile: what it adds now (9,959), and a little. It is to go down only.
-const INSTRUCTIONS_OVER_BARE_NOW: f64 = 10_200.0;
+/// What it may add meanwhile: what it adds now (7,653), and 3 %. It is to go down only.
+const INSTRUCTIONS_OVER_BARE_NOW: f64 = 7_900.0;
 /// The aim for a process with ten topics. It is meant without the pool of frames, and held against
 /// all that is resident, pool and program included.
 const RESIDENT_BYTES: f64 = 5.0 * 1_024.0 * 1_024.0;
@@ -154,10 +154,10 @@ mod tests {
             report.bare_round_trip_instructions = Some(1_200.0);
             failing(&report)
         };
-        assert_eq!(round_trip(11_400.0), [""; 0]);
+        assert_eq!(round_trip(9_100.0), [""; 0]);
         let expected =
             "instructions more than over bare AF_XDP, no worse, round trip best-effort 64 B, xdp";
-        assert_eq!(round_trip(11_401.0), [expected]);
+        assert_eq!(round_trip(9_101.0), [expected]);
     }
 
     #[test]

@@ -3,9 +3,13 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
+use isolane_wire::level::Level;
+use rustix::net::sockopt::set_ip_tos;
+
 use super::{FIRST_PORT, FloodError, SenderConfig};
 use crate::bulk::SourceReport;
 use crate::process::Note;
+use crate::scenario::transport::CRITICAL_LEVEL;
 use crate::stop::Stop;
 use crate::system::option;
 use crate::target::{Target, level_group};
@@ -39,5 +43,11 @@ fn open(config: &SenderConfig, stream: u16) -> io::Result<UdpSocket> {
     socket.set_multicast_loop_v4(false)?;
     socket.connect(destination)?;
     option::set_send_buffer(&socket, SEND_BYTES)?;
+    // Bulk is of the least urgent class. Only where it shares the lane of what is critical it is of that
+    // class: the link would put it into a queue that the lane is not on, and nothing would be shared.
+    if config.source.target == Target::Level(CRITICAL_LEVEL) {
+        let class = Level::clamp(CRITICAL_LEVEL.into());
+        set_ip_tos(&socket, class.dscp() << 2)?;
+    }
     Ok(socket)
 }

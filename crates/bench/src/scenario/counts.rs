@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
 use super::inside::bulk::BulkCounts;
-use crate::report::Order;
 
 /// The datapath that reserves buffers, by name.
 const XDP: &str = "xdp";
@@ -100,23 +99,24 @@ fn drops(ledger: &Ledger, lane: Lane) -> BTreeMap<String, u64> {
 }
 
 impl EndCounts {
-    /// What a participant with that order of jobs has counted of its writers and readers of `topics`,
-    /// and of what strangers sent to a level.
+    /// What a participant has counted of its writers and readers of `topics`, and of what strangers sent to
+    /// a level. `shared_lane` is the level whose lane all levels share, if they share one.
     pub(super) fn of(
         participant: &Participant,
-        order: Order,
+        shared_lane: Option<Level>,
         topics: &[&str],
         strangers: Option<Level>,
     ) -> EndCounts {
         let report = participant.report();
         let mut counts = EndCounts {
             unmatched: report.counters.unmatched_data,
-            is_lane_shared: order == Order::Fifo,
+            is_lane_shared: shared_lane.is_some(),
             bulk: BulkCounts::of(&report),
             ..EndCounts::default()
         };
-        counts.take_lane(&report.datagrams, participant.datapath());
-        // In FIFO order they come with everybody's.
+        let lane = shared_lane.unwrap_or_else(measured_level);
+        counts.take_lane(lane, &report.datagrams, participant.datapath());
+        // In a shared lane they come with everybody's.
         let of_strangers = strangers.filter(|_| !counts.is_lane_shared);
         counts.strangers =
             of_strangers.map(|level| LaneCounts::of(&report.datagrams, Lane::Level(level)));
@@ -126,11 +126,7 @@ impl EndCounts {
     }
 
     /// Counts the datagrams of the measured lane, and balances those of all.
-    pub(super) fn take_lane(&mut self, ledger: &Ledger, datapath: &str) {
-        let level = match self.is_lane_shared {
-            true => Level::default(),
-            false => measured_level(),
-        };
+    pub(super) fn take_lane(&mut self, level: Level, ledger: &Ledger, datapath: &str) {
         self.drops = drops(ledger, Lane::Level(level));
         if datapath == XDP {
             let touched = |lane| ledger.lane(lane).counts.get(Counted::ReserveTouched);

@@ -8,7 +8,7 @@ use crate::scenario::inside::{
     LINK_BITS_PER_S, LINK_QUEUE_FRAMES, REPAIR_LOSS, REPAIR_MIN_PAYLOAD_BYTES,
 };
 use crate::scenario::rtt::Config;
-use crate::scenario::transport::{BULK_LEVEL, BulkReader, Lanes, Policing, Transport};
+use crate::scenario::transport::{BulkReader, Lanes, Policing, Transport};
 use crate::storm;
 use crate::target::Target;
 
@@ -92,9 +92,9 @@ fn lane(payloads: &[u32], seconds: u32) -> Vec<Config> {
         (None, Step::SocketALevel),
         (None, Step::Budgets),
         (storm, Step::OneSocket),
-        (storm, Step::OneLane),
         (storm, Step::SocketALevel),
         (storm, Step::NapiPriorities),
+        (storm, Step::Xdp),
         (storm, Step::Lane),
         (storm, Step::Budgets),
         (flood, Step::SocketALevel),
@@ -207,7 +207,7 @@ pub fn config(scenario: Scenario, seconds: u32) -> Config {
 /// What the scenario's datapath is made of.
 fn transport_of(scenario: &Scenario) -> Transport {
     match scenario.datapath.as_str() {
-        "xdp" => Transport::Xdp(Lanes::received_by(scenario.receive_work, scenario.order)),
+        "xdp" => Transport::Xdp(Lanes::of(scenario)),
         _ => Transport::Udp,
     }
 }
@@ -263,7 +263,7 @@ impl Config {
     #[must_use]
     pub fn read_as_bulk(mut self) -> Config {
         self.bulk_reader = Some(BulkReader::Drains);
-        self.flood.target = Target::Level(BULK_LEVEL);
+        self.flood.target = Target::Level(self.transport.bulk_level());
         if !self.policing.is_off() {
             self.policing = self.policing.of_bulk();
         }
@@ -333,7 +333,7 @@ mod tests {
             .iter()
             .map(|row| row.scenario.stages.len())
             .collect();
-        assert_eq!(stages, [0, 1, 1, 1, 3, 4, 1, 3, 4]);
+        assert_eq!(stages, [0, 1, 1, 2, 3, 4, 1, 3, 4]);
         let (quiet, disturbed) = rows.split_at(2);
         assert!(quiet.iter().all(|row| row.scenario.disturbance.is_none()));
         let (storm, flood) = disturbed.split_at(6);

@@ -6,7 +6,7 @@ use isolane_datapath_xdp::xdp::{XdpConfig, why_not};
 use serde::{Deserialize, Serialize};
 
 use crate::namespace::{Host, Testbed, TestbedError};
-use crate::report::{Order, ReceiveWork};
+use crate::report::{Order, ReceiveWork, Scenario, Stage};
 
 /// The level of what is measured.
 pub const CRITICAL_LEVEL: u8 = 7;
@@ -47,8 +47,8 @@ pub struct Lanes {
     pub are_steered: bool,
     /// Buffers that only the critical lane may take are kept.
     pub keeps_reserve: bool,
-    /// One lane for all levels: what in FIFO order they share.
-    pub is_one_for_all: bool,
+    /// The level whose lane is the only one, if all levels share one.
+    pub shared_level: Option<u8>,
 }
 
 impl Default for Lanes {
@@ -56,17 +56,40 @@ impl Default for Lanes {
         Lanes {
             are_steered: false,
             keeps_reserve: true,
-            is_one_for_all: false,
+            shared_level: None,
+        }
+    }
+}
+
+impl Transport {
+    /// The level of what bulk readers of a participant read.
+    pub(super) fn bulk_level(&self) -> u8 {
+        self.shared_level().unwrap_or(BULK_LEVEL)
+    }
+
+    /// The level whose lane is the only one, if all levels share one.
+    pub(super) fn shared_level(&self) -> Option<u8> {
+        match self {
+            Transport::Udp => None,
+            Transport::Xdp(lanes) => lanes.shared_level,
         }
     }
 }
 
 impl Lanes {
-    /// Lanes where receive work is done so, for levels in that order of jobs.
-    pub fn received_by(receive_work: ReceiveWork, order: Order) -> Lanes {
+    /// The lanes of a scenario. Where there is none for each level, all that is of the participants shares
+    /// the critical one's, with its ring, its buffers, its queue and its class on the link: what it has
+    /// from the remedies before lanes stays, and bulk of the participants has it too. In FIFO order they
+    /// share the lowest level's, as a participant's sockets do.
+    pub fn of(scenario: &Scenario) -> Lanes {
+        let shared_level = match scenario.order {
+            Order::Fifo => Some(0),
+            Order::Priority if scenario.stages.contains(&Stage::Lanes) => None,
+            Order::Priority => Some(CRITICAL_LEVEL),
+        };
         Lanes {
-            are_steered: receive_work != ReceiveWork::Softirq,
-            is_one_for_all: order == Order::Fifo,
+            are_steered: scenario.receive_work != ReceiveWork::Softirq,
+            shared_level,
             ..Lanes::default()
         }
     }
@@ -77,10 +100,10 @@ impl Lanes {
         let bulk = usize::from(BULK_LEVEL);
         let mut options = XdpOptions {
             interface: Some(interface.to_owned()),
-            // Those that runs have endpoints of; in FIFO order all are of the lowest.
-            levels: match self.is_one_for_all {
-                true => 1,
-                false => 1 << CRITICAL_LEVEL | 1 << BULK_LEVEL,
+            // Those that runs have endpoints of.
+            levels: match self.shared_level {
+                Some(level) => 1 << level,
+                None => 1 << CRITICAL_LEVEL | 1 << BULK_LEVEL,
             },
             queues: self.queues(),
             ..usual
@@ -182,10 +205,19 @@ pub enum BulkReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::{Publisher, Step};
+    use crate::scenario::plan;
 
     #[test]
     fn steered_lanes_are_on_the_queues_that_the_link_fills() {
-        let by_priority = |work| Lanes::received_by(work, Order::Priority);
+        let by_priority = |receive_work| {
+            let lanes = plan::scenario("xdp", Publisher::Thread, 64, None);
+            let scenario = Scenario {
+                receive_work,
+                ..lanes
+            };
+            Lanes::of(&scenario)
+        };
         let steered = by_priority(ReceiveWork::Threads).options("host-a");
         assert_eq!(steered.queues[usize::from(CRITICAL_LEVEL)], CRITICAL_QUEUE);
         assert_eq!(steered.queues[usize::from(BULK_LEVEL)], BULK_QUEUE);
@@ -196,8 +228,20 @@ mod tests {
             2,
             "one of what is measured, one of bulk"
         );
-        let shared = Lanes::received_by(ReceiveWork::Softirq, Order::Fifo).options("host-a");
-        assert_eq!(shared.levels, 1, "the lowest, for all");
+    }
+
+    #[test]
+    fn without_a_lane_a_level_bulk_is_in_the_critical_ones_ring_and_queue() {
+        let lanes = plan::scenario("xdp", Publisher::Thread, 64, None);
+        let one = Lanes::of(&Step::Xdp.of(lanes.clone()));
+        assert_eq!(one.options("host-a").levels, 1 << CRITICAL_LEVEL);
+        let queues = one.options("host-a").queues;
+        assert_eq!(queues[usize::from(CRITICAL_LEVEL)], CRITICAL_QUEUE);
+        assert_eq!(Transport::Xdp(one).bulk_level(), CRITICAL_LEVEL);
+        let each = Lanes::of(&Step::Lane.of(lanes.clone()));
+        assert_eq!(Transport::Xdp(each).bulk_level(), BULK_LEVEL);
+        let fifo = Lanes::of(&lanes.in_order(Order::Fifo));
+        assert_eq!(fifo.options("host-a").levels, 1, "the lowest, for all");
     }
 
     #[test]

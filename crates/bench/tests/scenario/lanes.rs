@@ -30,7 +30,7 @@ const TRANSPORTS: [Transport; 2] = [
     Transport::Xdp(Lanes {
         are_steered: false,
         keeps_reserve: true,
-        is_one_for_all: false,
+        shared_level: None,
     }),
 ];
 

@@ -65,7 +65,10 @@ pub(crate) enum Bench {
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench rtt --seconds 3", "64 and 1024 B, 2000 pings a second"),
         ("isolane bench rtt --payload 64 --disturbance none,flood", "alone, then beside a flood"),
-        ("isolane bench rtt --ablation --payload 64 --disturbance storm", "which remedy brings what"),
+        (
+            "isolane bench rtt --ablation --payload 64 --disturbance storm --arbiter strict",
+            "which remedy brings what, in about a minute and a half",
+        ),
     ], "bench throughput, demo"))]
     Rtt(BenchRttArguments),
     /// Samples a second, counted at the reader
@@ -104,7 +107,9 @@ pub(crate) struct BenchRttArguments {
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=MAX_RATE_HZ))]
     pub(crate) rate: Option<u32>,
     /// What to disturb the runs with, separated by commas: none, flood (on the link), read-flood (the
-    /// same for a bulk reader of the participants), storm (receive work on the hosts), joining, bulk, repair (inside the participants, over a faster link)
+    /// same for a bulk reader of the participants; in the JSON it is `flood` with `bulk_reader` set),
+    /// storm (receive work on the hosts), joining, bulk, repair (inside the participants, over a faster
+    /// link)
     /// [default: none]
     #[arg(
         long,
@@ -134,10 +139,11 @@ pub(crate) struct BenchRttArguments {
         hide_possible_values = true
     )]
     pub(crate) order: Vec<JobOrder>,
-    /// Measure one remedy at a time: one socket for all levels, one AF_XDP lane for all levels, a socket
-    /// a level, steering, NAPI priorities, a lane a level, budgets; each beside none, flood, storm and
-    /// read-flood, through both arbiters, with 64, 512 and 1024 B, as far as the options above do not
-    /// name others
+    /// Measure one remedy at a time, each with those before it: one socket for all levels, a socket a
+    /// level, steering, NAPI priorities, AF_XDP, a lane a level, budgets; each beside none, flood, storm
+    /// and read-flood, through both arbiters, with 64, 512 and 1024 B, as far as the options above do not
+    /// name others. All of it takes about 35 minutes; with `--payload 64 --disturbance storm --arbiter
+    /// strict` it is about a minute and a half
     #[arg(long, conflicts_with_all = ["datapath", "order"])]
     pub(crate) ablation: bool,
     /// How often everything is measured, one after the other [default: 1; 3 with --ablation]

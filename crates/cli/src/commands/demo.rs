@@ -41,13 +41,13 @@ left is at most one frame of the flood on the wire, each way, and the hosts' own
 const MEANING_OF_LANE: &str = "\
 The storm rows are beside short multicast datagrams (10000 a second, both ways together), each of which
 the kernel delivers to 250 sockets on each host: the link has room, the receiving core has not. One
-remedy at a time: a socket for all levels, or one AF_XDP lane; a socket a level; the link puts critical
-frames into a receive queue of their own, and kernel threads serve the queues, the critical one's above
-the application, the other's below it; an AF_XDP lane a level, past the shared stack; and budgets, which
-drop in the driver what would become receive work beyond them. The last rows are beside a flood that
-a bulk reader of the same participants gets: there the budget is that reader's. Compare the hosts' part,
-and read what each step brought: that is computed from this run, and two seconds a row tell only what
-is large.";
+remedy at a time: a socket for all levels; a socket a level; the link puts critical frames into a receive
+queue of their own, and kernel threads serve the queues, the critical one's above the application, the
+other's below it; AF_XDP, past the shared stack, with one lane for all levels; a lane a level; and
+budgets, which drop in the driver what would become receive work beyond them. The last rows are beside a
+flood that a bulk reader of the same participants gets: there the budget is that reader's. Compare the
+hosts' part, and read what each step brought: that is computed from this run, and two seconds a row tell
+only what is large.";
 
 const MEANING_OF_EXECUTOR: &str = "\
 The rows joining, bulk and repair are disturbed by work of the participants themselves: two hundred

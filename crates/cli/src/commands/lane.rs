@@ -58,8 +58,8 @@ fn options(xdp: &Xdp) -> XdpOptions {
     }
 }
 
-/// Protects all receivers together, if that is asked for: once there is an endpoint, since with the
-/// first one it turns out whether the device can be had. That the datapath cannot is told.
+/// Protects all receivers together, if that is asked for: before there is an endpoint, so that it holds
+/// from the first datagram on. That the datapath cannot is told.
 pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<(), Failure> {
     let topics = lane.protect.topics.as_ref();
     let others = lane.protect.others.as_ref();
@@ -80,7 +80,7 @@ pub(super) fn protect(participant: &Participant, lane: &LaneSettings) -> Result<
     };
     match participant.protect_interface(protection) {
         Ok(()) => Ok(()),
-        Err(error @ ProtectError::Unsupported { .. }) => {
+        Err(error @ (ProtectError::Unsupported { .. } | ProtectError::NoLanes)) => {
             tell(format!(
                 "note: what the description protects all receivers with is not enforced: {error}"
             ));

@@ -92,13 +92,18 @@ fn announce<C>(what: &str, rows: &[Row<C>]) {
     lengths.sort_unstable();
     lengths.dedup();
     let lengths: Vec<String> = lengths.iter().map(u32::to_string).collect();
-    let all: Duration = rows.iter().map(expected).sum();
+    let all = expected_of_all(rows);
     tell(format!(
         "{} of {} s, about {}: {what}",
         count_of(rows.len() as u64, "run"),
         lengths.join(" or "),
         progress::in_words(all)
     ));
+}
+
+/// How long all of them are expected to take.
+pub(super) fn expected_of_all<C>(rows: &[Row<C>]) -> Duration {
+    rows.iter().map(expected).sum()
 }
 
 fn expected<C>(row: &Row<C>) -> Duration {

@@ -92,11 +92,11 @@ impl Drop for Progress {
 /// So many parts say nothing yet about how long the others take.
 const FEW_PARTS: usize = 3;
 
-/// A length of time as people say it: "40 s", "19 min".
+/// A length of time as people say it: "40 s", "124 s", "19 min".
 pub(crate) fn in_words(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     match seconds {
-        0..120 => format!("{seconds} s"),
+        0..=180 => format!("{seconds} s"),
         _ => format!("{} min", seconds.div_ceil(60)),
     }
 }
@@ -126,6 +126,8 @@ mod tests {
     #[test]
     fn times_are_told_in_seconds_or_minutes() {
         assert_eq!(in_words(Duration::from_millis(39_200)), "40 s");
+        assert_eq!(in_words(Duration::from_secs(180)), "180 s");
+        assert_eq!(in_words(Duration::from_secs(181)), "4 min");
         assert_eq!(in_words(Duration::from_secs(1_130)), "19 min");
     }
 

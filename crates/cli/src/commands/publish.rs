@@ -33,11 +33,11 @@ pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
         &settings.endpoint.lane,
         &settings.endpoint.peers.value,
     )?;
+    lane::protect(&participant, &settings.endpoint.lane)?;
     let writer = participant
         .create_writer::<ShapeType>(&settings.endpoint.topic, &qos(&settings.endpoint))
         .map_err(failure)?;
     notes.tell(&participant);
-    lane::protect(&participant, &settings.endpoint.lane)?;
     let writer = Rc::new(writer);
 
     let verbosity = settings.endpoint.network.verbosity;

@@ -304,7 +304,48 @@ pub(crate) fn show(text: &str, json: Option<&Destination>) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isolane_bench::report::Step;
+    use isolane_bench::scenario::ablation::{Ablation, Beside};
     use isolane_bench::scenario::plan::{self, Part};
+
+    /// What the help says of times is written there; this is what it is written from.
+    #[test]
+    fn measurements_take_as_long_as_their_help_says() {
+        let expected_s = |rows: Vec<rtt::Config>| {
+            let rows: Vec<_> = rows.into_iter().map(row).collect();
+            measurement::expected_of_all(&rows).as_secs()
+        };
+        let seconds = |link, inside| plan::Seconds { link, inside };
+        let parts = [Part::Link, Part::Arbiter, Part::Lane, Part::Executor];
+        let demo = expected_s(plan::demo(&parts, &[64, 512, 1024], seconds(2, 5)));
+        assert!((115..=125).contains(&demo), "about two minutes: {demo} s");
+        let first_look = expected_s(plan::demo(&parts, &[64], seconds(1, 1)));
+        assert!(first_look < 60, "less than a minute: {first_look} s");
+        let inside = expected_s(plan::demo(&[Part::Executor], &[64], seconds(2, 5)));
+        assert!((40..=48).contains(&inside), "about 45 s: {inside} s");
+
+        let all = Ablation {
+            steps: Step::ALL.to_vec(),
+            besides: Beside::ALL.to_vec(),
+            arbiters: vec![Arbiter::Fifo, Arbiter::Strict],
+            payloads: vec![64, 512, 1024],
+            repetitions: 3,
+            rate_hz: 2_000,
+            seconds: 3,
+        };
+        let short = Ablation {
+            besides: vec![Beside::stranger(Some(Disturbance::Storm))],
+            arbiters: vec![Arbiter::Strict],
+            payloads: vec![64],
+            ..all.clone()
+        };
+        let (all, short) = (expected_s(all.rows()), expected_s(short.rows()));
+        assert!((33..=36).contains(&(all / 60)), "about 35 min: {all} s");
+        assert!(
+            (80..=100).contains(&short),
+            "a minute and a half: {short} s"
+        );
+    }
 
     #[test]
     fn a_row_is_named_by_what_tells_it_from_the_others() {
@@ -319,8 +360,8 @@ mod tests {
         assert_eq!(titles[4], "udp, 64 B, job, flood");
         assert_eq!(titles[5], "udp, 64 B, thread, undisturbed, strict");
         assert_eq!(
-            titles[8],
-            "xdp, 64 B, thread, storm, strict, fifo order, steered + xdp"
+            titles[10],
+            "xdp, 64 B, thread, storm, strict, threads + executor + xdp"
         );
         assert_eq!(
             titles[15],

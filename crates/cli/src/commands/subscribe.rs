@@ -34,11 +34,11 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
         &settings.endpoint.lane,
         &settings.endpoint.peers.value,
     )?;
+    lane::protect(&participant, &settings.endpoint.lane)?;
     let reader = participant
         .create_reader::<ShapeType>(&settings.endpoint.topic, &with_budget(&settings))
         .map_err(failure)?;
     notes.tell(&participant);
-    lane::protect(&participant, &settings.endpoint.lane)?;
 
     let mut watch = Watch::new(Side::Reader, verbosity);
     let mut printed = Ok(());

@@ -131,7 +131,7 @@ impl BenchThroughputSettings {
     }
 }
 
-/// Seconds of a run of the demo: with all rows it ends within two minutes.
+/// Seconds of a run of the demo: with all rows it takes about two minutes.
 const DEMO_SECONDS: u32 = 2;
 /// Seconds of one that is disturbed from inside: at 2000 Hz a p99.9 takes 10,000 samples.
 const DEMO_INSIDE_SECONDS: u32 = 5;

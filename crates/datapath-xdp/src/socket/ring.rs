@@ -82,7 +82,7 @@ struct Parts<T> {
 // SAFETY: the pointers lead into memory that this value keeps, wherever it moves to; what is shared
 // with the kernel are atomics, and entries that belong to one side at a time.
 unsafe impl<T: Entry + Send> Send for Parts<T> {}
-// SAFETY: who shares it reads the kernel's flags, an atomic, and touches nothing else.
+// SAFETY: who shares it reads its atomics and changes nothing.
 unsafe impl<T: Entry + Send> Sync for Parts<T> {}
 
 impl<T: Entry> Parts<T> {
@@ -148,7 +148,7 @@ pub(super) struct Producer<T> {
     own: u32,
     /// Our index as the kernel was shown it: nobody takes what is behind that.
     shown: u32,
-    /// The kernel's index as it was last believed: in `own - count ..= own`.
+    /// The kernel's index as it was last believed: in `own - count ..= shown`.
     other: u32,
     nonsense: u64,
 }
@@ -333,7 +333,7 @@ impl<T: Entry> Consumer<T> {
 
     /// Gives the places of all that was taken back to the kernel.
     #[inline]
-    pub(super) fn give_back(&self) {
+    pub(super) fn give_back(&mut self) {
         self.parts.consumer().store(self.own, Ordering::Release);
     }
 }

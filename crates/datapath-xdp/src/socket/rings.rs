@@ -263,7 +263,7 @@ macro_rules! filled_by_the_kernel {
 
             /// Gives the places of all that was taken back.
             #[inline]
-            pub fn give_back(&self) {
+            pub fn give_back(&mut self) {
                 self.0.give_back();
             }
 

@@ -5,7 +5,7 @@
 //! what is asked for a lane that is not open yet, or for an interface before its device is taken, is
 //! looked at, kept, and in force before the first frame of the lane comes. Where no device can be
 //! had it is refused at once, or said in a [`Note`] when that turns out. A level that is to have no
-//! lane is counted from the first lane of another level on.
+//! lane is counted from the first lane of another level on; until there is one, a note says so.
 
 use isolane_datapath::{
     Datapath, InterfaceProtection, Lane, Note, ProtectError, Protected, Protection,
@@ -58,6 +58,7 @@ impl Xdp {
             && is_closed(lane)
         {
             self.asked.lanes[lane.index()] = with;
+            self.note_waiting();
             return Ok(());
         }
         let device = self.device_mut().ok_or(ProtectError::NoFlow)?;
@@ -96,6 +97,7 @@ impl Xdp {
             self.note_protected();
         }
         self.asked.interface = Some(with);
+        self.note_waiting();
         Ok(())
     }
 
@@ -105,13 +107,11 @@ impl Xdp {
         let is_wanted = |_: &&_| self.options.levels != 0;
         match way.filter(is_wanted) {
             Some(way) if way.device.is_some() || !way.is_refused => Ok(()),
-            _ => Err(ProtectError::Unsupported {
-                datapath: "xdp without lanes",
-            }),
+            _ => Err(ProtectError::NoLanes),
         }
     }
 
-    /// Budgets were set.
+    /// Budgets may have been set.
     pub(super) fn note_protected(&mut self) {
         if let Some(device) = self.device_mut() {
             device.note_protected();
@@ -119,21 +119,46 @@ impl Xdp {
         self.note_replenisher();
     }
 
-    /// Says so where sockets serve instead of lanes and what was asked for has nobody who counts.
-    pub(super) fn note_unprotected(&mut self) {
-        let Some(way) = self.way.as_deref_mut() else {
+    /// Says so where something was asked for, levels are open, and none of them has a lane, so that
+    /// nobody counts yet.
+    pub(super) fn note_waiting(&mut self) {
+        let Some(way) = self.way.as_deref().filter(|way| !way.is_gone) else {
             return;
         };
-        way.is_refused = true;
-        if way.device.is_some() || !self.asked.is_anything() {
-            return;
+        let is_open = |lane: &Lane| lane.level().is_some() && !self.udp.unicast(*lane).is_empty();
+        let waits = way.device.is_none() && !way.is_refused && self.asked.is_anything();
+        if waits && Lane::ALL.iter().any(is_open) {
+            let interface = way.interface.clone();
+            self.note(Note::Device {
+                interface,
+                what:
+                    "budgets of levels and of the interface are not enforced until an endpoint of \
+                       a level with a lane is made: the levels so far have none"
+                        .to_owned(),
+            });
         }
+    }
+
+    /// The lane has sockets only, because its rings could not be had. Says so where what was asked for
+    /// has nobody who counts.
+    pub(super) fn note_unprotected(&mut self, lane: Lane) {
+        let Some(way) = self.way.as_deref() else {
+            return;
+        };
+        let what = match way.device {
+            None if self.asked.is_anything() => {
+                "budgets of levels and of the interface are not enforced: without lanes nothing \
+                 counts datagrams before they are received"
+                    .to_owned()
+            }
+            Some(_) if self.asked.lane(lane).is_some() => {
+                format!(
+                    "the budget of {lane} is not enforced: it has no lane, nothing counts there"
+                )
+            }
+            _ => return,
+        };
         let interface = way.interface.clone();
-        self.note(Note::Device {
-            interface,
-            what: "budgets of levels and of the interface are not enforced: without lanes nothing \
-                   counts datagrams before they are received"
-                .to_owned(),
-        });
+        self.note(Note::Device { interface, what });
     }
 }

@@ -28,15 +28,21 @@ impl Datapath for Xdp {
             return Ok(());
         }
         self.udp.open_lane(lane)?;
-        let Err(source) = self.open_on_device(lane) else {
+        let opened = self.open_on_device(lane);
+        // Also where it has failed: the device may be there, and count.
+        self.note_protected();
+        let Err(source) = opened else {
             return Ok(());
         };
-        self.note_unprotected();
+        if let Some(way) = self.way.as_deref_mut() {
+            way.is_refused = way.device.is_none();
+        }
         let interface = self.way.as_ref().map(|way| way.interface.clone());
         let interface = interface.unwrap_or_default();
         let refused = refuse_or_note(&self.options, interface, source, &mut self.notes);
-        if refused.is_err() {
-            self.udp.close_lane(lane);
+        match refused {
+            Ok(()) => self.note_unprotected(lane),
+            Err(_) => self.udp.close_lane(lane),
         }
         refused
     }

@@ -11,7 +11,7 @@ use super::config::XdpOptions;
 use super::error::XdpError;
 use super::plan::{Plan, QueuePlan};
 use super::slots::{Owner, Slots};
-use crate::classifier::{Classifier, ClassifierConfig, Flow, Replenisher};
+use crate::classifier::{Classifier, ClassifierConfig, Flow};
 use crate::limits::{MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
 use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
 
@@ -80,7 +80,8 @@ impl Device {
         // SAFETY: the owner keeps the region for as long as it lives, and unmaps it then. Addresses given
         // to rings are those of frames that are kept in `held` from before the kernel may write to
         // them, or are on their way there while nobody writes to them, until they come back (see
-        // `refill`, and `send`, whose caller closes the lane if that way is left by a panic).
+        // `refill` and `send_single`, which keep them first, and `send`, whose caller closes the lane
+        // if that way is left by a panic).
         let umem = unsafe { Umem::over(memory.memory(), memory.owner(), plan.chunk_bytes, 0) }?;
         let mut device = Device {
             held: Held::new(&umem),
@@ -249,8 +250,7 @@ impl Device {
             if held.hold_chunk(Side::Receive, chunk, frame).is_err() {
                 unreachable!("a frame at home is not in the kernel's hands");
             }
-            let is_staged = fill.stage(umem.start_of(chunk));
-            debug_assert!(is_staged, "there was room");
+            assert!(fill.stage(umem.start_of(chunk)), "there was room");
         });
         if given > 0 {
             fill.show();
@@ -259,7 +259,8 @@ impl Device {
         given
     }
 
-    /// The same as it was when the queue was last looked at: in this call, where it refills.
+    /// As [`free_chunks`](Self::free_chunks) last found it: of `receive`, at its beginning, behind its
+    /// refill.
     #[inline]
     pub(super) fn known_free_chunks(&self, place: usize) -> u32 {
         let open = self.queues[place].as_ref();
@@ -314,9 +315,10 @@ impl Device {
         }
     }
 
-    /// A budget was set.
+    /// Budgets may have been set: there may be some to be filled up here.
     pub(super) fn note_protected(&mut self) {
-        self.replenishes = self.classifier.replenisher() == Replenisher::UserSpace;
+        let now_ns = monotonic_now().as_nanos();
+        self.replenishes = self.classifier.replenish(now_ns).is_some();
     }
 
     pub(super) fn mode(&self) -> Option<Mode> {

@@ -108,7 +108,7 @@ impl Xdp {
         let Some(level) = level else {
             // The classifier is to know what is ours, and leave it to the kernel.
             register_for_kernel(way, &self.udp, lane, &self.asked)?;
-            self.note_protected();
+            self.note_waiting();
             return Ok(());
         };
         if way.device.is_none() {
@@ -147,7 +147,6 @@ impl Xdp {
         device.open_lane(level, &self.options, plan, &self.pool, port, &flows)?;
         self.firsts |= lane.bit();
         self.describe();
-        self.note_protected();
         Ok(())
     }
 
@@ -280,6 +279,7 @@ impl Xdp {
         if let Some(device) = way.device.as_deref_mut() {
             // What was done after the last datagram was sent: a lane may be idle from then on.
             device.take_home(&self.pool);
+            device.wake();
         }
         self.look_at_mtu();
         let stamps = self.looks.stamps;
@@ -287,7 +287,7 @@ impl Xdp {
             .device()
             .map_or(0, |device| device.classifier.unstamped());
         if stamps && unstamped > 0 {
-            // None was taken since the first such frame; from here on none is looked for.
+            // None was taken on that queue since the first such frame; from here on none is looked for.
             self.looks.stamps = false;
             let interface = self.way.as_ref().map(|way| way.interface.clone());
             self.note(Note::Device {

@@ -43,6 +43,13 @@ impl Device {
         self.left_levels != 0
     }
 
+    /// Keeps which lanes have frames left in their transmit rings.
+    #[inline]
+    pub(super) fn note_left(&mut self, place: usize, left: u32) {
+        let bit = 1 << place;
+        self.left_levels = self.left_levels & !bit | if left > 0 { bit } else { 0 };
+    }
+
     /// Takes back up to [`MAX_RECYCLED`] frames of each queue that is low. True: one still is.
     pub(super) fn recycle(&mut self, reserve: u32, pool: &Pool, udp: &mut Udp) -> bool {
         let mut is_low = false;

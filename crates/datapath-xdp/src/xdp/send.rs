@@ -163,8 +163,7 @@ impl Device {
         if self.held.hold_chunk(Side::Transmit, chunk, copy).is_err() {
             unreachable!("a frame from the pool is not in the kernel's hands");
         }
-        let is_staged = lane.transmit.ring.stage(descriptor);
-        debug_assert!(is_staged, "there was room");
+        assert!(lane.transmit.ring.stage(descriptor), "there was room");
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! One frame to one place by the device: most of what is sent by a lane.
 //!
-//! A burst of many is sent by `send`, whose sets of messages (which are the device's, which are the
-//! kernel's, which frames are on their way) have a third of the instructions that one message takes. One
-//! message needs none of them: it is the device's as a whole, or it is not sent here at all. So
+//! A burst of many is sent by `send`, which keeps sets of messages: which are the device's, which are
+//! the kernel's, which frames are on their way. For one message they would be a third of all
+//! instructions, and it needs none of them: it is the device's as a whole, or it is not sent here at all. So
 //! everything that could stand in its way is looked at before anything is counted or written, and
 //! whatever does has the burst sent the other way as if nobody had looked.
 
@@ -50,8 +50,7 @@ impl Device {
         if self.held.hold_chunk(Side::Transmit, chunk, frame).is_err() {
             unreachable!("a frame of a burst is not in the kernel's hands");
         }
-        let is_staged = lane.transmit.ring.stage(descriptor);
-        debug_assert!(is_staged, "there was room");
+        assert!(lane.transmit.ring.stage(descriptor), "there was room");
         lane.transmit.ring.show();
         ledger.transmit.note_sent(bytes);
         ledger.counts.note(Counted::SentByLane, 1);
@@ -71,12 +70,5 @@ impl Device {
         self.note_left(place, left);
         self.take_completed(queue);
         Some(report)
-    }
-
-    /// Keeps which lanes have frames left in their transmit rings.
-    #[inline]
-    pub(super) fn note_left(&mut self, place: usize, left: u32) {
-        let bit = 1 << place;
-        self.left_levels = self.left_levels & !bit | if left > 0 { bit } else { 0 };
     }
 }

@@ -159,9 +159,9 @@ fn where_no_level_is_to_have_a_lane_a_budget_is_refused_at_once() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[], |config| config.options.levels = 0);
     let refused = one.protect(Protected::Lane(CRITICAL), drop_beyond(3));
-    assert!(matches!(refused, Err(ProtectError::Unsupported { .. })));
+    assert!(matches!(refused, Err(ProtectError::NoLanes)));
     let refused = one.protect_interface(InterfaceProtection::default());
-    assert!(matches!(refused, Err(ProtectError::Unsupported { .. })));
+    assert!(matches!(refused, Err(ProtectError::NoLanes)));
     finish(one);
 }
 
@@ -180,7 +180,7 @@ fn where_the_device_is_another_programs_what_was_asked_for_is_said_not_to_be_enf
     let said = notes.iter().any(|note| note.contains("are not enforced"));
     assert!(said, "{notes:?}");
     let refused = second.protect(Protected::Lane(CRITICAL), drop_beyond(3));
-    assert!(matches!(refused, Err(ProtectError::Unsupported { .. })));
+    assert!(matches!(refused, Err(ProtectError::NoLanes)));
     finish(second);
     finish(owner);
 }
@@ -197,7 +197,37 @@ fn an_interface_that_is_gone_can_be_protected_no_more() {
     });
     for lane in [CRITICAL, BULK] {
         let refused = one.protect(Protected::Lane(lane), drop_beyond(3));
-        assert!(matches!(refused, Err(ProtectError::Unsupported { .. })));
+        assert!(matches!(refused, Err(ProtectError::NoLanes)));
     }
+    finish(one);
+}
+
+#[test]
+fn where_no_level_so_far_has_a_lane_a_note_says_that_nothing_is_counted_yet() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[BULK], |config| {
+        config.options.levels = 1 << CRITICAL.level().expect("a level").get();
+    });
+    assert_eq!(one.notes(), []);
+    protect(&mut one, BULK, drop_beyond(3));
+    let notes: Vec<String> = one.notes().iter().map(ToString::to_string).collect();
+    let said = notes.iter().any(|note| note.contains("until an endpoint"));
+    assert!(said, "{notes:?}");
+    finish(one);
+}
+
+#[test]
+fn without_timers_of_the_kernel_nothing_is_said_of_budgets_that_nobody_has() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |config| {
+        config.options.kernel_timers = false;
+    });
+    assert_eq!(one.notes(), []);
+    protect(&mut one, CRITICAL, drop_beyond(3));
+    let notes: Vec<String> = one.notes().iter().map(ToString::to_string).collect();
+    let said = notes
+        .iter()
+        .any(|note| note.contains("filled up by this program"));
+    assert!(said, "{notes:?}");
     finish(one);
 }

@@ -20,6 +20,11 @@ pub struct FrameFull {
     pub room: usize,
 }
 
+const _: () = assert!(
+    Class::COUNT <= 1 << u8::BITS,
+    "a frame keeps its class in a byte"
+);
+
 /// Asserts that a part lies inside a frame: our own arithmetic, never a peer's.
 #[inline]
 fn check_range(range: &Range<usize>, capacity: usize) {

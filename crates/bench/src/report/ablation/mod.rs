@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_flood_that_is_read_is_a_block_of_its_own() {
-        let mut runs = [run(Step::OneSocket, 1), run(Step::OneLane, 1)];
+        let mut runs = [run(Step::OneSocket, 1), run(Step::Xdp, 1)];
         assert_eq!(blocks(&runs).len(), 1);
         runs[1].bulk_reader = Some(crate::scenario::transport::BulkReader::Drains);
         assert_eq!(blocks(&runs).len(), 2);
@@ -269,7 +269,7 @@ mod tests {
         assert!(lines[13].contains("250 [200 .. 300]"), "{text}");
         assert_eq!(
             lines.last(),
-            Some(&"INVALID: one AF_XDP lane for all, repetition 1: the ledger is off")
+            Some(&"INVALID: a socket a level, repetition 1: the ledger is off")
         );
         assert_eq!(ablation_table(&[]), "");
     }

@@ -10,28 +10,29 @@ use crate::report::{Order, ReceiveWork, Run, Scenario, Stage};
 pub enum Step {
     /// One socket for all levels, jobs as they became ready: the baseline.
     OneSocket,
-    /// One AF_XDP lane for all levels, jobs as they became ready: the baseline past the shared stack.
-    OneLane,
     /// A socket a level, jobs by priority.
     SocketALevel,
     /// The link puts critical frames into a receive queue of their own.
     Steering,
     /// A kernel thread for each queue, at priorities around the applications'.
     NapiPriorities,
-    /// AF_XDP instead of sockets, a lane a level.
+    /// AF_XDP instead of sockets: one lane for all levels, on the critical queue.
+    Xdp,
+    /// A lane a level: bulk of the participants has another ring, another queue and another class.
     Lane,
     /// Budgets, and bulk policed by the classifier before it becomes receive work.
     Budgets,
 }
 
 impl Step {
-    /// All. Each has what those before it have, but for the one lane, which stands beside the one socket.
+    /// All. Each has what those before it have, but for what it replaces: the lane of all levels the socket
+    /// of each.
     pub const ALL: [Step; 7] = [
         Step::OneSocket,
-        Step::OneLane,
         Step::SocketALevel,
         Step::Steering,
         Step::NapiPriorities,
+        Step::Xdp,
         Step::Lane,
         Step::Budgets,
     ];
@@ -40,10 +41,10 @@ impl Step {
     pub fn name(self) -> &'static str {
         match self {
             Step::OneSocket => "one socket for all levels",
-            Step::OneLane => "one AF_XDP lane for all",
             Step::SocketALevel => "a socket a level",
             Step::Steering => "+ steering",
             Step::NapiPriorities => "+ NAPI priorities",
+            Step::Xdp => "+ AF_XDP",
             Step::Lane => "+ lane",
             Step::Budgets => "+ budgets",
         }
@@ -54,16 +55,15 @@ impl Step {
     pub fn of(self, scenario: Scenario) -> Scenario {
         let receive_work = match self {
             Step::OneSocket | Step::SocketALevel => ReceiveWork::Softirq,
-            // A lane is on one queue, and only a link that steers uses one queue for all frames of a class.
-            Step::OneLane | Step::Steering => ReceiveWork::Steered,
-            Step::NapiPriorities | Step::Lane | Step::Budgets => ReceiveWork::Threads,
+            Step::Steering => ReceiveWork::Steered,
+            Step::NapiPriorities | Step::Xdp | Step::Lane | Step::Budgets => ReceiveWork::Threads,
         };
         let (order, stages): (Order, &[Stage]) = match self {
             Step::OneSocket => (Order::Fifo, &[]),
-            Step::OneLane => (Order::Fifo, &[Stage::Xdp]),
             Step::SocketALevel | Step::Steering | Step::NapiPriorities => {
                 (Order::Priority, &[Stage::Executor])
             }
+            Step::Xdp => (Order::Priority, &[Stage::Executor, Stage::Xdp]),
             Step::Lane => (
                 Order::Priority,
                 &[Stage::Executor, Stage::Xdp, Stage::Lanes],
@@ -99,25 +99,14 @@ impl Step {
         })
     }
 
-    /// What it is read against, of the rows there are: the nearest one whose mechanisms it has all, and
-    /// for what is about lanes also what they are an alternative to.
+    /// What it is read against, of the rows there are: the nearest one whose mechanisms it has, and for
+    /// what is about lanes also the sockets that they are an alternative to.
     pub fn against(self, present: &[Step]) -> Vec<Step> {
-        const LADDER: [Step; 6] = [
-            Step::OneSocket,
-            Step::SocketALevel,
-            Step::Steering,
-            Step::NapiPriorities,
-            Step::Lane,
-            Step::Budgets,
-        ];
         let is_present = |step: &Step| present.contains(step);
-        let below = LADDER.into_iter().take_while(|&step| step != self);
-        let nearest = match self {
-            Step::OneLane => Some(Step::OneSocket).filter(is_present),
-            _ => below.filter(is_present).last(),
-        };
+        let below = Step::ALL.into_iter().take_while(|&step| step != self);
+        let nearest = below.filter(is_present).last();
         let alternatives: &[Step] = match self {
-            Step::Lane => &[Step::OneLane, Step::SocketALevel],
+            Step::Lane => &[Step::NapiPriorities, Step::SocketALevel],
             Step::Budgets => &[Step::SocketALevel],
             _ => &[],
         };
@@ -131,18 +120,30 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::tests::scenario;
 
     #[test]
     fn a_step_is_read_against_the_nearest_one_it_builds_on() {
-        use Step::{Budgets, Lane, NapiPriorities, OneLane, OneSocket, SocketALevel, Steering};
+        use Step::{Budgets, Lane, NapiPriorities, OneSocket, SocketALevel, Steering, Xdp};
         assert_eq!(OneSocket.against(&Step::ALL), []);
-        assert_eq!(OneLane.against(&Step::ALL), [OneSocket]);
         assert_eq!(SocketALevel.against(&Step::ALL), [OneSocket]);
         assert_eq!(NapiPriorities.against(&Step::ALL), [Steering]);
-        let of_demo = [OneSocket, SocketALevel, NapiPriorities, Lane, Budgets];
+        assert_eq!(Xdp.against(&Step::ALL), [NapiPriorities]);
+        let of_lane = [Xdp, NapiPriorities, SocketALevel];
+        assert_eq!(Lane.against(&Step::ALL), of_lane);
+        let of_demo = [OneSocket, SocketALevel, NapiPriorities, Xdp, Lane, Budgets];
         assert_eq!(NapiPriorities.against(&of_demo), [SocketALevel]);
-        assert_eq!(Lane.against(&of_demo), [NapiPriorities, SocketALevel]);
+        assert_eq!(Lane.against(&of_demo), of_lane);
         assert_eq!(Lane.against(&[SocketALevel, Lane]), [SocketALevel]);
         assert_eq!(Budgets.against(&Step::ALL), [Lane, SocketALevel]);
+    }
+
+    #[test]
+    fn each_step_has_the_stages_of_those_before_it() {
+        let stages = |step: Step| step.of(scenario(64, None)).stages;
+        for pair in Step::ALL.windows(2) {
+            let (before, after) = (stages(pair[0]), stages(pair[1]));
+            assert!(after.starts_with(&before), "{}", pair[1].name());
+        }
     }
 }

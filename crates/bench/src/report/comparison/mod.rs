@@ -264,10 +264,7 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
         Kind::Step => {
             let steps = (Step::of_run(dividend), Step::of_run(divisor));
             let is_pair = steps.0 == Some(Step::SocketALevel)
-                && !matches!(
-                    steps.1,
-                    None | Some(Step::OneSocket | Step::OneLane | Step::SocketALevel)
-                );
+                && !matches!(steps.1, None | Some(Step::OneSocket | Step::SocketALevel));
             is_pair && same_disturbance && same_arbiter
         }
     };

@@ -247,7 +247,7 @@ impl BareEnd {
             strangers: Some(LaneCounts::of(&ledger, bulk_lane())),
             ..EndCounts::default()
         };
-        counts.take_lane(&ledger, self.datapath.name());
+        counts.take_lane(measured_level(), &ledger, self.datapath.name());
         counts.rejected = counts.received.saturating_sub(self.delivered);
         counts
     }

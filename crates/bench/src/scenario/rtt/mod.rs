@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
 use super::message::RttMessage;
-use super::transport::{BULK_LEVEL, BulkReader, Policing, Transport};
+use super::transport::{BulkReader, Policing, Transport};
 use super::{ConfigError, Site};
 use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
@@ -108,7 +108,19 @@ impl EndConfig {
 
     /// The level that strangers send to, if somebody reads there.
     fn strangers(&self) -> Option<Level> {
-        self.bulk_reader.map(|_| Level::clamp(BULK_LEVEL.into()))
+        let level = self.transport.bulk_level();
+        self.bulk_reader.map(|_| Level::clamp(level.into()))
+    }
+
+    /// The level whose lane all levels share, if they share one.
+    fn shared_lane(&self) -> Option<Level> {
+        let of_transport = || self.transport.shared_level();
+        let shared = match self.order {
+            // That of a participant's sockets and lanes alike.
+            Order::Fifo => Some(0),
+            Order::Priority => of_transport(),
+        };
+        shared.map(|level| Level::clamp(level.into()))
     }
 
     fn qos(&self) -> Qos {

@@ -13,7 +13,6 @@ use crate::clock::now_ns;
 use crate::limits::LOST_AFTER_MS;
 use crate::process::Note;
 use crate::record::PingRecorder;
-use crate::report;
 use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError};
 use crate::scenario::flow::EndCounts;
@@ -53,7 +52,6 @@ pub fn run_ping(
     let participant = receivers::participant(config, "isolane rtt ping")?;
     let _unwritten = receivers::of_strangers(&participant, config)?;
     let ping = Ping::new(&participant, config)?;
-    receivers::protect(&participant, config)?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
     end::run_until_go(&participant, stop)?;
@@ -73,7 +71,7 @@ pub(super) struct Ping {
     publisher: Publisher,
     recorder: Rc<RefCell<PingRecorder>>,
     period_ns: u64,
-    order: report::Order,
+    shared_lane: Option<Level>,
     strangers: Option<Level>,
     bulk: Option<Bulk>,
     // Its callback fills the recorder.
@@ -97,7 +95,7 @@ impl Ping {
             publisher: Publisher::new(participant, config)?,
             recorder,
             period_ns: config.period_ns(),
-            order: config.order,
+            shared_lane: config.shared_lane(),
             strangers: config.strangers(),
             bulk: config
                 .bulk
@@ -152,7 +150,7 @@ impl Ping {
             refused,
             counts: EndCounts::of(
                 participant,
-                self.order,
+                self.shared_lane,
                 &[PING_TOPIC, PONG_TOPIC],
                 self.strangers,
             ),

@@ -11,7 +11,6 @@ use super::{EndConfig, PING_TOPIC, PONG_TOPIC, receivers};
 use crate::clock::now_ns;
 use crate::process::Note;
 use crate::record::{PongRecorder, Verdict};
-use crate::report::Order;
 use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError};
 use crate::scenario::flow::EndCounts;
@@ -48,7 +47,6 @@ pub fn run_pong(
     let participant = receivers::participant(config, "isolane rtt pong")?;
     let _unwritten = receivers::of_strangers(&participant, config)?;
     let pong = Pong::new(&participant, config)?;
-    receivers::protect(&participant, config)?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
     if let Some(bulk) = &pong.bulk {
@@ -68,7 +66,7 @@ pub fn run_pong(
 /// A reader whose callback writes.
 pub(super) struct Pong {
     answers: Rc<RefCell<Answers>>,
-    order: Order,
+    shared_lane: Option<Level>,
     strangers: Option<Level>,
     bulk: Option<Bulk>,
     _pings: DataReader<RttMessage>,
@@ -110,7 +108,7 @@ impl Pong {
         });
         Ok(Pong {
             answers,
-            order: config.order,
+            shared_lane: config.shared_lane(),
             strangers: config.strangers(),
             bulk: config
                 .bulk
@@ -123,7 +121,7 @@ impl Pong {
     pub(super) fn finish(self, participant: &Participant) -> PongReport {
         let counts = EndCounts::of(
             participant,
-            self.order,
+            self.shared_lane,
             &[PING_TOPIC, PONG_TOPIC],
             self.strangers,
         );

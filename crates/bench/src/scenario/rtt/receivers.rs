@@ -17,7 +17,10 @@ use crate::scenario::transport::{Allowance, Policing};
 /// The participant of an end, its receivers protected.
 pub(super) fn participant(config: &EndConfig, name: &str) -> Result<Participant, EndError> {
     let limits = Limits::default();
-    end::participant_with(config.site, config.transport, name, config.order, limits)
+    let participant =
+        end::participant_with(config.site, config.transport, name, config.order, limits)?;
+    protect(&participant, config)?;
+    Ok(participant)
 }
 
 /// A reader of a topic that nobody writes: its level's lane is open, so that strangers' bulk comes in
@@ -34,8 +37,8 @@ pub(super) fn of_strangers(
     Ok(Some(reader))
 }
 
-/// Protects what receives, once all endpoints are there: with the first of a level its lane is opened.
-pub(super) fn protect(participant: &Participant, config: &EndConfig) -> Result<(), ProtectError> {
+/// Protects what receives, before there is an endpoint: so that it holds from the first datagram on.
+fn protect(participant: &Participant, config: &EndConfig) -> Result<(), ProtectError> {
     let Policing { others, bulk } = config.policing;
     if let Some(others) = others {
         participant.protect_interface(InterfaceProtection {

@@ -51,7 +51,7 @@ pub fn run_reader(
     Ok(ReaderReport {
         samples: tally.samples,
         elapsed_ns: tally.last_ns - tally.first_ns,
-        counts: EndCounts::of(&participant, Order::Priority, &[TOPIC], None),
+        counts: EndCounts::of(&participant, None, &[TOPIC], None),
     })
 }
 

@@ -72,7 +72,7 @@ pub fn run_writer(
         let all = || writer.all_acknowledged();
         report.acknowledged = end::run_until(&participant, stop, ACKNOWLEDGE, all)?;
     }
-    report.counts = EndCounts::of(&participant, Order::Priority, &[TOPIC], None);
+    report.counts = EndCounts::of(&participant, None, &[TOPIC], None);
     Ok(report)
 }
 

@@ -1,0 +1,96 @@
+//! `isolane bench rtt --ablation` seen from outside: a run for each step, and what each brought. It takes
+//! root and AF_XDP between the test hosts; without, it says so.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// In their order, as the JSON names them.
+const STEPS: [&str; 7] = [
+    "one-socket",
+    "socket-a-level",
+    "steering",
+    "napi-priorities",
+    "xdp",
+    "lane",
+    "budgets",
+];
+/// The steps that are read against others: what each was read against.
+const AGAINST: [(&str, &[&str]); 6] = [
+    ("socket-a-level", &["one-socket"]),
+    ("steering", &["socket-a-level"]),
+    ("napi-priorities", &["steering"]),
+    ("xdp", &["napi-priorities"]),
+    ("lane", &["xdp", "napi-priorities", "socket-a-level"]),
+    ("budgets", &["lane", "socket-a-level"]),
+];
+
+fn stages_of(step: &str) -> &'static [&'static str] {
+    match step {
+        "one-socket" => &[],
+        "xdp" => &["executor", "xdp"],
+        "lane" => &["executor", "xdp", "lanes"],
+        "budgets" => &["executor", "xdp", "lanes", "budgets"],
+        _ => &["executor"],
+    }
+}
+
+#[test]
+fn each_step_is_measured_and_read_against_those_it_builds_on() {
+    let output = Command::new(env!("CARGO_BIN_EXE_isolane"))
+        .args(["bench", "rtt", "--ablation", "--payload", "64"])
+        .args(["--disturbance", "none", "--arbiter", "strict"])
+        .args(["--seconds", "1", "--repetitions", "1", "--json", "-"])
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null())
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let code = output.status.code().expect("no signal");
+    if said.contains("there is no ablation without test hosts") {
+        assert_eq!(code, 3, "{said}");
+        println!("only this was tested: {said}");
+        return;
+    }
+    if said.contains("left out, since AF_XDP") {
+        println!("not tested: {said}");
+        return;
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let runs = report["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), STEPS.len(), "{said}");
+    for (run, step) in runs.iter().zip(STEPS) {
+        assert_eq!(run["stages"], Value::from(stages_of(step)), "{step}");
+        let priority = if step == "one-socket" {
+            "fifo"
+        } else {
+            "priority"
+        };
+        assert_eq!(run["order"], priority, "{step}");
+        assert_eq!(run["samples"], 2_000, "{step}");
+    }
+    // A run that the machine spoils is no result, nothing is read against it, and the code says so.
+    if runs.iter().any(|run| !run["invalid"].is_null()) {
+        assert_eq!(code, 1, "{said}");
+        println!("not tested further: the machine spoilt a run: {said}");
+        return;
+    }
+    assert_eq!(code, 0, "{said}");
+    let brought = report["brought"].as_array().expect("what steps brought");
+    for (step, against) in AGAINST {
+        let of_step: Vec<&Value> = brought.iter().filter(|one| one["step"] == step).collect();
+        let read_against: Vec<&Value> = of_step.iter().map(|one| &one["against"]["step"]).collect();
+        assert_eq!(read_against, against, "{step}");
+        for part in of_step.iter().flat_map(|one| [&one["host"], &one["rtt"]]) {
+            assert!(part.is_null() || is_ordered(part), "{step}: {part}");
+        }
+    }
+    assert!(brought.iter().all(|one| one["step"] != "one-socket"));
+}
+
+/// Whether an interval holds its value.
+fn is_ordered(interval: &Value) -> bool {
+    let number = |key: &str| interval[key].as_f64().unwrap_or(f64::NAN);
+    number("low") <= number("value") && number("value") <= number("high")
+}
