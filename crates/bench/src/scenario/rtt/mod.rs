@@ -114,11 +114,10 @@ impl EndConfig {
 
     /// The level whose lane all levels share, if they share one.
     fn shared_lane(&self) -> Option<Level> {
-        let of_transport = || self.transport.shared_level();
         let shared = match self.order {
             // That of a participant's sockets and lanes alike.
             Order::Fifo => Some(0),
-            Order::Priority => of_transport(),
+            Order::Priority => self.transport.shared_level(),
         };
         shared.map(|level| Level::clamp(level.into()))
     }
