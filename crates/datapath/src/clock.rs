@@ -109,11 +109,14 @@ fn read(clock: libc::clockid_t) -> u64 {
     nanos_of(&time)
 }
 
-/// A timespec at or after the clock's start, in nanoseconds.
+/// A timespec in nanoseconds, 0 if it is from before the clock's start. The kernel's nanoseconds are
+/// below a second, and its seconds fit until the year 2554.
+#[inline]
 pub(crate) fn nanos_of(time: &libc::timespec) -> u64 {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+    let seconds = time.tv_sec.max(0) as u64;
+    seconds
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec as u64)
 }
 
 #[cfg(test)]

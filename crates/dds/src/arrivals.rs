@@ -64,11 +64,12 @@ impl State {
     /// A datagram of a lane was read by the job that runs, which began at `now`: what it brought is
     /// ready as of its arrival, and what it waited for is counted. `viewed` is the most critical
     /// level of the views that were shown.
+    #[inline]
     pub(crate) fn note_datagram(
         &mut self,
         now: Instant,
         lane: Lane,
-        from: Locator,
+        from: &Locator,
         arrived: Instant,
         viewed: Option<Level>,
     ) {
@@ -78,17 +79,19 @@ impl State {
             Lanes::PerLevel => lane.level(),
             Lanes::Shared => lane.level().and(brought.max(viewed)),
         };
+        let priority = match level {
+            Some(level) => Priority::of_data(level),
+            None if lane == Lane::Discovery => Priority::DISCOVERY,
+            None => return,
+        };
+        let waited = self.executor.arrived(priority.get(), arrived);
         if let Some(level) = level {
-            let waited = self
-                .executor
-                .arrived(Priority::of_data(level).get(), arrived);
             self.waits.note_datagram(level, waited);
-        } else if lane == Lane::Discovery {
-            self.executor.arrived(Priority::DISCOVERY.get(), arrived);
         }
     }
 
     /// A job has begun, having waited.
+    #[inline]
     pub(crate) fn note_begun(&mut self, task: Task, waited: Waited) {
         if let Task::Callback(reader) = task {
             self.waits

@@ -130,6 +130,7 @@ mod choice;
 mod endpoint_status;
 mod error;
 mod frames;
+mod gather;
 pub mod limits;
 mod listeners;
 pub mod observe;

@@ -24,8 +24,10 @@ use std::{
     time::Duration,
 };
 
-use isolane_datapath::{Datapath, Lane, ReceiveBurst, clock::monotonic_now, limits::MAX_BURST};
-use isolane_engine::{Delivery, MessageReceiver, Priority, ReaderId};
+use isolane_datapath::{
+    Datapath, Lane, ReceiveBurst, ReceivedFrame, clock::monotonic_now, limits::MAX_BURST,
+};
+use isolane_engine::{Delivery, MessageReceiver, ReaderId};
 use isolane_executor::JobId;
 use isolane_wire::{level::Level, time::Instant};
 
@@ -36,6 +38,9 @@ use crate::{
 
 const _: () = assert!(BURST <= MAX_BURST, "a burst is one call of the datapath");
 
+/// Long past: who waits until then looks, and does not sleep.
+const AT_ONCE: Instant = Instant::new(0);
+
 /// A participant's state and the loop over it.
 pub(crate) struct Core {
     pub(crate) state: RefCell<State>,
@@ -45,25 +50,28 @@ pub(crate) struct Core {
     received: RefCell<ReceiveBurst>,
     /// A job is running: the loop must not be entered again from a callback.
     running: Cell<bool>,
-    /// When the last activation ended, for the turn that follows it.
-    finished: Cell<Instant>,
 }
 
-/// The job that runs. It ends when this is dropped, by a panic of a callback too.
+/// The job that runs. It ends by [`end`](Self::end), or when a callback panics.
 struct Activation<'a> {
     core: &'a Core,
     job: JobId,
-    /// There is more to do: it stopped at its limit.
-    again: bool,
+}
+
+impl Activation<'_> {
+    /// Ends it; with `again` there is more to do, it stopped at its limit. Returns when that was.
+    #[inline]
+    fn end(self, state: RefMut<'_, State>, again: bool) -> Instant {
+        let ended = self.core.finish(state, self.job, again);
+        std::mem::forget(self);
+        ended
+    }
 }
 
 impl Drop for Activation<'_> {
     fn drop(&mut self) {
-        self.core.running.set(false);
-        let now = monotonic_now();
-        self.core.finished.set(now);
-        let mut state = self.core.state.borrow_mut();
-        state.executor.finish(self.job, now, self.again);
+        self.core
+            .finish(self.core.state.borrow_mut(), self.job, false);
     }
 }
 
@@ -83,7 +91,6 @@ impl Core {
             state: RefCell::new(state),
             received: RefCell::default(),
             running: Cell::new(false),
-            finished: Cell::new(Instant::new(0)),
         }
     }
 
@@ -106,13 +113,11 @@ impl Core {
         self.must_not_run();
         let mut now = monotonic_now();
         let mut ran = 0;
-        while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(Duration::ZERO)) {
+        while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
             ran += 1;
         }
         // From here on other threads ring: what they hand in before that, `next_time` sees.
-        for inlet in &self.state.borrow().inlets {
-            inlet.set_sleeping(true);
-        }
+        self.state.borrow().set_sleeping(true);
         ran
     }
 
@@ -125,11 +130,10 @@ impl Core {
             if done() {
                 return true;
             }
-            let left = end.saturating_since(now);
-            if left.is_zero() {
+            if now >= end {
                 return false;
             }
-            self.turn(&mut now, Some(left));
+            self.turn(&mut now, Some(end));
         }
     }
 
@@ -142,88 +146,126 @@ impl Core {
         }
     }
 
-    /// One turn: looks (sleeping up to `timeout` if nothing is ready), and runs one activation.
-    /// False: nothing was ready. `clock` is the time as it was read last, and is set to that at
-    /// which the turn ended, so that a turn reads no clock twice.
-    fn turn(&self, clock: &mut Instant, timeout: Option<Duration>) -> bool {
-        let (job, task, now, limit) = {
-            let mut state = self.state.borrow_mut();
-            let Some((job, task, now)) = choose(&mut state, clock, timeout) else {
-                return false;
-            };
-            let waited = state.executor.begin(job, now);
-            state.note_begun(task, waited);
-            (job, task, now, state.begin_items(job))
+    /// One turn: looks (sleeping up to `until` if nothing is ready), and runs one activation. False:
+    /// nothing was ready. `clock` is the time as it was read last, and is set to that at which the
+    /// turn ended, so that a turn reads no clock twice.
+    fn turn(&self, clock: &mut Instant, until: Option<Instant>) -> bool {
+        let mut state = self.state.borrow_mut();
+        let Some((job, task)) = choose(&mut state, clock, until) else {
+            return false;
         };
+        let limit = state.begin(job, task, *clock);
         self.running.set(true);
-        let mut activation = Activation {
-            core: self,
-            job,
-            again: false,
-        };
-        activation.again = self.run(now, job, task, limit);
-        drop(activation);
-        *clock = self.finished.get();
+        let activation = Activation { core: self, job };
+        let (state, again) = self.run(state, *clock, job, task, limit);
+        *clock = activation.end(state, again);
         true
     }
 
-    /// Runs one activation. True: there is more, it stopped at its limit.
-    fn run(&self, now: Instant, job: JobId, task: Task, limit: usize) -> bool {
-        match task {
-            Task::Receive(lane) => self.receive(now, job, lane, limit),
-            Task::Work(priority) => self.work(now, priority, limit),
-            Task::Callback(reader) => self.call_back(reader, limit),
-            Task::Status(of) => self.tell(of),
-            Task::Timer => self.run_timer(now, job),
-            Task::Inlet => crate::remote::drain(&mut self.state.borrow_mut(), now, job, limit),
-            Task::Observe => self.state.borrow_mut().serve_observers(),
-            Task::Recycle => self.state.borrow_mut().recycle(now),
-            Task::Housekeeping => {
-                self.state.borrow_mut().keep_house();
-                false
-            }
-        }
+    // Always: behind every activation, and again where a callback has panicked.
+    #[inline(always)]
+    fn finish(&self, mut state: RefMut<'_, State>, job: JobId, again: bool) -> Instant {
+        self.running.set(false);
+        let now = monotonic_now();
+        state.executor.finish(job, now, again);
+        now
     }
 
-    fn work(&self, now: Instant, priority: Priority, limit: usize) -> bool {
-        let mut state = self.state.borrow_mut();
-        let steps = state.work(now, priority, limit);
-        state.note_handled(steps);
-        steps > 0 && state.has_work(priority)
+    /// Runs one activation. Returns the state, which is free while a callback runs, and whether there
+    /// is more: it stopped at its limit.
+    fn run<'a>(
+        &'a self,
+        mut state: RefMut<'a, State>,
+        now: Instant,
+        job: JobId,
+        task: Task,
+        limit: usize,
+    ) -> (RefMut<'a, State>, bool) {
+        let again = match task {
+            Task::Receive(lane) => return self.receive(state, now, job, lane, limit),
+            Task::Callback(reader) => return self.free(state, || self.call_back(reader, limit)),
+            Task::Status(of) => return self.free(state, || self.tell(of)),
+            Task::Timer => return self.free(state, || self.run_timer(now, job)),
+            Task::Work(priority) => {
+                let steps = state.work(now, priority, limit);
+                state.note_handled(steps);
+                steps > 0 && state.has_work(priority)
+            }
+            Task::Inlet => crate::remote::drain(&mut state, now, job, limit),
+            Task::Observe => state.serve_observers(),
+            Task::Recycle => state.recycle(now),
+            Task::Housekeeping => {
+                state.keep_house();
+                false
+            }
+        };
+        (state, again)
+    }
+
+    /// Gives the state up for a step that borrows it itself.
+    fn free<'a>(
+        &'a self,
+        state: RefMut<'a, State>,
+        step: impl FnOnce() -> bool,
+    ) -> (RefMut<'a, State>, bool) {
+        drop(state);
+        let again = step();
+        (self.state.borrow_mut(), again)
     }
 
     /// Receives a burst of a lane and gives every view reader its samples.
-    fn receive(&self, now: Instant, job: JobId, lane: Lane, limit: usize) -> bool {
+    fn receive<'a>(
+        &'a self,
+        mut state: RefMut<'a, State>,
+        now: Instant,
+        job: JobId,
+        lane: Lane,
+        limit: usize,
+    ) -> (RefMut<'a, State>, bool) {
         let mut received = Received(self.received.borrow_mut());
-        let (is_highest, is_full, released) = {
-            let mut state = self.state.borrow_mut();
-            let released = state.executor.job(job).released_at().unwrap_or(now);
-            let taken = state.transport.receive_burst(lane, limit, &mut received.0);
-            state.note_handled(taken);
-            (state.is_highest(lane), taken == limit, released)
-        };
+        let released = state.executor.job(job).released_at().unwrap_or(now);
+        let taken = state.transport.receive_burst(lane, limit, &mut received.0);
+        state.note_handled(taken);
         for datagram in received.0.iter() {
             let arrived = datagram.arrived.unwrap_or(released);
-            let mut message = MessageReceiver::new(datagram.from);
-            let mut viewed = None;
-            let mut state = self.state.borrow_mut();
-            while let Some(delivery) = state.engine.receive(now, &mut message, &datagram.frame) {
-                let level;
-                (state, level) = self.deliver_view(state, &delivery, &datagram.frame);
-                viewed = viewed.max(Some(level));
-                if message.is_at_end(datagram.frame.len()) {
-                    break;
-                }
-            }
-            state.note_datagram(now, lane, datagram.from, arrived, viewed);
+            let viewed;
+            (state, viewed) = self.read(state, now, datagram);
+            state.note_datagram(now, lane, &datagram.from, arrived, viewed);
         }
         // Before a job of a lower lane there is always a look, which finds out whether more
         // waits; for the highest there need not be one.
-        is_full && is_highest
+        let again = taken == limit && state.is_highest(lane);
+        (state, again)
+    }
+
+    /// Reads a datagram. Returns the state, and the most critical level of the views that were shown.
+    #[inline]
+    fn read<'a>(
+        &'a self,
+        mut state: RefMut<'a, State>,
+        now: Instant,
+        datagram: &ReceivedFrame,
+    ) -> (RefMut<'a, State>, Option<Level>) {
+        let bytes: &[u8] = &datagram.frame;
+        let mut message = MessageReceiver::new(datagram.from);
+        let mut viewed = None;
+        loop {
+            // By reference: moving it would cost more than deciding about it.
+            let Some(delivery) = &state.engine.receive(now, &mut message, bytes) else {
+                return (state, viewed);
+            };
+            let level;
+            (state, level) = self.deliver_view(state, delivery, bytes);
+            viewed = viewed.max(Some(level));
+            if message.is_at_end(bytes.len()) {
+                return (state, viewed);
+            }
+        }
     }
 
     /// Shows a view to its reader's callback, for which it gives the state up and borrows it
     /// again. Returns it, and the reader's level.
+    #[inline]
     fn deliver_view<'a>(
         &'a self,
         mut state: RefMut<'a, State>,
@@ -239,14 +281,15 @@ impl Core {
             .is_some_and(|callback| callback(&bytes[delivery.payload.clone()], &delivery.info));
 
         let mut state = self.state.borrow_mut();
-        let is_there = state.readers[place].generation == generation;
+        let slot = &mut state.readers[place];
+        let is_there = slot.generation == generation;
+        if is_there && slot.view.is_none() {
+            slot.view = callback.take();
+        }
         if is_there && !is_delivered {
             state.reject_delivered(delivery.reader);
         }
-        let view = &mut state.readers[place].view;
-        if is_there && view.is_none() {
-            *view = callback;
-        } else {
+        if callback.is_some() {
             // The reader is gone, or has another one: what this one owns goes while the state is free.
             drop(state);
             drop(callback);
@@ -313,47 +356,39 @@ impl Core {
     }
 }
 
-/// What runs next, and the time at which that was found out.
-fn choose(
-    state: &mut State,
-    now: &mut Instant,
-    timeout: Option<Duration>,
-) -> Option<(JobId, Task, Instant)> {
+/// What runs next. Sets the clock to the time at which that was found out.
+#[inline]
+fn choose(state: &mut State, now: &mut Instant, until: Option<Instant>) -> Option<(JobId, Task)> {
     state.gather_recycling(*now);
     state.gather(*now);
     let mut next = state.executor.next();
     if !next.is_some_and(|job| state.is_settled(job)) {
-        *now = if next.is_some() || state.spinning || timeout == Some(Duration::ZERO) {
-            state.look(Some(Duration::ZERO))
-        } else {
-            sleep(state, timeout)
+        let is_over = until.is_some_and(|until| until <= *now);
+        let sleeps = next.is_none() && !state.spinning && !is_over;
+        let timeout = match sleeps {
+            true => fall_asleep(state, until),
+            false => Some(Duration::ZERO),
         };
-        state.gather(*now);
+        *now = state.look(timeout);
+        if sleeps {
+            state.set_sleeping(false);
+        }
+        state.gather_due(*now);
         next = state.executor.next();
     }
     let job = next?;
-    let task = state.task(job)?;
-    Some((job, task, *now))
+    Some((job, state.task_of_next(job)?))
 }
 
-/// Sleeps until there is something, having told other threads to ring. Returns the time it is then.
-fn sleep(state: &mut State, timeout: Option<Duration>) -> Instant {
-    for inlet in &state.inlets {
-        inlet.set_sleeping(true);
-    }
+/// Tells other threads to ring. Returns for how long to sleep, up to `until`.
+fn fall_asleep(state: &State, until: Option<Instant>) -> Option<Duration> {
+    state.set_sleeping(true);
     // What was handed over before that is seen here; what comes after it rings.
-    let is_handed_over = state.inlets.iter().any(crate::remote::Inlet::is_ready);
-    let time = if is_handed_over {
-        Some(Duration::ZERO)
-    } else {
+    match state.inlets.iter().any(crate::remote::Inlet::is_ready) {
+        true => Some(Duration::ZERO),
         // What was read before may be old: the user's condition was asked since.
-        state.sleep_time(monotonic_now(), timeout)
-    };
-    let woken = state.look(time);
-    for inlet in &state.inlets {
-        inlet.set_sleeping(false);
+        false => state.sleep_time(monotonic_now(), until),
     }
-    woken
 }
 
 impl Drop for Core {

@@ -2,9 +2,9 @@
 //!
 //! All of it is one [`State`], on one thread. Here and beside it are its single steps, each of which
 //! runs to its end without calling a user: what time and the sources have brought becomes ready jobs
-//! ([`gather`](State::gather), [`look`](State::look); [`arrivals`](crate::arrivals) has what datagrams
-//! brought), and a step of the engine's work becomes a datagram ([`sending`](crate::sending)). The
-//! order in which they come is the loop's, [`runtime`](crate::runtime).
+//! ([`gather`](crate::gather); [`arrivals`](crate::arrivals) has what datagrams brought), and a step of
+//! the engine's work becomes a datagram ([`sending`](crate::sending)). The order in which they come is
+//! the loop's, [`runtime`](crate::runtime).
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::{
     remote::Inlet,
     transport::{Lanes, Transport},
     trouble::Trouble,
-    wait::{Readable, Waiter},
+    wait::Waiter,
     waits::Waits,
 };
 
@@ -112,8 +112,8 @@ pub(crate) struct State {
     tasks: Vec<Option<Task>>,
     /// The callbacks of timers, by [`JobId::index`].
     pub(crate) timers: Vec<Option<TimerCallback>>,
-    receive_jobs: [Option<JobId>; Lane::COUNT],
-    work_jobs: [JobId; Priority::COUNT],
+    pub(crate) receive_jobs: [Option<JobId>; Lane::COUNT],
+    pub(crate) work_jobs: [JobId; Priority::COUNT],
     pub(crate) recycle_job: JobId,
     /// Until when frames are not looked after again: what a device is not done with takes a while.
     pub(crate) recycled_until: Instant,
@@ -128,8 +128,11 @@ pub(crate) struct State {
     pub(crate) work_observed: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
     pub(crate) waits: Waits,
     pub(crate) trouble: Trouble,
-    /// The highest level with an open lane.
+    /// The highest level with an open lane, the priority of what is received there, and the job that
+    /// receives it.
     highest: Option<Level>,
+    highest_priority: Priority,
+    highest_receive: Option<JobId>,
     /// Items handled since the last look at the most urgent lane.
     pub(crate) since_look: usize,
     /// Steps of work that found no frame.
@@ -210,6 +213,8 @@ impl State {
             waits: Waits::default(),
             trouble: Trouble::new(),
             highest: None,
+            highest_priority: Priority::DISCOVERY,
+            highest_receive: None,
             since_look: BURST,
             no_frame: 0,
             starved: None,
@@ -256,7 +261,11 @@ impl State {
             return Err(BuildError::System { action, source });
         }
         self.receive_jobs[lane.index()] = Some(job);
-        self.highest = self.highest.max(lane.level());
+        if lane.level() >= self.highest {
+            self.highest = lane.level();
+            self.highest_priority = self.highest.map_or(Priority::DISCOVERY, Priority::of_data);
+            self.highest_receive = Some(job);
+        }
         self.give_bursts();
         Ok(())
     }
@@ -338,7 +347,14 @@ impl State {
         self.tasks[job.index()]
     }
 
+    /// The same for one that the executor has just named.
+    #[inline]
+    pub(crate) fn task_of_next(&self, job: JobId) -> Option<Task> {
+        self.tasks[job.index()]
+    }
+
     /// Whether this is the most critical lane there is.
+    #[inline]
     pub(crate) fn is_highest(&self, lane: Lane) -> bool {
         lane.level() == self.highest
     }
@@ -354,35 +370,39 @@ impl State {
         }
         let (priority, highest) = (
             self.executor.job(job).config.priority,
-            self.highest_priority(),
+            self.highest_priority.get(),
         );
         let is_within_burst = priority == highest && self.since_look < BURST;
         self.lanes == Lanes::PerLevel && (priority > highest || is_within_burst)
     }
 
-    /// The priority of the most urgent lane.
-    fn highest_priority(&self) -> u8 {
-        let priority = self.highest.map_or(Priority::DISCOVERY, Priority::of_data);
-        priority.get()
+    /// Whether this job receives from the most urgent lane.
+    #[inline]
+    fn is_highest_receive(&self, job: JobId) -> bool {
+        self.highest_receive == Some(job)
     }
 
-    /// Whether this job receives from the most urgent lane.
-    fn is_highest_receive(&self, job: JobId) -> bool {
-        let lane = self.highest.map_or(Lane::Discovery, Lane::Level);
-        self.receive_jobs[lane.index()] == Some(job)
+    /// A job begins, having been chosen. Returns how many items it may handle.
+    #[inline]
+    pub(crate) fn begin(&mut self, job: JobId, task: Task, now: Instant) -> usize {
+        let waited = self.executor.begin(job, now);
+        self.note_begun(task, waited);
+        self.begin_items(job)
     }
 
     /// How many items a job that begins now may handle: as many as it is configured to, but what is as
     /// urgent as the most urgent lane no more than a burst since the last look at it. What is less
     /// urgent is followed by a look.
-    pub(crate) fn begin_items(&mut self, job: JobId) -> usize {
+    #[inline]
+    fn begin_items(&mut self, job: JobId) -> usize {
+        if self.is_highest_receive(job) {
+            // Which is a look itself, and may handle a burst (`give_bursts`).
+            self.since_look = 0;
+            return BURST;
+        }
         let config = &self.executor.job(job).config;
         let (items, priority) = (usize::from(config.items), config.priority);
-        if self.is_highest_receive(job) {
-            // Which is a look itself.
-            self.since_look = 0;
-            items
-        } else if priority < self.highest_priority() {
+        if priority < self.highest_priority.get() {
             self.since_look = BURST;
             items
         } else {
@@ -393,119 +413,10 @@ impl State {
     }
 
     /// The job that runs has handled so many items, one of which was counted when it began.
+    #[inline]
     pub(crate) fn note_handled(&mut self, items: usize) {
         self.since_look += items.saturating_sub(1);
         self.executor.handled(items as u16);
-    }
-
-    /// When something falls due without any event.
-    fn next_due(&self) -> Option<Instant> {
-        let times = [
-            self.engine.next_time(),
-            self.executor.next_release(),
-            self.starved.as_ref().map(|starved| starved.until),
-            self.recycle_at,
-        ];
-        times.into_iter().flatten().min()
-    }
-
-    /// When the loop is to run next without any event; an instant of the past if something is
-    /// ready.
-    pub(crate) fn next_time(&mut self) -> Option<Instant> {
-        let is_ready = self.executor.ready_count() > 0
-            || self.work_ready() != 0
-            || self.inlets.iter().any(Inlet::is_ready)
-            || (!self.transport.has_descriptors() && self.transport.ready_lanes() != 0);
-        if is_ready {
-            return Some(Instant::new(0));
-        }
-        self.next_due()
-    }
-
-    /// How long the loop may sleep: to what falls due next, at most as long as it was told.
-    pub(crate) fn sleep_time(&self, now: Instant, timeout: Option<Duration>) -> Option<Duration> {
-        let until_due = self.next_due().map(|at| at.saturating_since(now));
-        match (until_due, timeout) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
-    }
-
-    /// Priorities at which the engine has work that may be tried now.
-    fn work_ready(&self) -> u16 {
-        let starved = self.starved.as_ref();
-        self.engine.ready() & !starved.map_or(0, |starved| starved.priorities)
-    }
-
-    /// Marks ready what time, the engine and other threads have brought.
-    pub(crate) fn gather(&mut self, now: Instant) {
-        if self.engine.next_time().is_some_and(|at| at <= now) {
-            self.engine.advance(now);
-        }
-        if self.executor.next_release().is_some_and(|at| at <= now) {
-            self.executor.release(now);
-        }
-        if self.starved.as_ref().is_some_and(|it| it.until <= now) {
-            self.starved = None;
-        }
-        let mut ready = self.work_ready();
-        while ready != 0 {
-            let priority = ready.trailing_zeros();
-            ready &= ready - 1;
-            self.executor
-                .activate(self.work_jobs[priority as usize], now);
-        }
-        self.take_notes(now, now);
-        for inlet in &self.inlets {
-            if inlet.is_ready() {
-                self.executor.activate(inlet.job, now);
-            }
-        }
-    }
-
-    /// Looks at the datapath's sources, sleeping up to `timeout` for one. Returns the time it is then.
-    pub(crate) fn look(&mut self, timeout: Option<Duration>) -> Instant {
-        let (lanes, readable) = match self.spin() {
-            Some(lanes) => (lanes, Some(Readable::FIRSTS)),
-            None => self.wait(timeout),
-        };
-        let now = monotonic_now();
-        self.since_look = 0;
-        self.executor.looked(now, lanes.into());
-        let mut left = lanes;
-        while left != 0 {
-            let index = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let Some(job) = self.receive_jobs[index] else {
-                continue;
-            };
-            if let Some(readable) = readable {
-                let lane = Lane::ALL[index];
-                self.transport.seen_readable(lane, readable.of(lane));
-            }
-            self.executor.activate(job, now);
-        }
-        now
-    }
-
-    /// Waits for a source. Returns the lanes that have something, and of which descriptors where the
-    /// datapath has some.
-    fn wait(&mut self, timeout: Option<Duration>) -> (u16, Option<Readable>) {
-        let has_descriptors = self.transport.has_descriptors();
-        if !has_descriptors && timeout == Some(Duration::ZERO) {
-            return (self.transport.ready_lanes(), None);
-        }
-        let waited = self.waiter.wait(timeout);
-        let readable = waited.expect("epoll on descriptors of our own, none of which is closed");
-        match has_descriptors {
-            true => (readable.lanes(), Some(readable)),
-            false => (self.transport.ready_lanes(), None),
-        }
-    }
-
-    /// Whether the engine has more work at a priority.
-    pub(crate) fn has_work(&self, priority: Priority) -> bool {
-        self.work_ready() & (1 << priority.get()) != 0
     }
 
     /// Once a second.

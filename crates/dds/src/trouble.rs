@@ -133,11 +133,11 @@ impl Trouble {
 
     /// A datagram was read.
     #[inline]
-    pub(crate) fn note_datagram(&mut self, counters: &Counters, from: Locator) {
+    pub(crate) fn note_datagram(&mut self, counters: &Counters, from: &Locator) {
         let malformed = counters.malformed_messages + counters.malformed_submessages;
         if malformed != self.malformed_seen {
             self.malformed_seen = malformed;
-            self.malformed_from = Some(from);
+            self.malformed_from = Some(*from);
         }
     }
 

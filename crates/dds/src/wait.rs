@@ -54,10 +54,10 @@ impl Readable {
         Self(firsts)
     };
 
-    /// Those of one lane: bit *i* is the *i*-th.
+    /// Those of the lane with this index: bit *i* is the *i*-th.
     #[inline]
-    pub(crate) fn of(self, lane: Lane) -> u8 {
-        (self.0 >> (PER_LANE * lane.index())) as u8 & ((1 << PER_LANE) - 1)
+    pub(crate) fn of(self, lane: usize) -> u8 {
+        (self.0 >> (PER_LANE * lane)) as u8 & ((1 << PER_LANE) - 1)
     }
 
     /// The lanes that have one ([`Lane::bit`]).
@@ -203,7 +203,7 @@ mod tests {
             let to = socket.local_addr().unwrap();
             socket.send_to(&[1], to).unwrap();
             let readable = waiter.wait(None).unwrap();
-            assert_eq!(readable.of(lane), 1 << 1);
+            assert_eq!(readable.of(lane.index()), 1 << 1);
             assert_eq!(readable.lanes(), lane.bit());
             socket.recv(&mut [0]).unwrap();
 

@@ -43,10 +43,13 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// A datagram was judged.
+    #[inline]
     pub(crate) fn note_datagram(&mut self, level: Level, waited: Waited) {
         let (datagrams, sum) = &mut self.levels[usize::from(level.get())];
         *datagrams += 1;
-        *sum += waited;
+        if !waited.is_none() {
+            *sum += waited;
+        }
     }
 
     /// A callback has begun.

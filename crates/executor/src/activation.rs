@@ -2,7 +2,7 @@
 
 use isolane_wire::time::Instant;
 
-use crate::executor::{Executor, after};
+use crate::executor::Executor;
 use crate::history::{Activation, Arrival, Look};
 use crate::job::{Job, JobId, State};
 use crate::limits::MAX_PRIORITY;
@@ -14,8 +14,9 @@ pub(crate) struct Running {
     pub(crate) id: JobId,
     begin: Instant,
     look: Option<Look>,
-    /// The priority of the most urgent thing it has handled so far; `None`: the job's own.
-    handled: Option<u8>,
+    /// One more than the priority of the most urgent thing it has handled so far; 0: it was told of
+    /// none, and the job's own counts.
+    handled: u8,
     /// How many items it has handled.
     items: u16,
     /// It was chosen by a share, while a job of the priority right above it was ready.
@@ -26,8 +27,9 @@ impl Executor {
     /// The loop has looked at its sources: `readable` has the bits of those that had something
     /// ([`source`](crate::JobConfig::source)), and `now` is the clock as it was read right behind.
     /// It belongs to the activation that begins next.
+    #[inline]
     pub fn looked(&mut self, now: Instant, readable: u32) {
-        self.look = Some(Look { at: now, readable });
+        self.look = Some(Look::new(now, readable));
     }
 
     /// The job runs from `now` on, until [`finish`](Self::finish). A job that was not ready
@@ -36,39 +38,43 @@ impl Executor {
     ///
     /// # Panics
     /// If a job is running already, or the id names nobody: the loop is at fault.
+    #[inline]
     pub fn begin(&mut self, id: JobId, now: Instant) -> Waited {
         assert!(
             self.running.is_none(),
             "{id} begins while another job is running"
         );
         self.settle_deadlines(now);
-        let index = id.index;
-        if !self.job(id).is_ready() {
-            self.release_by_hand(index, now);
-        }
-        let job = self.at_mut(index);
-        let priority = job.config.priority;
+        let job = match self.table.get_mut(id) {
+            Some(job) if job.is_ready() => job,
+            _ => self.release_by_hand(id, now),
+        };
         let release = job.release().unwrap_or(now.into());
         job.state = State::Running(release);
         job.observed.activations += 1;
+        let priority = job.config.priority;
         let has_source = job.config.source.is_some();
-        self.ready.remove(index, priority);
+        let ready = &mut self.queues.ready;
+        ready.remove(id.line(), priority);
         let by_share =
-            self.shares.is_due_to(priority) && self.ready.is_occupied(usize::from(priority) + 1);
+            self.shares.is_due_to(priority) && ready.is_occupied(usize::from(priority) + 1);
         self.running = Some(Running {
             id,
             begin: now,
             look: self.look.take(),
             // It stands in for one of the upper priority.
-            handled: by_share.then_some(priority + 1),
+            handled: if by_share { priority + 2 } else { 0 },
             items: 1,
             by_share,
         });
         if has_source {
             return Waited::default();
         }
-        self.observe_wait(
-            index,
+        if (self.history).is_known_not_to_have_waited(priority, release.at) {
+            return Waited::default();
+        }
+        self.search_wait(
+            id.line(),
             &Arrival {
                 priority,
                 at: release.at,
@@ -83,24 +89,28 @@ impl Executor {
     /// counts as released then, if that is earlier. Returns what it waited for.
     ///
     /// An activation that was told of items is remembered with the priority of the most urgent.
+    #[inline]
     pub fn arrived(&mut self, priority: u8, at: Instant) -> Waited {
         let Some(running) = &mut self.running else {
             return Waited::default();
         };
-        running.handled = running.handled.max(Some(priority.min(MAX_PRIORITY)));
-        let index = running.id.index;
-        let job = self.at_mut(index);
-        let source = job.config.source;
+        running.handled = running.handled.max(priority.min(MAX_PRIORITY) + 1);
+        let index = running.id.line();
+        let job = self.table.at_mut(index);
         if let State::Running(release) = &mut job.state
             && at < release.at
         {
             release.at = at;
-            job.row_began = job.row_began.map(|began| began.min(at));
-            if let Some(deadline_ns) = job.config.deadline_ns {
-                self.deadlines.insert(index, after(at, deadline_ns));
+            if let Some(began) = &mut job.row_began {
+                *began = at.min(*began);
             }
+            self.queues.note_release(index, job, at);
         }
-        self.observe_wait(
+        if self.history.is_known_not_to_have_waited(priority, at) {
+            return Waited::default();
+        }
+        let source = job.config.source;
+        self.search_wait(
             index,
             &Arrival {
                 priority,
@@ -112,6 +122,7 @@ impl Executor {
     }
 
     /// The running job has handled so many items; one, if it is not told.
+    #[inline]
     pub fn handled(&mut self, items: u16) {
         if let Some(running) = &mut self.running {
             running.items = items;
@@ -121,26 +132,22 @@ impl Executor {
     /// A job that is begun without having been ready. One that was deferred no longer waits for its
     /// release.
     #[cold]
-    fn release_by_hand(&mut self, index: u16, now: Instant) {
-        if self.at_mut(index).state == State::Deferred {
-            self.releases.remove(index);
+    fn release_by_hand(&mut self, id: JobId, now: Instant) -> &mut Job {
+        let Some(job) = self.table.get_mut(id) else {
+            panic!("{id} was removed");
+        };
+        if job.state == State::Deferred {
+            self.queues.releases.remove(id.line());
         }
-        self.make_ready(index, now.into());
+        self.queues.make_ready(id.line(), job, now.into());
+        job
     }
 
     /// What lower priorities did between an arrival and now.
-    #[inline]
-    fn observe_wait(&mut self, index: u16, arrival: &Arrival) -> Waited {
-        match self.history.is_known_not_to_have_waited(arrival) {
-            true => Waited::default(),
-            false => self.search_wait(index, arrival),
-        }
-    }
-
     #[cold]
     fn search_wait(&mut self, index: u16, arrival: &Arrival) -> Waited {
         let wait = self.history.wait_of(arrival);
-        let observed = &mut self.at_mut(index).observed;
+        let observed = &mut self.table.at_mut(index).observed;
         observed.inversions += wait.waited.inversions;
         observed.kernel_late += wait.waited.kernel_late;
         let late_ns = &mut observed.kernel_late_max_ns;
@@ -160,88 +167,85 @@ impl Executor {
     ///
     /// # Panics
     /// If that job is not the one that runs: the loop is at fault.
+    // Always: behind every activation, and again where a callback has panicked.
+    #[inline(always)]
     pub fn finish(&mut self, id: JobId, now: Instant, again: bool) {
-        let running = self.running.filter(|running| running.id == id);
-        let Some(Running {
-            begin,
-            look,
-            handled,
-            items,
-            ..
-        }) = running
-        else {
-            panic!("{id} finishes, but is not the job that is running");
+        if !self.queues.deadlines.is_empty() {
+            self.settle_deadlines(now);
+            self.queues.deadlines.remove(id.line());
+        }
+        let running = match &self.running {
+            Some(running) if running.id == id => running,
+            _ => panic!("{id} finishes, but is not the job that is running"),
         };
-        self.settle_deadlines(now);
-        self.running = None;
-        self.deadlines.remove(id.index);
-
-        let job = self.at_mut(id.index);
-        let released = job.released_at().unwrap_or(begin);
-        observe_activation(job, released, begin, now);
+        let job = self.table.at_mut(id.line());
+        let released = job.released_at().unwrap_or(running.begin);
+        observe_activation(job, released, running.begin, now);
         job.state = State::Idle;
-        let priority = job.config.priority;
-        let activation = Activation {
-            job: id,
-            priority: handled.unwrap_or(priority),
-            begin,
-            finish: now,
-            look,
-        };
-        let row_began = job.row_began.unwrap_or(released);
-        let pending = job.pending.take();
+        let row_began = job.row_began.take().unwrap_or(released);
         if again {
             job.observed.continued += 1;
+            job.row_began = Some(row_began);
         } else {
-            let drain_ns = nanos_between(row_began, now);
-            job.observed.drain_max_ns = job.observed.drain_max_ns.max(drain_ns);
-            job.row_began = None;
+            raise(
+                &mut job.observed.drain_max_ns,
+                nanos_between(row_began, now),
+            );
         }
-        let condemned = job.condemned;
-        self.history.push(activation);
-        let lower_waits = priority > 0 && self.ready.is_occupied(usize::from(priority) - 1);
-        self.shares.note(priority, items, lower_waits);
+        let priority = job.config.priority;
+        self.history.push(Activation {
+            job: id,
+            priority: running.handled.checked_sub(1).unwrap_or(priority),
+            begin: running.begin,
+            finish: now,
+            look: running.look,
+        });
+        let lower_waits = self.queues.ready.is_occupied_below(priority);
+        self.shares.note(priority, running.items, lower_waits);
+        self.running = None;
 
-        if condemned {
-            self.vacate(id.index);
-        } else if let Some(release) = pending {
-            self.arrive(id.index, release);
-        } else if again {
-            self.arrive(id.index, now.into());
+        if job.condemned {
+            self.table.vacate(id.line());
+        } else if again || job.pending.is_some() {
+            let release = job.pending.take().unwrap_or(now.into());
+            self.queues.arrive(id.line(), job, release);
         }
     }
 
     /// Counts the deadlines that fell before `now`, while it is known who was running.
     #[inline]
     fn settle_deadlines(&mut self, now: Instant) {
-        if self.deadlines.first().is_some_and(|(first, _)| first < now) {
+        let first = self.queues.deadlines.first();
+        if first.is_some_and(|(first, _)| first < now) {
             self.settle_missed(now);
         }
     }
 
     #[cold]
     fn settle_missed(&mut self, now: Instant) {
-        while let Some((deadline, index)) = self.deadlines.pop_if(|deadline| deadline < now) {
-            let running = match self.running {
+        let deadlines = &mut self.queues.deadlines;
+        while let Some((deadline, index)) = deadlines.pop_if(|deadline| deadline < now) {
+            let running = match &self.running {
                 Some(running) if running.begin <= deadline => Some(running.id),
                 _ => self.history.running_at(deadline).map(|past| past.job),
             };
-            let observed = &mut self.at_mut(index).observed;
+            let observed = &mut self.table.at_mut(index).observed;
             observed.deadline_misses += 1;
             observed.running_at_miss = running;
         }
     }
 }
 
+#[inline]
 fn observe_activation(job: &mut Job, released: Instant, begin: Instant, finish: Instant) {
     let execution_ns = nanos_between(begin, finish);
     let response_ns = nanos_between(released, finish);
     let Job {
         config, observed, ..
     } = job;
-    observed.execution_max_ns = observed.execution_max_ns.max(execution_ns);
-    observed.execution_total_ns = observed.execution_total_ns.saturating_add(execution_ns);
-    observed.response_max_ns = observed.response_max_ns.max(response_ns);
+    raise(&mut observed.execution_max_ns, execution_ns);
+    observed.execution_total_ns += execution_ns;
+    raise(&mut observed.response_max_ns, response_ns);
     if config.wcet_ns.is_some_and(|wcet_ns| execution_ns > wcet_ns) {
         observed.wcet_violations += 1;
     }
@@ -255,6 +259,14 @@ fn observe_activation(job: &mut Job, released: Instant, begin: Instant, finish: 
         let lateness_ns = signed(response_ns).saturating_sub(signed(deadline_ns));
         let worst_ns = observed.lateness_max_ns.unwrap_or(i64::MIN);
         observed.lateness_max_ns = Some(worst_ns.max(lateness_ns));
+    }
+}
+
+/// A maximum is kept. Mostly it stands.
+#[inline]
+fn raise(maximum: &mut u64, value: u64) {
+    if value > *maximum {
+        *maximum = value;
     }
 }
 

@@ -1,6 +1,5 @@
 //! The table of jobs, and a job's way through it.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use isolane_wire::time::Instant;
@@ -9,9 +8,10 @@ use crate::activation::Running;
 use crate::history::{History, Look};
 use crate::job::{Job, JobConfig, JobId, Observed, Release, State, Trigger};
 use crate::limits::{DEFAULT_JOBS, MAX_JOBS, MAX_PRIORITY};
-use crate::ready::{Order, ReadyQueue};
+use crate::queues::{Queues, after};
+use crate::ready::Order;
 use crate::share::Shares;
-use crate::time_queue::TimeQueue;
+use crate::table::Table;
 
 /// How an executor is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,22 +40,10 @@ pub struct TableFull {
     pub max_jobs: usize,
 }
 
-struct Line {
-    /// How often the line was given away, so that an old id names nobody.
-    generation: u16,
-    job: Option<Job>,
-}
-
 /// One table of jobs, of which one at a time runs. See the crate's head.
 pub struct Executor {
-    lines: Vec<Line>,
-    /// Lines without a job; the last one is given away next.
-    free: Vec<u16>,
-    pub(crate) ready: ReadyQueue,
-    /// Periodic jobs by their next release, sporadic ones deferred.
-    pub(crate) releases: TimeQueue,
-    /// Ready and running jobs that have a deadline, by that.
-    pub(crate) deadlines: TimeQueue,
+    pub(crate) table: Table,
+    pub(crate) queues: Queues,
     pub(crate) running: Option<Running>,
     /// The last look at the sources, until an activation begins.
     pub(crate) look: Option<Look>,
@@ -68,16 +56,9 @@ impl Executor {
     #[must_use]
     pub fn new(config: ExecutorConfig) -> Executor {
         let max_jobs = config.max_jobs.min(MAX_JOBS);
-        let line = |_| Line {
-            generation: 0,
-            job: None,
-        };
         Executor {
-            lines: (0..max_jobs).map(line).collect(),
-            free: (0..max_jobs as u16).rev().collect(),
-            ready: ReadyQueue::new(config.order, max_jobs),
-            releases: TimeQueue::new(max_jobs),
-            deadlines: TimeQueue::new(max_jobs),
+            table: Table::new(max_jobs),
+            queues: Queues::new(config.order, max_jobs),
             running: None,
             look: None,
             history: History::new(),
@@ -90,55 +71,38 @@ impl Executor {
     /// # Errors
     /// [`TableFull`], and the table is as it was.
     pub fn add(&mut self, mut config: JobConfig) -> Result<JobId, TableFull> {
-        let Some(index) = self.free.pop() else {
-            return Err(TableFull {
-                max_jobs: self.lines.len(),
-            });
-        };
         config.priority = config.priority.min(MAX_PRIORITY);
-        if let Trigger::Periodic { .. } = config.trigger {
+        let is_periodic = matches!(config.trigger, Trigger::Periodic { .. });
+        let max_jobs = self.table.len();
+        let id = self.table.add(config).ok_or(TableFull { max_jobs })?;
+        if is_periodic {
             // Due at once: the first look at the clock finds the phase.
-            self.releases.insert(index, Instant::new(0));
+            self.queues.releases.insert(id.line(), Instant::new(0));
         }
-        let line = &mut self.lines[usize::from(index)];
-        line.job = Some(Job::new(config));
-        Ok(JobId {
-            index,
-            generation: line.generation,
-        })
+        Ok(id)
     }
 
     /// Removes a job, ready or not; the one that runs is removed when it finishes. False if the
     /// id names nobody.
     pub fn remove(&mut self, id: JobId) -> bool {
-        let Some(job) = self.get_mut(id) else {
+        let Some(job) = self.table.get_mut(id) else {
             return false;
         };
-        let (state, priority) = (job.state, job.config.priority);
         job.condemned = true;
-        self.releases.remove(id.index);
-        self.deadlines.remove(id.index);
-        match state {
-            State::Running(_) => {}
-            State::Ready(_) => {
-                self.ready.remove(id.index, priority);
-                self.vacate(id.index);
-            }
-            State::Idle | State::Deferred => self.vacate(id.index),
+        self.queues.releases.remove(id.line());
+        self.queues.deadlines.remove(id.line());
+        match job.state {
+            State::Running(_) => return true,
+            State::Ready(_) => self.queues.ready.remove(id.line(), job.config.priority),
+            State::Idle | State::Deferred => {}
         }
+        self.table.vacate(id.line());
         true
-    }
-
-    pub(crate) fn vacate(&mut self, index: u16) {
-        let line = &mut self.lines[usize::from(index)];
-        line.job = None;
-        line.generation = line.generation.wrapping_add(1);
-        self.free.push(index);
     }
 
     /// Changes how many items an activation of the job may handle.
     pub fn set_items(&mut self, id: JobId, items: u16) {
-        if let Some(job) = self.get_mut(id) {
+        if let Some(job) = self.table.get_mut(id) {
             job.config.items = items;
         }
     }
@@ -169,49 +133,16 @@ impl Executor {
 
     #[inline]
     fn file(&mut self, id: JobId, release: Release) {
-        let Some(job) = self.get_mut(id) else {
+        let Some(job) = self.table.get_mut(id) else {
             return;
         };
         match job.state {
-            State::Idle => self.arrive(id.index, release),
+            State::Idle => self.queues.arrive(id.line(), job, release),
             State::Running(_) if !job.condemned => {
                 job.pending.get_or_insert(release);
             }
             State::Ready(_) | State::Deferred | State::Running(_) => {}
         }
-    }
-
-    /// An idle job's event: ready at once, or later if it is sporadic and too early.
-    #[inline]
-    pub(crate) fn arrive(&mut self, index: u16, release: Release) {
-        let job = self.at_mut(index);
-        if let Trigger::Sporadic {
-            min_interarrival_ns,
-        } = job.config.trigger
-            && let Some(last) = job.last_release
-            && release.at < after(last, min_interarrival_ns)
-        {
-            job.state = State::Deferred;
-            job.observed.releases_deferred += 1;
-            self.releases
-                .insert(index, after(last, min_interarrival_ns));
-            return;
-        }
-        self.make_ready(index, release);
-    }
-
-    #[inline]
-    pub(crate) fn make_ready(&mut self, index: u16, release: Release) {
-        let at = release.at;
-        let job = self.at_mut(index);
-        job.state = State::Ready(release);
-        job.last_release = Some(at);
-        job.row_began.get_or_insert(at);
-        let (priority, deadline_ns) = (job.config.priority, job.config.deadline_ns);
-        if let Some(deadline_ns) = deadline_ns {
-            self.deadlines.insert(index, after(at, deadline_ns));
-        }
-        self.ready.push(index, priority);
     }
 
     /// Releases what time has made due: to be called with the clock before each
@@ -220,8 +151,8 @@ impl Executor {
     /// A periodic job is released as of the instant of its period. If several have passed, it is
     /// released once, as of the first, and the others are counted as missed.
     pub fn release(&mut self, now: Instant) {
-        while let Some((at, index)) = self.releases.pop_if(|at| at <= now) {
-            let job = self.at_mut(index);
+        while let Some((at, index)) = self.queues.releases.pop_if(|at| at <= now) {
+            let job = self.table.at_mut(index);
             match job.config.trigger {
                 Trigger::Periodic {
                     period_ns,
@@ -233,10 +164,12 @@ impl Executor {
                     } else {
                         job.anchored = true;
                         let first = first_release(now, period_ns, offset_ns);
-                        self.releases.insert(index, first);
+                        self.queues.releases.insert(index, first);
                     }
                 }
-                Trigger::Event | Trigger::Sporadic { .. } => self.make_ready(index, at.into()),
+                Trigger::Event | Trigger::Sporadic { .. } => {
+                    self.queues.make_ready(index, job, at.into());
+                }
             }
         }
     }
@@ -245,11 +178,11 @@ impl Executor {
         let passed = (now.as_nanos() - at.as_nanos()) / period_ns;
         // `passed + 1` periods after `at` is later than now, so each job is released once a call.
         let next = after(at, period_ns.saturating_mul(passed + 1));
-        self.releases.insert(index, next);
-        let job = self.at_mut(index);
+        self.queues.releases.insert(index, next);
+        let job = self.table.at_mut(index);
         job.observed.releases_missed += passed;
         match job.state {
-            State::Idle => self.make_ready(index, at.into()),
+            State::Idle => self.queues.make_ready(index, job, at.into()),
             State::Running(_) if job.pending.is_none() => job.pending = Some(at.into()),
             State::Ready(_) | State::Running(_) | State::Deferred => {
                 job.observed.releases_missed += 1;
@@ -262,20 +195,21 @@ impl Executor {
     #[inline]
     #[must_use]
     pub fn next_release(&self) -> Option<Instant> {
-        self.releases.first().map(|(at, _)| at)
+        self.queues.releases.first().map(|(at, _)| at)
     }
 
     /// The job to begin now; it stays ready until it has begun.
     #[inline]
     #[must_use]
     pub fn next(&self) -> Option<JobId> {
-        let highest = self.ready.highest()?;
+        let ready = &self.queues.ready;
+        let highest = ready.highest()?;
         let by_share = match self.shares.is_due(highest) {
-            true => self.ready.first_of(highest - 1),
+            true => ready.first_of(highest - 1),
             false => None,
         };
-        let first = by_share.or_else(|| self.ready.first_of(highest));
-        first.map(|index| self.id_at(index))
+        let first = by_share.or_else(|| ready.first_of(highest));
+        first.map(|index| self.table.id_at(index))
     }
 
     /// The job of an id.
@@ -295,48 +229,18 @@ impl Executor {
     #[inline]
     #[must_use]
     pub fn get(&self, id: JobId) -> Option<&Job> {
-        let line = self.lines.get(id.index())?;
-        line.job
-            .as_ref()
-            .filter(|_| line.generation == id.generation)
-    }
-
-    #[inline]
-    fn get_mut(&mut self, id: JobId) -> Option<&mut Job> {
-        let line = self.lines.get_mut(id.index())?;
-        line.job
-            .as_mut()
-            .filter(|_| line.generation == id.generation)
-    }
-
-    /// The job of a line that some queue names: it is there, since `remove` withdraws a job from
-    /// every queue.
-    #[inline]
-    pub(crate) fn at_mut(&mut self, index: u16) -> &mut Job {
-        match &mut self.lines[usize::from(index)].job {
-            Some(job) => job,
-            None => panic!("a queue names line {index}, which has no job"),
-        }
-    }
-
-    pub(crate) fn id_at(&self, index: u16) -> JobId {
-        JobId {
-            index,
-            generation: self.lines[usize::from(index)].generation,
-        }
+        self.table.get(id)
     }
 
     /// All jobs, in the order of their lines.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
-        (0..)
-            .zip(&self.lines)
-            .filter_map(|(index, line)| Some((self.id_at(index), line.job.as_ref()?)))
+        self.table.iter()
     }
 
     /// Jobs released and not yet begun.
     #[must_use]
     pub fn ready_count(&self) -> usize {
-        self.ready.len()
+        self.queues.ready.len()
     }
 
     /// The job that runs.
@@ -353,7 +257,7 @@ impl Executor {
 
     /// Forgets what was observed of every job: a measurement begins.
     pub fn reset_observed(&mut self) {
-        for job in self.lines.iter_mut().filter_map(|line| line.job.as_mut()) {
+        for job in self.table.iter_mut() {
             job.observed = Observed::default();
         }
     }
@@ -367,11 +271,6 @@ impl fmt::Debug for Executor {
             .field("running", &self.running())
             .finish_non_exhaustive()
     }
-}
-
-/// Saturating: a deadline of 2^64 ns is none.
-pub(crate) fn after(instant: Instant, nanos: u64) -> Instant {
-    Instant::new(instant.as_nanos().saturating_add(nanos))
 }
 
 /// The first instant from `now` on that is `offset_ns` modulo `period_ns`.

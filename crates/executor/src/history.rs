@@ -7,6 +7,8 @@
 //! Only where there was something is the ring searched, so a busy loop pays for the search when it
 //! has something to count.
 
+use core::num::NonZeroU64;
+
 use isolane_wire::time::Instant;
 
 use crate::job::JobId;
@@ -17,9 +19,23 @@ use crate::waited::Waited;
 #[derive(Clone, Copy)]
 pub(crate) struct Look {
     /// The clock, read right behind it.
-    pub(crate) at: Instant,
-    /// Bit *s*: source *s* had something.
-    pub(crate) readable: u32,
+    at: Instant,
+    /// Bit *s + 1*: source *s* had something. Bit 0 is always set, so that having no look takes no
+    /// room: it is kept with each activation.
+    readable: NonZeroU64,
+}
+
+impl Look {
+    /// `readable`, bit *s*: source *s* had something.
+    #[inline]
+    pub(crate) fn new(at: Instant, readable: u32) -> Look {
+        let readable = NonZeroU64::MIN | u64::from(readable) << 1;
+        Look { at, readable }
+    }
+
+    fn has_shown(&self, source: u8) -> bool {
+        self.readable.get() >> source >> 1 & 1 == 1
+    }
 }
 
 /// One run of one job, to its end.
@@ -34,23 +50,29 @@ pub(crate) struct Activation {
 }
 
 impl Activation {
+    /// None: it ended before anything could have come.
+    const NEVER: Activation = Activation {
+        job: JobId::new(0, 0),
+        priority: 0,
+        begin: Instant::new(0),
+        finish: Instant::new(0),
+        look: None,
+    };
+
     fn was_running_at(&self, instant: Instant) -> bool {
         self.begin <= instant && instant < self.finish
     }
 
     /// Whether the look before it showed the source of an arrival.
     fn was_shown(&self, arrival: &Arrival) -> bool {
-        let shown = |source: u8| {
-            self.look
-                .is_some_and(|look| look.readable >> source & 1 == 1)
-        };
-        arrival.source.is_some_and(shown)
+        let shown = arrival.source.zip(self.look);
+        shown.is_some_and(|(source, look)| look.has_shown(source))
     }
 
     /// Whose doing it was that this one began after something more urgent had arrived.
     fn judge(&self, arrival: &Arrival) -> Waited {
         match (arrival.source, self.look) {
-            (Some(source), Some(look)) if look.readable >> source & 1 == 0 => Waited {
+            (Some(source), Some(look)) if !look.has_shown(source) => Waited {
                 kernel_late: 1,
                 kernel_late_max_ns: look.at.as_nanos().saturating_sub(arrival.at.as_nanos()),
                 ..Waited::default()
@@ -99,10 +121,11 @@ impl Wait {
 
 /// A ring of the last [`REMEMBERED_ACTIVATIONS`], and the last one of each priority.
 pub(crate) struct History {
-    ring: [Option<Activation>; REMEMBERED_ACTIVATIONS],
+    ring: [Activation; REMEMBERED_ACTIVATIONS],
     next: usize,
     newest_finish: Instant,
-    latest: [Option<Activation>; PRIORITIES],
+    /// Of the priorities that `occurred`.
+    latest: [Activation; PRIORITIES],
     /// Bit *p*: there is a latest of priority *p*.
     occurred: u32,
     /// The same, if none of lower priority came after it. So the highest bit below a priority is the
@@ -113,23 +136,25 @@ pub(crate) struct History {
 impl History {
     pub(crate) const fn new() -> History {
         History {
-            ring: [None; REMEMBERED_ACTIVATIONS],
+            ring: [Activation::NEVER; REMEMBERED_ACTIVATIONS],
             next: 0,
             newest_finish: Instant::new(0),
-            latest: [None; PRIORITIES],
+            latest: [Activation::NEVER; PRIORITIES],
             occurred: 0,
             last_lower: 0,
         }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, activation: Activation) {
-        self.ring[self.next] = Some(activation);
-        self.next = (self.next + 1) % REMEMBERED_ACTIVATIONS;
+        let bit = 1 << activation.priority;
+        self.occurred |= bit;
+        self.last_lower = self.last_lower & (bit - 1) | bit;
+        self.latest[usize::from(activation.priority)] = activation;
         self.newest_finish = activation.finish;
-        let priority = usize::from(activation.priority);
-        self.latest[priority] = Some(activation);
-        self.occurred |= 1 << priority;
-        self.last_lower = self.last_lower & ((1 << priority) - 1) | 1 << priority;
+        let place = self.next % REMEMBERED_ACTIVATIONS;
+        self.ring[place] = activation;
+        self.next = (place + 1) % REMEMBERED_ACTIVATIONS;
     }
 
     /// Activations that ended after `instant`, the last one first.
@@ -139,7 +164,6 @@ impl History {
             .iter()
             .rev()
             .chain(older.iter().rev())
-            .map_while(Option::as_ref)
             .take_while(move |activation| activation.finish > instant)
     }
 
@@ -152,8 +176,8 @@ impl History {
     /// Whether it is plain, without a search, that nothing of lower priority ran between an arrival
     /// and now.
     #[inline]
-    pub(crate) fn is_known_not_to_have_waited(&self, arrival: &Arrival) -> bool {
-        self.newest_finish <= arrival.at || !self.lower_ended_after(arrival)
+    pub(crate) fn is_known_not_to_have_waited(&self, priority: u8, at: Instant) -> bool {
+        self.newest_finish <= at || !self.lower_ended_after(priority, at)
     }
 
     fn lower(&self, priority: u8) -> impl Iterator<Item = &Activation> {
@@ -161,16 +185,14 @@ impl History {
         core::iter::from_fn(move || {
             let priority = left.checked_ilog2()?;
             left &= !(1 << priority);
-            self.latest[priority as usize].as_ref()
+            Some(&self.latest[priority as usize])
         })
     }
 
-    fn lower_ended_after(&self, arrival: &Arrival) -> bool {
-        let lower = self.last_lower & !(u32::MAX << arrival.priority);
-        let last = lower
-            .checked_ilog2()
-            .and_then(|priority| self.latest[priority as usize].as_ref());
-        last.is_some_and(|last| last.finish > arrival.at)
+    fn lower_ended_after(&self, priority: u8, at: Instant) -> bool {
+        let lower = self.last_lower & !(u32::MAX << priority);
+        let last = lower.checked_ilog2();
+        last.is_some_and(|priority| self.latest[priority as usize].finish > at)
     }
 
     /// What of lower priority ran between an arrival and now.

@@ -13,22 +13,37 @@ pub type Name = String<MAX_NAME_BYTES>;
 /// Names a job for as long as it is in the table. The place of a removed job may be given to a
 /// new one; the old id then names nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct JobId {
-    pub(crate) index: u16,
-    pub(crate) generation: u16,
-}
+pub struct JobId(
+    /// The line in the upper half, its generation in the lower: compared and copied as one.
+    u32,
+);
 
 impl JobId {
+    pub(crate) const fn new(line: u16, generation: u16) -> JobId {
+        JobId((line as u32) << 16 | generation as u32)
+    }
+
+    #[inline]
+    pub(crate) const fn line(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// How often the line was given away before, modulo 2^16.
+    pub(crate) const fn generation(self) -> u16 {
+        self.0 as u16
+    }
+
     /// The place in the table, below `max_jobs`: for tables that run beside this one.
+    #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
-        self.index as usize
+        self.line() as usize
     }
 }
 
 impl fmt::Debug for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "job {}.{}", self.index, self.generation)
+        write!(f, "job {}.{}", self.line(), self.generation())
     }
 }
 
@@ -216,7 +231,7 @@ pub struct Job {
     pub(crate) last_release: Option<Instant>,
     /// An event that arrived while the job ran.
     pub(crate) pending: Option<Release>,
-    /// Release of the first activation of a row continued by `again`.
+    /// Release of the first activation of a row, from its first `again` on.
     pub(crate) row_began: Option<Instant>,
     /// Removed while it ran: its place is free at its finish.
     pub(crate) condemned: bool,
@@ -238,11 +253,13 @@ impl Job {
 
     /// When the job that is ready or running was released; for a periodic job the instant of
     /// its period, however late the loop looked.
+    #[inline]
     #[must_use]
     pub fn released_at(&self) -> Option<Instant> {
         self.release().map(|release| release.at)
     }
 
+    #[inline]
     pub(crate) fn release(&self) -> Option<Release> {
         match self.state {
             State::Ready(release) | State::Running(release) => Some(release),
@@ -251,6 +268,7 @@ impl Job {
     }
 
     /// Released, and not yet begun.
+    #[inline]
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready(_))

@@ -63,8 +63,10 @@ mod executor;
 mod history;
 mod job;
 pub mod limits;
+mod queues;
 mod ready;
 mod share;
+mod table;
 mod time_queue;
 mod waited;
 

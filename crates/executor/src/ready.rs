@@ -19,6 +19,7 @@ pub enum Order {
 
 const NONE: u16 = u16::MAX;
 
+/// Of a list that somebody is in.
 #[derive(Clone, Copy)]
 struct List {
     head: u16,
@@ -76,17 +77,20 @@ impl ReadyQueue {
     #[inline]
     pub(crate) fn push(&mut self, index: u16, priority: u8) {
         let list = self.list_of(priority);
-        let tail = self.lists[list].tail;
-        self.links[usize::from(index)] = Link {
-            before: tail,
-            behind: NONE,
+        let before = match self.is_occupied(list) {
+            true => self.lists[list].tail,
+            false => NONE,
         };
-        if tail == NONE {
+        if before == NONE {
             self.lists[list].head = index;
             self.occupied |= 1 << list;
         } else {
-            self.links[usize::from(tail)].behind = index;
+            self.links[usize::from(before)].behind = index;
         }
+        self.links[usize::from(index)] = Link {
+            before,
+            behind: NONE,
+        };
         self.lists[list].tail = index;
         self.count += 1;
     }
@@ -109,10 +113,22 @@ impl ReadyQueue {
         self.is_occupied(list).then(|| self.lists[list].head)
     }
 
+    /// Whether a job of the priority right below waits.
+    #[inline]
+    pub(crate) fn is_occupied_below(&self, priority: u8) -> bool {
+        self.occupied & (1 << priority >> 1) != 0
+    }
+
     /// Takes a job out of the list it is in.
+    #[inline]
     pub(crate) fn remove(&mut self, index: u16, priority: u8) {
         let list = self.list_of(priority);
         let Link { before, behind } = self.links[usize::from(index)];
+        self.count -= 1;
+        if before == NONE && behind == NONE {
+            self.occupied &= !(1 << list);
+            return;
+        }
         if before == NONE {
             self.lists[list].head = behind;
         } else {
@@ -123,9 +139,5 @@ impl ReadyQueue {
         } else {
             self.links[usize::from(behind)].before = before;
         }
-        if self.lists[list].head == NONE {
-            self.occupied &= !(1 << list);
-        }
-        self.count -= 1;
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Shares {
     after: [u16; PRIORITIES],
     /// Items handled while the lower one waited.
     passed: [u16; PRIORITIES],
+    /// Bit *p*: some have passed.
+    counting: u32,
 }
 
 impl Shares {
@@ -29,6 +31,7 @@ impl Shares {
             due: 0,
             after: [1; PRIORITIES],
             passed: [0; PRIORITIES],
+            counting: 0,
         }
     }
 
@@ -46,29 +49,44 @@ impl Shares {
     }
 
     /// Whether an activation of this priority may be one of a share.
+    #[inline]
     pub(crate) fn is_due_to(&self, lower: u8) -> bool {
-        let upper = usize::from(lower) + 1;
-        upper < PRIORITIES && self.is_due(upper)
+        self.due & 2 << lower != 0
     }
 
     /// An activation of this priority has handled so many items, and a job of the priority below
     /// waits, or does not.
+    #[inline]
     pub(crate) fn note(&mut self, priority: u8, items: u16, lower_waits: bool) {
-        let own = usize::from(priority);
+        // Mostly nobody waits, and there is no count that this would end.
+        let (own, upper) = (1_u32 << priority, 2_u32 << priority);
+        if lower_waits || (self.counting | self.due) & (own | upper) != 0 {
+            self.count(usize::from(priority), items, lower_waits);
+        }
+    }
+
+    fn count(&mut self, own: usize, items: u16, lower_waits: bool) {
         if own + 1 < PRIORITIES {
             // Whatever has run of it: what was passed over is settled.
-            self.passed[own + 1] = 0;
+            self.forget(own + 1);
             self.due &= !(1 << (own + 1));
         }
         if self.granted >> own & 1 == 0 {
             return;
         }
-        self.passed[own] = match lower_waits {
-            true => self.passed[own].saturating_add(items),
-            false => 0,
-        };
+        if !lower_waits {
+            self.forget(own);
+            return;
+        }
+        self.counting |= 1 << own;
+        self.passed[own] = self.passed[own].saturating_add(items);
         if self.passed[own] >= self.after[own] {
             self.due |= 1 << own;
         }
+    }
+
+    fn forget(&mut self, upper: usize) {
+        self.counting &= !(1 << upper);
+        self.passed[upper] = 0;
     }
 }

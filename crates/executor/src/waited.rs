@@ -31,6 +31,15 @@ pub struct Waited {
     pub kernel_late_max_ns: u64,
 }
 
+impl Waited {
+    /// Whether there was nothing of the kind.
+    #[inline]
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.inversions | self.kernel_late == 0
+    }
+}
+
 impl AddAssign for Waited {
     fn add_assign(&mut self, other: Waited) {
         self.inversions += other.inversions;

@@ -1,0 +1,153 @@
+//! What has become ready: by time, by what the engine has filed, by other threads, and by the
+//! datapath's sources; and when to look again if nothing has.
+
+use std::time::Duration;
+
+use isolane_datapath::{Datapath, Lane, clock::monotonic_now};
+use isolane_engine::Priority;
+use isolane_wire::time::Instant;
+
+use crate::{remote::Inlet, state::State, wait::Readable};
+
+impl State {
+    /// When something falls due without any event.
+    fn next_due(&self) -> Option<Instant> {
+        let times = [
+            self.engine.next_time(),
+            self.executor.next_release(),
+            self.starved.as_ref().map(|starved| starved.until),
+            self.recycle_at,
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// When the loop is to run next without any event; an instant of the past if something is
+    /// ready.
+    pub(crate) fn next_time(&mut self) -> Option<Instant> {
+        let is_ready = self.executor.ready_count() > 0
+            || self.work_ready() != 0
+            || self.inlets.iter().any(Inlet::is_ready)
+            || (!self.transport.has_descriptors() && self.transport.ready_lanes() != 0);
+        if is_ready {
+            return Some(Instant::new(0));
+        }
+        self.next_due()
+    }
+
+    /// How long the loop may sleep: to what falls due next, and not beyond `until`.
+    pub(crate) fn sleep_time(&self, now: Instant, until: Option<Instant>) -> Option<Duration> {
+        let wakes = self.next_due().into_iter().chain(until).min();
+        wakes.map(|at| at.saturating_since(now))
+    }
+
+    /// Tells other threads whether to ring when they hand something over.
+    pub(crate) fn set_sleeping(&self, sleeps: bool) {
+        for inlet in &self.inlets {
+            inlet.set_sleeping(sleeps);
+        }
+    }
+
+    /// Priorities at which the engine has work that may be tried now.
+    fn work_ready(&self) -> u16 {
+        let starved = self.starved.as_ref();
+        self.engine.ready() & !starved.map_or(0, |starved| starved.priorities)
+    }
+
+    /// Marks ready what time, the engine and other threads have brought.
+    #[inline]
+    pub(crate) fn gather(&mut self, now: Instant) {
+        // Asked in every turn, and mostly there is nothing.
+        if self.engine.ready() != 0 || self.engine.has_status() || self.may_be_due(now) {
+            self.gather_all(now);
+        }
+    }
+
+    /// The same behind a look, before which it was gathered: only time and other threads have gone on.
+    #[inline]
+    pub(crate) fn gather_due(&mut self, now: Instant) {
+        if self.may_be_due(now) {
+            self.gather_all(now);
+        }
+    }
+
+    #[inline]
+    fn may_be_due(&self, now: Instant) -> bool {
+        let is_due = |time: Option<Instant>| time.is_some_and(|at| at <= now);
+        is_due(self.engine.next_time())
+            || is_due(self.executor.next_release())
+            || self.starved.is_some()
+            || !self.inlets.is_empty()
+    }
+
+    // Never: what asks whether it is needed stays short, and so part of the loop's turn.
+    #[inline(never)]
+    fn gather_all(&mut self, now: Instant) {
+        if self.engine.next_time().is_some_and(|at| at <= now) {
+            self.engine.advance(now);
+        }
+        if self.executor.next_release().is_some_and(|at| at <= now) {
+            self.executor.release(now);
+        }
+        if self.starved.as_ref().is_some_and(|it| it.until <= now) {
+            self.starved = None;
+        }
+        let mut ready = self.work_ready();
+        while ready != 0 {
+            let priority = ready.trailing_zeros();
+            ready &= ready - 1;
+            self.executor
+                .activate(self.work_jobs[priority as usize], now);
+        }
+        self.take_notes(now, now);
+        for inlet in &self.inlets {
+            if inlet.is_ready() {
+                self.executor.activate(inlet.job, now);
+            }
+        }
+    }
+
+    /// Looks at the datapath's sources, sleeping up to `timeout` for one. Returns the time it is then.
+    pub(crate) fn look(&mut self, timeout: Option<Duration>) -> Instant {
+        let (lanes, readable) = match self.spin() {
+            Some(lanes) => (lanes, Some(Readable::FIRSTS)),
+            None => self.wait(timeout),
+        };
+        let now = monotonic_now();
+        self.since_look = 0;
+        self.executor.looked(now, lanes.into());
+        let mut left = lanes;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let Some(job) = self.receive_jobs[index] else {
+                continue;
+            };
+            if let Some(readable) = readable {
+                self.transport
+                    .seen_readable(Lane::ALL[index], readable.of(index));
+            }
+            self.executor.activate(job, now);
+        }
+        now
+    }
+
+    /// Waits for a source. Returns the lanes that have something, and of which descriptors where the
+    /// datapath has some.
+    fn wait(&mut self, timeout: Option<Duration>) -> (u16, Option<Readable>) {
+        let has_descriptors = self.transport.has_descriptors();
+        if !has_descriptors && timeout == Some(Duration::ZERO) {
+            return (self.transport.ready_lanes(), None);
+        }
+        let waited = self.waiter.wait(timeout);
+        let readable = waited.expect("epoll on descriptors of our own, none of which is closed");
+        match has_descriptors {
+            true => (readable.lanes(), Some(readable)),
+            false => (self.transport.ready_lanes(), None),
+        }
+    }
+
+    /// Whether the engine has more work at a priority.
+    pub(crate) fn has_work(&self, priority: Priority) -> bool {
+        self.work_ready() & (1 << priority.get()) != 0
+    }
+}

@@ -1,0 +1,64 @@
+//! Where jobs wait: for their release, for their turn, and until their deadline.
+
+use isolane_wire::time::Instant;
+
+use crate::job::{Job, Release, State, Trigger};
+use crate::ready::{Order, ReadyQueue};
+use crate::time_queue::TimeQueue;
+
+pub(crate) struct Queues {
+    pub(crate) ready: ReadyQueue,
+    /// Periodic jobs by their next release, sporadic ones deferred.
+    pub(crate) releases: TimeQueue,
+    /// Ready and running jobs that have a deadline, by that.
+    pub(crate) deadlines: TimeQueue,
+}
+
+impl Queues {
+    pub(crate) fn new(order: Order, max_jobs: usize) -> Queues {
+        Queues {
+            ready: ReadyQueue::new(order, max_jobs),
+            releases: TimeQueue::new(max_jobs),
+            deadlines: TimeQueue::new(max_jobs),
+        }
+    }
+
+    /// An idle job's event: ready at once, or later if it is sporadic and too early.
+    #[inline]
+    pub(crate) fn arrive(&mut self, index: u16, job: &mut Job, release: Release) {
+        if let Trigger::Sporadic {
+            min_interarrival_ns,
+        } = job.config.trigger
+            && let Some(last) = job.last_release
+            && release.at < after(last, min_interarrival_ns)
+        {
+            job.state = State::Deferred;
+            job.observed.releases_deferred += 1;
+            self.releases
+                .insert(index, after(last, min_interarrival_ns));
+            return;
+        }
+        self.make_ready(index, job, release);
+    }
+
+    #[inline]
+    pub(crate) fn make_ready(&mut self, index: u16, job: &mut Job, release: Release) {
+        job.state = State::Ready(release);
+        job.last_release = Some(release.at);
+        self.note_release(index, job, release.at);
+        self.ready.push(index, job.config.priority);
+    }
+
+    /// The job counts as released at `at`: its deadline follows from that.
+    #[inline]
+    pub(crate) fn note_release(&mut self, index: u16, job: &Job, at: Instant) {
+        if let Some(deadline_ns) = job.config.deadline_ns {
+            self.deadlines.insert(index, after(at, deadline_ns));
+        }
+    }
+}
+
+/// Saturating: a deadline of 2^64 ns is none.
+pub(crate) fn after(instant: Instant, nanos: u64) -> Instant {
+    Instant::new(instant.as_nanos().saturating_add(nanos))
+}

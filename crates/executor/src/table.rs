@@ -1,0 +1,95 @@
+//! The lines of the table, and the jobs in them by their ids.
+
+use alloc::vec::Vec;
+
+use crate::job::{Job, JobConfig, JobId};
+
+struct Line {
+    /// Of the job that is there, or of the next one: another each time, so that an old id names
+    /// nobody.
+    id: JobId,
+    job: Option<Job>,
+}
+
+pub(crate) struct Table {
+    lines: Vec<Line>,
+    /// Lines without a job; the last one is given away next.
+    free: Vec<u16>,
+}
+
+impl Table {
+    pub(crate) fn new(max_jobs: usize) -> Table {
+        let line = |index| Line {
+            id: JobId::new(index, 0),
+            job: None,
+        };
+        Table {
+            lines: (0..max_jobs as u16).map(line).collect(),
+            free: (0..max_jobs as u16).rev().collect(),
+        }
+    }
+
+    /// How many lines there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Gives a job a line; `None` if all are taken.
+    pub(crate) fn add(&mut self, config: JobConfig) -> Option<JobId> {
+        let index = self.free.pop()?;
+        let line = &mut self.lines[usize::from(index)];
+        line.job = Some(Job::new(config));
+        Some(line.id)
+    }
+
+    pub(crate) fn vacate(&mut self, index: u16) {
+        let line = &mut self.lines[usize::from(index)];
+        line.job = None;
+        line.id = JobId::new(index, line.id.generation().wrapping_add(1));
+        self.free.push(index);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: JobId) -> Option<&Job> {
+        let line = self.lines.get(id.index())?;
+        match &line.job {
+            Some(job) if line.id == id => Some(job),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: JobId) -> Option<&mut Job> {
+        let line = self.lines.get_mut(id.index())?;
+        match &mut line.job {
+            Some(job) if line.id == id => Some(job),
+            _ => None,
+        }
+    }
+
+    /// The job of a line that some queue names: it is there, since `remove` withdraws a job from
+    /// every queue.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: u16) -> &mut Job {
+        match &mut self.lines[usize::from(index)].job {
+            Some(job) => job,
+            None => panic!("a queue names line {index}, which has no job"),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn id_at(&self, index: u16) -> JobId {
+        self.lines[usize::from(index)].id
+    }
+
+    /// All jobs, in the order of their lines.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (JobId, &Job)> {
+        self.lines
+            .iter()
+            .filter_map(|line| Some((line.id, line.job.as_ref()?)))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Job> {
+        self.lines.iter_mut().filter_map(|line| line.job.as_mut())
+    }
+}
