@@ -1,6 +1,7 @@
 //! Whether lanes (AF_XDP) work, and how the frames beside them are received.
 
-use isolane_datapath_xdp::napi::{Policy, QueueState};
+use isolane_datapath_xdp::limits::MAX_POLL_WAIT;
+use isolane_datapath_xdp::napi::{Policy, Polling, QueueState};
 use isolane_datapath_xdp::preflight::{Check, Outcome, Wanted, examine as check};
 
 use super::Findings;
@@ -41,6 +42,7 @@ fn one(lanes: &LaneGround, name: &str, findings: &mut Findings) {
         );
     }
     receive_work(name, &lanes.receive_work, findings);
+    polling(name, &lanes.receive_work, findings);
 }
 
 /// Threads of receive work at the ordinary class are worse than none.
@@ -86,8 +88,47 @@ fn receive_work(name: &str, queues: &[QueueState], findings: &mut Findings) {
     }
 }
 
+/// Where interrupts are put off, the time between two polls is a part of every response.
+fn polling(name: &str, queues: &[QueueState], findings: &mut Findings) {
+    let id = format!("lane.polling.{name}");
+    // Without either of the two every frame has its interrupt.
+    let is_on = |polling: &Polling| polling.idle_polls > 0 && !polling.wait.is_zero();
+    let polled: Vec<(u32, Polling)> = queues
+        .iter()
+        .filter_map(|queue| Some((queue.queue, queue.polling.filter(is_on)?)))
+        .collect();
+    let Some(longest) = polled.iter().map(|(_, polling)| polling.wait).max() else {
+        return;
+    };
+    let list: Vec<String> = polled
+        .iter()
+        .map(|(queue, Polling { wait, idle_polls })| {
+            format!("queue {queue} every {wait:?}, until {idle_polls} polls found nothing")
+        })
+        .collect();
+    let what = format!(
+        "after an interrupt {name} is polled: {}; a frame waits {longest:?} for that at most",
+        list.join(", ")
+    );
+    if longest > MAX_POLL_WAIT {
+        findings.warn(
+            &id,
+            what,
+            "each poll may come that late: more than any critical topic has to spare",
+            format!(
+                "interrupts only: echo 0 > /sys/class/net/{name}/napi_defer_hard_irqs; or poll more \
+                 often: echo 50000 > /sys/class/net/{name}/gro_flush_timeout (in ns)"
+            ),
+        );
+    } else {
+        findings.ok(&id, what);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use isolane_datapath_xdp::napi::ThreadState;
     use isolane_datapath_xdp::preflight::{Device, Features, Ground, Sockets};
 
@@ -183,5 +224,39 @@ mod tests {
         let found = findings(demoted, &Needs::of_domain(0));
         assert_eq!(found[1].id, "lane.receive-work.eth0");
         assert_eq!(found[1].severity, Severity::Warn);
+    }
+
+    #[test]
+    fn polling_is_shown_and_a_warning_where_frames_wait_too_long_for_it() {
+        let polled = |wait, idle_polls| {
+            let mut polled = lanes();
+            polled.receive_work = vec![QueueState {
+                queue: 3,
+                instance: 103,
+                interrupt: None,
+                thread: None,
+                polling: Some(Polling { wait, idle_polls }),
+            }];
+            findings(polled, &Needs::of_domain(0))
+        };
+        let often = polled(Duration::from_micros(50), 10);
+        assert_eq!(
+            ids(&often)[1..],
+            [("lane.polling.eth0", Severity::Ok)],
+            "{often:?}"
+        );
+        assert!(often[1].what.contains("queue 3 every 50µs"));
+        let seldom = polled(MAX_POLL_WAIT * 2, 10);
+        assert_eq!(ids(&seldom)[1..], [("lane.polling.eth0", Severity::Warn)]);
+        assert!(seldom[1].remedy.contains("napi_defer_hard_irqs"));
+        for off in [
+            Polling::OFF,
+            Polling {
+                idle_polls: 10,
+                ..Polling::OFF
+            },
+        ] {
+            assert_eq!(ids(&polled(off.wait, off.idle_polls)).len(), 1);
+        }
     }
 }
