@@ -137,13 +137,7 @@ pub fn main(role: &str) -> ExitCode {
         Role::FloodSink(config) => report(flood::run_sink(&config, &stop, say_ready)),
         Role::StormSender(config) => report(storm::run_sender(&config, &stop, say_ready)),
         Role::StormReceivers(config) => report(storm::run_receivers(&config, &stop, say_ready)),
-        Role::RttPing(config) if config.is_bare() => {
-            report(rtt::run_bare_ping(&config, &stop, say_ready))
-        }
         Role::RttPing(config) => report(rtt::run_ping(&config, &stop, say_ready)),
-        Role::RttPong(config) if config.is_bare() => {
-            report(rtt::run_bare_pong(&config, &stop, say_ready))
-        }
         Role::RttPong(config) => report(rtt::run_pong(&config, &stop, say_ready)),
         Role::Joining(config) => report(joining::run_joining(&config, &stop, say_ready)),
         Role::ThroughputWriter(config) => report(throughput::run_writer(&config, &stop, say_ready)),

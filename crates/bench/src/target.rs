@@ -62,7 +62,7 @@ fn write_sample(datagram: &mut [u8]) -> Option<usize> {
 
 /// An RTPS message with one serialised sample in it, of a writer that nobody knows. The sample is padded
 /// to a multiple of four, and ends the message.
-pub(crate) fn message_with(sample: &[u8]) -> Vec<u8> {
+fn message_with(sample: &[u8]) -> Vec<u8> {
     let payload = [&ENCAPSULATION, sample].concat();
     let heads = HEADER_BYTES + HEAD.buffer_len();
     let padded = payload.len().next_multiple_of(4);

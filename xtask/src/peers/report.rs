@@ -72,7 +72,11 @@ const OF_ROUND_TRIPS: &[Measure] = &[
     ("rtt_median_us", None, |run| run.rtt_median_us),
     ("rtt_p99_9_us", None, |run| run.rtt_p99_9_us),
 ];
-const OF_THROUGHPUT: &[Measure] = &[("samples_per_s", None, |run| run.samples_per_s)];
+/// The second is the first in other words: as many bits of payload.
+const OF_THROUGHPUT: &[Measure] = &[
+    ("samples_per_s", None, |run| run.samples_per_s),
+    ("mbit_per_s", None, |run| run.mbit_per_s),
+];
 const OF_LOAD: &[Measure] = &[
     ("cpu_us_per_sample", Some("writer"), |run| {
         run.ends[0].cpu_us_per_sample

@@ -32,6 +32,8 @@ pub(super) struct Measured {
     pub(super) rtt_median_us: Option<f64>,
     pub(super) rtt_p99_9_us: Option<f64>,
     pub(super) samples_per_s: Option<f64>,
+    /// Of the samples' payload, in 10^6 bits a second.
+    pub(super) mbit_per_s: Option<f64>,
     /// Of the writer and of the reader.
     pub(super) ends: [OfEnd; 2],
 }
@@ -138,9 +140,7 @@ pub(super) fn run_once(
             fs::remove_file(&samples_file)?;
             Measured::of_round_trips(round_trips)
         }
-        Scenario::Throughput | Scenario::Load => {
-            Measured::of_stream(case.is_reliable, &begun, &answered)
-        }
+        Scenario::Throughput | Scenario::Load => Measured::of_stream(case, &begun, &answered),
     }
 }
 
@@ -174,13 +174,13 @@ impl Measured {
         })
     }
 
-    fn of_stream(is_reliable: bool, writer: &Printed, reader: &Printed) -> Result<Self> {
+    fn of_stream(case: Case, writer: &Printed, reader: &Printed) -> Result<Self> {
         let of = |end: &Printed, name| {
             end.get(name)
                 .ok_or_else(|| format!("no {name} was printed"))
         };
         let (written, received) = (of(writer, "samples")?, of(reader, "samples")?);
-        if received < 2.0 || (is_reliable && received != written) {
+        if received < 2.0 || (case.is_reliable && received != written) {
             return Err(format!("{received} of {written} samples were received").into());
         }
         let out_of_order = of(reader, "out_of_order")?;
@@ -196,8 +196,10 @@ impl Measured {
             resident_bytes: end.get("resident_bytes"),
             threads: end.get("threads"),
         };
+        let samples_per_s = (received - 1.0) / elapsed_s;
         Ok(Self {
-            samples_per_s: Some((received - 1.0) / elapsed_s),
+            samples_per_s: Some(samples_per_s),
+            mbit_per_s: Some(samples_per_s * f64::from(case.payload_bytes) * 8.0 / 1e6),
             ends: [of_end(writer), of_end(reader)],
             ..Self::default()
         })
@@ -213,8 +215,9 @@ impl Measured {
         }
         let [writer, reader] = self.ends;
         format!(
-            "{} samples/s; {} and {} us of CPU a sample",
+            "{} samples/s, {} Mbit/s; {} and {} us of CPU a sample",
             number(self.samples_per_s, 0),
+            number(self.mbit_per_s, 1),
             number(writer.cpu_us_per_sample, 1),
             number(reader.cpu_us_per_sample, 1)
         )
@@ -246,9 +249,16 @@ mod tests {
         let reader = printed(
             "samples 900\nout_of_order 0\nelapsed_ns 1000000000\ncpu_ns 1\ncpu_samples 0\n",
         );
-        assert!(Measured::of_stream(true, &writer, &reader).is_err());
-        let measured = Measured::of_stream(false, &writer, &reader).unwrap();
+        let case = |is_reliable| Case {
+            scenario: Scenario::Throughput,
+            payload_bytes: 1_000,
+            is_reliable,
+            cores: 2,
+        };
+        assert!(Measured::of_stream(case(true), &writer, &reader).is_err());
+        let measured = Measured::of_stream(case(false), &writer, &reader).unwrap();
         assert_eq!(measured.samples_per_s, Some(899.0));
+        assert_eq!(measured.mbit_per_s, Some(7.192));
         assert_eq!(measured.ends[0].cpu_us_per_sample, Some(5.0));
         assert_eq!(measured.ends[1].cpu_us_per_sample, None, "no samples");
     }

@@ -16,6 +16,9 @@ pub struct Loss {
     /// Lose only UDP datagrams with at least so much payload: what tells a topic of large samples
     /// from one of small ones where all use one port. Acknowledgements and heartbeats are spared.
     pub min_payload_bytes: Option<u32>,
+    /// Book lost frames as handed over: a drop without a name. A cable that works never does that; a
+    /// run in which it does shows that whoever adds up the ledgers notices.
+    pub is_hidden: bool,
 }
 
 impl Loss {
@@ -49,6 +52,8 @@ pub struct Reorder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) lost: bool,
+    /// If lost, booked as handed over.
+    pub(super) is_hidden: bool,
     pub(super) extra_delay_ns: u64,
 }
 
@@ -79,6 +84,7 @@ impl Fates {
         let late = self.reorders.happens(self.reorder.probability);
         Fate {
             lost,
+            is_hidden: self.loss.is_hidden,
             extra_delay_ns: if late { self.reorder.extra_delay_ns } else { 0 },
         }
     }
@@ -159,6 +165,7 @@ mod tests {
                 probability: 1.0,
                 udp_port: None,
                 min_payload_bytes: Some(101),
+                ..Loss::default()
             },
             Reorder::default(),
             1,
@@ -178,6 +185,7 @@ mod tests {
             probability: 1.0,
             udp_port: Some(7401),
             min_payload_bytes: Some(100),
+            ..Loss::default()
         };
         let mut fates = Fates::new(loss, Reorder::default(), 1);
         let elsewhere = Datagram {

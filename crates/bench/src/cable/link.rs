@@ -75,7 +75,7 @@ struct Travelling<F> {
     due_ns: u64,
     number: u64,
     frame: F,
-    lost: bool,
+    fate: Fate,
 }
 
 impl<F> PartialEq for Travelling<F> {
@@ -102,6 +102,8 @@ pub(super) enum Departure<F> {
     Deliver(F),
     /// Lost on the way; only its memory is to be taken back.
     Lost(F),
+    /// The same, and booked as delivered.
+    Hidden(F),
 }
 
 /// One direction of the cable. `F` is whatever the owner calls a frame.
@@ -177,7 +179,7 @@ impl<F> Link<F> {
                 due_ns: done.until_ns + self.delay_ns + done.entry.fate.extra_delay_ns,
                 number: self.departures,
                 frame: done.entry.frame,
-                lost: done.entry.fate.lost,
+                fate: done.entry.fate,
             }));
             self.load_wire();
         }
@@ -241,13 +243,13 @@ impl<F> Link<F> {
                 return;
             };
             self.late_max_ns = self.late_max_ns.max(now_ns.saturating_sub(first.due_ns));
-            if first.lost {
-                self.ledger.dropped_loss += 1;
-                depart(Departure::Lost(first.frame));
-            } else {
-                self.ledger.sent += 1;
-                depart(Departure::Deliver(first.frame));
-            }
+            let (count, departure) = match (first.fate.lost, first.fate.is_hidden) {
+                (false, _) => (&mut self.ledger.sent, Departure::Deliver(first.frame)),
+                (true, false) => (&mut self.ledger.dropped_loss, Departure::Lost(first.frame)),
+                (true, true) => (&mut self.ledger.sent, Departure::Hidden(first.frame)),
+            };
+            *count += 1;
+            depart(departure);
         }
     }
 }

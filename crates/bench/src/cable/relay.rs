@@ -204,8 +204,9 @@ impl Direction {
                 payload_bytes: payload.len() as u32,
             });
             let (free, leaving) = (&mut self.free, &mut self.leaving);
+            let observer = &mut self.observer;
             self.link.advance(arrived_ns, now_ns, |departure| {
-                sort_out(departure, leaving, free);
+                sort_out(departure, leaving, free, observer, now_ns);
             });
             let offered = self.link.offer(Arrival {
                 at_ns: arrived_ns,
@@ -225,19 +226,18 @@ impl Direction {
     fn let_go(&mut self, due_ns: Option<u64>) {
         let now_ns = now_ns();
         let (free, leaving) = (&mut self.free, &mut self.leaving);
+        let observer = &mut self.observer;
         if let Some(due_ns) = due_ns {
             self.link.advance(due_ns, now_ns, |departure| {
-                sort_out(departure, leaving, free);
+                sort_out(departure, leaving, free, observer, now_ns);
             });
         }
         if self.leaving.is_empty() {
             return;
         }
-        if let Some(observer) = &mut self.observer {
+        if self.observer.is_some() {
             for frame in &self.leaving {
-                if let Some((_, payload)) = udp(frame.as_bytes()) {
-                    observer.sent(payload, now_ns);
-                }
+                stamp_sent(&mut self.observer, frame, now_ns);
             }
         }
         let refused = self.outlet.send(&self.leaving);
@@ -262,10 +262,26 @@ impl Direction {
 }
 
 /// Puts a frame that left the link where it belongs.
-fn sort_out(departure: Departure<Frame>, leaving: &mut Vec<Frame>, free: &mut Vec<Frame>) {
+fn sort_out(
+    departure: Departure<Frame>,
+    leaving: &mut Vec<Frame>,
+    free: &mut Vec<Frame>,
+    observer: &mut Option<Observer>,
+    now_ns: u64,
+) {
     match departure {
         Departure::Deliver(frame) => leaving.push(frame),
         Departure::Lost(frame) => free.push(frame),
+        Departure::Hidden(frame) => {
+            stamp_sent(observer, &frame, now_ns);
+            free.push(frame);
+        }
+    }
+}
+
+fn stamp_sent(observer: &mut Option<Observer>, frame: &Frame, now_ns: u64) {
+    if let (Some(observer), Some((_, payload))) = (observer, udp(frame.as_bytes())) {
+        observer.sent(payload, now_ns);
     }
 }
 

@@ -67,4 +67,8 @@ pub struct Inversions {
     pub total: u64,
     /// That samples of all levels suffered at both.
     pub all_levels: u64,
+    /// Datagrams of the measured samples that were judged by a stamp. Without any, the counts above say
+    /// nothing.
+    #[serde(default)]
+    pub judged: Counted,
 }

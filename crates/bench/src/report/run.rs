@@ -148,6 +148,9 @@ pub struct EndLanes {
     /// Looks that found fewer buffers free than are reserved for the most critical lane; null where
     /// nothing is reserved.
     pub reserve_touched: Option<u64>,
+    /// Bulk samples of the other end that lay in a reader's cache in the end.
+    #[serde(default)]
+    pub bulk_kept: u64,
 }
 
 impl EndLanes {
@@ -158,6 +161,7 @@ impl EndLanes {
             counts: counts.lane.clone(),
             strangers: counts.strangers.clone(),
             reserve_touched: counts.reserve_touched,
+            bulk_kept: counts.bulk.kept,
         }
     }
 }

@@ -43,6 +43,9 @@ pub struct EndCounts {
     pub is_lane_shared: bool,
     /// Priority inversions of the measured level, and of all levels.
     pub inversions: [u64; 2],
+    /// Datagrams of the measured level that were judged, by the stamp they came with, for what had come
+    /// before them: the others can show no inversion.
+    pub judged: u64,
     /// Activations that came before something more critical because the kernel had stamped it and
     /// did not show it yet, of the measured level.
     pub kernel_late: u64,
@@ -76,7 +79,7 @@ pub struct LaneCounts {
 
 impl LaneCounts {
     /// What a ledger says of a level's lane.
-    pub(super) fn of(ledger: &Ledger, lane: Lane) -> LaneCounts {
+    fn of(ledger: &Ledger, lane: Lane) -> LaneCounts {
         let receive = &ledger.lane(lane).receive;
         LaneCounts {
             received: receive.received,
@@ -121,12 +124,13 @@ impl EndCounts {
         counts.strangers =
             of_strangers.map(|level| LaneCounts::of(&report.datagrams, Lane::Level(level)));
         counts.take_samples(&report, topics);
-        counts.take_executor(&report);
+        let measured = report.datagrams.lane(Lane::Level(lane));
+        counts.take_executor(&report, measured.receive.unstamped);
         counts
     }
 
     /// Counts the datagrams of the measured lane, and balances those of all.
-    pub(super) fn take_lane(&mut self, level: Level, ledger: &Ledger, datapath: &str) {
+    fn take_lane(&mut self, level: Level, ledger: &Ledger, datapath: &str) {
         self.drops = drops(ledger, Lane::Level(level));
         if datapath == XDP {
             let touched = |lane| ledger.lane(lane).counts.get(Counted::ReserveTouched);
@@ -172,7 +176,8 @@ impl EndCounts {
         }
     }
 
-    fn take_executor(&mut self, report: &Report) {
+    /// `unstamped` datagrams of the measured lane came without a stamp.
+    fn take_executor(&mut self, report: &Report, unstamped: u64) {
         let measured = report
             .levels
             .iter()
@@ -180,6 +185,8 @@ impl EndCounts {
         for level in measured {
             self.inversions[0] += level.inversions;
             self.kernel_late += level.kernel_late;
+            // One without a stamp counts as having come when it was seen: nothing came before it.
+            self.judged += level.datagrams.saturating_sub(unstamped);
         }
         self.inversions[1] = report.inversions();
         let discovery = report.work.iter();

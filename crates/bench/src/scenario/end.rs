@@ -8,7 +8,6 @@ use isolane::{
     BuildError, DatapathChoice, Interfaces, Level, Limits, Order, Participant, ProtectError,
     WriteError,
 };
-use isolane_datapath::OpenError;
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
@@ -61,9 +60,6 @@ pub enum EndError {
     /// The participant or one of its endpoints.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A datapath without a participant.
-    #[error(transparent)]
-    Open(#[from] OpenError),
     /// Discovery.
     #[error("the two ends did not find each other within {MATCH_SECONDS} s")]
     NotMatched,

@@ -228,6 +228,7 @@ pub fn inside(scenario: Scenario, seconds: u32) -> Config {
             probability: REPAIR_LOSS,
             udp_port: None,
             min_payload_bytes: Some(REPAIR_MIN_PAYLOAD_BYTES),
+            ..Loss::default()
         },
         _ => Loss::default(),
     };

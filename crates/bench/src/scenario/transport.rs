@@ -191,15 +191,28 @@ impl Policing {
     }
 }
 
-/// Who reads the bulk that a flood sends to a level of the participants.
+/// Who reads bulk: what a flood sends to a level of the participants, and what they send each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BulkReader {
     /// A reader of the participant, whose lane the executor empties when nothing is more urgent.
     Drains,
-    /// Nobody takes anything: the level's lane is open and never looked at. Both ends are bare loops
-    /// over the datapath then, since an executor looks at all its lanes.
+    /// The same, and beside it a reader of the other end's own bulk topic, reliable and KEEP_ALL, from which
+    /// nobody takes a sample: its cache fills, then the history of the other end's writer, and what is
+    /// sent again finds no room.
+    Keeps,
+    /// The same reader, which does not get to it: a job between the two levels takes all the time that the
+    /// critical one leaves, as long as there are round trips. The lane of bulk is open, and fills.
     DoesNotDrain,
+}
+
+impl BulkReader {
+    /// All.
+    pub const ALL: [BulkReader; 3] = [
+        BulkReader::Drains,
+        BulkReader::Keeps,
+        BulkReader::DoesNotDrain,
+    ];
 }
 
 #[cfg(test)]

@@ -180,7 +180,7 @@ fn a_seed_loses_the_same_datagrams_again() {
             loss: Loss {
                 probability: 0.2,
                 udp_port: Some(PORT),
-                min_payload_bytes: None,
+                ..Loss::default()
             },
             seed,
             ..fast()
@@ -230,6 +230,7 @@ fn loss_of_large_datagrams_spares_small_ones_to_the_same_port() {
             probability: 1.0,
             udp_port: None,
             min_payload_bytes: Some(1_000),
+            ..Loss::default()
         },
         ..fast()
     };

@@ -3,7 +3,7 @@
 use isolane_bench::namespace::{Testbed, TestbedConfig};
 use isolane_bench::process::Cores;
 use isolane_bench::scenario::throughput::{self, Reliability};
-use isolane_bench::scenario::transport::lanes_impossible;
+use isolane_bench::scenario::transport::{Lanes, Transport, lanes_impossible};
 
 use crate::ONE_AT_A_TIME;
 use crate::support::{program, testbed};
@@ -35,34 +35,41 @@ fn over_loopback_best_effort_samples_are_accounted_for() {
     assert!(run.samples_delivered > 0);
 }
 
-#[test]
-fn over_lanes_reliable_samples_all_come_and_none_by_a_socket() {
-    let _one = ONE_AT_A_TIME.lock();
-    if testbed().is_none() {
-        return;
-    }
+/// Two hosts joined without a cable, with devices of one queue; `None` where there can be none.
+fn joined() -> Option<Testbed> {
+    testbed()?;
     let one_queue = TestbedConfig {
         queues: 1,
         ..TestbedConfig::default()
     };
-    let hosts = Testbed::without_cable(&one_queue).unwrap();
+    Some(Testbed::without_cable(&one_queue).unwrap())
+}
+
+#[test]
+fn over_lanes_reliable_samples_all_come_and_none_by_a_socket() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(hosts) = joined() else { return };
     if let Some(reason) = lanes_impossible(&hosts).unwrap() {
         println!("no lanes here: {reason}");
         return;
     }
-    let config = config(Reliability::Reliable);
-    let run = throughput::run_between_hosts(&hosts, &program(), &config).unwrap();
+    let (lanes, config) = (
+        Transport::Xdp(Lanes::default()),
+        config(Reliability::Reliable),
+    );
+    let run = throughput::run_between_hosts(&hosts, &program(), lanes, &config).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
     assert_eq!((run.datapath.as_str(), run.samples_lost), ("xdp", 0));
     assert!(run.samples_per_s.unwrap() > 0.0 && run.mbit_per_s.unwrap() > 0.0);
 }
 
 #[test]
-fn in_a_host_reliable_samples_all_come() {
+fn over_sockets_between_the_same_hosts_reliable_samples_all_come() {
     let _one = ONE_AT_A_TIME.lock();
-    let Some(testbed) = testbed() else { return };
+    let Some(hosts) = joined() else { return };
     let config = config(Reliability::Reliable);
-    let run = throughput::run_in_host(&testbed, &program(), &config).unwrap();
+    let run = throughput::run_between_hosts(&hosts, &program(), Transport::Udp, &config).unwrap();
     assert_eq!(run.invalid, None, "{run:#?}");
-    assert_eq!(run.samples_lost, 0);
+    assert_eq!((run.datapath.as_str(), run.samples_lost), ("udp", 0));
+    assert_eq!(run.received_by_lane, None);
 }

@@ -155,8 +155,8 @@ pub(crate) struct BenchRttArguments {
 pub(crate) struct BenchThroughputArguments {
     #[command(flatten)]
     pub(crate) runs: RunArguments,
-    /// Datapaths to measure, separated by commas: udp (between processes of one host), xdp (between two
-    /// hosts joined by one link without a rate) [default: udp]
+    /// Datapaths to measure, separated by commas: udp, xdp, both between two hosts joined by one link
+    /// without a rate [default: udp]
     #[arg(
         long,
         value_name = "LIST",

@@ -7,6 +7,7 @@ use isolane_bench::process::Cores;
 use isolane_bench::report::Environment;
 use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::throughput::{self, Config, Report, Run};
+use isolane_bench::scenario::transport::{Lanes, Transport};
 use isolane_model::Reliability;
 
 use super::laboratory::Laboratory;
@@ -87,15 +88,19 @@ fn run_one(
     Planned { datapath, config }: &Planned,
 ) -> Result<Run, ScenarioError> {
     match &laboratory.hosts {
-        // One queue: what is sent on it arrives where the lanes are.
-        Ok(_) if *datapath == "xdp" => {
+        // One queue: what is sent on it arrives where the lanes are. The same for sockets, which are
+        // compared with them.
+        Ok(_) => {
             let joined = Testbed::without_cable(&TestbedConfig {
                 queues: 1,
                 ..TestbedConfig::default()
             })?;
-            throughput::run_between_hosts(&joined, &laboratory.program, config)
+            let transport = match *datapath {
+                "xdp" => Transport::Xdp(Lanes::default()),
+                _ => Transport::Udp,
+            };
+            throughput::run_between_hosts(&joined, &laboratory.program, transport, config)
         }
-        Ok(hosts) => throughput::run_in_host(hosts, &laboratory.program, config),
         Err(_) => throughput::run_over_loopback(&laboratory.program, config),
     }
 }

@@ -153,12 +153,34 @@ fn a_frame_held_back_is_overtaken_also_when_looked_at_late() {
 }
 
 #[test]
+fn a_hidden_loss_is_booked_as_delivered_and_is_not() {
+    let loss = |is_hidden| Loss {
+        probability: 1.0,
+        is_hidden,
+        ..Loss::default()
+    };
+    for is_hidden in [false, true] {
+        let config = Config {
+            loss: loss(is_hidden),
+            ..config()
+        };
+        let mut link = Link::new(&config, 1).unwrap();
+        link.offer(arrival(0, 1, 1066)).unwrap();
+        assert_eq!(delivered(&mut link, 218_000), [0; 0]);
+        let ledger = link.ledger();
+        assert_eq!(ledger.sent, u64::from(is_hidden));
+        assert_eq!(ledger.dropped_loss, u64::from(!is_hidden));
+        assert_eq!(ledger.imbalance(), 0, "the cable itself sees no fault");
+    }
+}
+
+#[test]
 fn a_lost_frame_used_the_wire() {
     let config = Config {
         loss: Loss {
             probability: 1.0,
             udp_port: Some(7401),
-            min_payload_bytes: None,
+            ..Loss::default()
         },
         ..config()
     };
@@ -314,7 +336,7 @@ proptest! {
             let _ = link.offer(arrival(now_ns, bytes, bytes));
             link.advance(now_ns, now_ns, |departure| {
                 out_frames += 1;
-                let (Departure::Deliver(bytes) | Departure::Lost(bytes)) = departure;
+                let (Departure::Deliver(bytes) | Departure::Lost(bytes) | Departure::Hidden(bytes)) = departure;
                 out_bits += wire_bytes(bytes) * 8;
             });
             prop_assert_eq!(link.ledger().imbalance(), 0);

@@ -6,6 +6,9 @@
 //! written when earlier ones were acknowledged. There are several, released together, as a participant
 //! has whose bulk comes from several sources, and each writes a few samples: an activation is not
 //! interrupted, so a single one that filled the history would keep everything waiting in any order.
+//!
+//! Where nobody takes from the readers, bulk ends as soon as a cache and a history are full, and what is left
+//! of it is that the one asks for what it has no room for and the other sends it again.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -58,8 +61,10 @@ fn qos() -> Qos {
 /// One end: it writes one of the topics and reads the other.
 pub(in crate::scenario) struct Bulk {
     writer: Rc<DataWriter<RttMessage>>,
-    /// Its callback takes every sample, decoded, as a user's would be.
+    /// Its callback takes every sample, decoded, as a user's would be, if any are to be taken.
     _reader: DataReader<RttMessage>,
+    /// At both ends.
+    is_taken: bool,
     jobs: RefCell<Vec<Timer>>,
     /// Why writing ended early.
     fault: Rc<Cell<Option<WriteError>>>,
@@ -70,12 +75,16 @@ impl Bulk {
         participant: &Participant,
         written: &str,
         read: &str,
+        is_taken: bool,
     ) -> Result<Bulk, EndError> {
         let reader = participant.create_reader::<RttMessage>(read, &qos())?;
-        reader.on_sample(RttMessage::of_size(PAYLOAD_BYTES)?, |_sample| {})?;
+        if is_taken {
+            reader.on_sample(RttMessage::of_size(PAYLOAD_BYTES)?, |_sample| {})?;
+        }
         Ok(Bulk {
             writer: Rc::new(participant.create_writer(written, &qos())?),
             _reader: reader,
+            is_taken,
             jobs: RefCell::default(),
             fault: Rc::default(),
         })
@@ -121,8 +130,9 @@ impl Bulk {
         self.fault.take().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    pub(in crate::scenario) fn is_acknowledged(&self) -> bool {
-        self.writer.all_acknowledged()
+    /// Whether the other end has all; `None` if it takes nothing, and so never will.
+    pub(in crate::scenario) fn is_acknowledged(&self) -> Option<bool> {
+        self.is_taken.then(|| self.writer.all_acknowledged())
     }
 }
 
@@ -137,6 +147,8 @@ pub struct BulkCounts {
     pub delivered: u64,
     /// Not handed to it, for any reason that the reader knows.
     pub dropped: u64,
+    /// Of these, those that lie in its cache.
+    pub kept: u64,
 }
 
 impl BulkCounts {
@@ -150,6 +162,7 @@ impl BulkCounts {
         for reader in report.readers.iter().filter(|one| is_bulk(&one.topic)) {
             let ledger = &reader.ledger;
             counts.delivered += ledger.delivered;
+            counts.kept += ledger.available;
             counts.dropped += ledger.available + ledger.lost + ledger.evicted + ledger.rejected;
         }
         counts

@@ -14,8 +14,8 @@
 //! Both topics: level 7, best effort, KEEP_LAST 1, VOLATILE. The ends stamp into memory reserved
 //! before the start; after it, nothing here allocates. [`run_between_hosts`] is what the parent does.
 
-mod bare;
 mod beside;
+mod between;
 mod fault;
 mod memory;
 mod outcome;
@@ -37,7 +37,6 @@ use crate::clock::NANOS_PER_SECOND;
 use crate::limits::{MAX_RTT_MESSAGE_BYTES, MAX_SAMPLES};
 use crate::report::{Order, Publisher};
 
-pub use bare::{run_bare_ping, run_bare_pong};
 pub use memory::{MemoryRun, run_in_memory};
 pub use outcome::Outcome;
 pub use ping::{PingReport, run_ping};
@@ -101,8 +100,13 @@ impl EndConfig {
         self.period_ns() * u64::from(self.samples)
     }
 
-    /// Whether it is a loop over the datapath instead of a participant.
-    pub(crate) fn is_bare(&self) -> bool {
+    /// Whether bulk of the other end is taken from its reader.
+    fn takes_bulk(&self) -> bool {
+        self.bulk_reader != Some(BulkReader::Keeps)
+    }
+
+    /// Whether nobody gets to draining the lane of bulk.
+    fn starves_bulk(&self) -> bool {
         self.bulk_reader == Some(BulkReader::DoesNotDrain)
     }
 

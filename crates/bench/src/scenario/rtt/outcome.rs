@@ -73,6 +73,7 @@ impl Parts {
             pong,
             total: ping + pong,
             all_levels: ping_all + pong_all,
+            judged: Counted::new(self.ping.counts.judged, self.pong.counts.judged),
         }
     }
 

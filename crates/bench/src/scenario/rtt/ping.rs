@@ -7,6 +7,7 @@ use std::time::Duration;
 use isolane::{DataReader, Level, Participant};
 use serde::{Deserialize, Serialize};
 
+use super::between::Between;
 use super::publisher::Publisher;
 use super::{EndConfig, PING_TOPIC, PONG_TOPIC, receivers};
 use crate::clock::now_ns;
@@ -37,7 +38,7 @@ pub struct PingReport {
     pub refused: u64,
     /// What the participant counted.
     pub counts: EndCounts,
-    /// Whether all bulk samples it wrote were acknowledged; `None`: there were none.
+    /// Whether all bulk samples it wrote were acknowledged; `None`: there were none, or nobody took any.
     pub bulk_acknowledged: Option<bool>,
 }
 
@@ -56,10 +57,12 @@ pub fn run_ping(
     ready(&notes.0);
     end::run_until_go(&participant, stop)?;
     ping.begin_bulk(&participant)?;
+    let between = Between::begin(&participant, config)?;
     ping.begin(now_ns() + LEAD_NS);
     let schedule = Duration::from_nanos(LEAD_NS + config.duration_ns());
     end::run_until(&participant, stop, schedule, || false)?;
     end::run_until(&participant, stop, PATIENCE, || ping.is_over())?;
+    between.end(&participant);
     ping.end_bulk(&participant, stop)?;
     let lost_after = Duration::from_millis(LOST_AFTER_MS);
     end::run_until(&participant, stop, lost_after, || ping.expects_nothing())?;
@@ -74,6 +77,8 @@ pub(super) struct Ping {
     shared_lane: Option<Level>,
     strangers: Option<Level>,
     bulk: Option<Bulk>,
+    /// Whether the other end may have bulk to take in when the last pong has come.
+    outlasts_pongs: bool,
     // Its callback fills the recorder.
     _pongs: DataReader<RttMessage>,
 }
@@ -97,9 +102,10 @@ impl Ping {
             period_ns: config.period_ns(),
             shared_lane: config.shared_lane(),
             strangers: config.strangers(),
+            outlasts_pongs: config.bulk || config.starves_bulk(),
             bulk: config
                 .bulk
-                .then(|| Bulk::new(participant, TOPIC_THERE, TOPIC_BACK))
+                .then(|| Bulk::new(participant, TOPIC_THERE, TOPIC_BACK, config.takes_bulk()))
                 .transpose()?,
             _pongs: pongs,
         })
@@ -118,7 +124,8 @@ impl Ping {
             return Ok(());
         };
         bulk.end(participant)?;
-        end::run_until(participant, stop, PATIENCE, || bulk.is_acknowledged()).map(drop)
+        let is_acknowledged = || bulk.is_acknowledged() != Some(false);
+        end::run_until(participant, stop, PATIENCE, is_acknowledged).map(drop)
     }
 
     /// Pings leave from that time on, or a fraction of a period later.
@@ -133,9 +140,9 @@ impl Ping {
         self.publisher.is_over()
     }
 
-    /// Whether every ping has come back, and no bulk of the other end may be on its way.
+    /// Whether every ping has come back, and neither end has bulk to take in.
     fn expects_nothing(&self) -> bool {
-        self.bulk.is_none() && self.recorder.borrow().is_complete()
+        !self.outlasts_pongs && self.recorder.borrow().is_complete()
     }
 
     /// Puts both sides' stamps together.
@@ -154,7 +161,7 @@ impl Ping {
                 &[PING_TOPIC, PONG_TOPIC],
                 self.strangers,
             ),
-            bulk_acknowledged: self.bulk.as_ref().map(Bulk::is_acknowledged),
+            bulk_acknowledged: self.bulk.as_ref().and_then(Bulk::is_acknowledged),
         })
     }
 }

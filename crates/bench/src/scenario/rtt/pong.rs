@@ -7,6 +7,7 @@ use std::time::Duration;
 use isolane::{DataReader, Level, Participant};
 use serde::{Deserialize, Serialize};
 
+use super::between::Between;
 use super::{EndConfig, PING_TOPIC, PONG_TOPIC, receivers};
 use crate::clock::now_ns;
 use crate::process::Note;
@@ -32,7 +33,7 @@ pub struct PongReport {
     pub refused: u64,
     /// What the participant counted.
     pub counts: EndCounts,
-    /// Whether all bulk samples it wrote were acknowledged; `None`: there were none.
+    /// Whether all bulk samples it wrote were acknowledged; `None`: there were none, or nobody took any.
     pub bulk_acknowledged: Option<bool>,
 }
 
@@ -49,15 +50,8 @@ pub fn run_pong(
     let pong = Pong::new(&participant, config)?;
     end::run_until_matched(&participant, stop)?;
     ready(&notes.0);
-    if let Some(bulk) = &pong.bulk {
-        // As long as there are pings, and no longer: the other end is to acknowledge all.
-        let has_begun = || pong.answers.borrow().offered > 0;
-        if end::run_until(&participant, stop, BEGIN_PATIENCE, has_begun)? {
-            bulk.begin(&participant)?;
-            let schedule = Duration::from_nanos(config.duration_ns());
-            end::run_until(&participant, stop, schedule, || false)?;
-            bulk.end(&participant)?;
-        }
+    if pong.bulk.is_some() || config.starves_bulk() {
+        pong.disturb(&participant, config, stop)?;
     }
     end::run_until_stopped(&participant, stop);
     Ok(pong.finish(&participant))
@@ -112,10 +106,35 @@ impl Pong {
             strangers: config.strangers(),
             bulk: config
                 .bulk
-                .then(|| Bulk::new(participant, TOPIC_BACK, TOPIC_THERE))
+                .then(|| Bulk::new(participant, TOPIC_BACK, TOPIC_THERE, config.takes_bulk()))
                 .transpose()?,
             _pings: pings,
         })
+    }
+
+    /// Disturbs as long as there are pings, and no longer: the other end is to acknowledge all bulk, and
+    /// this one to take in what it was kept from.
+    fn disturb(
+        &self,
+        participant: &Participant,
+        config: &EndConfig,
+        stop: &Stop,
+    ) -> Result<(), EndError> {
+        let has_begun = || self.answers.borrow().offered > 0;
+        if !end::run_until(participant, stop, BEGIN_PATIENCE, has_begun)? {
+            return Ok(());
+        }
+        let between = Between::begin(participant, config)?;
+        if let Some(bulk) = &self.bulk {
+            bulk.begin(participant)?;
+        }
+        let schedule = Duration::from_nanos(config.duration_ns());
+        end::run_until(participant, stop, schedule, || false)?;
+        if let Some(bulk) = &self.bulk {
+            bulk.end(participant)?;
+        }
+        between.end(participant);
+        Ok(())
     }
 
     pub(super) fn finish(self, participant: &Participant) -> PongReport {
@@ -131,7 +150,7 @@ impl Pong {
             offered: answers.offered,
             refused: answers.refused,
             counts,
-            bulk_acknowledged: self.bulk.as_ref().map(Bulk::is_acknowledged),
+            bulk_acknowledged: self.bulk.as_ref().and_then(Bulk::is_acknowledged),
         }
     }
 }

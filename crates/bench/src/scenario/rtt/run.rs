@@ -110,7 +110,7 @@ impl Config {
             bulk: matches!(
                 self.scenario.disturbance,
                 Some(Disturbance::Bulk | Disturbance::Repair)
-            ),
+            ) || self.bulk_reader == Some(BulkReader::Keeps),
             transport: self.transport,
             policing: self.policing,
             bulk_reader: self.bulk_reader,

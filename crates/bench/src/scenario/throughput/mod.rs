@@ -5,9 +5,9 @@
 //! reader, from its first sample to its last.
 //!
 //! Both ends are ordinary threads on cores of their own: a writer that never sleeps must not run
-//! under SCHED_FIFO. Over sockets they are in one network namespace; over lanes, which reach nobody on
-//! their own host, on two hosts joined by one veth pair. There is no cable: a process that carries each
-//! frame at a rate would measure itself.
+//! under SCHED_FIFO. They are on two hosts joined by one veth pair, over sockets as over lanes, so that one
+//! can be compared with the other; where the machine allows no namespaces, on 127.0.0.1. There is no cable:
+//! a process that carries each frame at a rate would measure itself.
 
 mod reader;
 mod run;
@@ -22,7 +22,7 @@ use super::{ConfigError, RttMessage, Site};
 use crate::report::{Environment, Missing};
 
 pub use reader::{ReaderReport, run_reader};
-pub use run::{Config, Run, run_between_hosts, run_in_host, run_over_loopback};
+pub use run::{Config, Run, run_between_hosts, run_over_loopback};
 pub use writer::{WriterReport, run_writer};
 
 /// The name of the schema and its version.

@@ -12,11 +12,17 @@ use crate::limits::MAX_RTT_MESSAGE_BYTES;
 use crate::namespace::{Host, Testbed};
 use crate::process::{Cores, Note};
 use crate::scenario::flow::Flow;
-use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Lanes, Transport};
+use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 use crate::scenario::{ScenarioError, Site};
 
 /// What is on the way when the writer ends has arrived after this time.
 const DRAIN: Duration = Duration::from_millis(300);
+
+/// What samples passed through between two hosts.
+const BY_SOCKETS: &str = "kernel sockets of two hosts joined by a veth pair, without a cable";
+const BY_LANES: &str = "AF_XDP lanes of two hosts joined by a veth pair, without a cable";
+const TOO_LARGE: &str =
+    "kernel sockets of two hosts joined by a veth pair: larger samples pass no lane";
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,28 +74,13 @@ pub struct Run {
     pub notes: Vec<Note>,
 }
 
-/// Measures between two processes of one test host: the kernel hands its datagrams from one to the
-/// other, and nothing else of the machine is on their way.
-pub fn run_in_host(
-    testbed: &Testbed,
-    program: &Program,
-    config: &Config,
-) -> Result<Run, ScenarioError> {
-    let host = Host::A;
-    let spawn = |role: Role| Running::spawn(testbed, host, program, &role);
-    let sites = [Site::Host(host); 2];
-    let (writer, reader, notes) = run_ends(config, sites, Transport::Udp, &spawn)?;
-    let notes = [testbed.notes(), &notes].concat();
-    let link = "the kernel, from one process to another in one network namespace";
-    Ok(config.run("udp", link, (writer, reader), notes))
-}
-
-/// Measures over lanes between the two hosts of a testbed without a cable: what one sends, the kernel hands
-/// to the other's device, and nothing has a rate. How many datagrams came by a lane is in the result; if
+/// Measures between the two hosts of a testbed without a cable: what one sends, the kernel hands to the
+/// other's device, and nothing has a rate. Over lanes, how many datagrams came by one is in the result; if
 /// those that fit one did not, it is none.
 pub fn run_between_hosts(
     testbed: &Testbed,
     program: &Program,
+    transport: Transport,
     config: &Config,
 ) -> Result<Run, ScenarioError> {
     let spawn = |role: Role| {
@@ -100,17 +91,17 @@ pub fn run_between_hosts(
         Running::spawn(testbed, host, program, &role)
     };
     let sites = [Host::A, Host::B].map(Site::Host);
-    let transport = Transport::Xdp(Lanes::default());
     let (writer, reader, notes) = run_ends(config, sites, transport, &spawn)?;
     let notes = [testbed.notes(), &notes].concat();
     let by_lane = reader.counts.lane.get(BY_LANE).copied().unwrap_or(0);
     let received = reader.counts.received;
+    let ends = (writer, reader);
     let fits = config.payload_bytes <= MAX_RTT_MESSAGE_BYTES;
-    let link = match fits {
-        true => "AF_XDP lanes of two hosts joined by a veth pair, without a cable",
-        false => "kernel sockets of two hosts joined by a veth pair: larger samples pass no lane",
-    };
-    let mut run = config.run("xdp", link, (writer, reader), notes);
+    if transport == Transport::Udp {
+        return Ok(config.run("udp", BY_SOCKETS, ends, notes));
+    }
+    let link = if fits { BY_LANES } else { TOO_LARGE };
+    let mut run = config.run("xdp", link, ends, notes);
     run.received_by_lane = Some(by_lane);
     if fits && (by_lane as f64) < received as f64 * LEAST_BY_LANE {
         run.invalid.get_or_insert_with(|| {

@@ -1,0 +1,333 @@
+//! What came of a trial, and whether it shows what it is there to show.
+//!
+//! A counter that is not there is no 0: it fails the trial, as one does that is not what it should be. With
+//! all mechanisms on each counter must be 0. A companion must have its own above 0, and, unless it is the
+//! one without names, nothing unaccounted for: what is lost without a strict link is lost by name.
+
+use serde::{Deserialize, Serialize};
+
+use super::Trial;
+use super::counter::{Counter, Counts, Mechanism};
+use crate::report::{Disturbance, EndLanes, Run};
+use crate::scenario::ScenarioError;
+use crate::scenario::transport::BulkReader;
+
+/// The share of its rate that a flood must reach to be one: half of three times the link's overruns it still.
+/// Its senders are ordinary processes, which a machine with other work keeps waiting.
+const LEAST_OF_FLOOD: f64 = 0.5;
+
+/// What came of a trial: an element of `trials` of a result (`isolane/isolation/1`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What it is, in words.
+    pub name: String,
+    /// What moved datagrams: `udp`, `xdp`.
+    pub datapath: String,
+    /// What was off in it, if it is a companion: `priorities`, `strict-link`, `reserve` or `ledger`; null:
+    /// nothing.
+    pub without: Option<Mechanism>,
+    /// The counters that it must have: `inversions`, `lost`, `touched`, `unaccounted`. Sockets reserve
+    /// nothing, so nothing of theirs is touched.
+    pub has: Vec<Counter>,
+    /// What was counted; null: it could not be, which is a fault of the trial if it must have the counter.
+    pub counts: Counts,
+    /// Critical round trips scheduled.
+    pub samples: u64,
+    /// Datagrams of the flood that reached the link, or samples of the participants' own bulk, both ways.
+    pub bulk: u64,
+    /// The rate that the flood reached, in multiples of the link's, in the direction that had less; null:
+    /// there was none.
+    pub factor: Option<f64>,
+    /// Where bulk is not drained, what shows it: datagrams that its lane dropped by name, or samples that lay
+    /// in its reader's cache, at the end that had fewer; null where it is drained, or is for no lane.
+    pub unread: Option<u64>,
+    /// Why the run as a whole is no result, in words: its ledgers do not balance, or the machine was too
+    /// slow for it. Meant in the companion without names, and there only.
+    pub invalid: Option<String>,
+    /// Why it does not show what it is there to show; null: it does.
+    pub fault: Option<String>,
+}
+
+impl Trial {
+    /// Judges a run of it.
+    pub fn judge(&self, run: &Run) -> Verdict {
+        let ledger = run.ledger.as_ref();
+        let flood = ledger.and_then(|ledger| ledger.flood.as_ref());
+        let of_flood = flood.map(|flood| flood.a_to_b.sent + flood.b_to_a.sent);
+        let factor = flood.map(|flood| flood.a_to_b.factor.min(flood.b_to_a.factor));
+        let inside = run.disturbed.and_then(|disturbed| disturbed.bulk_delivered);
+        let mut verdict = Verdict {
+            counts: Counts::of(run),
+            samples: run.samples,
+            bulk: of_flood.or(inside).unwrap_or(0),
+            factor,
+            unread: self.unread(run),
+            invalid: run.invalid.clone(),
+            ..self.without_result()
+        };
+        verdict.fault = self.fault(&verdict, has_ingress_drops(run));
+        verdict
+    }
+
+    /// Whether a run of it shows nothing because the machine stood still for too long: frames were dropped
+    /// before the cable, or what was to disturb hardly did. That is no fault of the code, unless it happens
+    /// every time. What is counted with all mechanisms beside little is no less counted.
+    pub fn is_spoilt(&self, run: &Run) -> bool {
+        let verdict = self.judge(run);
+        let is_weak = run.disturbed.is_some_and(|disturbed| !disturbed.enough)
+            || self.weak_flood(&verdict).is_some();
+        let is_above = |counter| verdict.counts.get(counter) > Some(0);
+        let is_violated = self.without.is_none() && Counter::ALL.into_iter().any(is_above);
+        has_ingress_drops(run) || (is_weak && !is_violated)
+    }
+
+    /// Of a trial that could not be made.
+    pub fn not_made(&self, why: &ScenarioError) -> Verdict {
+        Verdict {
+            fault: Some(why.to_string()),
+            ..self.without_result()
+        }
+    }
+
+    fn without_result(&self) -> Verdict {
+        Verdict {
+            name: self.name.clone(),
+            datapath: self.config.scenario.datapath.clone(),
+            without: self.without,
+            has: self.counters(),
+            counts: Counts::default(),
+            samples: 0,
+            bulk: 0,
+            factor: None,
+            unread: None,
+            invalid: None,
+            fault: None,
+        }
+    }
+
+    /// See [`Verdict::unread`].
+    fn unread(&self, run: &Run) -> Option<u64> {
+        let dropped = |end: &EndLanes| {
+            let strangers = end.strangers.as_ref();
+            strangers.map_or(0, |lane| lane.drops.values().sum::<u64>())
+        };
+        let lanes = run.lanes.as_ref()?;
+        let of_ends = match self.config.bulk_reader? {
+            BulkReader::Drains => return None,
+            BulkReader::Keeps => [&lanes.ping, &lanes.pong].map(|end| end.bulk_kept),
+            BulkReader::DoesNotDrain => [&lanes.ping, &lanes.pong].map(dropped),
+        };
+        of_ends.into_iter().min()
+    }
+
+    fn is_to_be_drained(&self) -> bool {
+        matches!(self.config.bulk_reader, None | Some(BulkReader::Drains))
+    }
+
+    /// What there is to say against it. `has_ingress_drops`: the machine dropped frames before the cable,
+    /// which makes any run invalid.
+    fn fault(&self, verdict: &Verdict, has_ingress_drops: bool) -> Option<String> {
+        let is_to_balance = has_ingress_drops || self.without != Some(Mechanism::Ledger);
+        match &verdict.invalid {
+            Some(why) if is_to_balance => return Some(why.clone()),
+            None if !is_to_balance => return Some("the run balances without names".to_owned()),
+            _ => {}
+        }
+        if verdict.bulk == 0 {
+            return Some("there was no bulk".to_owned());
+        }
+        if !self.is_to_be_drained() && verdict.unread.unwrap_or(0) == 0 {
+            return Some("bulk was drained although nobody was to".to_owned());
+        }
+        let (weak, miscounted) = (self.weak_flood(verdict), self.miscounted(&verdict.counts));
+        match self.without {
+            None => miscounted.or(weak),
+            // Too little may be why nothing was counted.
+            Some(_) => weak.or(miscounted),
+        }
+    }
+
+    /// The flood was none.
+    fn weak_flood(&self, verdict: &Verdict) -> Option<String> {
+        if self.config.scenario.disturbance != Some(Disturbance::Flood) {
+            return None;
+        }
+        let (reached, asked) = (verdict.factor.unwrap_or(0.0), self.config.flood.factor);
+        (reached < asked * LEAST_OF_FLOOD).then(|| {
+            format!("the flood reached {reached:.1} times the link's rate, {asked} were wanted")
+        })
+    }
+
+    /// What the counters say against it.
+    fn miscounted(&self, counts: &Counts) -> Option<String> {
+        let named = |is_wrong: &dyn Fn(Counter) -> bool| {
+            let wrong = self.counters().into_iter().filter(|one| is_wrong(*one));
+            let names: Vec<&str> = wrong.map(Counter::name).collect();
+            (!names.is_empty()).then(|| names.join(", "))
+        };
+        if let Some(names) = named(&|counter| counts.get(counter).is_none()) {
+            return Some(format!("not counted: {names}"));
+        }
+        let is_above = |counter: Counter| counts.get(counter) > Some(0);
+        if let Some(mechanism) = self.without
+            && !is_above(mechanism.counter())
+        {
+            return Some(format!(
+                "{} is not above 0 without {}: it counts nothing",
+                mechanism.counter().name(),
+                mechanism.name()
+            ));
+        }
+        let must_be_0 = |counter| match self.without {
+            None => true,
+            Some(mechanism) => counter == Counter::Unaccounted && mechanism.counter() != counter,
+        };
+        named(&|counter| must_be_0(counter) && is_above(counter))
+            .map(|names| format!("above 0: {names}"))
+    }
+}
+
+fn has_ingress_drops(run: &Run) -> bool {
+    let cable = run.cable.as_ref();
+    cable.is_some_and(|cable| cable.ingress_drops > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trials;
+    use super::*;
+    use crate::scenario::transport::{Lanes, Transport};
+
+    const NONE_ABOVE_0: Counts = Counts {
+        inversions: Some(0),
+        lost: Some(0),
+        touched: Some(0),
+        unaccounted: Some(0),
+    };
+
+    fn of(transport: Transport, without: Option<Mechanism>) -> Trial {
+        let mut all = trials(transport, 1).into_iter();
+        let trial = all.find(|trial| trial.without == without);
+        trial.expect("there is such a trial")
+    }
+
+    fn over_lanes(without: Option<Mechanism>) -> Trial {
+        of(Transport::Xdp(Lanes::default()), without)
+    }
+
+    /// With all counters at 0, of a run that was disturbed as it was to be.
+    fn sound(trial: &Trial) -> Verdict {
+        Verdict {
+            counts: NONE_ABOVE_0,
+            bulk: 1,
+            factor: Some(trial.config.flood.factor),
+            ..trial.without_result()
+        }
+    }
+
+    fn with(counts: Counts, counter: Counter, count: Option<u64>) -> Counts {
+        let mut counts = counts;
+        *match counter {
+            Counter::Inversions => &mut counts.inversions,
+            Counter::Lost => &mut counts.lost,
+            Counter::Touched => &mut counts.touched,
+            Counter::Unaccounted => &mut counts.unaccounted,
+        } = count;
+        counts
+    }
+
+    #[test]
+    fn with_all_mechanisms_each_counter_must_be_there_and_0() {
+        let kept = over_lanes(None);
+        assert_eq!(kept.miscounted(&NONE_ABOVE_0), None);
+        for counter in Counter::ALL {
+            let above = kept.miscounted(&with(NONE_ABOVE_0, counter, Some(1)));
+            assert_eq!(above, Some(format!("above 0: {}", counter.name())));
+            let missing = kept.miscounted(&with(NONE_ABOVE_0, counter, None));
+            assert_eq!(missing, Some(format!("not counted: {}", counter.name())));
+        }
+    }
+
+    #[test]
+    fn sockets_need_not_count_what_they_do_not_have_and_nothing_else() {
+        let kept = of(Transport::Udp, None);
+        for counter in Counter::ALL {
+            let missing = kept.miscounted(&with(NONE_ABOVE_0, counter, None));
+            assert_eq!(missing.is_none(), counter == Counter::Touched);
+        }
+    }
+
+    #[test]
+    fn a_companion_must_count_and_lose_nothing_without_a_name() {
+        for mechanism in Mechanism::ALL {
+            let companion = over_lanes(Some(mechanism));
+            assert!(companion.miscounted(&NONE_ABOVE_0).is_some());
+            let counted = with(NONE_ABOVE_0, mechanism.counter(), Some(1));
+            assert_eq!(companion.miscounted(&counted), None);
+            let unnamed = companion.miscounted(&with(counted, Counter::Unaccounted, Some(1)));
+            assert_eq!(unnamed.is_none(), mechanism == Mechanism::Ledger);
+        }
+    }
+
+    #[test]
+    fn a_flood_that_was_none_shows_nothing() {
+        let kept = over_lanes(None);
+        assert_eq!(kept.fault(&sound(&kept), false), None);
+        for factor in [None, Some(0.4)] {
+            let weak = Verdict {
+                factor,
+                ..sound(&kept)
+            };
+            let fault = kept.fault(&weak, false).expect("0.9 were wanted");
+            assert!(fault.contains("0.9 were wanted"), "{fault}");
+            let violated = Verdict {
+                counts: with(NONE_ABOVE_0, Counter::Lost, Some(1)),
+                ..weak
+            };
+            let fault = kept.fault(&violated, false);
+            assert_eq!(fault.as_deref(), Some("above 0: lost"));
+        }
+    }
+
+    #[test]
+    fn bulk_that_nobody_is_to_drain_must_not_have_been_drained() {
+        let all = trials(Transport::Udp, 1).into_iter();
+        for trial in all.filter(|trial| trial.without.is_none()) {
+            let of = |unread| Verdict {
+                unread,
+                ..sound(&trial)
+            };
+            assert_eq!(trial.fault(&of(Some(1)), false), None);
+            for none in [None, Some(0)] {
+                let fault = trial.fault(&of(none), false);
+                assert_eq!(fault.is_none(), trial.is_to_be_drained(), "{}", trial.name);
+            }
+        }
+    }
+
+    #[test]
+    fn only_without_names_a_run_may_not_balance_and_there_it_must_not() {
+        let judged = |without, invalid: Option<&str>, is_spoilt| {
+            let trial = over_lanes(without);
+            let counts = match without {
+                None => NONE_ABOVE_0,
+                Some(mechanism) => with(NONE_ABOVE_0, mechanism.counter(), Some(1)),
+            };
+            let verdict = Verdict {
+                counts,
+                invalid: invalid.map(str::to_owned),
+                ..sound(&trial)
+            };
+            trial.fault(&verdict, is_spoilt)
+        };
+        let why = Some("it does not balance");
+        for without in [None, Some(Mechanism::StrictLink)] {
+            assert_eq!(judged(without, None, false), None);
+            assert!(judged(without, why, false).is_some());
+        }
+        let ledger = Some(Mechanism::Ledger);
+        assert_eq!(judged(ledger, why, false), None);
+        assert!(judged(ledger, None, false).is_some());
+        assert!(judged(ledger, why, true).is_some(), "for another reason");
+    }
+}
