@@ -119,6 +119,10 @@ pub const MAX_REFILL: usize = 64;
 /// Sent frames taken back by one look at a completion ring, likewise.
 pub const MAX_COMPLETED: usize = 64;
 
+/// Frames that the device has, of all lanes, before one that sends a single frame looks for those that
+/// are done: what a look costs besides is shared by so many, and they are few of any lane's.
+pub const COMPLETED_BURST: usize = 8;
+
 /// Chunks that come home before they are given back to a device that has most of its chunks: what
 /// giving costs besides is shared by so many, and they are few of a queue's.
 pub const REFILL_BURST: usize = 8;

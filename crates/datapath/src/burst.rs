@@ -87,6 +87,28 @@ impl TransmitBurst {
             .map_err(|_| BurstFull)
     }
 
+    /// Adds a frame and the places it goes to. Places beyond [`MAX_MESSAGES`] are left out.
+    ///
+    /// # Panics
+    /// If there is no room for the frame: [`fits`](Self::fits) says so.
+    #[inline]
+    pub fn push_to(&mut self, frame: Frame, places: &[Locator]) {
+        let number = self.frames.len() as u8;
+        assert!(self.frames.push(frame).is_ok(), "no room for a frame");
+        for &to in places {
+            if self.messages.push(Message { frame: number, to }).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether there is room for another frame and so many places.
+    #[inline]
+    #[must_use]
+    pub fn fits(&self, places: usize) -> bool {
+        places <= self.room() && !self.is_full()
+    }
+
     /// Destinations that still fit.
     #[inline]
     #[must_use]
@@ -241,6 +263,28 @@ mod tests {
         assert_eq!(pool.outstanding(), 3);
         burst.retain(|_| false);
         assert_eq!((burst.len(), burst.unaddressed()), (1, 1));
+    }
+
+    #[test]
+    fn a_frame_and_its_places_fit_as_long_as_there_is_room_for_all_of_them() {
+        let pool = Pool::new(PoolConfig::default());
+        pool.reserve_lane(LANE);
+        let places = [Locator::udpv4([10, 0, 0, 1], 1); MAX_MESSAGES];
+        let frame = |number| {
+            let mut frame = pool.take(LANE).unwrap();
+            frame.append(&[number]).unwrap();
+            frame
+        };
+        let mut burst = burst(&pool, &[1]);
+        assert!(burst.fits(MAX_MESSAGES - 1) && !burst.fits(MAX_MESSAGES));
+        burst.push_to(frame(7), &places[2..]);
+        assert_eq!((burst.len(), burst.room()), (2, 1));
+        assert_eq!(burst.frame(&burst.messages()[1])[0], 7);
+        assert!(burst.fits(1) && !burst.fits(2));
+        while !burst.is_full() {
+            burst.push(frame(8)).unwrap();
+        }
+        assert!(!burst.fits(0));
     }
 
     #[test]

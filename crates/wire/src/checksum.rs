@@ -6,7 +6,11 @@
 
 use crate::{Error, ipv4::PROTOCOL_UDP};
 
-/// A sum of 16-bit words in ones' complement.
+/// A sum of 16-bit words in ones' complement, while it is made.
+///
+/// Words four times as wide add up to the same, for 2⁶⁴ is 1 modulo 2¹⁶ - 1; a carry out of them is 1
+/// again. Words with their bytes swapped add up to the sum with its bytes swapped (RFC 1071 §2). So
+/// this is a sum of words of 64 bits, read the little-endian way, of which only the end is turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum(u64);
 
@@ -16,52 +20,54 @@ impl Sum {
     #[inline]
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Self {
-        // Words four times as wide add up to the same, for 2⁶⁴ is 1 modulo 2¹⁶ - 1; a carry out of
-        // them is 1 again. Words with their bytes swapped add up to the sum with its bytes swapped
-        // (RFC 1071 §2), so the order of this machine serves, and only the sum is turned. Carries
-        // gather in a word of their own, which takes two instructions a word, and come in at the end.
         let (fours, rest) = bytes.as_chunks::<32>();
-        let mut wide = 0_u128;
-        for four in fours {
-            let (words, _) = four.as_chunks::<8>();
-            for word in words {
-                wide += u128::from(u64::from_ne_bytes(*word));
-            }
-        }
-        // What is left is one word each of sixteen, eight and fewer bytes, as many as there are.
+        let mut sum = fours.iter().fold(self, |sum, four| sum.with_words(four));
+        // What is left is one part each of sixteen, eight and fewer bytes, as many as there are.
         let (pairs, rest) = rest.as_chunks::<16>();
         if let Some(pair) = pairs.first() {
-            let (words, _) = pair.as_chunks::<8>();
-            for word in words {
-                wide += u128::from(u64::from_ne_bytes(*word));
-            }
+            sum = sum.with_words(pair);
         }
         let (words, rest) = rest.as_chunks::<8>();
         if let Some(word) = words.first() {
-            wide += u128::from(u64::from_ne_bytes(*word));
+            sum = sum.with_words(word);
         }
-        let sum = add(add(wide as u64, (wide >> 64) as u64), sum_of_rest(rest));
-        let sum = (sum >> 32) + (sum & 0xffff_ffff);
-        // Folded, so that any number of calls stays below 2⁶⁴.
-        Self(self.0 + u64::from(u16::from_be(Self(sum).fold())))
+        let last = match bytes.last_chunk::<8>() {
+            // The last word's bytes in front of the rest were added: they are shifted out. By eight
+            // more than may be shifted at once where there is no rest.
+            Some(last) => u64::from_le_bytes(*last) >> (8 * (7 - rest.len())) >> 8,
+            None => word_of(rest),
+        };
+        Self(add(sum.0, last))
+    }
+
+    /// Adds whole words. A carry goes into the next word's addition, as processors do it.
+    #[inline]
+    fn with_words(self, bytes: &[u8]) -> Self {
+        let (words, _) = bytes.as_chunks::<8>();
+        let (mut sum, mut carry) = (self.0, false);
+        for word in words {
+            (sum, carry) = sum.carrying_add(u64::from_le_bytes(*word), carry);
+        }
+        // No further carry: all ones and a carry come out only where they went in, and at first no
+        // carry goes in.
+        Self(sum + u64::from(carry))
     }
 
     /// Adds one word.
     #[inline]
     #[must_use]
     pub fn with_u16(self, word: u16) -> Self {
-        Self(self.0 + u64::from(word))
+        Self(add(self.0, word.swap_bytes().into()))
     }
 
     /// The sum, folded to sixteen bits.
     #[inline]
     #[must_use]
     pub fn fold(self) -> u16 {
-        let mut sum = self.0;
-        while sum > 0xffff {
-            sum = (sum >> 16) + (sum & 0xffff);
-        }
-        sum as u16
+        // Both halves added up, and the carry out of the lower one, are in the upper one.
+        let sum = (self.0.wrapping_add(self.0.rotate_left(32)) >> 32) as u32;
+        let sum = (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16;
+        sum.swap_bytes()
     }
 
     /// The checksum: the complement of the sum. Over bytes that hold their own valid checksum it is
@@ -73,23 +79,11 @@ impl Sum {
     }
 }
 
-/// Of less than eight bytes, in the order of this machine: one word each of four and two bytes and
-/// one, as many as there are, which is cheaper than a padded copy. No carry: it stays below 2³³.
+/// Of less than eight bytes, padded with zeros.
 #[inline]
-fn sum_of_rest(bytes: &[u8]) -> u64 {
-    let (fours, rest) = bytes.as_chunks::<4>();
-    let (twos, rest) = rest.as_chunks::<2>();
-    let mut sum = 0;
-    if let Some(&four) = fours.first() {
-        sum = u64::from(u32::from_ne_bytes(four));
-    }
-    if let Some(&two) = twos.first() {
-        sum += u64::from(u16::from_ne_bytes(two));
-    }
-    if let Some(&last) = rest.first() {
-        sum += u64::from(u16::from_ne_bytes([last, 0]));
-    }
-    sum
+fn word_of(bytes: &[u8]) -> u64 {
+    let place = |(place, byte): (usize, &u8)| u64::from(*byte) << (8 * place);
+    bytes.iter().enumerate().map(place).sum()
 }
 
 /// Adds in ones' complement: what is carried out comes in again.
@@ -103,7 +97,7 @@ const fn add(a: u64, b: u64) -> u64 {
 #[inline]
 #[must_use]
 pub fn udp_pseudo_header(source: [u8; 4], destination: [u8; 4], datagram_len: u16) -> Sum {
-    let addresses = [source, destination].map(|address| u64::from(u32::from_be_bytes(address)));
+    let addresses = [source, destination].map(|address| u64::from(u32::from_le_bytes(address)));
     Sum(addresses[0] + addresses[1])
         .with_u16(u16::from(PROTOCOL_UDP))
         .with_u16(datagram_len)
@@ -131,6 +125,9 @@ pub fn complete(frame: &mut [u8], start: usize, offset: usize) -> Result<(), Err
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -154,27 +151,51 @@ mod tests {
         }
     }
 
+    /// As RFC 1071 §1 has it, word by word.
+    fn reference(bytes: &[u8]) -> u16 {
+        let words = bytes.chunks(2).map(|word| {
+            let [high, low] = [word[0], word.get(1).copied().unwrap_or(0)];
+            u32::from(u16::from_be_bytes([high, low]))
+        });
+        words.fold(0, |sum, word| {
+            let sum = sum + word;
+            (sum & 0xffff) + (sum >> 16)
+        }) as u16
+    }
+
     #[test]
     fn every_length_adds_up_as_word_by_word() {
         let bytes: [u8; 200] = core::array::from_fn(|place| (place * 151 + 200) as u8);
         for start in 0..9 {
             for length in 0..bytes.len() - start {
                 let part = &bytes[start..start + length];
-                let words = part.chunks(2).map(|word| {
-                    let [high, low] = [word[0], word.get(1).copied().unwrap_or(0)];
-                    u16::from_be_bytes([high, low])
-                });
-                let expected = words.fold(Sum::default(), Sum::with_u16);
-                assert_eq!(
-                    Sum::default().with(part).fold(),
-                    expected.fold(),
-                    "{length}"
-                );
+                let sum = Sum::default().with(part).fold();
+                assert_eq!(sum, reference(part), "{length} bytes from {start}");
             }
         }
         for byte in [0, 0xff] {
             let sum = Sum::default().with(&[byte; 4_000]);
             assert_eq!(sum.fold(), u16::from_be_bytes([byte; 2]), "{byte:#x}");
+        }
+    }
+
+    proptest! {
+        /// Bytes of all ones among the others make carries, where a mistake would show.
+        #[test]
+        fn any_bytes_add_up_as_word_by_word(
+            bytes in vec(prop_oneof![Just(0), Just(0xff), any::<u8>()], 0..400),
+            start in 0_usize..8,
+            before in 0_usize..40,
+        ) {
+            let bytes = bytes.get(start..).unwrap_or_default();
+            let sum = Sum::default().with(bytes);
+            prop_assert_eq!(sum.fold(), reference(bytes));
+            // In two parts, the first of which is of whole words.
+            let (front, behind) = bytes.split_at((2 * before).min(bytes.len() & !1));
+            let parts = Sum::default().with(front).with(behind);
+            prop_assert_eq!(parts.fold(), sum.fold());
+            let word = reference(front);
+            prop_assert_eq!(Sum::default().with_u16(word).with(behind).fold(), sum.fold());
         }
     }
 

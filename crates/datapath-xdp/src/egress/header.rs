@@ -21,14 +21,14 @@ const PLAIN_BYTES: usize = ethernet::HEADER_BYTES + ipv4::HEADER_BYTES + udp::HE
 /// Bytes in front of a payload with a tag: the head room that transmit frames need at least.
 pub const MAX_HEADER_BYTES: usize = PLAIN_BYTES + TAG_BYTES;
 
-/// Where, from the payload backwards, the IPv4 header's total length stands.
-const TOTAL_LENGTH: usize = ipv4::HEADER_BYTES + udp::HEADER_BYTES - 2;
+/// Where, in headers without a tag, the IPv4 header's total length stands.
+const TOTAL_LENGTH: usize = ethernet::HEADER_BYTES + 2;
 /// The IPv4 header's checksum, likewise.
-const IPV4_CHECKSUM: usize = ipv4::HEADER_BYTES + udp::HEADER_BYTES - 10;
+const IPV4_CHECKSUM: usize = ethernet::HEADER_BYTES + 10;
 /// The UDP length, likewise.
-const UDP_LENGTH: usize = udp::HEADER_BYTES - 4;
+const UDP_LENGTH: usize = PLAIN_BYTES - udp::HEADER_BYTES + 4;
 /// The UDP checksum, likewise.
-const UDP_CHECKSUM: usize = udp::HEADER_BYTES - udp::CHECKSUM_OFFSET;
+const UDP_CHECKSUM: usize = PLAIN_BYTES - udp::HEADER_BYTES + udp::CHECKSUM_OFFSET;
 
 /// How many routers a datagram may pass: the kernel's own default.
 const UNICAST_TIME_TO_LIVE: u8 = 64;
@@ -67,10 +67,10 @@ pub struct Template {
     /// The most that fits behind them.
     max_payload_bytes: usize,
     /// The sum of the IPv4 header but for its total length and checksum.
-    ipv4_sum: u16,
+    ipv4_sum: Sum,
     /// The sum of addresses, protocol and ports: all that the UDP checksum covers but for lengths
     /// and payload.
-    udp_sum: u16,
+    udp_sum: Sum,
 }
 
 impl Template {
@@ -120,11 +120,10 @@ impl Template {
         let header = &mut bytes[ipv4_start..udp_start];
         header[2..4].fill(0);
         header[10..12].fill(0);
-        let ipv4_sum = Sum::default().with(header).fold();
+        let ipv4_sum = Sum::default().with(header);
         let udp_sum = udp_pseudo_header(device.source, device.destination, 0)
             .with_u16(flow.source_port)
-            .with_u16(flow.destination_port)
-            .fold();
+            .with_u16(flow.destination_port);
         let overhead = ipv4::HEADER_BYTES + udp::HEADER_BYTES;
         Template {
             bytes,
@@ -176,18 +175,16 @@ impl Template {
         };
         let udp_length = (udp::HEADER_BYTES + payload.len()) as u16;
         let total_length = udp_length + ipv4::HEADER_BYTES as u16;
-        let ipv4_checksum = Sum::default()
-            .with_u16(self.ipv4_sum)
-            .with_u16(total_length)
-            .complement();
+        let ipv4_checksum = self.ipv4_sum.with_u16(total_length).complement();
         let udp_checksum = match checksum {
             UdpChecksum::None => 0,
             UdpChecksum::Made => self.udp_checksum(udp_length, payload),
         };
-        let mut put = |distance: usize, word: u16| {
-            let at = front.len() - distance;
-            front[at..at + 2].copy_from_slice(&word.to_be_bytes());
+        let Some(header) = front.last_chunk_mut::<PLAIN_BYTES>() else {
+            unreachable!("they were just copied there")
         };
+        let mut put =
+            |at: usize, word: u16| header[at..at + 2].copy_from_slice(&word.to_be_bytes());
         put(TOTAL_LENGTH, total_length);
         put(IPV4_CHECKSUM, ipv4_checksum);
         put(UDP_LENGTH, udp_length);
@@ -198,12 +195,8 @@ impl Template {
     /// The length counts twice: in the pseudo header and in the header.
     #[inline]
     fn udp_checksum(&self, length: u16, payload: &[u8]) -> u16 {
-        let sum = Sum::default()
-            .with_u16(self.udp_sum)
-            .with_u16(length)
-            .with_u16(length)
-            .with(payload);
-        match sum.complement() {
+        let lengths = self.udp_sum.with_u16(length).with_u16(length);
+        match lengths.with(payload).complement() {
             0 => 0xffff,
             checksum => checksum,
         }

@@ -107,6 +107,15 @@ pub struct Counts {
     pub follow: FollowCounts,
 }
 
+/// Where the headers of a flow are remembered: who asks for them again and again need not have them
+/// searched for. Good until anything changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    place: usize,
+    /// Of the tables, and of what is remembered.
+    version: u64,
+}
+
 /// The ways out by one device.
 pub struct Egress {
     vlan: Option<u16>,
@@ -210,11 +219,11 @@ impl Egress {
     #[inline]
     pub fn headers(&mut self, flow: &Flow, payload_bytes: usize) -> Result<&Template, Reason> {
         let place = match self.remembered.find(flow, self.generation) {
-            Ok(place) => place,
-            Err(place) => self.make(place, flow),
+            Some(place) => place,
+            None => self.make(flow),
         };
         let counts = &mut self.counts;
-        let answer = match self.remembered.at(place) {
+        let answer = match self.remembered.at_mut(place) {
             Some(entry) => {
                 entry.is_used = true;
                 match &entry.answer {
@@ -235,13 +244,28 @@ impl Egress {
         answer
     }
 
-    /// The same if it is remembered, and the datagram goes by the device. `None`, and nothing is counted:
-    /// ask [`headers`](Self::headers), which knows more.
+    /// Where the headers of a flow are, if it is remembered and goes by the device. Nothing is counted.
     #[inline]
-    pub fn known_headers(&mut self, flow: &Flow, payload_bytes: usize) -> Option<&Template> {
-        let entry = self.remembered.get(flow)?;
+    pub fn find(&self, flow: &Flow) -> Option<Known> {
+        let place = self.remembered.find(flow, self.generation)?;
+        let entry = self.remembered.at(place)?;
+        entry.answer.is_ok().then_some(Known {
+            place,
+            version: self.version(),
+        })
+    }
+
+    /// The headers that were found there, if nothing has changed since and the payload fits one packet.
+    /// `None`, and nothing is counted: ask [`headers`](Self::headers), which knows more.
+    // Always: a call costs as much as what it does.
+    #[inline(always)]
+    pub fn known_headers(&mut self, known: Known, payload_bytes: usize) -> Option<&Template> {
+        if !self.is_current(known) {
+            return None;
+        }
+        let entry = self.remembered.at_mut(known.place)?;
         let template = entry.answer.as_ref().ok()?;
-        if entry.generation != self.generation || payload_bytes > template.max_payload_bytes() {
+        if payload_bytes > template.max_payload_bytes() {
             return None;
         }
         entry.is_used = true;
@@ -249,9 +273,23 @@ impl Egress {
         Some(template)
     }
 
+    /// Whether all answers are still where, and what, they were then.
+    #[inline]
+    #[must_use]
+    pub fn is_current(&self, known: Known) -> bool {
+        known.version == self.version()
+    }
+
+    /// Both only grow: it is another one when either does.
+    #[inline]
+    fn version(&self) -> u64 {
+        self.generation + self.counts.made
+    }
+
     /// Makes the entry of a flow from the tables as they are.
     #[cold]
-    fn make(&mut self, place: usize, flow: &Flow) -> usize {
+    fn make(&mut self, flow: &Flow) -> usize {
+        let place = self.remembered.place_for(flow);
         let found = self.tables.resolve(flow.destination, self.vlan);
         let entry = Entry {
             flow: *flow,

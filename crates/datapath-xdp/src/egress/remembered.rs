@@ -38,43 +38,43 @@ impl Remembered {
         }
     }
 
-    /// The place of a flow's answer, if it was made from the tables of this generation; else the place
-    /// that it may take: its own, or another's.
+    /// The place of a flow's answer, if it was made from the tables of this generation.
     #[inline]
-    pub(super) fn find(&mut self, flow: &Flow, generation: u64) -> Result<usize, usize> {
+    pub(super) fn find(&self, flow: &Flow, generation: u64) -> Option<usize> {
+        let place = self.place_of(flow)?;
+        match &self.places[place] {
+            Some(entry) if entry.generation == generation => Some(place),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn place_of(&self, flow: &Flow) -> Option<usize> {
         let first = set(flow) * FLOW_WAYS;
         let places = &self.places[first..first + FLOW_WAYS];
         let is_own =
             |place: &Option<Entry>| place.as_ref().is_some_and(|entry| entry.flow == *flow);
-        let Some(way) = places.iter().position(is_own) else {
-            return Err(self.place_for_another(first));
-        };
-        match &places[way] {
-            Some(entry) if entry.generation == generation => Ok(first + way),
-            _ => Err(first + way),
-        }
-    }
-
-    /// The entry of a flow, of whatever generation.
-    #[inline]
-    pub(super) fn get(&mut self, flow: &Flow) -> Option<&mut Entry> {
-        let first = set(flow) * FLOW_WAYS;
-        let places = &mut self.places[first..first + FLOW_WAYS];
-        places
-            .iter_mut()
-            .flatten()
-            .find(|entry| entry.flow == *flow)
+        Some(first + places.iter().position(is_own)?)
     }
 
     /// The entry at a place.
     #[inline]
-    pub(super) fn at(&mut self, place: usize) -> Option<&mut Entry> {
+    pub(super) fn at(&self, place: usize) -> Option<&Entry> {
+        self.places[place].as_ref()
+    }
+
+    /// The same, to be used.
+    #[inline]
+    pub(super) fn at_mut(&mut self, place: usize) -> Option<&mut Entry> {
         self.places[place].as_mut()
     }
 
-    /// Which place of a set a newcomer takes.
-    #[cold]
-    fn place_for_another(&mut self, first: usize) -> usize {
+    /// The place that a flow's new answer takes: its own, or another's.
+    pub(super) fn place_for(&mut self, flow: &Flow) -> usize {
+        if let Some(own) = self.place_of(flow) {
+            return own;
+        }
+        let first = set(flow) * FLOW_WAYS;
         let places = &self.places[first..first + FLOW_WAYS];
         let is_idle = |place: &Option<Entry>| place.as_ref().is_none_or(|entry| !entry.is_used);
         let way = places.iter().position(is_idle).unwrap_or_else(|| {
@@ -123,10 +123,7 @@ mod tests {
     }
 
     fn put(remembered: &mut Remembered, flow: Flow, is_used: bool) {
-        // Of another generation: its own place, if it has one.
-        let Err(place) = remembered.find(&flow, 2) else {
-            unreachable!("nothing is put in of that generation")
-        };
+        let place = remembered.place_for(&flow);
         let entry = Entry {
             flow,
             generation: 1,
@@ -140,10 +137,10 @@ mod tests {
     #[test]
     fn a_flow_is_found_again() {
         let mut remembered = Remembered::new();
-        assert!(remembered.find(&flow(1), 1).is_err());
+        assert!(remembered.find(&flow(1), 1).is_none());
         put(&mut remembered, flow(1), true);
-        assert!(remembered.find(&flow(1), 1).is_ok());
-        assert!(remembered.find(&flow(2), 1).is_err());
+        assert!(remembered.find(&flow(1), 1).is_some());
+        assert!(remembered.find(&flow(2), 1).is_none());
     }
 
     #[test]
@@ -153,7 +150,7 @@ mod tests {
         for number in 0..count {
             put(&mut remembered, flow(number), true);
         }
-        let found = (0..count).filter(|number| remembered.find(&flow(*number), 1).is_ok());
+        let found = (0..count).filter(|number| remembered.find(&flow(*number), 1).is_some());
         let found = found.count() as u32;
         assert!(found * 10 >= count * 9, "{found} of {count}");
     }
@@ -169,9 +166,9 @@ mod tests {
         }
         let newcomer = same.next().expect("there is always another");
         put(&mut remembered, newcomer, true);
-        assert!(remembered.find(&newcomer, 1).is_ok());
+        assert!(remembered.find(&newcomer, 1).is_some());
         for (number, flow) in first.iter().enumerate() {
-            assert_eq!(remembered.find(flow, 1).is_ok(), number != 2);
+            assert_eq!(remembered.find(flow, 1).is_some(), number != 2);
         }
     }
 

@@ -109,6 +109,7 @@ impl<T> Held<T> {
     }
 
     /// Chunks that side has.
+    #[inline]
     #[must_use]
     pub fn count(&self, side: Side) -> usize {
         self.counts[side as usize]

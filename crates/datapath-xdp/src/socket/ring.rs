@@ -227,7 +227,12 @@ impl<T: Entry> Producer<T> {
     /// Whether there is room for one. Asks the kernel only if there was none.
     #[inline]
     pub(super) fn has_room(&mut self) -> bool {
-        self.known_used() < self.count() || self.used() < self.count()
+        self.known_used() < self.count() || self.has_room_by_now()
+    }
+
+    #[cold]
+    fn has_room_by_now(&mut self) -> bool {
+        self.used() < self.count()
     }
 
     /// Shows the kernel all that was put in.

@@ -101,24 +101,27 @@ impl TransmitSocket {
     /// Has the kernel send what is in the ring. In copy mode a call takes at most
     /// [`FRAMES_A_KICK`] frames and sends them before it returns, so there are as many calls as
     /// that takes, and [`SPARE_KICKS`] for frames that are refused one by one, and never more.
+    #[inline]
     pub fn kick(&mut self) -> Kicked {
-        let left = self.ring.used();
-        self.kick_left(left, left.div_ceil(FRAMES_A_KICK) + SPARE_KICKS)
+        let left = self.ring.known_used();
+        self.kick_at_most(left.div_ceil(FRAMES_A_KICK) + SPARE_KICKS)
     }
 
     /// The same with so many system calls at most, for who has something more urgent to do.
+    // Always: what it returns is then never put together.
+    #[inline(always)]
     pub fn kick_at_most(&mut self, most: u32) -> Kicked {
-        let left = self.ring.used();
-        self.kick_left(left, most)
-    }
-
-    #[inline]
-    fn kick_left(&mut self, left: u32, most: u32) -> Kicked {
         let mut kicked = Kicked {
-            left,
+            // As it was behind the last call, and what was put in since: it is asked behind this one.
+            left: self.ring.known_used(),
             ..Kicked::default()
         };
-        while kicked.left > 0 && kicked.calls < most && self.ring.needs_wakeup() {
+        while kicked.left > 0 && kicked.calls < most {
+            if !self.ring.needs_wakeup() {
+                // The device takes them by itself.
+                kicked.left = self.ring.used();
+                break;
+            }
             kicked.calls += 1;
             let result = system::wake_transmit(self.socket.as_fd());
             let before = kicked.left;

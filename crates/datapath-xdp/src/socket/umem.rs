@@ -225,6 +225,14 @@ impl Umem {
         (offset < self.bytes()).then_some(offset as u64)
     }
 
+    /// The number of the chunk that a byte lies in. `None` if it lies elsewhere.
+    #[inline]
+    #[must_use]
+    pub fn chunk_at(&self, byte: *const u8) -> Option<u32> {
+        let offset = byte.addr().checked_sub(self.0.start.as_ptr().addr())?;
+        self.chunk_of(offset as u64)
+    }
+
     /// The number of the chunk that an address is in. `None` if there is none.
     #[inline]
     #[must_use]
@@ -349,6 +357,7 @@ mod tests {
             assert_eq!(chunk.len(), 2_048);
             assert_eq!(umem.address_of(chunk.as_ptr()), Some(chunk.address()));
             assert_eq!(umem.chunk_of(chunk.address() + 2_047), Some(number as u32));
+            assert_eq!(umem.chunk_at(&raw const chunk[2_047]), Some(number as u32));
             chunk.fill(number as u8);
         }
         for (number, chunk) in chunks.iter().enumerate() {
@@ -356,8 +365,9 @@ mod tests {
         }
         let elsewhere = 0_u8;
         assert_eq!(umem.address_of(&raw const elsewhere), None);
+        assert_eq!(umem.chunk_at(&raw const elsewhere), None);
         let end = chunks[2].as_ptr().wrapping_add(2_048);
-        assert_eq!(umem.address_of(end), None);
+        assert_eq!((umem.address_of(end), umem.chunk_at(end)), (None, None));
     }
 
     #[test]

@@ -97,11 +97,14 @@ impl Datapath for Xdp {
     }
 
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {
-        let by_lane = lane
-            .level()
-            .filter(|_| !burst.is_empty())
-            .and_then(|level| self.send_by_lane(level, burst));
-        by_lane.unwrap_or_else(|| self.udp.send_burst(lane, burst))
+        if let Some(level) = lane.level() {
+            // Mostly it is one frame to one place.
+            let sent = self.send_single(level, burst);
+            if let Some(report) = sent.or_else(|| self.send_by_lane(level, burst)) {
+                return report;
+            }
+        }
+        self.udp.send_burst(lane, burst)
     }
 
     fn seen_readable(&mut self, lane: Lane, readable: u8) {

@@ -10,6 +10,7 @@ use isolane_wire::level::Level;
 use super::config::XdpOptions;
 use super::error::XdpError;
 use super::plan::{Plan, QueuePlan};
+use super::single::LastPlace;
 use super::slots::{Owner, Slots};
 use crate::classifier::{Classifier, ClassifierConfig, Flow};
 use crate::limits::{MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
@@ -35,6 +36,7 @@ pub(super) struct DeviceLane {
     pub(super) expects_partial: bool,
     /// Frames that the kernel left in the transmit ring.
     pub(super) left: u32,
+    pub(super) last_place: Option<LastPlace>,
 }
 
 /// A queue with at least one lane.
@@ -187,6 +189,7 @@ impl Device {
             kernel_first: false,
             expects_partial: false,
             left: 0,
+            last_place: None,
         }));
         self.open_levels |= 1 << number;
         self.set_low_water(options, place);

@@ -77,8 +77,8 @@ use self::device::Device;
 pub use self::error::XdpError;
 use self::plan::Plan;
 use self::receive::Looks;
-use self::send::Outward;
-use crate::egress::{Egress, EgressConfig, UdpChecksum};
+use self::send::{Outward, checksum_of};
+use crate::egress::{Egress, EgressConfig};
 use crate::limits::FRAME_HEAD_ROOM_BYTES;
 
 /// What is known of the interface that lanes are on.
@@ -228,24 +228,21 @@ impl Xdp {
         Some(taken)
     }
 
-    /// Sends by the lane's ring what it reaches, and the rest by sockets.
+    /// Sends by the lane's ring what it reaches, and the rest by sockets; `None` if it has no ring, or
+    /// there is nothing to be sent.
     fn send_by_lane(&mut self, level: Level, burst: &mut TransmitBurst) -> Option<SendReport> {
+        if burst.is_empty() {
+            return None;
+        }
         let way = self.way.as_deref_mut()?;
         let device = way.device.as_deref_mut()?;
         let place = usize::from(level.get());
         let of = Lane::Level(level);
         let ledger = self.udp.lane_ledger_mut(of);
         let outward = Outward {
-            checksum: match self.options.make_checksums {
-                true => UdpChecksum::Made,
-                false => UdpChecksum::None,
-            },
+            checksum: checksum_of(&self.options),
             groups: self.capabilities.multicast,
         };
-        let single = device.send_single(level, &mut way.egress, outward, ledger, burst);
-        if single.is_some() {
-            return single;
-        }
         // Back in its place when `held` has the frames that the kernel has. Should anything on the way
         // panic, the lane is closed before its frames go home with the burst, which is the caller's.
         let mut lane = device.lanes[place].take()?;

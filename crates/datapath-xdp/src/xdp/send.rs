@@ -19,6 +19,7 @@ use isolane_datapath::{
 };
 use isolane_wire::locator::Locator;
 
+use super::config::XdpOptions;
 use super::device::{Device, DeviceLane};
 use crate::egress::{Egress, Flow, Reason, Template, UdpChecksum};
 use crate::socket::{Descriptor, Kicked, Side, Umem};
@@ -237,16 +238,25 @@ impl DeviceLane {
     }
 }
 
+/// Whether datagrams get a UDP checksum.
+#[inline]
+pub(super) fn checksum_of(options: &XdpOptions) -> UdpChecksum {
+    match options.make_checksums {
+        true => UdpChecksum::Made,
+        false => UdpChecksum::None,
+    }
+}
+
 /// The chunk of this device that a frame is. By its place, since frames of another pool than the
 /// device's may have numbers too.
 #[inline]
 pub(super) fn chunk_of(umem: &Umem, frame: &Frame) -> Option<u32> {
-    let address = umem.address_of(frame.buffer().as_ptr())?;
-    umem.chunk_of(address)
+    umem.chunk_at(frame.buffer().as_ptr())
 }
 
 /// Writes headers and says where the whole lies. The payload stays the frame's filled part.
-#[inline]
+// Always: moving what it is given and what it returns would cost a fifth of what it does.
+#[inline(always)]
 pub(super) fn emit(
     umem: &Umem,
     template: &Template,

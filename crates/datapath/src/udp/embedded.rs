@@ -41,6 +41,7 @@ impl Udp {
     }
 
     /// What was counted of a lane so far, for what another datapath counts beside it.
+    #[inline]
     pub fn lane_ledger_mut(&mut self, lane: Lane) -> &mut LaneLedger {
         self.ledger.lane_mut(lane)
     }
