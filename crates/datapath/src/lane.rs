@@ -54,6 +54,14 @@ impl Lane {
         1 << self.index()
     }
 
+    /// The bits of the lanes of levels, of which bit *l* is level *l*.
+    #[inline]
+    #[must_use]
+    pub const fn of_levels(levels: u8) -> u16 {
+        // Their indexes are one more.
+        (levels as u16) << 1
+    }
+
     /// The level of user data.
     #[inline]
     #[must_use]
@@ -77,5 +85,19 @@ impl fmt::Display for Lane {
             Lane::Discovery => f.write_str("discovery"),
             Lane::Level(level) => write!(f, "level {}", level.get()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bits_of_levels_are_those_of_their_lanes() {
+        for level in Level::ALL {
+            assert_eq!(Lane::of_levels(1 << level.get()), Lane::Level(level).bit());
+        }
+        let all = Level::ALL.map(|level| Lane::Level(level).bit());
+        assert_eq!(Lane::of_levels(u8::MAX), all.iter().sum());
     }
 }

@@ -94,9 +94,15 @@ impl<T> Held<T> {
     /// is wanted.
     #[inline]
     pub fn find(&mut self, side: Side, address: u64) -> Option<Holding<'_, T>> {
-        let chunk = self.umem.chunk_of(address);
-        let place = chunk.and_then(|chunk| self.places.get_mut(chunk as usize));
-        match place {
+        // No memory has so many chunks.
+        let chunk = self.umem.chunk_of(address).unwrap_or(u32::MAX);
+        self.find_chunk(side, chunk)
+    }
+
+    /// The same for who knows the chunk's number.
+    #[inline]
+    pub fn find_chunk(&mut self, side: Side, chunk: u32) -> Option<Holding<'_, T>> {
+        match self.places.get_mut(chunk as usize) {
             Some(place) if place.side == side && place.owner.is_some() => Some(Holding {
                 place: &mut place.owner,
                 count: &mut self.counts[side as usize],

@@ -237,8 +237,8 @@ impl Umem {
     #[inline]
     #[must_use]
     pub fn chunk_of(&self, address: u64) -> Option<u32> {
-        let chunk = u32::try_from(address >> self.0.chunk_bytes.bits()).ok()?;
-        (chunk < self.0.chunks).then_some(chunk)
+        let chunk = address >> self.0.chunk_bytes.bits();
+        (chunk < u64::from(self.0.chunks)).then_some(chunk as u32)
     }
 
     /// The address of a chunk's first byte.
@@ -253,8 +253,8 @@ impl Umem {
     #[must_use]
     pub fn locate(&self, descriptor: Descriptor) -> Option<Located> {
         let chunk = self.chunk_of(descriptor.address)?;
-        // Below the chunk's size.
-        let start = (descriptor.address - self.start_of(chunk)) as usize;
+        // Chunks begin at multiples of their size.
+        let start = descriptor.address as usize & (self.chunk_bytes() - 1);
         let end = start.checked_add(descriptor.length as usize)?;
         (end <= self.chunk_bytes()).then_some(Located {
             chunk,

@@ -59,41 +59,15 @@ impl Datapath for Xdp {
         let readable = std::mem::replace(&mut self.readable[lane.index()], u8::MAX);
         let limit = limit.min(burst.capacity() - burst.len());
         let has_looked = readable != u8::MAX;
-        let by_kernel = match self.firsts & lane.bit() {
-            0 => readable,
-            _ if has_looked => readable >> 1,
-            _ => u8::MAX,
+        let by_kernel = match has_looked && self.firsts & lane.bit() != 0 {
+            true => readable >> 1,
+            false => readable,
         };
-        // Mostly a look has shown that nothing waits but in the ring.
-        if by_kernel == 0
-            && let Some(level) = lane.level()
-            && let Some(taken) = self.receive_by_lane(level, limit, burst)
-        {
-            return taken;
+        match lane.level() {
+            // Mostly a look has shown that nothing waits but in the ring.
+            Some(level) if by_kernel == 0 => self.receive_by_lane(level, limit, burst),
+            _ => self.receive_by_both(lane, limit, readable, by_kernel, burst),
         }
-        let Some(level) = lane.level().filter(|_| self.is_on_device(lane)) else {
-            if lane == Lane::Discovery && readable & 1 != 0 {
-                self.follow_news();
-            }
-            self.udp.seen_readable(lane, by_kernel);
-            return self.udp.receive_burst(lane, limit, burst);
-        };
-        // A look at the ring costs no system call, so there always is one.
-        let kernel_first = self.take_turn(level);
-        let mut taken = 0;
-        for is_kernel in [kernel_first, !kernel_first] {
-            let left = limit - taken;
-            taken += match is_kernel {
-                _ if left == 0 => 0,
-                false => self.receive_by_lane(level, left, burst).unwrap_or(0),
-                true if by_kernel == 0 => 0,
-                true => {
-                    self.udp.seen_readable(lane, by_kernel);
-                    self.udp.receive_burst(lane, left, burst)
-                }
-            };
-        }
-        taken
     }
 
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {

@@ -13,6 +13,7 @@ use super::plan::{Plan, QueuePlan};
 use super::single::LastPlace;
 use super::slots::{Owner, Slots};
 use crate::classifier::{Classifier, ClassifierConfig, Flow};
+use crate::egress::Partial;
 use crate::limits::{MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
 use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
 
@@ -32,8 +33,8 @@ pub(super) struct DeviceLane {
     pub(super) held_limit: usize,
     /// The kernel's sockets are looked at first, in turns with the ring.
     pub(super) kernel_first: bool,
-    /// The last checksum was one that a virtual interface had left unfinished.
-    pub(super) expects_partial: bool,
+    /// Expected, where the last checksum was one that a virtual interface had left unfinished.
+    pub(super) partial: Partial,
     /// Frames that the kernel left in the transmit ring.
     pub(super) left: u32,
     pub(super) last_place: Option<LastPlace>,
@@ -42,9 +43,68 @@ pub(super) struct DeviceLane {
 /// A queue with at least one lane.
 pub(super) struct OpenQueue {
     pub(super) queue: Queue,
-    pub(super) class: Class,
-    /// Chunks to receive into.
-    pub(super) chunks: u32,
+    /// In the plan, and of its class.
+    place: u8,
+    /// Of its chunks, how many are most of them.
+    most: u32,
+    /// And how many are most, and all but fewer than a refill gives.
+    nearly_all: u32,
+}
+
+impl OpenQueue {
+    fn new(queue: Queue, place: u8, chunks: u32) -> OpenQueue {
+        let most = chunks / 4 * 3;
+        let nearly_all = (chunks + 1).saturating_sub(REFILL_BURST as u32);
+        OpenQueue {
+            queue,
+            place,
+            most,
+            nearly_all: nearly_all.max(most),
+        }
+    }
+
+    /// Of the chunks that it receives into. Made here, so that who asks for its place knows the kind.
+    #[inline]
+    fn class(&self) -> Class {
+        Class::Queue(self.place)
+    }
+
+    /// Whether chunks are to be given back to the device now. A few are left at home as long as it has
+    /// most of them: giving them one by one costs twice as much.
+    #[inline]
+    pub(super) fn wants_refill(&mut self, pool: &Pool) -> bool {
+        let used = self.queue.fill.used();
+        // With nearly all there, no more than the others can be at home: nobody is asked.
+        used < self.nearly_all && (used < self.most || pool.free(self.class()) >= REFILL_BURST)
+    }
+
+    /// Gives chunks that came home back to the device; returns how many.
+    #[inline(never)]
+    pub(super) fn refill(
+        &mut self,
+        held: &mut Held<Frame>,
+        umem: &Umem,
+        classifier: &Classifier,
+        pool: &Pool,
+    ) -> usize {
+        let class = self.class();
+        let number = self.queue.number();
+        let fill = &mut self.queue.fill;
+        // There is an entry for each chunk; only an index that ran away leaves no room.
+        let most = MAX_REFILL.min(fill.free() as usize);
+        let given = pool.take_chunks(class, most, |frame| {
+            let chunk = frame.chunk().expect("frames of a queue are chunks");
+            if held.hold_chunk(Side::Receive, chunk, frame).is_err() {
+                unreachable!("a frame at home is not in the kernel's hands");
+            }
+            assert!(fill.stage(umem.start_of(chunk)), "there was room");
+        });
+        if given > 0 {
+            fill.show();
+        }
+        classifier.note_free(number, || fill.used());
+        given
+    }
 }
 
 /// All of it. Fields are dropped in this order: first no frame comes any more, then the kernel has
@@ -135,14 +195,11 @@ impl Device {
             None => Queue::open(&self.umem, &config)?,
             Some(first) => first.queue.open_beside(&config)?,
         };
-        let class = Class::Queue(place as u8);
-        let missing = receive_chunks as usize - pool.capacity(class).min(receive_chunks as usize);
-        pool.reserve(class, missing);
-        self.queues[place] = Some(OpenQueue {
-            queue,
-            class,
-            chunks: receive_chunks,
-        });
+        let open = OpenQueue::new(queue, place as u8, receive_chunks);
+        let missing =
+            receive_chunks as usize - pool.capacity(open.class()).min(receive_chunks as usize);
+        pool.reserve(open.class(), missing);
+        self.queues[place] = Some(open);
         while self.refill(place, pool) > 0 {}
         Ok(())
     }
@@ -187,7 +244,7 @@ impl Device {
             port,
             held_limit: pool.config().receive_frames[lane.index()],
             kernel_first: false,
-            expects_partial: false,
+            partial: Partial::Unexpected,
             left: 0,
             last_place: None,
         }));
@@ -211,6 +268,12 @@ impl Device {
             .next()
     }
 
+    /// Whether a level has a lane, the most critical of its queue.
+    pub(super) fn is_highest(&self, level: Level) -> bool {
+        let lane = self.lanes[usize::from(level.get())].as_ref();
+        lane.is_some_and(|lane| self.highest_on(lane.queue) == Some(level))
+    }
+
     /// Each lane of a queue leaves what is reserved to those above it: the lower, the more.
     fn set_low_water(&mut self, options: &XdpOptions, queue: usize) {
         let on_queue = self.lanes.iter().rev().flatten();
@@ -222,52 +285,12 @@ impl Device {
         }
     }
 
-    /// The same, but leaves a few at home as long as the device has most of its chunks: giving
-    /// them one by one costs twice as much.
-    pub(super) fn refill_in_bursts(&mut self, place: usize, pool: &Pool) -> usize {
-        let Some(open) = &mut self.queues[place] else {
-            return 0;
-        };
-        let used = open.queue.fill.used();
-        let has_most = used >= open.chunks / 4 * 3;
-        // As long as the device has nearly all, no more than the others can be at home: nobody is asked.
-        let away = open.chunks.saturating_sub(used) as usize;
-        if has_most && (away < REFILL_BURST || pool.free(open.class) < REFILL_BURST) {
-            return 0;
-        }
-        self.refill(place, pool)
-    }
-
     /// Gives chunks that came home back to the device; returns how many.
     pub(super) fn refill(&mut self, place: usize, pool: &Pool) -> usize {
         let Some(open) = &mut self.queues[place] else {
             return 0;
         };
-        let number = open.queue.number();
-        let fill = &mut open.queue.fill;
-        // There is an entry for each chunk; only an index that ran away leaves no room.
-        let most = MAX_REFILL.min(fill.free() as usize);
-        let (held, umem) = (&mut self.held, &self.umem);
-        let given = pool.take_chunks(open.class, most, |frame| {
-            let chunk = frame.chunk().expect("frames of a queue are chunks");
-            if held.hold_chunk(Side::Receive, chunk, frame).is_err() {
-                unreachable!("a frame at home is not in the kernel's hands");
-            }
-            assert!(fill.stage(umem.start_of(chunk)), "there was room");
-        });
-        if given > 0 {
-            fill.show();
-        }
-        self.classifier.note_free(number, || fill.used());
-        given
-    }
-
-    /// As [`free_chunks`](Self::free_chunks) last found it: of `receive`, at its beginning, behind its
-    /// refill.
-    #[inline]
-    pub(super) fn known_free_chunks(&self, place: usize) -> u32 {
-        let open = self.queues[place].as_ref();
-        open.map_or(0, |open| open.queue.fill.known_used())
+        open.refill(&mut self.held, &self.umem, &self.classifier, pool)
     }
 
     /// Chunks that the kernel has left to receive into.
@@ -294,12 +317,6 @@ impl Device {
             }
         }
         completion.give_back();
-    }
-
-    /// Whether a driver waits to be told of chunks.
-    pub(super) fn is_waited_for(&self, place: usize) -> bool {
-        let open = self.queues[place].as_ref();
-        open.is_some_and(|open| open.queue.fill.needs_wakeup())
     }
 
     /// Tells a driver that waits for chunks that there are some.

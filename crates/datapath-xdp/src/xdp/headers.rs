@@ -24,18 +24,38 @@ const IPV4_AT: usize = ethernet::HEADER_BYTES;
 const UDP_AT: usize = IPV4_AT + ipv4::HEADER_BYTES;
 /// Bytes of its headers.
 const PLAIN_BYTES: usize = UDP_AT + HEADER_BYTES;
-/// Version 4 and five words: an IPv4 header without options.
-const NO_OPTIONS: u8 = 0x45;
-/// Of the IPv4 header's flags and offset, those that make a fragment.
-const FRAGMENT: u16 = 0x3fff;
+/// The type of what is in the frame, then version 4 and five words: an IPv4 header without options.
+const KIND: u32 = (EtherType::IPV4 as u32) << 16 | 0x4500;
+/// Without the type of service, which stands behind them.
+const KIND_MASK: u32 = 0xffff_ff00;
+/// No fragment, and UDP.
+const WAY: u32 = PROTOCOL_UDP as u32;
+/// Of the flags and the offset those that make a fragment, and the protocol; not the hops between them.
+const WAY_MASK: u32 = 0x3fff_00ff;
 
 /// A datagram in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// Its payload, as a range of the frame.
     pub(super) payload: Range<usize>,
-    pub(super) from: Locator,
+    /// The address it comes from, as a number: so it is moved as a whole.
+    source: u32,
+    source_port: u16,
     pub(super) checksum: Judgement,
+}
+
+impl Found {
+    /// Bytes of the payload.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.payload.end - self.payload.start
+    }
+
+    /// Who sent it.
+    #[inline]
+    pub(super) fn from(&self) -> Locator {
+        Locator::udpv4(self.source.to_be_bytes(), self.source_port)
+    }
 }
 
 /// Finds the datagram in a frame, its checksum judged unless `partial` is `None`.
@@ -44,15 +64,15 @@ pub(super) fn find(bytes: &[u8], partial: Option<Partial>) -> Result<Found, Rece
     let Some((header, datagram)) = plain(bytes) else {
         return find_any(bytes, partial);
     };
-    let source = four_at(header, IPV4_AT + 12);
+    let source = bytes_at(header, IPV4_AT + 12);
     let checksum = match partial {
         None => Judgement::None,
         Some(partial) => {
-            let (_, ipv4_header) = header[..UDP_AT].split_at(IPV4_AT);
-            if Sum::default().with(ipv4_header).complement() != 0 {
+            let ipv4_header: [u8; ipv4::HEADER_BYTES] = bytes_at(header, IPV4_AT);
+            if Sum::default().with(&ipv4_header).complement() != 0 {
                 return Err(ReceiveDrop::Checksum);
             }
-            judge(source, four_at(header, IPV4_AT + 16), datagram, partial)
+            judge(source, bytes_at(header, IPV4_AT + 16), datagram, partial)
         }
     };
     if checksum == Judgement::Wrong {
@@ -60,7 +80,8 @@ pub(super) fn find(bytes: &[u8], partial: Option<Partial>) -> Result<Found, Rece
     }
     Ok(Found {
         payload: PLAIN_BYTES..UDP_AT + datagram.len(),
-        from: Locator::udpv4(source, u16_at(header, UDP_AT)),
+        source: u32::from_be_bytes(source),
+        source_port: u16_at(header, UDP_AT),
         checksum,
     })
 }
@@ -69,29 +90,28 @@ pub(super) fn find(bytes: &[u8], partial: Option<Partial>) -> Result<Found, Rece
 #[inline]
 fn plain(bytes: &[u8]) -> Option<(&[u8; PLAIN_BYTES], &[u8])> {
     let header = bytes.first_chunk::<PLAIN_BYTES>()?;
-    let is_plain = u16_at(header, IPV4_AT - 2) == EtherType::IPV4
-        && header[IPV4_AT] == NO_OPTIONS
-        && u16_at(header, IPV4_AT + 6) & FRAGMENT == 0
-        && header[IPV4_AT + 9] == PROTOCOL_UDP;
+    let kind = u32::from_be_bytes(bytes_at(header, IPV4_AT - 2));
+    let way = u32::from_be_bytes(bytes_at(header, IPV4_AT + 6));
+    if kind & KIND_MASK != KIND || way & WAY_MASK != WAY {
+        return None;
+    }
     let packet_bytes = usize::from(u16_at(header, IPV4_AT + 2));
     let datagram_bytes = usize::from(u16_at(header, UDP_AT + 4));
-    let fits = datagram_bytes >= HEADER_BYTES
-        && ipv4::HEADER_BYTES + datagram_bytes <= packet_bytes
-        && IPV4_AT + packet_bytes <= bytes.len();
-    let datagram = bytes.get(UDP_AT..UDP_AT + datagram_bytes)?;
-    (is_plain && fits).then_some((header, datagram))
+    let packet = bytes[IPV4_AT..].get(..packet_bytes)?;
+    let datagram = packet.get(ipv4::HEADER_BYTES..)?.get(..datagram_bytes)?;
+    (datagram_bytes >= HEADER_BYTES).then_some((header, datagram))
 }
 
 #[inline]
 fn u16_at(header: &[u8; PLAIN_BYTES], position: usize) -> u16 {
-    u16::from_be_bytes([header[position], header[position + 1]])
+    u16::from_be_bytes(bytes_at(header, position))
 }
 
+/// A field. With a position that is known it is one load.
 #[inline]
-fn four_at(header: &[u8; PLAIN_BYTES], position: usize) -> [u8; 4] {
-    // Written out it is one load; mapped over positions it is a call.
-    let [a, b, c, d] = [position, position + 1, position + 2, position + 3];
-    [header[a], header[b], header[c], header[d]]
+fn bytes_at<const COUNT: usize>(header: &[u8; PLAIN_BYTES], position: usize) -> [u8; COUNT] {
+    let field = header[position..].first_chunk();
+    *field.expect("every field lies in the headers")
 }
 
 /// The same, read step by step.
@@ -124,7 +144,8 @@ fn find_any(bytes: &[u8], partial: Option<Partial>) -> Result<Found, ReceiveDrop
     let start = ip_at + packet.header_len() + HEADER_BYTES;
     Ok(Found {
         payload: start..start + datagram.payload().len(),
-        from: Locator::udpv4(source, datagram.source_port()),
+        source: u32::from_be_bytes(source),
+        source_port: datagram.source_port(),
         checksum,
     })
 }
@@ -133,6 +154,7 @@ fn find_any(bytes: &[u8], partial: Option<Partial>) -> Result<Found, ReceiveDrop
 mod tests {
     use isolane_wire::ethernet::MacAddress;
     use isolane_wire::level::Level;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::egress::{Device, Flow, Template, UdpChecksum};
@@ -167,7 +189,7 @@ mod tests {
             for payload in [&b""[..], b"x", &[7; 1_400]] {
                 let found = find(&frame(vlan, payload, UdpChecksum::Made), LOOK).unwrap();
                 assert_eq!(found.payload, header_bytes..header_bytes + payload.len());
-                assert_eq!(found.from, Locator::udpv4([10, 0, 0, 1], 40_000));
+                assert_eq!(found.from(), Locator::udpv4([10, 0, 0, 1], 40_000));
                 assert_eq!(found.checksum, Judgement::Valid);
             }
         }
@@ -222,6 +244,69 @@ mod tests {
         for length in 0..whole.len() {
             let dropped = find(&whole[..length], LOOK).unwrap_err();
             assert_eq!(dropped, ReceiveDrop::Malformed, "{length} bytes");
+        }
+    }
+
+    /// Where a frame is to be changed, and which bits: mostly in its headers, and mostly one.
+    fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
+        let place = prop_oneof![4 => 12..42_usize, 1 => 0..200_usize];
+        let bits = prop_oneof![2 => (0..8).prop_map(|bit| 1_u8 << bit), 1 => any::<u8>()];
+        prop::collection::vec((place, bits), 0..4)
+    }
+
+    /// Makes the IPv4 header's checksum fit whatever the header says now, so that what comes behind it
+    /// is looked at.
+    fn mend(frame: &mut [u8]) {
+        let Some(header) = frame.get_mut(IPV4_AT..UDP_AT) else {
+            return;
+        };
+        header[10..12].fill(0);
+        let checksum = Sum::default().with(header).complement();
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    fn expect_the_same(bytes: &[u8]) -> Result<(), TestCaseError> {
+        for partial in [None, LOOK, Some(Partial::Expected)] {
+            prop_assert_eq!(find(bytes, partial), find_any(bytes, partial));
+        }
+        Ok(())
+    }
+
+    proptest! {
+        // So many that each bit of the headers is likely to be the one that is changed.
+        #![proptest_config(ProptestConfig::with_cases(4_096))]
+
+        #[test]
+        fn in_any_bytes_the_same_is_found(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            expect_the_same(&bytes)?;
+        }
+
+        #[test]
+        fn in_any_changed_frame_the_same_is_found(
+            vlan in prop::option::of(0..4_096_u16),
+            payload in prop::collection::vec(any::<u8>(), 0..100),
+            has_checksum in any::<bool>(),
+            padding in prop::collection::vec(any::<u8>(), 0..20),
+            changes in changes(),
+            is_mended in any::<bool>(),
+            left in 0..400_usize,
+        ) {
+            let checksum = match has_checksum {
+                true => UdpChecksum::Made,
+                false => UdpChecksum::None,
+            };
+            let mut frame = frame(vlan, &payload, checksum);
+            frame.extend(padding);
+            for (place, bits) in changes {
+                let bytes = frame.len();
+                frame[place % bytes] ^= bits;
+            }
+            if is_mended {
+                mend(&mut frame);
+            }
+            expect_the_same(&frame)?;
+            frame.truncate(left);
+            expect_the_same(&frame)?;
         }
     }
 }

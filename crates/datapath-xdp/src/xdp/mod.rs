@@ -65,8 +65,8 @@ use std::fmt;
 
 use isolane_datapath::limits::{MAX_NOTES, MAX_UDP_PAYLOAD};
 use isolane_datapath::{
-    Capabilities, Datapath, Lane, Note, OpenError, Pool, ReceiveBurst, Refusal, SendReport,
-    TransmitBurst, Udp, Wakeup, udp::interfaces,
+    Capabilities, Datapath, Lane, Note, OpenError, Pool, Refusal, SendReport, TransmitBurst, Udp,
+    Wakeup, udp::interfaces,
 };
 use isolane_wire::level::Level;
 
@@ -200,32 +200,6 @@ impl Xdp {
         if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
             self.notes.push(note);
         }
-    }
-
-    /// Receives from the lane's ring; `None` if it has none.
-    fn receive_by_lane(
-        &mut self,
-        level: Level,
-        limit: usize,
-        burst: &mut ReceiveBurst,
-    ) -> Option<usize> {
-        let device = self.way.as_mut()?.device.as_deref_mut()?;
-        let place = usize::from(level.get());
-        let mut lane = device.lanes[place].take()?;
-        let ledger = self.udp.lane_ledger_mut(Lane::Level(level));
-        let taken = device.receive(&mut lane, limit, self.looks, &self.pool, ledger, burst);
-        let queue = lane.queue;
-        device.lanes[place] = Some(lane);
-        let reserve = self.options.critical_reserve;
-        let is_low = device.known_free_chunks(queue) < reserve;
-        if is_low && device.highest_on(queue) == Some(level) {
-            if self.options.recycling {
-                device.recycle(reserve, &self.pool, &mut self.udp);
-            } else {
-                device.note_touched(reserve, &mut self.udp);
-            }
-        }
-        Some(taken)
     }
 
     /// Sends by the lane's ring what it reaches, and the rest by sockets; `None` if it has no ring, or

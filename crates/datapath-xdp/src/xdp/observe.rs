@@ -29,27 +29,19 @@ impl Device {
         }
     }
 
-    /// Whether there was room for a stamp in front of each frame that the queue's rings have shown so
-    /// far. Where there was not, bytes of an earlier frame may lie there, so none is taken for one.
-    pub(super) fn has_stamped_all(&self, place: usize) -> bool {
-        let open = self.queues[place].as_ref();
-        open.is_some_and(|open| self.classifier.unstamped_on(open.queue.number()) == 0)
-    }
-
     /// Lanes whose ring has something.
     pub(super) fn waiting(&mut self) -> u16 {
         let (mut seen, mut left) = (0, self.open_levels);
         while left != 0 {
-            let place = left.trailing_zeros() as usize;
+            let place = left.trailing_zeros();
             left &= left - 1;
-            let open = self.lanes[place].as_mut();
-            if let Some(open) = open
+            if let Some(open) = &mut self.lanes[place as usize]
                 && open.receive.ring.waiting() > 0
             {
-                seen |= Lane::Level(open.level).bit();
+                seen |= 1 << place;
             }
         }
-        seen
+        Lane::of_levels(seen)
     }
 
     /// Has each queue's device do its receive work in this thread, by its most critical lane.

@@ -5,15 +5,15 @@
 //! stays in the ring, and what comes behind it finds the ring full. So no reader takes what other
 //! lanes receive into.
 
-use isolane_datapath::limits::MAX_BURST;
 use isolane_datapath::{
-    Counted, Frame, Lane, LaneLedger, Pool, ReceiveBurst, ReceiveDrop, ReceivedFrame,
+    Counted, Datapath, Lane, LaneLedger, Pool, ReceiveBurst, ReceiveDrop, ReceivedFrame,
 };
-use isolane_wire::locator::Locator;
+use isolane_wire::level::Level;
 use isolane_wire::time::Instant;
 
+use super::Xdp;
 use super::device::{Device, DeviceLane};
-use super::headers;
+use super::headers::{self, Found};
 use crate::egress::{Judgement, Partial};
 use crate::socket::Side;
 
@@ -29,79 +29,185 @@ pub(super) struct Looks {
     pub(super) max_bytes: usize,
 }
 
+/// What a call took off a lane's ring.
+#[derive(Clone, Copy)]
+pub(super) struct Taken {
+    /// Datagrams, those that were dropped included.
+    pub(super) count: usize,
+    /// Chunks that the kernel had left to receive into, behind the refill.
+    pub(super) free_chunks: u32,
+}
+
+impl Xdp {
+    /// Receives from the lane's ring and by the kernel's sockets, whatever there is of both. `by_kernel` of
+    /// the descriptors that are `readable` are the sockets'.
+    #[inline(never)]
+    pub(super) fn receive_by_both(
+        &mut self,
+        lane: Lane,
+        limit: usize,
+        readable: u8,
+        by_kernel: u8,
+        burst: &mut ReceiveBurst,
+    ) -> usize {
+        let Some(level) = lane.level().filter(|_| self.is_on_device(lane)) else {
+            if lane == Lane::Discovery && readable & 1 != 0 {
+                self.follow_news();
+            }
+            return self.receive_by_sockets(lane, limit, by_kernel, burst);
+        };
+        // A look at the ring costs no system call, so there always is one.
+        let kernel_first = self.take_turn(level);
+        let mut taken = 0;
+        for is_kernel in [kernel_first, !kernel_first] {
+            let left = limit - taken;
+            taken += match is_kernel {
+                _ if left == 0 => 0,
+                false => self.receive_by_lane(level, left, burst),
+                true if by_kernel == 0 => 0,
+                true => self.receive_by_sockets(lane, left, by_kernel, burst),
+            };
+        }
+        taken
+    }
+
+    /// Receives by the kernel's sockets of a lane, of which these are readable.
+    fn receive_by_sockets(
+        &mut self,
+        lane: Lane,
+        limit: usize,
+        readable: u8,
+        burst: &mut ReceiveBurst,
+    ) -> usize {
+        self.udp.seen_readable(lane, readable);
+        self.udp.receive_burst(lane, limit, burst)
+    }
+
+    /// Receives from the lane's ring; if it has none, by its sockets, of which none is readable.
+    pub(super) fn receive_by_lane(
+        &mut self,
+        level: Level,
+        limit: usize,
+        burst: &mut ReceiveBurst,
+    ) -> usize {
+        let lane = Lane::Level(level);
+        let device = self.way.as_mut().and_then(|way| way.device.as_deref_mut());
+        let taken = device.and_then(|device| {
+            let ledger = self.udp.lane_ledger_mut(lane);
+            device.receive(level, limit, &self.looks, &self.pool, ledger, burst)
+        });
+        let Some(taken) = taken else {
+            return self.receive_by_sockets(lane, limit, 0, burst);
+        };
+        if taken.free_chunks < self.options.critical_reserve {
+            self.keep_reserve(level);
+        }
+        taken.count
+    }
+
+    /// A queue had fewer chunks left than are reserved for its most critical lane, when this lane was
+    /// looked at. Does nothing for the others of the queue.
+    #[cold]
+    fn keep_reserve(&mut self, level: Level) {
+        let reserve = self.options.critical_reserve;
+        let device = self.way.as_mut().and_then(|way| way.device.as_deref_mut());
+        let Some(device) = device.filter(|device| device.is_highest(level)) else {
+            return;
+        };
+        if self.options.recycling {
+            device.recycle(reserve, &self.pool, &mut self.udp);
+        } else {
+            device.note_touched(reserve, &mut self.udp);
+        }
+    }
+}
+
 impl Device {
-    /// Takes at most `limit` datagrams off a lane's ring. `limit` is no more than the burst's room.
+    /// Takes at most `limit` datagrams off a lane's ring; `None` if it has none. `limit` is no more
+    /// than the burst's room.
+    #[inline]
     pub(super) fn receive(
         &mut self,
-        lane: &mut DeviceLane,
+        level: Level,
         limit: usize,
-        looks: Looks,
+        looks: &Looks,
         pool: &Pool,
         ledger: &mut LaneLedger,
         burst: &mut ReceiveBurst,
-    ) -> usize {
-        if self.refill_in_bursts(lane.queue, pool) > 0 && self.is_waited_for(lane.queue) {
+    ) -> Option<Taken> {
+        let lane = self.lanes[usize::from(level.get())].as_deref_mut()?;
+        let open = self.queues[lane.queue].as_mut()?;
+        if open.wants_refill(pool)
+            && open.refill(&mut self.held, &self.umem, &self.classifier, pool) > 0
+            && open.queue.fill.needs_wakeup()
+        {
             // Down or gone: then there is nothing.
             let _ = lane.receive.poll_device();
         }
-        let of = Lane::Level(lane.level);
+        let free_chunks = open.queue.fill.known_used();
+        let of = Lane::Level(level);
         let may_hold = lane.held_limit.saturating_sub(pool.held(of));
-        let limit_now = limit.min(may_hold).min(MAX_BURST);
-        if limit_now == 0 {
-            let waits = limit > 0 && lane.receive.ring.waiting() > 0;
-            ledger.receive.starved += u64::from(waits);
-            return 0;
-        }
+        let limit_now = limit.min(may_hold);
         let count = lane.receive.ring.ready(limit_now);
-        let stamps = looks.stamps && count > 0 && self.has_stamped_all(lane.queue);
+        if count == 0 {
+            let waits = limit > 0 && limit_now == 0 && lane.receive.ring.waiting() > 0;
+            ledger.receive.starved += u64::from(waits);
+            return Some(Taken { count, free_chunks });
+        }
+        // Where there was no room for a stamp in front of each frame that the queue's rings have shown so
+        // far, bytes of an earlier frame may lie there: then none is taken for one.
+        let stamps = looks.stamps && self.classifier.unstamped_on(open.queue.number()) == 0;
+        let (mut received, mut received_bytes) = (0, 0);
         for _ in 0..count {
             let Some(descriptor) = lane.receive.ring.take() else {
                 break;
             };
-            // Looked at where it is kept, and moved once, into the burst.
-            let holding = self.held.find(Side::Receive, descriptor.address);
-            let Some(mut holding) = holding else {
+            let Some(located) = self.umem.locate(descriptor) else {
+                // It goes home, where it says that it ends behind its chunk.
+                drop(self.held.release(Side::Receive, descriptor.address));
                 note_stray(ledger);
                 continue;
             };
-            let Some(located) = self.umem.locate(descriptor) else {
-                // It goes home, where it says that it ends behind its chunk.
-                holding.discard();
+            // Looked at where it is kept, and moved once, into the burst.
+            let Some(mut holding) = self.held.find_chunk(Side::Receive, located.chunk) else {
                 note_stray(ledger);
                 continue;
             };
             let frame = holding.owner();
-            frame.set_range(located.range);
+            let (buffer, start) = (frame.buffer(), located.range.start);
+            let bytes = &buffer[located.range];
             let arrived = match stamps {
-                true => stamp(frame),
+                true => stamp(buffer, start),
                 false => None,
             };
-            match open_up(frame, lane, looks, ledger) {
+            let found = match open_up(bytes, lane, looks, ledger) {
+                Ok(found) => found,
                 Err(reason) => {
                     ledger.receive.note_dropped(reason, 1);
                     holding.discard();
+                    continue;
                 }
-                Ok(from) => {
-                    pool.lend(frame, of);
-                    ledger.receive.note_received(frame.len());
-                    ledger.receive.unstamped += u64::from(looks.stamps && arrived.is_none());
-                    ledger.counts.note(Counted::ReceivedByLane, 1);
-                    let received = ReceivedFrame {
-                        frame: holding.release(),
-                        from,
-                        arrived,
-                    };
-                    // There is room: the limit was no more than that.
-                    let _ = burst.push(received);
-                }
+            };
+            if looks.stamps && arrived.is_none() {
+                ledger.receive.unstamped += 1;
             }
+            received += 1;
+            received_bytes += found.bytes();
+            frame.set_range(start + found.payload.start..start + found.payload.end);
+            pool.lend(frame, of);
+            // There is room: the limit was no more than that.
+            let _ = burst.push(ReceivedFrame {
+                frame: holding.release(),
+                from: found.from(),
+                arrived,
+            });
         }
-        if count > 0 {
-            lane.receive.ring.give_back();
-        }
+        ledger.receive.note_received_all(received, received_bytes);
+        ledger.counts.note(Counted::ReceivedByLane, received);
+        lane.receive.ring.give_back();
         let largest = &mut ledger.receive.largest_burst;
         *largest = (*largest).max(count as u64);
-        count
+        Some(Taken { count, free_chunks })
     }
 }
 
@@ -112,37 +218,33 @@ fn note_stray(ledger: &mut LaneLedger) {
     ledger.receive.note_dropped(ReceiveDrop::Malformed, 1);
 }
 
-/// The instant that the classifier has written in front of a frame.
+/// The instant that the classifier has written in front of a frame that begins there.
 #[inline]
-fn stamp(frame: &Frame) -> Option<Instant> {
-    let start = frame.range().start.checked_sub(STAMP_BYTES)?;
-    let bytes = frame.buffer().get(start..)?.first_chunk::<STAMP_BYTES>()?;
+fn stamp(buffer: &[u8], start: usize) -> Option<Instant> {
+    let bytes = buffer.get(..start)?.last_chunk::<STAMP_BYTES>()?;
     Some(Instant::new(u64::from_ne_bytes(*bytes))).filter(|stamp| stamp.as_nanos() > 0)
 }
 
-/// Makes the payload the frame's filled part, and says who sent it.
+/// Finds the datagram in a frame, and counts what is to be said of its checksum.
 #[inline]
 fn open_up(
-    frame: &mut Frame,
+    bytes: &[u8],
     lane: &mut DeviceLane,
-    looks: Looks,
+    looks: &Looks,
     ledger: &mut LaneLedger,
-) -> Result<Locator, ReceiveDrop> {
-    let partial = looks.checksums.then_some(match lane.expects_partial {
-        true => Partial::Expected,
-        false => Partial::Unexpected,
-    });
-    let found = headers::find(frame, partial)?;
-    if found.payload.len() > looks.max_bytes {
+) -> Result<Found, ReceiveDrop> {
+    let found = headers::find(bytes, looks.checksums.then_some(lane.partial))?;
+    if found.bytes() > looks.max_bytes {
         return Err(ReceiveDrop::Truncated);
     }
-    lane.expects_partial = found.checksum == Judgement::Partial;
+    lane.partial = Partial::Unexpected;
     match found.checksum {
-        Judgement::Partial => ledger.counts.note(Counted::PartialChecksum, 1),
+        Judgement::Partial => {
+            lane.partial = Partial::Expected;
+            ledger.counts.note(Counted::PartialChecksum, 1);
+        }
         Judgement::None if looks.checksums => ledger.counts.note(Counted::NoChecksum, 1),
         _ => {}
     }
-    let start = frame.range().start;
-    frame.set_range(start + found.payload.start..start + found.payload.end);
-    Ok(found.from)
+    Ok(found)
 }

@@ -15,7 +15,15 @@ use crate::socket::{Descriptor, Side};
 
 impl Device {
     /// Whether a queue has fewer free chunks than are reserved while less critical lanes have some.
+    #[inline]
     pub(super) fn is_low(&mut self, reserve: u32) -> bool {
+        let mut queues = self.queues.iter_mut().flatten();
+        // Mostly none has, and the lanes are not looked at.
+        queues.any(|open| open.queue.fill.used() < reserve) && self.bulk_waits_for(reserve)
+    }
+
+    #[cold]
+    fn bulk_waits_for(&mut self, reserve: u32) -> bool {
         (0..self.queues.len()).any(|place| {
             self.queues[place].is_some()
                 && self.free_chunks(place) < reserve

@@ -68,8 +68,14 @@ impl ReceiveLedger {
     /// A datagram of so many bytes was handed on.
     #[inline]
     pub fn note_received(&mut self, bytes: usize) {
-        self.arrived += 1;
-        self.received += 1;
+        self.note_received_all(1, bytes);
+    }
+
+    /// So many datagrams, of so many bytes together, were handed on.
+    #[inline]
+    pub fn note_received_all(&mut self, count: u64, bytes: usize) {
+        self.arrived += count;
+        self.received += count;
         self.received_bytes += bytes as u64;
     }
 

@@ -25,13 +25,21 @@ const _: () = assert!(
     "a frame keeps its class in a byte"
 );
 
+/// No lane's index: of a frame that was lent to no reader.
+const NOBODY: u8 = u8::MAX;
+
 /// Asserts that a part lies inside a frame: our own arithmetic, never a peer's.
 #[inline]
 fn check_range(range: &Range<usize>, capacity: usize) {
-    assert!(
-        range.start <= range.end && range.end <= capacity,
-        "{range:?} is no part of a frame of {capacity} bytes"
-    );
+    if range.start > range.end || range.end > capacity {
+        refuse_range(range.clone(), capacity);
+    }
+}
+
+/// Takes values: what is printed by reference would lie in memory each time a frame's part is said.
+#[cold]
+fn refuse_range(range: Range<usize>, capacity: usize) -> ! {
+    panic!("{range:?} is no part of a frame of {capacity} bytes")
 }
 
 /// Memory for one datagram, owned. Dropped, it goes home to its class.
@@ -52,24 +60,23 @@ pub struct Frame {
     slot: ManuallyDrop<Slot>,
     start: u32,
     end: u32,
-    /// The lane whose reader it was lent to.
-    held_by: Option<Lane>,
+    /// The index of the lane whose reader it was lent to, or [`NOBODY`].
+    held_by: u8,
 }
 
 impl Frame {
     // Always: what is known of the class is then found once for many.
     #[inline(always)]
     pub(super) fn new(home: Rc<Shared>, class: Class, slot: Slot, range: Range<usize>) -> Frame {
-        let mut frame = Frame {
+        check_range(&range, slot.capacity());
+        Frame {
             home,
             class: class.index() as u8,
             slot: ManuallyDrop::new(slot),
-            start: 0,
-            end: 0,
-            held_by: None,
-        };
-        frame.set_range(range);
-        frame
+            start: range.start as u32,
+            end: range.end as u32,
+            held_by: NOBODY,
+        }
     }
 
     /// Where the frame goes home.
@@ -97,7 +104,7 @@ impl Frame {
     #[inline]
     pub(super) fn lend(&mut self, lane: Lane) {
         self.give_up();
-        self.held_by = Some(lane);
+        self.held_by = lane.index() as u8;
         let held = &self.home.held[lane.index()];
         held.set(held.get() + 1);
     }
@@ -105,9 +112,10 @@ impl Frame {
     /// Counts it as held no longer.
     #[inline]
     fn give_up(&mut self) {
-        if let Some(lane) = self.held_by.take() {
-            let held = &self.home.held[lane.index()];
+        // Nobody's has no count.
+        if let Some(held) = self.home.held.get(usize::from(self.held_by)) {
             held.set(held.get() - 1);
+            self.held_by = NOBODY;
         }
     }
 

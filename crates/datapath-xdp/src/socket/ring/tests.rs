@@ -1,6 +1,8 @@
 //! Rings over plain memory, with a test in the kernel's place: an honest one, and one that writes
 //! whatever it likes.
 
+mod models;
+
 use proptest::prelude::*;
 
 use super::*;
