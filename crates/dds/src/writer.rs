@@ -53,6 +53,8 @@ pub struct DataWriter<T: TopicType> {
     pub(crate) topic: String,
     pub(crate) level: Level,
     encoding: Encoding,
+    /// Where in a frame its payloads begin.
+    payload_begin: usize,
     max_blocking: Duration,
     of: Of<T>,
 }
@@ -104,13 +106,17 @@ fn lengthened(length: usize, out: &mut [u8]) -> usize {
 
 impl<T: TopicType> DataWriter<T> {
     pub(crate) fn new(core: Rc<Core>, id: WriterId, qos: &Qos, topic: &str) -> Self {
-        let encoding = Encoding::of(qos, core.state.borrow().lanes);
+        let (encoding, payload_begin) = {
+            let state = core.state.borrow();
+            (Encoding::of(qos, state.lanes), payload_begin(&state))
+        };
         Self {
             core,
             id,
             topic: topic.into(),
             level: qos.transport_level(),
             encoding,
+            payload_begin,
             max_blocking: qos.max_blocking,
             of: PhantomData,
         }
@@ -184,8 +190,27 @@ impl<T: TopicType> DataWriter<T> {
     /// Best effort: into a frame, and away.
     fn send(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
         let lane = self.encoding.lane;
-        let filled = self.fill(state, value, sample.kind);
-        let (mut frame, payload) = filled.inspect_err(|_| state.engine.note_refused(self.id))?;
+        let mut class = Class::Transmit(lane);
+        let mut frame;
+        let payload = loop {
+            frame = match state.take_frame(class) {
+                Some(frame) => frame,
+                None => return Err(self.refuse(state, WriteError::NoFrame)),
+            };
+            match self.fill(&mut frame, value, sample.kind) {
+                Ok(payload) => break payload,
+                // A device's frames are small. What does not fit into one is serialised again into a
+                // large one, which goes by a socket. A sample larger than `max_bytes` fits there, and is
+                // refused by the engine by that name.
+                Err(CdrError::NoRoom)
+                    if class != Class::Oversize(lane)
+                        && state.transport.pool().capacity(Class::Oversize(lane)) > 0 =>
+                {
+                    class = Class::Oversize(lane);
+                }
+                Err(error) => return Err(self.refuse(state, error.into())),
+            }
+        };
         let buffer = frame.buffer_mut();
         let datagram = state
             .engine
@@ -195,32 +220,26 @@ impl<T: TopicType> DataWriter<T> {
         Ok(())
     }
 
-    /// A frame with the sample in it, and where. A device's frames are small: what does not fit into
-    /// one is serialised again into a large one, which goes by a socket. A sample larger than
-    /// `max_bytes` fits there, and is refused by the engine by that name.
+    /// Serialises the sample into a frame; returns where in it.
+    #[inline]
     fn fill(
         &self,
-        state: &mut State,
+        frame: &mut Frame,
         value: &T,
         kind: ChangeKind,
-    ) -> Result<(Frame, Range<usize>), WriteError> {
-        let lane = self.encoding.lane;
-        let begin = payload_begin(state);
-        let mut class = Class::Transmit(lane);
-        loop {
-            let mut frame = state.take_frame(class).ok_or(WriteError::NoFrame)?;
-            let room = &mut frame.buffer_mut()[begin..];
-            match self.encoding.serialise(value, kind, room) {
-                Ok(length) => return Ok((frame, begin..begin + length)),
-                Err(CdrError::NoRoom)
-                    if class != Class::Oversize(lane)
-                        && state.transport.pool().capacity(Class::Oversize(lane)) > 0 =>
-                {
-                    class = Class::Oversize(lane);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+    ) -> Result<Range<usize>, CdrError> {
+        let begin = self.payload_begin;
+        let room = &mut frame.buffer_mut()[begin..];
+        let length = self.encoding.serialise(value, kind, room)?;
+        Ok(begin..begin + length)
+    }
+
+    /// Counts a sample that never came to the engine.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, state: &mut State, error: WriteError) -> WriteError {
+        state.engine.note_refused(self.id);
+        error
     }
 
     /// Readers matched now.

@@ -7,6 +7,7 @@ use isolane_wire::{
     guid::{EntityId, Guid},
     level::Level,
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
+    rtps::SampleHead,
     sequence::SequenceNumber,
 };
 
@@ -45,6 +46,7 @@ impl Engine {
             highest_acknowledged: SequenceNumber(1),
             lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
             proxies: Vec::with_capacity(usize::from(self.config.limits.matches)),
+            head: SampleHead::new(&self.header, guid.entity),
             destinations: heapless::Vec::new(),
             data_filed: false,
             heartbeat_filed: false,

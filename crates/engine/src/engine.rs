@@ -16,6 +16,7 @@ use crate::{
     index::{Index, index},
     limits::SPDP_INBOX_SLOTS,
     priority::Priority,
+    proxy_chains::ProxyChains,
     reader::{Reader, WriterProxy},
     status::Noted,
     table::Table,
@@ -118,8 +119,7 @@ pub struct Engine {
     pub(crate) readers: Table<Reader>,
     pub(crate) reader_proxies: Table<ReaderProxy>,
     pub(crate) writer_proxies: Table<WriterProxy>,
-    /// First of the chain of proxies (one a local reader) of a writer.
-    pub(crate) proxies_of_writer: Index<Guid, u16>,
+    pub(crate) proxies_of_writer: ProxyChains,
     /// The proxy of a reader at a local writer.
     pub(crate) proxy_of_reader: Index<(u16, Guid), u16>,
     pub(crate) writer_by_entity: Index<EntityId, u16>,
@@ -173,7 +173,7 @@ impl Engine {
             readers: Table::new(local),
             reader_proxies: Table::new(matches),
             writer_proxies: Table::new(matches),
-            proxies_of_writer: index(matches, seed(1)),
+            proxies_of_writer: ProxyChains::new(matches, seed(1)),
             proxy_of_reader: index(matches, seed(2)),
             writer_by_entity: index(local, seed(3)),
             participants: Table::new(participants),

@@ -50,6 +50,7 @@ pub mod limits;
 mod matching;
 mod prefault;
 mod priority;
+mod proxy_chains;
 mod reader;
 mod receive;
 mod status;

@@ -74,6 +74,10 @@ pub const SEDP_CACHE_SLOTS: usize = 32;
 /// the payload on a cache line.
 pub const MAX_HEAD_BYTES: usize = 128;
 
+/// Places in which writers that were heard of lately are found without a look-up: more than most participants
+/// have topics to read, few enough to lie in a few cache lines. A power of two.
+pub const REMEMBERED_WRITERS: usize = 16;
+
 /// Writers that may be registered for one instance at a reader. The standard has no bound; more
 /// than this many share the last place, so that an instance ends when the known ones have left.
 pub const INSTANCE_WRITERS: usize = 8;

@@ -10,7 +10,7 @@ use core::ops::Range;
 use bitflags::bitflags;
 use isolane_wire::{
     discovery::EndpointData,
-    guid::Guid,
+    guid::{EntityId, Guid},
     level::Level,
     locator::Locator,
     rtps::{AckNack, Heartbeat},
@@ -153,6 +153,13 @@ impl Reader {
             .map_or(Priority::DISCOVERY, Priority::of_protocol)
     }
 
+    /// Whether what a submessage's reader is called means this one (RTPS 2.5 §8.3.8: an unknown reader means
+    /// all that match).
+    #[inline]
+    pub(crate) fn is_meant(&self, reader: EntityId) -> bool {
+        reader == EntityId::UNKNOWN || reader == self.guid.entity
+    }
+
     pub(crate) fn ledger(&self) -> ReaderLedger {
         let mut ledger = self.ledger;
         if let Some(cache) = &self.cache {
@@ -239,6 +246,7 @@ impl WriterProxy {
     }
 
     /// Whether this number has come, or never will.
+    #[inline(never)]
     pub(crate) fn is_done_with(&self, sequence: SequenceNumber) -> bool {
         sequence < self.expected || (self.in_window(sequence) && self.has(sequence))
     }

@@ -9,11 +9,12 @@
 //! announcement goes to a box that the discovery job empties. The work done for a datagram is
 //! bounded by its length and by the local readers of the writers it names.
 //!
-//! Here is DATA; [`missing`] has what a writer says of the numbers it has and no longer has,
-//! [`acknack`] what a reader says it has and lacks.
+//! Here is DATA, and whom it is for; [`sample`] has what one reader does with it, [`missing`] what a
+//! writer says of the numbers it has and no longer has, [`acknack`] what a reader says it has and lacks.
 
 mod acknack;
 mod missing;
+mod sample;
 
 use core::ops::Range;
 
@@ -21,21 +22,15 @@ use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
     rtps::{
-        Data, HEADER_BYTES, Header, InfoTimestamp, PayloadKind, Submessage, SubmessageId,
-        Submessages, Undecoded,
+        Data, HEADER_BYTES, Header, InfoTimestamp, Submessage, SubmessageId, Submessages, Undecoded,
     },
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
 };
 
+use self::sample::{Content, Kept, is_due, keep};
 use crate::{
-    cache::{Refused, SampleInfo},
-    engine::Engine,
-    history::ChangeKind,
-    ids::ReaderId,
-    instance::InstanceState,
-    limits::LAST_SEQUENCE,
-    reader::ReaderStatus,
+    cache::SampleInfo, engine::Engine, ids::ReaderId, limits::LAST_SEQUENCE, reader::ReaderStatus,
     status::RejectReason,
 };
 
@@ -123,60 +118,69 @@ impl Engine {
         loop {
             let start = submessages.offset();
             let Ok(found) = submessages.next_undecoded()? else {
-                self.counters.malformed_submessages += 1;
+                self.note_malformed();
                 message.offset = submessages.offset();
                 continue;
             };
             // DATA and INFO_TS are what samples come as: read here, without the detour by a
             // value that could be any kind.
-            match found.id {
-                SubmessageId::DATA => {
-                    if let Some(delivery) = self.receive_sample(now, message, &found) {
+            match found {
+                sample @ Undecoded {
+                    id: SubmessageId::DATA,
+                    ..
+                } => {
+                    let delivery = self.receive_sample(now, message, sample);
+                    if delivery.is_some() {
                         // Come back to this DATA while it has further readers.
                         message.offset = if message.further > 0 {
                             start
                         } else {
                             submessages.offset()
                         };
-                        return Some(delivery);
+                        return delivery;
                     }
                 }
-                SubmessageId::INFO_TS => match InfoTimestamp::parse(found.flags, found.body) {
+                info @ Undecoded {
+                    id: SubmessageId::INFO_TS,
+                    ..
+                } => match InfoTimestamp::parse(info.flags, info.body) {
                     Ok(timestamp) => message.timestamp = timestamp.0,
-                    Err(_) => self.counters.malformed_submessages += 1,
+                    Err(_) => self.note_malformed(),
                 },
-                _ => self.receive_other(now, message, &found),
+                other => self.receive_other(now, message, other),
             }
             message.offset = submessages.offset();
         }
     }
 
-    /// DATA.
-    #[inline]
+    #[cold]
+    #[inline(never)]
+    fn note_malformed(&mut self) {
+        self.counters.malformed_submessages += 1;
+    }
+
+    /// DATA. Not a part of the loop over submessages: it has so much to keep at hand that the rest would
+    /// find no register.
+    #[inline(never)]
     fn receive_sample(
         &mut self,
         now: Instant,
         message: &mut MessageReceiver,
-        found: &Undecoded<'_>,
+        found: Undecoded<'_>,
     ) -> Option<Delivery> {
         match Data::parse(found.flags, found.body, found.body_offset) {
             Ok(_) if message.for_others => self.counters.for_others += 1,
-            Ok(data) => return self.receive_data(now, message, &data),
-            Err(_) => self.counters.malformed_submessages += 1,
+            Ok(data) => return self.receive_data(now, message, data),
+            Err(_) => self.note_malformed(),
         }
         None
     }
 
     /// Whatever is no sample.
     #[inline(never)]
-    fn receive_other(
-        &mut self,
-        now: Instant,
-        message: &mut MessageReceiver,
-        found: &Undecoded<'_>,
-    ) {
+    fn receive_other(&mut self, now: Instant, message: &mut MessageReceiver, found: Undecoded<'_>) {
         let Ok(submessage) = found.decode() else {
-            self.counters.malformed_submessages += 1;
+            self.note_malformed();
             return;
         };
         match submessage {
@@ -200,10 +204,10 @@ impl Engine {
         &mut self,
         now: Instant,
         message: &mut MessageReceiver,
-        data: &Data<'_>,
+        data: Data<'_>,
     ) -> Option<Delivery> {
         if data.sequence > LAST_SEQUENCE {
-            self.counters.malformed_submessages += 1;
+            self.note_malformed();
             return None;
         }
         if data.writer == EntityId::SPDP_WRITER {
@@ -221,38 +225,75 @@ impl Engine {
         // In the midst of a DATA it begins again at the head of the chain: a callback may have
         // deleted any reader, or made one. Those that were served have gone on and are passed by;
         // should every callback make a reader, the number there can be ends it.
-        let resumes = message.further > 0;
-        let further = match core::mem::take(&mut message.further) {
-            0 => self.readers.end(),
-            further => further - 1,
-        };
-        let mut next = self.proxies_of_writer.get(&writer).copied();
-        if next.is_none() && !resumes {
-            self.counters.unmatched_data += 1;
+        let further = core::mem::take(&mut message.further);
+        let resumes = further > 0;
+        let mut next = self.proxies_of_writer.recall(&writer);
+        if next.is_none() {
+            self.counters.unmatched_data += u64::from(!resumes);
+            return None;
         }
-        while let Some((index, after)) = self.meant_proxy(next, data.reader) {
-            next = after;
-            let proxy = self.writer_proxies.get(index)?;
-            if resumes && proxy.is_done_with(data.sequence) {
+        while let Some(index) = next {
+            let proxy = self.writer_proxies.get_mut(index)?;
+            let reader = self.readers.get_mut(proxy.reader)?;
+            next = proxy.next_of_writer;
+            let is_served = resumes && proxy.is_done_with(data.sequence);
+            if is_served || !reader.is_meant(data.reader) {
                 continue;
             }
-            if let Some(delivery) = self.take_in(now, index, message.timestamp, data) {
-                if next.is_some() {
-                    message.further = further;
+            let Some(has_lost) = is_due(proxy, reader, data.sequence) else {
+                continue;
+            };
+            let content = match Content::of(reader, &data) {
+                Ok(content) => content,
+                Err(reason) => {
+                    self.reject(index, data.sequence, reason);
+                    continue;
                 }
-                return Some(delivery);
+            };
+            let info = || SampleInfo {
+                writer,
+                sequence: data.sequence,
+                source_timestamp: message.timestamp,
+                received: now,
+                kind: content.kind,
+                instance_state: content.instance_state(),
+                key_hash: content.key_hash,
+            };
+            if reader.cache.is_some() {
+                match keep(index, proxy, reader, info(), data.bytes) {
+                    Kept::InOrder => self.advance_proxy(index),
+                    Kept::Aside => {}
+                    Kept::Rejected(reason) => self.reject(index, data.sequence, reason),
+                }
+                continue;
             }
+            proxy.begun = true;
+            proxy.expected = data.sequence.next();
+            reader.ledger.account();
+            reader.ledger.delivered += 1;
+            let reader = proxy.reader;
+            if has_lost {
+                self.note_reader(reader);
+            }
+            if next.is_some() {
+                message.further = further.checked_sub(1).unwrap_or(self.readers.end());
+            }
+            let start = data.payload_offset;
+            return Some(Delivery {
+                reader: ReaderId(reader),
+                payload: start..start + data.bytes.len(),
+                info: info(),
+            });
         }
         None
     }
 
-    /// The first proxy from `at` on along a writer's chain whose reader a submessage is meant for
-    /// (RTPS 2.5 §8.3.8: an unknown reader means all), and the one after it.
+    /// The first proxy from `at` on along a writer's chain whose reader a submessage is meant for,
+    /// and the one after it.
     fn meant_proxy(&self, mut at: Option<u16>, meant: EntityId) -> Option<(u16, Option<u16>)> {
         while let Some(index) = at {
             let proxy = self.writer_proxies.get(index)?;
-            let reader = self.readers.get(proxy.reader)?;
-            if meant == EntityId::UNKNOWN || meant == reader.guid.entity {
+            if self.readers.get(proxy.reader)?.is_meant(meant) {
                 return Some((index, proxy.next_of_writer));
             }
             at = proxy.next_of_writer;
@@ -260,151 +301,17 @@ impl Engine {
         None
     }
 
-    /// One DATA for one reader.
-    fn take_in(
-        &mut self,
-        now: Instant,
-        proxy_index: u16,
-        timestamp: Option<Timestamp>,
-        data: &Data<'_>,
-    ) -> Option<Delivery> {
-        let proxy = self.writer_proxies.get_mut(proxy_index)?;
-        let reader = self.readers.get_mut(proxy.reader)?;
-        let sequence = data.sequence;
-        if sequence < proxy.expected {
-            reader.ledger.duplicates += 1;
-            return None;
-        }
-        if proxy.last < sequence {
-            proxy.last = sequence;
-        }
-        if proxy.skips_history && !proxy.started && !proxy.begun {
-            // It came unasked, so it is no history: this reader begins with it.
-            let missing = (sequence.get() - proxy.expected.get()) as u64;
-            reader.ledger.lose(missing, false);
-            proxy.jump(sequence);
-            // Also if there is no room for it now: then it is asked for again.
-            proxy.skips_history = false;
-        }
-        if proxy.reliable && (!proxy.in_window(sequence) || proxy.has(sequence)) {
-            // Beyond the window: it will be asked for when its turn has come.
-            reader.ledger.duplicates += u64::from(proxy.in_window(sequence));
-            reader.ledger.deferred += u64::from(!proxy.in_window(sequence));
-            return None;
-        }
-        let mut has_lost = false;
-        if !proxy.reliable {
-            let missing = (sequence.get() - proxy.expected.get()) as u64;
-            has_lost = reader.ledger.lose(missing, proxy.begun);
-            if has_lost {
-                reader.status |= ReaderStatus::SAMPLE_LOST;
-            }
-            proxy.expected = sequence;
-        }
-
-        if data.non_standard {
-            // RTPS 2.5 §8.3.8.2: its payload is in a form of the vendor's own.
-            return self.reject(proxy_index, sequence, RejectReason::NotOfType);
-        }
-        let kind = match (data.status_info(), data.payload) {
-            (status, _) if status.disposed => ChangeKind::Dispose,
-            (status, _) if status.unregistered => ChangeKind::Unregister,
-            _ => ChangeKind::Alive,
-        };
-        let key_hash = if reader.keyed {
-            let from_payload = reader.key_of.and_then(|key_of| match data.payload {
-                PayloadKind::Data => key_of(data.bytes, false),
-                PayloadKind::Key => key_of(data.bytes, true),
-                PayloadKind::None => None,
-            });
-            from_payload.or_else(|| data.key_hash())
-        } else {
-            None
-        };
-        let is_readable = (kind != ChangeKind::Alive || data.payload == PayloadKind::Data)
-            && (!reader.keyed || key_hash.is_some());
-        if !is_readable {
-            return self.reject(proxy_index, sequence, RejectReason::NotOfType);
-        }
-        if data.bytes.len() > reader.max_payload_bytes {
-            return self.reject(proxy_index, sequence, RejectReason::TooLarge);
-        }
-        let info = SampleInfo {
-            writer: proxy.guid,
-            sequence,
-            source_timestamp: timestamp,
-            received: now,
-            kind,
-            instance_state: match kind {
-                ChangeKind::Alive => InstanceState::Alive,
-                ChangeKind::Dispose => InstanceState::NotAliveDisposed,
-                ChangeKind::Unregister => InstanceState::NotAliveNoWriters,
-            },
-            key_hash,
-        };
-        let Some(cache) = &mut reader.cache else {
-            proxy.begun = true;
-            proxy.expected = sequence.next();
-            reader.ledger.account();
-            reader.ledger.delivered += 1;
-            let start = data.payload_offset;
-            let payload = start..start + data.bytes.len();
-            let reader = proxy.reader;
-            if has_lost {
-                self.note_reader(reader);
-            }
-            return Some(Delivery {
-                reader: ReaderId(reader),
-                payload,
-                info,
-            });
-        };
-        let stored = if sequence == proxy.expected {
-            cache.push(proxy_index, info, data.bytes).map(|()| true)
-        } else {
-            cache.wait(proxy_index, info, data.bytes).map(|displaced| {
-                if let Some(displaced) = displaced {
-                    proxy.unmark(displaced);
-                    reader.ledger.deferred += 1;
-                }
-                false
-            })
-        };
-        match stored {
-            Ok(true) => {
-                proxy.begun = true;
-                proxy.advance();
-                reader.ledger.account();
-                self.advance_proxy(proxy_index);
-            }
-            Ok(false) => proxy.mark(sequence),
-            Err(Refused::TooLarge) => {
-                return self.reject(proxy_index, sequence, RejectReason::TooLarge);
-            }
-            Err(Refused::Full) if proxy.reliable => {
-                reader.ledger.deferred += 1;
-                // Only for the next sample in order is there nothing to ask for until the user
-                // has taken one; one that found no place to wait comes when its turn has come.
-                reader.blocked |= sequence == proxy.expected;
-            }
-            Err(Refused::Full) => {
-                return self.reject(proxy_index, sequence, RejectReason::NoRoom);
-            }
-        }
-        None
-    }
-
     /// A sample that came and cannot be taken in, now or later: it counts, and is not asked for
     /// again.
-    fn reject(
-        &mut self,
-        proxy_index: u16,
-        sequence: SequenceNumber,
-        reason: RejectReason,
-    ) -> Option<Delivery> {
-        let proxy = self.writer_proxies.get_mut(proxy_index)?;
+    #[cold]
+    fn reject(&mut self, proxy_index: u16, sequence: SequenceNumber, reason: RejectReason) {
+        let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
+            return;
+        };
         let reader_index = proxy.reader;
-        let reader = self.readers.get_mut(reader_index)?;
+        let Some(reader) = self.readers.get_mut(reader_index) else {
+            return;
+        };
         // One out of order comes again when its turn has come, and is counted then.
         if sequence == proxy.expected {
             proxy.begun = true;
@@ -416,6 +323,5 @@ impl Engine {
             self.advance_proxy(proxy_index);
         }
         self.note_reader(reader_index);
-        None
     }
 }

@@ -10,7 +10,10 @@ use isolane_wire::{
     cdr::KeyHash,
     guid::EntityId,
     locator::Locator,
-    rtps::{DataHead, HEADER_BYTES, INFO_TIMESTAMP_BYTES, InfoTimestamp, PayloadKind, StatusInfo},
+    rtps::{
+        DataHead, HEADER_BYTES, Header, INFO_TIMESTAMP_BYTES, InfoTimestamp, PayloadKind,
+        SAMPLE_HEAD_BYTES, StatusInfo,
+    },
     sequence::SequenceNumber,
     time::Timestamp,
 };
@@ -32,6 +35,13 @@ pub struct WriteSample {
     pub key_hash: Option<KeyHash>,
     /// When it was written, by the wall clock.
     pub timestamp: Timestamp,
+}
+
+impl WriteSample {
+    /// Whether something is to be sent along in inline QoS.
+    fn has_inline_qos(&self) -> bool {
+        self.kind != ChangeKind::Alive || self.key_hash.is_some()
+    }
 }
 
 /// Why a sample was not written.
@@ -109,6 +119,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`WriteError::WrongKind`] for a writer with history; otherwise as named.
+    // Always: there is one place for it in a writer's path, and its arguments are all at hand there.
+    #[inline(always)]
     pub fn write_best_effort(
         &mut self,
         id: WriterId,
@@ -116,7 +128,6 @@ impl Engine {
         buffer: &mut [u8],
         payload: Range<usize>,
     ) -> Result<Range<usize>, WriteError> {
-        let header = self.header;
         let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
         if writer.history.is_some() {
             return Err(WriteError::WrongKind);
@@ -128,39 +139,29 @@ impl Engine {
                 limit: writer.max_payload_bytes,
             });
         }
-        let head = data_head(
-            writer.guid.entity,
-            EntityId::UNKNOWN,
-            writer.last.next(),
-            sample,
-        );
-        let data_bytes = head.buffer_len();
-        let start = payload
-            .start
-            .checked_sub(HEADER_BYTES + INFO_TIMESTAMP_BYTES + data_bytes)
+        let sequence = writer.last.next();
+        let room = buffer
+            .get_mut(..payload.start)
             .ok_or(WriteError::NoHeadRoom)?;
-        let front = buffer
-            .get_mut(start..payload.start)
-            .ok_or(WriteError::NoHeadRoom)?;
-        // Of lengths that the compiler knows, so that what writes into them checks nothing.
-        let (header_bytes, rest) = front
-            .split_first_chunk_mut::<HEADER_BYTES>()
-            .ok_or(WriteError::NoHeadRoom)?;
-        let (info_bytes, data_head_bytes) = rest
-            .split_first_chunk_mut::<INFO_TIMESTAMP_BYTES>()
-            .ok_or(WriteError::NoHeadRoom)?;
-        header.emit(header_bytes);
-        InfoTimestamp(Some(sample.timestamp)).emit(info_bytes);
-        head.emit(data_head_bytes, length);
-        writer.last = writer.last.next();
+        let head_bytes = if sample.has_inline_qos() {
+            let entity = writer.guid.entity;
+            let head = data_head(entity, EntityId::UNKNOWN, sequence, sample);
+            put_heads(&self.header, sample.timestamp, &head, length, room)?
+        } else {
+            let heads = room.last_chunk_mut().ok_or(WriteError::NoHeadRoom)?;
+            let timestamp = sample.timestamp;
+            writer.head.emit(heads, timestamp, sequence, length);
+            SAMPLE_HEAD_BYTES
+        };
+        writer.last = sequence;
         // Nothing is kept: it counts as sent, and nobody is waited for.
-        writer.next_unsent = writer.last.next();
+        writer.next_unsent = sequence.next();
         if writer.destinations.is_empty() {
             writer.ledger.unmatched += 1;
         } else {
             writer.ledger.sent += 1;
         }
-        Ok(start..payload.end)
+        Ok(payload.start - head_bytes..payload.end)
     }
 
     /// Counts a sample that could not be written before it came to the engine.
@@ -237,6 +238,32 @@ impl Engine {
         // Nothing is owed before it is sent: the heartbeat is armed then.
         Ok(sequence)
     }
+}
+
+/// Writes header, INFO_TS and the head of a DATA to the end of `room`; returns how many bytes.
+#[inline(never)]
+fn put_heads(
+    header: &Header,
+    timestamp: Timestamp,
+    head: &DataHead,
+    payload_len: usize,
+    room: &mut [u8],
+) -> Result<usize, WriteError> {
+    let head_bytes = HEADER_BYTES + INFO_TIMESTAMP_BYTES + head.buffer_len();
+    let start = room.len().checked_sub(head_bytes);
+    let heads = start.and_then(|start| room.get_mut(start..));
+    let heads = heads.ok_or(WriteError::NoHeadRoom)?;
+    // Of lengths that the compiler knows, so that what writes into them checks nothing.
+    let (header_room, rest) = heads
+        .split_first_chunk_mut::<HEADER_BYTES>()
+        .ok_or(WriteError::NoHeadRoom)?;
+    let (info_room, head_room) = rest
+        .split_first_chunk_mut::<INFO_TIMESTAMP_BYTES>()
+        .ok_or(WriteError::NoHeadRoom)?;
+    header.emit(header_room);
+    InfoTimestamp(Some(timestamp)).emit(info_room);
+    head.emit(head_room, payload_len);
+    Ok(head_bytes)
 }
 
 /// The head of a DATA for this sample.

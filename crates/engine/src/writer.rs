@@ -12,7 +12,7 @@ use isolane_wire::{
     guid::Guid,
     level::Level,
     locator::Locator,
-    rtps::{AckNack, Heartbeat},
+    rtps::{AckNack, Heartbeat, SampleHead},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
 };
@@ -91,6 +91,8 @@ pub(crate) struct Writer {
     pub(crate) reliable: bool,
     pub(crate) volatile: bool,
     pub(crate) max_payload_bytes: usize,
+    /// What stands in front of its samples where nothing is kept.
+    pub(crate) head: SampleHead,
     /// `None`: best effort, nothing is kept.
     pub(crate) history: Option<History>,
     pub(crate) last: SequenceNumber,

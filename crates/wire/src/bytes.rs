@@ -74,21 +74,22 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
+    /// The next `N` bytes, where they are: a copy would pass through the result, byte by byte.
     #[inline]
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], Error> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(Error::Truncated)?;
         self.rest = rest;
-        Ok(*taken)
+        Ok(taken)
     }
 
     #[inline]
     pub(crate) fn u16(&mut self) -> Result<u16, Error> {
-        Ok(u16_of(self.order, self.array()?))
+        Ok(u16_of(self.order, *self.array()?))
     }
 
     #[inline]
     pub(crate) fn u32(&mut self) -> Result<u32, Error> {
-        let bytes = self.array()?;
+        let bytes = *self.array()?;
         Ok(match self.order {
             ByteOrder::Big => u32::from_be_bytes(bytes),
             ByteOrder::Little => u32::from_le_bytes(bytes),

@@ -89,7 +89,7 @@ impl Locator {
         Ok(Self {
             kind: reader.i32()?,
             port: reader.u32()?,
-            address: reader.array()?,
+            address: *reader.array()?,
         })
     }
 

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::{
-    Error,
+    ByteOrder, Error,
     bitmap::{Bitmap, Offsets},
     bytes::{Reader, Writer},
 };
@@ -33,9 +33,11 @@ impl SequenceNumber {
     /// High half, low half, each in the byte order of the submessage.
     #[inline]
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        let high = reader.i32()?;
-        let low = reader.u32()?;
-        Ok(Self(i64::from(high) << 32 | i64::from(low)))
+        let halves = *reader.array()?;
+        Ok(Self(match reader.order() {
+            ByteOrder::Big => i64::from_be_bytes(halves),
+            ByteOrder::Little => i64::from_le_bytes(halves).rotate_left(32),
+        }))
     }
 
     /// As [`read`](Self::read), but only numbers that a change can have.

@@ -15,8 +15,12 @@ use crate::{
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Rounds up; `nanos` is below one second, so the result is below 2³².
+#[expect(
+    clippy::manual_div_ceil,
+    reason = "the sum cannot overflow, and div_ceil would look at the remainder as well"
+)]
 const fn fraction_of(nanos: u64) -> u32 {
-    (nanos << 32).div_ceil(NANOS_PER_SECOND) as u32
+    (((nanos << 32) + (NANOS_PER_SECOND - 1)) / NANOS_PER_SECOND) as u32
 }
 
 /// Rounds down; below one second.

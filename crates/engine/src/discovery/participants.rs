@@ -44,7 +44,7 @@ pub(super) const SEDP: [Sedp; 2] = [
 
 impl Engine {
     /// Puts an SPDP announcement into the box.
-    pub(crate) fn file_participant_announcement(&mut self, prefix: GuidPrefix, data: &Data<'_>) {
+    pub(crate) fn file_participant_announcement(&mut self, prefix: GuidPrefix, data: Data<'_>) {
         if prefix == self.guid_prefix() {
             return;
         }

@@ -132,7 +132,7 @@ impl Engine {
 
     /// An endpoint of a peer is reached elsewhere now: whoever is matched with it follows.
     pub(crate) fn follow(&mut self, guid: Guid, address: Address) {
-        let mut at = self.proxies_of_writer.get(&guid).copied();
+        let mut at = self.proxies_of_writer.get(&guid);
         while let Some(index) = at {
             self.move_writer_proxy(index, address);
             at = self
@@ -149,7 +149,7 @@ impl Engine {
 
     /// Parts an endpoint that is gone from everyone here.
     pub(crate) fn unmatch(&mut self, now: Instant, guid: Guid) {
-        while let Some(&proxy) = self.proxies_of_writer.get(&guid) {
+        while let Some(proxy) = self.proxies_of_writer.get(&guid) {
             self.remove_writer_proxy(now, proxy);
         }
         for writer in 0..self.writers.end() {
@@ -161,7 +161,7 @@ impl Engine {
 
     /// Parts an endpoint that goes from one that it is matched with here; false: there is none.
     pub(crate) fn unmatch_one(&mut self, now: Instant, guid: Guid) -> bool {
-        if let Some(&proxy) = self.proxies_of_writer.get(&guid) {
+        if let Some(proxy) = self.proxies_of_writer.get(&guid) {
             self.remove_writer_proxy(now, proxy);
             return true;
         }
@@ -240,12 +240,14 @@ impl Engine {
 
     /// Takes a proxy out of its writer's chain.
     fn unlink(&mut self, proxy: &WriterProxy, index: u16) {
-        let first = self.proxies_of_writer.get(&proxy.guid).copied();
+        let first = self.proxies_of_writer.get(&proxy.guid);
         if first == Some(index) {
             match proxy.next_of_writer {
-                Some(next) => self.proxies_of_writer.insert(proxy.guid, next),
+                Some(next) => {
+                    self.proxies_of_writer.insert(proxy.guid, next);
+                }
                 None => self.proxies_of_writer.remove(&proxy.guid),
-            };
+            }
             return;
         }
         let mut at = first;
@@ -263,7 +265,7 @@ impl Engine {
 
     /// The proxy of a writer at one reader.
     pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
-        let mut at = self.proxies_of_writer.get(&writer).copied();
+        let mut at = self.proxies_of_writer.get(&writer);
         while let Some(index) = at {
             let proxy = self.writer_proxies.get(index)?;
             if proxy.reader == reader {

@@ -30,7 +30,7 @@ impl Engine {
             prefix: message.prefix,
             entity: heartbeat.writer,
         };
-        let mut next = self.proxies_of_writer.get(&writer).copied();
+        let mut next = self.proxies_of_writer.recall(&writer);
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {
@@ -90,7 +90,7 @@ impl Engine {
             prefix: message.prefix,
             entity: gap.writer,
         };
-        let mut next = self.proxies_of_writer.get(&writer).copied();
+        let mut next = self.proxies_of_writer.recall(&writer);
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, gap.reader) {

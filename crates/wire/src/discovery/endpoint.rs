@@ -102,7 +102,7 @@ impl EndpointData {
                 pid::UNICAST_LOCATOR => read_locator(id, reader, &mut data.unicast)?,
                 pid::MULTICAST_LOCATOR => read_locator(id, reader, &mut data.multicast)?,
                 pid::EXPECTS_INLINE_QOS => {
-                    let [byte] = valid(id, reader.array())?;
+                    let [byte] = *valid(id, reader.array())?;
                     data.expects_inline_qos = byte != 0;
                 }
                 _ => {

@@ -28,7 +28,7 @@ fn valid<T>(id: u16, value: Result<T, Error>) -> Result<T, Error> {
 }
 
 fn read_guid(id: u16, reader: &mut Reader<'_>) -> Result<Guid, Error> {
-    valid(id, reader.array().map(Guid::from_bytes))
+    valid(id, reader.array().copied().map(Guid::from_bytes))
 }
 
 /// Adds a locator, if a datagram can be sent there and there is room: vendors announce kinds of

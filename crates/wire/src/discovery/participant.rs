@@ -100,8 +100,8 @@ impl ParticipantData {
             let reader = &mut list.reader(parameter.value);
             match id {
                 pid::PARTICIPANT_GUID => guid = Some(read_guid(id, reader)?),
-                pid::PROTOCOL_VERSION => data.version = valid(id, reader.array())?,
-                pid::VENDOR_ID => data.vendor = valid(id, reader.array())?,
+                pid::PROTOCOL_VERSION => data.version = *valid(id, reader.array())?,
+                pid::VENDOR_ID => data.vendor = *valid(id, reader.array())?,
                 pid::PARTICIPANT_LEASE_DURATION => {
                     let lease = valid(id, time::Duration::read(reader))?;
                     data.lease = lease.to_core().unwrap_or(Duration::MAX);

@@ -144,7 +144,7 @@ impl WireForm for i32 {
 /// Two bytes are enough for both of PRESENTATION's, so a boolean takes one.
 impl WireForm for bool {
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let [byte] = reader.array().ok()?;
+        let [byte] = *reader.array().ok()?;
         Some(byte != 0)
     }
 

@@ -36,8 +36,8 @@ impl AckNack {
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
         let parsed = Self {
-            reader: EntityId(reader.array()?),
-            writer: EntityId(reader.array()?),
+            reader: EntityId(*reader.array()?),
+            writer: EntityId(*reader.array()?),
             state: SequenceNumberSet::read(&mut reader, 0)?,
             count: reader.i32()?,
             is_final: flags & FINAL != 0,

@@ -22,11 +22,11 @@ const KEY: u8 = 0x08;
 const NON_STANDARD: u8 = 0x10;
 
 /// Bytes of extraFlags and octetsToInlineQos, from whose end the latter counts.
-const BEFORE_COUNTED: usize = 4;
+pub(super) const BEFORE_COUNTED: usize = 4;
 /// What we say in octetsToInlineQos: two entity identifiers and a sequence number.
 pub(super) const OCTETS_TO_INLINE_QOS: u16 = 16;
 /// Bytes of the body's fixed part.
-const FIXED_BYTES: usize = BEFORE_COUNTED + OCTETS_TO_INLINE_QOS as usize;
+pub(super) const FIXED_BYTES: usize = BEFORE_COUNTED + OCTETS_TO_INLINE_QOS as usize;
 
 /// What a payload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -132,8 +132,8 @@ impl Head {
     #[inline]
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         Ok(Self {
-            reader: EntityId(reader.array()?),
-            writer: EntityId(reader.array()?),
+            reader: EntityId(*reader.array()?),
+            writer: EntityId(*reader.array()?),
             sequence: SequenceNumber::read_positive(reader)?,
         })
     }
@@ -146,9 +146,17 @@ pub(super) fn read_inline_qos(
     bytes: &[u8],
     order: ByteOrder,
 ) -> Result<(Option<ParameterList<'_>>, &[u8]), Error> {
-    if flags & INLINE_QOS == 0 {
-        return Ok((None, bytes));
+    match flags & INLINE_QOS {
+        0 => Ok((None, bytes)),
+        _ => parse_inline_qos(bytes, order),
     }
+}
+
+#[inline(never)]
+fn parse_inline_qos(
+    bytes: &[u8],
+    order: ByteOrder,
+) -> Result<(Option<ParameterList<'_>>, &[u8]), Error> {
     let (list, length) = ParameterList::parse(bytes, order)?;
     // A sample whose sender insists on something unknown here must not be used.
     let insisted = list.iter().find(|parameter| {

@@ -37,8 +37,8 @@ impl Gap {
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
         let parsed = Self {
-            reader: EntityId(reader.array()?),
-            writer: EntityId(reader.array()?),
+            reader: EntityId(*reader.array()?),
+            writer: EntityId(*reader.array()?),
             start: SequenceNumber::read_positive(&mut reader)?,
             list: SequenceNumberSet::read(&mut reader, 1)?,
         };

@@ -52,8 +52,8 @@ impl Heartbeat {
         }
         let mut reader = Reader::fixed::<BODY_BYTES>(body, order_of(flags))?;
         let parsed = Self {
-            reader: EntityId(reader.array()?),
-            writer: EntityId(reader.array()?),
+            reader: EntityId(*reader.array()?),
+            writer: EntityId(*reader.array()?),
             first: SequenceNumber::read_positive(&mut reader)?,
             last: SequenceNumber::read(&mut reader)?,
             count: reader.i32()?,
@@ -103,7 +103,7 @@ fn check_group(flags: u8, body: &[u8]) -> Result<(), Error> {
     let current = SequenceNumber::read_positive(&mut reader)?;
     let first = SequenceNumber::read_positive(&mut reader)?;
     let last = SequenceNumber::read(&mut reader)?;
-    let _digests: [u8; 8] = reader.array()?;
+    let _digests: &[u8; 8] = reader.array()?;
     if last.get() < first.get() - 1 || current < first || current < last {
         return Err(Error::InvalidSequenceNumber);
     }

@@ -36,8 +36,8 @@ impl HeartbeatFrag {
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
         let parsed = Self {
-            reader: EntityId(reader.array()?),
-            writer: EntityId(reader.array()?),
+            reader: EntityId(*reader.array()?),
+            writer: EntityId(*reader.array()?),
             sequence: SequenceNumber::read_positive(&mut reader)?,
             last_fragment: reader.u32()?,
             count: reader.i32()?,

@@ -22,7 +22,7 @@ impl InfoDestination {
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
-        Ok(Self(GuidPrefix(reader.array()?)))
+        Ok(Self(GuidPrefix(*reader.array()?)))
     }
 
     /// Bytes that [`emit`](Self::emit) writes.

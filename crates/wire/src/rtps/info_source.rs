@@ -30,11 +30,11 @@ impl InfoSource {
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
-        let _unused: [u8; 4] = reader.array()?;
+        let _unused: &[u8; 4] = reader.array()?;
         Ok(Self {
-            version: reader.array()?,
-            vendor: reader.array()?,
-            prefix: GuidPrefix(reader.array()?),
+            version: *reader.array()?,
+            vendor: *reader.array()?,
+            prefix: GuidPrefix(*reader.array()?),
         })
     }
 

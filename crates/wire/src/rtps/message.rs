@@ -52,12 +52,12 @@ impl Header {
             return Err(Error::NotRtps);
         }
         let mut reader = Reader::fixed::<HEADER_BYTES>(message, ByteOrder::Big)?;
-        let _magic: [u8; MAGIC.len()] = reader.array()?;
-        let version = reader.array()?;
+        let _magic: &[u8; MAGIC.len()] = reader.array()?;
+        let version = *reader.array()?;
         let header = Self {
             version,
-            vendor: reader.array()?,
-            prefix: GuidPrefix(reader.array()?),
+            vendor: *reader.array()?,
+            prefix: GuidPrefix(*reader.array()?),
         };
         if version[0] != VERSION[0] {
             return Err(Error::UnsupportedVersion(version[0]));

@@ -5,7 +5,8 @@
 //! locators stay in the message and are borrowed.
 //!
 //! Writing: [`MessageWriter`] appends submessages to a buffer. On the hot path the payload already
-//! lies in the frame, and [`DataHead`] is written in front of it. What is written is little-endian.
+//! lies in the frame, and a [`SampleHead`], or header, INFO_TS and [`DataHead`] one by one, are written in
+//! front of it. What is written is little-endian.
 
 mod acknack;
 mod data;
@@ -19,6 +20,7 @@ mod info_source;
 mod info_timestamp;
 mod message;
 mod nack_fragment;
+mod sample_head;
 mod status_info;
 mod submessage;
 mod writer;
@@ -35,6 +37,7 @@ pub use info_source::{INFO_SOURCE_BYTES, InfoSource};
 pub use info_timestamp::{INFO_TIMESTAMP_BYTES, InfoTimestamp};
 pub use message::{HEADER_BYTES, Header, VENDOR_ID, VERSION};
 pub use nack_fragment::NackFrag;
+pub use sample_head::{SAMPLE_HEAD_BYTES, SampleHead};
 pub use status_info::StatusInfo;
 pub use submessage::{SUBMESSAGE_HEADER_BYTES, Submessage, SubmessageId, Submessages, Undecoded};
 pub use writer::MessageWriter;

@@ -34,8 +34,8 @@ impl NackFrag {
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
         Ok(Self {
-            reader: EntityId(reader.array()?),
-            writer: EntityId(reader.array()?),
+            reader: EntityId(*reader.array()?),
+            writer: EntityId(*reader.array()?),
             sequence: SequenceNumber::read_positive(&mut reader)?,
             state: FragmentNumberSet::read(&mut reader)?,
             count: reader.i32()?,

@@ -52,11 +52,15 @@ impl SubmessageId {
 /// Writes a submessage's header; `body` is the length of what follows it.
 #[inline]
 pub(super) fn write_header(writer: &mut Writer<'_>, id: u8, flags: u8, body: usize) {
-    // Only DATA and DATA_FRAG can be longer than the field can say. Zero then means "to the end of
-    // the message" (RTPS 2.5 §9.4.5.1.3).
-    let length = u16::try_from(body).unwrap_or(0);
     writer.put(&[id, flags | LITTLE_ENDIAN]);
-    writer.u16(length);
+    writer.u16(length_field(body));
+}
+
+/// What the header says of a body of so many bytes. Only DATA and DATA_FRAG can be longer than the field can
+/// say. Zero then means "to the end of the message" (RTPS 2.5 §9.4.5.1.3).
+#[inline]
+pub(super) fn length_field(body: usize) -> u16 {
+    u16::try_from(body).unwrap_or(0)
 }
 
 /// One submessage.
@@ -182,11 +186,8 @@ impl<'a> Submessages<'a> {
     #[inline]
     pub fn next_undecoded(&mut self) -> Option<Result<Undecoded<'a>, Error>> {
         let rest = self.message.get(self.offset..)?;
-        if rest.is_empty() {
-            return None;
-        }
         let Some((&[id, flags, a, b], rest)) = rest.split_first_chunk() else {
-            return Some(self.end());
+            return (!rest.is_empty()).then(|| self.end());
         };
         let length = match u16_of(order_of(flags), [a, b]) {
             // The last one says 0 if it goes on to the end, except those that may be empty (RTPS

@@ -5,7 +5,8 @@ use isolane_wire::{
     guid::{EntityId, GuidPrefix},
     rtps::{
         AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag,
-        InfoSource, MessageWriter, NackFrag, PayloadKind, Submessage, Submessages,
+        InfoSource, MessageWriter, NackFrag, PayloadKind, SAMPLE_HEAD_BYTES, SampleHead,
+        Submessage, Submessages,
     },
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
     time::Timestamp,
@@ -181,4 +182,48 @@ fn a_payload_too_long_for_the_length_field_is_refused_amid_others() {
         .unwrap();
     let length = message.len();
     assert_eq!(kinds(&buffer[..length]), "data heartbeat ");
+}
+
+#[test]
+fn the_heads_laid_out_once_are_those_written_one_by_one() {
+    let header = Header::new(PREFIX);
+    let laid_out = SampleHead::new(&header, WRITER);
+    let timestamp = Timestamp::from_nanos(1_700_000_000_123_456_789);
+    let payload = vec![7; 0x2_0000];
+    for (number, payload_len) in [
+        (1, 0),
+        (0x1_2345_6789, 68),
+        (i64::MAX - 1, 0xffe8),
+        (2, 0x1_0000),
+    ] {
+        let head = DataHead {
+            sequence: SequenceNumber(number),
+            ..HEAD
+        };
+        let mut one_by_one = vec![0; SAMPLE_HEAD_BYTES];
+        let length = MessageWriter::new(&mut one_by_one, &header)
+            .and_then(|mut message| {
+                message
+                    .info_timestamp(timestamp)
+                    .map(|message| message.len())
+            })
+            .expect("it fits");
+        head.emit(&mut one_by_one[length..], payload_len);
+
+        let mut datagram = [0xff; SAMPLE_HEAD_BYTES];
+        laid_out.emit(&mut datagram, timestamp, head.sequence, payload_len);
+        assert_eq!(datagram[..], one_by_one, "{payload_len} bytes");
+
+        let message = [&datagram[..], &payload[..payload_len]].concat();
+        let submessages: Vec<_> = Submessages::new(&message, HEADER_BYTES).collect();
+        let [
+            Ok(Submessage::InfoTimestamp(Some(when))),
+            Ok(Submessage::Data(data)),
+        ] = submessages[..]
+        else {
+            panic!("{submessages:?}");
+        };
+        assert_eq!((when, data.sequence), (timestamp, head.sequence));
+        assert_eq!((data.writer, data.bytes.len()), (WRITER, payload_len));
+    }
 }

@@ -1,0 +1,121 @@
+//! From a writer to the first of the chain of its proxies, one a local reader.
+//!
+//! Every submessage of a writer asks for it. So what was found lies in a few places beside the index, told apart
+//! by the low bits of the entity's number, where it is compared and nothing is hashed. Writers that share a place
+//! cost each other the look-up in the index, no more: peers choose the numbers.
+
+use isolane_wire::guid::Guid;
+
+use crate::{
+    index::{Index, index},
+    limits::REMEMBERED_WRITERS,
+};
+
+#[derive(Debug)]
+pub(crate) struct ProxyChains {
+    first: Index<Guid, u16>,
+    remembered: [Option<(Guid, u16)>; REMEMBERED_WRITERS],
+}
+
+impl ProxyChains {
+    /// Room for so many writers, all of it taken.
+    pub(crate) fn new(entries: usize, seed: u64) -> Self {
+        Self {
+            first: index(entries, seed),
+            remembered: [None; REMEMBERED_WRITERS],
+        }
+    }
+
+    /// The first proxy of a writer.
+    pub(crate) fn get(&self, writer: &Guid) -> Option<u16> {
+        self.first.get(writer).copied()
+    }
+
+    /// The same, of a writer of which something came: more will.
+    #[inline]
+    pub(crate) fn recall(&mut self, writer: &Guid) -> Option<u16> {
+        match self.remembered[place(writer)] {
+            Some((remembered, first)) if remembered == *writer => Some(first),
+            _ => self.look_up(writer),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, writer: &Guid) -> Option<u16> {
+        let first = self.get(writer)?;
+        self.remembered[place(writer)] = Some((*writer, first));
+        Some(first)
+    }
+
+    /// Makes this proxy the first; returns which one was.
+    pub(crate) fn insert(&mut self, writer: Guid, first: u16) -> Option<u16> {
+        self.forget(&writer);
+        self.first.insert(writer, first)
+    }
+
+    /// The writer has no proxies any more.
+    pub(crate) fn remove(&mut self, writer: &Guid) {
+        self.forget(writer);
+        self.first.remove(writer);
+    }
+
+    fn forget(&mut self, writer: &Guid) {
+        self.remembered[place(writer)] = None;
+    }
+}
+
+/// Where a writer is remembered.
+#[inline]
+fn place(writer: &Guid) -> usize {
+    // The last byte is the kind, which writers have in common.
+    let [_, _, number, _] = writer.entity.0;
+    usize::from(number) % REMEMBERED_WRITERS
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::guid::{EntityId, EntityKind, GuidPrefix};
+
+    use super::*;
+
+    fn writer(participant: u8, number: u32) -> Guid {
+        Guid {
+            prefix: GuidPrefix([participant; 12]),
+            entity: EntityId::user(number, EntityKind::WRITER_NO_KEY),
+        }
+    }
+
+    #[test]
+    fn writers_that_share_a_place_are_found_each() {
+        let mut chains = ProxyChains::new(3, 1);
+        let others = 1 + REMEMBERED_WRITERS as u32;
+        let writers = [writer(1, 1), writer(2, 1), writer(1, others)];
+        for (first, &writer) in (0..).zip(&writers) {
+            assert_eq!(chains.recall(&writer), None);
+            assert_eq!(chains.insert(writer, first), None);
+        }
+        for _ in 0..2 {
+            for (first, writer) in (0..).zip(&writers) {
+                assert_eq!(chains.recall(writer), Some(first));
+            }
+        }
+        assert_eq!(chains.recall(&writer(2, others)), None);
+    }
+
+    #[test]
+    fn what_changes_is_not_remembered_as_it_was() {
+        let mut chains = ProxyChains::new(1, 1);
+        let writer = writer(1, 1);
+        chains.insert(writer, 3);
+        assert_eq!(chains.recall(&writer), Some(3));
+        assert_eq!(chains.insert(writer, 4), Some(3));
+        assert_eq!(chains.recall(&writer), Some(4));
+        chains.remove(&writer);
+        assert_eq!(chains.recall(&writer), None);
+    }
+
+    #[test]
+    fn nobody_is_not_found_in_an_empty_place() {
+        assert_eq!(ProxyChains::new(1, 1).recall(&Guid::UNKNOWN), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! One DATA at one reader: whether its number is due, what it says, and how it goes into a cache.
+
+use isolane_wire::{
+    cdr::KeyHash,
+    rtps::{Data, PayloadKind},
+    sequence::SequenceNumber,
+};
+
+use crate::{
+    cache::{Refused, SampleInfo},
+    history::ChangeKind,
+    instance::InstanceState,
+    reader::{Reader, ReaderStatus, WriterProxy},
+    status::RejectReason,
+};
+
+/// Whether this number is to be taken in, and then whether that shows that samples before it are lost. `None`: it
+/// is counted, and that is all.
+#[inline]
+pub(super) fn is_due(
+    proxy: &mut WriterProxy,
+    reader: &mut Reader,
+    sequence: SequenceNumber,
+) -> Option<bool> {
+    if sequence < proxy.expected {
+        reader.ledger.duplicates += 1;
+        return None;
+    }
+    if proxy.last < sequence {
+        proxy.last = sequence;
+    }
+    if proxy.skips_history && !proxy.started && !proxy.begun {
+        // It came unasked, so it is no history: this reader begins with it.
+        let missing = (sequence.get() - proxy.expected.get()) as u64;
+        reader.ledger.lose(missing, false);
+        proxy.jump(sequence);
+        // Also if there is no room for it now: then it is asked for again.
+        proxy.skips_history = false;
+    }
+    if proxy.reliable {
+        return is_asked_for(proxy, reader, sequence).then_some(false);
+    }
+    let missing = (sequence.get() - proxy.expected.get()) as u64;
+    let has_lost = reader.ledger.lose(missing, proxy.begun);
+    if has_lost {
+        reader.status |= ReaderStatus::SAMPLE_LOST;
+    }
+    proxy.expected = sequence;
+    Some(has_lost)
+}
+
+/// The same at a reliable reader, which may have had it out of order.
+#[inline(never)]
+fn is_asked_for(proxy: &WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
+    let is_within = proxy.in_window(sequence);
+    if is_within && !proxy.has(sequence) {
+        return true;
+    }
+    // Beyond the window: it will be asked for when its turn has come.
+    reader.ledger.duplicates += u64::from(is_within);
+    reader.ledger.deferred += u64::from(!is_within);
+    false
+}
+
+/// What a DATA says of its instance.
+pub(super) struct Content {
+    pub(super) kind: ChangeKind,
+    pub(super) key_hash: Option<KeyHash>,
+}
+
+impl Content {
+    /// Reads it as far as a reader must know it before the user looks at the payload.
+    #[inline]
+    pub(super) fn of(reader: &Reader, data: &Data<'_>) -> Result<Self, RejectReason> {
+        if data.non_standard {
+            // RTPS 2.5 §8.3.8.2: its payload is in a form of the vendor's own.
+            return Err(RejectReason::NotOfType);
+        }
+        let kind = match data.status_info() {
+            status if status.disposed => ChangeKind::Dispose,
+            status if status.unregistered => ChangeKind::Unregister,
+            _ => ChangeKind::Alive,
+        };
+        let key_hash = match reader.keyed {
+            true => Some(key_hash(reader, data).ok_or(RejectReason::NotOfType)?),
+            false => None,
+        };
+        if kind == ChangeKind::Alive && data.payload != PayloadKind::Data {
+            return Err(RejectReason::NotOfType);
+        }
+        if data.bytes.len() > reader.max_payload_bytes {
+            return Err(RejectReason::TooLarge);
+        }
+        Ok(Self { kind, key_hash })
+    }
+
+    #[inline]
+    pub(super) fn instance_state(&self) -> InstanceState {
+        match self.kind {
+            ChangeKind::Alive => InstanceState::Alive,
+            ChangeKind::Dispose => InstanceState::NotAliveDisposed,
+            ChangeKind::Unregister => InstanceState::NotAliveNoWriters,
+        }
+    }
+}
+
+/// The key of a sample of a topic with a key, if its payload, or else its writer, says it.
+#[inline]
+fn key_hash(reader: &Reader, data: &Data<'_>) -> Option<KeyHash> {
+    let from_payload = reader.key_of.and_then(|key_of| match data.payload {
+        PayloadKind::Data => key_of(data.bytes, false),
+        PayloadKind::Key => key_of(data.bytes, true),
+        PayloadKind::None => None,
+    });
+    from_payload.or_else(|| data.key_hash())
+}
+
+/// What became of a sample for a cache.
+pub(super) enum Kept {
+    /// Those that waited for it may follow.
+    InOrder,
+    /// It waits for others, or will come again.
+    Aside,
+    /// It cannot be taken in.
+    Rejected(RejectReason),
+}
+
+/// Puts a sample into the reader's cache; `index` is the proxy's.
+#[inline(never)]
+pub(super) fn keep(
+    index: u16,
+    proxy: &mut WriterProxy,
+    reader: &mut Reader,
+    info: SampleInfo,
+    payload: &[u8],
+) -> Kept {
+    let Some(cache) = &mut reader.cache else {
+        return Kept::Aside;
+    };
+    let sequence = info.sequence;
+    let is_next = sequence == proxy.expected;
+    let stored = if is_next {
+        cache.push(index, info, payload)
+    } else {
+        cache.wait(index, info, payload).map(|displaced| {
+            if let Some(displaced) = displaced {
+                proxy.unmark(displaced);
+                reader.ledger.deferred += 1;
+            }
+        })
+    };
+    match stored {
+        Ok(()) if is_next => {
+            proxy.begun = true;
+            proxy.advance();
+            reader.ledger.account();
+            Kept::InOrder
+        }
+        Ok(()) => {
+            proxy.mark(sequence);
+            Kept::Aside
+        }
+        Err(Refused::TooLarge) => Kept::Rejected(RejectReason::TooLarge),
+        Err(Refused::Full) if proxy.reliable => {
+            reader.ledger.deferred += 1;
+            // Only for the next sample in order is there nothing to ask for until the user
+            // has taken one; one that found no place to wait comes when its turn has come.
+            reader.blocked |= is_next;
+            Kept::Aside
+        }
+        Err(Refused::Full) => Kept::Rejected(RejectReason::NoRoom),
+    }
+}
