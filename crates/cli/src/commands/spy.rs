@@ -160,6 +160,17 @@ impl<'a> Spy<'a> {
             .iter()
             .filter(|item| self.filter.wants(item, &self.knowledge))
             .collect();
+        let unannounced = items
+            .iter()
+            .filter(|item| self.filter.misses_topic(item, &self.knowledge))
+            .count() as u64;
+        if unannounced > 0 && self.summary.unannounced == 0 {
+            tell(
+                "there are samples whose writers were announced before the first frame: their topic is not \
+                 known, and they are not shown. Start spy before them, or leave --topic out",
+            );
+        }
+        self.summary.unannounced += unannounced;
         let nothing_chosen = self.filter.chooses_items() && shown.is_empty();
         if nothing_chosen || !self.filter.wants_datagram(domain, traffic) {
             self.summary.filtered += 1;

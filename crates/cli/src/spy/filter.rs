@@ -36,6 +36,16 @@ impl Filter {
         !(self.topics.is_empty() && self.entities.is_empty() && self.kinds.is_empty())
     }
 
+    /// Whether a sample may be of a wanted topic, and is not shown since nobody said of which it is: that
+    /// is announced once, when writer and reader meet.
+    pub(crate) fn misses_topic(&self, item: &Item<'_>, knowledge: &Knowledge) -> bool {
+        let is_users = |writer: Guid| !writer.entity.is_builtin();
+        !self.topics.is_empty()
+            && item.kind == Kind::Data
+            && item.writer.is_some_and(is_users)
+            && knowledge.topic_of(item).is_none()
+    }
+
     /// Whether a submessage is of a wanted topic, entity and kind.
     pub(crate) fn wants(&self, item: &Item<'_>, knowledge: &Knowledge) -> bool {
         let topic = || knowledge.topic_of(item);

@@ -19,6 +19,8 @@ pub(crate) struct Summary {
     pub(crate) shown: u64,
     /// RTPS datagrams of which nothing was wanted.
     pub(crate) filtered: u64,
+    /// DATA left out because its topic is not known: its writer was announced earlier.
+    pub(crate) unannounced: u64,
     pub(crate) malformed_datagrams: u64,
     pub(crate) malformed_frames: u64,
     /// DATA of discovery that says nothing that can be understood.
@@ -110,6 +112,13 @@ impl Summary {
                 .collect();
             lines.push(format!("unknown submessages: {}", ids.join(", ")));
         }
+        if self.unannounced > 0 {
+            lines.push(format!(
+                "not shown for want of a topic: {} data, whose writers were announced before the first \
+                 frame; start spy before them, or leave --topic out",
+                self.unannounced
+            ));
+        }
         let malformed = listed(&[
             (self.malformed_frames, "frames"),
             (self.malformed_datagrams, "datagrams"),
@@ -175,6 +184,7 @@ impl Summary {
             "datagrams": self.datagrams,
             "shown": self.shown,
             "filtered": self.filtered,
+            "unannounced": self.unannounced,
             "submessages": submessages,
             "unknown_submessages": unknown,
             "malformed": {

@@ -68,6 +68,43 @@ fn topics_are_known_from_discovery_and_can_be_chosen() {
     assert_eq!(filtered + shown.len() as u64, datagrams);
 }
 
+/// The part of a capture behind the last frame that names a topic.
+fn behind_the_announcements(capture: &[u8], topic: &[u8]) -> Vec<u8> {
+    let (file_header, mut left) = capture.split_at(24);
+    let mut behind = left;
+    while let Some(record_header) = left.first_chunk::<16>() {
+        let [.., a, b, c, d, _, _, _, _] = *record_header;
+        let bytes = 16 + u32::from_le_bytes([a, b, c, d]) as usize;
+        let (record, rest) = left.split_at(bytes);
+        left = rest;
+        if record.windows(topic.len()).any(|part| part == topic) {
+            behind = rest;
+        }
+    }
+    [file_header, behind].concat()
+}
+
+#[test]
+fn samples_of_a_topic_that_was_announced_too_early_are_counted_and_the_reason_is_told() {
+    let capture = std::fs::read(captured("cyc-fast")).expect("a capture");
+    let behind = Scratch::new(&behind_the_announcements(&capture, b"Square\0"));
+    let said = run(&mut spy(&[
+        behind.path(),
+        "--topic",
+        "Square",
+        "--json",
+        "-",
+    ]));
+    let summary = said.out.lines().last().expect("a summary");
+    let summary: Value = serde_json::from_str(summary).expect("JSON");
+    assert_eq!(summary["shown"], 0);
+    assert!(summary["unannounced"].as_u64() > Some(5), "{summary}");
+    assert!(said.err.contains("leave --topic out"), "{}", said.err);
+
+    let all = run(&mut spy(&[behind.path()]));
+    assert!(all.out.lines().count() > 5 && !all.err.contains("--topic"));
+}
+
 #[test]
 fn an_entity_a_domain_and_a_level_can_be_chosen() {
     let all = records("cyc-cyc", &[]);
