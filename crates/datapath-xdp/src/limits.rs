@@ -120,7 +120,8 @@ pub const MAX_REFILL: usize = 64;
 pub const MAX_COMPLETED: usize = 64;
 
 /// Frames that the device has, of all lanes, before one that sends a single frame looks for those that
-/// are done: what a look costs besides is shared by so many, and they are few of any lane's.
+/// are done: what a look costs besides is shared by so many. A lane of few frames looks when the device has
+/// a quarter of as many.
 pub const COMPLETED_BURST: usize = 8;
 
 /// Chunks that come home before they are given back to a device that has most of its chunks: what

@@ -109,8 +109,8 @@ fn read(clock: libc::clockid_t) -> u64 {
     nanos_of(&time)
 }
 
-/// A timespec in nanoseconds, 0 if it is from before the clock's start. The kernel's nanoseconds are
-/// below a second, and its seconds fit until the year 2554.
+/// A timespec in nanoseconds; seconds from before the clock's start count as none. The kernel's
+/// nanoseconds are below a second, and its seconds fit until the year 2554.
 #[inline]
 pub(crate) fn nanos_of(time: &libc::timespec) -> u64 {
     let seconds = time.tv_sec.max(0) as u64;

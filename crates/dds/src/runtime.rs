@@ -62,9 +62,10 @@ impl Activation<'_> {
     /// Ends it; with `again` there is more to do, it stopped at its limit. Returns when that was.
     #[inline]
     fn end(self, state: RefMut<'_, State>, again: bool) -> Instant {
-        let ended = self.core.finish(state, self.job, again);
+        let (core, job) = (self.core, self.job);
+        // It is finished once, also where finishing panics.
         std::mem::forget(self);
-        ended
+        core.finish(state, job, again)
     }
 }
 
@@ -162,7 +163,7 @@ impl Core {
         true
     }
 
-    // Always: behind every activation, and again where a callback has panicked.
+    // Always, since a call costs a tenth of what is done here, and this is done behind every activation.
     #[inline(always)]
     fn finish(&self, mut state: RefMut<'_, State>, job: JobId, again: bool) -> Instant {
         self.running.set(false);

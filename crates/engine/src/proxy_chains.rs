@@ -67,9 +67,11 @@ impl ProxyChains {
 /// Where a writer is remembered.
 #[inline]
 fn place(writer: &Guid) -> usize {
-    // The last byte is the kind, which writers have in common.
+    // The last byte is the kind, which writers have in common. Participants of one program number theirs
+    // alike.
     let [_, _, number, _] = writer.entity.0;
-    usize::from(number) % REMEMBERED_WRITERS
+    let [.., participant] = writer.prefix.0;
+    usize::from(number ^ participant) % REMEMBERED_WRITERS
 }
 
 #[cfg(test)]
@@ -89,7 +91,7 @@ mod tests {
     fn writers_that_share_a_place_are_found_each() {
         let mut chains = ProxyChains::new(3, 1);
         let others = 1 + REMEMBERED_WRITERS as u32;
-        let writers = [writer(1, 1), writer(2, 1), writer(1, others)];
+        let writers = [writer(1, 1), writer(2, 2), writer(1, others)];
         for (first, &writer) in (0..).zip(&writers) {
             assert_eq!(chains.recall(&writer), None);
             assert_eq!(chains.insert(writer, first), None);
@@ -99,7 +101,7 @@ mod tests {
                 assert_eq!(chains.recall(writer), Some(first));
             }
         }
-        assert_eq!(chains.recall(&writer(2, others)), None);
+        assert_eq!(chains.recall(&writer(2, others + 1)), None);
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl Executor {
     ///
     /// # Panics
     /// If that job is not the one that runs: the loop is at fault.
-    // Always: behind every activation, and again where a callback has panicked.
+    // Always, since a call costs a tenth of what is done here, and this is done behind every activation.
     #[inline(always)]
     pub fn finish(&mut self, id: JobId, now: Instant, again: bool) {
         if !self.queues.deadlines.is_empty() {

@@ -8,6 +8,7 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{Ordering, compiler_fence};
 
 use libc::{c_int, off_t, socklen_t};
 use rustix::net::{self, RecvFlags, SendFlags};
@@ -137,7 +138,10 @@ pub(super) fn bind(
 /// Has the kernel take what is in the transmit ring, or some of it. Waits for nothing.
 #[inline]
 pub(super) fn wake_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
-    net::send(socket, &[], SendFlags::DONTWAIT)?;
+    let sent = net::send(socket, &[], SendFlags::DONTWAIT);
+    // A call that sends is one that writes nothing, to the compiler; but this one moves the rings' indexes.
+    compiler_fence(Ordering::SeqCst);
+    sent?;
     Ok(())
 }
 

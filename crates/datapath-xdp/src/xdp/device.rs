@@ -14,7 +14,7 @@ use super::single::LastPlace;
 use super::slots::{Owner, Slots};
 use crate::classifier::{Classifier, ClassifierConfig, Flow};
 use crate::egress::Partial;
-use crate::limits::{MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
+use crate::limits::{COMPLETED_BURST, MAX_COMPLETED, MAX_REFILL, REFILL_BURST};
 use crate::socket::{Held, Mode, Queue, QueueConfig, ReceiveSocket, Side, TransmitSocket, Umem};
 
 /// Bytes of the kernel's memory that a frame on its way counts with, its own overhead included.
@@ -33,6 +33,8 @@ pub(super) struct DeviceLane {
     pub(super) held_limit: usize,
     /// The kernel's sockets are looked at first, in turns with the ring.
     pub(super) kernel_first: bool,
+    /// Frames that the device has, of all lanes, from which on a single send looks for those that are done.
+    pub(super) completed_burst: usize,
     /// Expected, where the last checksum was one that a virtual interface had left unfinished.
     pub(super) partial: Partial,
     /// Frames that the kernel left in the transmit ring.
@@ -53,7 +55,7 @@ pub(super) struct OpenQueue {
 
 impl OpenQueue {
     fn new(queue: Queue, place: u8, chunks: u32) -> OpenQueue {
-        let most = chunks / 4 * 3;
+        let most = (chunks / 4 * 3).max(1);
         let nearly_all = (chunks + 1).saturating_sub(REFILL_BURST as u32);
         OpenQueue {
             queue,
@@ -243,6 +245,7 @@ impl Device {
             transmit,
             port,
             held_limit: pool.config().receive_frames[lane.index()],
+            completed_burst: COMPLETED_BURST.min(pool.capacity(Class::Transmit(lane)) / 4),
             kernel_first: false,
             partial: Partial::Unexpected,
             left: 0,
@@ -317,6 +320,17 @@ impl Device {
             }
         }
         completion.give_back();
+    }
+
+    /// Lets all frames go home that the device has sent.
+    pub(super) fn take_all_completed(&mut self) {
+        for place in 0..self.queues.len() {
+            let mut left = usize::MAX;
+            while self.held.count(Side::Transmit) < left {
+                left = self.held.count(Side::Transmit);
+                self.take_completed(place);
+            }
+        }
     }
 
     /// Tells a driver that waits for chunks that there are some.

@@ -277,7 +277,21 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4_096))]
 
         #[test]
-        fn in_any_bytes_the_same_is_found(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn in_any_bytes_the_same_is_found(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+            is_plain in any::<bool>(),
+            lengths in prop::option::of(any::<(u8, u8)>()),
+        ) {
+            // Few would get past the first comparison.
+            if is_plain && let Some(header) = bytes.first_chunk_mut::<PLAIN_BYTES>() {
+                header[IPV4_AT - 2..=IPV4_AT].copy_from_slice(&[0x08, 0x00, 0x45]);
+                header[IPV4_AT + 6..IPV4_AT + 8].fill(0);
+                header[IPV4_AT + 9] = PROTOCOL_UDP;
+                if let Some((packet, datagram)) = lengths {
+                    header[IPV4_AT + 2..IPV4_AT + 4].copy_from_slice(&[0, packet]);
+                    header[UDP_AT + 4..UDP_AT + 6].copy_from_slice(&[0, datagram]);
+                }
+            }
             expect_the_same(&bytes)?;
         }
 

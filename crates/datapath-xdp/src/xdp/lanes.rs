@@ -126,7 +126,7 @@ impl Xdp {
             if let Some(protection) = self.asked.interface() {
                 // It was looked at when it was asked for.
                 let set = device.classifier.protect_interface(&protection);
-                debug_assert_eq!(set, Ok(()));
+                assert_eq!(set, Ok(()), "it was looked at before");
             }
             for open in Lane::ALL {
                 let is_of_kernel = open
@@ -322,9 +322,10 @@ impl Xdp {
     /// Ends all lanes: what is in their rings is counted, and all frames go home.
     pub(super) fn close_device(&mut self) {
         let device = self.way.as_mut().and_then(|way| way.device.take());
-        let Some(device) = device else {
+        let Some(mut device) = device else {
             return;
         };
+        device.take_all_completed();
         let mut before = isolane_datapath::Ledger::default();
         device.add_to(&mut before);
         let Device {

@@ -156,6 +156,10 @@ impl Device {
             return Err(Counted::KernelRingFull);
         }
         let class = Class::Transmit(Lane::Level(lane.level));
+        if pool.free(class) == 0 {
+            // Single frames are not looked for as soon as they are done.
+            self.take_completed(lane.queue);
+        }
         let mut copy = pool.take(class).ok_or(Counted::KernelNoChunk)?;
         let chunk = chunk_of(&self.umem, &copy).ok_or(Counted::KernelNoChunk)?;
         copy.append(frame).map_err(|_| Counted::KernelNoChunk)?;

@@ -17,7 +17,6 @@ use super::Xdp;
 use super::device::DeviceLane;
 use super::send::{checksum_of, chunk_of, emit, reached};
 use crate::egress::{Egress, Flow, Known, MAX_HEADER_BYTES};
-use crate::limits::COMPLETED_BURST;
 use crate::socket::Side;
 
 /// Where a lane sent last by `send_single`.
@@ -77,10 +76,10 @@ impl Xdp {
             },
             _ => refused(ledger, bytes),
         };
-        let (queue, left) = (lane.queue, lane.left);
+        let (queue, left, completed_burst) = (lane.queue, lane.left, lane.completed_burst);
         device.note_left(place, left);
         // A writer that finds no frame at home has them looked for anyway.
-        if device.held.count(Side::Transmit) >= COMPLETED_BURST {
+        if device.held.count(Side::Transmit) >= completed_burst {
             device.take_completed(queue);
         }
         Some(report)

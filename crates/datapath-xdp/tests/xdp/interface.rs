@@ -1,7 +1,7 @@
 //! Bad days of the interface and of what is on it.
 
 use isolane_datapath::conformance::Options;
-use isolane_datapath::{Counted, Datapath, Lane, Note, ReceiveBurst};
+use isolane_datapath::{Counted, Datapath, Lane, Note, ReceiveBurst, Refusal};
 use isolane_datapath_xdp::xdp::{OnFailure, XdpConfig};
 
 use crate::fixture::{config, xdp_on};
@@ -56,8 +56,14 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
 fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
     let mut segment = Segment::new();
     let mut one = participant(segment.add_host(), &[CRITICAL, BULK], |_| {});
+    let mut other = participant(segment.add_host(), &[CRITICAL], |_| {});
     let nowhere = one.unicast(CRITICAL)[0];
     assert!(one.path.is_on_device(CRITICAL));
+    let there = other.unicast(CRITICAL)[0];
+    for number in 0..3 {
+        send(&mut one, CRITICAL, &payload(number, 64), &[there]);
+        assert_eq!(receive(&mut other, CRITICAL, 1), [payload(number, 64)]);
+    }
     one.host.enter(|| ip(&format!("link delete {INTERFACE}")));
     eventually("the deletion is noticed", || {
         one.look_after_interfaces();
@@ -71,6 +77,13 @@ fn an_interface_that_is_deleted_takes_its_lanes_along_and_sockets_go_on() {
         "{:?}",
         noted.collect::<Vec<_>>()
     );
+    // What has arrived was sent, though nobody had looked for its frames.
+    let transmit = one.ledger().lane(CRITICAL).transmit;
+    assert_eq!(
+        (transmit.sent, transmit.refused(Refusal::DeviceGone)),
+        (3, 0)
+    );
+    finish(other);
     // Its address is nobody's now: named, and nothing panics or spins.
     let sent = send(&mut one, CRITICAL, &payload(1, 64), &[nowhere]);
     assert_eq!(sent.sent + sent.refused, 1);

@@ -45,6 +45,39 @@ fn each_further_destination_is_a_copy_and_this_host_is_the_kernels() {
 }
 
 #[test]
+fn copies_find_the_chunks_of_single_frames_that_are_done() {
+    let mut segment = Segment::new();
+    let hosts = [(); 3].map(|()| segment.add_host());
+    let [mut one, mut two, three] = hosts.map(|host| participant(host, &[CRITICAL], |_| {}));
+    let to = [&two, &three].map(|path| path.unicast(CRITICAL)[0]);
+    for number in 0..7 {
+        send(&mut one, CRITICAL, &payload(number, 64), &to[..1]);
+        assert_eq!(receive(&mut two, CRITICAL, 1), [payload(number, 64)]);
+    }
+    // Each and its copy take all chunks there are.
+    let chunks = one.pool().capacity(Class::Transmit(CRITICAL));
+    let frames = u32::try_from(chunks / 2).expect("few");
+    let mut burst = TransmitBurst::new();
+    for number in 0..frames {
+        let mut frame = one.pool().take(CRITICAL).expect("a free frame");
+        frame.append(&payload(number, 64)).expect("room");
+        burst.push(frame).expect("room in the burst");
+        for to in to {
+            burst.address(to).expect("room for the destination");
+        }
+    }
+    assert_eq!(one.send_burst(CRITICAL, &mut burst).sent, 2 * frames);
+    assert_eq!(
+        count(&one, CRITICAL, Counted::DestinationCopy),
+        u64::from(frames)
+    );
+    assert_eq!(count(&one, CRITICAL, Counted::KernelNoChunk), 0);
+    for path in [one, two, three] {
+        finish(path);
+    }
+}
+
+#[test]
 fn a_frame_of_another_pool_is_copied_and_goes_home_there() {
     let [mut one, mut other] = pair(&[CRITICAL]);
     let to = other.unicast(CRITICAL)[0];
