@@ -12,7 +12,7 @@ use isolane_bench::limits::MAX_RTT_MESSAGE_BYTES;
 use isolane_bench::report;
 use isolane_bench::scenario::plan::Part;
 use isolane_model::limits::{MAX_BUDGET_PERIOD, MAX_SAMPLE_BYTES, MIN_BUDGET_PERIOD};
-use isolane_model::{OverBudget, SampleBytes, Word, format_duration, parse_duration};
+use isolane_model::{Datapath, OverBudget, SampleBytes, Word, format_duration, parse_duration};
 
 use crate::limits::MIN_PAYLOAD_BYTES;
 
@@ -71,6 +71,18 @@ pub(crate) enum LaneDatapath {
 impl Word for LaneDatapath {
     const WORDS: &'static [(&'static str, Self)] =
         &[("auto", Self::Auto), ("udp", Self::Udp), ("xdp", Self::Xdp)];
+}
+
+impl LaneDatapath {
+    /// A described one, if this build has it.
+    pub(crate) fn of(described: Datapath) -> Option<Self> {
+        match described {
+            Datapath::Auto => Some(Self::Auto),
+            Datapath::Udp => Some(Self::Udp),
+            Datapath::Xdp => Some(Self::Xdp),
+            _ => None,
+        }
+    }
 }
 
 /// What a reader spends on its topic at most.

@@ -62,6 +62,23 @@ fn config_as_json_has_every_value_beside_its_source() {
 }
 
 #[test]
+fn config_prints_a_datapath_that_this_build_has_not_and_says_so() {
+    let text = GOOD.replace("\"lo\"\n", "\"lo\"\ndatapath = \"xdp-l2\"\n");
+    let folder = Folder::new("config-datapath");
+    let path = folder.write("isolane.toml", &text);
+    for arguments in [&["config"][..], &["config", "--json", "-"]] {
+        let (code, out, err) = run(isolane(arguments).current_dir(path));
+        assert_eq!(code, 0, "{err}");
+        assert!(out.contains("xdp-l2"), "{out}");
+        assert!(
+            err.starts_with("note: host a is to use the datapath xdp-l2 (isolane.toml:4)")
+                && err.contains("this build has only auto, udp, xdp"),
+            "{err}"
+        );
+    }
+}
+
+#[test]
 fn the_example_is_a_good_description() {
     let (code, example, _) = run(&mut isolane(&["config", "--example"]));
     assert_eq!(code, 0);

@@ -2,10 +2,11 @@
 //!
 //! The programs are examples of the package `isolane`: `budget` walks one way of a sample in two
 //! halves, writing and receiving (`ways.rs`); `ten_topics` is there to be weighed, like the command
-//! itself. Lanes are compared with the example `bare_ping_pong` of the package `isolane-datapath-xdp`, which
-//! has nothing between AF_XDP and itself; they take root. Tools count: callgrind instructions, dhat copies, strace system calls and futexes, the
-//! example its own allocator (`tools.rs`). None of them measures time, so a loaded machine counts the
-//! same. What each number may be stands in one table (`limits.rs`).
+//! itself. Lanes are compared with the example `bare_ping_pong` of the package
+//! `isolane-datapath-xdp`, which has nothing between AF_XDP and itself; they take root. Tools count:
+//! callgrind instructions, dhat copies, strace system calls and futexes, the example its own
+//! allocator (`tools.rs`). None of them measures time, so a loaded machine counts the same. What each
+//! number may be stands in one table (`limits.rs`).
 
 mod limits;
 mod report;

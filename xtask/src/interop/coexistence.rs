@@ -156,6 +156,7 @@ impl Pair {
         let taken = samples(&printed, topic(self.reliability))?;
         Ok(PairReport::new(
             self.reliability.word(),
+            PAIR_PERIOD_MS,
             written,
             &taken,
             events,

@@ -5,8 +5,12 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// The longest silence around an event that is no interruption: traffic goes on.
-const LONGEST_SILENCE_MS: f64 = 500.0;
+/// The longest silence that is no interruption: traffic goes on. What a pair writes in that time is the
+/// most that best effort may lose at one event, or a sample now and then would hide any loss.
+const LONGEST_SILENCE_MS: u32 = 500;
+
+/// As a pair that sends lost samples again is called.
+const RELIABLE: &str = "reliable";
 
 /// A sample, and when it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +39,12 @@ impl Events {
         self.0.push((kind, [from_ns, to_ns]));
     }
 
-    /// The first event within this time.
-    fn within(&self, [from_ns, to_ns]: [u64; 2]) -> Option<Kind> {
+    /// The place of the first event within this time, and what it was.
+    fn within(&self, [from_ns, to_ns]: [u64; 2]) -> Option<(usize, Kind)> {
         let overlaps = |[from, to]: [u64; 2]| from <= to_ns && from_ns <= to;
-        let mut events = self.0.iter();
-        events.find(|event| overlaps(event.1)).map(|event| event.0)
+        let mut events = self.0.iter().enumerate();
+        let first = events.find(|(_, event)| overlaps(event.1));
+        first.map(|(place, event)| (place, event.0))
     }
 }
 
@@ -56,15 +61,19 @@ pub(super) struct PairReport {
     pub(super) lost_at_kill: u64,
     pub(super) lost_at_leave: u64,
     pub(super) lost_elsewhere: u64,
+    /// At the event that cost most, and what one may cost.
+    pub(super) most_lost_at_event: u64,
+    pub(super) most_lost_allowed: u64,
     /// The longest time without a sample around an event, and anywhere else.
     pub(super) longest_silence_at_event_ms: f64,
     pub(super) longest_silence_elsewhere_ms: f64,
 }
 
 impl PairReport {
-    /// An error when samples came twice or out of order.
+    /// Of a pair that writes a sample each period. An error when samples came twice or out of order.
     pub(super) fn new(
         reliability: &'static str,
+        period_ms: u32,
         written: u32,
         taken: &[Taken],
         events: &Events,
@@ -81,9 +90,15 @@ impl PairReport {
             lost_at_kill: 0,
             lost_at_leave: 0,
             lost_elsewhere: u64::from(written.saturating_sub(last.number + 1)),
+            most_lost_at_event: 0,
+            most_lost_allowed: match reliability {
+                RELIABLE => 0,
+                _ => u64::from(LONGEST_SILENCE_MS / period_ms),
+            },
             longest_silence_at_event_ms: 0.0,
             longest_silence_elsewhere_ms: 0.0,
         };
+        let mut lost_at_each = vec![0; events.0.len()];
         for pair in taken.windows(2) {
             let (before, after) = (pair[0], pair[1]);
             if after.number <= before.number {
@@ -99,13 +114,18 @@ impl PairReport {
                 None => &mut report.longest_silence_elsewhere_ms,
             };
             *longest = longest.max(silence_ms);
-            *match event {
+            let lost = u64::from(after.number - before.number - 1);
+            if let Some((place, _)) = event {
+                lost_at_each[place] += lost;
+            }
+            *match event.map(|(_, kind)| kind) {
                 Some(Kind::Attach) => &mut report.lost_at_attach,
                 Some(Kind::Kill) => &mut report.lost_at_kill,
                 Some(Kind::Leave) => &mut report.lost_at_leave,
                 None => &mut report.lost_elsewhere,
-            } += u64::from(after.number - before.number - 1);
+            } += lost;
         }
+        report.most_lost_at_event = lost_at_each.into_iter().max().unwrap_or(0);
         report.lost = report.lost_at_attach
             + report.lost_at_kill
             + report.lost_at_leave
@@ -114,13 +134,19 @@ impl PairReport {
     }
 
     /// Whether the pair went on as it may expect: a reliable one loses nothing, best effort only around
-    /// events, and neither is silent for long after one.
+    /// events and so much at each, and neither is ever silent for long.
     pub(super) fn judge(&self) -> Result<(), String> {
-        let is_reliable = self.reliability == "reliable";
+        let is_reliable = self.reliability == RELIABLE;
         if (is_reliable && self.lost > 0) || self.lost_elsewhere > 0 {
             return Err(format!("the pair lost what it must not: {self}"));
         }
-        if self.longest_silence_at_event_ms > LONGEST_SILENCE_MS {
+        if self.most_lost_at_event > self.most_lost_allowed {
+            return Err(format!("the pair lost too much at one event: {self}"));
+        }
+        let silence_ms = self
+            .longest_silence_at_event_ms
+            .max(self.longest_silence_elsewhere_ms);
+        if silence_ms > f64::from(LONGEST_SILENCE_MS) {
             return Err(format!("the pair was interrupted: {self}"));
         }
         Ok(())
@@ -132,7 +158,8 @@ impl fmt::Display for PairReport {
         write!(
             formatter,
             "{} pair: {} of {} samples, lost at attach {}, at kill {}, at leave {}, elsewhere {}, \
-             silent for at most {:.1} ms at events, {:.1} ms elsewhere",
+             at most {} at one event (allowed: {}), silent for at most {:.1} ms at events, {:.1} ms \
+             elsewhere (allowed: {LONGEST_SILENCE_MS})",
             self.reliability,
             self.received,
             self.written,
@@ -140,6 +167,8 @@ impl fmt::Display for PairReport {
             self.lost_at_kill,
             self.lost_at_leave,
             self.lost_elsewhere,
+            self.most_lost_at_event,
+            self.most_lost_allowed,
             self.longest_silence_at_event_ms,
             self.longest_silence_elsewhere_ms
         )
@@ -188,7 +217,7 @@ mod tests {
     }
 
     fn report(reliability: &'static str, missing: &[u32]) -> PairReport {
-        PairReport::new(reliability, 100, &taken(missing), &events()).unwrap()
+        PairReport::new(reliability, 1, 100, &taken(missing), &events()).unwrap()
     }
 
     #[test]
@@ -212,12 +241,46 @@ mod tests {
 
     #[test]
     fn a_long_silence_is_an_interruption_though_nothing_is_lost() {
-        let mut taken = taken(&[]);
-        for sample in &mut taken[61..] {
-            sample.at_ns += 600 * MS;
+        // Behind the kill, and where nothing happened.
+        for from in [61, 81] {
+            let mut taken = taken(&[]);
+            for sample in &mut taken[from..] {
+                sample.at_ns += 600 * MS;
+            }
+            let report = PairReport::new("reliable", 1, 100, &taken, &events()).unwrap();
+            assert!(
+                report.judge().unwrap_err().contains("interrupted"),
+                "{from}"
+            );
         }
-        let report = PairReport::new("reliable", 100, &taken, &events()).unwrap();
-        assert!(report.judge().is_err());
+    }
+
+    #[test]
+    fn an_event_costs_best_effort_no_more_than_the_longest_silence_does() {
+        // A sample in ten is taken while the event lasts, so no silence is long.
+        let judged = |period_ms: u32, lasts_ms: u64| {
+            let is_kill = |number: &u32| (1_901..1_909).contains(number);
+            let is_over = |number: &u32| u64::from(*number) >= lasts_ms && !is_kill(number);
+            let is_taken = |number: &u32| is_over(number) || number.is_multiple_of(10);
+            let taken = (0..2_000).filter(is_taken).map(|number| Taken {
+                number,
+                at_ns: u64::from(number) * MS,
+            });
+            let mut events = Events::default();
+            events.add(Kind::Attach, 0, lasts_ms * MS);
+            // What another event cost is its own.
+            events.add(Kind::Kill, 1_900 * MS, 1_910 * MS);
+            let taken = taken.collect::<Vec<_>>();
+            let report = PairReport::new("best-effort", period_ms, 2_000, &taken, &events);
+            report.unwrap().judge()
+        };
+        assert_eq!(judged(1, 550), Ok(()));
+        let refused = judged(1, 570).unwrap_err();
+        assert!(
+            refused.contains("at most 513 at one event (allowed: 500"),
+            "{refused}"
+        );
+        assert!(judged(2, 550).is_err());
     }
 
     #[test]
@@ -231,6 +294,6 @@ mod tests {
         assert_eq!(samples(printed, "Pair"), Ok(vec![taken]));
         assert!(samples("Pair BLUE 007 007 [20]\n", "Pair").is_err());
         let repeated = [taken, taken];
-        assert!(PairReport::new("reliable", 9, &repeated, &Events::default()).is_err());
+        assert!(PairReport::new("reliable", 1, 9, &repeated, &Events::default()).is_err());
     }
 }

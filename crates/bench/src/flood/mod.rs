@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bulk::{BulkError, Source, SourceReport};
-use crate::cable::{MIN_FRAME_BYTES, wire_bytes};
+use crate::cable::{Ledger, MIN_FRAME_BYTES, wire_bytes};
 use crate::child::{ChildError, Program, Role, Running};
 use crate::limits::{MAX_FLOOD_DATAGRAMS, MAX_STREAMS};
 use crate::namespace::{Host, Testbed};
@@ -211,6 +211,29 @@ pub struct Report {
     pub notes: Vec<Note>,
 }
 
+impl Report {
+    /// Whether the sinks' counts contradict what was sent, and what the cable (from A to B, from B to A)
+    /// handed over. What is missing there is no contradiction: a classifier may drop it before it is
+    /// receive work, and a sink knows nothing of that.
+    ///
+    /// # Errors
+    /// Which do, in words.
+    pub fn check(&self, cable: [&Ledger; 2]) -> Result<(), String> {
+        let ways = [("A to B", &self.a_to_b), ("B to A", &self.b_to_a)];
+        for ((way, flooded), relayed) in ways.into_iter().zip(cable) {
+            let arrived = flooded.received + flooded.overflowed;
+            if arrived > flooded.sent.min(relayed.sent) {
+                return Err(format!(
+                    "{arrived} datagrams of the flood from {way} arrived ({} of them overflowed); {} were \
+                     sent, and the cable handed {} frames over",
+                    flooded.overflowed, flooded.sent, relayed.sent
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A running flood. Dropped, it is killed and leaves no report.
 #[derive(Debug)]
 pub struct Flood {
@@ -311,5 +334,33 @@ mod tests {
         assert!(matches!(not_a_rate, Err(FloodError::Datagrams)));
         let nowhere = with(|sender| sender.source.target = Target::Level(8));
         assert!(matches!(nowhere, Err(FloodError::Bulk(BulkError::Level))));
+    }
+
+    #[test]
+    fn counts_that_contradict_what_was_sent_or_handed_over_are_told() {
+        let check = |received: u64, overflowed: u64, handed_over: u64| {
+            let flooded = |received, overflowed| DirectionReport {
+                sent: 10,
+                received,
+                overflowed,
+                ..DirectionReport::default()
+            };
+            let relayed = |sent| Ledger {
+                sent,
+                ..Ledger::default()
+            };
+            let report = Report {
+                a_to_b: flooded(8, 2),
+                b_to_a: flooded(received, overflowed),
+                notes: Vec::new(),
+            };
+            report.check([&relayed(10), &relayed(handed_over)])
+        };
+        // Announcements go the same way, and a classifier may have dropped some.
+        for (received, overflowed, handed_over) in [(8, 2, 10), (8, 2, 12), (3, 2, 10), (0, 0, 0)] {
+            assert_eq!(check(received, overflowed, handed_over), Ok(()));
+        }
+        assert!(check(9, 2, 12).unwrap_err().contains("B to A"));
+        assert!(check(8, 2, 9).is_err());
     }
 }

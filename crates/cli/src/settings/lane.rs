@@ -1,9 +1,7 @@
 //! The settings of how a participant's frames move: which host of the description this machine is,
 //! the datapath, the lanes of xdp, and what all receivers are protected with together.
 
-use isolane_model::{
-    Datapath, Host, HostProtection, Source, Sourced, System, Word, Xdp, format_duration,
-};
+use isolane_model::{Host, HostProtection, Source, Sourced, System, Word, Xdp, format_duration};
 
 use crate::arguments::LaneArguments;
 use crate::failure::Failure;
@@ -153,23 +151,39 @@ fn no_host(system: &System) -> Option<String> {
 
 /// The datapath of a host, if this build has it.
 fn built(host: &Host) -> Result<Sourced<LaneDatapath>, Failure> {
-    let datapath = match host.datapath.value {
-        Datapath::Auto => LaneDatapath::Auto,
-        Datapath::Udp => LaneDatapath::Udp,
-        Datapath::Xdp => LaneDatapath::Xdp,
-        other => {
-            let words: Vec<&str> = LaneDatapath::WORDS.iter().map(|(word, _)| *word).collect();
-            return Err(Failure::wrong_usage(
-                format!(
-                    "host {} is to use the datapath {} ({})",
-                    host.name.value,
-                    other.word(),
-                    host.datapath.source
-                ),
-                format!("between processes this build has {}", words.join(", ")),
-            )
-            .with_remedy("name one of these there, or here: --datapath udp"));
-        }
-    };
-    Ok(host.datapath.clone().map(|_| datapath))
+    match LaneDatapath::of(host.datapath.value) {
+        Some(datapath) => Ok(host.datapath.clone().map(|_| datapath)),
+        None => Err(Failure::wrong_usage(
+            is_to_use(host),
+            format!("between processes this build has {}", built_words()),
+        )
+        .with_remedy("name one of these there, or here: --datapath udp")),
+    }
+}
+
+/// What is to be known of each host whose datapath this build does not have.
+pub(super) fn not_built(system: &System) -> impl Iterator<Item = String> {
+    let hosts = system.hosts().iter();
+    let not_built = hosts.filter(|host| LaneDatapath::of(host.datapath.value).is_none());
+    not_built.map(|host| {
+        format!(
+            "{}; between processes this build has only {}",
+            is_to_use(host),
+            built_words()
+        )
+    })
+}
+
+fn is_to_use(host: &Host) -> String {
+    format!(
+        "host {} is to use the datapath {} ({})",
+        host.name.value,
+        host.datapath.value.word(),
+        host.datapath.source
+    )
+}
+
+fn built_words() -> String {
+    let words: Vec<&str> = LaneDatapath::WORDS.iter().map(|(word, _)| *word).collect();
+    words.join(", ")
 }

@@ -1,7 +1,7 @@
 //! Statements about how arguments, environment and description become settings.
 
 use clap::Parser;
-use isolane_model::{Durability, History, Reliability};
+use isolane_model::{Durability, History, Reliability, Word};
 
 use super::*;
 use crate::values::{LaneDatapath, Peer};
@@ -225,6 +225,37 @@ fn a_datapath_that_this_build_has_not_is_refused_with_those_it_has() {
         with_description("isolane sub Square --host left --datapath udp", &text)
             .expect("asked for");
     }
+}
+
+#[test]
+fn config_notes_a_datapath_that_this_build_has_not_beside_those_it_has() {
+    let notes = |text: &str| {
+        let settings = with_description("isolane config", text);
+        settings.expect("it is printed").notes
+    };
+    assert_eq!(notes(TWO_HOSTS), [""; 0]);
+    let of_another = notes(&TWO_HOSTS.replace("\"xdp\"", "\"shm\""));
+    let [note] = &of_another[..] else {
+        panic!("one host has none: {of_another:?}")
+    };
+    for part in ["shm", "host left", ".toml:3", "only auto, udp, xdp"] {
+        assert!(note.contains(part), "no {part} in {note}");
+    }
+}
+
+#[test]
+fn the_example_offers_the_datapaths_that_this_build_has() {
+    let mut lines = isolane_model::example().lines();
+    let line = lines.find(|line| line.starts_with("datapath = "));
+    let (_, offered) = line.expect("a line").split_once("# ").expect("a comment");
+    let offered: Vec<_> = offered.split(" | ").map(LaneDatapath::from_word).collect();
+    let built = LaneDatapath::WORDS.iter();
+    assert_eq!(
+        offered,
+        built
+            .map(|(_, datapath)| Some(*datapath))
+            .collect::<Vec<_>>()
+    );
 }
 
 #[test]

@@ -98,6 +98,16 @@ fn polling(name: &str, queues: &[QueueState], findings: &mut Findings) {
         .filter_map(|queue| Some((queue.queue, queue.polling.filter(is_on)?)))
         .collect();
     let Some(longest) = polled.iter().map(|(_, polling)| polling.wait).max() else {
+        // Of a queue about which the kernel says nothing, nothing is claimed.
+        if !queues.is_empty() && queues.iter().all(|queue| queue.polling.is_some()) {
+            findings.ok(
+                &id,
+                format!(
+                    "every frame of {name} has its interrupt, unless the queue is being served: no \
+                     polling"
+                ),
+            );
+        }
         return;
     };
     let list: Vec<String> = polled
@@ -249,14 +259,34 @@ mod tests {
         let seldom = polled(MAX_POLL_WAIT * 2, 10);
         assert_eq!(ids(&seldom)[1..], [("lane.polling.eth0", Severity::Warn)]);
         assert!(seldom[1].remedy.contains("napi_defer_hard_irqs"));
-        for off in [
-            Polling::OFF,
-            Polling {
-                idle_polls: 10,
-                ..Polling::OFF
-            },
-        ] {
-            assert_eq!(ids(&polled(off.wait, off.idle_polls)).len(), 1);
-        }
+    }
+
+    #[test]
+    fn that_nothing_is_polled_is_said_where_the_kernel_tells_of_all_queues() {
+        let queue = |queue, polling| QueueState {
+            queue,
+            instance: 100 + queue,
+            interrupt: None,
+            thread: None,
+            polling,
+        };
+        let found = |queues: &[QueueState]| {
+            let mut lanes = lanes();
+            lanes.receive_work = queues.to_vec();
+            findings(lanes, &Needs::of_domain(0)).split_off(1)
+        };
+        let never = Polling {
+            idle_polls: 10,
+            ..Polling::OFF
+        };
+        let off = found(&[queue(0, Some(Polling::OFF)), queue(1, Some(never))]);
+        assert_eq!(ids(&off), [("lane.polling.eth0", Severity::Ok)]);
+        assert!(
+            off[0]
+                .what
+                .contains("every frame of eth0 has its interrupt")
+        );
+        let half_known = found(&[queue(0, Some(Polling::OFF)), queue(1, None)]);
+        assert_eq!(ids(&half_known), []);
     }
 }

@@ -2,7 +2,7 @@
 //! was to be measured was not in use, or what strangers sent is not all accounted for.
 
 use super::run::Config;
-use crate::report::{Disturbed, EndLanes, Run};
+use crate::report::{Disturbed, EndLanes, Ledger, Run};
 use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 use crate::storm;
 
@@ -19,6 +19,7 @@ pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
         .as_ref()
         .and_then(too_little)
         .or_else(|| storm.and_then(|storm| weak_storm(config, storm)))
+        .or_else(|| miscounted_flood(run))
         .or_else(|| unused_lane(config, run))
         .or_else(|| strangers(run))
 }
@@ -46,6 +47,13 @@ fn weak_storm(config: &Config, storm: &storm::Report) -> Option<String> {
         )
     });
     storm.check().err().or(weak)
+}
+
+/// The flood's counts contradict each other, or the cable's.
+fn miscounted_flood(run: &Run) -> Option<String> {
+    let Ledger { cable, flood, .. } = run.ledger.as_ref()?;
+    let relayed = [&cable.a_to_b.frames, &cable.b_to_a.frames];
+    flood.as_ref()?.check(relayed).err()
 }
 
 /// A run about lanes whose samples came by kernel sockets would be one about sockets.
