@@ -2,10 +2,10 @@
 //! without each mechanism that keeps it away.
 //!
 //! The trials are those of [`isolane_bench::scenario::isolation`], made one after the other between two
-//! hosts in namespaces. A run in which the machine stood still for so long that the kernel dropped
-//! frames before the cable, or that hardly anything disturbed it, is none, and is made again a few times:
-//! that is no fault of the code, unless it happens every time. A counter that is not what it should be is
-//! never tried again.
+//! hosts in namespaces. A run is made again a few times if the machine stood still for so long that the kernel
+//! dropped frames before the cable, whatever was counted in it, that hardly anything disturbed it, or that it
+//! could not be made at all: that is no fault of the code, unless it happens every time. What was counted in
+//! it is printed. In any other run a counter that is not what it should be is a failure at once.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,8 +14,7 @@ use clap::Args;
 use isolane_bench::child::Program;
 use isolane_bench::namespace::Testbed;
 use isolane_bench::report::Environment;
-use isolane_bench::scenario::isolation::{Counter, SCHEMA, Trial, Verdict, hosts, trials};
-use isolane_bench::scenario::rtt;
+use isolane_bench::scenario::isolation::{Counter, SCHEMA, TRIES, Verdict, hosts, trials};
 use isolane_bench::scenario::transport::{Lanes, Transport};
 use serde::Serialize;
 
@@ -25,8 +24,6 @@ use crate::{CABLE_COMMAND, Result, json, packages};
 
 /// Seconds of a run that is a step of `cargo xtask test`.
 const STEP_SECONDS: u32 = 1;
-/// How often a run is made that the machine spoils.
-const TRIES: u32 = 3;
 
 /// What `cargo xtask isolation` takes.
 #[derive(Args)]
@@ -92,26 +89,28 @@ fn measure(seconds: u32) -> Result<Report> {
     };
     for (number, trial) in (1..).zip(&trials) {
         eprintln!("{number}/{}: {}", trials.len(), trial.name);
-        report.trials.push(verdict(&testbed, &program, trial));
+        let made = trial.make(&testbed, &program, told);
+        report.trials.push(made.verdict);
     }
     Ok(report)
 }
 
-/// Makes a trial until the machine has not spoilt it.
-fn verdict(testbed: &Testbed, program: &Program, trial: &Trial) -> Verdict {
-    for attempt in 1.. {
-        let outcome = match rtt::run_between_hosts(testbed, program, &trial.config) {
-            Ok(outcome) => outcome,
-            Err(error) => return trial.not_made(&error),
-        };
-        let verdict = trial.judge(&outcome.run);
-        if attempt == TRIES || !trial.is_spoilt(&outcome.run) {
-            return verdict;
-        }
-        let why = verdict.fault.unwrap_or_default();
-        eprintln!("attempt {attempt} of {TRIES} is no result: {why}");
-    }
-    unreachable!("the last attempt returns")
+/// Says why an attempt does not count, and what was counted in it.
+fn told(attempt: u32, verdict: &Verdict) {
+    let why = verdict
+        .fault
+        .as_deref()
+        .unwrap_or("the machine stood still");
+    let named =
+        |counter: Counter| format!("{} {}", counter.name(), shown(verdict.counts.get(counter)));
+    let counts = Counter::ALL.map(named).join(", ");
+    let late = shown(verdict.kernel_late);
+    eprintln!("attempt {attempt} of {TRIES} does not count: {why} ({counts}, kernel late {late})");
+}
+
+/// A count; `-` where there is none.
+fn shown<T: fmt::Display>(count: Option<T>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
 impl Report {
@@ -125,27 +124,37 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.trials.iter().map(|trial| trial.name.len());
         let width = names.max().unwrap_or(0);
-        write!(f, "{:width$}  {:>7}  {:>8}", "", "samples", "bulk")?;
+        write!(
+            f,
+            "{:width$}  {:>7}  {:>8}  {:>6}",
+            "", "samples", "bulk", "factor"
+        )?;
         for counter in Counter::ALL {
             write!(f, "  {:>11}", counter.name())?;
         }
-        writeln!(f)?;
+        writeln!(f, "  {:>12}", "kernel late*")?;
         for trial in &self.trials {
+            let factor = shown(trial.factor.map(|factor| format!("{factor:.2}")));
             write!(
                 f,
-                "{:width$}  {:>7}  {:>8}",
+                "{:width$}  {:>7}  {:>8}  {factor:>6}",
                 trial.name, trial.samples, trial.bulk
             )?;
             for counter in Counter::ALL {
-                let count = trial.counts.get(counter);
-                let shown = count.map_or_else(|| "-".to_owned(), |count| count.to_string());
-                write!(f, "  {shown:>11}")?;
+                write!(f, "  {:>11}", shown(trial.counts.get(counter)))?;
             }
+            write!(f, "  {:>12}", shown(trial.kernel_late))?;
             match &trial.fault {
                 None => writeln!(f)?,
                 Some(fault) => writeln!(f, "  FAILED: {fault}")?,
             }
         }
+        writeln!(
+            f,
+            "* Less urgent activations begun after a critical sample's stamp that the kernel did not show yet at the \
+             look before them. An inversion is one that it did show, or before which nobody looked: only those are \
+             the executor's, and judged."
+        )?;
         match self.failed() {
             0 => writeln!(
                 f,

@@ -10,8 +10,11 @@
 //! | --- | --- | --- | --- |
 //! | inversions | less urgent activations begun while a more urgent sample waited | jobs by priority, a lane a level | jobs as they became ready, one lane for all levels |
 //! | lost | critical round trips that did not come back | a link that sends the most urgent class first | a link that sends frames as they came |
-//! | touched | looks that found fewer buffers free than are reserved | the critical reserve | more room in the ring of bulk than there are buffers |
+//! | touched | looks that found fewer buffers free than are reserved, without those that the critical lane had taken | recycling: bulk is dropped before it takes one of them, and what waits is taken back | neither |
 //! | unaccounted | critical samples in no count with a name | every drop has a name | a link that loses some frames and books them as handed over |
+//!
+//! The reserve is shown twice: where each ring has its share of buffers bulk cannot take it; where bulk's ring takes
+//! more than there are, recycling alone keeps it, and its companion has the same rings and buffers.
 //!
 //! The last companion shows what the sum over the ledgers is worth: frames that vanish between two books
 //! which are each in order are noticed, by the same sum that is 0 otherwise, and the run as a whole is marked
@@ -23,6 +26,7 @@
 //! lane: a job of the participants between the two levels takes all the time that the critical one leaves, so
 //! that ring or socket are full.
 
+mod attempts;
 mod counter;
 mod verdict;
 
@@ -34,6 +38,7 @@ use crate::scenario::rtt::Config;
 use crate::scenario::transport::{BULK_LEVEL, BulkReader, Lanes, Policing, Transport};
 use crate::target::Target;
 
+pub use attempts::{Made, TRIES};
 pub use counter::{Counter, Counts, Mechanism};
 pub use verdict::Verdict;
 
@@ -91,11 +96,19 @@ pub fn trials(transport: Transport, seconds: u32) -> Vec<Trial> {
         }
     }
     trials.push(base.kept(FACTORS[1], None));
-    trials.push(Trial {
-        name: format!("{}: bulk of the participants themselves", base.word()),
-        config: base.inside(),
+    let with_all = |what: &str, config| Trial {
+        name: format!("{}: {what}", base.word()),
+        config,
         without: None,
-    });
+    };
+    if base.has_lanes() {
+        let factor = FACTORS[1];
+        let what =
+            format!("flood at {factor} times the rate, for a bulk lane with too few buffers");
+        trials.push(with_all(&what, base.overcommitted()));
+    }
+    let what = "bulk of the participants themselves";
+    trials.push(with_all(what, base.inside()));
     trials.extend(base.companions());
     trials
 }
@@ -113,6 +126,10 @@ impl Base {
             Transport::Udp => "udp",
             Transport::Xdp(_) => "xdp",
         }
+    }
+
+    fn has_lanes(self) -> bool {
+        matches!(self.transport, Transport::Xdp(_))
     }
 
     /// All mechanisms are on.
@@ -136,8 +153,8 @@ impl Base {
     /// A run without each mechanism that the transport has.
     fn companions(self) -> Vec<Trial> {
         let has = |mechanism: &Mechanism| match mechanism {
-            Mechanism::Reserve => matches!(self.transport, Transport::Xdp(_)),
-            Mechanism::Priorities | Mechanism::StrictLink | Mechanism::Ledger => true,
+            Mechanism::Recycling => self.has_lanes(),
+            Mechanism::PrioritiesAndLanes | Mechanism::StrictLink | Mechanism::Ledger => true,
         };
         let those = Mechanism::ALL.into_iter().filter(has);
         those
@@ -153,7 +170,7 @@ impl Base {
     fn without(self, mechanism: Mechanism) -> Config {
         let overrun = |reader| self.config(FACTORS[1], Some(reader));
         match mechanism {
-            Mechanism::Priorities => {
+            Mechanism::PrioritiesAndLanes => {
                 let mut fifo = self.inside();
                 fifo.scenario = fifo.scenario.in_order(Order::Fifo);
                 if let Transport::Xdp(lanes) = &mut fifo.transport {
@@ -162,12 +179,12 @@ impl Base {
                 fifo
             }
             Mechanism::StrictLink => overrun(BulkReader::Drains).through(Arbiter::Fifo),
-            Mechanism::Reserve => {
-                let mut unreserved = overrun(BulkReader::DoesNotDrain);
-                if let Transport::Xdp(lanes) = &mut unreserved.transport {
-                    lanes.keeps_reserve = false;
+            Mechanism::Recycling => {
+                let mut unrecycled = self.overcommitted();
+                if let Transport::Xdp(lanes) = &mut unrecycled.transport {
+                    lanes.recycles = false;
                 }
-                unreserved
+                unrecycled
             }
             Mechanism::Ledger => {
                 let mut unnamed = overrun(BulkReader::Drains);
@@ -179,6 +196,15 @@ impl Base {
                 unnamed
             }
         }
+    }
+
+    /// A lane that nobody drains, whose ring takes more buffers than there are.
+    fn overcommitted(self) -> Config {
+        let mut overcommitted = self.config(FACTORS[1], Some(BulkReader::DoesNotDrain));
+        if let Transport::Xdp(lanes) = &mut overcommitted.transport {
+            lanes.overcommits = true;
+        }
+        overcommitted
     }
 
     /// Published by a job, not a thread: a thread's ring of 16 samples is full when the machine stands
@@ -203,7 +229,7 @@ impl Base {
     fn config(self, factor: f64, reader: Option<BulkReader>) -> Config {
         let mut scenario = self.scenario(Some(Disturbance::Flood));
         let mut policing = Policing::default();
-        if matches!(self.transport, Transport::Xdp(_)) && reader.is_none() {
+        if self.has_lanes() && reader.is_none() {
             scenario.stages.push(Stage::Budgets);
             policing = Policing::OF_STRANGERS;
         }

@@ -18,10 +18,10 @@ pub const CRITICAL_QUEUE: u32 = 0;
 /// The queue of all others.
 pub const BULK_QUEUE: u32 = 1;
 
-/// Entries of the ring of bulk, and buffers of the queue, where no reserve is kept.
-const UNRESERVED_ENTRIES: u32 = 2_048;
+/// Entries of the ring of bulk, and buffers of the queue, where the ring takes more than there are.
+const OVERCOMMITTED_ENTRIES: u32 = 2_048;
 /// See above.
-const UNRESERVED_CHUNKS: u32 = 1_024;
+const OVERCOMMITTED_CHUNKS: u32 = 1_024;
 
 /// The share of an end's datagrams that must have come by its lane, for a run to be about lanes.
 pub(super) const LEAST_BY_LANE: f64 = 0.9;
@@ -45,8 +45,10 @@ pub enum Transport {
 pub struct Lanes {
     /// Frames are received in the queue of their class; else all in queue 0.
     pub are_steered: bool,
-    /// Buffers that only the critical lane may take are kept.
-    pub keeps_reserve: bool,
+    /// The ring of bulk takes more buffers than there are: nothing but recycling keeps any for what is critical.
+    pub overcommits: bool,
+    /// Where few buffers are left, bulk is dropped before it takes one, and what waits of it taken back.
+    pub recycles: bool,
     /// The level whose lane is the only one, if all levels share one.
     pub shared_level: Option<u8>,
 }
@@ -55,7 +57,8 @@ impl Default for Lanes {
     fn default() -> Self {
         Lanes {
             are_steered: false,
-            keeps_reserve: true,
+            overcommits: false,
+            recycles: true,
             shared_level: None,
         }
     }
@@ -108,14 +111,13 @@ impl Lanes {
             queues: self.queues(),
             ..usual
         };
-        if !self.keeps_reserve {
-            // More than there are buffers: whoever does not read takes them all.
-            options.receive_entries[bulk] = UNRESERVED_ENTRIES;
-            options.receive_frames = Some(UNRESERVED_CHUNKS);
+        if self.overcommits {
+            options.receive_entries[bulk] = OVERCOMMITTED_ENTRIES;
+            options.receive_frames = Some(OVERCOMMITTED_CHUNKS);
             options.overcommit = true;
-            options.recycling = false;
-            options.enforcement.recycling = false;
         }
+        options.recycling = self.recycles;
+        options.enforcement.recycling = self.recycles;
         options
     }
 
@@ -258,15 +260,31 @@ mod tests {
     }
 
     #[test]
-    fn only_without_a_reserve_there_are_fewer_buffers_than_the_rings_take() {
-        let kept = Lanes::default().options("host-a");
-        assert!(!kept.overcommit && kept.recycling && kept.receive_frames.is_none());
+    fn only_where_it_is_asked_for_there_are_fewer_buffers_than_the_rings_take() {
+        let usual = Lanes::default().options("host-a");
+        assert!(!usual.overcommit && usual.recycling && usual.receive_frames.is_none());
         let lanes = Lanes {
-            keeps_reserve: false,
+            overcommits: true,
             ..Lanes::default()
         };
-        let unreserved = lanes.options("host-a");
-        let ring = unreserved.receive_entries[usize::from(BULK_LEVEL)];
-        assert!(unreserved.overcommit && unreserved.receive_frames < Some(ring));
+        let overcommitted = lanes.options("host-a");
+        let ring = overcommitted.receive_entries[usize::from(BULK_LEVEL)];
+        assert!(overcommitted.overcommit && overcommitted.receive_frames < Some(ring));
+    }
+
+    #[test]
+    fn without_recycling_lanes_differ_in_recycling_alone() {
+        let overcommitted = Lanes {
+            overcommits: true,
+            ..Lanes::default()
+        };
+        let unrecycled = Lanes {
+            recycles: false,
+            ..overcommitted
+        };
+        let mut options = overcommitted.options("host-a");
+        options.recycling = false;
+        options.enforcement.recycling = false;
+        assert_eq!(unrecycled.options("host-a"), options);
     }
 }

@@ -1,8 +1,10 @@
-//! Isolation by counters, over sockets and over lanes.
+//! Isolation by counters, over sockets and over lanes: a trial or two of each kind, which shows that they are made
+//! and judged. All of them are `cargo xtask isolation`, a step of `cargo xtask test`.
 
-use isolane_bench::namespace::Testbed;
+use isolane_bench::cable::{Arbiter, Loss};
+use isolane_bench::report::Order;
 use isolane_bench::scenario::isolation::{Counter, Mechanism, Trial, Verdict, hosts, trials};
-use isolane_bench::scenario::rtt;
+use isolane_bench::scenario::rtt::Config;
 use isolane_bench::scenario::transport::{BulkReader, Lanes, Transport};
 
 use crate::ONE_AT_A_TIME;
@@ -11,69 +13,60 @@ use crate::support::{program, testbed_of};
 const UDP: Transport = Transport::Udp;
 const XDP: Transport = Transport::Xdp(Lanes {
     are_steered: false,
-    keeps_reserve: true,
+    overcommits: false,
+    recycles: true,
     shared_level: None,
 });
 
-/// How often a run is made that the machine spoils.
-const TRIES: u32 = 3;
-
-/// Makes a trial, again if the machine has spoilt it: that is no fault of the code.
-fn judged(testbed: &Testbed, trial: &Trial) -> Verdict {
-    for attempt in 1.. {
-        let outcome = rtt::run_between_hosts(testbed, &program(), &trial.config).unwrap();
-        if attempt == TRIES || !trial.is_spoilt(&outcome.run) {
-            let verdict = trial.judge(&outcome.run);
-            println!("{verdict:?}");
-            assert_eq!(verdict.fault, None, "{:#?}", outcome.run);
-            return verdict;
-        }
-    }
-    unreachable!("the last attempt returns")
-}
-
-/// Makes all trials of a transport that are meant, if there are hosts; there must be some.
-fn all_judged(transport: Transport, is_meant: impl Fn(&Trial) -> bool) -> Vec<Verdict> {
-    let meant: Vec<Trial> = trials(transport, 1).into_iter().filter(is_meant).collect();
-    assert!(!meant.is_empty(), "there is such a trial");
+/// Makes the last trial of those that are meant, if there are hosts; there must be one.
+fn judged(transport: Transport, is_meant: impl Fn(&Trial) -> bool) -> Option<Verdict> {
+    let meant = trials(transport, 1).into_iter().rfind(is_meant);
+    let trial = meant.expect("there is such a trial");
     let _one = ONE_AT_A_TIME.lock();
-    let Some(testbed) = testbed_of(&hosts()) else {
-        return Vec::new();
-    };
-    meant.iter().map(|trial| judged(&testbed, trial)).collect()
+    let testbed = testbed_of(&hosts())?;
+    let made = trial.make(&testbed, &program(), |attempt, verdict| {
+        println!("attempt {attempt} does not count: {verdict:?}");
+    });
+    println!("{:?}", made.verdict);
+    assert_eq!(made.verdict.fault, None, "{:#?}", made.run);
+    Some(made.verdict)
 }
 
-/// With all mechanisms, and bulk that nobody drains: its reader keeps it, or its lane.
-fn is_unread(trial: &Trial) -> bool {
-    let is_drained = matches!(trial.config.bulk_reader, None | Some(BulkReader::Drains));
-    !is_drained && trial.without.is_none()
+/// With all mechanisms, beside a lane of bulk that nobody drains.
+fn is_not_drained(trial: &Trial) -> bool {
+    trial.without.is_none() && trial.config.bulk_reader == Some(BulkReader::DoesNotDrain)
+}
+
+fn is_without(mechanism: Mechanism) -> impl Fn(&Trial) -> bool {
+    move |trial| trial.without == Some(mechanism)
 }
 
 #[test]
 fn over_sockets_bulk_that_nobody_drains_costs_what_is_critical_nothing() {
-    for verdict in all_judged(UDP, is_unread) {
+    if let Some(verdict) = judged(UDP, is_not_drained) {
         assert!(verdict.unread > Some(0), "it was full: {verdict:?}");
     }
 }
 
 #[test]
-fn over_lanes_bulk_that_nobody_drains_costs_what_is_critical_nothing() {
-    for verdict in all_judged(XDP, is_unread) {
-        assert!(verdict.unread > Some(0), "it was full: {verdict:?}");
-        for counter in Counter::ALL {
-            assert_eq!(verdict.counts.get(counter), Some(0), "{}", counter.name());
-        }
+fn over_lanes_bulk_that_nobody_drains_costs_nothing_though_its_ring_takes_more_than_there_is() {
+    let Some(verdict) = judged(XDP, is_not_drained) else {
+        return;
+    };
+    assert!(verdict.unread > Some(0), "it was recycled: {verdict:?}");
+    for counter in Counter::ALL {
+        assert_eq!(verdict.counts.get(counter), Some(0), "{}", counter.name());
     }
 }
 
 #[test]
-fn over_sockets_each_counter_is_above_0_without_its_mechanism() {
-    all_judged(UDP, |trial| trial.without.is_some());
+fn over_sockets_critical_samples_are_lost_without_a_strict_link() {
+    judged(UDP, is_without(Mechanism::StrictLink));
 }
 
 #[test]
-fn over_lanes_each_counter_is_above_0_without_its_mechanism() {
-    all_judged(XDP, |trial| trial.without.is_some());
+fn over_lanes_the_same_bulk_takes_the_reserve_without_recycling() {
+    judged(XDP, is_without(Mechanism::Recycling));
 }
 
 #[test]
@@ -94,19 +87,44 @@ fn over_each_transport_each_counter_that_it_has_is_shown_at_0_and_has_a_companio
     }
 }
 
+/// Switches a mechanism off, and nothing else.
+fn switch_off(mechanism: Mechanism, config: &mut Config) {
+    match (mechanism, &mut config.transport) {
+        (Mechanism::PrioritiesAndLanes, transport) => {
+            if let Transport::Xdp(lanes) = transport {
+                lanes.shared_level = Some(0);
+            }
+            config.scenario = config.scenario.clone().in_order(Order::Fifo);
+        }
+        (Mechanism::StrictLink, _) => config.cable.arbiter = Arbiter::Fifo,
+        (Mechanism::Recycling, Transport::Xdp(lanes)) => lanes.recycles = false,
+        (Mechanism::Recycling, Transport::Udp) => panic!("sockets recycle nothing"),
+        (Mechanism::Ledger, _) => {
+            config.cable.loss = Loss {
+                probability: 0.02,
+                is_hidden: true,
+                ..Loss::default()
+            };
+        }
+    }
+}
+
 #[test]
-fn a_companion_lacks_what_it_is_without_and_differs_in_nothing_else_that_counts() {
-    for trial in trials(XDP, 1) {
-        let Transport::Xdp(lanes) = trial.config.transport else {
-            panic!("{trial:?} is not about lanes");
-        };
-        let loses_unnamed = trial.config.cable.loss.is_hidden;
-        assert_eq!(loses_unnamed, trial.without == Some(Mechanism::Ledger));
-        assert_eq!(
-            lanes.keeps_reserve,
-            trial.without != Some(Mechanism::Reserve)
-        );
-        let is_shared = lanes.shared_level.is_some();
-        assert_eq!(is_shared, trial.without == Some(Mechanism::Priorities));
+fn a_companion_is_a_run_with_all_mechanisms_and_that_one_off() {
+    for transport in [UDP, XDP] {
+        let (kept, companions): (Vec<Trial>, Vec<Trial>) = trials(transport, 1)
+            .into_iter()
+            .partition(|trial| trial.without.is_none());
+        for companion in companions {
+            let mechanism = companion.without.expect("it is a companion");
+            let is_its = |kept: &&Trial| {
+                let mut config = kept.config.clone();
+                config.seed = companion.config.seed;
+                let is_changed = config != companion.config;
+                switch_off(mechanism, &mut config);
+                is_changed && config == companion.config
+            };
+            assert_eq!(kept.iter().filter(is_its).count(), 1, "{companion:#?}");
+        }
     }
 }

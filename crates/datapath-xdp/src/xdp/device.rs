@@ -67,15 +67,14 @@ impl OpenQueue {
 
     /// Of the chunks that it receives into. Made here, so that who asks for its place knows the kind.
     #[inline]
-    fn class(&self) -> Class {
+    pub(super) fn class(&self) -> Class {
         Class::Queue(self.place)
     }
 
     /// Whether chunks are to be given back to the device now. A few are left at home as long as it has
-    /// most of them: giving them one by one costs twice as much.
+    /// most of them: giving them one by one costs twice as much. `used`: those that it has.
     #[inline]
-    pub(super) fn wants_refill(&mut self, pool: &Pool) -> bool {
-        let used = self.queue.fill.used();
+    pub(super) fn wants_refill(&self, used: u32, pool: &Pool) -> bool {
         // With nearly all there, no more than the others can be at home: nobody is asked.
         used < self.nearly_all && (used < self.most || pool.free(self.class()) >= REFILL_BURST)
     }

@@ -117,7 +117,7 @@ impl Xdp {
             let device = Device::open(
                 way.index,
                 &self.options,
-                self.looks.stamps,
+                self.looks.wants_stamps,
                 &way.plan,
                 &self.pool,
                 first.expect("the plan has the queue of every level that gets a lane"),
@@ -282,13 +282,13 @@ impl Xdp {
             device.wake();
         }
         self.look_at_mtu();
-        let stamps = self.looks.stamps;
+        let stamps = self.looks.finds_stamps;
         let unstamped = self
             .device()
             .map_or(0, |device| device.classifier.unstamped());
         if stamps && unstamped > 0 {
             // None was taken on that queue since the first such frame; from here on none is looked for.
-            self.looks.stamps = false;
+            self.looks.finds_stamps = false;
             let interface = self.way.as_ref().map(|way| way.interface.clone());
             self.note(Note::Device {
                 interface: interface.unwrap_or_default(),

@@ -147,7 +147,9 @@ impl Xdp {
         let firsts = way.as_ref().map_or(0, |_| Lane::Discovery.bit());
         Ok(Xdp {
             looks: Looks {
-                stamps,
+                wants_stamps: stamps,
+                finds_stamps: stamps,
+                reserve: options.critical_reserve,
                 checksums: options.verify_checksums,
                 max_bytes: capabilities.max_frame_bytes,
             },

@@ -1,8 +1,7 @@
 //! What lanes do at this moment, and what the kernel counted of them.
 
 use isolane_datapath::{
-    Counted, FlowObservation, InterfaceObservation, Lane, Ledger, Observation, ReceiveDrop,
-    RingObservation, Udp,
+    FlowObservation, InterfaceObservation, Lane, Ledger, Observation, ReceiveDrop, RingObservation,
 };
 
 use super::Xdp;
@@ -53,19 +52,6 @@ impl Device {
             if let Some(open) = self.lanes[usize::from(level.get())].as_deref() {
                 // Down or gone: then there is nothing.
                 let _ = open.receive.poll_device();
-            }
-        }
-    }
-
-    /// Counts a look that found the reserve touched.
-    pub(super) fn note_touched(&mut self, reserve: u32, udp: &mut Udp) {
-        for place in 0..self.queues.len() {
-            if self.queues[place].is_none() || self.free_chunks(place) >= reserve {
-                continue;
-            }
-            if let Some(highest) = self.highest_on(place) {
-                let ledger = udp.lane_ledger_mut(Lane::Level(highest));
-                ledger.counts.note(Counted::ReserveTouched, 1);
             }
         }
     }

@@ -14,6 +14,7 @@ use isolane_wire::time::Instant;
 use super::Xdp;
 use super::device::{Device, DeviceLane};
 use super::headers::{self, Found};
+use super::recycle::note_touched;
 use crate::egress::{Judgement, Partial};
 use crate::socket::Side;
 
@@ -23,8 +24,13 @@ const STAMP_BYTES: usize = 8;
 /// What receiving looks at in each frame.
 #[derive(Clone, Copy)]
 pub(super) struct Looks {
-    pub(super) stamps: bool,
+    /// Frames are to have stamps.
+    pub(super) wants_stamps: bool,
+    /// And may have some: those that arrive with no room for one do not.
+    pub(super) finds_stamps: bool,
     pub(super) checksums: bool,
+    /// Chunks that are reserved for the most critical lane of a queue.
+    pub(super) reserve: u32,
     /// Bytes of a payload at most: those of the pool's frames.
     pub(super) max_bytes: usize,
 }
@@ -34,8 +40,10 @@ pub(super) struct Looks {
 pub(super) struct Taken {
     /// Datagrams, those that were dropped included.
     pub(super) count: usize,
-    /// Chunks that the kernel had left to receive into, behind the refill.
-    pub(super) free_chunks: u32,
+    /// The kernel had fewer chunks left to receive into than are reserved, before any were given back.
+    pub(super) is_low: bool,
+    /// And it was not the lane itself that had the others.
+    pub(super) is_touched: bool,
 }
 
 impl Xdp {
@@ -99,8 +107,8 @@ impl Xdp {
         let Some(taken) = taken else {
             return self.receive_by_sockets(lane, limit, 0, burst);
         };
-        if taken.free_chunks < self.options.critical_reserve {
-            self.keep_reserve(level);
+        if taken.is_low {
+            self.keep_reserve(level, taken.is_touched);
         }
         taken.count
     }
@@ -108,16 +116,17 @@ impl Xdp {
     /// A queue had fewer chunks left than are reserved for its most critical lane, when this lane was
     /// looked at. Does nothing for the others of the queue.
     #[cold]
-    fn keep_reserve(&mut self, level: Level) {
+    fn keep_reserve(&mut self, level: Level, is_touched: bool) {
         let reserve = self.options.critical_reserve;
         let device = self.way.as_mut().and_then(|way| way.device.as_deref_mut());
         let Some(device) = device.filter(|device| device.is_highest(level)) else {
             return;
         };
+        if is_touched {
+            note_touched(level, &mut self.udp);
+        }
         if self.options.recycling {
-            device.recycle(reserve, &self.pool, &mut self.udp);
-        } else {
-            device.note_touched(reserve, &mut self.udp);
+            device.keep_reserve(level, reserve, &self.pool, &mut self.udp);
         }
     }
 }
@@ -137,14 +146,17 @@ impl Device {
     ) -> Option<Taken> {
         let lane = self.lanes[usize::from(level.get())].as_deref_mut()?;
         let open = self.queues[lane.queue].as_mut()?;
-        if open.wants_refill(pool)
+        // What was eaten since the last look shows here only: behind the refill it is there again.
+        let free_chunks = open.queue.fill.used();
+        let is_low = free_chunks < looks.reserve;
+        let is_touched = is_low && open.has_lost_of(looks.reserve, lane, pool);
+        if open.wants_refill(free_chunks, pool)
             && open.refill(&mut self.held, &self.umem, &self.classifier, pool) > 0
             && open.queue.fill.needs_wakeup()
         {
             // Down or gone: then there is nothing.
             let _ = lane.receive.poll_device();
         }
-        let free_chunks = open.queue.fill.known_used();
         let of = Lane::Level(level);
         let may_hold = lane.held_limit.saturating_sub(pool.held(of));
         let limit_now = limit.min(may_hold);
@@ -152,11 +164,15 @@ impl Device {
         if count == 0 {
             let waits = limit > 0 && limit_now == 0 && lane.receive.ring.waiting() > 0;
             ledger.receive.starved += u64::from(waits);
-            return Some(Taken { count, free_chunks });
+            return Some(Taken {
+                count,
+                is_low,
+                is_touched,
+            });
         }
         // Where there was no room for a stamp in front of each frame that the queue's rings have shown so
         // far, bytes of an earlier frame may lie there: then none is taken for one.
-        let stamps = looks.stamps && self.classifier.unstamped_on(open.queue.number()) == 0;
+        let stamps = looks.finds_stamps && self.classifier.unstamped_on(open.queue.number()) == 0;
         let (mut received, mut received_bytes) = (0, 0);
         for _ in 0..count {
             let Some(descriptor) = lane.receive.ring.take() else {
@@ -188,7 +204,7 @@ impl Device {
                     continue;
                 }
             };
-            if looks.stamps && arrived.is_none() {
+            if looks.wants_stamps && arrived.is_none() {
                 ledger.receive.unstamped += 1;
             }
             received += 1;
@@ -207,7 +223,11 @@ impl Device {
         lane.receive.ring.give_back();
         let largest = &mut ledger.receive.largest_burst;
         *largest = (*largest).max(count as u64);
-        Some(Taken { count, free_chunks })
+        Some(Taken {
+            count,
+            is_low,
+            is_touched,
+        })
     }
 }
 

@@ -8,10 +8,36 @@
 //! queue is never taken.
 
 use isolane_datapath::{Counted, Lane, Pool, ReceiveDrop, Refusal, Udp};
+use isolane_wire::level::Level;
 
-use super::device::Device;
+use super::device::{Device, DeviceLane, OpenQueue};
 use crate::limits::MAX_RECYCLED;
 use crate::socket::{Descriptor, Side};
+
+/// Counts a look that found the reserve of a lane touched.
+pub(super) fn note_touched(highest: Level, udp: &mut Udp) {
+    let ledger = udp.lane_ledger_mut(Lane::Level(highest));
+    ledger.counts.note(Counted::ReserveTouched, 1);
+}
+
+impl OpenQueue {
+    /// Whether others than the lane that chunks are reserved for have some of them. What it has itself is no loss:
+    /// what waits for it, and what its reader holds or has let go, no more than it may hold.
+    #[cold]
+    pub(super) fn has_lost_of(
+        &mut self,
+        reserve: u32,
+        highest: &mut DeviceLane,
+        pool: &Pool,
+    ) -> bool {
+        // In the kernel's order: it shows a frame before it shows that a chunk was taken, so none is in neither.
+        let free = self.queue.fill.used();
+        let waiting = highest.receive.ring.waiting();
+        let let_go = pool.held(Lane::Level(highest.level)) + pool.free(self.class());
+        let own = waiting + let_go.min(highest.held_limit) as u32;
+        free + own < reserve
+    }
+}
 
 impl Device {
     /// Whether a queue has fewer free chunks than are reserved while less critical lanes have some.
@@ -65,16 +91,41 @@ impl Device {
             if self.queues[place].is_none() || self.free_chunks(place) >= reserve {
                 continue;
             }
-            if let Some(highest) = self.highest_on(place) {
-                let ledger = udp.lane_ledger_mut(Lane::Level(highest));
-                ledger.counts.note(Counted::ReserveTouched, 1);
+            if self.has_lost(place, reserve, pool)
+                && let Some(highest) = self.highest_on(place)
+            {
+                note_touched(highest, udp);
             }
-            let missing = reserve - self.free_chunks(place);
-            self.take_back(place, missing.min(MAX_RECYCLED as u32) as usize, udp);
-            self.refill(place, pool);
+            self.give_back(place, reserve, pool, udp);
             is_low |= self.free_chunks(place) < reserve && self.bulk_waits(place);
         }
         is_low
+    }
+
+    /// Whether less critical lanes of a queue have some of what is reserved.
+    fn has_lost(&mut self, place: usize, reserve: u32, pool: &Pool) -> bool {
+        let Device { lanes, queues, .. } = self;
+        let mut by_urgency = lanes.iter_mut().rev().flatten();
+        let highest = by_urgency.find(|lane| lane.queue == place);
+        let both = queues[place].as_mut().zip(highest);
+        both.is_some_and(|(open, highest)| open.has_lost_of(reserve, highest, pool))
+    }
+
+    /// Takes some back for the queue of a lane, if it is low still.
+    pub(super) fn keep_reserve(&mut self, of: Level, reserve: u32, pool: &Pool, udp: &mut Udp) {
+        let lane = self.lanes[usize::from(of.get())].as_deref();
+        if let Some(place) = lane.map(|lane| lane.queue) {
+            self.give_back(place, reserve, pool, udp);
+        }
+    }
+
+    /// Takes back up to [`MAX_RECYCLED`] frames of what the reserve misses, and gives their chunks to the device.
+    fn give_back(&mut self, place: usize, reserve: u32, pool: &Pool, udp: &mut Udp) {
+        let missing = reserve.saturating_sub(self.free_chunks(place));
+        if missing > 0 {
+            self.take_back(place, missing.min(MAX_RECYCLED as u32) as usize, udp);
+            self.refill(place, pool);
+        }
     }
 
     /// Drops up to so many datagrams that wait in less critical lanes of a queue, the oldest of the

@@ -70,6 +70,7 @@ fn with_too_few_chunks_recycling_keeps_the_reserve_for_what_is_critical() {
     let (critical, bulk, reader) = flood(too_few);
     assert_eq!(critical.receive.received, 100);
     assert_eq!(critical.receive.dropped_total(), 0);
+    assert_eq!(critical.counts.get(Counted::ReserveTouched), 0);
     let recycled = bulk.receive.dropped(ReceiveDrop::RecycledDriver)
         + bulk.receive.dropped(ReceiveDrop::RecycledQueue);
     assert!(recycled > 1_000, "{bulk:?}");
@@ -84,6 +85,57 @@ fn without_recycling_the_same_bulk_takes_the_reserve_and_what_is_critical_is_los
     });
     assert!(critical.receive.dropped(ReceiveDrop::FillEmpty) > 0);
     assert!(critical.counts.get(Counted::ReserveTouched) > 0);
+    finish(reader);
+}
+
+#[test]
+fn what_is_critical_may_have_its_reserve_and_that_touches_nothing() {
+    const CRITICAL_SENT: u32 = 40;
+    let mut segment = Segment::new();
+    let mut sender = participant(segment.add_host(), &[BULK, CRITICAL], |_| {});
+    let mut reader = participant(segment.add_host(), &[BULK, CRITICAL], too_few);
+    let (bulk, critical) = (reader.unicast(BULK)[0], reader.unicast(CRITICAL)[0]);
+    for number in 0..400 {
+        send(&mut sender, BULK, &payload(number, 100), &[bulk]);
+    }
+    for number in 0..CRITICAL_SENT {
+        send(&mut sender, CRITICAL, &payload(number, 64), &[critical]);
+    }
+    let arrived = receive(&mut reader, CRITICAL, CRITICAL_SENT as usize);
+    assert_eq!(arrived.len(), CRITICAL_SENT as usize);
+    assert_eq!(count(&reader, CRITICAL, Counted::ReserveTouched), 0);
+    finish(sender);
+    finish(reader);
+}
+
+#[test]
+fn a_reserve_that_was_eaten_counts_though_the_look_that_finds_it_so_gives_it_back() {
+    let mut segment = Segment::new();
+    let mut sender = participant(segment.add_host(), &[BULK, CRITICAL], |_| {});
+    let mut reader = participant(segment.add_host(), &[BULK, CRITICAL], |config| {
+        too_few(config);
+        config.options.recycling = false;
+        config.options.critical_reserve = 24;
+        config.udp.pool.receive_frames[BULK.index()] = 64;
+    });
+    let to = reader.unicast(BULK)[0];
+    for number in 0..400 {
+        send(&mut sender, BULK, &payload(number, 100), &[to]);
+    }
+    crate::support::until(&reader, BULK, |ledger| {
+        ledger.receive.dropped(ReceiveDrop::FillEmpty) > 0
+    });
+    let mut bursts = [(); 3].map(|()| isolane_datapath::ReceiveBurst::new());
+    for burst in &mut bursts {
+        assert_eq!(reader.receive_burst(BULK, 16, burst), 16);
+    }
+    // Twice the reserve comes home, and none is with the device.
+    drop(bursts);
+    assert_eq!(receive_now(&mut reader), 0);
+    assert_eq!(count(&reader, CRITICAL, Counted::ReserveTouched), 1);
+    assert_eq!(receive_now(&mut reader), 0);
+    assert_eq!(count(&reader, CRITICAL, Counted::ReserveTouched), 1);
+    finish(sender);
     finish(reader);
 }
 

@@ -62,6 +62,14 @@ fn a_stamp_is_of_the_arrival_and_what_else_lies_in_front_of_a_frame_is_never_tak
     let notes: Vec<String> = other.notes().iter().map(ToString::to_string).collect();
     let said = notes.iter().any(|note| note.contains("no room for stamps"));
     assert!(said, "{notes:?}");
+
+    // None is looked for any more; that there is none goes on to be counted.
+    for number in 0..DATAGRAMS {
+        send(&mut one, CRITICAL, &payload(number, 64), &[to]);
+        assert_eq!(receive(&mut other).0, None);
+    }
+    let of_lane = *other.ledger().lane(CRITICAL);
+    assert_eq!(of_lane.receive.unstamped, u64::from(2 * DATAGRAMS));
     drop(forwards);
     finish(one);
     finish(other);

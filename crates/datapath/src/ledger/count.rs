@@ -36,7 +36,8 @@ pub enum Counted {
     Kick,
     /// Of these, those after which something was left in the ring.
     KickUnfinished,
-    /// Looks that found fewer chunks free than are reserved for the most critical lane.
+    /// Looks that found fewer chunks free than are reserved for the most critical lane, those not counted that
+    /// it had taken of them itself.
     ReserveTouched,
     /// Descriptors that the kernel gave back without having had them: a fault of somebody's.
     Stray,

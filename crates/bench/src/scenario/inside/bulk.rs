@@ -30,7 +30,7 @@ pub const TOPIC_BACK: &str = "BulkBack";
 pub const PAYLOAD_BYTES: u32 = 1_024;
 
 /// Samples in its history, and so in a burst, at most.
-const HISTORY_SAMPLES: u16 = 64;
+pub(in crate::scenario) const HISTORY_SAMPLES: u16 = 64;
 
 /// Samples that one activation writes at most: as many as one takes from another thread's ring.
 const SAMPLES_PER_ACTIVATION: u16 = 4;

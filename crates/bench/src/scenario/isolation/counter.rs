@@ -9,12 +9,12 @@ use crate::scenario::flow::Flow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
-    /// Jobs by priority, and a lane a level.
-    Priorities,
+    /// Jobs by priority, and a lane a level: both, since one lane for all has the one order of its ring.
+    PrioritiesAndLanes,
     /// The link's strict order of classes.
     StrictLink,
-    /// Buffers reserved for the most critical lane.
-    Reserve,
+    /// Bulk gives buffers back before it costs what is reserved for the most critical lane.
+    Recycling,
     /// Drops have names: the link loses some frames, and books them as handed over.
     Ledger,
 }
@@ -27,7 +27,8 @@ pub enum Counter {
     Inversions,
     /// Critical round trips that did not come back.
     Lost,
-    /// Looks at both ends that found fewer buffers free than are reserved.
+    /// Looks at both ends that found fewer buffers free than are reserved; those that the critical lane had taken
+    /// itself do not count.
     Touched,
     /// Critical samples in no count with a name, hop by hop.
     Unaccounted,
@@ -36,18 +37,18 @@ pub enum Counter {
 impl Mechanism {
     /// All.
     pub const ALL: [Mechanism; 4] = [
-        Mechanism::Priorities,
+        Mechanism::PrioritiesAndLanes,
         Mechanism::StrictLink,
-        Mechanism::Reserve,
+        Mechanism::Recycling,
         Mechanism::Ledger,
     ];
 
     /// What counts when it is off.
     pub fn counter(self) -> Counter {
         match self {
-            Mechanism::Priorities => Counter::Inversions,
+            Mechanism::PrioritiesAndLanes => Counter::Inversions,
             Mechanism::StrictLink => Counter::Lost,
-            Mechanism::Reserve => Counter::Touched,
+            Mechanism::Recycling => Counter::Touched,
             Mechanism::Ledger => Counter::Unaccounted,
         }
     }
@@ -55,9 +56,9 @@ impl Mechanism {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Mechanism::Priorities => "jobs by priority",
+            Mechanism::PrioritiesAndLanes => "jobs by priority and a lane a level",
             Mechanism::StrictLink => "a strict link",
-            Mechanism::Reserve => "the critical reserve",
+            Mechanism::Recycling => "recycling of bulk",
             Mechanism::Ledger => "names of drops",
         }
     }
