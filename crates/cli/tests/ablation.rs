@@ -87,6 +87,8 @@ fn each_step_is_measured_and_read_against_those_it_builds_on() {
         }
     }
     assert!(brought.iter().all(|one| one["step"] != "one-socket"));
+    // One payload is all there is to say of it.
+    assert_eq!(report["overall"], Value::Array(Vec::new()));
 }
 
 /// Whether an interval holds its value.

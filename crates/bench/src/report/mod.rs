@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::cable::{self, Arbiter};
 
 pub use ablation::{
-    Against, Brought, Interval, Step, Unit, ablation_table, brought, brought_table,
+    Against, Brought, Interval, Overall, Step, Unit, ablation_table, brought, brought_table,
+    overall, overall_table,
 };
 pub use comparison::{Kind, Measure, Of, Ratio, arbiter_table, flood_table, order_table, ratios};
 pub use disturbed::{Counted, Disturbed, Inversions};
@@ -52,6 +53,8 @@ pub struct Report {
     pub ratios: Vec<Ratio>,
     /// What each step of an ablation brought.
     pub brought: Vec<Brought>,
+    /// The same over all payloads; empty if one was measured.
+    pub overall: Vec<Overall>,
     /// What was asked for and has no run.
     pub missing: Vec<Missing>,
     /// What this machine does not allow and was not tried.
@@ -77,6 +80,7 @@ impl Report {
             runs: Vec::new(),
             ratios: Vec::new(),
             brought: Vec::new(),
+            overall: Vec::new(),
             missing: Vec::new(),
             left_out: Vec::new(),
         }

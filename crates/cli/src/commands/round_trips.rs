@@ -5,8 +5,8 @@ use std::fmt::Write;
 use isolane_bench::cable::Arbiter;
 use isolane_bench::report::{
     Charset, Disturbance, Environment, Missing, Order, Report, Run, Series, ablation_table,
-    arbiter_table, brought, brought_table, flood_table, histogram, order_table, page, ratios,
-    table, terminal_width,
+    arbiter_table, brought, brought_table, flood_table, histogram, order_table, overall,
+    overall_table, page, ratios, table, terminal_width,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
 use isolane_bench::storm;
@@ -63,6 +63,7 @@ pub(crate) fn run(
     let measured = measurement::measure(laboratory, what, rows, Laboratory::measure, keep)?;
     report.ratios = ratios(&report.runs);
     report.brought = brought(&report.runs);
+    report.overall = overall(&report.runs);
     report.missing.clone_from(&measured.missing);
     let mut text = render(&report, &measured, shown);
     if !meaning.is_empty() && !measured.finished.is_empty() {
@@ -156,8 +157,9 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
             order_table,
             ablation_table,
             brought_table,
+            overall_table,
         ],
-        Shown::Steps => &[ablation_table, brought_table],
+        Shown::Steps => &[ablation_table, brought_table, overall_table],
     };
     for comparison in comparisons {
         let comparison = comparison(&report.runs);

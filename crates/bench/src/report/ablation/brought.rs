@@ -62,17 +62,19 @@ pub struct Brought {
 impl Brought {
     /// What it was beside, and on which link, in words.
     pub fn beside(&self) -> String {
-        let word = self
-            .disturbance
-            .map_or("undisturbed", |disturbance| disturbance.word());
-        let reader = if self.is_read {
-            " for a bulk reader"
-        } else {
-            ""
-        };
-        let link = self.arbiter.map_or("none", Arbiter::word);
-        format!("{word}{reader}, link {link}")
+        beside_in_words(self.disturbance, self.is_read, self.arbiter)
     }
+}
+
+pub(super) fn beside_in_words(
+    disturbance: Option<Disturbance>,
+    is_read: bool,
+    arbiter: Option<Arbiter>,
+) -> String {
+    let word = disturbance.map_or("undisturbed", |disturbance| disturbance.word());
+    let reader = if is_read { " for a bulk reader" } else { "" };
+    let link = arbiter.map_or("none", Arbiter::word);
+    format!("{word}{reader}, link {link}")
 }
 
 /// What every step of every block brought.
@@ -84,7 +86,7 @@ pub fn brought(runs: &[Run]) -> Vec<Brought> {
 
 /// The block that differs from a disturbed one in not being disturbed. Its link may be another: idle but
 /// for the round trips, it decides nothing.
-fn undisturbed<'a>(blocks: &'a [Vec<&'a Run>], block: &[&Run]) -> &'a [&'a Run] {
+pub(super) fn undisturbed<'a>(blocks: &'a [Vec<&'a Run>], block: &[&Run]) -> &'a [&'a Run] {
     let (payload_bytes, disturbance, _, arbiter, publisher) = block_of(block[0]);
     if disturbance.is_none() {
         return &[];
@@ -223,9 +225,6 @@ fn table_of(block: &[&Run], all: &[Brought]) -> String {
             .map(str::to_owned)
             .to_vec(),
     ];
-    let words = |interval: Option<Interval>| {
-        interval.map_or_else(|| "too few values".to_owned(), |interval| interval.words())
-    };
     for one in all {
         let [of_step, of_base] = one.lost.map(|share| share * 100.0);
         rows.push(vec![
@@ -236,13 +235,6 @@ fn table_of(block: &[&Run], all: &[Brought]) -> String {
             format!("{of_base:.1} % -> {of_step:.1} %"),
         ]);
     }
-    // Words are read from the left.
-    for column in 0..rows[0].len() {
-        let width = rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        for row in &mut rows {
-            row[column] = format!("{:<width$}", row[column]);
-        }
-    }
     let title = match block.first() {
         Some(run) => format!(
             "{} B, {}, link {}\n",
@@ -252,7 +244,22 @@ fn table_of(block: &[&Run], all: &[Brought]) -> String {
         ),
         None => heading(block),
     };
-    title + &aligned(&rows)
+    title + &left_aligned(rows)
+}
+
+pub(super) fn words(interval: Option<Interval>) -> String {
+    interval.map_or_else(|| "too few values".to_owned(), |interval| interval.words())
+}
+
+/// A table of words, which are read from the left.
+pub(super) fn left_aligned(mut rows: Vec<Vec<String>>) -> String {
+    for column in 0..rows[0].len() {
+        let width = rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        for row in &mut rows {
+            row[column] = format!("{:<width$}", row[column]);
+        }
+    }
+    aligned(&rows)
 }
 
 #[cfg(test)]

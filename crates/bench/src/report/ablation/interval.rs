@@ -69,6 +69,19 @@ pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Inter
     })
 }
 
+/// How many times as long the one of each pair is as the other, from the pairs' positive ratios. `None`: there
+/// are too few to say how noisy they are.
+pub(super) fn paired(ratios: &[f64]) -> Option<Interval> {
+    let pairs = Logarithms::of(ratios)?;
+    let noise = Noise::of(&[pairs])?;
+    let half = student(noise.freedom) * (noise.variance / pairs.count).sqrt();
+    Some(Interval {
+        value: pairs.mean.exp(),
+        low: (pairs.mean - half).exp(),
+        high: (pairs.mean + half).exp(),
+    })
+}
+
 /// A row's values on the logarithmic scale.
 #[derive(Clone, Copy)]
 struct Logarithms {
@@ -163,6 +176,21 @@ mod tests {
         let noisy = [pair[0].clone(), pair[1].clone(), vec![100.0, 400.0]];
         assert!(ratio(&pair[1], &pair[0], &pair).unwrap().is_difference());
         assert!(!ratio(&pair[1], &pair[0], &noisy).unwrap().is_difference());
+    }
+
+    #[test]
+    fn of_pairs_their_ratios_alone_are_compared() {
+        // Student's t of two degrees of freedom is 4.303, the spread ln 2 / sqrt 3.
+        let interval = paired(&[1.0, 2.0, 4.0]).unwrap();
+        assert!((interval.value - 2.0).abs() < 1e-9);
+        let half = 4.303 * 2.0_f64.ln() / 3.0_f64.sqrt();
+        assert!(
+            (interval.high - 2.0 * half.exp()).abs() < 1e-9,
+            "{interval:?}"
+        );
+        assert!(!interval.is_difference());
+        assert_eq!(paired(&[2.0]), None);
+        assert_eq!(paired(&[2.0, 0.0]), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!   runs --> blocks (same payload, disturbance, link)
 //!              +--> table: a line a step, in each cell every repetition, and their median and range
 //!              +--> brought: a step against the one it builds on, with the interval of its ratio
+//!              +--> overall: the same over all payloads, which says more where the machine is noisy
 //! ```
 //!
 //! A step may bring nothing: then the interval of its ratio covers 1, and the words say that no
@@ -11,6 +12,7 @@
 
 mod brought;
 mod interval;
+mod overall;
 mod step;
 
 use std::fmt::Write;
@@ -22,6 +24,7 @@ use crate::record::Statistics;
 
 pub use brought::{Against, Brought, brought, brought_table};
 pub use interval::{Interval, Unit};
+pub use overall::{Overall, overall, overall_table};
 pub use step::Step;
 
 /// What the lines of a block have in common.

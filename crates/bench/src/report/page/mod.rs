@@ -38,6 +38,7 @@ pub fn page(report: &Report) -> String {
                 }
                 (tables::all_runs(&report.runs))
                 (tables::inside(&report.runs))
+                (tables::overall(&report.overall))
                 (tables::brought(&report.brought))
                 (tables::ratios(&report.ratios))
                 (no_results(report))

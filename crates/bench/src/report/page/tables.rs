@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::super::{Brought, Interval, Ratio, Report, Run};
+use super::super::{Brought, Interval, Overall, Ratio, Report, Run};
 use super::groups;
 
 /// What is not known.
@@ -105,6 +105,32 @@ pub(super) fn brought(brought: &[Brought]) -> Markup {
                         td { (one.payload_bytes) " B" }
                         td { (words(one.host)) }
                         td { (words(one.rtt)) }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+/// The same over all payloads.
+pub(super) fn overall(overall: &[Overall]) -> Markup {
+    let words = |interval: Option<Interval>| {
+        interval.map_or_else(|| UNKNOWN.to_owned(), |interval| interval.words())
+    };
+    html! {
+        @if !overall.is_empty() {
+            h2 { "What each step brought, over all payloads" }
+            div.table {
+                table {
+                    caption { "p99, with the 95 % interval of the ratio, from pairs of runs of the same payload and repetition." }
+                    thead { tr { th { "step" } th { "against" } th { "beside" } th { "hosts' part" } th { "round trip" } th { "pairs" } } }
+                    tbody { @for one in overall { tr {
+                        td { (one.step.name()) }
+                        td { (one.against.words()) }
+                        td { (one.beside()) }
+                        td { (words(one.host)) }
+                        td { (words(one.rtt)) }
+                        td { (one.pairs) }
                     } } }
                 }
             }
