@@ -13,8 +13,9 @@ use isolane_wire::{
     locator::Locator,
     qos::{DurabilityKind, HistoryKind, QosPolicies, ReliabilityKind},
     rtps::{
-        AckNack, DataFragHead, DataHead, Gap, Header, Heartbeat, HeartbeatFrag, InfoSource,
-        MessageWriter, NackFrag, PayloadKind, StatusInfo,
+        AckNack, ChecksumKind, DataFragHead, DataHead, Gap, Header, HeaderExtension, Heartbeat,
+        HeartbeatFrag, InfoSource, MessageChecksum, MessageWriter, NackFrag, PayloadKind,
+        StatusInfo,
     },
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
     time::{Duration, Timestamp},
@@ -31,6 +32,8 @@ pub(crate) const TYPE: &str = "T";
 const MESSAGE_BYTES: usize = 4096;
 /// Submessages of one at most.
 const MAX_SUBMESSAGES: usize = 6;
+/// From which choice of their number on a header extension stands in front of them.
+const EXTENDED_FROM: u8 = 252;
 /// Members of a set that are named one by one.
 const MAX_MEMBERS: usize = 12;
 
@@ -125,17 +128,43 @@ impl Cast {
 pub(crate) fn message(input: &mut Input<'_>, cast: &Cast) -> Vec<u8> {
     let mut buffer = vec![0; MESSAGE_BYTES];
     let header = Header::new(cast.prefix(input));
-    let count = 1 + input.index(MAX_SUBMESSAGES);
+    let choice = input.byte();
+    let count = 1 + usize::from(choice) % MAX_SUBMESSAGES;
+    let extension = (choice >= EXTENDED_FROM).then(|| header_extension(input));
     let Ok(mut message) = MessageWriter::new(&mut buffer, &header) else {
         return Vec::new();
     };
+    if let Some(extension) = &extension {
+        let _ = message.header_extension(extension);
+    }
     for _ in 0..count {
         // What has no room is left out.
         let _ = submessage(input, cast, header.prefix, &mut message);
     }
     let length = message.len();
     buffer.truncate(length);
+    // Most often it is true of the message.
+    if let Some(mut extension) = extension.filter(|_| input.byte() < 200) {
+        extension.seal(&mut buffer);
+    }
     buffer
+}
+
+fn header_extension(input: &mut Input<'_>) -> HeaderExtension<'static> {
+    let kinds = [ChecksumKind::Crc32c, ChecksumKind::Crc64, ChecksumKind::Md5];
+    let bits = input.byte();
+    let bit = |bit: u8| bits >> bit & 1 == 1;
+    HeaderExtension {
+        message_bytes: bit(0).then(|| input.any()),
+        sent: bit(1).then(|| Timestamp {
+            seconds: input.any(),
+            fraction: input.any(),
+        }),
+        u_extension: bit(2).then(|| input.any()),
+        w_extension: bit(3).then(|| input.any()),
+        checksum: bit(4).then(|| MessageChecksum::zero(input.pick(&kinds))),
+        parameters: None,
+    }
 }
 
 fn submessage(
@@ -235,6 +264,7 @@ fn heartbeat(input: &mut Input<'_>, cast: &Cast) -> Heartbeat {
     Heartbeat {
         reader: cast.entity(input),
         writer: cast.entity(input),
+        group: None,
         first: SequenceNumber(number(input)),
         last: SequenceNumber(number(input)),
         count: count(input),
@@ -256,6 +286,8 @@ fn gap(input: &mut Input<'_>, cast: &Cast) -> Gap {
     Gap {
         reader: cast.entity(input),
         writer: cast.entity(input),
+        group: None,
+        filtered: None,
         start: SequenceNumber(number(input)),
         list: set(input),
     }

@@ -4,8 +4,15 @@
 use std::{fs, io, path::Path};
 
 use isolane_wire::{
-    guid::EntityId,
-    rtps::{HEADER_BYTES, Submessage, Submessages},
+    BufferTooSmall,
+    guid::{EntityId, GuidPrefix},
+    locator::Locator,
+    rtps::{
+        ChecksumKind, Gap, GapGroup, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
+        HeartbeatGroup, InfoReplyIp4, MessageChecksum, MessageWriter, Submessage, Submessages,
+    },
+    sequence::{SequenceNumber, SequenceNumberSet},
+    time::Timestamp,
 };
 
 use crate::{captures, engine, input::Script, limits::MAX_INPUT_BYTES, target};
@@ -28,7 +35,11 @@ pub fn write(folder: &Path) -> io::Result<usize> {
         ("frames", frames.clone()),
         (
             "rtps",
-            messages.iter().map(|message| message.to_vec()).collect(),
+            messages
+                .iter()
+                .map(|message| message.to_vec())
+                .chain(lacking())
+                .collect(),
         ),
         ("discovery", announcements.collect()),
         ("cdr", target::cdr_samples()),
@@ -57,9 +68,67 @@ fn announcements(message: &[u8]) -> Vec<Vec<u8>> {
         Ok(Submessage::Data(data)) if data.writer.is_builtin() => Some(data),
         _ => None,
     });
-    data.filter(|data| data.writer != EntityId::P2P_MESSAGE_WRITER)
-        .map(|data| data.bytes.to_vec())
+    data.map(|data| data.bytes.to_vec()).collect()
+}
+
+/// Messages of what no capture has: header extensions with each checksum, groups, short replies.
+fn lacking() -> Vec<Vec<u8>> {
+    let kinds = [ChecksumKind::Crc32c, ChecksumKind::Crc64, ChecksumKind::Md5];
+    kinds
+        .into_iter()
+        .filter_map(|kind| extended(kind).ok())
         .collect()
+}
+
+fn extended(kind: ChecksumKind) -> Result<Vec<u8>, BufferTooSmall> {
+    let (reader, writer) = (EntityId([0, 0, 9, 7]), EntityId([0, 0, 8, 2]));
+    let one = SequenceNumber(1);
+    let mut extension = HeaderExtension {
+        message_bytes: Some(0),
+        sent: Some(Timestamp::from_nanos(1_795_000_000_000_000_000)),
+        u_extension: Some([1; 4]),
+        w_extension: Some([2; 8]),
+        checksum: Some(MessageChecksum::zero(kind)),
+        parameters: None,
+    };
+    let mut buffer = [0; 512];
+    let mut message = MessageWriter::new(&mut buffer, &Header::new(GuidPrefix([7; 12])))?;
+    message
+        .header_extension(&extension)?
+        .info_reply_ip4(&InfoReplyIp4 {
+            unicast: Locator::udpv4([10, 0, 0, 1], 7411),
+            multicast: Some(Locator::udpv4([239, 255, 0, 1], 7401)),
+        })?
+        .heartbeat(&Heartbeat {
+            reader,
+            writer,
+            first: one,
+            last: one,
+            count: 1,
+            is_final: false,
+            liveliness: true,
+            group: Some(HeartbeatGroup {
+                current: SequenceNumber(3),
+                first: one,
+                last: SequenceNumber(2),
+                writers: [3; 4],
+                secure_writers: [0; 4],
+            }),
+        })?
+        .gap(&Gap {
+            reader,
+            writer,
+            start: one,
+            list: SequenceNumberSet::new(SequenceNumber(2)),
+            group: Some(GapGroup {
+                start: one,
+                end: SequenceNumber(2),
+            }),
+            filtered: Some(1),
+        })?;
+    let length = message.len();
+    extension.seal(&mut buffer[..length]);
+    Ok(buffer[..length].to_vec())
 }
 
 /// Every world, in which captured messages arrive, and in which time passes and users act.

@@ -4,6 +4,7 @@
 //! - `cargo xtask budgets` counts what a sample costs, each number held against its limit;
 //! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
 //! - `cargo xtask conformance` shows what every datapath does, and whether each of them does it;
+//! - `cargo xtask coverage` counts the lines of `wire` that its tests run;
 //! - `cargo xtask fuzz` throws bytes at everything that reads what others send;
 //! - `cargo xtask hostile` lets somebody throw everything there is at a host with a critical topic;
 //! - `cargo xtask isolation` counts what a flood does to a critical topic, with and without what keeps it
@@ -19,6 +20,7 @@ mod budgets;
 mod classifier;
 mod command;
 mod conformance;
+mod coverage;
 mod demo;
 mod dependencies;
 mod foreign;
@@ -73,6 +75,9 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Count the lines of `wire` that its tests run, by ptrace; fails below 95 %. Takes minutes, more where
+    /// cargo-tarpaulin is built first: no part of `test`
+    Coverage(coverage::Arguments),
     /// Fuzz what reads others' bytes, with libFuzzer (needs a C++ compiler)
     Fuzz(fuzz::FuzzArguments),
     /// Measure isolane beside other DDS implementations, in network namespaces (needs root)
@@ -97,6 +102,7 @@ fn main() -> ExitCode {
         Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Interop(arguments) => interop::run(&arguments),
         Command::Budgets { json } => budgets::run(json.as_deref()),
+        Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Peers(arguments) => peers::run(&arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Hostile(arguments) => hostile::run(&arguments),

@@ -10,6 +10,10 @@ pub(crate) const READER_HISTORY: HistoryDepth = HistoryDepth::new(64).expect("it
 /// Smallest payload of a measurement: id, nonce and the length of the padding, four bytes each.
 pub(crate) const MIN_PAYLOAD_BYTES: u32 = 12;
 
+/// Largest payload of a measurement: what other implementations can send in one datagram too, with room
+/// for the heads of RTPS.
+pub(crate) const MAX_PAYLOAD_BYTES: u32 = 60_000;
+
 /// Bytes of a shape's color: ShapeType declares `string<128>`.
 pub(crate) const MAX_COLOR_BYTES: usize = 128;
 

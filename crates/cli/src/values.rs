@@ -11,10 +11,10 @@ use isolane_bench::cable::Arbiter;
 use isolane_bench::limits::MAX_RTT_MESSAGE_BYTES;
 use isolane_bench::report;
 use isolane_bench::scenario::plan::Part;
-use isolane_model::limits::{MAX_BUDGET_PERIOD, MAX_SAMPLE_BYTES, MIN_BUDGET_PERIOD};
+use isolane_model::limits::{MAX_BUDGET_PERIOD, MIN_BUDGET_PERIOD};
 use isolane_model::{Datapath, OverBudget, SampleBytes, Word, format_duration, parse_duration};
 
-use crate::limits::MIN_PAYLOAD_BYTES;
+use crate::limits::{MAX_PAYLOAD_BYTES, MIN_PAYLOAD_BYTES};
 
 /// Where participants are looked for by unicast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ impl PayloadBytes {
 
     /// What one sample can carry.
     pub(crate) fn of_sample(text: &str) -> Result<Self, String> {
-        Self::parse(text, MAX_SAMPLE_BYTES)
+        Self::parse(text, MAX_PAYLOAD_BYTES)
     }
 
     fn parse(text: &str, most: u32) -> Result<Self, String> {

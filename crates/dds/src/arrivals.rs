@@ -56,7 +56,7 @@ impl State {
                     of_writer.into_iter().for_each(Inlet::wake);
                 }
             }
-            StatusChange::Discovery => {}
+            StatusChange::Discovery => self.note_discovery(now),
         }
         None
     }

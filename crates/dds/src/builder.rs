@@ -10,7 +10,13 @@ use isolane_datapath::{
 };
 use isolane_engine::{Engine, EngineConfig, Timing};
 use isolane_executor::{Executor, ExecutorConfig, Order};
-use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator, rtps::VENDOR_ID};
+use isolane_wire::{
+    discovery::LocatorList,
+    guid::GuidPrefix,
+    locator::Locator,
+    qos::{Octets, PolicyId},
+    rtps::VENDOR_ID,
+};
 use rustix::mm::{MlockAllFlags, mlockall};
 
 use crate::{
@@ -63,6 +69,7 @@ enum Choice {
 pub struct Builder {
     domain: u32,
     name: String,
+    user_data: Vec<u8>,
     choice: Choice,
     interfaces: Interfaces,
     multicast: bool,
@@ -85,6 +92,7 @@ impl Builder {
         Self {
             domain,
             name: String::from("isolane"),
+            user_data: Vec::new(),
             choice: Choice::Network(DatapathChoice::Udp),
             interfaces: Interfaces::All,
             multicast: true,
@@ -107,6 +115,15 @@ impl Builder {
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// USER_DATA: what the participant says of itself to whoever discovers it; isolane does not look at it. At
+    /// most [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS) octets, more are refused. It can be changed:
+    /// [`Participant::set_user_data`].
+    #[must_use]
+    pub fn user_data(mut self, octets: &[u8]) -> Self {
+        self.user_data = octets.into();
         self
     }
 
@@ -274,6 +291,8 @@ impl Builder {
     /// # Errors
     /// [`BuildError`]: what happened, why, and what to do.
     pub fn build(self) -> Result<Participant, BuildError> {
+        let policy = PolicyId::USER_DATA;
+        let user_data = Octets::of(&self.user_data).ok_or(BuildError::Octets { policy })?;
         if self.lock_memory {
             let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
             let locked = mlockall(all);
@@ -312,6 +331,7 @@ impl Builder {
         let now = monotonic_now();
         let mut config = EngineConfig::new(self.domain, prefix, seed);
         config.name = bounded_name(&self.name);
+        config.user_data = user_data;
         config.wall_offset_ns = wall_now_ns().wrapping_sub(now.as_nanos());
         config.metatraffic_unicast = locators(transport.unicast(Lane::Discovery));
         config.metatraffic_multicast = locators(transport.multicast(Lane::Discovery));

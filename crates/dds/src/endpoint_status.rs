@@ -7,8 +7,10 @@ use crate::{
     listeners::{Endpoint, Kind},
     reader::DataReader,
     status::{
-        OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedIncompatibleQosStatus,
-        SampleLostStatus, SampleRejectedStatus, Statuses, SubscriptionMatchedStatus,
+        LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus,
+        OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,
+        RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, Statuses,
+        SubscriptionMatchedStatus,
     },
     writer::DataWriter,
 };
@@ -39,6 +41,33 @@ impl<T: TopicType> DataWriter<T> {
     ) -> Result<(), BuildError> {
         self.listen(Kind::OfferedIncompatibleQos, move |statuses| {
             listener(statuses.offered_incompatible_qos);
+        })
+    }
+
+    /// Sets the listener of `OFFERED_DEADLINE_MISSED`: an instance was not written for a whole period of
+    /// DEADLINE.
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyJobs`].
+    pub fn on_offered_deadline_missed(
+        &self,
+        mut listener: impl FnMut(OfferedDeadlineMissedStatus) + 'static,
+    ) -> Result<(), BuildError> {
+        self.listen(Kind::OfferedDeadlineMissed, move |statuses| {
+            listener(statuses.offered_deadline_missed);
+        })
+    }
+
+    /// Sets the listener of `LIVELINESS_LOST`: the writer was neither asserted nor written for a whole lease.
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyJobs`].
+    pub fn on_liveliness_lost(
+        &self,
+        mut listener: impl FnMut(LivelinessLostStatus) + 'static,
+    ) -> Result<(), BuildError> {
+        self.listen(Kind::LivelinessLost, move |statuses| {
+            listener(statuses.liveliness_lost);
         })
     }
 
@@ -74,6 +103,19 @@ impl<T: TopicType> DataWriter<T> {
     pub fn offered_incompatible_qos_status(&self) -> OfferedIncompatibleQosStatus {
         self.status(Kind::OfferedIncompatibleQos)
             .offered_incompatible_qos
+    }
+
+    /// `OFFERED_DEADLINE_MISSED` now.
+    #[must_use]
+    pub fn offered_deadline_missed_status(&self) -> OfferedDeadlineMissedStatus {
+        self.status(Kind::OfferedDeadlineMissed)
+            .offered_deadline_missed
+    }
+
+    /// `LIVELINESS_LOST` now.
+    #[must_use]
+    pub fn liveliness_lost_status(&self) -> LivelinessLostStatus {
+        self.status(Kind::LivelinessLost).liveliness_lost
     }
 }
 
@@ -152,6 +194,54 @@ impl<T: TopicType> DataReader<T> {
         })
     }
 
+    /// Sets the listener of `REQUESTED_DEADLINE_MISSED`: nothing came of an instance for a whole period of
+    /// DEADLINE.
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc, time::Duration};
+    /// use isolane::{Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Pressure { bar: f32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let qos = Qos::reliable().deadline(Duration::from_millis(10));
+    /// let writer = participant.create_writer::<Pressure>("Pressure", &qos)?;
+    /// let reader = participant.create_reader::<Pressure>("Pressure", &qos)?;
+    /// let missed = Rc::new(Cell::new(0));
+    /// let told = Rc::clone(&missed);
+    /// reader.on_requested_deadline_missed(move |status| told.set(status.total_count))?;
+    /// writer.write(&Pressure { bar: 2.5 })?; // and no more
+    /// assert!(participant.run_until(Duration::from_secs(5), || missed.get() >= 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyJobs`].
+    pub fn on_requested_deadline_missed(
+        &self,
+        mut listener: impl FnMut(RequestedDeadlineMissedStatus) + 'static,
+    ) -> Result<(), BuildError> {
+        self.listen(Kind::RequestedDeadlineMissed, move |statuses| {
+            listener(statuses.requested_deadline_missed);
+        })
+    }
+
+    /// Sets the listener of `LIVELINESS_CHANGED`: matched writers come, go, lose their liveliness, and have it
+    /// again.
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyJobs`].
+    pub fn on_liveliness_changed(
+        &self,
+        mut listener: impl FnMut(LivelinessChangedStatus) + 'static,
+    ) -> Result<(), BuildError> {
+        self.listen(Kind::LivelinessChanged, move |statuses| {
+            listener(statuses.liveliness_changed);
+        })
+    }
+
     fn listen(
         &self,
         kind: Kind,
@@ -196,5 +286,18 @@ impl<T: TopicType> DataReader<T> {
     #[must_use]
     pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
         self.status(Kind::SampleRejected).sample_rejected
+    }
+
+    /// `REQUESTED_DEADLINE_MISSED` now.
+    #[must_use]
+    pub fn requested_deadline_missed_status(&self) -> RequestedDeadlineMissedStatus {
+        self.status(Kind::RequestedDeadlineMissed)
+            .requested_deadline_missed
+    }
+
+    /// `LIVELINESS_CHANGED` now.
+    #[must_use]
+    pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
+        self.status(Kind::LivelinessChanged).liveliness_changed
     }
 }

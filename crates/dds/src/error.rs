@@ -2,8 +2,8 @@
 
 use isolane_datapath::{OpenError, ProtectError};
 use isolane_datapath_xdp::xdp::XdpError;
-use isolane_engine::CreateError;
-use isolane_wire::cdr::CdrError;
+use isolane_engine::{CreateError, SetQosError};
+use isolane_wire::{cdr::CdrError, qos::PolicyId};
 
 /// Why a participant or an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -23,9 +23,9 @@ pub enum BuildError {
         crate::limits::MAX_JOBS
     )]
     TooManyJobs,
-    /// A sample larger than one datagram.
+    /// A bound of samples that is more than can be had.
     #[error(
-        "max_bytes {asked} is more than the {limit} bytes one datagram carries; larger samples need fragments, which isolane does not have yet"
+        "samples of {asked} bytes are asked for, and {limit} bytes is the most that can be had here: of a sample 16 MiB, of one that leaves as a single datagram or is written by another thread what a frame of the datapath carries; lower max_bytes or max_datagram_bytes"
     )]
     SampleTooLarge {
         /// What was asked for.
@@ -54,6 +54,15 @@ pub enum BuildError {
     Partition {
         /// Its name.
         name: String,
+    },
+    /// More octets than announcements have room for.
+    #[error(
+        "{policy} has more than {} octets: announce less, and the rest by a topic of its own",
+        isolane_wire::limits::MAX_OCTETS
+    )]
+    Octets {
+        /// USER_DATA, TOPIC_DATA or GROUP_DATA.
+        policy: PolicyId,
     },
     /// The memory of the process cannot be kept from being paged out.
     #[error(
@@ -91,7 +100,10 @@ impl BuildError {
     #[must_use]
     pub fn is_wrong_setting(&self) -> bool {
         let source = match self {
-            Self::Endpoint(_) | Self::SampleTooLarge { .. } | Self::Budget(_) => return true,
+            Self::Endpoint(_)
+            | Self::SampleTooLarge { .. }
+            | Self::Budget(_)
+            | Self::Octets { .. } => return true,
             Self::Datapath(OpenError::Device { source, .. }) => source,
             _ => return false,
         };
@@ -104,6 +116,27 @@ impl BuildError {
             )
         )
     }
+}
+
+/// Why policies were not changed. Nothing was changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum QosError {
+    /// As the engine says: a policy that must not change, or that contradicts another one.
+    #[error(transparent)]
+    Policies(#[from] SetQosError),
+    /// What no endpoint could have.
+    #[error(transparent)]
+    Unusable(#[from] BuildError),
+    /// Slots have the size they were created with.
+    #[error(
+        "max_bytes cannot change from {existing} to {asked} once an endpoint is created: its memory is taken; leave it as it is, or create another endpoint"
+    )]
+    MaxBytes {
+        /// What the endpoint was created with.
+        existing: usize,
+        /// What was asked for.
+        asked: usize,
+    },
 }
 
 /// Why a sample was not written. Nothing of it was sent then.

@@ -124,9 +124,11 @@
 
 #![forbid(unsafe_code)]
 
+mod announced;
 mod arrivals;
 mod builder;
 mod choice;
+mod discovered;
 mod endpoint_status;
 mod error;
 mod frames;
@@ -152,7 +154,8 @@ mod writer;
 
 pub use builder::{Builder, Waiting};
 pub use choice::DatapathChoice;
-pub use error::{BuildError, WriteError};
+pub use discovered::DiscoveredTopic;
+pub use error::{BuildError, QosError, WriteError};
 pub use isolane_datapath::{
     Budget, FaultPlan, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Lane,
     Observation, Over, Plug, ProtectError, Protection, RingObservation, memory::Network,
@@ -166,8 +169,9 @@ pub use isolane_datapath_xdp::{
 };
 pub use isolane_derive::TopicType;
 pub use isolane_engine::{
-    ChangeKind, Counters, EndpointKind, Incompatible, InstanceState, Limits, ReaderLedger,
-    RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo, Timing, WriterLedger,
+    ChangeKind, Counters, DiscoveryChange, DiscoveryEvent, EndpointKind, IgnoreError, Incompatible,
+    InstanceState, Limits, ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant,
+    SampleInfo, SetQosError, Timing, WriterLedger,
 };
 pub use isolane_executor::{Observed, Order};
 /// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.
@@ -178,8 +182,8 @@ pub use isolane_wire::{
     level::Level,
     locator::Locator,
     qos::{
-        DurabilityKind, LivelinessKind, OwnershipKind, PolicyId, PresentationAccessScope,
-        ReliabilityKind,
+        DurabilityKind, LivelinessKind, Octets, OwnershipKind, PolicyId, PresentationAccessScope,
+        QosPolicies, ReliabilityKind,
     },
     time::{Instant, Timestamp},
 };
@@ -189,8 +193,10 @@ pub use reader::{DataReader, Sample};
 pub use remote::RemoteWriter;
 pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};
 pub use status::{
-    OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedIncompatibleQosStatus,
-    SampleLostStatus, SampleRejectedStatus, SubscriptionMatchedStatus,
+    LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus,
+    OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,
+    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus,
+    SubscriptionMatchedStatus,
 };
 pub use waits::LevelReport;
 pub use writer::DataWriter;

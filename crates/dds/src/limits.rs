@@ -6,9 +6,12 @@ use std::time::Duration;
 /// behind the RTPS heads, so that nothing is fragmented by accident.
 pub const DEFAULT_MAX_BYTES: usize = 1_400;
 
-/// The largest serialised sample there can be before fragments exist: one UDP datagram, less the
-/// heads. A datapath with smaller frames has a smaller bound.
-pub const MAX_SAMPLE_BYTES: usize = 65_000;
+/// The largest serialised sample there can be.
+pub const MAX_SAMPLE_BYTES: usize = isolane_engine::limits::MAX_SAMPLE_BYTES;
+
+/// The largest serialised sample that can leave as one datagram: one of UDP, less the heads. A datapath
+/// with smaller frames has a smaller bound.
+pub const MAX_DATAGRAM_SAMPLE_BYTES: usize = 65_000;
 
 /// The shortest payload of an instance's end. Fast DDS (seen in 2.9) takes one of up to 16 bytes for the
 /// key hash, although the key hash is there too, and then ends an instance nobody knows. Readers stop

@@ -29,10 +29,14 @@ pub(crate) enum Kind {
     RequestedIncompatibleQos,
     SampleLost,
     SampleRejected,
+    OfferedDeadlineMissed,
+    RequestedDeadlineMissed,
+    LivelinessLost,
+    LivelinessChanged,
 }
 
 impl Kind {
-    const COUNT: usize = 6;
+    const COUNT: usize = 10;
     const ALL: [Self; Self::COUNT] = [
         Self::PublicationMatched,
         Self::OfferedIncompatibleQos,
@@ -40,24 +44,33 @@ impl Kind {
         Self::RequestedIncompatibleQos,
         Self::SampleLost,
         Self::SampleRejected,
+        Self::OfferedDeadlineMissed,
+        Self::RequestedDeadlineMissed,
+        Self::LivelinessLost,
+        Self::LivelinessChanged,
     ];
 
-    const fn bit(self) -> u8 {
+    const fn bit(self) -> u16 {
         1 << self as u8
     }
 
     /// The kinds in which a writer has changed.
-    pub(crate) fn of_writer(status: WriterStatus) -> u8 {
+    pub(crate) fn of_writer(status: WriterStatus) -> u16 {
         let has = |bit, kind: Self| if status.contains(bit) { kind.bit() } else { 0 };
         has(WriterStatus::PUBLICATION_MATCHED, Self::PublicationMatched)
             | has(
                 WriterStatus::OFFERED_INCOMPATIBLE_QOS,
                 Self::OfferedIncompatibleQos,
             )
+            | has(
+                WriterStatus::OFFERED_DEADLINE_MISSED,
+                Self::OfferedDeadlineMissed,
+            )
+            | has(WriterStatus::LIVELINESS_LOST, Self::LivelinessLost)
     }
 
     /// The kinds in which a reader has changed.
-    pub(crate) fn of_reader(status: ReaderStatus) -> u8 {
+    pub(crate) fn of_reader(status: ReaderStatus) -> u16 {
         let has = |bit, kind: Self| if status.contains(bit) { kind.bit() } else { 0 };
         has(
             ReaderStatus::SUBSCRIPTION_MATCHED,
@@ -67,6 +80,11 @@ impl Kind {
             Self::RequestedIncompatibleQos,
         ) | has(ReaderStatus::SAMPLE_LOST, Self::SampleLost)
             | has(ReaderStatus::SAMPLE_REJECTED, Self::SampleRejected)
+            | has(
+                ReaderStatus::REQUESTED_DEADLINE_MISSED,
+                Self::RequestedDeadlineMissed,
+            )
+            | has(ReaderStatus::LIVELINESS_CHANGED, Self::LivelinessChanged)
     }
 }
 
@@ -84,7 +102,7 @@ pub(crate) struct Listening {
     listeners: Listeners,
     job: Option<JobId>,
     /// Kinds that have changed and have a listener that was not told ([`Kind::bit`]).
-    pending: u8,
+    pending: u16,
     told: Statuses,
 }
 
@@ -154,7 +172,7 @@ impl State {
     }
 
     /// These kinds have changed at an endpoint ([`Kind::bit`]).
-    pub(crate) fn note_statuses(&mut self, now: Instant, of: Endpoint, kinds: u8) {
+    pub(crate) fn note_statuses(&mut self, now: Instant, of: Endpoint, kinds: u16) {
         if kinds == 0 {
             return;
         }
@@ -222,6 +240,18 @@ impl State {
             (Endpoint::Reader(id), Kind::SampleRejected) => engine
                 .take_sample_rejected(id)
                 .map(|taken| told.sample_rejected = taken.into()),
+            (Endpoint::Writer(id), Kind::OfferedDeadlineMissed) => engine
+                .take_offered_deadline_missed(id)
+                .map(|taken| told.offered_deadline_missed = taken.into()),
+            (Endpoint::Reader(id), Kind::RequestedDeadlineMissed) => engine
+                .take_requested_deadline_missed(id)
+                .map(|taken| told.requested_deadline_missed = taken.into()),
+            (Endpoint::Writer(id), Kind::LivelinessLost) => engine
+                .take_liveliness_lost(id)
+                .map(|taken| told.liveliness_lost = taken.into()),
+            (Endpoint::Reader(id), Kind::LivelinessChanged) => engine
+                .take_liveliness_changed(id)
+                .map(|taken| told.liveliness_changed = taken.into()),
             _ => None,
         };
         let listening = self.listening(of);

@@ -10,8 +10,8 @@ use std::{
 
 use isolane_datapath::{Datapath, clock::monotonic_now};
 use isolane_engine::{
-    Counters, DeliveryMode, EndpointConfig, Priority, RemoteEndpoint, RemoteParticipant, WriterId,
-    limits::WORK_HEAD_BYTES,
+    Counters, DeliveryMode, EndpointConfig, Priority, WriterId,
+    limits::{BATCH_BYTES, WORK_HEAD_BYTES},
 };
 use isolane_executor::{JobConfig, JobId};
 use isolane_wire::{
@@ -23,9 +23,10 @@ use isolane_wire::{
 };
 
 use crate::{
+    announced::log_durability,
     builder::{Builder, locators},
     error::BuildError,
-    limits::MAX_SAMPLE_BYTES,
+    limits::{MAX_DATAGRAM_SAMPLE_BYTES, MAX_SAMPLE_BYTES},
     listeners::Endpoint,
     qos::Qos,
     reader::DataReader,
@@ -155,6 +156,7 @@ impl Participant {
                 }),
                 qos: qos.requested(),
                 max_payload_bytes: qos.max_bytes,
+                max_datagram_bytes: qos.max_datagram_bytes,
                 unicast,
                 multicast,
             },
@@ -170,8 +172,9 @@ impl Participant {
         state.make_reader_slot(id, qos.transport_level());
         state.readers[id.index()].flow = flow;
         state.make_listening(Endpoint::Reader(id));
+        log_durability(topic, qos, "reader");
         let lane = state.lanes.lane(qos.transport_level());
-        state.touch(lane, qos.max_bytes);
+        state.touch(lane, qos.whole_bytes());
         Ok(DataReader::new(Rc::clone(self.core()), id, qos, topic))
     }
 
@@ -307,6 +310,13 @@ impl Participant {
         self.core().run_while(|| !stop.load(Ordering::Relaxed));
     }
 
+    /// Says that all writers whose [LIVELINESS](Qos::liveliness) is MANUAL_BY_PARTICIPANT are alive (DDS 1.4
+    /// §2.2.2.2.1.21).
+    pub fn assert_liveliness(&self) {
+        let mut state = self.core().state.borrow_mut();
+        state.engine.assert_participant(monotonic_now());
+    }
+
     /// This participant's GUID.
     #[must_use]
     pub fn guid(&self) -> Guid {
@@ -315,20 +325,6 @@ impl Participant {
             prefix,
             entity: EntityId::PARTICIPANT,
         }
-    }
-
-    /// The participants of others that are known now.
-    #[must_use]
-    pub fn participants(&self) -> Vec<RemoteParticipant> {
-        let state = self.core().state.borrow();
-        state.engine.remote_participants().cloned().collect()
-    }
-
-    /// The endpoints of others that are known now.
-    #[must_use]
-    pub fn endpoints(&self) -> Vec<RemoteEndpoint> {
-        let state = self.core().state.borrow();
-        state.engine.remote_endpoints().cloned().collect()
     }
 
     /// What the engine counted.
@@ -373,13 +369,15 @@ pub(crate) fn create_writer<T: TopicType>(
             key_of: None,
             qos: qos.offered(),
             max_payload_bytes: qos.max_bytes,
+            max_datagram_bytes: qos.max_datagram_bytes,
             unicast,
             multicast: LocatorList::new(),
         },
     )?;
     state.make_listening(Endpoint::Writer(id));
+    log_durability(topic, qos, "writer");
     let lane = state.lanes.lane(qos.transport_level());
-    state.touch(lane, qos.max_bytes);
+    state.touch(lane, qos.whole_bytes());
     Ok(id)
 }
 
@@ -397,22 +395,35 @@ fn prepare<T: TopicType>(
             asked: T::TYPE_NAME,
         });
     }
-    let frame_bytes = state.transport.capabilities().max_frame_bytes;
-    let limit = frame_bytes
-        .saturating_sub(WORK_HEAD_BYTES)
-        .min(MAX_SAMPLE_BYTES);
-    if qos.max_bytes > limit {
-        return Err(BuildError::SampleTooLarge {
-            asked: qos.max_bytes,
-            limit,
-        });
-    }
+    check_sizes(state, qos)?;
     let lane = state.lanes.lane(qos.transport_level());
     state.open_lane(lane)?;
     Ok((
         locators(state.transport.unicast(lane)),
         locators(state.transport.multicast(lane)),
     ))
+}
+
+/// The largest sample that fits a frame.
+pub(crate) fn frame_limit(state: &State) -> usize {
+    let frame_bytes = state.transport.capabilities().max_frame_bytes;
+    let limit = frame_bytes.saturating_sub(WORK_HEAD_BYTES);
+    limit.min(MAX_DATAGRAM_SAMPLE_BYTES)
+}
+
+/// Whether samples, or their fragments, fit the frames there are.
+fn check_sizes(state: &State, qos: &Qos) -> Result<(), BuildError> {
+    let frame_limit = frame_limit(state);
+    let takes_fragments = state.transport.capabilities().max_frame_bytes >= BATCH_BYTES;
+    let (asked, limit) = if qos.whole_bytes() > frame_limit || qos.is_cut() && !takes_fragments {
+        (qos.whole_bytes().max(frame_limit + 1), frame_limit)
+    } else {
+        (qos.max_bytes, MAX_SAMPLE_BYTES)
+    };
+    if asked > limit {
+        return Err(BuildError::SampleTooLarge { asked, limit });
+    }
+    Ok(())
 }
 
 /// The type by which an endpoint of this participant already knows a topic, if it is another one.

@@ -13,8 +13,8 @@ use isolane_wire::{
     level::Level,
     qos::{
         DataRepresentationId, DurabilityKind, History, HistoryKind, LENGTH_UNLIMITED, Liveliness,
-        LivelinessKind, OwnershipKind, Presentation, PresentationAccessScope, QosPolicies,
-        ReliabilityKind,
+        LivelinessKind, OwnershipKind, PolicyId, Presentation, PresentationAccessScope,
+        QosPolicies, ReliabilityKind,
     },
 };
 
@@ -37,10 +37,13 @@ pub struct Qos {
     pub(crate) policies: QosPolicies,
     pub(crate) representation: Representation,
     pub(crate) max_bytes: usize,
+    pub(crate) max_datagram_bytes: usize,
     pub(crate) max_blocking: Duration,
     pub(crate) protection: Option<Protection>,
     /// A partition that does not fit; endpoints are refused by its name.
-    excess_partition: Option<String>,
+    pub(crate) excess_partition: Option<String>,
+    /// A policy with more octets than are announced; endpoints are refused by its name.
+    pub(crate) excess_octets: Option<PolicyId>,
 }
 
 impl Qos {
@@ -53,9 +56,11 @@ impl Qos {
             policies,
             representation: Representation::Xcdr1,
             max_bytes: crate::limits::DEFAULT_MAX_BYTES,
+            max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             max_blocking: Duration::ZERO,
             protection: None,
             excess_partition: None,
+            excess_octets: None,
         }
     }
 
@@ -114,11 +119,38 @@ impl Qos {
 
     /// The largest serialised sample, with its encapsulation header; slots have this size. A larger
     /// sample is refused by a writer and rejected by a reader. Default
-    /// [`DEFAULT_MAX_BYTES`](crate::limits::DEFAULT_MAX_BYTES).
+    /// [`DEFAULT_MAX_BYTES`](crate::limits::DEFAULT_MAX_BYTES), at most
+    /// [`MAX_SAMPLE_BYTES`](crate::limits::MAX_SAMPLE_BYTES).
+    ///
+    /// Samples longer than [`max_datagram_bytes`](Self::max_datagram_bytes) leave in fragments of an Ethernet
+    /// frame each, one a step of the loop and below the topic's samples, so that no sample of any topic
+    /// as critical waits for more than one of them.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
+    }
+
+    /// The largest serialised sample that a writer sends as a single datagram. Default
+    /// [`WHOLE_BYTES`](isolane_engine::limits::WHOLE_BYTES): what an Ethernet frame carries.
+    ///
+    /// With more, samples up to that size cost one system call in place of one a fragment, and those of a
+    /// best-effort writer are not kept until they are sent. IP cuts them: the link is busy with all parts
+    /// of one before anything more critical, they take no lane, and one lost part is the loss of all.
+    #[must_use]
+    pub fn max_datagram_bytes(mut self, bytes: usize) -> Self {
+        self.max_datagram_bytes = bytes;
+        self
+    }
+
+    /// Whether some samples leave in fragments.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.max_bytes > self.max_datagram_bytes
+    }
+
+    /// The largest serialised sample that leaves as a single datagram.
+    pub(crate) fn whole_bytes(&self) -> usize {
+        self.max_bytes.min(self.max_datagram_bytes)
     }
 
     /// DURABILITY TRANSIENT_LOCAL: a late joiner gets the writer's history.
@@ -135,8 +167,12 @@ impl Qos {
         self
     }
 
-    /// DEADLINE: offered by a writer, requested by a reader, compared when they match. Nothing
-    /// watches yet whether samples keep to it.
+    /// DEADLINE: each instance is written, or received, once in this period at least; offered by a writer,
+    /// requested by a reader, compared when they match. Each period that passes without a sample is told at
+    /// either end ([`on_offered_deadline_missed`](crate::DataWriter::on_offered_deadline_missed),
+    /// [`on_requested_deadline_missed`](crate::DataReader::on_requested_deadline_missed)), at a millisecond at
+    /// the shortest. Of a keyed topic [`max_instances`](Self::max_instances) instances are watched, 256 if
+    /// that is not set. Default: none.
     #[must_use]
     pub fn deadline(mut self, period: Duration) -> Self {
         self.policies.deadline = period.into();
@@ -144,9 +180,11 @@ impl Qos {
     }
 
     /// PARTITION: one more partition the endpoint belongs to. A writer and a reader meet where they
-    /// share one; without any an endpoint is in the one without a name. Names are compared as they
-    /// are: wildcards are not expanded yet. [`MAX_PARTITIONS`] names of [`MAX_PARTITION_BYTES`] at
-    /// most: endpoints with more are refused at creation.
+    /// share one; without any an endpoint is in the one without a name. A name may have the wildcards of
+    /// POSIX `fnmatch` (`*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a character that is to stand for itself)
+    /// and then stands for every name it fits; two names with wildcards never meet. [`MAX_PARTITIONS`]
+    /// names of [`MAX_PARTITION_BYTES`] at most: endpoints with more are refused. It may change while the
+    /// endpoint lives: [`partitions`](Self::partitions), [`DataWriter::set_qos`](crate::DataWriter::set_qos).
     ///
     /// [`MAX_PARTITIONS`]: isolane_wire::limits::MAX_PARTITIONS
     /// [`MAX_PARTITION_BYTES`]: isolane_wire::limits::MAX_PARTITION_BYTES
@@ -169,8 +207,55 @@ impl Qos {
         self
     }
 
+    /// LIFESPAN: how long a sample is of use after it was written. One that has expired is not sent, not
+    /// repaired and not handed out, and its room is free again. A reader counts by its own wall clock
+    /// from the writer's time stamp, with the LIFESPAN of the writer; from the reception where the time stamp
+    /// lies in the future, since then the clocks differ. On a reader it has no effect. Default: for ever.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use isolane::{Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Obstacle { metres: f32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let fresh = Qos::reliable().keep_all().lifespan(Duration::from_millis(20));
+    /// let writer = participant.create_writer::<Obstacle>("Obstacles", &fresh)?;
+    /// let reader = participant.create_reader::<Obstacle>("Obstacles", &Qos::reliable().keep_all())?;
+    /// writer.write(&Obstacle { metres: 3.5 })?;
+    /// std::thread::sleep(Duration::from_millis(30));
+    /// participant.run_for(Duration::from_millis(10));
+    /// assert!(reader.take()?.is_none(), "it would be stale");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn lifespan(mut self, lifespan: Duration) -> Self {
+        self.policies.lifespan = lifespan.into();
+        self
+    }
+
+    /// TIME_BASED_FILTER: a reader sees at most one sample of each instance in this time, by when they are
+    /// received. What comes sooner is counted (`filtered`) and, where reliable, acknowledged; a reliable reader
+    /// keeps the last one back and sees it when the time is over, so that it ends with the last value. Ends of
+    /// instances are seen at once. A [`deadline`](Self::deadline) shorter than it is refused at creation. On a
+    /// writer it has no effect. Default: none.
+    #[must_use]
+    pub fn time_based_filter(mut self, minimum_separation: Duration) -> Self {
+        self.policies.time_based_filter = minimum_separation.into();
+        self
+    }
+
     /// LIVELINESS: who says that a writer is alive, and how long its silence is suffered; compared when
-    /// they match. No further effect yet: a writer is taken for alive as long as its participant is.
+    /// they match. AUTOMATIC: isolane says so while the participant's loop runs. The manual kinds: the user,
+    /// by writing or by [`DataWriter::assert_liveliness`](crate::DataWriter::assert_liveliness), and for
+    /// MANUAL_BY_PARTICIPANT once for all such writers also by
+    /// [`Participant::assert_liveliness`](crate::Participant::assert_liveliness). Instances of a writer that is
+    /// silent for longer have lost it, and both ends are told
+    /// ([`on_liveliness_lost`](crate::DataWriter::on_liveliness_lost),
+    /// [`on_liveliness_changed`](crate::DataReader::on_liveliness_changed)). Default: AUTOMATIC and for ever,
+    /// for which nothing is sent: a writer is alive as long as its participant is.
     #[must_use]
     pub fn liveliness(mut self, kind: LivelinessKind, lease: Duration) -> Self {
         let lease = lease.into();
@@ -178,12 +263,24 @@ impl Qos {
         self
     }
 
-    /// OWNERSHIP: whether all writers may update an instance or the strongest one; compared when they
-    /// match. No further effect yet: a reader takes the samples of all writers also where ownership is
-    /// EXCLUSIVE.
+    /// OWNERSHIP: whether all writers may update an instance or the strongest one alone; compared when they
+    /// match. Where it is EXCLUSIVE a reader takes the samples of each instance from its owner: the strongest
+    /// of those that write it ([`ownership_strength`](Self::ownership_strength)), of equals the one with the
+    /// lower GUID. Another follows when the owner unregisters the instance, is gone, loses its
+    /// [liveliness](Self::liveliness), or lets the reader's [deadline](Self::deadline) pass. What others write
+    /// is counted (`not_owner`). Of a keyed topic the owners of [`max_instances`](Self::max_instances)
+    /// instances are remembered, 256 if that is not set.
     #[must_use]
     pub fn ownership(mut self, kind: OwnershipKind) -> Self {
         self.policies.ownership = kind;
+        self
+    }
+
+    /// OWNERSHIP_STRENGTH: how strong a writer is where [OWNERSHIP](Self::ownership) is EXCLUSIVE. On a reader
+    /// it has no effect. Default: 0.
+    #[must_use]
+    pub fn ownership_strength(mut self, strength: i32) -> Self {
+        self.policies.ownership_strength = strength;
         self
     }
 
@@ -280,6 +377,9 @@ impl Qos {
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         if let Some(name) = &self.excess_partition {
             return Err(BuildError::Partition { name: name.clone() });
+        }
+        if let Some(policy) = self.excess_octets {
+            return Err(BuildError::Octets { policy });
         }
         if let Some(protection) = &self.protection {
             protection::check(&protection.budget)?;

@@ -3,7 +3,7 @@
 use std::{marker::PhantomData, rc::Rc};
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{Incompatible, Priority, ReaderId, ReaderLedger, SampleInfo};
+use isolane_engine::{CachedSample, Incompatible, Priority, ReaderId, ReaderLedger, SampleInfo};
 use isolane_executor::JobConfig;
 use isolane_wire::{
     cdr::{CdrError, TopicType, read_payload, read_payload_into, view_payload},
@@ -11,7 +11,12 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::BuildError, listeners::Endpoint, participant::Of, qos::Qos, runtime::Core, state::Task,
+    error::BuildError,
+    listeners::Endpoint,
+    participant::Of,
+    qos::Qos,
+    runtime::Core,
+    state::{State, Task},
 };
 
 /// A sample: its value, where there is one, and what is known of it.
@@ -162,7 +167,7 @@ impl<T: TopicType> DataReader<T> {
             let Some(core) = core.upgrade() else { return };
             let info = {
                 let mut state = core.state.borrow_mut();
-                let Some(sample) = state.engine.sample(id, 0) else {
+                let Some(sample) = state.look_at(id, 0) else {
                     return;
                 };
                 let info = *sample.info;
@@ -212,7 +217,9 @@ impl<T: TopicType> DataReader<T> {
     /// Samples that wait to be taken.
     #[must_use]
     pub fn available(&self) -> usize {
-        self.core.state.borrow().engine.available(self.id)
+        let mut state = self.core.state.borrow_mut();
+        state.drop_expired(self.id);
+        state.engine.available(self.id)
     }
 
     /// Takes the oldest sample (DDS 1.4 §2.2.2.5.3.9).
@@ -222,7 +229,7 @@ impl<T: TopicType> DataReader<T> {
     /// rejected.
     pub fn take(&self) -> Result<Option<Sample<T>>, CdrError> {
         let mut state = self.core.state.borrow_mut();
-        let Some(sample) = state.engine.sample(self.id, 0) else {
+        let Some(sample) = state.look_at(self.id, 0) else {
             return Ok(None);
         };
         let info = *sample.info;
@@ -247,7 +254,7 @@ impl<T: TopicType> DataReader<T> {
     /// As [`take`](Self::take).
     pub fn take_into(&self, value: &mut T) -> Result<Option<SampleInfo>, CdrError> {
         let mut state = self.core.state.borrow_mut();
-        let Some(sample) = state.engine.sample(self.id, 0) else {
+        let Some(sample) = state.look_at(self.id, 0) else {
             return Ok(None);
         };
         let info = *sample.info;
@@ -269,7 +276,7 @@ impl<T: TopicType> DataReader<T> {
     /// The payload is not of the type, or exceeds its bounds; it stays until it is taken.
     pub fn read(&self, nth: usize) -> Result<Option<(Sample<T>, bool)>, CdrError> {
         let mut state = self.core.state.borrow_mut();
-        let Some(sample) = state.engine.sample(self.id, nth) else {
+        let Some(sample) = state.look_at(self.id, nth) else {
             return Ok(None);
         };
         let (info, read) = (*sample.info, sample.read);
@@ -299,6 +306,21 @@ impl<T: TopicType> DataReader<T> {
     pub fn ledger(&self) -> ReaderLedger {
         let state = self.core.state.borrow();
         state.engine.reader_ledger(self.id).unwrap_or_default()
+    }
+}
+
+impl State {
+    /// What has outlived its LIFESPAN is not looked at.
+    fn drop_expired(&mut self, reader: ReaderId) {
+        if self.engine.may_expire(reader) {
+            self.engine.drop_expired(monotonic_now(), reader);
+        }
+    }
+
+    /// The `nth` sample of a reader that is of use now.
+    fn look_at(&mut self, reader: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
+        self.drop_expired(reader);
+        self.engine.sample(reader, nth)
     }
 }
 

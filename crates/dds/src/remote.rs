@@ -38,7 +38,7 @@ use crate::{
     error::{BuildError, WriteError},
     limits::{REMOTE_GRACE, REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
     listeners::Endpoint,
-    participant::{Of, create_writer},
+    participant::{Of, create_writer, frame_limit},
     qos::Qos,
     sending::Addresses,
     state::{State, Task},
@@ -185,6 +185,11 @@ pub(crate) fn create<T: TopicType>(
     qos: &Qos,
 ) -> Result<RemoteWriter<T>, BuildError> {
     let encoding = Encoding::of(qos, state.lanes);
+    // A sample is handed over in a frame, also one that leaves in fragments.
+    let (asked, limit) = (qos.max_bytes, frame_limit(state));
+    if asked > limit {
+        return Err(BuildError::SampleTooLarge { asked, limit });
+    }
     let config = JobConfig {
         items: REMOTE_ITEMS,
         ..JobConfig::event(
@@ -368,7 +373,8 @@ fn write(
     written: Written,
 ) {
     let Written { payload, sample } = written;
-    if encoding.reliable {
+    let waits = encoding.staged && !state.engine.sends_at_once(writer, payload.len());
+    if encoding.reliable || waits {
         let bytes = &frame.buffer()[payload];
         if let Ok(slot) = state.engine.reserve(writer, sample.key_hash) {
             slot[..bytes.len()].copy_from_slice(bytes);

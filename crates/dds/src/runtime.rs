@@ -76,6 +76,39 @@ impl Drop for Activation<'_> {
     }
 }
 
+/// The memory of a sample that came in fragments, out of the engine while it is shown. It goes back when
+/// this is dropped, also where the callback panics.
+struct Lent<'a> {
+    core: &'a Core,
+    delivery: &'a Delivery,
+    bytes: Box<[u8]>,
+}
+
+impl<'a> Lent<'a> {
+    #[inline]
+    fn of(core: &'a Core, state: &mut State, delivery: &'a Delivery) -> Option<Self> {
+        delivery.assembled?;
+        let bytes = state.engine.lend(delivery)?;
+        Some(Self {
+            core,
+            delivery,
+            bytes,
+        })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut state = self.core.state.borrow_mut();
+        state.engine.give_back(self.delivery, bytes);
+    }
+}
+
 /// The burst of the receive job that runs. Its frames go home when this is dropped.
 struct Received<'a>(RefMut<'a, ReceiveBurst>);
 
@@ -186,6 +219,7 @@ impl Core {
             Task::Receive(lane) => return self.receive(state, now, job, lane, limit),
             Task::Callback(reader) => return self.free(state, || self.call_back(reader, limit)),
             Task::Status(of) => return self.free(state, || self.tell(of)),
+            Task::TellDiscovery => return self.free(state, || self.tell_discovery()),
             Task::Timer => return self.free(state, || self.run_timer(now, job)),
             Task::Work(priority) => {
                 let steps = state.work(now, priority, limit);
@@ -276,10 +310,13 @@ impl Core {
         let place = delivery.reader.index();
         let slot = &mut state.readers[place];
         let (level, generation, mut callback) = (slot.level, slot.generation, slot.view.take());
+        let lent = Lent::of(self, &mut state, delivery);
         drop(state);
-        let is_delivered = callback
-            .as_mut()
-            .is_some_and(|callback| callback(&bytes[delivery.payload.clone()], &delivery.info));
+        let is_delivered = callback.as_mut().is_some_and(|callback| {
+            let bytes = lent.as_ref().map_or(bytes, Lent::bytes);
+            callback(&bytes[delivery.payload.clone()], &delivery.info)
+        });
+        drop(lent);
 
         let mut state = self.state.borrow_mut();
         let slot = &mut state.readers[place];

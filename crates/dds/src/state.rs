@@ -18,6 +18,7 @@ use isolane_executor::{Executor, JobConfig, JobId};
 use isolane_wire::{level::Level, time::Instant};
 
 use crate::{
+    discovered::{DiscoveryCallback, DiscoveryListening},
     error::BuildError,
     limits::{BURST, MAX_JOBS},
     listeners::{Endpoint, Listeners, Listening},
@@ -43,6 +44,8 @@ pub(crate) enum Task {
     Timer,
     /// Tells an endpoint's listeners what has changed.
     Status(Endpoint),
+    /// Tells the user what discovery has brought.
+    TellDiscovery,
     /// Takes samples from a remote writer's ring.
     Inlet,
     /// Takes back frames that devices are done with, and bulk's where few are left.
@@ -85,6 +88,7 @@ pub(crate) struct Callbacks {
     _readers: Vec<ReaderCallbacks>,
     _timers: Vec<Option<TimerCallback>>,
     _listeners: Vec<Listeners>,
+    _discovery: Option<DiscoveryCallback>,
 }
 
 /// Observed maxima of one kind of work.
@@ -124,6 +128,7 @@ pub(crate) struct State {
     pub(crate) readers: Vec<ReaderSlot>,
     pub(crate) writer_listening: Vec<Listening>,
     pub(crate) reader_listening: Vec<Listening>,
+    pub(crate) discovery_listening: DiscoveryListening,
     pub(crate) inlets: Vec<Inlet>,
     pub(crate) work_observed: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
     pub(crate) waits: Waits,
@@ -208,6 +213,7 @@ impl State {
             readers: Vec::new(),
             writer_listening: Vec::new(),
             reader_listening: Vec::new(),
+            discovery_listening: DiscoveryListening::default(),
             inlets: Vec::new(),
             work_observed: Default::default(),
             waits: Waits::default(),
@@ -472,6 +478,7 @@ impl State {
                 .map(|reader| self.clear_reader_slot(reader))
                 .collect(),
             _listeners: self.clear_all_listening(),
+            _discovery: self.clear_discovery_listening(),
         }
     }
 }

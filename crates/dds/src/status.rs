@@ -5,7 +5,9 @@
 //! a getter asks for the state now. Either takes the change: what one has told, the other does
 //! not tell again.
 
-use isolane_engine::{Incompatible, Matched, RejectReason};
+use isolane_engine::{
+    DeadlineMissed, Incompatible, LivelinessChanged, LivelinessLost, Matched, RejectReason,
+};
 use isolane_wire::{guid::Guid, qos::PolicyId};
 
 /// Readers that a writer is matched with (`PUBLICATION_MATCHED`). A reader counts once it is known
@@ -85,6 +87,96 @@ pub struct SampleRejectedStatus {
     pub last_reason: Option<RejectReason>,
 }
 
+/// Periods of DEADLINE in which an instance was not written (`OFFERED_DEADLINE_MISSED`). An instance is
+/// watched from its first sample on, until it is disposed or unregistered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OfferedDeadlineMissedStatus {
+    /// So many ever, of all instances.
+    pub total_count: u64,
+    /// Those since the status was last told.
+    pub total_count_change: u64,
+    /// The key hash of the instance whose period passed last; zeros for a topic without a key.
+    pub last_instance_handle: Option<[u8; 16]>,
+}
+
+/// Periods of DEADLINE in which nothing came of an instance (`REQUESTED_DEADLINE_MISSED`). An instance is
+/// watched from the first sample that came on, until it is disposed or nobody writes it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestedDeadlineMissedStatus {
+    /// So many ever, of all instances.
+    pub total_count: u64,
+    /// Those since the status was last told.
+    pub total_count_change: u64,
+    /// The key hash of the instance whose period passed last; zeros for a topic without a key.
+    pub last_instance_handle: Option<[u8; 16]>,
+}
+
+/// Times a writer was not asserted within its LIVELINESS lease (`LIVELINESS_LOST`). A writer that stays
+/// silent loses its liveliness once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LivelinessLostStatus {
+    /// So many ever.
+    pub total_count: u32,
+    /// Those since the status was last told.
+    pub total_count_change: u32,
+}
+
+/// Matched writers of a reader that are alive, and that are not (`LIVELINESS_CHANGED`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LivelinessChangedStatus {
+    /// Alive now.
+    pub alive_count: u32,
+    /// Matched, and not alive now.
+    pub not_alive_count: u32,
+    /// By how many more, or fewer, are alive than when it was last told.
+    pub alive_count_change: i32,
+    /// By how many more, or fewer, are not.
+    pub not_alive_count_change: i32,
+    /// The writer of the last change.
+    pub last_publication_handle: Option<Guid>,
+}
+
+impl From<DeadlineMissed> for OfferedDeadlineMissedStatus {
+    fn from(missed: DeadlineMissed) -> Self {
+        Self {
+            total_count: missed.total,
+            total_count_change: missed.change,
+            last_instance_handle: Some(missed.last_instance),
+        }
+    }
+}
+
+impl From<DeadlineMissed> for RequestedDeadlineMissedStatus {
+    fn from(missed: DeadlineMissed) -> Self {
+        Self {
+            total_count: missed.total,
+            total_count_change: missed.change,
+            last_instance_handle: Some(missed.last_instance),
+        }
+    }
+}
+
+impl From<LivelinessLost> for LivelinessLostStatus {
+    fn from(lost: LivelinessLost) -> Self {
+        Self {
+            total_count: lost.total,
+            total_count_change: lost.change,
+        }
+    }
+}
+
+impl From<LivelinessChanged> for LivelinessChangedStatus {
+    fn from(changed: LivelinessChanged) -> Self {
+        Self {
+            alive_count: changed.alive,
+            not_alive_count: changed.not_alive,
+            alive_count_change: changed.alive_change,
+            not_alive_count_change: changed.not_alive_change,
+            last_publication_handle: Some(changed.last),
+        }
+    }
+}
+
 impl From<Matched> for PublicationMatchedStatus {
     fn from(matched: Matched) -> Self {
         Self {
@@ -159,6 +251,10 @@ pub(crate) struct Statuses {
     pub(crate) requested_incompatible_qos: RequestedIncompatibleQosStatus,
     pub(crate) sample_lost: SampleLostStatus,
     pub(crate) sample_rejected: SampleRejectedStatus,
+    pub(crate) offered_deadline_missed: OfferedDeadlineMissedStatus,
+    pub(crate) requested_deadline_missed: RequestedDeadlineMissedStatus,
+    pub(crate) liveliness_lost: LivelinessLostStatus,
+    pub(crate) liveliness_changed: LivelinessChangedStatus,
 }
 
 impl Statuses {
@@ -172,5 +268,10 @@ impl Statuses {
         self.requested_incompatible_qos.total_count_change = 0;
         self.sample_lost.total_count_change = 0;
         self.sample_rejected.total_count_change = 0;
+        self.offered_deadline_missed.total_count_change = 0;
+        self.requested_deadline_missed.total_count_change = 0;
+        self.liveliness_lost.total_count_change = 0;
+        self.liveliness_changed.alive_count_change = 0;
+        self.liveliness_changed.not_alive_count_change = 0;
     }
 }

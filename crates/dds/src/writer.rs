@@ -52,10 +52,10 @@ pub struct DataWriter<T: TopicType> {
     pub(crate) id: WriterId,
     pub(crate) topic: String,
     pub(crate) level: Level,
-    encoding: Encoding,
+    pub(crate) encoding: Encoding,
     /// Where in a frame its payloads begin.
     payload_begin: usize,
-    max_blocking: Duration,
+    pub(crate) max_blocking: Duration,
     of: Of<T>,
 }
 
@@ -65,6 +65,8 @@ pub(crate) struct Encoding {
     pub(crate) representation: Representation,
     pub(crate) lane: Lane,
     pub(crate) reliable: bool,
+    /// Best effort, and kept until it is sent: some samples leave in fragments.
+    pub(crate) staged: bool,
 }
 
 impl Encoding {
@@ -73,6 +75,7 @@ impl Encoding {
             representation: qos.representation,
             lane: lanes.lane(qos.transport_level()),
             reliable: qos.is_reliable(),
+            staged: !qos.is_reliable() && qos.is_cut(),
         }
     }
 
@@ -123,7 +126,8 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     /// Writes a sample. Best effort: it is sent before this returns. Reliable: it is kept, and sent by
-    /// the loop at the topic's priority.
+    /// the loop at the topic's priority. What leaves in fragments ([`Qos::max_datagram_bytes`]) is kept and sent by the
+    /// loop in either case, and so is what is written behind it.
     ///
     /// # Errors
     /// [`WriteError`]; nothing of it was written then. Never waits, unless the QoS allows it
@@ -163,6 +167,8 @@ impl<T: TopicType> DataWriter<T> {
         };
         if self.encoding.reliable {
             self.keep(&mut state, value, &sample)
+        } else if self.encoding.staged {
+            self.stage(&mut state, value, &sample)
         } else {
             self.send(&mut state, value, &sample)
         }
@@ -170,13 +176,45 @@ impl<T: TopicType> DataWriter<T> {
 
     /// Reliable: into the history; the loop sends it.
     fn keep(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
+        let length = self.fill_slot(state, value, sample)?;
+        state.engine.commit(self.id, sample, length)?;
+        Ok(())
+    }
+
+    /// Best effort, of a topic whose samples may leave in fragments: into a slot. A short one leaves from
+    /// there at once, unless a long one is on its way or no frame is free; the loop sends any other.
+    fn stage(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
+        let length = self.fill_slot(state, value, sample)?;
+        let payload = self.payload_begin..self.payload_begin + length;
+        if state.engine.sends_at_once(self.id, length)
+            && let Some(mut frame) = state.take_frame(self.class_of(state, length))
+        {
+            // The slot that was filled: it is lent again until a sample in it counts as written.
+            let slot = state.engine.reserve(self.id, sample.key_hash)?;
+            frame.buffer_mut()[payload.clone()].copy_from_slice(&slot[..length]);
+            return self.send_frame(state, frame, sample, payload);
+        }
+        state.engine.commit(self.id, sample, length)?;
+        Ok(())
+    }
+
+    /// The class of frames that a payload of so many bytes fits.
+    fn class_of(&self, state: &State, length: usize) -> Class {
+        let head_room = state.transport.capabilities().head_room_bytes;
+        state.class_for(self.encoding.lane, self.payload_begin - head_room + length)
+    }
+
+    /// Serialises a sample into a slot of the history; returns its length.
+    fn fill_slot(
+        &self,
+        state: &mut State,
+        value: &T,
+        sample: &WriteSample,
+    ) -> Result<usize, WriteError> {
         let slot = state.engine.reserve(self.id, sample.key_hash)?;
         let limit = slot.len();
         match self.encoding.serialise(value, sample.kind, slot) {
-            Ok(length) => {
-                state.engine.commit(self.id, sample, length)?;
-                Ok(())
-            }
+            Ok(length) => Ok(length),
             Err(error) => {
                 state.engine.note_refused(self.id);
                 Err(match error {
@@ -211,12 +249,24 @@ impl<T: TopicType> DataWriter<T> {
                 Err(error) => return Err(self.refuse(state, error.into())),
             }
         };
+        self.send_frame(state, frame, sample, payload)
+    }
+
+    /// Sends a frame with a payload in it.
+    #[inline(always)]
+    fn send_frame(
+        &self,
+        state: &mut State,
+        mut frame: Frame,
+        sample: &WriteSample,
+        payload: Range<usize>,
+    ) -> Result<(), WriteError> {
         let buffer = frame.buffer_mut();
         let datagram = state
             .engine
             .write_best_effort(self.id, sample, buffer, payload)?;
         frame.set_range(datagram);
-        state.send(lane, frame, Addresses::Writer(self.id));
+        state.send(self.encoding.lane, frame, Addresses::Writer(self.id));
         Ok(())
     }
 
@@ -240,6 +290,13 @@ impl<T: TopicType> DataWriter<T> {
     fn refuse(&self, state: &mut State, error: WriteError) -> WriteError {
         state.engine.note_refused(self.id);
         error
+    }
+
+    /// Says that the writer is alive without writing (DDS 1.4 §2.2.2.4.2.22), where its
+    /// [LIVELINESS](Qos::liveliness) is manual; for MANUAL_BY_PARTICIPANT that all such writers are.
+    pub fn assert_liveliness(&self) {
+        let mut state = self.core.state.borrow_mut();
+        state.engine.assert_liveliness(monotonic_now(), self.id);
     }
 
     /// Readers matched now.

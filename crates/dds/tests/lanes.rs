@@ -27,6 +27,7 @@ const LANE: Lane = Lane::ALL[8];
 struct Block {
     #[topic(key)]
     number: u32,
+    #[topic(bound = 210_000)]
     bytes: Vec<u8>,
 }
 
@@ -130,7 +131,10 @@ fn exchange(qos: &Qos, builder: fn() -> Builder, sizes: &[usize]) -> Report {
 
 #[test]
 fn best_effort_samples_of_any_size_go_round_by_lane_or_by_the_kernel() {
-    let qos = Qos::best_effort().level(LEVEL).max_bytes(65_000);
+    let qos = Qos::best_effort()
+        .level(LEVEL)
+        .max_bytes(65_000)
+        .max_datagram_bytes(65_000);
     let report = exchange(&qos, on_lanes, &SIZES);
     let counts = report.datagrams.lane(LANE).counts;
     assert!(counts.get(Counted::SentByLane) >= 3, "{}", report.datagrams);
@@ -149,7 +153,11 @@ fn best_effort_samples_of_any_size_go_round_by_lane_or_by_the_kernel() {
 
 #[test]
 fn reliable_samples_of_any_size_go_round_by_lane_or_by_the_kernel() {
-    let qos = Qos::reliable().keep_all().level(LEVEL).max_bytes(65_000);
+    let qos = Qos::reliable()
+        .keep_all()
+        .level(LEVEL)
+        .max_bytes(65_000)
+        .max_datagram_bytes(65_000);
     let report = exchange(&qos, on_lanes, &SIZES);
     let counts = report.datagrams.lane(LANE).counts;
     assert!(counts.get(Counted::SentByLane) >= 3, "{}", report.datagrams);
@@ -162,8 +170,32 @@ fn reliable_samples_of_any_size_go_round_by_lane_or_by_the_kernel() {
 }
 
 #[test]
+fn samples_longer_than_a_frame_go_by_lane_in_fragments() {
+    for qos in [Qos::best_effort(), Qos::reliable().keep_all()] {
+        let sizes = [0, 1_300, 1_472, 9_000, 60_000, 200_000];
+        let report = exchange(&qos.level(LEVEL).max_bytes(211_000), on_lanes, &sizes);
+        let counts = report.datagrams.lane(LANE).counts;
+        assert!(
+            counts.get(Counted::SentByLane) >= 200,
+            "{}",
+            report.datagrams
+        );
+        assert_eq!(
+            counts.get(Counted::KernelTooLong),
+            0,
+            "{}",
+            report.datagrams
+        );
+        assert!(counts.get(Counted::ReceivedByLane) >= 200);
+    }
+}
+
+#[test]
 fn a_loop_that_spins_sees_what_comes_by_lane_and_what_comes_by_socket() {
-    let qos = Qos::best_effort().level(LEVEL).max_bytes(65_000);
+    let qos = Qos::best_effort()
+        .level(LEVEL)
+        .max_bytes(65_000)
+        .max_datagram_bytes(65_000);
     let sizes: Vec<usize> = (0..200)
         .map(|round| if round % 50 == 0 { 20_000 } else { 64 })
         .collect();

@@ -19,7 +19,7 @@ use std::{
 };
 
 use counting_allocator::allocator_calls_of;
-use isolane::Qos;
+use isolane::{DurabilityKind, Qos};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use support::{Domain, Message, Site, World};
 
@@ -170,4 +170,26 @@ fn while_all_is_well_nothing_is_said_and_nothing_is_allocated() {
     let calls = allocator_calls_of(|| world.run_for(Duration::from_millis(2_200)));
     assert_eq!(calls, 0);
     assert!(lines().is_empty(), "{:?}", lines());
+}
+
+#[test]
+fn an_endpoint_whose_durability_takes_a_service_is_a_line_that_says_what_it_gets() {
+    let _turn = take_turn();
+    let participant = Site::memory().participant();
+    let qos = Qos::reliable();
+    let _plain = participant
+        .create_writer::<Message>("Kept", &qos.clone().transient_local())
+        .unwrap();
+    assert_eq!(lines_of("DURABILITY"), [""; 0]);
+    let persistent = qos.durability(DurabilityKind::Persistent);
+    let _writer = participant
+        .create_writer::<Message>("Kept", &persistent)
+        .unwrap();
+    let said = lines_of("the writer of Kept has DURABILITY Persistent");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("nothing keeps samples beyond their writer"));
+    let _reader = participant
+        .create_reader::<Message>("Kept", &persistent)
+        .unwrap();
+    assert_eq!(lines_of("the reader of Kept has DURABILITY").len(), 1);
 }

@@ -41,13 +41,14 @@ fn minor_faults() -> u64 {
 }
 
 /// Minor faults of the first samples, written, received, and taken a row at a time.
-fn faults_of_first_samples(prefault: bool) -> u64 {
+fn faults_of_first_samples(prefault: bool, datagram_bytes: usize) -> u64 {
     let site = Site::loopback();
     let alice = site.builder().prefault(prefault).build().unwrap();
     let qos = Qos::reliable()
         .keep_all()
         .max_samples(128)
         .max_bytes(BYTES + 100)
+        .max_datagram_bytes(datagram_bytes)
         .max_blocking_time(PATIENCE)
         .level(level(7));
     let writer: DataWriter<Picture> = alice.create_writer("Pictures", &qos).unwrap();
@@ -74,12 +75,15 @@ fn faults_of_first_samples(prefault: bool) -> u64 {
 
 #[test]
 fn what_was_touched_before_start_costs_the_first_samples_no_page_faults() {
-    let faults = faults_of_first_samples(true);
-    assert!(faults <= OTHER_FAULTS, "{faults} page faults");
+    // As a datagram each, and in fragments.
+    for datagram_bytes in [BYTES + 100, 1_400] {
+        let faults = faults_of_first_samples(true, datagram_bytes);
+        assert!(faults <= OTHER_FAULTS, "{faults} page faults");
+    }
 }
 
 #[test]
 fn without_that_they_pay_for_every_page() {
-    let faults = faults_of_first_samples(false);
+    let faults = faults_of_first_samples(false, BYTES + 100);
     assert!(faults > 50 * OTHER_FAULTS, "{faults} page faults");
 }

@@ -72,7 +72,16 @@ impl Engine {
         if cache.pop() == Some(true) {
             reader.ledger.delivered += 1;
         }
-        let was_blocked = core::mem::take(&mut reader.blocked);
+        self.go_on(index);
+    }
+
+    /// A reader's cache has room again: what was refused for want of it is asked for.
+    pub(crate) fn go_on(&mut self, index: u16) {
+        let Some(reader) = self.readers.get_mut(index) else {
+            return;
+        };
+        let is_blocked = core::mem::take(&mut reader.blocked);
+        let was_blocked = core::mem::take(&mut reader.put_off) || is_blocked;
         if !was_blocked && !reader.asked_for_less {
             return;
         }
@@ -118,6 +127,22 @@ impl Engine {
     #[must_use]
     pub fn writer_data(&self, id: WriterId) -> Option<&EndpointData> {
         self.writers.get(id.0).map(|writer| &writer.data)
+    }
+
+    /// The largest payload a reader was created for.
+    #[must_use]
+    pub fn reader_max_payload_bytes(&self, id: ReaderId) -> Option<usize> {
+        self.readers
+            .get(id.0)
+            .map(|reader| reader.max_payload_bytes)
+    }
+
+    /// As [`Self::reader_max_payload_bytes`].
+    #[must_use]
+    pub fn writer_max_payload_bytes(&self, id: WriterId) -> Option<usize> {
+        self.writers
+            .get(id.0)
+            .map(|writer| writer.max_payload_bytes)
     }
 
     /// The user's writers; those of discovery are not among them.

@@ -1,4 +1,5 @@
-//! New records of writers and readers, and the four that an engine makes for itself: those of SEDP.
+//! New records of writers and readers, and the six that an engine makes for itself: those of SEDP, and those
+//! for messages of participants.
 
 use alloc::vec::Vec;
 
@@ -12,11 +13,14 @@ use isolane_wire::{
 };
 
 use crate::{
+    assembly::Assemblies,
     cache::{Cache, Room},
+    clock::{LivelinessTally, MESSAGES, TOLD},
     engine::{BUILTIN_ENDPOINTS, Engine},
+    fragmenter::Fragmenter,
     history::{History, Keep},
-    limits::{DISCOVERY_SLOT_BYTES, SEDP_CACHE_SLOTS},
-    reader::{Reader, ReaderLedger, ReaderStatus},
+    limits::{DISCOVERY_SLOT_BYTES, MESSAGE_CACHE_SLOTS, MESSAGE_SLOT_BYTES, SEDP_CACHE_SLOTS},
+    reader::{KeyOf, Reader, ReaderLedger, ReaderStatus},
     status::{MatchTally, RejectReason},
     writer::{Writer, WriterLedger, WriterStatus},
 };
@@ -27,20 +31,19 @@ impl Engine {
         &self,
         guid: Guid,
         data: EndpointData,
-        keyed: bool,
         level: Option<Level>,
         history: Option<History>,
         max_payload_bytes: usize,
     ) -> Writer {
         Writer {
             guid,
-            keyed,
             level,
             reliable: data.qos.reliability.kind == ReliabilityKind::Reliable,
             volatile: data.qos.durability == DurabilityKind::Volatile,
             data,
             max_payload_bytes,
             history,
+            fragmenter: Fragmenter::NONE,
             last: SequenceNumber(0),
             next_unsent: SequenceNumber(1),
             highest_acknowledged: SequenceNumber(1),
@@ -58,6 +61,7 @@ impl Engine {
             status: WriterStatus::empty(),
             noted: false,
             incompatible: None,
+            clock: None,
             matched: MatchTally::default(),
             ledger: WriterLedger::default(),
         }
@@ -83,80 +87,119 @@ impl Engine {
             data,
             max_payload_bytes,
             cache,
+            assemblies: Assemblies::for_payloads_of(max_payload_bytes),
+            nack_count: 0,
             proxies: Vec::with_capacity(usize::from(self.config.limits.matches)),
             status: ReaderStatus::empty(),
             noted: false,
             incompatible: None,
+            clock: None,
+            clock_filed: false,
+            liveliness: LivelinessTally::default(),
             matched: MatchTally::default(),
             told_lost: 0,
             told_rejected: 0,
             reject_reason: RejectReason::default(),
             ledger: ReaderLedger::default(),
             blocked: false,
+            put_off: false,
             asked_for_less: false,
             acknack_count: 0,
         }
     }
 
-    /// The two writers and two readers of SEDP (RTPS 2.5 §8.5.4.2): reliable, TRANSIENT_LOCAL,
-    /// KEEP_LAST 1, keyed by the endpoint's GUID.
+    /// The two writers and two readers of SEDP (RTPS 2.5 §8.5.4.2), and the pair for messages of
+    /// participants (§8.4.13.3): reliable, TRANSIENT_LOCAL, KEEP_LAST 1. Those of SEDP are keyed by the
+    /// endpoint's GUID, messages by the participant and their kind.
     pub(crate) fn create_builtin_endpoints(&mut self) {
-        let mut qos = QosPolicies::default();
-        qos.reliability.kind = ReliabilityKind::Reliable;
-        qos.durability = DurabilityKind::TransientLocal;
         let local = self.config.limits.local_endpoints;
         // An ended endpoint's last word stays for late joiners, beside what took its place.
         let announced = local.saturating_mul(2).saturating_add(1);
+        let of_sedp = Builtin {
+            instances: announced,
+            written_bytes: DISCOVERY_SLOT_BYTES / 2,
+            room: Room {
+                samples: SEDP_CACHE_SLOTS as u16,
+                waiting: SEDP_CACHE_SLOTS as u16,
+                held: 0,
+                slot_bytes: DISCOVERY_SLOT_BYTES,
+            },
+            // Peers send the key hash or not; the announcement always holds its key.
+            key_of: |payload, _| parse_key_guid(payload).map(Guid::to_bytes),
+        };
+        let of_messages = Builtin {
+            instances: TOLD.len() as u16,
+            written_bytes: MESSAGE_SLOT_BYTES,
+            room: Room {
+                // All that wait may come available together, and are taken then.
+                samples: MESSAGE_CACHE_SLOTS + 1,
+                waiting: MESSAGE_CACHE_SLOTS,
+                held: 0,
+                slot_bytes: MESSAGE_SLOT_BYTES,
+            },
+            key_of: |payload, _| payload.get(4..20)?.try_into().ok(),
+        };
         let endpoints = [
             (
                 EntityId::SEDP_PUBLICATIONS_WRITER,
                 EntityId::SEDP_PUBLICATIONS_READER,
+                &of_sedp,
             ),
             (
                 EntityId::SEDP_SUBSCRIPTIONS_WRITER,
                 EntityId::SEDP_SUBSCRIPTIONS_READER,
+                &of_sedp,
+            ),
+            (
+                EntityId::P2P_MESSAGE_WRITER,
+                EntityId::P2P_MESSAGE_READER,
+                &of_messages,
             ),
         ];
-        for (index, (writer, reader)) in (0..BUILTIN_ENDPOINTS).zip(endpoints) {
-            let seed = self.config.seed;
-            let guid = self.guid(writer);
-            let history = History::new(
-                Keep::Last { depth: 1 },
-                announced,
-                DISCOVERY_SLOT_BYTES / 2,
-                seed,
-            );
-            let data = EndpointData {
-                qos: qos.clone(),
-                ..EndpointData::new(guid)
-            };
-            let writer = self.writer(
-                guid,
-                data,
-                true,
-                None,
-                Some(history),
-                DISCOVERY_SLOT_BYTES / 2,
-            );
-            let inserted = self.insert_writer(writer);
-            assert_eq!(inserted, Ok(index), "the built-in writers come first");
-
-            let guid = self.guid(reader);
-            let room = Room {
-                samples: SEDP_CACHE_SLOTS as u16,
-                waiting: SEDP_CACHE_SLOTS as u16,
-                slot_bytes: DISCOVERY_SLOT_BYTES,
-            };
-            let cache = Cache::new(Keep::All, true, room, seed);
-            let data = EndpointData {
-                qos: qos.clone(),
-                ..EndpointData::new(guid)
-            };
-            let mut reader = self.reader(guid, data, true, None, Some(cache), DISCOVERY_SLOT_BYTES);
-            // Peers send the key hash or not; the announcement always holds its key.
-            reader.key_of = Some(|payload, _| parse_key_guid(payload).map(Guid::to_bytes));
-            let inserted = self.readers.insert(reader);
-            assert_eq!(inserted, Ok(index), "the built-in readers come first");
+        for (index, (writer, reader, builtin)) in (0..BUILTIN_ENDPOINTS).zip(endpoints) {
+            self.create_builtin_pair(index, (writer, reader), builtin);
         }
     }
+
+    fn create_builtin_pair(
+        &mut self,
+        index: u16,
+        (writer, reader): (EntityId, EntityId),
+        builtin: &Builtin,
+    ) {
+        let mut qos = QosPolicies::default();
+        qos.reliability.kind = ReliabilityKind::Reliable;
+        qos.durability = DurabilityKind::TransientLocal;
+        let data = |guid| EndpointData {
+            qos: qos.clone(),
+            ..EndpointData::new(guid)
+        };
+        let seed = self.config.seed;
+        let guid = self.guid(writer);
+        let bytes = builtin.written_bytes;
+        let history = History::new(Keep::Last { depth: 1 }, builtin.instances, bytes, seed);
+        let writer = self.writer(guid, data(guid), None, Some(history), bytes);
+        let inserted = self.insert_writer(writer);
+        assert_eq!(inserted, Ok(index), "the built-in writers come first");
+
+        let guid = self.guid(reader);
+        let bytes = builtin.room.slot_bytes;
+        let mut cache = Cache::new(Keep::All, true, builtin.room, seed);
+        if index != MESSAGES {
+            // What announces endpoints without end leaves room for the announcements of others.
+            cache.share();
+        }
+        let mut reader = self.reader(guid, data(guid), true, None, Some(cache), bytes);
+        reader.key_of = Some(builtin.key_of);
+        let inserted = self.readers.insert(reader);
+        assert_eq!(inserted, Ok(index), "the built-in readers come first");
+    }
+}
+
+/// What a built-in writer and reader of one kind hold.
+struct Builtin {
+    instances: u16,
+    written_bytes: usize,
+    room: Room,
+    key_of: KeyOf,
 }

@@ -10,6 +10,9 @@
 //! And waiting samples never take the room of the one that everybody waits for: the slots for
 //! waiting are apart, and a writer's furthest waiting sample gives way to a nearer one.
 
+mod expiry;
+mod held;
+
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
 use isolane_wire::{
@@ -25,6 +28,9 @@ use crate::{
     instance::{InstanceState, Instances},
 };
 
+/// An instant that never comes.
+const NEVER: Instant = Instant::new(u64::MAX);
+
 /// What is known of a sample beside its value (DDS 1.4 §2.2.2.5.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleInfo {
@@ -36,6 +42,8 @@ pub struct SampleInfo {
     pub source_timestamp: Option<Timestamp>,
     /// When it came in, by this participant's clock.
     pub received: Instant,
+    /// When it outlives the LIFESPAN its writer gave it, by this participant's clock; `None`: never.
+    pub expires: Option<Instant>,
     /// A sample, or the end of its instance: then there is no value, only a key.
     pub kind: ChangeKind,
     /// The instance's state when the sample came in.
@@ -70,6 +78,8 @@ struct Slot {
 pub(crate) enum Refused {
     /// No room; a reliable reader asks for it again.
     Full,
+    /// What room there is, is for other writers; it is asked for again likewise.
+    PutOff,
     /// Larger than a slot: the local limit for this topic.
     TooLarge,
 }
@@ -81,6 +91,8 @@ pub(crate) struct Room {
     pub(crate) samples: u16,
     /// Samples out of order.
     pub(crate) waiting: u16,
+    /// Samples that TIME_BASED_FILTER keeps back.
+    pub(crate) held: u16,
     /// The largest payload.
     pub(crate) slot_bytes: usize,
 }
@@ -98,13 +110,22 @@ pub(crate) struct Cache {
     waiting: Vec<u16>,
     available_room: usize,
     waiting_room: usize,
+    held_room: usize,
+    /// Samples that are kept back now.
+    held: usize,
     keyed: bool,
+    /// Writers share the second half of the slots, one each.
+    is_shared: bool,
     pub(crate) instances: Instances,
     links: Links,
     /// Available samples that were received, not made here.
     pub(crate) counted: u64,
     /// Available samples that KEEP_LAST pushed out before they were taken.
     pub(crate) evicted: u64,
+    /// Available samples that outlived their LIFESPAN before they were taken.
+    pub(crate) expired: u64,
+    /// No available sample expires before.
+    earliest_expiry: Instant,
 }
 
 impl Cache {
@@ -118,9 +139,11 @@ impl Cache {
         let Room {
             samples,
             waiting,
+            held,
             slot_bytes,
         } = room;
-        let slots = samples.saturating_add(waiting).min(u16::MAX - 1);
+        let slots = samples.saturating_add(waiting).saturating_add(held);
+        let slots = slots.min(u16::MAX - 1);
         Self {
             keep,
             slot_bytes,
@@ -131,12 +154,30 @@ impl Cache {
             waiting: Vec::with_capacity(usize::from(waiting)),
             available_room: usize::from(samples),
             waiting_room: usize::from(waiting),
+            held_room: usize::from(held),
+            held: 0,
             keyed,
+            is_shared: false,
             instances: Instances::new(slots.saturating_add(1), seed),
             links: Links::new(slots),
             counted: 0,
             evicted: 0,
+            expired: 0,
+            earliest_expiry: NEVER,
         }
+    }
+
+    /// From now on a writer that fills half of the slots leaves the others to other writers.
+    pub(crate) fn share(&mut self) {
+        self.is_shared = true;
+    }
+
+    /// Whether a writer's next sample is to leave room for those of others.
+    fn is_over_share(&self, proxy: u16) -> bool {
+        let is_its = |&slot: &u16| self.slot(slot).proxy == proxy;
+        self.is_shared
+            && self.available.len() >= self.available_room / 2
+            && self.available.iter().any(is_its)
     }
 
     /// Samples the user may see now.
@@ -197,6 +238,8 @@ impl Cache {
             self.evict_oldest(key);
         } else if self.available.len() >= self.available_room {
             return Err(Refused::Full);
+        } else if self.is_over_share(proxy) {
+            return Err(Refused::PutOff);
         }
         let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
         self.make_available(slot);
@@ -262,6 +305,8 @@ impl Cache {
             self.evict_oldest(key);
         } else if self.available.len() >= self.available_room {
             return Err(Refused::Full);
+        } else if self.is_over_share(proxy) {
+            return Err(Refused::PutOff);
         }
         self.waiting.remove(place);
         self.make_available(slot);
@@ -277,10 +322,15 @@ impl Cache {
         }
     }
 
-    /// Takes note that a writer is gone; instances it was the last one of are no longer alive,
-    /// which becomes visible as a sample without data where there is room for one. Returns how many found none.
+    /// Takes note that a writer is gone; see [`Self::writer_not_alive`].
     pub(crate) fn writer_gone(&mut self, proxy: u16, writer: Guid, now: Instant) -> u64 {
         self.forget_waiting(proxy);
+        self.writer_not_alive(proxy, writer, now)
+    }
+
+    /// Takes note that a writer writes no more; instances it was the last one of are no longer alive,
+    /// which becomes visible as a sample without data where there is room for one. Returns how many found none.
+    pub(crate) fn writer_not_alive(&mut self, proxy: u16, writer: Guid, now: Instant) -> u64 {
         let mut unseen = 0;
         for instance in 0..self.instances.end() {
             let Some(key) = self.instances.unregister_gone(instance, proxy) else {
@@ -291,12 +341,13 @@ impl Cache {
                 sequence: SequenceNumber::UNKNOWN,
                 source_timestamp: None,
                 received: now,
+                expires: None,
                 kind: ChangeKind::Unregister,
                 instance_state: InstanceState::NotAliveNoWriters,
                 key_hash: self.keyed.then_some(key),
             };
-            let pushed = self.free.len() > self.waiting_room - self.waiting.len()
-                && self.push_synthetic(proxy, info);
+            let set_aside = self.waiting_room - self.waiting.len() + self.held_room - self.held;
+            let pushed = self.free.len() > set_aside && self.push_synthetic(proxy, info);
             unseen += u64::from(!pushed);
         }
         unseen
@@ -344,14 +395,9 @@ impl Cache {
         let slot = self.slots[usize::from(index)]
             .take()
             .expect("an available slot is filled");
-        let oldest = self
-            .links
-            .pop_oldest(self.instances.chain_mut(slot.instance));
-        debug_assert_eq!(
-            oldest,
-            Some(index),
-            "samples of an instance leave oldest first"
-        );
+        let chain = self.instances.chain_mut(slot.instance);
+        let is_removed = self.links.remove(chain, index);
+        debug_assert!(is_removed, "a sample is in the chain of its instance");
         self.free.push(index);
         self.counted -= u64::from(!slot.synthetic);
         slot
@@ -377,6 +423,9 @@ impl Cache {
         let (instance, state) = self.instances.note(key, slot.proxy, slot.info.kind);
         slot.instance = instance;
         slot.info.instance_state = state;
+        if let Some(expires) = slot.info.expires {
+            self.earliest_expiry = self.earliest_expiry.min(expires);
+        }
         self.counted += u64::from(!slot.synthetic);
         self.links.push(self.instances.chain_mut(instance), index);
         self.available.push_back(index);

@@ -2,7 +2,8 @@
 //!
 //! Both caches (a writer's history, a reader's cache) must find the oldest change of an
 //! instance at once, because KEEP_LAST replaces it. Each slot names the next younger one of
-//! its instance; the instance names both ends. Slots leave a chain oldest first, always.
+//! its instance; the instance names both ends. Slots leave a chain oldest first, but for samples that
+//! outlive their LIFESPAN before older ones do, which are searched for.
 
 use alloc::{vec, vec::Vec};
 
@@ -63,6 +64,29 @@ impl Links {
         chain.count -= 1;
         Some(slot)
     }
+
+    /// Takes a slot out of a chain wherever it stands: the oldest at once, another by a walk from there.
+    /// False: it is not in this chain.
+    pub(crate) fn remove(&mut self, chain: &mut Chain, slot: u16) -> bool {
+        if chain.oldest() == Some(slot) {
+            self.pop_oldest(chain);
+            return true;
+        }
+        let mut before = chain.oldest;
+        for _ in 1..chain.count {
+            let here = self.younger[usize::from(before)];
+            if here == slot {
+                self.younger[usize::from(before)] = self.younger[usize::from(slot)];
+                if chain.youngest == slot {
+                    chain.youngest = before;
+                }
+                chain.count -= 1;
+                return true;
+            }
+            before = here;
+        }
+        false
+    }
 }
 
 #[cfg(test)]
@@ -83,5 +107,20 @@ mod tests {
         links.push(&mut a, 3);
         assert_eq!(a.oldest(), Some(3));
         assert_eq!(b.oldest(), Some(0));
+    }
+
+    #[test]
+    fn a_slot_leaves_from_anywhere_and_the_others_keep_their_order() {
+        for gone in 0..4 {
+            let mut links = Links::new(5);
+            let mut chain = Chain::EMPTY;
+            (0..4).for_each(|slot| links.push(&mut chain, slot));
+            assert!(links.remove(&mut chain, gone));
+            assert!(!links.remove(&mut chain, gone), "it is gone");
+            links.push(&mut chain, 4);
+            let left: Vec<u16> = core::iter::from_fn(|| links.pop_oldest(&mut chain)).collect();
+            let expected: Vec<u16> = (0..5).filter(|&slot| slot != gone).collect();
+            assert_eq!(left, expected);
+        }
     }
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use heapless::String as BoundedString;
-use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator};
+use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator, qos::Octets};
 
 use crate::{engine::BUILTIN_ENDPOINTS, limits::MIN_PERIOD};
 
@@ -19,7 +19,8 @@ pub struct Limits {
     /// Their endpoints.
     pub remote_endpoints: u16,
     /// Pairs of a local writer and a reader, and of a local reader and a writer, each; every peer
-    /// participant uses two of both for discovery.
+    /// participant uses two of both for discovery, and a third for liveliness where it is of another vendor
+    /// or some match with it has a LIVELINESS lease.
     pub matches: u16,
 }
 
@@ -121,6 +122,8 @@ pub struct EngineConfig {
     pub seed: u64,
     /// A name for people (`entityName`).
     pub name: BoundedString<64>,
+    /// USER_DATA of the participant.
+    pub user_data: Octets,
     /// Wall-clock time minus the monotonic clock, for source time stamps.
     pub wall_offset_ns: u64,
     /// Where SEDP reaches this participant.
@@ -150,6 +153,7 @@ impl EngineConfig {
             guid_prefix,
             seed,
             name: BoundedString::new(),
+            user_data: Octets::new(),
             wall_offset_ns: 0,
             metatraffic_unicast: LocatorList::new(),
             metatraffic_multicast: LocatorList::new(),

@@ -5,18 +5,25 @@ use isolane_wire::{
     discovery::{EndpointData, LocatorList},
     guid::{EntityKind, Guid},
     level::Level,
-    qos::{HistoryKind, QosPolicies, ReliabilityKind},
+    qos::{HistoryKind, PolicyId, QosPolicies, ReliabilityKind},
     time::Instant,
 };
 use thiserror::Error;
 
 use crate::{
     cache::{Cache, Room},
+    clock::kept_back,
     discovery::{PUBLICATIONS, SUBSCRIPTIONS},
+    durability::with_service,
     engine::{Engine, Subject},
+    fragmenter::Fragmenter,
     history::{ChangeKind, History, Keep},
     ids::{ReaderId, WriterId},
-    limits::{DEFAULT_INSTANCES, DEFAULT_SAMPLES, MAX_NAME_BYTES, MAX_WAITING, MIN_WAITING},
+    limits::{
+        DEFAULT_INSTANCES, DEFAULT_SAMPLES, MAX_NAME_BYTES, MAX_WAITING, MIN_LARGE_WAITING,
+        MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
+    },
+    matching::inconsistent_policy,
     reader::{DeliveryMode, KeyOf, Reader, ReaderLedger},
     work::WorkKind,
     writer::{Writer, WriterLedger},
@@ -37,6 +44,9 @@ pub struct EndpointConfig<'a> {
     pub qos: QosPolicies,
     /// The largest payload, with its encapsulation header.
     pub max_payload_bytes: usize,
+    /// The largest payload a writer sends as one DATA ([`WHOLE_BYTES`](crate::limits::WHOLE_BYTES) keeps it to
+    /// an Ethernet frame); longer ones leave in fragments. Readers take both.
+    pub max_datagram_bytes: usize,
     /// Where this endpoint is reached: announced to peers.
     pub unicast: LocatorList,
     /// Groups it listens to; of a writer, none.
@@ -58,6 +68,12 @@ pub enum CreateError {
     /// HISTORY and RESOURCE_LIMITS contradict each other (DDS 1.4 §2.2.3.19).
     #[error("HISTORY depth or max_samples_per_instance exceeds max_samples, or is zero")]
     InconsistentLimits,
+    /// Two policies contradict each other (DDS 1.4 §2.2.3). A DEADLINE shorter than the separation of
+    /// TIME_BASED_FILTER would be missed always: make one of them fit the other.
+    #[error(
+        "{0} and {1} contradict each other: a deadline shorter than the minimum separation is always missed"
+    )]
+    InconsistentPolicy(PolicyId, PolicyId),
     /// Discovery has no room for what is to be announced.
     #[error("the endpoint cannot be announced: discovery's history is full")]
     AnnouncementFull,
@@ -89,7 +105,8 @@ impl Engine {
     /// Creates a writer, takes the memory for its history, and announces it.
     ///
     /// A best-effort writer keeps no history, also where it is TRANSIENT_LOCAL: only reliable
-    /// readers can be given one.
+    /// readers can be given one. One whose samples can be longer than a datagram keeps them until they
+    /// are sent.
     ///
     /// # Errors
     /// As named in [`CreateError`]; nothing was created then.
@@ -99,7 +116,7 @@ impl Engine {
         config: &EndpointConfig<'_>,
     ) -> Result<WriterId, CreateError> {
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
-        let (keeps, samples) = keep(&config.qos, config.keyed)?;
+        let (keeps, samples) = with_service(&config.qos, keep(&config.qos, config.keyed)?);
         if self.writers.is_full() {
             return Err(CreateError::TableFull(self.config.limits.local_endpoints));
         }
@@ -109,19 +126,22 @@ impl Engine {
             EntityKind::WRITER_NO_KEY,
         );
         let level = Level::clamp(config.qos.transport_priority);
-        let history = reliable
-            .then(|| History::new(keeps, samples, config.max_payload_bytes, self.config.seed));
+        let bytes = config.max_payload_bytes;
+        let mut fragmenter = Fragmenter::new(config.max_datagram_bytes, bytes);
+        fragmenter.replaces_unsent = !reliable && matches!(keeps, Keep::Last { .. });
+        let seed = self.config.seed;
+        let history = match (reliable, fragmenter.cuts()) {
+            (true, false) => Some(History::new(keeps, samples, bytes, seed)),
+            (true, true) => Some(History::with_pin(keeps, samples, bytes, seed)),
+            (false, true) => Some(History::with_pin(Keep::All, STAGED_SAMPLES, bytes, seed)),
+            (false, false) => None,
+        };
         let data = endpoint_data(guid, config)?;
-        let writer = self.writer(
-            guid,
-            data,
-            config.keyed,
-            Some(level),
-            history,
-            config.max_payload_bytes,
-        );
+        let mut writer = self.writer(guid, data, Some(level), history, bytes);
+        writer.fragmenter = fragmenter;
         let index = self.insert_writer(writer)?;
         self.publish(now, PUBLICATIONS, index, true)?;
+        self.set_writer_clock(now, index);
         self.match_new_writer(now, index);
         Ok(WriterId(index))
     }
@@ -138,6 +158,12 @@ impl Engine {
     ) -> Result<ReaderId, CreateError> {
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
         let (keeps, samples) = keep(&config.qos, config.keyed)?;
+        if let Some(policy) = inconsistent_policy(&config.qos) {
+            return Err(CreateError::InconsistentPolicy(
+                policy,
+                PolicyId::TIME_BASED_FILTER,
+            ));
+        }
         if delivery == DeliveryMode::View && reliable {
             return Err(CreateError::ViewNeedsBestEffort);
         }
@@ -152,13 +178,16 @@ impl Engine {
         let level = Level::clamp(config.qos.transport_priority);
         // One slot even for best effort: what tells that an instance has lost its writers.
         let waiting = if reliable {
-            samples.clamp(MIN_WAITING, MAX_WAITING)
+            let affordable = WAITING_BYTES / config.max_payload_bytes.max(1);
+            let most = affordable.clamp(MIN_LARGE_WAITING.into(), MAX_WAITING.into()) as u16;
+            samples.clamp(MIN_WAITING, MAX_WAITING).min(most)
         } else {
             1
         };
         let room = Room {
             samples,
             waiting,
+            held: kept_back(&config.qos, config.keyed),
             slot_bytes: config.max_payload_bytes,
         };
         let cache = (delivery == DeliveryMode::Cache)
@@ -178,6 +207,7 @@ impl Engine {
             .insert(reader)
             .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
         self.publish(now, SUBSCRIPTIONS, index, false)?;
+        self.set_reader_clock(index);
         self.match_new_reader(now, index);
         Ok(ReaderId(index))
     }
@@ -195,8 +225,15 @@ impl Engine {
         self.unmatch(now, data.guid);
         self.timers
             .disarm(Subject::heartbeat(id.0, &self.config.limits));
-        self.board
-            .withdraw(&[WorkKind::Data, WorkKind::Heartbeat], id.0);
+        self.timers
+            .disarm(Subject::writer_clock(id.0, &self.config.limits));
+        let kinds = [
+            WorkKind::Data,
+            WorkKind::Fragment,
+            WorkKind::Heartbeat,
+            WorkKind::WriterClock,
+        ];
+        self.board.withdraw(&kinds, id.0);
         self.forget_writer_notes(id.0);
         self.writer_by_entity.remove(&data.guid.entity);
         self.writers.remove(id.0);
@@ -222,6 +259,9 @@ impl Engine {
             }
         }
         self.unmatch(now, data.guid);
+        self.timers
+            .disarm(Subject::reader_clock(id.0, &self.config.limits));
+        self.board.withdraw(&[WorkKind::ReaderClock], id.0);
         self.forget_reader_notes(id.0);
         self.readers.remove(id.0);
         self.retract(now, SUBSCRIPTIONS, &data);

@@ -6,13 +6,15 @@ use core::time::Duration;
 use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
+    qos::Octets,
     rtps::{Header, VENDOR_ID, VERSION},
     time::{Instant, Timestamp},
 };
 
 use crate::{
+    clock::{Assertions, TOLD},
     config::{EngineConfig, Limits, Timing},
-    discovery::{Inbox, RemoteEndpoint, RemoteParticipant},
+    discovery::{Events, Ignored, Inbox, RemoteEndpoint, RemoteParticipant},
     index::{Index, index},
     limits::SPDP_INBOX_SLOTS,
     priority::Priority,
@@ -30,7 +32,7 @@ use crate::{
 pub struct Counters {
     /// Messages with a readable header.
     pub messages: u64,
-    /// Datagrams that are not RTPS messages.
+    /// Datagrams that are not RTPS messages, or not the messages that their header extension says.
     pub malformed_messages: u64,
     /// Submessages that could not be read.
     pub malformed_submessages: u64,
@@ -69,6 +71,23 @@ pub struct Counters {
     pub answers_withheld: u64,
     /// Readers that were no longer waited for, because they never answered.
     pub readers_silent: u64,
+    /// Samples of instances that found no room among those whose DEADLINE is watched, or that pass a
+    /// TIME_BASED_FILTER.
+    pub unwatched: u64,
+    /// USER_DATA, TOPIC_DATA and GROUP_DATA of which only the first
+    /// [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS) were kept.
+    pub octets_cut: u64,
+    /// SPDP announcements that took the place of an older one of their participant that nobody had read yet.
+    pub announcements_replaced: u64,
+    /// Announcements of participants, endpoints and topics that are ignored.
+    pub announcements_ignored: u64,
+    /// Fragments that were not taken in at a reader: had before, of samples that are done with, or of sizes
+    /// that contradict those of the first.
+    pub fragments_unused: u64,
+    /// Fragments of samples that found no place at a reader to be put together.
+    pub assemblies_refused: u64,
+    /// Incomplete samples that gave their place to another.
+    pub assemblies_dropped: u64,
 }
 
 /// Which timer is whose.
@@ -77,10 +96,14 @@ pub(crate) enum Subject {
     Announce,
     Lease(u16),
     Heartbeat(u16),
+    WriterClock(u16),
+    ReaderClock(u16),
+    /// The message that says that writers of a kind are alive.
+    Message(u8),
 }
 
 /// Local writers (or readers) that the engine makes for itself.
-pub(crate) const BUILTIN_ENDPOINTS: u16 = 2;
+pub(crate) const BUILTIN_ENDPOINTS: u16 = 3;
 
 impl Subject {
     const ANNOUNCE: usize = 0;
@@ -90,23 +113,50 @@ impl Subject {
     }
 
     pub(crate) fn heartbeat(writer: u16, limits: &Limits) -> usize {
-        1 + usize::from(limits.participants) + usize::from(writer)
+        Self::of_endpoint(0, writer, limits)
+    }
+
+    pub(crate) fn writer_clock(writer: u16, limits: &Limits) -> usize {
+        Self::of_endpoint(1, writer, limits)
+    }
+
+    pub(crate) fn reader_clock(reader: u16, limits: &Limits) -> usize {
+        Self::of_endpoint(2, reader, limits)
+    }
+
+    pub(crate) fn message(which: u8, limits: &Limits) -> usize {
+        Self::of_endpoint(3, u16::from(which), limits)
+    }
+
+    /// Behind the leases, timers of local endpoints, one kind after the other.
+    fn of_endpoint(kind: usize, endpoint: u16, limits: &Limits) -> usize {
+        let before = 1 + usize::from(limits.participants) + kind * Self::endpoints(limits);
+        before + usize::from(endpoint)
+    }
+
+    fn endpoints(limits: &Limits) -> usize {
+        usize::from(limits.local_endpoints) + usize::from(BUILTIN_ENDPOINTS)
     }
 
     fn of(timer: usize, limits: &Limits) -> Self {
-        match timer.checked_sub(1) {
-            None => Self::Announce,
-            Some(rest) => match rest.checked_sub(usize::from(limits.participants)) {
-                None => Self::Lease(rest as u16),
-                Some(writer) => Self::Heartbeat(writer as u16),
-            },
+        let Some(rest) = timer.checked_sub(1) else {
+            return Self::Announce;
+        };
+        let Some(rest) = rest.checked_sub(usize::from(limits.participants)) else {
+            return Self::Lease(rest as u16);
+        };
+        let endpoints = Self::endpoints(limits);
+        let endpoint = (rest % endpoints) as u16;
+        match rest / endpoints {
+            0 => Self::Heartbeat(endpoint),
+            1 => Self::WriterClock(endpoint),
+            2 => Self::ReaderClock(endpoint),
+            _ => Self::Message(endpoint as u8),
         }
     }
 
     fn count(limits: &Limits) -> usize {
-        1 + usize::from(limits.participants)
-            + usize::from(limits.local_endpoints)
-            + usize::from(BUILTIN_ENDPOINTS)
+        Self::message(TOLD.len() as u8, limits)
     }
 }
 
@@ -130,6 +180,8 @@ pub struct Engine {
     pub(crate) board: Board,
     pub(crate) timers: Timers,
     pub(crate) inbox: Inbox,
+    pub(crate) ignored: Ignored,
+    pub(crate) events: Events,
     pub(crate) next_entity: u32,
     pub(crate) announcements_sent: u32,
     pub(crate) counters: Counters,
@@ -143,6 +195,10 @@ pub struct Engine {
     pub(crate) has_refused: bool,
     /// Some participant's lease may have run out.
     pub(crate) leases_due: bool,
+    /// The time as it was told last beside samples: when those that waited are judged.
+    pub(crate) latest: Instant,
+    /// What the user has said for all writers.
+    pub(crate) assertions: Assertions,
     pub(crate) noted: VecDeque<Noted>,
     pub(crate) discovery_noted: bool,
 }
@@ -158,9 +214,9 @@ impl Engine {
         let matches = usize::from(limits.matches);
         let participants = usize::from(limits.participants);
         let remote = usize::from(limits.remote_endpoints);
-        // Data and heartbeat a writer, repair and history a reader proxy, ACKNACK a writer
-        // proxy, an announcement a participant and one to all, one discovery step.
-        let filed_at_most = 2 * local + 3 * matches + participants + 2;
+        // Data, heartbeat and clock a writer, a clock a reader, repair and history a reader proxy, ACKNACK
+        // a writer proxy, an announcement a participant and one to all, one discovery step.
+        let filed_at_most = 4 * local + 3 * matches + participants + 2;
         let seed = |salt: u64| config.seed.wrapping_add(salt);
         let header = Header {
             version: VERSION,
@@ -183,11 +239,15 @@ impl Engine {
             board: Board::new(filed_at_most),
             timers: Timers::new(Subject::count(&limits)),
             inbox: Inbox::new(SPDP_INBOX_SLOTS),
+            ignored: Ignored::new(),
+            events: Events::default(),
             next_entity: 0,
             announcements_sent: 0,
             counters: Counters::default(),
             noted: VecDeque::with_capacity(2 * local + 1),
             discovery_noted: false,
+            latest: now,
+            assertions: Assertions::default(),
             announce_filed: false,
             discovery_filed: false,
             discovery_turn: 0,
@@ -234,6 +294,14 @@ impl Engine {
         self.config.wall_offset_ns = wall_offset_ns;
     }
 
+    /// Changes USER_DATA of this participant, which is announced at once.
+    pub fn set_user_data(&mut self, user_data: Octets) {
+        if self.config.user_data != user_data {
+            self.config.user_data = user_data;
+            self.announce_now();
+        }
+    }
+
     pub(crate) fn timing(&self) -> Timing {
         self.config.timing
     }
@@ -254,11 +322,15 @@ impl Engine {
 
     /// Files what has fallen due by `now`.
     pub fn advance(&mut self, now: Instant) {
+        self.latest = now;
         while let Some(timer) = self.timers.expire(now) {
             match Subject::of(timer, &self.config.limits) {
                 Subject::Announce => self.announce_due(now),
                 Subject::Lease(_) => self.lease_due(),
                 Subject::Heartbeat(writer) => self.heartbeat_due(now, writer),
+                Subject::WriterClock(writer) => self.file_writer_clock(writer),
+                Subject::ReaderClock(reader) => self.file_reader_clock(reader),
+                Subject::Message(which) => self.message_due(now, which),
             }
         }
     }

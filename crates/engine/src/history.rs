@@ -14,6 +14,10 @@
 //! writer of many instances) moves entries, at most as many as the history holds.
 //!
 //! Slots of one instance form a list, so that its oldest change is known without a search.
+//!
+//! A change that leaves in fragments is *pinned* meanwhile: one that is pushed out then gives its slot back
+//! when the last fragment has left. Else a KEEP_LAST writer that writes faster than its samples leave would
+//! never send one to its end. One slot more is taken for that.
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
@@ -76,6 +80,18 @@ pub(crate) struct History {
     links: Links,
     /// The slot lent out by `reserve`.
     reserved: Option<u16>,
+    /// Changes there can be at a time.
+    room: usize,
+    pinned: Option<Pinned>,
+}
+
+/// A change whose slot must not be used again yet.
+#[derive(Debug, Clone, Copy)]
+struct Pinned {
+    sequence: SequenceNumber,
+    slot: u16,
+    /// It is no longer among the changes.
+    is_removed: bool,
 }
 
 impl History {
@@ -87,7 +103,17 @@ impl History {
     /// A cache for `samples` changes of at most `slot_bytes` each. One slot more is taken, so
     /// that a change is serialised before the one it replaces goes.
     pub(crate) fn new(keep: Keep, samples: u16, slot_bytes: usize, seed: u64) -> Self {
-        let slots = samples.min(u16::MAX - 2) + 1;
+        Self::with_spare(keep, samples, 1, slot_bytes, seed)
+    }
+
+    /// The same with another slot, for a change that is pinned.
+    pub(crate) fn with_pin(keep: Keep, samples: u16, slot_bytes: usize, seed: u64) -> Self {
+        Self::with_spare(keep, samples, 2, slot_bytes, seed)
+    }
+
+    fn with_spare(keep: Keep, samples: u16, spare: u16, slot_bytes: usize, seed: u64) -> Self {
+        let room = samples.min(u16::MAX - 1 - spare);
+        let slots = room + spare;
         let empty = Change {
             sequence: SequenceNumber::UNKNOWN,
             kind: ChangeKind::Alive,
@@ -105,6 +131,8 @@ impl History {
             instances: index(usize::from(slots), seed),
             links: Links::new(slots),
             reserved: None,
+            room: usize::from(room),
+            pinned: None,
         }
     }
 
@@ -118,7 +146,7 @@ impl History {
 
     /// Changes the cache can hold.
     pub(crate) fn capacity(&self) -> usize {
-        self.changes.len() - 1
+        self.room
     }
 
     pub(crate) fn first(&self) -> Option<SequenceNumber> {
@@ -192,6 +220,43 @@ impl History {
         Some((change, &self.bytes(slot)[..change.length as usize]))
     }
 
+    /// The `nth` change, in the order of their numbers.
+    pub(crate) fn nth(&self, nth: usize) -> Option<&Change> {
+        let &(_, slot) = self.order.get(nth)?;
+        Some(&self.changes[usize::from(slot)])
+    }
+
+    /// The same, also if it was pushed out and is still pinned.
+    pub(crate) fn get_pinned(&self, sequence: SequenceNumber) -> Option<(&Change, &[u8])> {
+        let Some(pinned) = self.pinned.filter(|pinned| pinned.sequence == sequence) else {
+            return self.get(sequence);
+        };
+        let change = &self.changes[usize::from(pinned.slot)];
+        Some((change, &self.bytes(pinned.slot)[..change.length as usize]))
+    }
+
+    /// Keeps the slot of a change until [`Self::unpin`].
+    pub(crate) fn pin(&mut self, sequence: SequenceNumber) {
+        self.unpin();
+        if let Some(position) = self.position(sequence) {
+            let slot = self.order[position].1;
+            self.pinned = Some(Pinned {
+                sequence,
+                slot,
+                is_removed: false,
+            });
+        }
+    }
+
+    /// The pinned change, if there is one, is like any other again.
+    pub(crate) fn unpin(&mut self) {
+        if let Some(pinned) = self.pinned.take()
+            && pinned.is_removed
+        {
+            self.free.push(pinned.slot);
+        }
+    }
+
     /// The first change at or above this sequence number.
     pub(crate) fn at_or_after(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
         let position = self.order.partition_point(|&(there, _)| there < sequence);
@@ -206,15 +271,18 @@ impl History {
         let (_, slot) = self.order.remove(position).expect("the position was found");
         let key = self.changes[usize::from(slot)].key_hash.unwrap_or_default();
         if let Some(instance) = self.instances.get_mut(&key) {
-            // KEEP_LAST pushes out the oldest, and acknowledged changes go in the order of
-            // their numbers: a chain always loses its oldest.
-            let oldest = self.links.pop_oldest(instance);
-            debug_assert_eq!(oldest, Some(slot));
+            // Mostly the oldest: KEEP_LAST pushes that out, and acknowledged changes go in the order of
+            // their numbers.
+            let is_removed = self.links.remove(instance, slot);
+            debug_assert!(is_removed, "a change is in the chain of its instance");
             if instance.count() == 0 {
                 self.instances.remove(&key);
             }
         }
-        self.free.push(slot);
+        match &mut self.pinned {
+            Some(pinned) if pinned.slot == slot => pinned.is_removed = true,
+            _ => self.free.push(slot),
+        }
     }
 
     /// Removes the oldest change that ends an instance, if it lies below `sequence`.
@@ -355,6 +423,22 @@ mod tests {
         history.reserve(None).unwrap()[0] = 2;
         write(&mut history, 1, 0).unwrap();
         assert_eq!(history.free.len(), 1);
+    }
+
+    #[test]
+    fn a_pinned_change_that_is_pushed_out_stays_readable_and_then_gives_its_slot_back() {
+        let mut history = History::with_pin(Keep::Last { depth: 1 }, 1, 8, 1);
+        write(&mut history, 1, 0).unwrap();
+        history.pin(SequenceNumber(1));
+        for sequence in 2..=5 {
+            write(&mut history, sequence, 0).unwrap();
+        }
+        assert_eq!(sequences(&history), [5]);
+        assert!(history.get(SequenceNumber(1)).is_none());
+        assert_eq!(history.get_pinned(SequenceNumber(1)).unwrap().1, [1]);
+        history.unpin();
+        assert!(history.get_pinned(SequenceNumber(1)).is_none());
+        assert_eq!(history.free.len(), 2);
     }
 
     #[test]

@@ -62,6 +62,12 @@ impl Instances {
         self.find(key).map_or(0, |instance| instance.chain.count())
     }
 
+    /// Whether an instance is known, and nobody writes it any more.
+    pub(crate) fn has_ended(&self, key: KeyHash) -> bool {
+        let found = self.find(key);
+        found.is_some_and(|instance| instance.state != InstanceState::Alive)
+    }
+
     /// The slot of the instance's oldest sample.
     pub(crate) fn oldest(&self, key: KeyHash) -> Option<u16> {
         self.find(key)?.chain.oldest()
@@ -105,6 +111,20 @@ impl Instances {
             }
         }
         (index, instance.state)
+    }
+
+    /// Takes note of a change by a writer whose changes are not seen, if the instance is known.
+    pub(crate) fn note_other(&mut self, key: KeyHash, writer: u16, kind: ChangeKind) {
+        let Some(&index) = self.index.get(&key) else {
+            return;
+        };
+        let writers = &mut self.records[usize::from(index)].writers;
+        match kind {
+            ChangeKind::Unregister => writers.retain(|&other| other != writer),
+            // Beyond the bound it shares the last place.
+            _ if !writers.contains(&writer) => drop(writers.push(writer)),
+            _ => {}
+        }
     }
 
     /// Unregisters a writer that is gone. The key, if that ended the instance.

@@ -27,7 +27,7 @@
 //!
 //! The files are named for the concepts of the standard: [`writer`](WriterLedger) and
 //! [`reader`](ReaderLedger) with their proxies, `history` and `cache` for the two kinds of
-//! HistoryCache, `discovery`, `matching`, `receive` (the RTPS Receiver), `transmit`.
+//! HistoryCache, `discovery`, `matching`, `receive` (the RTPS Receiver), `transmit`, `clock` for the policies of time.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -35,13 +35,17 @@
 extern crate alloc;
 
 mod access;
+mod assembly;
 mod builtin;
 mod cache;
 mod chain;
+mod clock;
 mod config;
 mod discovery;
+mod durability;
 mod endpoints;
 mod engine;
+mod fragmenter;
 mod history;
 mod ids;
 mod index;
@@ -64,17 +68,23 @@ mod writer;
 
 pub use access::CachedSample;
 pub use cache::SampleInfo;
+pub use clock::{DeadlineMissed, LivelinessChanged, LivelinessLost};
 pub use config::{EngineConfig, Limits, Network, Timing};
-pub use discovery::{EndpointKind, RemoteEndpoint, RemoteParticipant};
+pub use discovery::{
+    DiscoveryChange, DiscoveryEvent, EndpointKind, IgnoreError, RemoteEndpoint, RemoteParticipant,
+};
 pub use endpoints::{CreateError, EndpointConfig};
 pub use engine::{Counters, Engine};
 pub use history::ChangeKind;
 pub use ids::{ReaderId, WriterId};
 pub use instance::InstanceState;
-pub use matching::{Incompatible, incompatible_policy};
+pub use matching::{
+    Incompatible, SetQosError, immutable_policy, incompatible_policy, inconsistent_policy,
+    partitions_meet,
+};
 pub use priority::Priority;
 pub use reader::{DeliveryMode, KeyOf, ReaderLedger, ReaderStatus};
-pub use receive::{Delivery, MessageReceiver};
+pub use receive::{AssembledId, Delivery, MessageReceiver};
 pub use status::{Matched, RejectReason, SampleLost, SampleRejected, StatusChange};
 pub use work::{Destinations, Work, WorkKind};
 pub use write::{WriteError, WriteSample};

@@ -20,7 +20,7 @@ pub const WINDOW: u32 = 256;
 /// Bytes sent to a participant for each byte that came in its name, until it has shown that it hears this
 /// one: else a forged announcement would make this participant flood the address it names. QUIC allows
 /// the same (RFC 9000 §8.1). An announcement, which costs as much as it brings in, and the four questions
-/// of SEDP stay below it.
+/// of SEDP stay below it; those about liveliness wait for the next announcement where it is a short one.
 pub const ANSWER_FACTOR: u32 = 3;
 
 /// Times a participant is answered again that goes on announcing itself and has not shown that it hears this
@@ -50,8 +50,8 @@ pub const LAST_SEQUENCE: SequenceNumber = SequenceNumber(i64::MAX - 1);
 /// below 1 KiB, Fast DDS with a type object below 4 KiB; what is larger is dropped and counted.
 pub const DISCOVERY_SLOT_BYTES: usize = 8 * 1024;
 
-/// SPDP announcements that wait for the discovery job. They are repeated, so a full box costs
-/// a period, not a peer.
+/// SPDP announcements that wait for the discovery job, two of a participant at most and half of them of
+/// participants that are not known yet. They are repeated, so a full box costs a period, not a peer.
 pub const SPDP_INBOX_SLOTS: usize = 16;
 
 /// The longest lease that is believed: a participant that announces an endless one and is heard no
@@ -64,8 +64,22 @@ pub const MAX_LEASE: Duration = Duration::from_secs(300);
 /// stopped, or starved, and waits again.
 pub const LEASE_GRACE: Duration = Duration::from_millis(100);
 
+/// Events of discovery that wait to be fetched, where somebody watches: those of a dozen participants with
+/// twenty endpoints that appear at once. What comes beyond them is told as missed.
+pub const MAX_DISCOVERY_EVENTS: usize = 256;
+
+/// Participants and endpoints that are ignored. Each announcement is compared with all of them, and the
+/// names they have go out of use when their processes end; a program that ignores more than this wants
+/// another way of keeping others away.
+pub const MAX_IGNORED: usize = 64;
+
+/// Topics that are ignored, which are compared likewise.
+pub const MAX_IGNORED_TOPICS: usize = 16;
+
 /// SEDP announcements of one kind that wait for the discovery job. They are reliable: one that
-/// finds no slot is not acknowledged and comes again.
+/// finds no slot is not acknowledged and comes again. Once half of them are taken, a participant of which
+/// one waits gets no further slot: so one that announces without end takes half of them, and each of sixteen
+/// others finds one.
 pub const SEDP_CACHE_SLOTS: usize = 32;
 
 /// Bytes in front of a payload that
@@ -88,6 +102,54 @@ pub const MAX_DATAGRAM_BYTES: usize = 65_507;
 /// Bytes of a datagram that several samples share: what one Ethernet frame carries, 1,500 less 20 of IPv4
 /// and 8 of UDP. Its loss costs no more than it would have before, and no fragment is made of it.
 pub const BATCH_BYTES: usize = 1_472;
+
+/// The largest payload that is sent as one DATA unless an endpoint says otherwise
+/// ([`EndpointConfig::max_datagram_bytes`](crate::EndpointConfig)): what one Ethernet frame carries behind header,
+/// INFO_TS and the head of a DATA, 56 bytes, rounded down. What is longer leaves in fragments: as one datagram
+/// it would be cut by IP, hold the link for all its frames at a stretch, take no lane, and be lost whole with
+/// any of them.
+pub const WHOLE_BYTES: usize = 1_400;
+
+/// Bytes of a fragment that is sent. A datagram with one, all that can stand in front of it (header 20,
+/// INFO_DST 16, INFO_TS 12, DATA_FRAG with key hash and status 68) and behind it (HEARTBEAT 32, or
+/// HEARTBEAT_FRAG 28) fits an Ethernet frame, so that what asks for an answer needs no datagram of its own.
+/// A multiple of 32, so that fragments lie in a slot as they lie in their datagram.
+pub const FRAGMENT_BYTES: u16 = 1_312;
+
+/// The smallest fragments that are put together: a reader remembers of each whether it has come. Peers are
+/// known to cut at 1,024 bytes and above. A sample in smaller ones is rejected, unless all of it lies in one submessage.
+pub const MIN_FRAGMENT_BYTES: u16 = 512;
+
+/// The largest sample there can be. What a critical topic waits for at most does not depend on it, memory
+/// does: a writer and a reader take several times as much.
+pub const MAX_SAMPLE_BYTES: usize = 16 << 20;
+
+/// Samples of which a reader can have a part at a time. Writers send one after the other, so that is as many
+/// large writers as can send to it at the same time; of more, samples are repaired or lost.
+pub const ASSEMBLIES: usize = 4;
+
+/// How long an incomplete sample that another would take the place of is kept without a new fragment: longer
+/// than repair takes over a bad link, whose HEARTBEATs come every 20 ms as long as the reader answers.
+pub const ASSEMBLY_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Bytes of inline QoS that are kept of a sample in fragments: key hash, status and sentinel are 32.
+pub const MAX_INLINE_QOS_BYTES: usize = 128;
+
+/// Fragments of a first transmission after which a HEARTBEAT_FRAG tells how far it is: the bits a NACK_FRAG
+/// can carry (RTPS 2.5 §9.4.2.8), so that the repair of a long sample begins before its end.
+pub const FRAGMENTS_PER_HEARTBEAT: u32 = 256;
+
+/// Samples that a best-effort writer of large samples keeps until they are sent. What HISTORY says is about
+/// samples that were sent; here it decides only whether a further one is refused (KEEP_ALL) or takes the
+/// place of the oldest (KEEP_LAST).
+pub const STAGED_SAMPLES: u16 = 16;
+
+/// Bytes that samples out of order may take at a reader, beyond the four that are always kept:
+/// large ones are few, and one that finds no place is asked for again.
+pub const WAITING_BYTES: usize = 4 << 20;
+
+/// Fewest samples out of order that a reliable reader of large samples keeps: as many as it puts together.
+pub const MIN_LARGE_WAITING: u16 = ASSEMBLIES as u16;
 
 /// Between samples that are handed out, a reader that keeps all acknowledges each such part of its
 /// slots: often enough for a writer to go on, and seldom enough not to cost a datagram a sample.
@@ -113,6 +175,35 @@ pub const MAX_WAITING: u16 = WINDOW as u16;
 /// Bytes of a topic or type name (RTPS 2.5 §9.6.3.2: string<256> with its NUL).
 pub const MAX_NAME_BYTES: usize = 255;
 
+/// Instances that one step of an endpoint's clock looks at: what keeps back a critical sample stays within a
+/// few microseconds, and a thousand instances that fall due together take sixty steps.
+pub(crate) const CLOCK_ITEMS: usize = 16;
+
+/// Instances of a keyed topic without RESOURCE_LIMITS whose DEADLINE is watched, or whose samples pass a
+/// TIME_BASED_FILTER. What exceeds it is counted ([`Counters::unwatched`](crate::Counters)), is not watched,
+/// and passes.
+pub const WATCHED_INSTANCES: u16 = 256;
+
+/// Messages within one lease that say that writers are alive: two of three may be lost.
+pub(crate) const ASSERTIONS_PER_LEASE: u32 = 3;
+
+/// Bytes of a slot for a participant's message: 24 for one of liveliness (RTPS 2.5 §9.6.3.1), and as many
+/// again for what a vendor may say.
+pub const MESSAGE_SLOT_BYTES: usize = 48;
+
+/// Messages of participants that wait for earlier ones of the same; they are taken as they come.
+pub const MESSAGE_CACHE_SLOTS: u16 = 16;
+
 /// The shortest period of anything the engine does by itself: below it a participant would do
 /// nothing else.
 pub const MIN_PERIOD: Duration = Duration::from_millis(1);
+
+const _: () = {
+    const HEARTBEAT: usize = isolane_wire::rtps::HEARTBEAT_BYTES;
+    const AROUND: usize = 20 + 16 + 12 + 68 + HEARTBEAT;
+    assert!(
+        AROUND + FRAGMENT_BYTES as usize <= BATCH_BYTES,
+        "a datagram with a fragment fits an Ethernet frame"
+    );
+    assert!(WHOLE_BYTES + 20 + 12 + 24 <= BATCH_BYTES);
+};

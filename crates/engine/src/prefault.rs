@@ -25,6 +25,10 @@ impl Engine {
             if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
                 touch(cache.memory_mut());
             }
+            let reader = self.readers.get_mut(index);
+            if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
+                assemblies.memory_mut().for_each(touch);
+            }
         }
     }
 }

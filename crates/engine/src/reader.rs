@@ -4,7 +4,7 @@
 //! sequence numbers have come, which are known to exist, and so which to ask for. All of it is
 //! one window of [`WINDOW`](crate::limits::WINDOW) bits behind the lowest number that is missing.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
 
 use bitflags::bitflags;
@@ -13,13 +13,15 @@ use isolane_wire::{
     guid::{EntityId, Guid},
     level::Level,
     locator::Locator,
-    rtps::{AckNack, Heartbeat},
+    rtps::{AckNack, Heartbeat, NackFrag},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
 };
 
 use crate::{
-    cache::Cache,
+    assembly::Assemblies,
+    cache::{Cache, Refused},
+    clock::{LivelinessTally, ProxyClock, ReaderClock},
     limits::{COUNT_MEMORY, WINDOW},
     matching::Incompatible,
     priority::Priority,
@@ -55,10 +57,14 @@ bitflags! {
         const SAMPLE_LOST = 8;
         /// A sample came and was not taken in.
         const SAMPLE_REJECTED = 16;
+        /// An instance was not updated for a whole period.
+        const REQUESTED_DEADLINE_MISSED = 32;
+        /// Writers are no longer alive, or are again.
+        const LIVELINESS_CHANGED = 64;
     }
 }
 
-/// Where a reader's samples went. `accounted` = the sum of the others but the last three, at
+/// Where a reader's samples went. `accounted` = the sum of the others but the last four, at
 /// every moment; see [`Self::balances`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReaderLedger {
@@ -75,6 +81,14 @@ pub struct ReaderLedger {
     /// Came and were not taken in: no room (best effort), larger than the local limit, or not of
     /// the type.
     pub rejected: u64,
+    /// Outlived their LIFESPAN before they were taken, or before they came.
+    pub expired: u64,
+    /// Came sooner after another of their instance than TIME_BASED_FILTER lets through.
+    pub filtered: u64,
+    /// Came so, and are kept back until it does.
+    pub held: u64,
+    /// Came of writers that do not own their instance (OWNERSHIP EXCLUSIVE).
+    pub not_owner: u64,
     /// Came and wait for earlier ones; not yet accounted.
     pub waiting: u64,
     /// Came again, or out of order at a best-effort reader; counted beside the balance.
@@ -92,8 +106,9 @@ impl ReaderLedger {
     #[must_use]
     pub fn balances(&self) -> bool {
         // What is lost is what writers say they have written, and so can be anything.
-        let held = self.delivered + self.available + self.evicted + self.rejected;
-        self.accounted == self.lost.wrapping_add(held)
+        let came = self.delivered + self.available + self.evicted + self.rejected;
+        let timed = self.expired + self.filtered + self.held + self.not_owner;
+        self.accounted == self.lost.wrapping_add(came + timed)
     }
 
     /// Counts one number this reader is done with. Like what is lost, the sum is made of what
@@ -126,11 +141,19 @@ pub(crate) struct Reader {
     pub(crate) max_payload_bytes: usize,
     /// `None`: samples are delivered as views.
     pub(crate) cache: Option<Cache>,
+    /// Samples that come in fragments; `None`: there is no room for any.
+    pub(crate) assemblies: Option<Assemblies>,
+    /// Of the last NACK_FRAG to any writer.
+    pub(crate) nack_count: i32,
     pub(crate) proxies: Vec<u16>,
     pub(crate) status: ReaderStatus,
     /// It is on the list of endpoints with something to tell.
     pub(crate) noted: bool,
     pub(crate) incompatible: Option<Incompatible>,
+    /// What its policies of time need.
+    pub(crate) clock: Option<Box<ReaderClock>>,
+    pub(crate) clock_filed: bool,
+    pub(crate) liveliness: LivelinessTally,
     pub(crate) matched: MatchTally,
     /// What the user was told of the ledger's lost and rejected.
     pub(crate) told_lost: u64,
@@ -139,6 +162,8 @@ pub(crate) struct Reader {
     pub(crate) ledger: ReaderLedger,
     /// A sample was refused for want of room: ask again when there is some.
     pub(crate) blocked: bool,
+    /// A sample was refused so that those of other writers find room.
+    pub(crate) put_off: bool,
     /// Less was asked for than is missing, for want of room: ask for more when what was asked for
     /// has come and been taken.
     pub(crate) asked_for_less: bool,
@@ -160,12 +185,22 @@ impl Reader {
         reader == EntityId::UNKNOWN || reader == self.guid.entity
     }
 
+    /// The next sample in order found no place; what then comes of it is worked out when one is free.
+    pub(crate) fn refuse(&mut self, why: Refused) {
+        match why {
+            Refused::PutOff => self.put_off = true,
+            Refused::Full | Refused::TooLarge => self.blocked = true,
+        }
+    }
+
     pub(crate) fn ledger(&self) -> ReaderLedger {
         let mut ledger = self.ledger;
         if let Some(cache) = &self.cache {
             ledger.available = cache.counted;
             ledger.waiting = cache.waiting() as u64;
             ledger.evicted = cache.evicted;
+            ledger.expired += cache.expired;
+            ledger.held = cache.held() as u64;
         }
         ledger
     }
@@ -190,6 +225,8 @@ pub(crate) struct WriterProxy {
     /// upon to say where that ends. It does not hold any more once a sample has come unasked: the
     /// reader begins with that one.
     pub(crate) skips_history: bool,
+    /// What is watched at it by the clock.
+    pub(crate) clock: ProxyClock,
     /// The next proxy of the same writer, at another reader.
     pub(crate) next_of_writer: Option<u16>,
     /// The lowest number that has not come.
@@ -203,8 +240,9 @@ pub(crate) struct WriterProxy {
     pub(crate) started: bool,
     /// A first sample was taken in, or rejected: what is missing from here on is lost.
     pub(crate) begun: bool,
-    /// Of the last heartbeat that was news, and when that was.
+    /// Of the last heartbeat that was news, and when that was; and of the last HEARTBEAT_FRAG.
     heartbeat_count: Option<(i32, Instant)>,
+    fragments_count: Option<(i32, Instant)>,
     pub(crate) acknack_filed: bool,
     /// The base of the last ACKNACK.
     pub(crate) acknowledged: SequenceNumber,
@@ -220,6 +258,7 @@ impl WriterProxy {
             reply_to: None,
             reliable,
             skips_history: false,
+            clock: ProxyClock::default(),
             next_of_writer: None,
             expected: SequenceNumber(1),
             received: [0; WORDS],
@@ -227,6 +266,7 @@ impl WriterProxy {
             started: false,
             begun: false,
             heartbeat_count: None,
+            fragments_count: None,
             acknack_filed: false,
             acknowledged: SequenceNumber(1),
             nacked_until: SequenceNumber(0),
@@ -349,6 +389,15 @@ impl WriterProxy {
         is_new
     }
 
+    /// The same of a HEARTBEAT_FRAG (§8.3.8.7).
+    pub(crate) fn accept_fragments(&mut self, now: Instant, count: i32) -> bool {
+        let is_new = is_news(self.fragments_count, count, now);
+        if is_new {
+            self.fragments_count = Some((count, now));
+        }
+        is_new
+    }
+
     /// Whether to answer a heartbeat (§8.4.12.2: a final one only when something is missing, and
     /// the same thing not again within the suppression time).
     pub(crate) fn answer(&self, is_final: bool, now: Instant, suppression_ns: u64) -> Answer {
@@ -369,18 +418,27 @@ impl WriterProxy {
 
     /// The ACKNACK for what is missing now; a blocked reader asks for nothing, because it could not
     /// be kept.
-    pub(crate) fn acknack(&mut self, reader: &mut Reader, now: Instant) -> AckNack {
+    ///
+    /// What has begun to come in fragments is not asked for by it, but by
+    /// [`nack_frag`](Self::nack_frag); `index` is this proxy's.
+    pub(crate) fn acknack(&mut self, index: u16, reader: &mut Reader, now: Instant) -> AckNack {
         let mut state = SequenceNumberSet::new(self.expected);
         self.acknowledged = self.expected;
         if !reader.blocked {
             let end = self.window_last();
             let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);
+            room = room.min(reader.room_beside_assemblies());
             if room == 0 {
                 // Nothing is asked for, so there is nothing to wait for but room.
                 self.nacked_until = SequenceNumber(self.expected.get() - 1);
             }
             for sequence in (self.expected.get()..=end.get()).map(SequenceNumber) {
                 if !self.has(sequence) {
+                    if reader.has_begun((index, sequence), now) {
+                        self.nacked_until = sequence;
+                        self.nacked_at = now;
+                        continue;
+                    }
                     if room == 0 {
                         reader.asked_for_less = true;
                         break;
@@ -402,6 +460,40 @@ impl WriterProxy {
             count: reader.acknack_count,
             is_final,
         }
+    }
+}
+
+impl WriterProxy {
+    /// The NACK_FRAG for what is missing of the nearest sample that has begun to come; `index` is this
+    /// proxy's. None, where it could not be kept once it is whole.
+    pub(crate) fn nack_frag(&self, index: u16, reader: &mut Reader) -> Option<NackFrag> {
+        let has_room = reader.cache.as_ref().is_none_or(|cache| cache.room() > 0);
+        let assemblies = reader.assemblies.as_ref().filter(|_| has_room)?;
+        let (sequence, state) = assemblies.missing(index, self.expected, self.last)?;
+        reader.nack_count = reader.nack_count.wrapping_add(1);
+        Some(NackFrag {
+            reader: reader.guid.entity,
+            writer: self.guid.entity,
+            sequence,
+            state,
+            count: reader.nack_count,
+        })
+    }
+}
+
+impl Reader {
+    /// Whether a part of a sample has come, and not so long ago that its writer may not know NACK_FRAG.
+    fn has_begun(&self, subject: (u16, SequenceNumber), now: Instant) -> bool {
+        let assemblies = self.assemblies.as_ref();
+        assemblies.is_some_and(|assemblies| assemblies.gets_on(subject, now))
+    }
+
+    /// How many more samples could begin to come in fragments, where some have: all of those that are asked
+    /// for may be such.
+    fn room_beside_assemblies(&self) -> usize {
+        self.assemblies
+            .as_ref()
+            .map_or(usize::MAX, Assemblies::room)
     }
 }
 

@@ -9,11 +9,15 @@
 //! announcement goes to a box that the discovery job empties. The work done for a datagram is
 //! bounded by its length and by the local readers of the writers it names.
 //!
-//! Here is DATA, and whom it is for; [`sample`] has what one reader does with it, [`missing`] what a
-//! writer says of the numbers it has and no longer has, [`acknack`] what a reader says it has and lacks.
+//! Here is DATA, and whom it is for; [`extension`] has what a message says of itself as a whole, [`sample`] what one
+//! reader does with a sample, [`fragment`] how it comes in parts and is asked for ([`nack_fragment`]), [`missing`]
+//! what a writer says of the numbers it has and no longer has, [`acknack`] what a reader says it has and lacks.
 
 mod acknack;
+mod extension;
+mod fragment;
 mod missing;
+mod nack_fragment;
 mod sample;
 
 use core::ops::Range;
@@ -30,7 +34,12 @@ use isolane_wire::{
 
 use self::sample::{Content, Kept, is_due, keep};
 use crate::{
-    cache::SampleInfo, engine::Engine, ids::ReaderId, limits::LAST_SEQUENCE, reader::ReaderStatus,
+    cache::SampleInfo,
+    clock::{Judged, judge},
+    engine::Engine,
+    ids::ReaderId,
+    limits::LAST_SEQUENCE,
+    reader::ReaderStatus,
     status::RejectReason,
 };
 
@@ -77,6 +86,10 @@ impl MessageReceiver {
     }
 }
 
+/// Where a sample that came in fragments lies at its reader, until that reader receives again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AssembledId(usize);
+
 /// A sample for a reader that takes views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
@@ -85,6 +98,8 @@ pub struct Delivery {
     /// Where in the datagram the payload lies, with its encapsulation header; empty where the
     /// change carries none.
     pub payload: Range<usize>,
+    /// It came in fragments: the payload does not lie in the datagram, but here.
+    pub assembled: Option<AssembledId>,
     /// What is known of the sample.
     pub info: SampleInfo,
 }
@@ -103,12 +118,12 @@ impl Engine {
     ) -> Option<Delivery> {
         if message.offset == 0 {
             match Header::parse(bytes) {
-                Ok(header) => {
+                Ok(header) if extension::is_true(bytes) => {
                     message.prefix = header.prefix;
                     message.offset = HEADER_BYTES;
                     self.counters.messages += 1;
                 }
-                Err(_) => {
+                _ => {
                     self.counters.malformed_messages += 1;
                     return None;
                 }
@@ -132,6 +147,20 @@ impl Engine {
                     let delivery = self.receive_sample(now, message, sample);
                     if delivery.is_some() {
                         // Come back to this DATA while it has further readers.
+                        message.offset = if message.further > 0 {
+                            start
+                        } else {
+                            submessages.offset()
+                        };
+                        return delivery;
+                    }
+                }
+                fragment @ Undecoded {
+                    id: SubmessageId::DATA_FRAG,
+                    ..
+                } => {
+                    let delivery = self.receive_fragment(now, message, fragment);
+                    if delivery.is_some() {
                         message.offset = if message.further > 0 {
                             start
                         } else {
@@ -192,10 +221,16 @@ impl Engine {
             Submessage::InfoDestination(prefix) => {
                 message.for_others = prefix != GuidPrefix::UNKNOWN && prefix != self.guid_prefix();
             }
+            // It was looked at before anything else of its message.
+            Submessage::HeaderExtension(_) => {}
             _ if message.for_others => self.counters.for_others += 1,
             Submessage::Heartbeat(heartbeat) => self.receive_heartbeat(now, message, &heartbeat),
             Submessage::AckNack(acknack) => self.receive_acknack(now, message, &acknack),
             Submessage::Gap(gap) => self.receive_gap(now, message, &gap),
+            Submessage::HeartbeatFrag(heartbeat) => {
+                self.receive_heartbeat_frag(now, message, &heartbeat);
+            }
+            Submessage::NackFrag(nack) => self.receive_nack_frag(now, message, &nack),
             _ => self.counters.skipped_submessages += 1,
         }
     }
@@ -210,13 +245,19 @@ impl Engine {
             self.note_malformed();
             return None;
         }
-        if data.writer == EntityId::SPDP_WRITER {
-            if data.non_standard {
-                self.counters.malformed_announcements += 1;
-                return None;
+        if data.writer.is_builtin() {
+            match data.writer {
+                EntityId::SPDP_WRITER if data.non_standard => {
+                    self.counters.malformed_announcements += 1;
+                    return None;
+                }
+                EntityId::SPDP_WRITER => {
+                    self.file_participant_announcement(message.prefix, data);
+                    return None;
+                }
+                EntityId::P2P_MESSAGE_WRITER => self.hear_participant(now, message.prefix, &data),
+                _ => {}
             }
-            self.file_participant_announcement(message.prefix, data);
-            return None;
         }
         let writer = Guid {
             prefix: message.prefix,
@@ -250,20 +291,36 @@ impl Engine {
                     continue;
                 }
             };
-            let info = || SampleInfo {
+            let mut expires = None;
+            let info = |expires| SampleInfo {
                 writer,
                 sequence: data.sequence,
                 source_timestamp: message.timestamp,
                 received: now,
+                expires,
                 kind: content.kind,
                 instance_state: content.instance_state(),
                 key_hash: content.key_hash,
             };
+            let is_watched = proxy.clock.is_watched;
+            if is_watched {
+                let wall_ns = now.as_nanos().wrapping_add(self.config.wall_offset_ns);
+                match judge(index, proxy, reader, info(None), &data, wall_ns) {
+                    Judged::Take(at) => expires = at,
+                    Judged::Done => {
+                        self.note_judged(index);
+                        continue;
+                    }
+                }
+            }
             if reader.cache.is_some() {
-                match keep(index, proxy, reader, info(), data.bytes) {
+                match keep(index, proxy, reader, info(expires), data.bytes) {
                     Kept::InOrder => self.advance_proxy(index),
                     Kept::Aside => {}
                     Kept::Rejected(reason) => self.reject(index, data.sequence, reason),
+                }
+                if is_watched {
+                    self.note_judged(index);
                 }
                 continue;
             }
@@ -275,6 +332,9 @@ impl Engine {
             if has_lost {
                 self.note_reader(reader);
             }
+            if is_watched {
+                self.note_judged(index);
+            }
             if next.is_some() {
                 message.further = further.checked_sub(1).unwrap_or(self.readers.end());
             }
@@ -282,7 +342,8 @@ impl Engine {
             return Some(Delivery {
                 reader: ReaderId(reader),
                 payload: start..start + data.bytes.len(),
-                info: info(),
+                assembled: None,
+                info: info(expires),
             });
         }
         None

@@ -8,6 +8,7 @@
 use isolane_wire::guid::Guid;
 
 use crate::{
+    clock::{DeadlineMissed, LivelinessChanged, LivelinessLost, MESSAGES},
     engine::Engine,
     ids::{ReaderId, WriterId},
     matching::Incompatible,
@@ -187,8 +188,11 @@ impl Engine {
             return;
         };
         if reader.level.is_none() {
-            // Discovery's own: its samples are work.
-            self.file_discovery();
+            // Discovery's own: its samples are work. What messages say was taken note of.
+            match index {
+                MESSAGES => self.forget_messages(),
+                _ => self.file_discovery(),
+            }
         } else if !reader.status.is_empty() && !core::mem::replace(&mut reader.noted, true) {
             self.noted.push_back(Noted::Reader(index));
         }
@@ -263,5 +267,29 @@ impl Engine {
             change,
             reason: reader.reject_reason,
         })
+    }
+
+    /// Takes how many periods have passed without a sample of an instance at a writer; `None`: no further
+    /// one.
+    pub fn take_offered_deadline_missed(&mut self, id: WriterId) -> Option<DeadlineMissed> {
+        let clock = self.writers.get_mut(id.0)?.clock.as_mut()?;
+        clock.deadline.as_mut()?.take()
+    }
+
+    /// The same at a reader.
+    pub fn take_requested_deadline_missed(&mut self, id: ReaderId) -> Option<DeadlineMissed> {
+        let clock = self.readers.get_mut(id.0)?.clock.as_mut()?;
+        clock.deadline.as_mut()?.take()
+    }
+
+    /// Takes how often a writer's user has not said in time that it is alive; `None`: no further time.
+    pub fn take_liveliness_lost(&mut self, id: WriterId) -> Option<LivelinessLost> {
+        let clock = self.writers.get_mut(id.0)?.clock.as_mut()?;
+        clock.signal.as_mut()?.take()
+    }
+
+    /// Takes what has changed in how many of a reader's matched writers are alive; `None`: nothing.
+    pub fn take_liveliness_changed(&mut self, id: ReaderId) -> Option<LivelinessChanged> {
+        self.readers.get_mut(id.0)?.liveliness.take()
     }
 }

@@ -22,8 +22,14 @@ pub enum WorkKind {
     Discovery,
     /// First transmission of a reliable writer's sample.
     Data,
+    /// First transmission of a fragment of a sample too long for a datagram.
+    Fragment,
     /// HEARTBEAT of a writer.
     Heartbeat,
+    /// What time has brought a writer: samples past their LIFESPAN, a DEADLINE, LIVELINESS. Nothing is sent.
+    WriterClock,
+    /// What time has brought a reader: the same, and what TIME_BASED_FILTER kept back. Nothing is sent.
+    ReaderClock,
     /// ACKNACK of a reader.
     AckNack,
     /// A sample, or a GAP in its place, that a reader asked for.
@@ -34,11 +40,14 @@ pub enum WorkKind {
 
 impl WorkKind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Announce,
         Self::Discovery,
         Self::Data,
+        Self::Fragment,
         Self::Heartbeat,
+        Self::WriterClock,
+        Self::ReaderClock,
         Self::AckNack,
         Self::Repair,
         Self::History,
@@ -57,7 +66,10 @@ impl WorkKind {
             Self::Announce => "announce",
             Self::Discovery => "discovery",
             Self::Data => "data",
+            Self::Fragment => "fragment",
             Self::Heartbeat => "heartbeat",
+            Self::WriterClock => "writer clock",
+            Self::ReaderClock => "reader clock",
             Self::AckNack => "acknack",
             Self::Repair => "repair",
             Self::History => "history",

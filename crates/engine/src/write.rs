@@ -33,7 +33,7 @@ pub struct WriteSample {
     pub kind: ChangeKind,
     /// The instance; `None` for topics without a key.
     pub key_hash: Option<KeyHash>,
-    /// When it was written, by the wall clock.
+    /// When it was written, by the wall clock: from then on LIFESPAN, DEADLINE and LIVELINESS count.
     pub timestamp: Timestamp,
 }
 
@@ -50,10 +50,10 @@ pub enum WriteError {
     /// The writer was deleted.
     #[error("the writer no longer exists")]
     NoSuchWriter,
-    /// KEEP_ALL: readers have not yet acknowledged what fills the history. Write later, or make
-    /// `max_samples` larger.
+    /// KEEP_ALL: readers have not yet acknowledged what fills the history, or it is not yet sent. Write later, or
+    /// make `max_samples` larger.
     #[error(
-        "the history is full of samples that readers have not acknowledged; write later or raise max_samples"
+        "the history is full of samples that are not sent yet, or that readers have not acknowledged; write later or raise max_samples"
     )]
     HistoryFull,
     /// KEEP_LAST: a new instance, and every place belongs to another. Unregister instances, or
@@ -84,8 +84,8 @@ impl From<HistoryFull> for WriteError {
 }
 
 impl Engine {
-    /// Whether this writer keeps a history: it is written by [`Self::reserve`] and
-    /// [`Self::commit`], else by [`Self::write_best_effort`].
+    /// Whether this writer keeps its samples, reliable or until they are sent: it is written by
+    /// [`Self::reserve`] and [`Self::commit`], else by [`Self::write_best_effort`].
     #[must_use]
     pub fn keeps_history(&self, writer: WriterId) -> bool {
         self.writers
@@ -118,7 +118,8 @@ impl Engine {
     /// [`MAX_HEAD_BYTES`](crate::limits::MAX_HEAD_BYTES) in front of it.
     ///
     /// # Errors
-    /// [`WriteError::WrongKind`] for a writer with history; otherwise as named.
+    /// [`WriteError::WrongKind`] for a writer with history, unless it [sends this one at
+    /// once](Self::sends_at_once); otherwise as named.
     // Always: there is one place for it in a writer's path, and its arguments are all at hand there.
     #[inline(always)]
     pub fn write_best_effort(
@@ -129,10 +130,10 @@ impl Engine {
         payload: Range<usize>,
     ) -> Result<Range<usize>, WriteError> {
         let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
-        if writer.history.is_some() {
+        let length = payload.len();
+        if writer.history.is_some() && !writer.sends_at_once(length) {
             return Err(WriteError::WrongKind);
         }
-        let length = payload.len();
         if length > writer.max_payload_bytes {
             writer.ledger.refused += 1;
             return Err(WriteError::TooLarge {
@@ -161,7 +162,18 @@ impl Engine {
         } else {
             writer.ledger.sent += 1;
         }
+        if writer.clock.is_some() {
+            self.note_written(id.0, sample);
+        }
         Ok(payload.start - head_bytes..payload.end)
+    }
+
+    /// Whether a best-effort writer that keeps its samples until they are sent would send this one at once,
+    /// by [`Self::write_best_effort`]: it fits a datagram, and none waits before it.
+    #[must_use]
+    pub fn sends_at_once(&self, id: WriterId, payload_bytes: usize) -> bool {
+        let writer = self.writers.get(id.0);
+        writer.is_some_and(|writer| writer.history.is_none() || writer.sends_at_once(payload_bytes))
     }
 
     /// Counts a sample that could not be written before it came to the engine.
@@ -185,7 +197,14 @@ impl Engine {
         if let Err(full) = history.room_for(key_hash) {
             let oldest = history.first();
             let lowest = writer.lowest_unacknowledged();
-            match oldest.filter(|_| writer.may_replace(lowest)) {
+            let is_replaced = writer.may_replace(lowest) || writer.fragmenter.replaces_unsent;
+            match oldest.filter(|_| is_replaced) {
+                Some(oldest) if writer.fragmenter.replaces_unsent => {
+                    // It is counted when its turn would have come.
+                    if let Some(history) = &mut writer.history {
+                        history.remove(oldest);
+                    }
+                }
                 Some(oldest) => {
                     writer.ledger.replaced += 1;
                     if let Some(history) = &mut writer.history {
@@ -231,9 +250,15 @@ impl Engine {
             length: length as u32,
         });
         writer.last = sequence;
-        if !core::mem::replace(&mut writer.data_filed, true) {
+        let has_clock = writer.clock.is_some();
+        if writer.fragmenter.cuts() {
+            self.file_first(id.0);
+        } else if !core::mem::replace(&mut writer.data_filed, true) {
             let priority = writer.data_priority();
             self.file(priority, WorkKind::Data, id.0);
+        }
+        if has_clock {
+            self.note_written(id.0, sample);
         }
         // Nothing is owed before it is sent: the heartbeat is armed then.
         Ok(sequence)

@@ -3,7 +3,7 @@
 //! [`ReaderProxy`] is the writer's side of the reliable protocol (RTPS 2.5 §8.4.7.5, §8.4.9): what
 //! a reader has acknowledged, what it asks for, and how far its share of the history was sent.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use bitflags::bitflags;
 use heapless::Vec as BoundedVec;
@@ -18,6 +18,8 @@ use isolane_wire::{
 };
 
 use crate::{
+    clock::WriterClock,
+    fragmenter::{Fragmenter, OwedFragments},
     history::History,
     limits::{MAX_DESTINATIONS, MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
     matching::Incompatible,
@@ -39,6 +41,10 @@ bitflags! {
         const ROOM = 4;
         /// Every matched reliable reader has acknowledged all that was written.
         const ALL_ACKNOWLEDGED = 8;
+        /// An instance was not written for a whole period.
+        const OFFERED_DEADLINE_MISSED = 16;
+        /// The user has not said for a whole lease that the writer is alive.
+        const LIVELINESS_LOST = 32;
     }
 }
 
@@ -53,11 +59,16 @@ pub struct WriterLedger {
     pub unmatched: u64,
     /// Pushed out of the history (KEEP_LAST) before they were sent at all.
     pub evicted_unsent: u64,
+    /// Outlived their LIFESPAN before they were sent at all.
+    pub expired_unsent: u64,
     /// Filed, not yet sent.
     pub pending: u64,
     /// Acknowledged by all readers, and replaced for want of room (KEEP_ALL with TRANSIENT_LOCAL):
     /// later joiners do not get them; beside the balance.
     pub replaced: u64,
+    /// Outlived their LIFESPAN in the history, sent before: readers that lack them and later joiners do not
+    /// get them; beside the balance.
+    pub expired: u64,
     /// Refused with an error: never written; beside the balance.
     pub refused: u64,
     /// Sent again because a reader asked; beside the balance.
@@ -68,13 +79,18 @@ pub struct WriterLedger {
     pub gaps: u64,
     /// HEARTBEATs sent; beside the balance.
     pub heartbeats: u64,
+    /// Fragments sent for the first time; beside the balance, which counts their samples.
+    pub fragments: u64,
+    /// Fragments sent again because a reader asked for them, or for all of their sample; beside the balance.
+    pub fragments_repaired: u64,
 }
 
 impl WriterLedger {
     /// Whether every written sample is accounted for exactly once.
     #[must_use]
     pub fn balances(&self) -> bool {
-        self.written == self.sent + self.unmatched + self.evicted_unsent + self.pending
+        let unsent = self.evicted_unsent + self.expired_unsent + self.pending;
+        self.written == self.sent + self.unmatched + unsent
     }
 }
 
@@ -85,7 +101,6 @@ pub(crate) const NO_RELIABLE_READER: SequenceNumber = SequenceNumber(i64::MAX);
 pub(crate) struct Writer {
     pub(crate) guid: Guid,
     pub(crate) data: EndpointData,
-    pub(crate) keyed: bool,
     /// `None`: discovery.
     pub(crate) level: Option<Level>,
     pub(crate) reliable: bool,
@@ -95,6 +110,8 @@ pub(crate) struct Writer {
     pub(crate) head: SampleHead,
     /// `None`: best effort, nothing is kept.
     pub(crate) history: Option<History>,
+    /// What of it leaves in fragments.
+    pub(crate) fragmenter: Fragmenter,
     pub(crate) last: SequenceNumber,
     /// The lowest number not yet sent for the first time.
     pub(crate) next_unsent: SequenceNumber,
@@ -120,6 +137,8 @@ pub(crate) struct Writer {
     /// It is on the list of endpoints with something to tell.
     pub(crate) noted: bool,
     pub(crate) incompatible: Option<Incompatible>,
+    /// What its policies of time need.
+    pub(crate) clock: Option<Box<WriterClock>>,
     pub(crate) matched: MatchTally,
     pub(crate) ledger: WriterLedger,
 }
@@ -165,12 +184,27 @@ impl Writer {
         Heartbeat {
             reader: isolane_wire::guid::EntityId::UNKNOWN,
             writer: self.guid.entity,
+            group: None,
             first,
             last,
             count: self.heartbeat_count,
             is_final,
             liveliness: false,
         }
+    }
+
+    /// The numbers up to `end` are passed without having been sent: their samples were pushed out, or have
+    /// expired.
+    pub(crate) fn pass_unsent(&mut self, end: SequenceNumber) {
+        let passed = (end.get() - self.next_unsent.get()) as u64;
+        let mut expired = 0;
+        if let Some(clock) = &mut self.clock {
+            expired = passed.min(clock.expired_unsent);
+            clock.expired_unsent -= expired;
+        }
+        self.ledger.expired_unsent += expired;
+        self.ledger.evicted_unsent += passed - expired;
+        self.next_unsent = end;
     }
 
     /// The lowest number that is not yet sent, or that a reliable reader has not acknowledged.
@@ -200,6 +234,12 @@ impl Writer {
             && self.history.as_ref().is_some_and(|history| {
                 history.keeps_all() && history.first().is_some_and(|first| first < lowest)
             })
+    }
+
+    /// Whether a sample of so many bytes can pass by the history.
+    #[cold]
+    pub(crate) fn sends_at_once(&self, payload_bytes: usize) -> bool {
+        !self.reliable && self.next_unsent > self.last && !self.fragmenter.is_cut(payload_bytes)
     }
 
     /// Samples sent after which an acknowledgement is demanded at once: a quarter of the history, so that
@@ -237,6 +277,8 @@ pub(crate) struct ReaderProxy {
     /// Every number below is acknowledged.
     pub(crate) acknowledged: SequenceNumber,
     pub(crate) requested: SequenceNumberSet,
+    /// What it is owed of samples in fragments.
+    pub(crate) fragments: OwedFragments,
     /// The next number of the history to send unasked.
     pub(crate) history_next: Option<SequenceNumber>,
     /// Where that ends: what was sent from the match on, was sent to this reader too.
@@ -299,6 +341,7 @@ impl ReaderProxy {
             start: SequenceNumber(1),
             acknowledged: SequenceNumber(1),
             requested: SequenceNumberSet::new(SequenceNumber(1)),
+            fragments: OwedFragments::default(),
             history_next: None,
             history_end: SequenceNumber(1),
             repair_filed: false,

@@ -1,10 +1,15 @@
 //! More urgent work must not keep a participant from saying that it is there.
 
-use isolane_engine::{Destinations, Engine, EngineConfig, MessageReceiver, Priority, WorkKind};
+use std::time::Duration;
+
+use isolane_engine::{
+    Destinations, EndpointConfig, Engine, EngineConfig, MessageReceiver, Priority, WorkKind,
+};
 use isolane_wire::{
     discovery::{BuiltinEndpoints, LocatorList, ParticipantData},
     guid::{EntityId, GuidPrefix},
     locator::Locator,
+    qos::QosPolicies,
     rtps::{AckNack, DataHead, Header, MessageWriter, PayloadKind},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::Instant,
@@ -60,7 +65,8 @@ const ITS_ADDRESS: Locator = Locator::udpv4([10, 0, 0, 2], 7410);
 /// A peer that this participant does not list says where it is.
 fn hear_of_the_peer(engine: &mut Engine) {
     let mut data = ParticipantData::new(PEER);
-    data.builtin_endpoints = BuiltinEndpoints::PUBLICATIONS_DETECTOR;
+    data.builtin_endpoints =
+        BuiltinEndpoints::PUBLICATIONS_DETECTOR | BuiltinEndpoints::P2P_MESSAGE_READER;
     data.metatraffic_unicast = LocatorList::from_iter([ITS_ADDRESS]);
     let mut payload = [0; 512];
     let length = data.emit(&mut payload).expect("it fits");
@@ -151,4 +157,47 @@ fn one_to_a_peer_that_has_never_answered_stays_with_discovery() {
         let_a_period_pass(&mut engine, nth);
     }
     assert_eq!(urgent_announcements(&mut engine), [false]);
+}
+
+/// Creates a writer that promises to be alive three times in 300 ms.
+fn promise_to_be_alive(engine: &mut Engine) {
+    let mut qos = QosPolicies::writer_default();
+    qos.liveliness.lease = Duration::from_millis(300).into();
+    let endpoint = EndpointConfig {
+        topic_name: "Alive",
+        type_name: "Alive",
+        keyed: false,
+        key_of: None,
+        qos,
+        max_payload_bytes: 64,
+        max_datagram_bytes: 64,
+        unicast: LocatorList::new(),
+        multicast: LocatorList::new(),
+    };
+    let created = engine.create_writer(Instant::new(1), &endpoint);
+    created.expect("it can be created");
+}
+
+/// What is done at the highest priority.
+fn urgent_work(engine: &mut Engine) -> Vec<WorkKind> {
+    let mut buffer = [0; 2048];
+    let mut next = || engine.next_work(Instant::new(1), Priority::HIGHEST, &mut buffer);
+    std::iter::from_fn(|| next().map(|work| work.kind)).collect()
+}
+
+#[test]
+fn a_message_that_its_writers_are_alive_becomes_the_most_urgent_work_when_the_next_one_is_due() {
+    let mut engine = engine();
+    hear_of_the_peer(&mut engine);
+    hear_its_answer(&mut engine);
+    promise_to_be_alive(&mut engine);
+    discover(&mut engine);
+    let_a_period_pass(&mut engine, 1);
+    assert!(!is_ready(&engine, Priority::HIGHEST));
+    // Nothing of discovery is done until the next one.
+    let_a_period_pass(&mut engine, 2);
+    assert!(urgent_work(&mut engine).contains(&WorkKind::Data));
+    discover(&mut engine);
+    let_a_period_pass(&mut engine, 3);
+    assert_eq!(urgent_work(&mut engine), [], "it goes out in time again");
 }

@@ -28,9 +28,9 @@ pub const MAX_INTERFACE_NAME_BYTES: usize = 15;
 /// Bytes of a topic's name or type: discovery carries 256 with the terminating zero.
 pub const MAX_TOPIC_NAME_BYTES: usize = 255;
 
-/// Bytes of a serialised sample: what one UDP datagram (65,507 bytes over IPv4) carries with room
-/// for the RTPS header, submessages, inline QoS and encapsulation. It goes away with fragmentation.
-pub const MAX_SAMPLE_BYTES: u32 = 60_000;
+/// Bytes of a serialised sample: with its encapsulation header 16 MiB, the most isolane puts together of
+/// fragments. All slots of a history or cache have the size of the largest.
+pub const MAX_SAMPLE_BYTES: u32 = (16 << 20) - 4;
 
 /// Samples a topic's history may hold: all of them are reserved before start.
 pub const MAX_SAMPLES: u32 = 65_536;

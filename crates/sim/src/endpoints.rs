@@ -1,9 +1,10 @@
 //! Writers and readers of a world: creating, deleting, and looking at them.
 
 use isolane_engine::{
-    DeliveryMode, ReaderId, ReaderLedger, ReaderStatus, WriterId, WriterLedger, WriterStatus,
+    DeliveryMode, Engine, ReaderId, ReaderLedger, ReaderStatus, SetQosError, WriterId,
+    WriterLedger, WriterStatus,
 };
-use isolane_wire::guid::Guid;
+use isolane_wire::{guid::Guid, qos::QosPolicies, time::Instant};
 
 use crate::{
     limits::MATCH_PATIENCE,
@@ -88,6 +89,56 @@ impl World {
         });
         self.settle(node);
         ReaderHandle(self.readers.len() - 1)
+    }
+
+    /// Changes the policies of a writer.
+    ///
+    /// # Errors
+    /// As the engine says; nothing was changed then.
+    pub fn set_writer_qos(
+        &mut self,
+        writer: WriterHandle,
+        change: impl FnOnce(&mut QosPolicies),
+    ) -> Result<(), SetQosError> {
+        let now = self.now;
+        let (node, id) = (self.writers[writer.0].node, self.writers[writer.0].id);
+        let engine = self.engine_mut(node);
+        let mut qos = engine.writer_data(id).expect("it exists").qos.clone();
+        change(&mut qos);
+        let changed = engine.set_writer_qos(now, id, &qos);
+        self.settle(node);
+        changed
+    }
+
+    /// Changes the policies of a reader.
+    ///
+    /// # Errors
+    /// As the engine says; nothing was changed then.
+    pub fn set_reader_qos(
+        &mut self,
+        reader: ReaderHandle,
+        change: impl FnOnce(&mut QosPolicies),
+    ) -> Result<(), SetQosError> {
+        let now = self.now;
+        let (node, id) = (self.readers[reader.0].node, self.readers[reader.0].id);
+        let engine = self.engine_mut(node);
+        let mut qos = engine.reader_data(id).expect("it exists").qos.clone();
+        change(&mut qos);
+        let changed = engine.set_reader_qos(now, id, &qos);
+        self.settle(node);
+        changed
+    }
+
+    /// Does something to the engine of a node that is up, and lets it do what comes of it.
+    pub fn with_engine<T>(
+        &mut self,
+        node: NodeId,
+        act: impl FnOnce(&mut Engine, Instant) -> T,
+    ) -> T {
+        let now = self.now;
+        let done = act(self.engine_mut(node), now);
+        self.settle(node);
+        done
     }
 
     /// Deletes a writer.

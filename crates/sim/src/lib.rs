@@ -60,6 +60,7 @@ mod report;
 mod sample;
 pub mod seeds;
 mod taking;
+mod timed;
 mod topic;
 mod trace;
 mod user;

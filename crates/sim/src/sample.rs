@@ -26,7 +26,7 @@ pub struct Sample {
     /// The value; 0 for an end.
     pub value: u64,
     /// Bytes the payload is made longer by, so that it exceeds a limit.
-    pub padding: u16,
+    pub padding: u32,
 }
 
 impl Sample {
@@ -67,20 +67,21 @@ impl Sample {
 
     /// The same, longer by this many bytes, a multiple of four.
     #[must_use]
-    pub const fn padded(self, padding: u16) -> Self {
+    pub const fn padded(self, padding: u32) -> Self {
         Self { padding, ..self }
     }
 
     /// The payload, with its encapsulation header.
     #[must_use]
     pub fn payload(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(SAMPLE_BYTES + usize::from(self.padding));
+        let mut bytes = Vec::with_capacity(SAMPLE_BYTES + self.padding as usize);
         bytes.extend(ENCAPSULATION);
         bytes.extend(self.key.to_le_bytes());
         if self.kind == ChangeKind::Alive {
             bytes.extend([0; 4]);
             bytes.extend(self.value.to_le_bytes());
-            bytes.resize(bytes.len() + usize::from(self.padding), 0xa5);
+            let value = self.value;
+            bytes.extend((0..self.padding).map(|place| fill(value, place)));
         }
         bytes
     }
@@ -93,9 +94,13 @@ impl Sample {
             return None;
         }
         let (value, padding) = if kind == ChangeKind::Alive {
-            let value = payload.get(12..SAMPLE_BYTES)?;
-            let padding = (payload.len() - SAMPLE_BYTES) as u16;
-            (u64::from_le_bytes(value.try_into().ok()?), padding)
+            let value = u64::from_le_bytes(payload.get(12..SAMPLE_BYTES)?.try_into().ok()?);
+            let padding = &payload[SAMPLE_BYTES..];
+            let is_filled = |(place, byte): (u32, &u8)| *byte == fill(value, place);
+            if !(0..).zip(padding).all(is_filled) {
+                return None;
+            }
+            (value, padding.len() as u32)
         } else {
             (0, 0)
         };
@@ -114,6 +119,12 @@ impl Sample {
             timestamp,
         }
     }
+}
+
+/// What stands at a place of the padding: another value at each of two places that a mistake could confuse.
+fn fill(value: u64, place: u32) -> u8 {
+    let mixed = (value as u32 ^ place).wrapping_mul(0x9e37_79b1);
+    (mixed >> 24) as u8
 }
 
 /// The key's hash: it is at most 16 bytes long, so it is itself, big-endian, filled up with zeros
@@ -144,6 +155,7 @@ mod tests {
         for sample in [
             Sample::keyed(7, 1 << 40),
             Sample::value(3).padded(8),
+            Sample::keyed(4, 5).padded(100_000),
             Sample::dispose(9),
             Sample::unregister(9),
         ] {

@@ -66,6 +66,7 @@ impl World {
         let at = self.now;
         let (node, id) = (self.readers[reader].node, self.readers[reader].id);
         let engine = self.engine_mut(node);
+        engine.drop_expired(at, id);
         let Some(sample) = engine.sample(id, 0) else {
             return false;
         };
@@ -83,10 +84,11 @@ impl World {
     pub(crate) fn view(&mut self, node: NodeId, delivery: &Delivery, bytes: &[u8]) {
         let at = self.now;
         let reader = self.reader_of(node, delivery.reader);
+        let payload = self.engine(node).payload(delivery, bytes).to_vec();
         self.readers[reader].received.push(Received {
             at,
             info: delivery.info,
-            payload: bytes[delivery.payload.clone()].to_vec(),
+            payload,
         });
     }
 

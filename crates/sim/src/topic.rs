@@ -1,6 +1,6 @@
 //! What a writer or reader is created with, said in a line.
 
-use isolane_engine::EndpointConfig;
+use isolane_engine::{EndpointConfig, limits::WHOLE_BYTES};
 use isolane_wire::{
     discovery::LocatorList,
     level::Level,
@@ -21,6 +21,7 @@ pub struct Topic {
     is_keyed: bool,
     is_multicast: bool,
     max_payload_bytes: usize,
+    max_datagram_bytes: usize,
     qos: QosPolicies,
 }
 
@@ -34,6 +35,7 @@ impl Topic {
             is_keyed: false,
             is_multicast: false,
             max_payload_bytes: SAMPLE_BYTES,
+            max_datagram_bytes: WHOLE_BYTES,
             qos: QosPolicies::default(),
         }
     }
@@ -112,6 +114,24 @@ impl Topic {
         }
     }
 
+    /// Samples up to this long leave as one datagram.
+    #[must_use]
+    pub fn max_datagram_bytes(self, max_datagram_bytes: usize) -> Self {
+        Self {
+            max_datagram_bytes,
+            ..self
+        }
+    }
+
+    /// Of another name.
+    #[must_use]
+    pub fn name(self, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..self
+        }
+    }
+
     /// Of another type.
     #[must_use]
     pub fn type_name(self, type_name: &str) -> Self {
@@ -152,6 +172,7 @@ impl Topic {
             key_of: self.is_keyed.then_some(key_of),
             qos: self.qos.clone(),
             max_payload_bytes: self.max_payload_bytes,
+            max_datagram_bytes: self.max_datagram_bytes,
             unicast,
             multicast: multicast.into_iter().collect(),
         }

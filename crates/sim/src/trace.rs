@@ -61,6 +61,25 @@ fn tell_one(text: &mut String, submessage: &Submessage<'_>) -> std::fmt::Result 
             gap.list.base(),
             gap.list.iter().map(|s| s.get()).collect::<Vec<_>>()
         ),
+        Submessage::DataFrag(part) => write!(
+            text,
+            " | DATA_FRAG {} -> {} #{} fragments {} and {} behind it, of {}",
+            part.writer,
+            part.reader,
+            part.sequence,
+            part.first_fragment,
+            part.fragments - 1,
+            part.total_fragments()
+        ),
+        Submessage::NackFrag(nack) => write!(
+            text,
+            " | NACK_FRAG {} -> {} #{} lacks {:?} count {}",
+            nack.reader,
+            nack.writer,
+            nack.sequence,
+            nack.state.iter().collect::<Vec<_>>(),
+            nack.count
+        ),
         other => write!(text, " | {other:?}"),
     }
 }

@@ -75,7 +75,9 @@ impl World {
         let engine = self.engine_mut(node);
         let change = sample.to_write(is_keyed, engine.timestamp(now));
         let payload = sample.payload();
-        let written = if engine.keeps_history(id) {
+        let is_kept = engine.keeps_history(id);
+        let at_once = is_kept && engine.sends_at_once(id, payload.len());
+        let written = if is_kept && !at_once {
             match engine.reserve(id, change.key_hash) {
                 Ok(slot) => {
                     let fits = payload.len().min(slot.len());

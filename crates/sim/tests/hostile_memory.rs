@@ -48,6 +48,7 @@ fn topic(is_keyed: bool) -> EndpointConfig<'static> {
         key_of: is_keyed.then_some(key_of),
         qos,
         max_payload_bytes: 64,
+        max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
         unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
         multicast: LocatorList::new(),
     }
@@ -215,6 +216,7 @@ impl Attacked {
                 message.heartbeat(&Heartbeat {
                     reader: EntityId::UNKNOWN,
                     writer,
+                    group: None,
                     first,
                     last,
                     count: self.number as i32,
@@ -226,6 +228,8 @@ impl Attacked {
                 message.gap(&Gap {
                     reader: EntityId::UNKNOWN,
                     writer,
+                    group: None,
+                    filtered: None,
                     start: SequenceNumber(self.edge()),
                     list,
                 })?;

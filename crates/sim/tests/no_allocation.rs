@@ -19,7 +19,7 @@ use isolane_wire::{
     discovery::LocatorList,
     guid::GuidPrefix,
     locator::Locator,
-    qos::{HistoryKind, QosPolicies, ReliabilityKind},
+    qos::{HistoryKind, LivelinessKind, QosPolicies, ReliabilityKind},
     time::{Instant, Timestamp},
 };
 
@@ -135,7 +135,7 @@ impl Pair {
         let sample = WriteSample {
             kind: ChangeKind::Alive,
             key_hash: key.and_then(|_| key_of(payload, false)),
-            timestamp: Timestamp::ZERO,
+            timestamp: Timestamp::from_nanos(self.now.as_nanos()),
         };
         let engine = &mut self.engines[0];
         if engine.keeps_history(writer) {
@@ -159,14 +159,25 @@ fn address(which: u8) -> Locator {
     Locator::udpv4([10, 0, 0, which + 1], 7410)
 }
 
+/// The topic with policies of time.
+const TIMED: usize = 5;
+
+/// The first of the topics whose samples leave in fragments.
+const FIRST_LARGE: usize = 6;
+
+/// Of the topics whose samples leave in fragments.
+const LARGE_BYTES: usize = 6_000;
+
 fn endpoint<'a>(name: &'a str, keyed: bool, qos: &QosPolicies, which: u8) -> EndpointConfig<'a> {
+    let is_large = name.starts_with("Large");
     EndpointConfig {
         topic_name: name,
         type_name: "sim::Sample",
         keyed,
         key_of: keyed.then_some(key_of),
         qos: qos.clone(),
-        max_payload_bytes: 64,
+        max_payload_bytes: if is_large { LARGE_BYTES } else { 64 },
+        max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
         unicast: LocatorList::from_iter([address(which)]),
         multicast: LocatorList::new(),
     }
@@ -182,6 +193,13 @@ fn an_engine_allocates_nothing_once_it_has_started() {
     keyed.history.kind = HistoryKind::KeepLast;
     keyed.resource_limits.max_instances = 14;
     let effort = QosPolicies::default();
+    // All policies of time together, of which each has something to do.
+    let mut timed = reliable.clone();
+    timed.lifespan = Duration::from_millis(50).into();
+    timed.deadline = Duration::from_millis(60).into();
+    timed.time_based_filter = Duration::from_millis(60).into();
+    timed.liveliness.kind = LivelinessKind::ManualByParticipant;
+    timed.liveliness.lease = Duration::from_millis(20).into();
 
     let mut pair = Pair::new();
     let now = pair.now;
@@ -191,6 +209,10 @@ fn an_engine_allocates_nothing_once_it_has_started() {
         ("Last", true, &keyed, DeliveryMode::Cache),
         ("Effort", false, &effort, DeliveryMode::View),
         ("Cached", false, &effort, DeliveryMode::Cache),
+        ("Timed", true, &timed, DeliveryMode::Cache),
+        ("Large", false, &reliable, DeliveryMode::Cache),
+        ("Large and last", true, &keyed, DeliveryMode::Cache),
+        ("Large effort", false, &effort, DeliveryMode::View),
     ];
     let (mut writers, mut readers) = (Vec::new(), Vec::new());
     for (name, is_keyed, qos, delivery) in kinds {
@@ -211,8 +233,12 @@ fn an_engine_allocates_nothing_once_it_has_started() {
         .map(|key| Sample::keyed(key, 1).payload())
         .collect();
 
+    let large: Vec<_> = (0..1000)
+        .map(|key| Sample::keyed(key, 1).padded(5_000).payload())
+        .collect();
+
     // From the very first announcement on: discovery and matching are counted too.
-    let mut written = [0u64; 5];
+    let mut written = [0u64; 9];
     let calls = allocator_calls_of(|| {
         for round in 0..200_000u32 {
             pair.round(&readers);
@@ -220,6 +246,14 @@ fn an_engine_allocates_nothing_once_it_has_started() {
                 // More instances than there are places for, one after the other.
                 let key = round / 4 % 1000;
                 for (at, &writer) in writers.iter().enumerate() {
+                    let is_large = at >= FIRST_LARGE;
+                    // Four fragments each, and one datagram arrives in a round.
+                    if is_large && !round.is_multiple_of(64) {
+                        continue;
+                    }
+                    // Few enough to come again while they are too soon, more than are watched.
+                    let key = if at == TIMED { key % 300 } else { key };
+                    let payloads = if is_large { &large } else { &payloads };
                     let is_matched = pair.engines[0].matched_readers(writer) == 1;
                     let key_of_it = kinds[at].1.then_some(key);
                     if is_matched && pair.write(writer, &payloads[key as usize], key_of_it) {
@@ -232,16 +266,28 @@ fn an_engine_allocates_nothing_once_it_has_started() {
     assert_eq!(calls, 0, "allocations in 200,000 rounds");
 
     // What was counted was traffic.
-    assert!(written.iter().all(|&count| count > 5_000), "{written:?}");
+    let (small, large) = written.split_at(FIRST_LARGE);
+    assert!(small.iter().all(|&count| count > 5_000), "{written:?}");
+    assert!(large.iter().all(|&count| count > 500), "{written:?}");
     assert!(pair.viewed > 5_000 && pair.taken > 5_000);
     for &writer in &writers {
         let ledger = pair.engines[0].writer_ledger(writer).expect("it exists");
         assert!(ledger.balances());
-        assert!(
-            ledger.repaired > 100 || !pair.engines[0].keeps_history(writer),
-            "{ledger:?}"
-        );
+        let is_reliable = pair.engines[0]
+            .writer_data(writer)
+            .is_some_and(|data| data.qos.reliability.kind == ReliabilityKind::Reliable);
+        let again = ledger.repaired + ledger.fragments_repaired;
+        assert!(again > 100 || !is_reliable, "{ledger:?}");
     }
+    let (timed_writer, timed_reader) = (writers[TIMED], readers[TIMED]);
+    let missed = pair.engines[0].take_offered_deadline_missed(timed_writer);
+    assert!(
+        missed.is_some_and(|missed| missed.total > 100),
+        "{missed:?}"
+    );
+    let ledger = pair.engines[1].reader_ledger(timed_reader);
+    assert!(ledger.is_some_and(|it| it.filtered > 50), "{ledger:?}");
+    assert!(pair.engines[1].counters().unwatched > 100);
     for &reader in &readers {
         assert!(
             pair.engines[1]

@@ -49,6 +49,12 @@ pub enum Error {
     /// A part of an IP packet; the kernel puts it together and hands it over as a whole.
     #[error("the packet is an IP fragment")]
     Fragment,
+    /// A header extension that does not follow the message's header (RTPS 2.5 §8.3.7.3).
+    #[error("a header extension stands elsewhere than behind the header")]
+    Misplaced,
+    /// The message is not as long as its header extension says.
+    #[error("the message is not as long as it says")]
+    MessageLength,
     /// A checksum does not fit the bytes it covers.
     #[error("the checksum is wrong")]
     Checksum,

@@ -23,6 +23,10 @@ pub const MAX_PARTITIONS: usize = 8;
 /// Longest name of a partition, in bytes without the NUL; an endpoint with a longer one is refused.
 pub const MAX_PARTITION_BYTES: usize = 64;
 
+/// Most octets of USER_DATA, TOPIC_DATA or GROUP_DATA. ROS 2 announces some eighty of them with an endpoint;
+/// of longer ones of a peer the first are kept, since nothing that isolane does depends on them.
+pub const MAX_OCTETS: usize = 256;
+
 /// Most data representations kept of an endpoint: the standard defines three (DDS-XTypes 1.3
 /// §7.6.3.1.1).
 pub const MAX_DATA_REPRESENTATIONS: usize = 4;

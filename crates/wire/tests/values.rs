@@ -3,9 +3,12 @@
 use core::{net::SocketAddrV4, time::Duration as CoreDuration};
 
 use isolane_wire::{
+    cdr::Char8,
+    ethernet::MacAddress,
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
     level::Level,
     locator::{Locator, NotUdpV4},
+    sequence::{SequenceNumber, SequenceNumberSet},
     time::{Duration, Instant, Timestamp},
 };
 use proptest::prelude::*;
@@ -52,6 +55,7 @@ fn an_infinite_duration_is_longer_than_any_other_and_has_no_length() {
         Some(CoreDuration::from_millis(1250))
     );
     assert_eq!(Duration::INFINITE.to_string(), "infinite");
+    assert_eq!(Duration::from_millis(1250).to_string(), "1.25s");
 }
 
 #[test]
@@ -85,12 +89,40 @@ fn there_are_eight_levels_and_priorities_outside_are_clamped() {
     assert_eq!(Level::clamp(i32::MIN), Level::MIN);
     assert_eq!(Level::clamp(3).get(), 3);
     assert_eq!(Level::clamp(i32::MAX), Level::MAX);
+    assert_eq!(Level::MAX.to_string(), "7");
 }
 
 #[test]
 fn a_level_is_a_class_selector_and_a_priority_code_point() {
     assert_eq!(Level::ALL.map(Level::dscp), [0, 8, 16, 24, 32, 40, 48, 56]);
     assert_eq!(Level::ALL.map(Level::pcp), [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn sequence_numbers_follow_one_another_up_to_the_last() {
+    assert_eq!(SequenceNumber(7).next(), SequenceNumber(8));
+    let last = SequenceNumber(i64::MAX);
+    assert_eq!(last.next(), last);
+    assert_eq!(SequenceNumber(-3).to_string(), "-3");
+    let mut set = SequenceNumberSet::new(SequenceNumber(5));
+    set.insert(SequenceNumber(6));
+    for member in &set {
+        assert_eq!(member.get(), 6);
+    }
+}
+
+#[test]
+fn a_character_of_latin_1_is_one_of_dds_and_others_are_none() {
+    let letter = Char8::try_from('\u{e9}').unwrap();
+    assert_eq!((letter, char::from(letter)), (Char8(0xe9), '\u{e9}'));
+    assert!(Char8::try_from('\u{20ac}').is_err());
+}
+
+#[test]
+fn an_ethernet_address_is_shown_in_hexadecimal() {
+    let address = MacAddress([2, 0, 0, 0xab, 0, 1]);
+    assert_eq!(address.to_string(), "02:00:00:ab:00:01");
+    assert_eq!(format!("{address:?}"), address.to_string());
 }
 
 #[test]
@@ -134,6 +166,8 @@ fn a_guid_is_its_sixteen_bytes_and_shown_in_hexadecimal() {
     assert_eq!(guid.entity, EntityId::PARTICIPANT);
     assert_eq!(guid.to_string(), "303132333435363738396162:000001c1");
     assert_eq!(format!("{:?}", guid.entity), "000001c1");
+    assert_eq!(format!("{guid:?}"), guid.to_string());
+    assert_eq!(format!("{:?}", guid.prefix), "303132333435363738396162");
     assert_eq!(
         EntityId::user(0x00ab_cdef, 3),
         EntityId([0xab, 0xcd, 0xef, 3])

@@ -140,6 +140,7 @@ impl World {
             key_of: (topic_name == TOPICS[1]).then_some(key_of),
             qos: qos(input),
             max_payload_bytes: PAYLOAD_BYTES[usize::from(choice & 3)],
+            max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             unicast: LocatorList::from_iter([address(index)]),
             multicast: if multicast && choice & 4 != 0 {
                 LocatorList::from_iter([Locator::udpv4([239, 255, 16, 0], 7401)])

@@ -3,14 +3,14 @@
 
 use isolane_wire::{
     ByteOrder,
-    discovery::{EndpointData, ParticipantData, parse_key_guid},
+    discovery::{EndpointData, ParticipantData, ParticipantMessage, parse_key_guid},
     parameter::ParameterList,
 };
 
 /// Larger than any announcement that can be read: lists of locators and names are bounded.
 const ANNOUNCEMENT_BYTES: usize = 8 * 1024;
 
-/// A payload of SPDP or SEDP.
+/// A payload of SPDP, of SEDP, or of liveliness.
 pub fn discovery(payload: &[u8]) {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         if let Ok((list, length)) = ParameterList::parse(payload, order) {
@@ -19,6 +19,13 @@ pub fn discovery(payload: &[u8]) {
         }
     }
     let _ = parse_key_guid(payload);
+    if let Ok(message) = ParticipantMessage::parse(payload) {
+        let mut buffer = vec![0; message.buffer_len()];
+        let length = message
+            .emit(&mut buffer)
+            .expect("it has the room it asks for");
+        assert_eq!(ParticipantMessage::parse(&buffer[..length]), Ok(message));
+    }
     let mut buffer = vec![0; ANNOUNCEMENT_BYTES];
     if let Ok(participant) = ParticipantData::parse(payload) {
         let length = participant

@@ -6,8 +6,9 @@
 
 use isolane_wire::{
     rtps::{
-        AckNack, Data, DataFrag, Gap, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag, InfoReply,
-        NackFrag, PayloadKind, SUBMESSAGE_HEADER_BYTES, Submessage, Submessages,
+        AckNack, Data, DataFrag, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
+        HeartbeatFrag, InfoReply, InfoReplyIp4, NackFrag, PayloadKind, SUBMESSAGE_HEADER_BYTES,
+        Submessage, Submessages,
     },
     sequence::{FragmentNumberSet, SequenceNumberSet},
 };
@@ -86,6 +87,12 @@ fn check(submessage: &Submessage<'_>, message: &[u8], flags: u8, body: &[u8]) {
         Submessage::Data(data) => check_data(data, message),
         Submessage::DataFrag(data) => check_fragments(data, message),
         Submessage::InfoReply(reply) => check_reply(reply, body),
+        Submessage::InfoReplyIp4(reply) => {
+            let length = reply.emit(&mut buffer);
+            let again = InfoReplyIp4::parse(buffer[1], &buffer[SUBMESSAGE_HEADER_BYTES..length]);
+            assert_eq!(again.as_ref(), Ok(reply));
+        }
+        Submessage::HeaderExtension(extension) => check_extension(extension, message),
         Submessage::InfoTimestamp(_)
         | Submessage::InfoSource(_)
         | Submessage::InfoDestination(_)
@@ -132,6 +139,33 @@ fn check_reply(reply: &InfoReply<'_>, body: &[u8]) {
     let again = InfoReply::parse(buffer[1], &buffer[SUBMESSAGE_HEADER_BYTES..length]);
     let again = again.expect("what was written is read");
     assert!(again.unicast.iter().eq(reply.unicast.iter()));
+}
+
+/// Sealed in front of what follows it, it is true of the message; with any byte changed, its checksum is
+/// not.
+fn check_extension(extension: &HeaderExtension<'_>, message: &[u8]) {
+    let _ = extension.verify(message);
+    if let Some(list) = &extension.parameters {
+        read_list(list);
+    }
+    let mut written = vec![0; HEADER_BYTES + extension.buffer_len()];
+    written[..HEADER_BYTES].copy_from_slice(&message[..HEADER_BYTES]);
+    extension.emit(&mut written[HEADER_BYTES..]);
+    let mut sealed = *extension;
+    sealed.seal(&mut written);
+    let again = Submessages::new(&written, HEADER_BYTES).next();
+    let Some(Ok(Submessage::HeaderExtension(again))) = again else {
+        assert_eq!(extension.buffer_len(), 0, "it was written, and is not read");
+        return;
+    };
+    assert_eq!(again.verify(&written), Ok(()));
+    assert_eq!(again.sent, extension.sent);
+    if again.checksum.is_some() {
+        let at = message.len() % HEADER_BYTES;
+        let mut damaged = written.clone();
+        damaged[at] ^= 1;
+        assert!(again.verify(&damaged).is_err(), "byte {at} is not covered");
+    }
 }
 
 /// A number of four bytes of a body.

@@ -181,6 +181,7 @@ impl Liar {
                 message.heartbeat(&Heartbeat {
                     reader: EntityId::UNKNOWN,
                     writer: self.writer(),
+                    group: None,
                     first: SequenceNumber(one.min(other)),
                     last: SequenceNumber(one.max(other)),
                     count: self.count,
@@ -201,6 +202,8 @@ impl Liar {
                 message.gap(&Gap {
                     reader: EntityId::UNKNOWN,
                     writer: self.writer(),
+                    group: None,
+                    filtered: None,
                     start: SequenceNumber(self.number()),
                     list: self.set(),
                 })?;

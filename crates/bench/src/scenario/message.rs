@@ -1,7 +1,7 @@
 //! The message of a round trip, and of a throughput run.
 
 use isolane::TopicType;
-use isolane::limits::MAX_SAMPLE_BYTES;
+use isolane::limits::MAX_DATAGRAM_SAMPLE_BYTES;
 
 use super::ConfigError;
 
@@ -25,8 +25,8 @@ impl RttMessage {
     /// The encapsulation header in front of it.
     const HEADER_BYTES: usize = 4;
 
-    /// The largest there is, in one datagram.
-    pub const MAX_BYTES: u32 = MAX_SAMPLE_BYTES as u32 - Self::HEADER_BYTES as u32;
+    /// The largest there is: what could go in one datagram.
+    pub const MAX_BYTES: u32 = MAX_DATAGRAM_SAMPLE_BYTES as u32 - Self::HEADER_BYTES as u32;
 
     /// A message of that serialised size.
     pub fn of_size(payload_bytes: u32) -> Result<RttMessage, ConfigError> {

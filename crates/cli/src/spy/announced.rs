@@ -1,4 +1,5 @@
-//! Announcements of discovery for people: participants, writers and readers, and their ends.
+//! What built-in writers say, for people: participants, writers and readers, their ends, and that they are
+//! alive.
 
 use isolane_wire::{
     discovery::{EndpointData, ParticipantData},
@@ -9,6 +10,7 @@ use isolane_wire::{
 };
 
 use super::message::Announcement;
+use super::names;
 use super::qos;
 
 /// What a submessage of discovery says, on a line.
@@ -47,6 +49,18 @@ pub(super) fn line(announcement: &Announcement, data: &Data<'_>, all: bool) -> S
             };
             let who = guid.map_or_else(|| String::from("unnamed"), |guid| guid.to_string());
             format!("{what} {who} {how}{sequence}")
+        }
+        Announcement::Message {
+            participant,
+            kind,
+            data_len,
+        } => {
+            let kind = names::participant_message(*kind);
+            let data = match data_len {
+                0 => String::new(),
+                bytes => format!(", {bytes} B of data"),
+            };
+            format!("LIVELINESS participant {participant} {kind}{data}{sequence}")
         }
         Announcement::Malformed(error) => format!("MALFORMED announcement: {error}{sequence}"),
     }

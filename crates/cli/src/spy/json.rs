@@ -6,7 +6,7 @@ use isolane_wire::{
     guid::Guid,
     locator::Locator,
     qos::QosPolicies,
-    rtps::{Data, PayloadKind, Submessage},
+    rtps::{Data, HeaderExtension, PayloadKind, Submessage},
 };
 use serde_json::{Map, Value, json};
 
@@ -114,6 +114,13 @@ fn own_members(submessage: &Submessage<'_>) -> (&'static str, Value) {
                 "count": it.count,
                 "final": it.is_final,
                 "liveliness": it.liveliness,
+                "group": it.group.map(|group| json!({
+                    "current": group.current.get(),
+                    "first": group.first.get(),
+                    "last": group.last.get(),
+                    "writers": hexadecimal(&group.writers),
+                    "secure_writers": hexadecimal(&group.secure_writers),
+                })),
             }),
         ),
         Submessage::HeartbeatFrag(it) => (
@@ -148,6 +155,11 @@ fn own_members(submessage: &Submessage<'_>) -> (&'static str, Value) {
                 "start": it.start.get(),
                 "base": it.list.base().get(),
                 "skipped": it.list.iter().map(|number| number.get()).collect::<Vec<_>>(),
+                "filtered": it.filtered,
+                "group": it.group.map(|group| json!({
+                    "start": group.start.get(),
+                    "end": group.end.get(),
+                })),
             }),
         ),
         Submessage::InfoTimestamp(time) => (
@@ -173,10 +185,23 @@ fn own_members(submessage: &Submessage<'_>) -> (&'static str, Value) {
                     .map(|list| list.iter().map(|it| it.to_string()).collect::<Vec<_>>()),
             }),
         ),
+        Submessage::InfoReplyIp4(reply) => (
+            "INFO_REPLY_IP4",
+            json!({
+                "unicast": reply.unicast.to_string(),
+                "multicast": reply.multicast.map(|it| it.to_string()),
+            }),
+        ),
+        Submessage::HeaderExtension(it) => ("HEADER_EXTENSION", extension_members(it)),
         Submessage::Pad => ("PAD", json!({})),
         Submessage::Other { id, flags, body } => (
             "UNKNOWN",
-            json!({ "id": id, "flags": flags, "bytes": body.len() }),
+            json!({
+                "id": id,
+                "name": names::security_submessage(*id),
+                "flags": flags,
+                "bytes": body.len(),
+            }),
         ),
     }
 }
@@ -197,12 +222,43 @@ fn data_members(data: &Data<'_>) -> Value {
     })
 }
 
+fn extension_members(extension: &HeaderExtension<'_>) -> Value {
+    let checksum = extension.checksum.map(|checksum| {
+        json!({
+            "kind": names::checksum(checksum.kind()),
+            "value": hexadecimal(checksum.bytes()),
+        })
+    });
+    let parameters = extension.parameters.map(|list| {
+        let ids = list.iter().map(|parameter| parameter.id);
+        ids.collect::<Vec<_>>()
+    });
+    json!({
+        "message_bytes": extension.message_bytes,
+        "sent_us": extension.sent.map(|time| time.to_nanos() as f64 / 1e3),
+        "checksum": checksum,
+        "u_extension": extension.u_extension.map(|bytes| hexadecimal(&bytes)),
+        "w_extension": extension.w_extension.map(|bytes| hexadecimal(&bytes)),
+        "parameters": parameters,
+    })
+}
+
 fn announced(announcement: &Announcement) -> Value {
     match announcement {
         Announcement::Participant(data) => participant(data),
         Announcement::Writer(data) => endpoint("writer", data, &QosPolicies::writer_default()),
         Announcement::Reader(data) => endpoint("reader", data, &QosPolicies::reader_default()),
         Announcement::End(named) => json!({ "what": "end", "guid": named.map(guid) }),
+        Announcement::Message {
+            participant,
+            kind,
+            data_len,
+        } => json!({
+            "what": "participant message",
+            "guid_prefix": participant.to_string(),
+            "kind": hexadecimal(kind),
+            "bytes": data_len,
+        }),
         Announcement::Malformed(error) => {
             json!({ "what": "malformed", "why": error.to_string() })
         }

@@ -3,7 +3,7 @@
 use isolane_model::Word;
 use isolane_wire::{
     Error,
-    discovery::{EndpointData, ParticipantData, parse_key_guid},
+    discovery::{EndpointData, ParticipantData, ParticipantMessage, parse_key_guid},
     guid::{EntityId, Guid, GuidPrefix},
     rtps::{Data, HEADER_BYTES, Header, PayloadKind, Submessage, Submessages},
 };
@@ -23,10 +23,14 @@ pub(crate) enum Kind {
     Spdp,
     /// DATA that announces a writer or reader.
     Sedp,
-    /// INFO_TS, INFO_SRC, INFO_DST, INFO_REPLY.
+    /// DATA by which a participant says that it or its user is alive.
+    Liveliness,
+    /// What a message says of itself as a whole.
+    HeaderExtension,
+    /// INFO_TS, INFO_SRC, INFO_DST, INFO_REPLY, INFO_REPLY_IP4.
     Info,
     Pad,
-    /// A submessage of a vendor's, or of a later version.
+    /// A submessage of a vendor's, of DDS Security, or of a later version.
     Unknown,
     Malformed,
 }
@@ -42,6 +46,8 @@ impl Word for Kind {
         ("gap", Self::Gap),
         ("spdp", Self::Spdp),
         ("sedp", Self::Sedp),
+        ("liveliness", Self::Liveliness),
+        ("header-extension", Self::HeaderExtension),
         ("info", Self::Info),
         ("pad", Self::Pad),
         ("unknown", Self::Unknown),
@@ -58,20 +64,26 @@ pub(crate) struct Item<'a> {
     pub(crate) writer: Option<Guid>,
     /// The reader it is from or for; without an entity: all that match.
     pub(crate) reader: Option<Guid>,
-    /// What discovery says, if this is discovery.
+    /// What a built-in writer says, if this is of one that is known.
     pub(crate) announcement: Option<Announcement>,
     pub(crate) submessage: Result<Submessage<'a>, Error>,
     /// The capture ends within it: that it is malformed is no fault of the sender's.
     pub(crate) is_cut: bool,
 }
 
-/// What a submessage of discovery says.
+/// What a submessage of discovery, or of liveliness, says.
 pub(crate) enum Announcement {
     Participant(Box<ParticipantData>),
     Writer(Box<EndpointData>),
     Reader(Box<EndpointData>),
     /// Somebody leaves.
     End(Option<Guid>),
+    /// A participant says something to all others.
+    Message {
+        participant: GuidPrefix,
+        kind: [u8; 4],
+        data_len: usize,
+    },
     Malformed(Error),
 }
 
@@ -96,6 +108,12 @@ impl<'a> Message<'a> {
             let offset = submessages.offset();
             let Some(submessage) = submessages.next() else {
                 return Ok(Self { header, items });
+            };
+            let submessage = match submessage {
+                Ok(Submessage::HeaderExtension(extension)) if !is_cut => {
+                    extension.verify(payload).and(submessage)
+                }
+                other => other,
             };
             match submessage {
                 Ok(Submessage::InfoSource(info)) => {
@@ -136,6 +154,7 @@ impl<'a> Item<'a> {
                 let kind = match other {
                     Ok(Submessage::Pad) => Kind::Pad,
                     Ok(Submessage::Other { .. }) => Kind::Unknown,
+                    Ok(Submessage::HeaderExtension(_)) => Kind::HeaderExtension,
                     Ok(_) => Kind::Info,
                     Err(_) => Kind::Malformed,
                 };
@@ -177,13 +196,16 @@ fn kind_of(data: &Data<'_>) -> Kind {
     match data.writer {
         EntityId::SPDP_WRITER => Kind::Spdp,
         EntityId::SEDP_PUBLICATIONS_WRITER | EntityId::SEDP_SUBSCRIPTIONS_WRITER => Kind::Sedp,
+        EntityId::P2P_MESSAGE_WRITER => Kind::Liveliness,
         _ => Kind::Data,
     }
 }
 
 fn announcement(data: &Data<'_>) -> Option<Announcement> {
-    if !matches!(kind_of(data), Kind::Spdp | Kind::Sedp) {
-        return None;
+    match kind_of(data) {
+        Kind::Spdp | Kind::Sedp => {}
+        Kind::Liveliness if data.payload == PayloadKind::Data => return Some(message(data.bytes)),
+        _ => return None,
     }
     if data.payload != PayloadKind::Data {
         let named = parse_key_guid(data.bytes).or(data.key_hash().map(Guid::from_bytes));
@@ -199,4 +221,15 @@ fn announcement(data: &Data<'_>) -> Option<Announcement> {
         _ => EndpointData::parse_reader(data.bytes).map(|it| Announcement::Reader(Box::new(it))),
     };
     Some(read.unwrap_or_else(Announcement::Malformed))
+}
+
+fn message(payload: &[u8]) -> Announcement {
+    match ParticipantMessage::parse(payload) {
+        Ok(message) => Announcement::Message {
+            participant: message.participant,
+            kind: message.kind,
+            data_len: message.data.len(),
+        },
+        Err(error) => Announcement::Malformed(error),
+    }
 }

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use isolane_wire::{
     guid::{EntityId, Guid},
-    rtps::{Data, DataFrag, PayloadKind, StatusInfo, Submessage},
+    locator::Locator,
+    rtps::{Data, DataFrag, HeaderExtension, PayloadKind, StatusInfo, Submessage},
 };
 
 use super::announced;
@@ -138,8 +139,14 @@ fn line(item: &Item<'_>, knowledge: &Knowledge, all: bool) -> String {
                 format!("has {}..{}", it.first, it.last)
             };
             let liveliness = if it.liveliness { ", liveliness" } else { "" };
+            let group = it.group.filter(|_| all).map_or_else(String::new, |group| {
+                format!(
+                    ", group {}..{} of {}",
+                    group.first, group.last, group.current
+                )
+            });
             let last = count(it.count, it.is_final);
-            format!("HEARTBEAT {between} {range}{liveliness}, {last}")
+            format!("HEARTBEAT {between} {range}{liveliness}{group}, {last}")
         }
         Submessage::HeartbeatFrag(it) => format!(
             "HEARTBEAT_FRAG {between} #{} has fragments 1..{}, count {}",
@@ -181,7 +188,13 @@ fn line(item: &Item<'_>, knowledge: &Knowledge, all: bool) -> String {
             if parts.is_empty() {
                 parts.push(String::from("nothing"));
             }
-            format!("GAP {between} skips {}", parts.join(" "))
+            let filtered = it
+                .filtered
+                .map_or_else(String::new, |count| format!(", {count} of them filtered"));
+            let group = it.group.filter(|_| all).map_or_else(String::new, |group| {
+                format!(", group {}..{}", group.start, group.end)
+            });
+            format!("GAP {between} skips {}{filtered}{group}", parts.join(" "))
         }
         Submessage::InfoTimestamp(time) => match time {
             Some(time) => format!("INFO_TS {}", timestamp(*time)),
@@ -192,23 +205,57 @@ fn line(item: &Item<'_>, knowledge: &Knowledge, all: bool) -> String {
             format!("INFO_SRC {} {}", names::vendor(info.vendor), info.prefix)
         }
         Submessage::InfoReply(reply) => {
-            let locators = reply.unicast.iter();
-            let locators: Vec<String> = locators.map(|locator| locator.to_string()).collect();
-            format!("INFO_REPLY {}", locators.join(" "))
+            let groups = reply.multicast.into_iter().flat_map(|list| list.iter());
+            format!("INFO_REPLY {}", joined(reply.unicast.iter().chain(groups)))
         }
+        Submessage::InfoReplyIp4(reply) => {
+            let locators = [Some(reply.unicast), reply.multicast];
+            format!("INFO_REPLY_IP4 {}", joined(locators.into_iter().flatten()))
+        }
+        Submessage::HeaderExtension(it) => format!("HEADER_EXTENSION {}", extension_text(it)),
         Submessage::Pad => String::from("PAD"),
         Submessage::Other { id, flags, body } => {
-            let whose = if *id >= 0x80 {
-                "of the vendor"
-            } else {
-                "of a later version"
+            let what = match names::security_submessage(*id) {
+                Some(name) => String::from(name),
+                None => format!("submessage {id:#04x}"),
             };
-            format!(
-                "submessage {id:#04x} {whose}, flags {flags:#04x}, {} B",
-                body.len()
-            )
+            let whose = names::origin_of_submessage(*id);
+            format!("{what} {whose}, flags {flags:#04x}, {} B", body.len())
         }
     }
+}
+
+fn joined(locators: impl Iterator<Item = Locator>) -> String {
+    let locators: Vec<String> = locators.map(|locator| locator.to_string()).collect();
+    locators.join(" ")
+}
+
+fn extension_text(extension: &HeaderExtension<'_>) -> String {
+    let mut parts = Vec::new();
+    if let Some(bytes) = extension.message_bytes {
+        parts.push(format!("message of {bytes} B"));
+    }
+    if let Some(sent) = extension.sent {
+        parts.push(format!("sent {}", timestamp(sent)));
+    }
+    if let Some(checksum) = extension.checksum {
+        let name = names::checksum(checksum.kind());
+        parts.push(format!("{name} {}", hexadecimal(checksum.bytes())));
+    }
+    if let Some(bytes) = extension.u_extension {
+        parts.push(format!("extension of 4 B {}", hexadecimal(&bytes)));
+    }
+    if let Some(bytes) = extension.w_extension {
+        parts.push(format!("extension of 8 B {}", hexadecimal(&bytes)));
+    }
+    if let Some(list) = extension.parameters {
+        let ids: Vec<String> = list.iter().map(|it| format!("{:#06x}", it.id)).collect();
+        parts.push(format!("parameters {}", ids.join(" ")));
+    }
+    if parts.is_empty() {
+        parts.push(String::from("says nothing"));
+    }
+    parts.join(", ")
 }
 
 /// Who an item is from and for, as `00000102 -> 00000107 "Square"`; without the second if that is

@@ -7,4 +7,5 @@ mod command;
 mod forms;
 mod golden;
 mod live;
+mod submessages;
 mod support;

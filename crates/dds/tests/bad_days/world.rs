@@ -221,6 +221,7 @@ pub(crate) fn best_effort(level: Level) -> Qos {
         .level(level)
         .keep_last(512)
         .max_bytes(60_000)
+        .max_datagram_bytes(60_000)
 }
 
 /// The reliable one.

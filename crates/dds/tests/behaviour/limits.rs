@@ -113,8 +113,8 @@ fn a_sequence_beyond_the_local_bound_is_rejected_and_counted() {
 #[test]
 fn a_topic_whose_samples_fit_no_frame_is_refused_at_creation() {
     let alice = Site::memory().participant();
-    let Err(refused) = alice.create_writer::<Blob>("Huge", &Qos::reliable().max_bytes(70_000))
-    else {
+    let whole = Qos::reliable().max_bytes(70_000).max_datagram_bytes(70_000);
+    let Err(refused) = alice.create_writer::<Blob>("Huge", &whole) else {
         panic!("70,000 bytes fit no datagram");
     };
     assert!(refused.to_string().contains("65000 bytes"), "{refused}");

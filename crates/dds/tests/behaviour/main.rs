@@ -1,15 +1,18 @@
 //! What users may rely on, said as statements, each on the memory datapath and on UDP over 127.0.0.1
 //! unless it is about one of them. Every test ends with balanced ledgers and all frames at home.
 
+mod announced;
 mod best_effort;
 mod budgets;
 mod bursts;
 mod callbacks;
 mod creation;
+mod discovered;
 mod faults;
 mod foreign_loop;
 mod inversions;
 mod keyed;
+mod large;
 mod limits;
 mod matching;
 mod panics;
@@ -19,4 +22,5 @@ mod remote;
 mod saturated;
 mod statuses;
 mod support;
+mod timed;
 mod timers;

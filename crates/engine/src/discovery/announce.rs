@@ -34,13 +34,16 @@ impl Engine {
                 | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
                 | BuiltinEndpoints::PUBLICATIONS_DETECTOR
                 | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
-                | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR,
+                | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR
+                | BuiltinEndpoints::P2P_MESSAGE_WRITER
+                | BuiltinEndpoints::P2P_MESSAGE_READER,
             domain_id: Some(self.config.domain),
             metatraffic_unicast: self.config.metatraffic_unicast.clone(),
             metatraffic_multicast: self.config.metatraffic_multicast.clone(),
             default_unicast: self.config.default_unicast.clone(),
             default_multicast: Default::default(),
             entity_name: self.config.name.clone(),
+            user_data: self.config.user_data.clone(),
         }
     }
 
@@ -54,6 +57,17 @@ impl Engine {
         };
         if !is_filed {
             self.file(Priority::DISCOVERY, WorkKind::Announce, subject);
+        }
+    }
+
+    /// Files an announcement to everybody.
+    pub(crate) fn announce_now(&mut self) {
+        self.file_announcement(0);
+        for index in 0..self.participants.end() {
+            let peer = self.participants.get(index);
+            if peer.is_some_and(|peer| !peer.is_leaving() && self.is_unlisted(peer)) {
+                self.file_announcement(index + 1);
+            }
         }
     }
 

@@ -12,7 +12,9 @@ use isolane_wire::{
     time::Instant,
 };
 
-use super::{EndpointKind, RemoteEndpoint, reach::AROUND_ANNOUNCEMENT_BYTES};
+use super::{
+    DiscoveryChange, DiscoveryEvent, EndpointKind, RemoteEndpoint, reach::AROUND_ANNOUNCEMENT_BYTES,
+};
 use crate::{
     engine::Engine,
     history::ChangeKind,
@@ -71,16 +73,14 @@ impl Engine {
         let Some(&participant) = self.participant_by_prefix.get(&guid.prefix) else {
             return;
         };
-        if let Some(&known) = self.endpoint_by_guid.get(&guid) {
-            // Changed QoS: what no longer fits is parted, what now fits is joined.
-            let changed = self.endpoints.get_mut(known).is_some_and(|endpoint| {
-                core::mem::replace(&mut endpoint.data, data) != endpoint.data
-            });
-            if changed {
-                self.match_remote(now, known, false);
-            }
+        if self.is_ignored_endpoint(&data) {
             return;
         }
+        if let Some(&known) = self.endpoint_by_guid.get(&guid) {
+            self.change_endpoint(now, known, data);
+            return;
+        }
+        self.counters.octets_cut += data.qos.octets_cut();
         let found = RemoteEndpoint {
             data,
             kind,
@@ -96,8 +96,24 @@ impl Engine {
             return;
         };
         self.endpoint_by_guid.insert(guid, index);
-        self.note_discovery();
-        self.match_remote(now, index, false);
+        self.note_event(DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found));
+        self.match_remote(now, index);
+    }
+
+    /// An endpoint is announced that is known already, perhaps with other policies.
+    fn change_endpoint(&mut self, now: Instant, index: u16, data: EndpointData) {
+        let Some(endpoint) = self.endpoints.get_mut(index) else {
+            return;
+        };
+        if endpoint.data == data {
+            return;
+        }
+        self.counters.octets_cut += data.qos.octets_cut();
+        let former = core::mem::replace(&mut endpoint.data, data);
+        let (guid, kind) = (former.guid, endpoint.kind);
+        let changed = DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Changed);
+        self.note_event(changed);
+        self.match_remote_changed(now, index, &former);
     }
 
     /// Announces a local endpoint, or its end.

@@ -1,7 +1,9 @@
 //! The box in which SPDP announcements wait for the discovery job.
 //!
-//! It is full when the discovery job gets no time, or when peers announce faster than one a step; what finds
-//! no place is counted and comes again by itself.
+//! It fills when the discovery job gets no time, or when peers announce faster than one a step. No peer can
+//! fill it for the others: of a participant only its newest word waits, besides its good-bye, and those that
+//! are not known yet share half of the places, so that a crowd of them (or one that makes up names) keeps no
+//! known participant's lease from being renewed. What finds no place is counted and comes again by itself.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -13,41 +15,103 @@ use crate::limits::DISCOVERY_SLOT_BYTES;
 #[derive(Debug)]
 pub(crate) struct Inbox {
     bytes: Box<[u8]>,
-    /// Prefix of the sender, length, and whether it says good-bye.
-    slots: Vec<(GuidPrefix, usize, bool)>,
+    slots: Vec<Waiting>,
     first: usize,
     used: usize,
 }
 
+/// One that waits.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    sender: Sender,
+    length: usize,
+    is_farewell: bool,
+}
+
+/// Who announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sender {
+    pub(super) prefix: GuidPrefix,
+    /// It was known when this came.
+    pub(super) is_known: bool,
+}
+
+/// What became of an announcement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Put {
+    /// It waits.
+    Kept,
+    /// It waits in the place of an older one of its participant.
+    Replaced,
+    /// There is no place for it.
+    Refused,
+}
+
 impl Inbox {
     pub(crate) fn new(slots: usize) -> Self {
+        let empty = Waiting {
+            sender: Sender {
+                prefix: GuidPrefix::UNKNOWN,
+                is_known: false,
+            },
+            length: 0,
+            is_farewell: false,
+        };
         Self {
             bytes: vec![0; slots * DISCOVERY_SLOT_BYTES].into_boxed_slice(),
-            slots: vec![(GuidPrefix::UNKNOWN, 0, false); slots],
+            slots: vec![empty; slots],
             first: 0,
             used: 0,
         }
     }
 
-    /// Whether there was room.
-    pub(super) fn put(&mut self, prefix: GuidPrefix, payload: &[u8], is_farewell: bool) -> bool {
-        if self.used == self.slots.len() || payload.len() > DISCOVERY_SLOT_BYTES {
-            return false;
+    /// The places in use, oldest first.
+    fn places(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        (0..self.used).map(|nth| (self.first + nth) % self.slots.len())
+    }
+
+    /// Puts an announcement aside.
+    pub(super) fn put(&mut self, sender: Sender, payload: &[u8], is_farewell: bool) -> Put {
+        if payload.len() > DISCOVERY_SLOT_BYTES {
+            return Put::Refused;
+        }
+        let is_its = |&at: &usize| self.slots[at].sender.prefix == sender.prefix;
+        let mut of_sender = self.places().rev().filter(is_its);
+        let newest = of_sender.next();
+        let is_another = of_sender.next().is_some();
+        drop(of_sender);
+        if let Some(at) = newest.filter(|&at| self.slots[at].is_farewell == is_farewell) {
+            self.fill(at, sender, payload, is_farewell);
+            return Put::Replaced;
+        }
+        let is_unknown = |&at: &usize| !self.slots[at].sender.is_known;
+        let are_strangers_full =
+            !sender.is_known && self.places().filter(is_unknown).count() >= self.slots.len() / 2;
+        if is_another || are_strangers_full || self.used == self.slots.len() {
+            return Put::Refused;
         }
         let at = (self.first + self.used) % self.slots.len();
-        self.bytes[at * DISCOVERY_SLOT_BYTES..][..payload.len()].copy_from_slice(payload);
-        self.slots[at] = (prefix, payload.len(), is_farewell);
+        self.fill(at, sender, payload, is_farewell);
         self.used += 1;
-        true
+        Put::Kept
+    }
+
+    fn fill(&mut self, at: usize, sender: Sender, payload: &[u8], is_farewell: bool) {
+        self.bytes[at * DISCOVERY_SLOT_BYTES..][..payload.len()].copy_from_slice(payload);
+        self.slots[at] = Waiting {
+            sender,
+            length: payload.len(),
+            is_farewell,
+        };
     }
 
     pub(super) fn oldest(&self) -> Option<(GuidPrefix, &[u8], bool)> {
         if self.used == 0 {
             return None;
         }
-        let (prefix, length, is_farewell) = self.slots[self.first];
-        let payload = &self.bytes[self.first * DISCOVERY_SLOT_BYTES..][..length];
-        Some((prefix, payload, is_farewell))
+        let waiting = &self.slots[self.first];
+        let payload = &self.bytes[self.first * DISCOVERY_SLOT_BYTES..][..waiting.length];
+        Some((waiting.sender.prefix, payload, waiting.is_farewell))
     }
 
     pub(super) fn remove_oldest(&mut self) {
@@ -57,6 +121,7 @@ impl Inbox {
 
     /// Whether something of this participant waits.
     pub(super) fn has(&self, prefix: GuidPrefix) -> bool {
-        (0..self.used).any(|nth| self.slots[(self.first + nth) % self.slots.len()].0 == prefix)
+        self.places()
+            .any(|at| self.slots[at].sender.prefix == prefix)
     }
 }

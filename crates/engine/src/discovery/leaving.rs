@@ -5,7 +5,10 @@
 
 use isolane_wire::{guid::Guid, time::Instant};
 
-use super::{RemoteEndpoint, RemoteParticipant, participants::SEDP};
+use super::{
+    DiscoveryChange, DiscoveryEvent, RemoteEndpoint, RemoteParticipant,
+    participants::{MESSAGE_ENDPOINTS, SEDP},
+};
 use crate::{
     engine::{Engine, Subject},
     limits::{LEASE_GRACE, MAX_LEASE},
@@ -34,11 +37,15 @@ impl Engine {
         let Some(participant) = self.participants.get_mut(index) else {
             return;
         };
+        if participant.is_leaving() {
+            return;
+        }
         participant.leave_from = Some(0);
         participant.follow_from = None;
+        let guid = participant.data.guid;
         self.timers.disarm(Subject::lease(index));
         self.board.withdraw(&[WorkKind::Announce], index + 1);
-        self.note_discovery();
+        self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Gone));
         self.file_discovery();
     }
 
@@ -72,15 +79,17 @@ impl Engine {
     }
 
     fn part_endpoint(&mut self, now: Instant, index: u16) {
-        let guid = self.endpoints.get(index).map(|endpoint| endpoint.data.guid);
-        if guid.is_some_and(|guid| self.unmatch_one(now, guid)) {
+        let found = self.endpoints.get(index);
+        let found = found.map(|endpoint| (endpoint.data.guid, endpoint.kind));
+        if found.is_some_and(|(guid, _)| self.unmatch_one(now, guid)) {
             return;
         }
         self.leaving_endpoint = None;
-        if let Some(guid) = guid {
+        if let Some((guid, kind)) = found {
             self.endpoint_by_guid.remove(&guid);
             self.endpoints.remove(index);
-            self.note_discovery();
+            let gone = DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Gone);
+            self.note_event(gone);
         }
     }
 
@@ -91,7 +100,7 @@ impl Engine {
         };
         let prefix = participant.data.guid.prefix;
         let entities = SEDP.iter().flat_map(|sedp| [sedp.reader, sedp.writer]);
-        for entity in entities {
+        for entity in entities.chain(MESSAGE_ENDPOINTS) {
             if self.unmatch_one(now, Guid { prefix, entity }) {
                 return;
             }

@@ -12,6 +12,8 @@
 
 mod announce;
 mod endpoints;
+mod events;
+mod ignored;
 mod inbox;
 mod leaving;
 mod participants;
@@ -30,6 +32,10 @@ use crate::{
     work::{Destinations, Work, WorkKind},
 };
 
+pub(crate) use events::Events;
+pub use events::{DiscoveryChange, DiscoveryEvent};
+pub use ignored::IgnoreError;
+pub(crate) use ignored::Ignored;
 pub(crate) use inbox::Inbox;
 pub(crate) use reach::SHORT_MESSAGE_BYTES;
 
@@ -65,6 +71,9 @@ pub struct RemoteParticipant {
     leave_from: Option<u16>,
     /// Its SEDP endpoints found no place among the matches.
     is_refused: bool,
+    /// When its messages last said that its writers of a kind are alive, in the order of
+    /// [`TOLD`](crate::clock::TOLD).
+    pub(crate) asserted: [Option<Instant>; 2],
     /// Endpoints it announced found no place: its writers, its readers.
     are_endpoints_refused: [bool; 2],
 }
@@ -83,6 +92,7 @@ impl RemoteParticipant {
             follow_from: None,
             leave_from: None,
             is_refused: false,
+            asserted: [None; 2],
             are_endpoints_refused: [false; 2],
         }
     }

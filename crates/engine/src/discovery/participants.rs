@@ -10,7 +10,11 @@ use isolane_wire::{
     time::Instant,
 };
 
-use super::{RemoteParticipant, reach::AROUND_ANNOUNCEMENT_BYTES};
+use super::{
+    DiscoveryChange, DiscoveryEvent, RemoteParticipant,
+    inbox::{Put, Sender},
+    reach::AROUND_ANNOUNCEMENT_BYTES,
+};
 use crate::{
     engine::{BUILTIN_ENDPOINTS, Engine, Subject},
     limits::{MAX_ANSWERS_AGAIN, MAX_LEASE},
@@ -42,6 +46,10 @@ pub(super) const SEDP: [Sedp; 2] = [
     },
 ];
 
+/// The endpoints for a participant's messages, which are matched where they are needed.
+pub(super) const MESSAGE_ENDPOINTS: [EntityId; 2] =
+    [EntityId::P2P_MESSAGE_READER, EntityId::P2P_MESSAGE_WRITER];
+
 impl Engine {
     /// Puts an SPDP announcement into the box.
     pub(crate) fn file_participant_announcement(&mut self, prefix: GuidPrefix, data: Data<'_>) {
@@ -49,10 +57,12 @@ impl Engine {
             return;
         }
         let is_farewell = data.status_info().disposed || data.status_info().unregistered;
-        if self.inbox.put(prefix, data.bytes, is_farewell) {
-            self.file_discovery();
-        } else {
-            self.counters.announcements_dropped += 1;
+        let is_known = self.participant_by_prefix.contains_key(&prefix);
+        let sender = Sender { prefix, is_known };
+        match self.inbox.put(sender, data.bytes, is_farewell) {
+            Put::Kept => self.file_discovery(),
+            Put::Replaced => self.counters.announcements_replaced += 1,
+            Put::Refused => self.counters.announcements_dropped += 1,
         }
     }
 
@@ -77,7 +87,7 @@ impl Engine {
                 // A participant speaks for itself: the sender's prefix is its own.
                 if data.guid.prefix != prefix || is_other_domain {
                     self.counters.malformed_announcements += 1;
-                } else {
+                } else if !self.is_ignored_participant(prefix) {
                     self.update_participant(now, data);
                     self.earn(prefix, bytes);
                 }
@@ -87,18 +97,28 @@ impl Engine {
     }
 
     fn update_participant(&mut self, now: Instant, data: ParticipantData) {
-        let prefix = data.guid.prefix;
+        let guid = data.guid;
+        let prefix = guid.prefix;
         let lease = data.lease.min(MAX_LEASE);
+        let octets_cut = u64::from(data.user_data.is_cut());
         self.counters.leases_shortened += u64::from(lease < data.lease);
         let index = match self.participant_by_prefix.get(&prefix) {
             Some(&index) => {
                 if let Some(known) = self.participants.get_mut(index) {
                     let moved = !is_reached_alike(&known.data, &data);
+                    let is_changed = known.data != data;
                     known.data = data;
                     known.heard = now;
                     known.missed = None;
                     if moved {
                         known.follow_from = Some(0);
+                    }
+                    if is_changed {
+                        self.counters.octets_cut += octets_cut;
+                        self.note_event(DiscoveryEvent::Participant(
+                            guid,
+                            DiscoveryChange::Changed,
+                        ));
                     }
                 }
                 self.answer_again(now, index);
@@ -106,6 +126,7 @@ impl Engine {
                 index
             }
             None => {
+                self.counters.octets_cut += octets_cut;
                 let found = RemoteParticipant::new(data, now);
                 let Ok(index) = self.participants.insert(found) else {
                     self.counters.participants_refused += 1;
@@ -115,7 +136,12 @@ impl Engine {
                 // It may have started after our last announcement.
                 self.file_announcement(index + 1);
                 self.connect_sedp(now, index);
-                self.note_discovery();
+                if !self.is_isolane(prefix) {
+                    // Others take it for granted, and ask until they are answered.
+                    self.connect_message_reader(prefix);
+                    self.connect_message_writer(now, prefix);
+                }
+                self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
                 index
             }
         };
@@ -189,10 +215,9 @@ impl Engine {
         let prefix = data.guid.prefix;
         let unicast = choose(&data.metatraffic_unicast, &self.config.networks);
         let address = (unicast, self.group_of(&data.metatraffic_multicast, unicast));
-        for sedp in &SEDP {
-            for entity in [sedp.reader, sedp.writer] {
-                self.follow(Guid { prefix, entity }, address);
-            }
+        let entities = SEDP.iter().flat_map(|sedp| [sedp.reader, sedp.writer]);
+        for entity in entities.chain(MESSAGE_ENDPOINTS) {
+            self.follow(Guid { prefix, entity }, address);
         }
     }
 

@@ -38,12 +38,12 @@ impl Engine {
                 }
         });
         if let Some(index) = endpoint {
-            self.match_remote(now, index, true);
+            self.match_remote_again(now, index);
             return true;
         }
         let writer = self.writers.find(|writer| writer.is_refused && has_both);
         if let Some(index) = writer {
-            self.match_local_readers(now, index, true);
+            self.match_local_readers_again(now, index);
             return true;
         }
         self.has_refused = self.participants.find(|peer| peer.is_refused).is_some()

@@ -5,6 +5,8 @@
 //! participant match each other in the same way: they talk through the same frames.
 
 mod addresses;
+mod change;
+mod partition;
 mod policies;
 mod proxies;
 
@@ -17,6 +19,7 @@ use isolane_wire::{
 };
 
 use crate::{
+    clock::ProxyClock,
     discovery::{EndpointKind, RemoteEndpoint},
     engine::Engine,
     reader::{ReaderStatus, WriterProxy},
@@ -25,7 +28,9 @@ use crate::{
 
 use addresses::Address;
 pub(crate) use addresses::choose;
-use policies::same_topic;
+pub use change::{SetQosError, immutable_policy, inconsistent_policy};
+pub use partition::partitions_meet;
+use policies::{Before, Comparison, compare};
 pub use policies::{Incompatible, incompatible_policy};
 
 /// The other side of a possible match.
@@ -33,8 +38,8 @@ struct Counterpart<'a> {
     data: &'a EndpointData,
     /// Its unicast and its multicast address.
     address: Address,
-    /// It was compared before: what differs is known.
-    is_again: bool,
+    /// What is known of the pair.
+    before: Before<'a>,
 }
 
 impl Engine {
@@ -50,15 +55,14 @@ impl Engine {
             // Discovery's own is matched with participants.
             return true;
         }
-        let is_same_topic = same_topic(&writer.data, writer.keyed, reader.data);
-        let differing = is_same_topic
-            .then(|| incompatible_policy(&writer.data.qos, &reader.data.qos))
-            .flatten();
-        if let Some(policy) = differing.filter(|_| !reader.is_again) {
+        let found = compare(&writer.data, reader.data);
+        if let Comparison::Differ(policy) = found
+            && reader.before.is_news(found, &writer.data, reader.data)
+        {
             writer.incompatible = Some(Incompatible::after(writer.incompatible, guid, policy));
             writer.status |= WriterStatus::OFFERED_INCOMPATIBLE_QOS;
         }
-        if !is_same_topic || differing.is_some() {
+        if found != Comparison::Fit {
             self.note_writer(writer_index);
             // They may have met before one of them changed its PARTITION, or another policy.
             if let Some(proxy) = known {
@@ -76,7 +80,9 @@ impl Engine {
         let mut proxy = ReaderProxy::new(writer_index, guid, reliable);
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = reader.address;
-        self.add_reader_proxy(now, proxy, wants_history)
+        let has_place = self.add_reader_proxy(now, proxy, wants_history);
+        self.tell_of_liveliness(now, writer_index, guid.prefix);
+        has_place
     }
 
     /// Compares a local reader with a writer; joins or parts them. False: they fit, and there was no place.
@@ -90,23 +96,24 @@ impl Engine {
         if reader.level.is_none() {
             return true;
         }
-        let is_same_topic = same_topic(&reader.data, reader.keyed, writer.data);
-        let differing = is_same_topic
-            .then(|| incompatible_policy(&writer.data.qos, &reader.data.qos))
-            .flatten();
-        if let Some(policy) = differing.filter(|_| !writer.is_again) {
+        let found = compare(writer.data, &reader.data);
+        if let Comparison::Differ(policy) = found
+            && writer.before.is_news(found, writer.data, &reader.data)
+        {
             reader.incompatible = Some(Incompatible::after(reader.incompatible, guid, policy));
             reader.status |= ReaderStatus::REQUESTED_INCOMPATIBLE_QOS;
         }
-        if !is_same_topic || differing.is_some() {
+        if found != Comparison::Fit {
             self.note_reader(reader_index);
             if let Some(proxy) = known {
                 self.remove_writer_proxy(now, proxy);
             }
             return true;
         }
+        let clock = ProxyClock::of(reader, &writer.data.qos, now);
         if let Some(proxy) = known {
             self.move_writer_proxy(proxy, writer.address);
+            self.watch_writer(proxy, clock);
             return true;
         }
         // A best-effort reader of a reliable writer is told nothing and asks for nothing.
@@ -118,11 +125,15 @@ impl Engine {
             && writer.data.qos.durability > DurabilityKind::Volatile
             && !says_where_to_begin;
         proxy.reply_to = writer.address.0.or(writer.address.1);
-        self.add_writer_proxy(proxy)
+        let has_place = self.add_writer_proxy(proxy);
+        if let Some(proxy) = self.proxy_of_writer_at(guid, reader_index) {
+            self.watch_writer(proxy, clock);
+        }
+        has_place
     }
 
     /// Whether a participant is this one, or one of isolane.
-    fn is_isolane(&self, prefix: GuidPrefix) -> bool {
+    pub(crate) fn is_isolane(&self, prefix: GuidPrefix) -> bool {
         let found = self.participant_by_prefix.get(&prefix);
         let participant = found.and_then(|&index| self.participants.get(index));
         participant.map_or(prefix == self.guid_prefix(), |participant| {
@@ -130,14 +141,27 @@ impl Engine {
         })
     }
 
-    /// Matches a peer's endpoint with the user's; `is_again`: as it was before, since some of it found no
-    /// place then.
-    pub(crate) fn match_remote(&mut self, now: Instant, index: u16, is_again: bool) {
+    /// Matches a peer's new endpoint with the user's.
+    pub(crate) fn match_remote(&mut self, now: Instant, index: u16) {
+        self.compare_remote(now, index, Before::Strangers);
+    }
+
+    /// The same of one that was matched before, and found no place for some of it then.
+    pub(crate) fn match_remote_again(&mut self, now: Instant, index: u16) {
+        self.compare_remote(now, index, Before::Unchanged);
+    }
+
+    /// The same of one that has changed: what no longer fits is parted, what now fits is joined.
+    pub(crate) fn match_remote_changed(&mut self, now: Instant, index: u16, former: &EndpointData) {
+        self.compare_remote(now, index, Before::Was(former));
+    }
+
+    fn compare_remote(&mut self, now: Instant, index: u16, before: Before<'_>) {
         let Some(endpoint) = self.endpoints.get(index) else {
             return;
         };
         let endpoint = endpoint.clone();
-        let other = self.as_remote(&endpoint, is_again);
+        let other = self.as_remote(&endpoint, before);
         let mut is_refused = false;
         match endpoint.kind {
             EndpointKind::Reader => {
@@ -157,8 +181,8 @@ impl Engine {
         }
     }
 
-    /// Matches a new endpoint of the user with those of peers of the other kind.
-    fn match_remotes(&mut self, now: Instant, kind: EndpointKind, new: u16) {
+    /// Matches an endpoint of the user with those of peers of the other kind.
+    fn match_remotes(&mut self, now: Instant, kind: EndpointKind, own: u16, before: Before<'_>) {
         for index in 0..self.endpoints.end() {
             let Some(endpoint) = self.endpoints.get(index) else {
                 continue;
@@ -167,10 +191,10 @@ impl Engine {
                 continue;
             }
             let endpoint = endpoint.clone();
-            let other = self.as_remote(&endpoint, false);
+            let other = self.as_remote(&endpoint, before);
             let has_place = match kind {
-                EndpointKind::Reader => self.match_writer(now, new, &other),
-                EndpointKind::Writer => self.match_reader(now, new, &other),
+                EndpointKind::Reader => self.match_writer(now, own, &other),
+                EndpointKind::Writer => self.match_reader(now, own, &other),
             };
             self.has_refused |= !has_place;
             if let Some(endpoint) = self.endpoints.get_mut(index) {
@@ -181,30 +205,50 @@ impl Engine {
 
     /// Matches a new writer of the user with all readers known.
     pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: u16) {
-        self.match_remotes(now, EndpointKind::Reader, writer_index);
-        self.match_local_readers(now, writer_index, false);
+        self.compare_writer(now, writer_index, Before::Strangers);
     }
 
     /// Matches a new reader of the user with all writers known.
     pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: u16) {
-        self.match_remotes(now, EndpointKind::Writer, reader_index);
+        self.compare_reader(now, reader_index, Before::Strangers);
+    }
+
+    fn compare_writer(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
+        self.match_remotes(now, EndpointKind::Reader, writer_index, before);
+        self.match_local_readers(now, writer_index, before);
+    }
+
+    fn compare_reader(&mut self, now: Instant, reader_index: u16, before: Before<'_>) {
+        self.match_remotes(now, EndpointKind::Writer, reader_index, before);
         for writer in 0..self.writers.end() {
-            self.match_local(now, writer, reader_index, false);
+            self.match_local(now, writer, reader_index, before);
         }
     }
 
+    /// Matches a writer of the user again with the readers of this participant, some of which found no
+    /// place before.
+    pub(crate) fn match_local_readers_again(&mut self, now: Instant, writer_index: u16) {
+        self.match_local_readers(now, writer_index, Before::Unchanged);
+    }
+
     /// Matches a writer of the user with the readers of this participant.
-    pub(crate) fn match_local_readers(&mut self, now: Instant, writer_index: u16, is_again: bool) {
+    fn match_local_readers(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
         if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.is_refused = false;
         }
         for reader in 0..self.readers.end() {
-            self.match_local(now, writer_index, reader, is_again);
+            self.match_local(now, writer_index, reader, before);
         }
     }
 
     /// Matches two endpoints of this participant.
-    fn match_local(&mut self, now: Instant, writer_index: u16, reader_index: u16, is_again: bool) {
+    fn match_local(
+        &mut self,
+        now: Instant,
+        writer_index: u16,
+        reader_index: u16,
+        before: Before<'_>,
+    ) {
         let (Some(writer), Some(reader)) = (
             self.writers.get(writer_index),
             self.readers.get(reader_index),
@@ -215,8 +259,11 @@ impl Engine {
             return;
         }
         let (writer, reader) = (writer.data.clone(), reader.data.clone());
-        let of_writer = self.as_local(&writer, is_again);
-        let of_reader = self.as_local(&reader, is_again);
+        if self.is_ignored_here(&writer) || self.is_ignored_here(&reader) {
+            return;
+        }
+        let of_writer = self.as_local(&writer, before);
+        let of_reader = self.as_local(&reader, before);
         let is_heard = self.match_reader(now, reader_index, &of_writer);
         let is_sent_to = self.match_writer(now, writer_index, &of_reader);
         if !is_heard || !is_sent_to {
@@ -227,20 +274,20 @@ impl Engine {
         }
     }
 
-    fn as_local<'a>(&self, data: &'a EndpointData, is_again: bool) -> Counterpart<'a> {
+    fn as_local<'a>(&self, data: &'a EndpointData, before: Before<'a>) -> Counterpart<'a> {
         let unicast = choose(&data.unicast, &self.config.networks);
         Counterpart {
             data,
             address: (unicast, self.group_of(&data.multicast, unicast)),
-            is_again,
+            before,
         }
     }
 
-    fn as_remote<'a>(&self, endpoint: &'a RemoteEndpoint, is_again: bool) -> Counterpart<'a> {
+    fn as_remote<'a>(&self, endpoint: &'a RemoteEndpoint, before: Before<'a>) -> Counterpart<'a> {
         Counterpart {
             data: &endpoint.data,
             address: self.address_of(endpoint),
-            is_again,
+            before,
         }
     }
 }

@@ -4,8 +4,10 @@
 use isolane_wire::{
     discovery::EndpointData,
     guid::Guid,
-    qos::{DataRepresentationId, Partition, PolicyId, QosPolicies},
+    qos::{DataRepresentationId, PolicyId, QosPolicies},
 };
+
+use super::partition::partitions_meet;
 
 /// A pair that shares a topic and does not match (DDS 1.4 §2.2.4.1, *IncompatibleQosStatus*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,19 +94,52 @@ fn representations_meet(offered: &QosPolicies, requested: &QosPolicies) -> bool 
     taken.contains(&sent) || (taken.is_empty() && sent == DataRepresentationId::XCDR1)
 }
 
-pub(super) fn same_topic(own: &EndpointData, keyed: bool, other: &EndpointData) -> bool {
-    own.topic_name == other.topic_name
-        && own.type_name == other.type_name
-        && keyed == other.guid.entity.is_keyed()
-        && partitions_meet(&own.qos.partition, &other.qos.partition)
+/// What a writer and a reader are to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    /// Of another topic, type or partition, or one of them without a key: nobody is told.
+    Strangers,
+    /// Of one topic, and less of this is offered than requested.
+    Differ(PolicyId),
+    /// A pair.
+    Fit,
 }
 
-/// PARTITION (DDS 1.4 §2.2.3.13): endpoints meet where they share a partition; no partition is the
-/// one without a name. Names are compared as they are: wildcards are not expanded yet. Not to meet
-/// is no incompatibility, and nobody is told.
-fn partitions_meet(own: &Partition, other: &Partition) -> bool {
-    let is_default = |partition: &Partition| {
-        partition.is_empty() || partition.iter().any(|name| name.is_empty())
-    };
-    own.iter().any(|name| other.contains(name)) || (is_default(own) && is_default(other))
+pub(super) fn compare(writer: &EndpointData, reader: &EndpointData) -> Comparison {
+    let is_same_topic = writer.topic_name == reader.topic_name
+        && writer.type_name == reader.type_name
+        && writer.is_keyed() == reader.is_keyed()
+        && partitions_meet(&writer.qos.partition, &reader.qos.partition);
+    if !is_same_topic {
+        return Comparison::Strangers;
+    }
+    incompatible_policy(&writer.qos, &reader.qos).map_or(Comparison::Fit, Comparison::Differ)
+}
+
+/// What is known of a pair from before.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Before<'a> {
+    /// They meet for the first time.
+    Strangers,
+    /// Neither has changed since they were compared.
+    Unchanged,
+    /// The one of them that has changed was like this.
+    Was(&'a EndpointData),
+}
+
+impl Before<'_> {
+    /// Whether what is found of a pair is news.
+    pub(super) fn is_news(
+        self,
+        found: Comparison,
+        writer: &EndpointData,
+        reader: &EndpointData,
+    ) -> bool {
+        match self {
+            Self::Strangers => true,
+            Self::Unchanged => false,
+            Self::Was(former) if former.guid == writer.guid => compare(former, reader) != found,
+            Self::Was(former) => compare(writer, former) != found,
+        }
+    }
 }

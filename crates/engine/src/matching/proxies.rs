@@ -90,7 +90,8 @@ impl Engine {
         if let Some(reader) = self.readers.get_mut(reader_index) {
             reader.proxies.push(index);
             reader.matched.join(guid);
-            reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED;
+            reader.liveliness.join(guid);
+            reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
         }
         self.note_reader(reader_index);
         if reliable {
@@ -228,7 +229,13 @@ impl Engine {
         };
         reader.proxies.retain(|&other| other != index);
         reader.matched.part(proxy.guid);
-        reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED;
+        reader.liveliness.part(proxy.guid, proxy.clock.is_alive());
+        reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
+        if let Some(assemblies) = &mut reader.assemblies {
+            assemblies.forget(index);
+        }
+        reader.forget_held(index);
+        reader.release_owner(index);
         if let Some(cache) = &mut reader.cache {
             self.counters.instance_ends_unseen += cache.writer_gone(index, proxy.guid, now);
             if cache.available() > 0 {

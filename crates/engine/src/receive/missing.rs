@@ -12,6 +12,7 @@ use isolane_wire::{
 
 use super::MessageReceiver;
 use crate::{
+    clock::{Claimant, judge_waiting},
     discovery::SHORT_MESSAGE_BYTES,
     engine::Engine,
     limits::{LAST_SEQUENCE, WINDOW},
@@ -30,11 +31,24 @@ impl Engine {
             prefix: message.prefix,
             entity: heartbeat.writer,
         };
+        self.latest = now;
         let mut next = self.proxies_of_writer.recall(&writer);
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {
             next = after;
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            if let Some(lease) = &mut proxy.clock.lease
+                && lease.is_heard_by(heartbeat)
+            {
+                let (was_alive, reader) = (lease.is_alive, proxy.reader);
+                lease.hear(now);
+                if !was_alive {
+                    self.file_reader_clock(reader);
+                }
+            }
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
                 return;
             };
@@ -55,16 +69,8 @@ impl Engine {
                     heartbeat.first
                 };
                 if begin > proxy.expected && reader.cache.is_some() {
-                    let missing = (begin.get() - proxy.expected.get()) as u64;
-                    if reader.ledger.lose(missing, proxy.begun) {
-                        reader.status |= ReaderStatus::SAMPLE_LOST;
-                    }
-                    proxy.jump(begin);
-                    if let Some(cache) = &mut reader.cache {
-                        cache.forget_waiting(index);
-                    }
-                    let reader = proxy.reader;
-                    self.note_reader(reader);
+                    // What came unasked meanwhile is kept, whether the writer still has it or not.
+                    self.advance_to(index, begin);
                 }
             } else if heartbeat.first > proxy.expected {
                 self.advance_to(index, heartbeat.first);
@@ -90,6 +96,7 @@ impl Engine {
             prefix: message.prefix,
             entity: gap.writer,
         };
+        self.latest = now;
         let mut next = self.proxies_of_writer.recall(&writer);
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
@@ -149,13 +156,22 @@ impl Engine {
         let Some(reader) = self.readers.get_mut(reader_index) else {
             return;
         };
+        let mut refused = None;
         if let Some(cache) = &mut reader.cache {
             let mut waiting = cache.first_waiting(proxy_index);
             while proxy.reliable {
                 if waiting == Some(proxy.expected) {
-                    if cache.promote(proxy_index, proxy.expected).is_err() {
-                        // Full: the rest goes on when the user has taken one.
-                        reader.blocked = true;
+                    let is_done_with = reader.clock.as_mut().is_some_and(|clock| {
+                        clock.note_time(self.latest);
+                        let writer = Claimant {
+                            proxy: proxy_index,
+                            guid: proxy.guid,
+                            strength: proxy.clock.strength,
+                        };
+                        judge_waiting(clock, cache, &mut reader.ledger, writer)
+                    });
+                    if !is_done_with && let Err(why) = cache.promote(proxy_index, proxy.expected) {
+                        refused = Some(why);
                         break;
                     }
                     proxy.begun = true;
@@ -179,7 +195,15 @@ impl Engine {
                 reader.status |= ReaderStatus::DATA_AVAILABLE;
             }
         }
+        let is_watched = proxy.clock.is_watched;
+        if let Some(why) = refused {
+            // The rest goes on when the user has taken one.
+            reader.refuse(why);
+        }
         self.note_reader(reader_index);
+        if is_watched {
+            self.wind_reader(reader_index);
+        }
     }
 
     pub(crate) fn file_acknack(&mut self, proxy_index: u16) {

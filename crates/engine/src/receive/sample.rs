@@ -29,14 +29,7 @@ pub(super) fn is_due(
     if proxy.last < sequence {
         proxy.last = sequence;
     }
-    if proxy.skips_history && !proxy.started && !proxy.begun {
-        // It came unasked, so it is no history: this reader begins with it.
-        let missing = (sequence.get() - proxy.expected.get()) as u64;
-        reader.ledger.lose(missing, false);
-        proxy.jump(sequence);
-        // Also if there is no room for it now: then it is asked for again.
-        proxy.skips_history = false;
-    }
+    begin_unasked(proxy, reader, sequence);
     if proxy.reliable {
         return is_asked_for(proxy, reader, sequence).then_some(false);
     }
@@ -47,6 +40,23 @@ pub(super) fn is_due(
     }
     proxy.expected = sequence;
     Some(has_lost)
+}
+
+/// A reader that skips history begins with the first sample, or fragment of one, that comes unasked.
+#[inline]
+pub(super) fn begin_unasked(
+    proxy: &mut WriterProxy,
+    reader: &mut Reader,
+    sequence: SequenceNumber,
+) {
+    if proxy.skips_history && !proxy.started && !proxy.begun {
+        // It came unasked, so it is no history: this reader begins with it.
+        let missing = (sequence.get() - proxy.expected.get()) as u64;
+        reader.ledger.lose(missing, false);
+        proxy.jump(sequence);
+        // Also if there is no room for it now: then it is asked for again.
+        proxy.skips_history = false;
+    }
 }
 
 /// The same at a reliable reader, which may have had it out of order.
@@ -161,13 +171,15 @@ pub(super) fn keep(
             Kept::Aside
         }
         Err(Refused::TooLarge) => Kept::Rejected(RejectReason::TooLarge),
-        Err(Refused::Full) if proxy.reliable => {
+        Err(refused) if proxy.reliable => {
             reader.ledger.deferred += 1;
             // Only for the next sample in order is there nothing to ask for until the user
             // has taken one; one that found no place to wait comes when its turn has come.
-            reader.blocked |= is_next;
+            if is_next {
+                reader.refuse(refused);
+            }
             Kept::Aside
         }
-        Err(Refused::Full) => Kept::Rejected(RejectReason::NoRoom),
+        Err(_) => Kept::Rejected(RejectReason::NoRoom),
     }
 }

@@ -79,9 +79,8 @@ impl Writer {
     }
 
     /// The sample counts as sent for the first time, or as nobody's.
-    fn note_first(&mut self, sequence: SequenceNumber, is_sent: bool) {
-        let skipped = sequence.get() - self.next_unsent.get();
-        self.ledger.evicted_unsent += skipped as u64;
+    pub(super) fn note_first(&mut self, sequence: SequenceNumber, is_sent: bool) {
+        self.pass_unsent(sequence);
         self.next_unsent = sequence.next();
         if is_sent {
             self.ledger.sent += 1;
@@ -92,7 +91,7 @@ impl Writer {
     }
 
     /// Appends what waits and still fits into a shared datagram, and a HEARTBEAT where one is due.
-    fn complete(&mut self, message: &mut MessageWriter<'_>, mut timestamp: Timestamp) {
+    pub(super) fn complete(&mut self, message: &mut MessageWriter<'_>, mut timestamp: Timestamp) {
         while let Some(next) = self.unsent() {
             let end = message.len() + next.bytes() + HEARTBEAT_BYTES;
             if end > BATCH_BYTES || next.emit(message, Some(timestamp)).is_err() {
@@ -123,18 +122,25 @@ impl Engine {
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = self.header;
+        if self.writers.get(index)?.clock.is_some() {
+            self.expire_history(now, index);
+        }
         let writer = self.writers.get_mut(index)?;
         writer.data_filed = false;
         writer.history.as_ref()?;
         let begins_run = writer.highest_acknowledged >= writer.next_unsent;
         let level = writer.level;
         let Some(first) = writer.unsent() else {
-            // All that was unsent has been pushed out.
-            writer.ledger.evicted_unsent +=
-                (writer.last.get() + 1 - writer.next_unsent.get()) as u64;
-            writer.next_unsent = writer.last.next();
+            // All that was unsent has been pushed out, or has expired.
+            writer.pass_unsent(writer.last.next());
+            self.arm_heartbeat(now, index);
             return None;
         };
+        if writer.fragmenter.is_cut(first.payload.len()) {
+            // Others before it were pushed out since this was filed.
+            self.file_first(index);
+            return None;
+        }
         let (sequence, timestamp) = (first.sequence, first.timestamp);
         let mut bytes = 0;
         if writer.destinations.is_empty() {
@@ -153,11 +159,7 @@ impl Engine {
                 Err(_) => self.counters.buffer_too_small += 1,
             }
         }
-        if writer.next_unsent <= writer.last {
-            writer.data_filed = true;
-            let priority = writer.data_priority();
-            self.file(priority, WorkKind::Data, index);
-        }
+        self.file_first(index);
         self.release_acknowledged(index);
         self.arm_heartbeat(now, index);
         if begins_run {

@@ -1,7 +1,7 @@
 //! HEARTBEATs to all readers of a writer, the timer that asks for acknowledgements, and what becomes of the
 //! history once they have come (RTPS 2.5 §8.4.9.2).
 
-use isolane_wire::time::Instant;
+use isolane_wire::{rtps::Heartbeat, time::Instant};
 
 use crate::{
     engine::{Engine, Subject},
@@ -15,10 +15,16 @@ impl Engine {
         let header = self.header;
         let writer = self.writers.get_mut(index)?;
         writer.heartbeat_filed = false;
+        let clock = writer.clock.as_mut();
+        let liveliness = clock.is_some_and(|clock| core::mem::take(&mut clock.asserts));
         if writer.destinations.is_empty() {
             return None;
         }
-        let heartbeat = writer.heartbeat(false);
+        let heartbeat = Heartbeat {
+            liveliness,
+            // A best-effort writer has nothing to be answered.
+            ..writer.heartbeat(!writer.reliable)
+        };
         let level = writer.level;
         let bytes = self.finish(
             buffer,
@@ -167,7 +173,7 @@ impl Engine {
         let lowest = writer.lowest_unacknowledged();
         let all_acknowledged = lowest > writer.last;
         let mut removed = 0;
-        if writer.volatile
+        if (writer.volatile || !writer.reliable)
             && let Some(history) = &mut writer.history
         {
             removed = history.remove_below(lowest);

@@ -5,6 +5,7 @@
 //! step files itself again, behind what else waits at that priority.
 
 mod first;
+mod fragment;
 mod heartbeat;
 mod repair;
 mod taken;
@@ -22,7 +23,7 @@ use isolane_wire::{
 use crate::{
     engine::Engine,
     history::Change,
-    limits::{BATCH_BYTES, MAX_DATAGRAM_BYTES, MAX_HEAD_BYTES},
+    limits::{BATCH_BYTES, FRAGMENT_BYTES, MAX_DATAGRAM_BYTES, MAX_HEAD_BYTES},
     priority::Priority,
     work::{Destinations, Filed, Work, WorkKind},
     write::WriteSample,
@@ -79,16 +80,20 @@ impl Engine {
         is_between: bool,
     ) -> Option<Work> {
         let Filed { kind, subject } = self.board.take(priority)?;
+        self.latest = now;
         let work = match kind {
             WorkKind::Announce => self.announce(subject, buffer),
             WorkKind::Discovery => self.take_in_announcement(now),
             WorkKind::Data => self.send_data(now, subject, buffer),
+            WorkKind::Fragment => self.send_fragment(now, subject, buffer),
             WorkKind::Heartbeat => self.send_heartbeat(subject, buffer),
+            WorkKind::WriterClock => self.run_writer_clock(now, subject),
+            WorkKind::ReaderClock => self.run_reader_clock(now, subject),
             WorkKind::AckNack if is_between && self.has_untaken(subject) => {
                 self.send_taken(subject, buffer)
             }
             WorkKind::AckNack => self.send_acknack(now, subject, buffer),
-            WorkKind::Repair => self.send_repair(subject, buffer),
+            WorkKind::Repair => self.send_repair(now, subject, buffer),
             WorkKind::History => self.send_history(now, subject, buffer),
         };
         // A step whose subject has gone meanwhile sends nothing, but it was one.
@@ -109,7 +114,10 @@ impl Engine {
         let of_writer = |writer| self.writers.get(writer).and_then(|writer| writer.level);
         Some(match kind {
             WorkKind::Announce | WorkKind::Discovery => None,
-            WorkKind::Data | WorkKind::Heartbeat => of_writer(subject),
+            WorkKind::Data | WorkKind::Fragment | WorkKind::Heartbeat | WorkKind::WriterClock => {
+                of_writer(subject)
+            }
+            WorkKind::ReaderClock => self.readers.get(subject).and_then(|reader| reader.level),
             WorkKind::AckNack => self
                 .writer_proxies
                 .get(subject)
@@ -129,14 +137,17 @@ impl Engine {
             return 0;
         };
         let of_slots = |writer| {
-            let history = self.writers.get(writer)?.history.as_ref()?;
-            // One sample, and in front of it what a first sending has not: a destination, a GAP.
-            Some(history.slot_bytes() + 2 * MAX_HEAD_BYTES)
+            let writer = self.writers.get(writer)?;
+            let slot_bytes = writer.history.as_ref()?.slot_bytes();
+            // One sample or fragment, and in front of it what a first sending has not: a destination, a GAP.
+            let largest = slot_bytes.min(writer.fragmenter.whole_bytes());
+            Some(largest.max(FRAGMENT_BYTES.into()) + 2 * MAX_HEAD_BYTES)
         };
         match kind {
             // The frames of discovery's lane are all of the largest size.
             WorkKind::Announce | WorkKind::Discovery => MAX_DATAGRAM_BYTES,
-            WorkKind::Heartbeat | WorkKind::AckNack => BATCH_BYTES,
+            WorkKind::WriterClock | WorkKind::ReaderClock => 0,
+            WorkKind::Fragment | WorkKind::Heartbeat | WorkKind::AckNack => BATCH_BYTES,
             WorkKind::Data => self
                 .writers
                 .get(subject)
@@ -172,6 +183,8 @@ fn gap(writer: EntityId, reader: EntityId, start: SequenceNumber, end: SequenceN
     Gap {
         reader,
         writer,
+        group: None,
+        filtered: None,
         start,
         list: SequenceNumberSet::new(end),
     }

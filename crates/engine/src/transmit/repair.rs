@@ -12,6 +12,7 @@ use crate::{
     engine::Engine,
     work::{Work, WorkKind},
     write::data_head,
+    writer::ReaderProxy,
 };
 
 /// Bytes of a message with one HEARTBEAT for one reader.
@@ -25,18 +26,21 @@ impl Engine {
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = self.header;
+        self.release_assemblies(index);
         let proxy = self.writer_proxies.get_mut(index)?;
         proxy.acknack_filed = false;
         let reader = self.readers.get_mut(proxy.reader)?;
-        let acknack = proxy.acknack(reader, now);
+        let acknack = proxy.acknack(index, reader, now);
+        let nack_frag = proxy.nack_frag(index, reader);
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
         let bytes = self.finish(
             buffer,
             |message| {
-                message
-                    .info_destination(prefix)?
-                    .acknack(&acknack)
-                    .map(|_| ())
+                message.info_destination(prefix)?.acknack(&acknack)?;
+                match &nack_frag {
+                    Some(nack_frag) => message.nack_frag(nack_frag).map(drop),
+                    None => Ok(()),
+                }
             },
             header,
         );
@@ -49,10 +53,21 @@ impl Engine {
     }
 
     /// The lowest number a reader asked for: the sample, or a GAP where it is gone.
-    pub(super) fn send_repair(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+    pub(super) fn send_repair(
+        &mut self,
+        now: Instant,
+        index: u16,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let writer_index = self.reader_proxies.get(index)?.writer;
+        if self.writers.get(writer_index)?.clock.is_some() {
+            self.expire_history(now, writer_index);
+        }
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.repair_filed = false;
-        let writer_index = proxy.writer;
+        if proxy.fragments.repair.is_some() {
+            return self.send_fragment_repair(index, buffer);
+        }
         let Some(sequence) = proxy.requested.iter().next() else {
             return self.send_heartbeat_to(index, buffer);
         };
@@ -66,6 +81,9 @@ impl Engine {
             .as_ref()
             .and_then(|history| history.at_or_after(sequence.max(start)))
             .map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
+        if kept == sequence && writer.is_cut(sequence) {
+            return self.begin_fragment_repair(index, sequence, buffer);
+        }
         let bytes = if kept == sequence {
             writer.ledger.repaired += 1;
             self.emit_sample(writer_index, None, sequence, guid, buffer)
@@ -77,18 +95,44 @@ impl Engine {
             }
             self.emit_gap(writer_index, sequence, kept, guid, buffer)
         };
-        let proxy = self.reader_proxies.get_mut(index)?;
-        if !proxy.requested.is_empty() {
-            proxy.repair_filed = true;
-            let priority = self.writers.get(writer_index)?.protocol_priority();
-            self.file(priority, WorkKind::Repair, index);
-        }
+        self.file_rest_of_repair(index);
         Some(Work {
             kind: WorkKind::Repair,
             level,
             bytes,
             to: to_one(to),
         })
+    }
+
+    /// Files what a reader has asked for and is still owed.
+    pub(super) fn file_rest_of_repair(&mut self, index: u16) {
+        let proxy = self.reader_proxies.get(index);
+        let is_owed =
+            |proxy: &ReaderProxy| !proxy.requested.is_empty() || proxy.fragments.repair.is_some();
+        if proxy.is_some_and(is_owed) {
+            self.file_repair(index);
+        }
+    }
+
+    /// A GAP in place of a sample that is gone, or not for this reader, up to the next that is there.
+    pub(super) fn emit_gone(
+        &mut self,
+        writer_index: u16,
+        sequence: SequenceNumber,
+        start: SequenceNumber,
+        reader: Guid,
+        buffer: &mut [u8],
+    ) -> usize {
+        let Some(writer) = self.writers.get(writer_index) else {
+            return 0;
+        };
+        let history = writer.history.as_ref();
+        let kept = history.and_then(|history| history.at_or_after(sequence.max(start)));
+        let end = kept.map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
+        if end <= sequence {
+            return 0;
+        }
+        self.emit_gap(writer_index, sequence, end, reader, buffer)
     }
 
     /// A HEARTBEAT for one reader alone, that is new, has asked for one, or is reached by none of the
@@ -135,6 +179,10 @@ impl Engine {
         index: u16,
         buffer: &mut [u8],
     ) -> Option<Work> {
+        let writer_index = self.reader_proxies.get(index)?.writer;
+        if self.writers.get(writer_index)?.clock.is_some() {
+            self.expire_history(now, writer_index);
+        }
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.history_filed = false;
         let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
@@ -155,6 +203,9 @@ impl Engine {
             self.arm_heartbeat(now, writer_index);
             return None;
         };
+        if writer.is_cut(sequence) {
+            return self.send_history_fragment(index, cursor, sequence, buffer);
+        }
         writer.ledger.history += 1;
         writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
         let bytes = self.emit_sample(writer_index, Some(cursor), sequence, guid, buffer);

@@ -60,7 +60,7 @@ pub(super) fn core(value: &DeValue<'_>) -> Result<u16, Wrong> {
 
 pub(super) fn sample_bytes(value: &DeValue<'_>) -> Result<SampleBytes, Wrong> {
     let number = whole(value, 1, MAX_SAMPLE_BYTES).map_err(|wrong| {
-        wrong.help("a sample travels in one datagram: samples are not fragmented yet")
+        wrong.help("larger samples are not put together: send them in parts, or as several samples")
     })?;
     Ok(SampleBytes::new(number).expect("whole() keeps to the bounds"))
 }

@@ -104,12 +104,12 @@ fn each_wrong_value_is_named_with_what_would_be_right() {
 }
 
 #[test]
-fn a_sample_is_at_most_what_a_datagram_carries() {
-    let text = topic_with("").replace("max_bytes = 64", "max_bytes = 60001");
+fn a_sample_is_at_most_what_is_put_together_of_fragments() {
+    let text = topic_with("").replace("max_bytes = 64", "max_bytes = 16777213");
     let problem = &problems(&text)[0];
-    assert_eq!(at(problem, &text), (7, 13, "60001"));
-    assert!(problem.help().expect("help").contains("one datagram"));
-    system(&text.replace("60001", "60000"));
+    assert_eq!(at(problem, &text), (7, 13, "16777213"));
+    assert!(problem.help().expect("help").contains("put together"));
+    system(&text.replace("16777213", "16777212"));
 }
 
 #[test]

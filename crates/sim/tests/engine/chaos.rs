@@ -1,5 +1,6 @@
 //! Whatever happens to a system, once it is left in peace it is whole again.
 
+use isolane_engine::ChangeKind;
 use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, Partition, Random, ReaderHandle, Sample, Take, Topic, World,
     WriterHandle, seeds,
@@ -17,15 +18,20 @@ struct System {
     world: World,
     chance: Random,
     topic: Topic,
+    /// Bytes that samples are longer than the shortest, at most.
+    padding: u32,
     is_up: [bool; NODES],
     writers: Vec<(NodeId, WriterHandle)>,
     readers: Vec<(NodeId, ReaderHandle)>,
 }
 
 impl System {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, padding: u32) -> Self {
         let mut chance = Random::new(seed).fork();
-        let mut topic = Topic::new("Chaos").reliable().keyed();
+        let mut topic = Topic::new("Chaos")
+            .reliable()
+            .keyed()
+            .max_payload_bytes(20 + padding as usize);
         topic = match chance.below(3) {
             0 => topic.keep_all(chance.between(2, 16) as u16),
             1 => topic.keep_last(chance.between(1, 4) as u16),
@@ -48,6 +54,7 @@ impl System {
             world,
             chance,
             topic,
+            padding,
             is_up: [true; NODES],
             writers: Vec::new(),
             readers: Vec::new(),
@@ -118,8 +125,13 @@ impl System {
             _ => {
                 for &(_, writer) in &self.writers {
                     let count = self.chance.below(20);
-                    self.world
-                        .enqueue(writer, keyed_samples(count, &mut self.chance));
+                    let mut samples = keyed_samples(count, &mut self.chance);
+                    for sample in samples.iter_mut().filter(|_| self.padding > 0) {
+                        let longer = self.chance.below(u64::from(self.padding / 4)) as u32 * 4;
+                        let is_long = self.chance.chance(0.5) && sample.kind == ChangeKind::Alive;
+                        *sample = sample.padded(if is_long { longer } else { 0 });
+                    }
+                    self.world.enqueue(writer, samples);
                 }
             }
         }
@@ -148,10 +160,11 @@ impl System {
         let writers: Vec<_> = self.writers.iter().map(|&(_, writer)| writer).collect();
         let readers: Vec<_> = self.readers.iter().map(|&(_, reader)| reader).collect();
         self.world.until_matched(&writers, &readers);
+        let padding = self.padding;
+        let last_of = move |key| move |value| Sample::keyed(key, value).padded(padding);
         // An instance each, so that no writer's last sample is pushed out by another's.
         for (key, &writer) in (100..).zip(&writers) {
-            self.world
-                .enqueue(writer, (1..=5).map(|value| Sample::keyed(key, value)));
+            self.world.enqueue(writer, (1..=5).map(last_of(key)));
         }
         self.world
             .run_until("what is written in peace comes", PATIENCE, |world| {
@@ -159,7 +172,7 @@ impl System {
                     let last = |key| world.last_of_instance(reader, key)?.sample();
                     (100..)
                         .zip(&writers)
-                        .all(|(key, _)| last(key) == Some(Sample::keyed(key, 5)))
+                        .all(|(key, _)| last(key) == Some(last_of(key)(5)))
                 })
             });
     }
@@ -168,7 +181,18 @@ impl System {
 #[test]
 fn a_system_that_suffers_crashes_partitions_and_changes_is_whole_again_when_left_in_peace() {
     seeds::for_each(0..200, |seed| {
-        let mut system = System::new(seed);
+        let mut system = System::new(seed, 0);
+        for _ in 0..MISFORTUNES {
+            system.suffer();
+        }
+        system.recover();
+    });
+}
+
+#[test]
+fn the_same_holds_of_samples_that_leave_in_fragments() {
+    seeds::for_each(0..40, |seed| {
+        let mut system = System::new(seed, 20_000);
         for _ in 0..MISFORTUNES {
             system.suffer();
         }

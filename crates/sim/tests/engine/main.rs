@@ -4,15 +4,28 @@
 
 mod addresses;
 mod best_effort;
+mod change;
 mod chaos;
+#[path = "../../../../tests/support/conversation.rs"]
+mod conversation;
+mod deadline;
 mod delivery;
+mod discovered;
 mod discovery;
+mod durability;
 mod foreign;
+mod fragments;
 mod history;
 mod hostile;
+mod ignore;
 mod keyed;
+mod lifespan;
+mod liveliness;
 mod matching;
+mod ownership;
+mod partition;
 mod peer;
 mod refused;
 mod support;
+mod time_based_filter;
 mod world;

@@ -180,7 +180,7 @@ impl Peer {
         &self,
         fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
     ) -> Vec<u8> {
-        let mut buffer = [0; 2048];
+        let mut buffer = vec![0; 65_507];
         let header = Header {
             version: [2, 3],
             vendor: FAST,
@@ -202,6 +202,7 @@ impl Peer {
         let heartbeat = Heartbeat {
             reader: EntityId::UNKNOWN,
             writer: WRITER,
+            group: None,
             first: SequenceNumber(first),
             last: SequenceNumber(last),
             count,
@@ -229,6 +230,17 @@ impl Peer {
         entity: EntityId,
         change: impl FnOnce(&mut EndpointData),
     ) {
+        self.announce_at_once(world, entity, change);
+        world.run_for(ms(1));
+    }
+
+    /// As [`Self::announce_with`], and nothing else happens meanwhile.
+    pub(crate) fn announce_at_once(
+        &mut self,
+        world: &mut World,
+        entity: EntityId,
+        change: impl FnOnce(&mut EndpointData),
+    ) {
         let guid = Guid {
             prefix: self.prefix,
             entity,
@@ -250,7 +262,7 @@ impl Peer {
             EntityId::SEDP_SUBSCRIPTIONS_WRITER
         };
         let head = head(sedp, *announced);
-        self.say(world, |message| {
+        self.inject(world, |message| {
             message.data(&head, &payload[..length]).map(drop)
         });
     }

@@ -2,17 +2,20 @@
 //!
 //! An announcement is a payload: an encapsulation header, then a parameter list. What it leaves out
 //! has the standard's default; what isolane does not know is skipped, unless the sender insists on
-//! it. The end of a participant or endpoint is told by a payload that holds its GUID alone.
+//! it. The end of a participant or endpoint is told by a payload that holds its GUID alone. What a
+//! participant says of liveliness is no list: [`ParticipantMessage`].
 
 mod endpoint;
 mod key;
 mod participant;
+mod participant_message;
 mod payload;
 
 pub use crate::locator::LocatorList;
 pub use endpoint::EndpointData;
 pub use key::{EndpointKey, emit_key_guid, parse_key_guid};
 pub use participant::{BuiltinEndpoints, ParticipantData};
+pub use participant_message::ParticipantMessage;
 
 use crate::{
     Error,

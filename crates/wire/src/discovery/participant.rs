@@ -8,6 +8,7 @@ use crate::{
     guid::{EntityId, Guid, GuidPrefix},
     limits::MAX_ENTITY_NAME_BYTES,
     parameter::pid,
+    qos::{Octets, WireForm},
     time,
 };
 
@@ -58,6 +59,8 @@ pub struct ParticipantData {
     pub default_multicast: LocatorList,
     /// Its name for people, cut to the bound; empty if it has none.
     pub entity_name: heapless::String<MAX_ENTITY_NAME_BYTES>,
+    /// What its user says of it.
+    pub user_data: Octets,
 }
 
 impl ParticipantData {
@@ -82,6 +85,7 @@ impl ParticipantData {
             default_unicast: LocatorList::new(),
             default_multicast: LocatorList::new(),
             entity_name: heapless::String::new(),
+            user_data: Octets::new(),
         }
     }
 
@@ -124,6 +128,9 @@ impl ParticipantData {
                     let name = reader.string().ok_or(Error::InvalidParameter(id))?;
                     data.entity_name = cut(name);
                 }
+                pid::USER_DATA => {
+                    data.user_data = Octets::read(reader).ok_or(Error::InvalidParameter(id))?;
+                }
                 _ => skip(&parameter)?,
             }
         }
@@ -160,6 +167,11 @@ impl ParticipantData {
             }
             if !self.entity_name.is_empty() {
                 list.put_str(pid::ENTITY_NAME, &self.entity_name);
+            }
+            if !self.user_data.is_empty() {
+                list.put_with(pid::USER_DATA, self.user_data.bytes(), |writer| {
+                    self.user_data.write(writer);
+                });
             }
         })
     }

@@ -17,6 +17,9 @@ pub const MUST_UNDERSTAND: u16 = 0x4000;
 /// Set in an identifier that a vendor has defined: read it only from a vendor you know.
 pub const VENDOR_SPECIFIC: u16 = 0x8000;
 
+/// Bytes of the sentinel that ends a list.
+pub(crate) const SENTINEL_BYTES: usize = 4;
+
 /// One parameter, borrowed from its list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter<'a> {
@@ -47,19 +50,37 @@ impl<'a> ParameterList<'a> {
     pub fn parse(bytes: &'a [u8], order: ByteOrder) -> Result<(Self, usize), Error> {
         let mut position = 0;
         loop {
-            let head = bytes.get(position..).and_then(<[u8]>::first_chunk::<4>);
-            let [a, b, c, d] = *head.ok_or(Error::Truncated)?;
-            let id = u16_of(order, [a, b]);
-            if id & !MUST_UNDERSTAND == pid::SENTINEL {
-                let bytes = &bytes[..position];
-                return Ok((Self { bytes, order }, position + 4));
+            match next_position(bytes, position, order)? {
+                Some(next) => position = next,
+                None => {
+                    let bytes = &bytes[..position];
+                    return Ok((Self { bytes, order }, position + SENTINEL_BYTES));
+                }
             }
-            let length = u16_of(order, [c, d]);
-            if !length.is_multiple_of(4) {
-                return Err(Error::InvalidParameter(id));
-            }
-            position += 4 + usize::from(length);
         }
+    }
+
+    /// Checks a list that ends with its sentinel or, without one, with the bytes.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub(crate) fn parse_to_end(bytes: &'a [u8], order: ByteOrder) -> Result<Self, Error> {
+        let mut position = 0;
+        while position < bytes.len() {
+            match next_position(bytes, position, order)? {
+                Some(next) => position = next,
+                None => break,
+            }
+        }
+        let bytes = bytes.get(..position).ok_or(Error::Truncated)?;
+        Ok(Self { bytes, order })
+    }
+
+    /// Writes it again, with a sentinel. It is little-endian, as what is written is.
+    pub(crate) fn write(&self, writer: &mut crate::bytes::Writer<'_>) {
+        writer.put(self.bytes);
+        writer.u16(pid::SENTINEL);
+        writer.u16(0);
     }
 
     /// The byte order of the values.
@@ -67,6 +88,13 @@ impl<'a> ParameterList<'a> {
     #[must_use]
     pub fn order(&self) -> ByteOrder {
         self.order
+    }
+
+    /// The parameters as they were sent, without the sentinel.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 
     /// The parameters in the order sent, padding left out.
@@ -91,6 +119,22 @@ impl<'a> ParameterList<'a> {
     pub(crate) fn reader(&self, value: &'a [u8]) -> Reader<'a> {
         Reader::new(value, self.order)
     }
+}
+
+/// Where the parameter behind the one at `position` begins; `None`: it is the sentinel.
+#[inline]
+fn next_position(bytes: &[u8], position: usize, order: ByteOrder) -> Result<Option<usize>, Error> {
+    let head = bytes.get(position..).and_then(<[u8]>::first_chunk::<4>);
+    let [a, b, c, d] = *head.ok_or(Error::Truncated)?;
+    let id = u16_of(order, [a, b]);
+    if id & !MUST_UNDERSTAND == pid::SENTINEL {
+        return Ok(None);
+    }
+    let length = u16_of(order, [c, d]);
+    if !length.is_multiple_of(4) {
+        return Err(Error::InvalidParameter(id));
+    }
+    Ok(Some(position + 4 + usize::from(length)))
 }
 
 impl<'a> IntoIterator for &ParameterList<'a> {

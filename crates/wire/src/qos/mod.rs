@@ -5,6 +5,7 @@
 //! offers more. Whether two endpoints match is not decided here.
 
 mod kinds;
+mod octets;
 mod policies;
 mod policy_id;
 mod wire_form;
@@ -13,8 +14,10 @@ pub use kinds::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, HistoryKind, LivelinessKind,
     OwnershipKind, PresentationAccessScope, ReliabilityKind,
 };
+pub use octets::Octets;
 pub use policies::{
     DataRepresentations, DurabilityService, History, LENGTH_UNLIMITED, Liveliness, Partition,
     Presentation, QosPolicies, Reliability, ResourceLimits,
 };
 pub use policy_id::PolicyId;
+pub(crate) use wire_form::WireForm;

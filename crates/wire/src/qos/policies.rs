@@ -2,7 +2,7 @@
 
 use super::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, HistoryKind, LivelinessKind,
-    OwnershipKind, PresentationAccessScope, ReliabilityKind,
+    Octets, OwnershipKind, PresentationAccessScope, ReliabilityKind,
 };
 use crate::{
     limits::{MAX_DATA_REPRESENTATIONS, MAX_PARTITION_BYTES, MAX_PARTITIONS},
@@ -164,6 +164,12 @@ pub struct QosPolicies {
     pub data_representation: DataRepresentations,
     /// How urgent samples are; 0.
     pub transport_priority: i32,
+    /// What its user says of the endpoint; nothing.
+    pub user_data: Octets,
+    /// What its user says of the topic; nothing.
+    pub topic_data: Octets,
+    /// What its user says of the publisher or subscriber; nothing.
+    pub group_data: Octets,
 }
 
 /// The defaults of readers and topics, which are best-effort.
@@ -187,11 +193,21 @@ impl Default for QosPolicies {
             time_based_filter: Duration::ZERO,
             data_representation: DataRepresentations::new(),
             transport_priority: 0,
+            user_data: Octets::new(),
+            topic_data: Octets::new(),
+            group_data: Octets::new(),
         }
     }
 }
 
 impl QosPolicies {
+    /// How many of USER_DATA, TOPIC_DATA and GROUP_DATA are the first part of what was announced.
+    #[must_use]
+    pub fn octets_cut(&self) -> u64 {
+        let all = [&self.user_data, &self.topic_data, &self.group_data];
+        all.iter().filter(|octets| octets.is_cut()).count() as u64
+    }
+
     /// The defaults of readers: best-effort (DDS 1.4 §2.2.3).
     #[must_use]
     pub fn reader_default() -> Self {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How a value lies in its parameter.
-pub(super) trait WireForm: Sized {
+pub(crate) trait WireForm: Sized {
     /// `None` if the bytes are too few or mean nothing.
     fn read(reader: &mut Reader<'_>) -> Option<Self>;
     /// Writes as many bytes as [`bytes`](Self::bytes) says.
@@ -45,6 +45,9 @@ impl QosPolicies {
             pid::TIME_BASED_FILTER => replace(&mut self.time_based_filter, reader),
             pid::DATA_REPRESENTATION => replace(&mut self.data_representation, reader),
             pid::TRANSPORT_PRIORITY => replace(&mut self.transport_priority, reader),
+            pid::USER_DATA => replace(&mut self.user_data, reader),
+            pid::TOPIC_DATA => replace(&mut self.topic_data, reader),
+            pid::GROUP_DATA => replace(&mut self.group_data, reader),
             _ => return Ok(false),
         };
         read.map(|()| true).ok_or(Error::InvalidParameter(id))
@@ -104,6 +107,9 @@ impl QosPolicies {
             &self.transport_priority,
             &default.transport_priority,
         );
+        list.put(pid::USER_DATA, &self.user_data, &default.user_data);
+        list.put(pid::TOPIC_DATA, &self.topic_data, &default.topic_data);
+        list.put(pid::GROUP_DATA, &self.group_data, &default.group_data);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     guid::EntityId,
     parameter::{ParameterList, pid},
     sequence::SequenceNumber,
+    time::Duration,
 };
 
 /// Flag Q: there is inline QoS.
@@ -111,6 +112,18 @@ impl<'a> Data<'a> {
     #[must_use]
     pub fn status_info(&self) -> StatusInfo {
         StatusInfo::of(self.inline_qos.as_ref())
+    }
+
+    /// The LIFESPAN of this sample, if it came along (RTPS 2.5 §8.7.2.2); else that of its writer holds.
+    #[must_use]
+    pub fn lifespan(&self) -> Option<Duration> {
+        let value = self.inline_qos.as_ref()?.find(pid::LIFESPAN)?;
+        let order = match self.little_endian {
+            true => ByteOrder::Little,
+            false => ByteOrder::Big,
+        };
+        let lifespan = Duration::read(&mut Reader::new(value, order)).ok()?;
+        (lifespan.seconds >= 0).then_some(lifespan)
     }
 
     /// The key's hash, as the writer computed it, if it came along (RTPS 2.5 §9.6.4.8).

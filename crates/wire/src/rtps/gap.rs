@@ -10,6 +10,8 @@ use crate::{
 
 /// Flag G: numbers of the writer's group follow.
 const GROUP_INFO: u8 = 0x02;
+/// Flag F: a count of filtered changes follows.
+const FILTERED_COUNT: u8 = 0x04;
 
 /// A writer tells a reader which changes will never come: `start` up to but without the base of
 /// `list`, and the members of `list`. The range may be empty; it may also be vast, so do not walk
@@ -24,11 +26,23 @@ pub struct Gap {
     pub start: SequenceNumber,
     /// The end of the range, and single numbers from there on.
     pub list: SequenceNumberSet,
+    /// Which numbers of the writer's group will never come with them.
+    pub group: Option<GapGroup>,
+    /// How many of them the writer still has, and holds back because of a filter: they are not lost.
+    pub filtered: Option<i64>,
+}
+
+/// A range of numbers of a group, both ends included, that will never come (RTPS 2.5 §8.3.8.4, §8.7.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GapGroup {
+    /// The first.
+    pub start: SequenceNumber,
+    /// The last; one less than the first if there is none.
+    pub end: SequenceNumber,
 }
 
 impl Gap {
-    /// Reads a body. Group information, if any, is checked and not kept; the count of filtered
-    /// changes is not read.
+    /// Reads a body.
     ///
     /// # Errors
     /// [`Error::InvalidSequenceNumber`] if `start < 1`, or the numbers of the group contradict each
@@ -36,20 +50,37 @@ impl Gap {
     #[inline]
     pub fn parse(flags: u8, body: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(body, order_of(flags));
-        let parsed = Self {
+        let mut parsed = Self {
             reader: EntityId(*reader.array()?),
             writer: EntityId(*reader.array()?),
             start: SequenceNumber::read_positive(&mut reader)?,
             list: SequenceNumberSet::read(&mut reader, 1)?,
+            group: None,
+            filtered: None,
         };
-        if flags & GROUP_INFO != 0 {
-            check_group(&mut reader)?;
+        if flags & (GROUP_INFO | FILTERED_COUNT) != 0 {
+            parsed.read_rest(flags, &mut reader)?;
         }
         Ok(parsed)
     }
 
+    /// What only few have.
+    #[cold]
+    fn read_rest(&mut self, flags: u8, reader: &mut Reader<'_>) -> Result<(), Error> {
+        if flags & GROUP_INFO != 0 {
+            self.group = Some(GapGroup::read(reader)?);
+        }
+        if flags & FILTERED_COUNT != 0 {
+            // It lies as a sequence number does (RTPS 2.5 §9.4.2.14).
+            self.filtered = Some(SequenceNumber::read(reader)?.get());
+        }
+        Ok(())
+    }
+
     fn body_len(&self) -> usize {
-        16 + self.list.buffer_len()
+        let group_len = self.group.map_or(0, |_| 16);
+        let filtered_len = self.filtered.map_or(0, |_| 8);
+        16 + self.list.buffer_len() + group_len + filtered_len
     }
 
     /// Bytes that [`emit`](Self::emit) writes.
@@ -66,23 +97,33 @@ impl Gap {
     #[inline]
     pub fn emit(&self, buffer: &mut [u8]) -> usize {
         let mut writer = Writer::new(buffer);
-        write_header(&mut writer, SubmessageId::GAP, 0, self.body_len());
+        let group = self.group.map_or(0, |_| GROUP_INFO);
+        let filtered = self.filtered.map_or(0, |_| FILTERED_COUNT);
+        let flags = group | filtered;
+        write_header(&mut writer, SubmessageId::GAP, flags, self.body_len());
         writer.put(&self.reader.0);
         writer.put(&self.writer.0);
         self.start.write(&mut writer);
         self.list.write(&mut writer);
+        if let Some(group) = self.group {
+            group.start.write(&mut writer);
+            group.end.write(&mut writer);
+        }
+        if let Some(filtered) = self.filtered {
+            SequenceNumber(filtered).write(&mut writer);
+        }
         writer.len()
     }
 }
 
-/// Whether the numbers of the group can be so (RTPS 2.5 §8.3.8.4.3): the first and the last of the
-/// group's numbers that this GAP is about.
-#[cold]
-fn check_group(reader: &mut Reader<'_>) -> Result<(), Error> {
-    let start = SequenceNumber::read_positive(reader)?;
-    let end = SequenceNumber::read_positive(reader)?;
-    if end.get() < start.get() - 1 {
-        return Err(Error::InvalidSequenceNumber);
+impl GapGroup {
+    /// Reads the two numbers, and whether they can be so (RTPS 2.5 §8.3.8.4.3).
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let start = SequenceNumber::read_positive(reader)?;
+        let end = SequenceNumber::read_positive(reader)?;
+        if end.get() < start.get() - 1 {
+            return Err(Error::InvalidSequenceNumber);
+        }
+        Ok(Self { start, end })
     }
-    Ok(())
 }

@@ -1,8 +1,8 @@
 //! The submessages of a message, one after the other (RTPS 2.5 §8.3.3, §9.4.5.1).
 
 use super::{
-    AckNack, Data, DataFrag, Gap, Heartbeat, HeartbeatFrag, InfoDestination, InfoReply, InfoSource,
-    InfoTimestamp, NackFrag,
+    AckNack, Data, DataFrag, Gap, HeaderExtension, Heartbeat, HeartbeatFrag, InfoDestination,
+    InfoReply, InfoReplyIp4, InfoSource, InfoTimestamp, NackFrag,
 };
 use crate::{
     Error,
@@ -21,6 +21,8 @@ pub(super) const LITTLE_ENDIAN: u8 = 0x01;
 pub struct SubmessageId;
 
 impl SubmessageId {
+    /// What the header has no place for.
+    pub const HEADER_EXTENSION: u8 = 0x00;
     /// Fills space.
     pub const PAD: u8 = 0x01;
     /// A reader acknowledges and asks.
@@ -33,7 +35,7 @@ impl SubmessageId {
     pub const INFO_TS: u8 = 0x09;
     /// Who wrote what follows.
     pub const INFO_SRC: u8 = 0x0c;
-    /// Where replies go, IPv4 only; not decoded.
+    /// Where replies go, IPv4 only.
     pub const INFO_REPLY_IP4: u8 = 0x0d;
     /// Whom what follows is for.
     pub const INFO_DST: u8 = 0x0e;
@@ -47,6 +49,13 @@ impl SubmessageId {
     pub const DATA: u8 = 0x15;
     /// Fragments of a change.
     pub const DATA_FRAG: u8 = 0x16;
+    /// What other specifications may define begins here (RTPS 2.5 Table 9.14): DDS Security's, which
+    /// isolane passes over.
+    pub const FIRST_OF_SECURITY: u8 = 0x30;
+    /// The last one of those.
+    pub const LAST_OF_SECURITY: u8 = 0x3f;
+    /// From here on they are a vendor's own.
+    pub const FIRST_OF_VENDORS: u8 = 0x80;
 }
 
 /// Writes a submessage's header; `body` is the length of what follows it.
@@ -66,6 +75,8 @@ pub(super) fn length_field(body: usize) -> u16 {
 /// One submessage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submessage<'a> {
+    /// What the message says of itself as a whole; [`HeaderExtension::verify`] tells whether it is true.
+    HeaderExtension(HeaderExtension<'a>),
     /// Nothing.
     Pad,
     /// A reader acknowledges and asks.
@@ -82,6 +93,8 @@ pub enum Submessage<'a> {
     InfoDestination(GuidPrefix),
     /// Where replies to what follows go.
     InfoReply(InfoReply<'a>),
+    /// The same, of IPv4 alone.
+    InfoReplyIp4(InfoReplyIp4),
     /// A reader asks for fragments.
     NackFrag(NackFrag),
     /// A writer says what fragments it has.
@@ -90,7 +103,7 @@ pub enum Submessage<'a> {
     Data(Data<'a>),
     /// Fragments of a change.
     DataFrag(DataFrag<'a>),
-    /// One that isolane does not decode: of a vendor, or of a later minor version.
+    /// One that isolane does not decode: of a vendor, of DDS Security, or of a later minor version.
     Other {
         /// Its identifier; from 0x80 up it is a vendor's.
         id: u8,
@@ -150,6 +163,12 @@ impl<'a> Undecoded<'a> {
             SubmessageId::NACK_FRAG => Submessage::NackFrag(NackFrag::parse(flags, body)?),
             SubmessageId::INFO_SRC => Submessage::InfoSource(InfoSource::parse(flags, body)?),
             SubmessageId::INFO_REPLY => Submessage::InfoReply(InfoReply::parse(flags, body)?),
+            SubmessageId::INFO_REPLY_IP4 => {
+                Submessage::InfoReplyIp4(InfoReplyIp4::parse(flags, body)?)
+            }
+            SubmessageId::HEADER_EXTENSION => {
+                Submessage::HeaderExtension(HeaderExtension::parse(flags, body, body_offset)?)
+            }
             SubmessageId::PAD => Submessage::Pad,
             _ => Submessage::Other { id, flags, body },
         })

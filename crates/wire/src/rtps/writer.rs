@@ -1,8 +1,8 @@
 //! Writing a message submessage by submessage.
 
 use super::{
-    AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag,
-    InfoDestination, InfoSource, InfoTimestamp, NackFrag,
+    AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
+    HeartbeatFrag, InfoDestination, InfoReply, InfoReplyIp4, InfoSource, InfoTimestamp, NackFrag,
 };
 use crate::{BufferTooSmall, guid::GuidPrefix, time::Timestamp};
 
@@ -56,6 +56,19 @@ impl<'a> MessageWriter<'a> {
         Ok(room)
     }
 
+    /// HEADER_EXTENSION: what the message says of itself as a whole. It comes first. When the message is
+    /// complete, [`HeaderExtension::seal`] makes it true.
+    ///
+    /// # Errors
+    /// [`BufferTooSmall`]; nothing was written.
+    pub fn header_extension(
+        &mut self,
+        extension: &HeaderExtension<'_>,
+    ) -> Result<&mut Self, BufferTooSmall> {
+        extension.emit(self.reserve(extension.buffer_len())?);
+        Ok(self)
+    }
+
     /// INFO_TS: when what follows was written.
     ///
     /// # Errors
@@ -85,6 +98,24 @@ impl<'a> MessageWriter<'a> {
     #[inline]
     pub fn info_source(&mut self, source: &InfoSource) -> Result<&mut Self, BufferTooSmall> {
         source.emit(self.reserve(source.buffer_len())?);
+        Ok(self)
+    }
+
+    /// INFO_REPLY: where replies to what follows go.
+    ///
+    /// # Errors
+    /// [`BufferTooSmall`]; nothing was written.
+    pub fn info_reply(&mut self, reply: &InfoReply<'_>) -> Result<&mut Self, BufferTooSmall> {
+        reply.emit(self.reserve(reply.buffer_len())?);
+        Ok(self)
+    }
+
+    /// INFO_REPLY_IP4: the same, of IPv4 alone.
+    ///
+    /// # Errors
+    /// [`BufferTooSmall`]; nothing was written.
+    pub fn info_reply_ip4(&mut self, reply: &InfoReplyIp4) -> Result<&mut Self, BufferTooSmall> {
+        reply.emit(self.reserve(reply.buffer_len())?);
         Ok(self)
     }
 

@@ -5,14 +5,15 @@ use isolane_wire::{
     ByteOrder,
     discovery::{EndpointData, ParticipantData, parse_key_guid},
     guid::{EntityId, GuidPrefix},
+    locator::Locator,
     parameter::ParameterList,
     rtps::{
-        AckNack, DataHead, Gap, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag, NackFrag,
-        PayloadKind, StatusInfo, Submessage, Submessages,
+        AckNack, DataHead, Gap, GapGroup, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag,
+        HeartbeatGroup, InfoReplyIp4, NackFrag, PayloadKind, StatusInfo, Submessage, Submessages,
     },
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
 };
-use proptest::{collection::vec, prelude::*, sample::Index};
+use proptest::{collection::vec, option, prelude::*, sample::Index};
 
 /// The messages of all captures; of equal length and identifiers, one.
 fn captured() -> &'static [Vec<u8>] {
@@ -210,7 +211,35 @@ proptest! {
         count: i32, is_final: bool, liveliness: bool,
     ) {
         let last = SequenceNumber((first.get() - 1).saturating_add(more));
-        let sent = Heartbeat { reader, writer, first, last, count, is_final, liveliness };
+        let sent = Heartbeat { reader, writer, first, last, count, is_final, liveliness, group: None };
+        let mut buffer = vec![0xaa; sent.buffer_len()];
+        prop_assert_eq!(sent.emit(&mut buffer), buffer.len());
+        prop_assert_eq!(reread(&buffer), Submessage::Heartbeat(sent));
+    }
+
+    #[test]
+    fn heartbeats_with_group_information_survive(
+        first in 1..1000_i64, more in 0..1000_i64, beyond in 0..1000_i64,
+        writers: [u8; 4], secure_writers: [u8; 4],
+    ) {
+        let last = SequenceNumber(first - 1 + more);
+        let group = HeartbeatGroup {
+            current: SequenceNumber(last.get().max(first) + beyond),
+            first: SequenceNumber(first),
+            last,
+            writers,
+            secure_writers,
+        };
+        let sent = Heartbeat {
+            reader: EntityId::UNKNOWN,
+            writer: EntityId::SPDP_WRITER,
+            first: SequenceNumber(first),
+            last,
+            count: 1,
+            is_final: false,
+            liveliness: false,
+            group: Some(group),
+        };
         let mut buffer = vec![0xaa; sent.buffer_len()];
         prop_assert_eq!(sent.emit(&mut buffer), buffer.len());
         prop_assert_eq!(reread(&buffer), Submessage::Heartbeat(sent));
@@ -219,11 +248,25 @@ proptest! {
     #[test]
     fn gaps_survive(
         reader in entity(), writer in entity(), start in sequence(), list in sequence_set(),
+        group in option::of((sequence(), 0..1000_i64)), filtered: Option<i64>,
     ) {
-        let sent = Gap { reader, writer, start, list };
+        let group = group.map(|(start, more)| GapGroup {
+            start,
+            end: SequenceNumber((start.get() - 1).saturating_add(more).max(1)),
+        });
+        let sent = Gap { reader, writer, start, list, group, filtered };
         let mut buffer = vec![0xaa; sent.buffer_len()];
         prop_assert_eq!(sent.emit(&mut buffer), buffer.len());
         prop_assert_eq!(reread(&buffer), Submessage::Gap(sent));
+    }
+
+    #[test]
+    fn short_replies_survive(address: [u8; 4], port: u32, group: Option<[u8; 4]>) {
+        let place = |address| Locator { port, ..Locator::udpv4(address, 0) };
+        let sent = InfoReplyIp4 { unicast: place(address), multicast: group.map(place) };
+        let mut buffer = vec![0xaa; sent.buffer_len()];
+        prop_assert_eq!(sent.emit(&mut buffer), buffer.len());
+        prop_assert_eq!(reread(&buffer), Submessage::InfoReplyIp4(sent));
     }
 
     #[test]

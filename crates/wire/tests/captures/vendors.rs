@@ -23,6 +23,8 @@ fn id_of(submessage: &Submessage<'_>) -> u8 {
         Submessage::InfoSource(_) => SubmessageId::INFO_SRC,
         Submessage::InfoDestination(_) => SubmessageId::INFO_DST,
         Submessage::InfoReply(_) => SubmessageId::INFO_REPLY,
+        Submessage::InfoReplyIp4(_) => SubmessageId::INFO_REPLY_IP4,
+        Submessage::HeaderExtension(_) => SubmessageId::HEADER_EXTENSION,
         Submessage::NackFrag(_) => SubmessageId::NACK_FRAG,
         Submessage::HeartbeatFrag(_) => SubmessageId::HEARTBEAT_FRAG,
         Submessage::Data(_) => SubmessageId::DATA,

@@ -217,3 +217,62 @@ fn the_hash_covers_keys_behind_members_of_every_kind() {
     other.last ^= 1;
     assert_eq!(key_hash(&other), key_hash(&value));
 }
+
+#[derive(TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Route {
+    hops: u32,
+    #[topic(key)]
+    stations: BoundedSequence<u16, 3>,
+    #[topic(key)]
+    legs: BoundedSequence<Keyed, 2>,
+}
+
+#[test]
+fn of_a_sequence_in_a_key_the_length_counts_and_the_keys_of_its_elements() {
+    let value = Route {
+        hops: 9,
+        stations: BoundedSequence::from_slice(&[1, 2]).unwrap(),
+        legs: [Keyed { noise: 7, id: -2 }].into_iter().collect(),
+    };
+    // Length, two stations; DHEADER, length, the element's key.
+    let key = [0, 0, 0, 2, 0, 1, 0, 2, 0, 0, 0, 6, 0, 0, 0, 1, 0xff, 0xfe];
+    let hash = <[u8; 16]>::from(Md5::digest(key));
+    assert!(Route::max_key_bytes() > Some(16));
+    assert_eq!(key_hash(&value), Ok(hash));
+    for form in ALL_FORMS {
+        let hash_of_sample = key_hash_of_payload::<Route>(&payload(&value, form), false);
+        assert_eq!(hash_of_sample, Ok(hash), "{form:?}");
+    }
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let key = key_payload(&value, representation);
+        assert_eq!(key_hash_of_payload::<Route>(&key, true), Ok(hash));
+    }
+}
+
+#[test]
+fn a_sequence_in_a_key_is_no_longer_than_its_bound() {
+    let mut key = [0_u8; 24];
+    key[..12].copy_from_slice(&[0, 1, 0, 0, 4, 0, 0, 0, 1, 0, 2, 0]);
+    let refused = key_hash_of_payload::<Route>(&key, true);
+    assert!(refused.is_err(), "{refused:?}");
+}
+
+#[derive(TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Endless {
+    #[topic(key)]
+    tags: Vec<String>,
+    #[topic(key)]
+    last: u64,
+}
+
+#[test]
+fn a_key_that_may_be_very_long_is_hashed_however_short_it_is() {
+    let value = Endless {
+        tags: Vec::new(),
+        last: 1,
+    };
+    let key = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    assert_eq!(key_hash(&value), Ok(Md5::digest(key).into()));
+}

@@ -70,6 +70,17 @@ fn elements_come_in_order_and_by_index() {
         assert_eq!(view.grid.get(1).map(|row| row.to_array()), Some([3, -4]));
         assert_eq!(view.grid.iter().len(), 2);
         assert_eq!(view.bytes.as_bytes(), &[7, 8, 9]);
+        let mut rows = Vec::new();
+        for row in &view.grid {
+            assert_eq!(row.len(), 2);
+            rows.extend(row);
+        }
+        assert_eq!(rows, [1, -2, 3, -4]);
+        let mut numbers = view.numbers.into_iter();
+        assert_eq!(numbers.next(), Some(0.5));
+        assert_eq!(numbers.clone().count(), 2, "a copy goes on from here");
+        assert!((&view.numbers).into_iter().eq(view.numbers));
+        assert!(format!("{numbers:?}").contains("left: 2"), "{numbers:?}");
     }
 }
 

@@ -8,6 +8,7 @@ use isolane_wire::{
     limits::MAX_LOCATORS,
     locator::Locator,
     parameter::pid,
+    qos::Octets,
 };
 
 use crate::support::{PREFIX, locator_bytes, participant_with, payload};
@@ -123,6 +124,7 @@ fn a_participant_survives_the_way_there_and_back() {
         default_unicast: locators.clone(),
         default_multicast: locators,
         entity_name: "zone-left".try_into().unwrap(),
+        user_data: Octets::of(b"left of the seat").unwrap(),
         ..ParticipantData::new(PREFIX)
     };
     let mut buffer = [0; 2048];

@@ -5,12 +5,12 @@ use core::time::Duration;
 use isolane_wire::{
     Error,
     discovery::EndpointData,
-    limits::{MAX_PARTITION_BYTES, MAX_PARTITIONS},
+    limits::{MAX_OCTETS, MAX_PARTITION_BYTES, MAX_PARTITIONS},
     locator::Locator,
     parameter::pid,
     qos::{
         DataRepresentationId, DestinationOrderKind, DurabilityKind, DurabilityService, History,
-        HistoryKind, Liveliness, LivelinessKind, OwnershipKind, PolicyId, Presentation,
+        HistoryKind, Liveliness, LivelinessKind, Octets, OwnershipKind, PolicyId, Presentation,
         PresentationAccessScope, QosPolicies, Reliability, ReliabilityKind, ResourceLimits,
     },
     time,
@@ -148,7 +148,46 @@ fn unusual_qos() -> QosPolicies {
             .into_iter()
             .collect(),
         transport_priority: 17,
+        user_data: Octets::of(&[0; MAX_OCTETS]).unwrap(),
+        topic_data: Octets::of(&[18]).unwrap(),
+        group_data: Octets::of(b"three").unwrap(),
     }
+}
+
+#[test]
+fn of_longer_user_data_the_first_octets_are_kept_and_said_to_be_a_part() {
+    let announced = |count: usize| {
+        let mut value = (count as u32).to_le_bytes().to_vec();
+        value.extend((0..count).map(|at| at as u8));
+        value
+    };
+    for (id, count, is_cut) in [
+        (pid::USER_DATA, MAX_OCTETS, false),
+        (pid::USER_DATA, MAX_OCTETS + 1, true),
+        (pid::TOPIC_DATA, 1000, true),
+        (pid::GROUP_DATA, 1000, true),
+    ] {
+        let qos = writer_with(|list| {
+            list.put(id, &announced(count));
+        });
+        let qos = qos.unwrap().qos;
+        let octets = match id {
+            pid::USER_DATA => &qos.user_data,
+            pid::TOPIC_DATA => &qos.topic_data,
+            _ => &qos.group_data,
+        };
+        assert_eq!(octets.as_slice(), &announced(MAX_OCTETS)[4..]);
+        assert_eq!((octets.is_cut(), qos.octets_cut()), (is_cut, is_cut.into()));
+    }
+    assert_eq!(Octets::of(&[0; MAX_OCTETS + 1]), None);
+}
+
+#[test]
+fn user_data_that_ends_before_its_length_is_refused() {
+    let parsed = writer_with(|list| {
+        list.put(pid::USER_DATA, &[5, 0, 0, 0, b'f', b'o', b'u', b'r']);
+    });
+    assert_eq!(parsed, Err(Error::InvalidParameter(pid::USER_DATA)));
 }
 
 #[test]
@@ -167,7 +206,7 @@ fn every_policy_survives_the_way_there_and_back() {
             expects_inline_qos: true,
             ..EndpointData::new(guid)
         };
-        let mut buffer = [0; 1024];
+        let mut buffer = [0; 2048];
         let length = sent.emit(&mut buffer).unwrap();
         let parse = if guid == WRITER {
             EndpointData::parse_writer

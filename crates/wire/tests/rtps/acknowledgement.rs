@@ -134,6 +134,7 @@ fn a_heartbeat_is_read_in_either_byte_order() {
         let expected = Heartbeat {
             reader: READER,
             writer: WRITER,
+            group: None,
             first: SequenceNumber(0x2_0000_0001),
             last: SequenceNumber(0x2_0000_0003),
             count: 5,
@@ -145,80 +146,6 @@ fn a_heartbeat_is_read_in_either_byte_order() {
         assert!(parse(2).unwrap().is_final);
         assert!(parse(4).unwrap().liveliness);
         assert!(!parse(4).unwrap().is_final);
-    }
-}
-
-/// Current, first and last number of the group, and two digests.
-fn with_group(bytes: Bytes, current: i64, first: i64, last: i64) -> Bytes {
-    let numbers = bytes.sequence(current).sequence(first).sequence(last);
-    numbers.raw(&[0xab; 8])
-}
-
-#[test]
-fn group_information_behind_a_heartbeat_must_be_possible() {
-    for order in ORDERS {
-        let parse = |current, first, last| {
-            let heartbeat = Bytes::from_writer_to_reader(order)
-                .sequence(1)
-                .sequence(1)
-                .u32(5);
-            let body = with_group(heartbeat, current, first, last);
-            Heartbeat::parse(body.flags(8), &body.bytes)
-        };
-        assert_eq!(parse(9, 1, 9).map(|heartbeat| heartbeat.count), Ok(5));
-        assert!(parse(9, 9, 8).is_ok());
-        for (current, first, last) in [
-            (0, 1, 1),
-            (9, 0, 1),
-            (9, 1, -1),
-            (9, 5, 3),
-            (4, 5, 4),
-            (4, 1, 5),
-            (i64::MIN, i64::MIN, i64::MAX),
-        ] {
-            let parsed = parse(current, first, last);
-            let refused = Err(Error::InvalidSequenceNumber);
-            assert_eq!(parsed, refused, "{current}, {first} to {last}");
-        }
-    }
-}
-
-#[test]
-fn group_information_that_was_announced_must_be_there() {
-    let heartbeat = Bytes::from_writer_to_reader(ByteOrder::Little)
-        .sequence(1)
-        .sequence(1)
-        .u32(5);
-    let whole = with_group(heartbeat, 1, 1, 1);
-    for length in 28..whole.bytes.len() {
-        let cut = Heartbeat::parse(whole.flags(8), &whole.bytes[..length]);
-        assert_eq!(cut, Err(Error::Truncated), "{length} bytes");
-        let without = Heartbeat::parse(whole.flags(0), &whole.bytes[..length]);
-        assert!(without.is_ok(), "{length} bytes");
-    }
-    let gap = Bytes::from_writer_to_reader(ByteOrder::Little)
-        .sequence(3)
-        .set(6, 0, &[]);
-    let parsed = Gap::parse(gap.flags(2), &gap.bytes);
-    assert_eq!(parsed, Err(Error::Truncated));
-}
-
-#[test]
-fn group_information_behind_a_gap_must_be_possible() {
-    for order in ORDERS {
-        let parse = |start, end| {
-            let body = Bytes::from_writer_to_reader(order)
-                .sequence(3)
-                .set(6, 2, &[0x4000_0000])
-                .sequence(start)
-                .sequence(end);
-            Gap::parse(body.flags(2), &body.bytes)
-        };
-        assert!(parse(1, 1).is_ok() && parse(5, 4).is_ok());
-        for (start, end) in [(0, 1), (1, 0), (-1, 5), (5, 3), (i64::MAX, 1)] {
-            let refused = Err(Error::InvalidSequenceNumber);
-            assert_eq!(parse(start, end), refused, "{start} to {end}");
-        }
     }
 }
 
@@ -256,6 +183,7 @@ fn a_heartbeat_survives_the_way_there_and_back() {
         let sent = Heartbeat {
             reader: READER,
             writer: WRITER,
+            group: None,
             first: SequenceNumber(0x1_0000_0002),
             last: SequenceNumber(0x1_0000_0001),
             count: -7,
@@ -277,6 +205,8 @@ fn a_gap_is_read_in_either_byte_order() {
         let expected = Gap {
             reader: READER,
             writer: WRITER,
+            group: None,
+            filtered: None,
             start: SequenceNumber(3),
             list: set(6, &[7]),
         };
@@ -306,6 +236,8 @@ fn a_gap_survives_the_way_there_and_back() {
         let sent = Gap {
             reader: READER,
             writer: WRITER,
+            group: None,
+            filtered: None,
             start: SequenceNumber(1),
             list: set(8, members),
         };

@@ -1,10 +1,10 @@
-//! INFO_TS, INFO_DST, INFO_SRC, INFO_REPLY.
+//! INFO_TS, INFO_DST, INFO_SRC, INFO_REPLY, INFO_REPLY_IP4.
 
 use isolane_wire::{
     ByteOrder, Error,
     guid::GuidPrefix,
     locator::Locator,
-    rtps::{InfoDestination, InfoReply, InfoSource, InfoTimestamp, Submessage},
+    rtps::{InfoDestination, InfoReply, InfoReplyIp4, InfoSource, InfoTimestamp, Submessage},
     time::Timestamp,
 };
 
@@ -101,8 +101,14 @@ fn a_reply_has_one_list_or_two_in_either_byte_order() {
     for order in ORDERS {
         let body = unicast.into_iter().fold(Bytes::new(order).u32(2), locator);
         let reply = InfoReply::parse(body.flags(0), &body.bytes).unwrap();
-        assert!(reply.unicast.iter().eq(unicast));
+        assert!(reply.unicast.iter().eq(unicast) && !reply.unicast.is_empty());
         assert_eq!(reply.multicast, None);
+        let mut buffer = [0xaa; 100];
+        let length = reply.emit(&mut buffer);
+        let Submessage::InfoReply(again) = reread(&buffer[..length]) else {
+            panic!("{reply:?} reads as something else");
+        };
+        assert!(again.unicast.iter().eq(unicast) && again.multicast.is_none());
 
         let body = multicast.into_iter().fold(body.u32(1), locator);
         let reply = InfoReply::parse(body.flags(2), &body.bytes).unwrap();
@@ -127,6 +133,34 @@ fn a_list_of_locators_longer_than_the_body_is_truncated() {
             let body = locator(Bytes::new(order).u32(count), Locator::INVALID);
             let parsed = InfoReply::parse(body.flags(0), &body.bytes);
             assert_eq!(parsed, Err(Error::Truncated), "{count} locators");
+        }
+    }
+}
+
+#[test]
+fn a_reply_of_ipv4_has_one_place_or_two_whose_address_is_a_number() {
+    let unicast = Locator::udpv4([10, 0, 0, 1], 7411);
+    let group = Locator::udpv4([239, 255, 0, 1], 7401);
+    for order in ORDERS {
+        let body = Bytes::new(order).u32(0x0a00_0001).u32(7411);
+        let alone = InfoReplyIp4 {
+            unicast,
+            multicast: None,
+        };
+        assert_eq!(InfoReplyIp4::parse(body.flags(0), &body.bytes), Ok(alone));
+        let refused = Err(Error::Truncated);
+        assert_eq!(InfoReplyIp4::parse(body.flags(2), &body.bytes), refused);
+        let body = body.u32(0xefff_0001).u32(7401);
+        let both = InfoReplyIp4 {
+            multicast: Some(group),
+            ..alone
+        };
+        assert_eq!(InfoReplyIp4::parse(body.flags(2), &body.bytes), Ok(both));
+        for sent in [alone, both] {
+            let mut buffer = [0xaa; 20];
+            let length = sent.emit(&mut buffer);
+            assert_eq!(length, sent.buffer_len());
+            assert_eq!(reread(&buffer[..length]), Submessage::InfoReplyIp4(sent));
         }
     }
 }

@@ -4,6 +4,8 @@ mod acknowledgement;
 mod bytes;
 mod data;
 mod fragments;
+mod group;
+mod header_extension;
 mod info;
 mod lists;
 mod message;

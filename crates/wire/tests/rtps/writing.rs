@@ -3,10 +3,11 @@
 use isolane_wire::{
     BufferTooSmall,
     guid::{EntityId, GuidPrefix},
+    locator::Locator,
     rtps::{
-        AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, Heartbeat, HeartbeatFrag,
-        InfoSource, MessageWriter, NackFrag, PayloadKind, SAMPLE_HEAD_BYTES, SampleHead,
-        Submessage, Submessages,
+        AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
+        HeartbeatFrag, InfoReply, InfoReplyIp4, InfoSource, MessageWriter, NackFrag, PayloadKind,
+        SAMPLE_HEAD_BYTES, SampleHead, Submessage, Submessages,
     },
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
     time::Timestamp,
@@ -20,6 +21,7 @@ const ONE: SequenceNumber = SequenceNumber(1);
 const HEARTBEAT: Heartbeat = Heartbeat {
     reader: READER,
     writer: WRITER,
+    group: None,
     first: ONE,
     last: ONE,
     count: 1,
@@ -77,8 +79,21 @@ fn write_all(message: &mut MessageWriter<'_>) -> Result<(), BufferTooSmall> {
     let gap = Gap {
         reader: READER,
         writer: WRITER,
+        group: None,
+        filtered: None,
         start: ONE,
         list: SequenceNumberSet::new(SequenceNumber(3)),
+    };
+    let place = Locator::udpv4([10, 0, 0, 1], 7411);
+    let places = [&[1, 0, 0, 0][..], &[1, 0, 0, 0, 0, 0, 0, 0], &[0; 16]].concat();
+    let reply = InfoReply::parse(1, &places).unwrap();
+    let reply_ip4 = InfoReplyIp4 {
+        unicast: place,
+        multicast: None,
+    };
+    let extension = HeaderExtension {
+        sent: Some(Timestamp::ZERO),
+        ..HeaderExtension::default()
     };
     let source = InfoSource {
         version: [2, 5],
@@ -86,7 +101,10 @@ fn write_all(message: &mut MessageWriter<'_>) -> Result<(), BufferTooSmall> {
         prefix: PREFIX,
     };
     message
+        .header_extension(&extension)?
         .info_source(&source)?
+        .info_reply(&reply)?
+        .info_reply_ip4(&reply_ip4)?
         .info_destination(PREFIX)?
         .info_timestamp(Timestamp::ZERO)?
         .data(&HEAD, b"\0\x01\0\0a")?
@@ -102,6 +120,9 @@ fn write_all(message: &mut MessageWriter<'_>) -> Result<(), BufferTooSmall> {
 fn kinds(message: &[u8]) -> String {
     Submessages::new(message, HEADER_BYTES)
         .map(|submessage| match submessage.unwrap() {
+            Submessage::HeaderExtension(_) => "extension ",
+            Submessage::InfoReply(_) => "reply ",
+            Submessage::InfoReplyIp4(_) => "reply_ip4 ",
             Submessage::InfoSource(_) => "source ",
             Submessage::InfoDestination(_) => "destination ",
             Submessage::InfoTimestamp(_) => "timestamp ",
@@ -117,8 +138,8 @@ fn kinds(message: &[u8]) -> String {
         .collect()
 }
 
-const ALL: &str = "source destination timestamp data data_frag heartbeat heartbeat_frag acknack \
-                   nack_frag gap ";
+const ALL: &str = "extension source reply reply_ip4 destination timestamp data data_frag heartbeat \
+                   heartbeat_frag acknack nack_frag gap ";
 
 #[test]
 fn what_is_written_reads_back_in_order() {
@@ -135,7 +156,7 @@ fn what_is_written_reads_back_in_order() {
 
 #[test]
 fn in_a_buffer_of_any_size_a_message_holds_whole_submessages_only() {
-    for room in 0..400 {
+    for room in 0..480 {
         let mut buffer = vec![0xaa; room];
         let Ok(mut message) = MessageWriter::new(&mut buffer, &Header::new(PREFIX)) else {
             assert!(room < HEADER_BYTES);

@@ -13,6 +13,9 @@ use crate::Result;
 /// A copy of at least so many bytes is one of the payload (definitions of the project: 1 KiB).
 const PAYLOAD_BYTES: f64 = 1_024.0;
 
+/// What takes in announcements.
+const DISCOVERY: &str = "take_in_announcement";
+
 /// The parts of dhat's file (version 2) that are used.
 #[derive(Deserialize)]
 struct Profile {
@@ -60,11 +63,13 @@ pub(super) fn copies_by_side(
 }
 
 impl Profile {
-    /// Payload copies inside of a function.
+    /// Payload copies inside of a function. What discovery copies while it takes in an announcement, which
+    /// falls into some rounds and not into others, is as large and no payload.
     fn payload_copies(&self, function: &str) -> u64 {
         let is_inside = |point: &&Point| {
-            let mut frames = point.fs.iter().filter_map(|&frame| self.ftbl.get(frame));
-            frames.any(|frame| frame.contains(function))
+            let frames = || point.fs.iter().filter_map(|&frame| self.ftbl.get(frame));
+            frames().any(|frame| frame.contains(function))
+                && !frames().any(|frame| frame.contains(DISCOVERY))
         };
         let is_payload = |point: &&Point| point.tb as f64 / point.tbk as f64 >= PAYLOAD_BYTES;
         let points = self.pps.iter().filter(is_inside).filter(is_payload);
@@ -85,9 +90,11 @@ mod tests {
                     { "tb": 1028000, "tbk": 1000, "fs": [1, 3] },
                     { "tb": 1020000, "tbk": 1000, "fs": [1, 3] },
                     { "tb": 4096, "tbk": 1, "fs": [1, 2] },
+                    { "tb": 1192, "tbk": 1, "fs": [1, 4, 3] },
                     { "tb": 2056000, "tbk": 2000, "fs": [2] }
                 ],
-                "ftbl": ["[root]", "0x1: memcpy", "0x2: budget::main", "0x3: budget::measured_get (main.rs:82)"]
+                "ftbl": ["[root]", "0x1: memcpy", "0x2: budget::main", "0x3: budget::measured_get (main.rs:82)",
+                    "0x4: take_in_announcement (mod.rs:140)"]
             }"#,
         )
         .unwrap();

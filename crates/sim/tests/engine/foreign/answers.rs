@@ -73,6 +73,18 @@ fn what_a_foreign_writer_sends_unasked_before_its_first_heartbeat_is_taken() {
 }
 
 #[test]
+fn what_comes_before_the_first_heartbeat_is_kept_also_if_the_writer_no_longer_has_it() {
+    let (mut world, peer, reader) = a_reader(DurabilityKind::Volatile);
+    peer.value(&mut world, 3);
+    peer.value(&mut world, 4);
+    assert!(world.values(reader).is_empty(), "1 and 2 may still come");
+    peer.heartbeat(&mut world, (4, 5), 1);
+    assert_eq!(world.values(reader), [3, 4]);
+    assert_eq!(peer.last_acknack(&world), Some((5, vec![5])));
+    assert_eq!(world.reader_ledger(reader).skipped, 2);
+}
+
+#[test]
 fn what_comes_unasked_and_finds_no_room_is_asked_for_again() {
     let topic = Topic::new("Foreign").reliable().keep_all(1);
     let (mut world, mut peer, reader) = a_reader_of(&topic, WRITER, DurabilityKind::TransientLocal);
@@ -110,6 +122,8 @@ fn an_empty_writers_heartbeat_and_a_gap_are_understood() {
     let gap = Gap {
         reader: EntityId::UNKNOWN,
         writer: WRITER,
+        group: None,
+        filtered: None,
         start: SequenceNumber(7),
         list,
     };

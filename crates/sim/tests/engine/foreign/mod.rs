@@ -1,6 +1,9 @@
-//! Peers that are not isolane: what they send by hand, and how they are answered.
+//! Peers that are not isolane: what they send by hand, and how they are answered; and what was captured of
+//! them, said again.
 
 mod answers;
+mod extension;
+mod replay;
 mod samples;
 
 use isolane_sim::{NodeConfig, ReaderHandle, Topic, World, WriterHandle};

@@ -204,6 +204,8 @@ fn a_gap_passes_over_what_has_not_come_and_over_nothing_else_however_long_it_is(
         let gap = Gap {
             reader: EntityId::UNKNOWN,
             writer: WRITER,
+            group: None,
+            filtered: None,
             start: SequenceNumber(start),
             list: SequenceNumberSet::new(SequenceNumber(end)),
         };

@@ -73,6 +73,7 @@ impl Forged {
         Heartbeat {
             reader: EntityId::UNKNOWN,
             writer: self.writer_entity(),
+            group: None,
             first: SequenceNumber(first),
             last: SequenceNumber(last),
             count,
@@ -88,6 +89,8 @@ fn a_gap_in_the_writers_name_loses_samples_and_each_is_counted() {
     let gap = Gap {
         reader: EntityId::UNKNOWN,
         writer: forged.writer_entity(),
+        group: None,
+        filtered: None,
         start: SequenceNumber(1),
         list: SequenceNumberSet::new(SequenceNumber(6)),
     };

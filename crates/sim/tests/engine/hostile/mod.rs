@@ -11,6 +11,8 @@
 //! - Every table stays within its limit, nothing is allocated, and a datagram files a bounded number of
 //!   steps ([`floods`], `tests/hostile_memory.rs`).
 //! - Those that are matched go on: reliable KEEP_ALL topics deliver everything ([`floods`]).
+//! - What others announce is taken in, however fast it announces itself, its endpoints or made-up participants
+//!   ([`announcers`]).
 //! - Who has not shown that it hears us is sent at most three bytes for one ([`amplification`]).
 //!
 //! # What cannot be withstood without authentication
@@ -29,6 +31,7 @@
 //!   there is a place.
 
 mod amplification;
+mod announcers;
 mod floods;
 mod forgery;
 mod noise;

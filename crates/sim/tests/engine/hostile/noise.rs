@@ -189,6 +189,7 @@ impl Lie {
             0 => message.heartbeat(&Heartbeat {
                 reader,
                 writer,
+                group: None,
                 first: SequenceNumber(low),
                 last: SequenceNumber(high),
                 count: self.count,
@@ -205,6 +206,8 @@ impl Lie {
             2 => message.gap(&Gap {
                 reader,
                 writer,
+                group: None,
+                filtered: None,
                 start: SequenceNumber(low),
                 list: set,
             }),

@@ -1,0 +1,223 @@
+//! Submessages that the captures lack: each is shown with all it says.
+
+use isolane_wire::{
+    guid::{EntityId, EntityKind, GuidPrefix},
+    locator::Locator,
+    rtps::{
+        ChecksumKind, DataFragHead, Gap, GapGroup, Header, HeaderExtension, Heartbeat,
+        HeartbeatFrag, HeartbeatGroup, InfoReplyIp4, MessageChecksum, MessageWriter, NackFrag,
+    },
+    sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
+    time::Timestamp,
+};
+use serde_json::Value;
+
+use crate::support::{Scratch, frame_of, pcap, run, spy};
+
+const READER: EntityId = EntityId::user(2, EntityKind::READER_NO_KEY);
+const WRITER: EntityId = EntityId::user(1, EntityKind::WRITER_NO_KEY);
+const ONE: SequenceNumber = SequenceNumber(1);
+
+/// A message of these submessages behind a header extension with all its fields.
+fn message(fill: impl FnOnce(&mut MessageWriter<'_>)) -> Vec<u8> {
+    let mut extension = HeaderExtension {
+        message_bytes: Some(0),
+        sent: Some(Timestamp::from_nanos(1_500_000_000)),
+        u_extension: Some(*b"four"),
+        w_extension: Some(*b"eight888"),
+        checksum: Some(MessageChecksum::zero(ChecksumKind::Crc32c)),
+        parameters: None,
+    };
+    let mut buffer = [0; 1024];
+    let header = Header::new(GuidPrefix([7; 12]));
+    let mut message = MessageWriter::new(&mut buffer, &header).expect("room");
+    message.header_extension(&extension).expect("room");
+    fill(&mut message);
+    let length = message.len();
+    extension.seal(&mut buffer[..length]);
+    buffer[..length].to_vec()
+}
+
+/// What is printed of a message, as text with everything, and its submessages as JSON.
+fn shown(message: &[u8]) -> (String, Vec<Value>) {
+    let file = Scratch::new(&pcap(1, &[frame_of(message)]));
+    let text = run(&mut spy(&["-v", file.path()])).out;
+    let json = run(&mut spy(&["--json", "-", file.path()])).out;
+    let record: Value = serde_json::from_str(json.lines().next().expect("a record")).expect("JSON");
+    let submessages = record["submessages"].as_array().expect("a list").clone();
+    (text, submessages)
+}
+
+#[test]
+fn a_header_extension_is_shown_with_all_its_fields() {
+    let message = message(|_| {});
+    let (text, submessages) = shown(&message);
+    for part in [
+        "HEADER_EXTENSION message of 52 B, sent ",
+        "CRC-32C ",
+        "extension of 4 B 666f7572",
+        "extension of 8 B 6569676874383838",
+    ] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    let [extension] = &submessages[..] else {
+        panic!("{submessages:?}");
+    };
+    assert_eq!(extension["kind"], "HEADER_EXTENSION");
+    assert_eq!(extension["message_bytes"], 52);
+    assert_eq!(extension["checksum"]["kind"], "CRC-32C");
+    assert_eq!(extension["sent_us"], 1_500_000.0);
+}
+
+#[test]
+fn a_message_with_a_wrong_checksum_is_malformed_and_shown_all_the_same() {
+    let mut message = message(|message| {
+        message.info_destination(GuidPrefix([9; 12])).expect("room");
+    });
+    let last = message.len() - 1;
+    message[last] ^= 1;
+    let (text, submessages) = shown(&message);
+    let reason = "MALFORMED at byte 20: the checksum is wrong";
+    assert!(text.contains(reason), "{text}");
+    assert_eq!(submessages[0]["why"], "the checksum is wrong");
+    assert_eq!(submessages[1]["kind"], "INFO_DST");
+}
+
+#[test]
+fn groups_and_filters_are_shown() {
+    let message = message(|message| {
+        let heartbeat = Heartbeat {
+            reader: READER,
+            writer: WRITER,
+            first: ONE,
+            last: ONE,
+            count: 1,
+            is_final: true,
+            liveliness: true,
+            group: Some(HeartbeatGroup {
+                current: SequenceNumber(9),
+                first: SequenceNumber(5),
+                last: SequenceNumber(8),
+                writers: *b"some",
+                secure_writers: [0; 4],
+            }),
+        };
+        let gap = Gap {
+            reader: READER,
+            writer: WRITER,
+            start: ONE,
+            list: SequenceNumberSet::new(SequenceNumber(4)),
+            group: Some(GapGroup {
+                start: SequenceNumber(5),
+                end: SequenceNumber(7),
+            }),
+            filtered: Some(2),
+        };
+        message.heartbeat(&heartbeat).expect("room");
+        message.gap(&gap).expect("room");
+    });
+    let (text, submessages) = shown(&message);
+    assert!(
+        text.contains("has 1..1, liveliness, group 5..8 of 9, count 1, final"),
+        "{text}"
+    );
+    assert!(
+        text.contains("skips 1..3, 2 of them filtered, group 5..7"),
+        "{text}"
+    );
+    assert_eq!(submessages[1]["group"]["writers"], "736f6d65");
+    assert_eq!(submessages[2]["filtered"], 2);
+    assert_eq!(submessages[2]["group"]["end"], 7);
+}
+
+#[test]
+fn fragments_and_what_is_said_of_them_are_shown() {
+    let message = message(|message| {
+        let head = DataFragHead {
+            reader: READER,
+            writer: WRITER,
+            sequence: ONE,
+            first_fragment: 2,
+            fragments: 1,
+            fragment_size: 8,
+            sample_size: 20,
+            key_hash: None,
+            status: None,
+            is_key: false,
+        };
+        let heartbeat = HeartbeatFrag {
+            reader: READER,
+            writer: WRITER,
+            sequence: ONE,
+            last_fragment: 3,
+            count: 1,
+        };
+        let mut state = FragmentNumberSet::new(1);
+        state.insert(1);
+        state.insert(3);
+        let nack = NackFrag {
+            reader: READER,
+            writer: WRITER,
+            sequence: ONE,
+            state,
+            count: 4,
+        };
+        message.data_frag(&head, b"fragment").expect("room");
+        message.heartbeat_frag(&heartbeat).expect("room");
+        message.nack_frag(&nack).expect("room");
+    });
+    let (text, submessages) = shown(&message);
+    for part in [
+        "#1, fragments 2 of 3, 8 of 20 B",
+        "#1 has fragments 1..3, count 1",
+        "#1 wants fragments 1 3, count 4",
+    ] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    let kinds = submessages
+        .iter()
+        .map(|it| it["kind"].as_str().expect("a kind"));
+    assert!(kinds.eq([
+        "HEADER_EXTENSION",
+        "DATA_FRAG",
+        "HEARTBEAT_FRAG",
+        "NACK_FRAG"
+    ]));
+    assert_eq!(submessages[3]["missing"], serde_json::json!([1, 3]));
+}
+
+#[test]
+fn where_replies_go_is_shown_also_in_its_short_form() {
+    let message = message(|message| {
+        let reply = InfoReplyIp4 {
+            unicast: Locator::udpv4([10, 0, 0, 1], 7411),
+            multicast: Some(Locator::udpv4([239, 255, 0, 1], 7401)),
+        };
+        message.info_reply_ip4(&reply).expect("room");
+    });
+    let (text, submessages) = shown(&message);
+    let line = "INFO_REPLY_IP4 udp/10.0.0.1:7411 udp/239.255.0.1:7401";
+    assert!(text.contains(line), "{text}");
+    assert_eq!(submessages[1]["unicast"], "udp/10.0.0.1:7411");
+}
+
+#[test]
+fn what_is_not_decoded_is_named_as_whose_it_is() {
+    let mut message = message(|_| {});
+    // The extension's length and checksum would no longer be right.
+    message.truncate(20);
+    for id in [0x31, 0x38, 0x80, 0x17] {
+        message.extend([id, 1, 4, 0, 0, 0, 0, 0]);
+    }
+    let (text, submessages) = shown(&message);
+    for part in [
+        "SEC_PREFIX of DDS Security, flags 0x01, 4 B",
+        "submessage 0x38 of DDS Security",
+        "submessage 0x80 of the vendor",
+        "submessage 0x17 of a later version",
+    ] {
+        assert!(text.contains(part), "no {part} in\n{text}");
+    }
+    assert_eq!(submessages[0]["name"], "SEC_PREFIX");
+    assert_eq!(submessages[1]["name"], Value::Null);
+}

@@ -1,0 +1,202 @@
+//! Samples too long for a datagram.
+
+use std::{cell::RefCell, rc::Rc, time::Duration};
+
+use isolane::{BuildError, Qos, TopicType, WriteError, limits::MAX_SAMPLE_BYTES};
+
+use crate::support::{Message, PATIENCE, Site, World, level, take_numbers};
+
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+#[topic(name = "Scan")]
+struct Scan {
+    number: u32,
+    #[topic(bound = 4_000_000)]
+    points: Vec<u8>,
+}
+
+fn scan(number: u32, points: usize) -> Scan {
+    let points = (0..points).map(|place| ((place as u32 / 3) ^ number) as u8);
+    Scan {
+        number,
+        points: points.collect(),
+    }
+}
+
+/// Around the bounds of a datagram of a frame, of UDP, and far beyond.
+const SIZES: [usize; 8] = [0, 100, 1_380, 1_400, 10_000, 65_000, 70_000, 1 << 20];
+
+fn qos_of_both_kinds() -> [Qos; 2] {
+    [Qos::best_effort(), Qos::reliable()].map(|qos| qos.max_bytes((1 << 20) + 64))
+}
+
+#[test]
+fn samples_of_every_size_arrive_whole_at_caches_and_at_views() {
+    for site in Site::both() {
+        for qos in qos_of_both_kinds() {
+            let (world, alice, bob) = World::pair(site.clone());
+            let writer = alice.create_writer::<Scan>("Scans", &qos).unwrap();
+            let reader = bob.create_reader::<Scan>("Scans", &qos).unwrap();
+            world.until_matched(&writer, &reader);
+            for (number, &size) in SIZES.iter().enumerate() {
+                let sent = scan(number as u32, size);
+                writer.write(&sent).unwrap();
+                world.until("it arrives", || reader.available() == 1);
+                let came = reader.take().unwrap().expect("one");
+                assert!(came.value == Some(sent), "{size} bytes: another value");
+            }
+            world.until("all is acknowledged", || writer.all_acknowledged());
+            assert!(writer.ledger().fragments > 800, "{:?}", writer.ledger());
+            world.assert_balanced();
+        }
+    }
+}
+
+#[test]
+fn a_view_of_a_large_sample_is_shown_once_and_the_reader_goes_on_when_its_callback_panics() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let [qos, _] = qos_of_both_kinds();
+    let writer = alice.create_writer::<Scan>("Scans", &qos).unwrap();
+    let reader = bob.create_view_reader::<Scan>("Scans", &qos).unwrap();
+    world.until_matched(&writer, &reader);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let show = |reader: &isolane::DataReader<Scan>| {
+        let of_callback = Rc::clone(&seen);
+        reader.on_view(move |sample| {
+            let view = sample.value.expect("a value");
+            assert_ne!(view.number, 13, "it panics");
+            let points: Vec<u8> = view.points.iter().collect();
+            let is_right = points == scan(view.number, points.len()).points;
+            of_callback
+                .borrow_mut()
+                .push((view.number, points.len(), is_right));
+        });
+    };
+    show(&reader);
+    for round in 0..6 {
+        writer.write(&scan(round, 20_000)).unwrap();
+        world.until("it is shown", || seen.borrow().len() as u32 == round + 1);
+        writer.write(&scan(13, 20_000)).unwrap();
+        let panics = || world.until("it panics", || false);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+        assert!(panicked.is_err());
+        show(&reader);
+    }
+    let expected = Vec::from_iter((0..6).map(|round| (round, 20_000, true)));
+    assert_eq!(*seen.borrow(), expected);
+}
+
+#[test]
+fn what_is_written_behind_a_large_best_effort_sample_stays_behind_it() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::best_effort().keep_all().max_bytes(300_000);
+    let writer = alice.create_writer::<Scan>("Scans", &qos).unwrap();
+    let reader = bob.create_reader::<Scan>("Scans", &qos).unwrap();
+    world.until_matched(&writer, &reader);
+    // A short one that nothing stands before leaves at once.
+    writer.write(&scan(0, 10)).unwrap();
+    assert_eq!(writer.ledger().pending, 0);
+    for (number, size) in [(1, 200_000), (2, 10), (3, 5_000), (4, 10)] {
+        writer.write(&scan(number, size)).unwrap();
+    }
+    assert_eq!(writer.ledger().pending, 4);
+    world.until("all arrive", || reader.available() == 5);
+    let numbers = (0..5).map(|_| reader.take().unwrap().unwrap().value.unwrap().number);
+    assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_sample_of_the_same_level_is_not_kept_waiting_by_a_large_one() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    for highest in [level(3), level(7)] {
+        let bulk = Qos::reliable().level(highest).max_bytes(2 << 20);
+        let brake = Qos::reliable().level(highest);
+        let large = alice.create_writer::<Scan>("Bulk", &bulk).unwrap();
+        let large_reader = bob.create_reader::<Scan>("Bulk", &bulk).unwrap();
+        let small = alice.create_writer::<Message>("Brake", &brake).unwrap();
+        let small_reader = bob.create_reader::<Message>("Brake", &brake).unwrap();
+        world.until_matched(&large, &large_reader);
+        world.until_matched(&small, &small_reader);
+        large.write(&scan(1, 1 << 20)).unwrap();
+        small.write(&Message::number(1)).unwrap();
+        world.until("the small one arrives", || small_reader.available() == 1);
+        let sent = large.ledger().fragments;
+        assert!(sent < 100, "{sent} of 800 fragments went before it");
+        world.until("the large one arrives", || large_reader.available() == 1);
+        assert_eq!(take_numbers(&small_reader), [1]);
+    }
+}
+
+#[test]
+fn another_thread_writes_what_fits_a_frame_of_the_datapath_and_it_leaves_in_fragments() {
+    for site in Site::both() {
+        for qos in [Qos::best_effort(), Qos::reliable()] {
+            let (world, alice, bob) = World::pair(site.clone());
+            let qos = qos.keep_all().max_bytes(60_000);
+            let mut writer = alice.create_remote_writer::<Scan>("Scans", &qos).unwrap();
+            let reader = bob.create_reader::<Scan>("Scans", &qos).unwrap();
+            world.until("they match", || {
+                alice
+                    .report()
+                    .writers
+                    .iter()
+                    .any(|writer| writer.matched == 1)
+                    && reader.matched_writers() == 1
+            });
+            for (number, size) in (0..).zip([10, 50_000, 10, 3_000]) {
+                writer.write(&scan(number, size)).unwrap();
+            }
+            world.until("all arrive", || reader.available() == 4);
+            for number in 0..4 {
+                assert_eq!(
+                    reader.take().unwrap().unwrap().value.unwrap().number,
+                    number
+                );
+            }
+            drop(writer);
+            world.run_for(Duration::from_millis(10));
+            let refused = alice.create_remote_writer::<Scan>("Huge", &qos.max_bytes(1 << 20));
+            assert!(matches!(refused, Err(BuildError::SampleTooLarge { .. })));
+        }
+    }
+}
+
+#[test]
+fn datagrams_may_be_larger_where_that_is_asked_for() {
+    for site in Site::both() {
+        for qos in [Qos::best_effort(), Qos::reliable()] {
+            let (world, alice, bob) = World::pair(site.clone());
+            let whole = qos.clone().max_bytes(60_000).max_datagram_bytes(60_000);
+            let writer = alice.create_writer::<Scan>("Scans", &whole).unwrap();
+            let reader = bob.create_reader::<Scan>("Scans", &whole).unwrap();
+            world.until_matched(&writer, &reader);
+            writer.write(&scan(1, 50_000)).unwrap();
+            world.until("it arrives", || reader.available() == 1);
+            assert_eq!(writer.ledger().fragments, 0);
+        }
+    }
+}
+
+#[test]
+fn sizes_that_cannot_be_had_are_refused_with_the_bound() {
+    let alice = Site::memory().participant();
+    let refusal = |qos: Qos| match alice.create_writer::<Scan>("Huge", &qos) {
+        Err(refused) => refused.to_string(),
+        Ok(_) => panic!("it was created"),
+    };
+    let huge = refusal(Qos::reliable().max_bytes(MAX_SAMPLE_BYTES + 1));
+    assert!(huge.contains("16777216 bytes"), "{huge}");
+    let wide = Qos::reliable().max_bytes(80_000).max_datagram_bytes(70_000);
+    let wide = refusal(wide);
+    assert!(wide.contains("65000 bytes"), "{wide}");
+
+    let qos = Qos::best_effort().max_bytes(10_000);
+    let writer = alice.create_writer::<Scan>("Scans", &qos).unwrap();
+    let limit = 10_000;
+    let too_large = isolane_engine::WriteError::TooLarge { limit };
+    assert_eq!(
+        writer.write(&scan(1, 10_000)),
+        Err(WriteError::Engine(too_large))
+    );
+    assert_eq!(writer.ledger().refused, 1);
+    assert!(alice.run_until(PATIENCE, || true));
+}

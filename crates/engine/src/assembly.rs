@@ -1,0 +1,442 @@
+//! Samples that come in fragments, until they are whole (RTPS 2.5 §8.4.14).
+//!
+//! A reader has a few places, all their memory taken when it is created. A place holds one incomplete sample
+//! of one writer: the bytes that have come, and a bit for each fragment that has. When all have, the sample
+//! goes the way of one that came in one piece, and the place is free.
+//!
+//! # Who gets a place
+//!
+//! What peers begin costs places, and there are few. So a sample that begins takes, in this order: a free
+//! place; one whose sample is done with, because it was overtaken or is gone; of its own writer's the one
+//! that is wanted least (the furthest ahead at a reliable reader, which needs the nearest first; the oldest at a
+//! best-effort one, where newer samples count); one that has had no fragment for a while; and where its
+//! writer has none, one of the writer that has the most, if that has several. Otherwise it finds none, and is
+//! counted: a reliable reader asks for it again, at a best-effort one it is lost. So a writer that begins
+//! samples without end keeps the others from at most all places but theirs, and what goes on arriving is not
+//! pushed out by what only begins.
+//!
+//! # What is believed
+//!
+//! The first fragment says how large sample and fragments are; later ones that say otherwise are not taken.
+//! If it was the first that lied, the place is given up when nothing more fits it, and the sample begins anew.
+
+use alloc::{boxed::Box, vec, vec::Vec};
+
+use isolane_wire::{
+    ByteOrder,
+    parameter::{ParameterList, pid},
+    rtps::{DataFrag, PayloadKind},
+    sequence::{FragmentNumberSet, SequenceNumber},
+    time::{Instant, Timestamp},
+};
+
+use crate::limits::{
+    ASSEMBLIES, ASSEMBLY_PATIENCE, FRAGMENT_BYTES, MAX_INLINE_QOS_BYTES, MIN_FRAGMENT_BYTES, WINDOW,
+};
+
+/// What a fragment was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// It had come before, or says something else than the first of its sample.
+    Unused,
+    /// Others are missing.
+    Incomplete,
+    /// It was the last that was missing.
+    Complete,
+}
+
+/// A writer, by the index of its proxy, and a number of its.
+type Subject = (u16, SequenceNumber);
+
+/// One incomplete sample.
+#[derive(Debug)]
+struct Place {
+    of: Option<Subject>,
+    sample_size: u32,
+    fragment_size: u16,
+    payload: PayloadKind,
+    /// Fragments there are, and how many of them have come.
+    total: u32,
+    received: u32,
+    /// The writer is known to have sent the fragments up to this one.
+    sent: u32,
+    /// When the last new one came.
+    progress: Instant,
+    timestamp: Option<Timestamp>,
+    /// Parameters that came along, with their sentinel.
+    inline_qos: heapless::Vec<u8, MAX_INLINE_QOS_BYTES>,
+    order: ByteOrder,
+    /// Bit *n - 1*: fragment *n* has come.
+    bits: Box<[u64]>,
+    bytes: Box<[u8]>,
+}
+
+/// The places of one reader.
+#[derive(Debug)]
+pub(crate) struct Assemblies {
+    places: Vec<Place>,
+    /// Bytes of each.
+    place_bytes: usize,
+}
+
+/// A whole sample on its way out of its place; the memory is given back.
+#[derive(Debug)]
+pub(crate) struct Assembled {
+    pub(crate) bytes: Box<[u8]>,
+    pub(crate) length: usize,
+    pub(crate) payload: PayloadKind,
+    pub(crate) timestamp: Option<Timestamp>,
+    inline_qos: heapless::Vec<u8, MAX_INLINE_QOS_BYTES>,
+    order: ByteOrder,
+}
+
+impl Assembled {
+    /// The parameters that came along with one of its fragments.
+    pub(crate) fn inline_qos(&self) -> Option<ParameterList<'_>> {
+        let parsed = ParameterList::parse(&self.inline_qos, self.order);
+        parsed.ok().map(|(list, _)| list)
+    }
+}
+
+impl Assemblies {
+    /// The places of a reader of such payloads, their memory taken; `None` where all that it takes in comes
+    /// in one piece from whoever cuts at [`FRAGMENT_BYTES`] or above.
+    pub(crate) fn for_payloads_of(max_payload_bytes: usize) -> Option<Self> {
+        (max_payload_bytes > usize::from(FRAGMENT_BYTES)).then(|| Self::new(max_payload_bytes))
+    }
+
+    fn new(place_bytes: usize) -> Self {
+        let fragments = place_bytes.div_ceil(usize::from(MIN_FRAGMENT_BYTES));
+        let place = || Place {
+            of: None,
+            sample_size: 0,
+            fragment_size: 0,
+            payload: PayloadKind::None,
+            total: 0,
+            received: 0,
+            sent: 0,
+            progress: Instant::new(0),
+            timestamp: None,
+            inline_qos: heapless::Vec::new(),
+            order: ByteOrder::Little,
+            bits: vec![0; fragments.div_ceil(64)].into_boxed_slice(),
+            bytes: vec![0; place_bytes].into_boxed_slice(),
+        };
+        Self {
+            places: (0..ASSEMBLIES).map(|_| place()).collect(),
+            place_bytes,
+        }
+    }
+
+    /// The memory of all places.
+    pub(crate) fn memory_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.places.iter_mut().map(|place| &mut place.bytes[..])
+    }
+
+    /// Whether a sample of this size, in such fragments, can be put together here.
+    pub(crate) fn fits(&self, fragment: &DataFrag<'_>) -> bool {
+        fragment.sample_size as usize <= self.place_bytes
+            && fragment.fragment_size >= MIN_FRAGMENT_BYTES
+    }
+
+    /// The place of a sample that has begun.
+    pub(crate) fn find(&self, subject: Subject) -> Option<usize> {
+        self.places
+            .iter()
+            .position(|place| place.of == Some(subject))
+    }
+
+    /// Whether a sample has begun, and a fragment of it came within [`ASSEMBLY_PATIENCE`].
+    pub(crate) fn gets_on(&self, subject: Subject, now: Instant) -> bool {
+        let place = self.find(subject).and_then(|at| self.places.get(at));
+        place.is_some_and(|place| now.saturating_since(place.progress) <= ASSEMBLY_PATIENCE)
+    }
+
+    /// Places that are left where some are taken; where none is, there is no telling whether any sample comes
+    /// in fragments.
+    pub(crate) fn room(&self) -> usize {
+        let taken = self
+            .places
+            .iter()
+            .filter(|place| place.of.is_some())
+            .count();
+        if taken == 0 {
+            usize::MAX
+        } else {
+            self.places.len() - taken
+        }
+    }
+
+    /// Gives a sample that begins a place. `None`: there is none for it. `Some((place, true))`: another
+    /// that was incomplete, and still wanted, had to give way.
+    pub(crate) fn open(
+        &mut self,
+        subject: Subject,
+        fragment: &DataFrag<'_>,
+        is_reliable: bool,
+        now: Instant,
+        is_done: impl Fn(Subject) -> bool,
+    ) -> Option<(usize, bool)> {
+        self.release(is_done);
+        let is_free = |place: &Place| place.of.is_none();
+        let (at, gives_way) = match self.places.iter().position(is_free) {
+            Some(free) => (free, false),
+            None => (self.least_wanted(subject, is_reliable, now)?, true),
+        };
+        let place = &mut self.places[at];
+        place.begin(subject, fragment, now);
+        Some((at, gives_way))
+    }
+
+    /// Which of the places, all taken, is given up for a sample of this writer.
+    fn least_wanted(
+        &self,
+        (writer, sequence): Subject,
+        is_reliable: bool,
+        now: Instant,
+    ) -> Option<usize> {
+        let places = || {
+            let of = |(at, place): (usize, &Place)| place.of.map(|of| (at, of, place.progress));
+            self.places.iter().enumerate().filter_map(of)
+        };
+        let own = places().filter(|&(_, of, _)| of.0 == writer);
+        let own = match is_reliable {
+            true => own
+                .max_by_key(|&(_, of, _)| of.1)
+                .filter(|&(_, of, _)| of.1 > sequence),
+            false => own
+                .min_by_key(|&(_, of, _)| of.1)
+                .filter(|&(_, of, _)| of.1 < sequence),
+        };
+        let of_other = |&(_, of, _): &(usize, Subject, Instant)| of.0 != writer;
+        let stalled = || {
+            places()
+                .filter(of_other)
+                .filter(|&(.., progress)| now.saturating_since(progress) > ASSEMBLY_PATIENCE)
+                .min_by_key(|&(.., progress)| progress)
+        };
+        let count = |writer: u16| places().filter(|&(_, of, _)| of.0 == writer).count();
+        let of_greediest = || {
+            let greedy = places().filter(|&(_, of, _)| count(of.0) > 1);
+            let greediest = greedy.max_by_key(|&(_, of, _)| (count(of.0), of.1));
+            greediest.filter(|_| count(writer) == 0)
+        };
+        let least = own.or_else(stalled).or_else(of_greediest);
+        least.map(|(at, ..)| at)
+    }
+
+    /// Puts the fragments of a submessage where they belong.
+    pub(crate) fn put(
+        &mut self,
+        at: usize,
+        fragment: &DataFrag<'_>,
+        timestamp: Option<Timestamp>,
+        now: Instant,
+    ) -> Put {
+        let Some(place) = self.places.get_mut(at) else {
+            return Put::Unused;
+        };
+        let is_stalled = now.saturating_since(place.progress) > ASSEMBLY_PATIENCE;
+        if let Some(of) = place
+            .of
+            .filter(|_| is_stalled && !place.is_of_same(fragment))
+        {
+            place.begin(of, fragment, now);
+        }
+        place.put(fragment, timestamp, now)
+    }
+
+    /// The writer says that it has sent the fragments of a sample up to this one.
+    pub(crate) fn note_sent(&mut self, subject: Subject, fragment: u32) {
+        if let Some(at) = self.find(subject)
+            && let Some(place) = self.places.get_mut(at)
+        {
+            place.sent = place.sent.max(fragment.min(place.total));
+        }
+    }
+
+    /// The nearest sample of a writer of which fragments are known to be missing, and which. Of those up to
+    /// `last` the writer is known to have sent all.
+    pub(crate) fn missing(
+        &self,
+        writer: u16,
+        from: SequenceNumber,
+        last: SequenceNumber,
+    ) -> Option<(SequenceNumber, FragmentNumberSet)> {
+        let of_writer = self.places.iter().filter_map(|place| {
+            let (_, sequence) = place
+                .of
+                .filter(|of| of.0 == writer && (from..=last).contains(&of.1))?;
+            Some((sequence, place))
+        });
+        of_writer
+            .filter_map(|(sequence, place)| Some((sequence, place.missing_to(place.total)?)))
+            .min_by_key(|&(sequence, _)| sequence)
+            .or_else(|| self.missing_of_last(writer, last))
+    }
+
+    /// The same of a sample that the writer is still sending.
+    fn missing_of_last(
+        &self,
+        writer: u16,
+        last: SequenceNumber,
+    ) -> Option<(SequenceNumber, FragmentNumberSet)> {
+        let mut of_writer = self.places.iter().filter_map(|place| {
+            let (_, sequence) = place.of.filter(|of| of.0 == writer && of.1 > last)?;
+            Some((sequence, place.missing_to(place.sent)?))
+        });
+        of_writer.next()
+    }
+
+    /// Takes a whole sample out of its place, which is free from now on.
+    pub(crate) fn take(&mut self, at: usize) -> Option<Assembled> {
+        let place = self.places.get_mut(at)?;
+        place.of = None;
+        Some(Assembled {
+            bytes: core::mem::take(&mut place.bytes),
+            length: place.sample_size as usize,
+            payload: place.payload,
+            timestamp: place.timestamp,
+            inline_qos: place.inline_qos.clone(),
+            order: place.order,
+        })
+    }
+
+    /// Lends the memory of a place out.
+    pub(crate) fn lend(&mut self, at: usize) -> Option<Box<[u8]>> {
+        let place = self.places.get_mut(at)?;
+        Some(core::mem::take(&mut place.bytes))
+    }
+
+    /// What lies in a place.
+    pub(crate) fn bytes(&self, at: usize) -> &[u8] {
+        self.places.get(at).map_or(&[], |place| &place.bytes)
+    }
+
+    /// Gives the memory of a place back; what is not of this place is let go.
+    pub(crate) fn give_back(&mut self, at: usize, bytes: Box<[u8]>) {
+        if let Some(place) = self.places.get_mut(at)
+            && place.bytes.is_empty()
+            && bytes.len() == self.place_bytes
+        {
+            place.bytes = bytes;
+        }
+    }
+
+    /// Frees the places of samples that are done with.
+    pub(crate) fn release(&mut self, is_done: impl Fn(Subject) -> bool) {
+        for place in &mut self.places {
+            place.of = place.of.filter(|&of| !is_done(of));
+        }
+    }
+
+    /// A writer is gone, and with it what it has begun.
+    pub(crate) fn forget(&mut self, writer: u16) {
+        for place in &mut self.places {
+            if place.of.is_some_and(|of| of.0 == writer) {
+                place.of = None;
+            }
+        }
+    }
+}
+
+impl Place {
+    fn begin(&mut self, subject: Subject, fragment: &DataFrag<'_>, now: Instant) {
+        self.of = Some(subject);
+        self.sample_size = fragment.sample_size;
+        self.fragment_size = fragment.fragment_size;
+        self.payload = fragment.payload;
+        self.total = fragment.total_fragments();
+        self.received = 0;
+        self.sent = 0;
+        self.progress = now;
+        self.timestamp = None;
+        self.inline_qos.clear();
+        let words = (self.total as usize).div_ceil(64);
+        for word in self.bits.iter_mut().take(words) {
+            *word = 0;
+        }
+    }
+
+    /// Whether a fragment says of its sample what the first of them has said.
+    fn is_of_same(&self, fragment: &DataFrag<'_>) -> bool {
+        fragment.sample_size == self.sample_size
+            && fragment.fragment_size == self.fragment_size
+            && fragment.payload == self.payload
+    }
+
+    fn has(&self, fragment: u32) -> bool {
+        let bit = fragment as usize - 1;
+        let word = self.bits.get(bit / 64).copied().unwrap_or_default();
+        word >> (bit % 64) & 1 == 1
+    }
+
+    fn put(&mut self, fragment: &DataFrag<'_>, timestamp: Option<Timestamp>, now: Instant) -> Put {
+        let is_same = self.is_of_same(fragment);
+        let start = fragment.sample_offset();
+        let room = self.bytes.get_mut(start..start + fragment.bytes.len());
+        let (Some(room), true) = (room, is_same) else {
+            return Put::Unused;
+        };
+        let end = fragment.first_fragment - 1 + u32::from(fragment.fragments);
+        let before = self.received;
+        for bit in fragment.first_fragment as usize - 1..end as usize {
+            let Some(word) = self.bits.get_mut(bit / 64) else {
+                return Put::Unused;
+            };
+            let mask = 1 << (bit % 64);
+            self.received += u32::from(*word & mask == 0);
+            *word |= mask;
+        }
+        if self.received == before {
+            return Put::Unused;
+        }
+        room.copy_from_slice(fragment.bytes);
+        self.sent = self.sent.max(end);
+        self.progress = now;
+        self.timestamp = self.timestamp.or(timestamp);
+        if self.inline_qos.is_empty()
+            && let Some(list) = &fragment.inline_qos
+        {
+            self.keep(list);
+        }
+        if self.received == self.total {
+            Put::Complete
+        } else {
+            Put::Incomplete
+        }
+    }
+
+    /// Keeps what came along, if it is no more than a sample needs.
+    fn keep(&mut self, list: &ParameterList<'_>) {
+        self.order = list.order();
+        let sentinel = match self.order {
+            ByteOrder::Big => pid::SENTINEL.to_be_bytes(),
+            ByteOrder::Little => pid::SENTINEL.to_le_bytes(),
+        };
+        let mut kept = heapless::Vec::new();
+        let fits = kept.extend_from_slice(list.as_bytes()).is_ok()
+            && kept.extend_from_slice(&sentinel).is_ok()
+            && kept.extend_from_slice(&[0, 0]).is_ok();
+        if fits {
+            self.inline_qos = kept;
+        }
+    }
+
+    /// What of the fragments up to this one has not come, from the first of those on, as many as one
+    /// NACK_FRAG can name.
+    fn missing_to(&self, end: u32) -> Option<FragmentNumberSet> {
+        // A word at a time: of a long sample there are many.
+        let incomplete = self.bits.iter().position(|&word| word != u64::MAX)?;
+        let first = 64 * incomplete as u32 + self.bits[incomplete].trailing_ones() + 1;
+        if first > end {
+            return None;
+        }
+        let mut missing = FragmentNumberSet::new(first);
+        let last = end.min(first.saturating_add(WINDOW - 1));
+        for fragment in (first..=last).filter(|&fragment| !self.has(fragment)) {
+            missing.insert(fragment);
+        }
+        Some(missing)
+    }
+}

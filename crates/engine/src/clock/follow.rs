@@ -1,0 +1,78 @@
+//! An endpoint's clock as its policies want it: when it is created, and when they change (DDS 1.4 §2.2.3,
+//! *Changeable*). What has been counted stays, and so do the instances that are watched.
+//!
+//! A reader's slots for what TIME_BASED_FILTER keeps back are taken when it is created. One that is given its
+//! first filter later has none: it filters, and shows no last value.
+
+use alloc::boxed::Box;
+
+use isolane_wire::time::Instant;
+
+use super::{ReaderClock, WriterClock, deadline::Deadline};
+use crate::engine::Engine;
+
+/// The deadline with another period; `None`: none is asked for any more.
+fn follow(before: Option<Deadline>, next: Option<Deadline>) -> Option<Deadline> {
+    match (before, next) {
+        (Some(before), Some(next)) => Some(before.followed_by(&next)),
+        (_, next) => next,
+    }
+}
+
+impl WriterClock {
+    fn followed_by(self, next: Self, now: Instant) -> Self {
+        Self {
+            lifespan: next.lifespan,
+            // Looked for anew.
+            next_expiry: next.lifespan.map(|_| now),
+            deadline: follow(self.deadline, next.deadline),
+            ..self
+        }
+    }
+}
+
+impl ReaderClock {
+    fn followed_by(self, next: Self) -> Self {
+        let filter = match (self.filter, next.filter) {
+            (Some(before), next) => Some(before.followed_by(next)),
+            (None, next) => next,
+        };
+        Self {
+            filter,
+            deadline: follow(self.deadline, next.deadline),
+            ..self
+        }
+    }
+}
+
+impl Engine {
+    /// Sets a writer's clock as the policies it has now want it, and winds it.
+    pub(crate) fn set_writer_clock(&mut self, now: Instant, index: u16) {
+        let seed = self.config.seed;
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        let keyed = writer.guid.entity.is_keyed();
+        let next = WriterClock::of(&writer.data.qos, keyed, seed, now);
+        writer.clock = match writer.clock.take() {
+            Some(before) => Some(Box::new(before.followed_by(next, now))),
+            None => next.is_any().then(|| Box::new(next)),
+        };
+        self.wind_writer(now, index);
+        self.wind_messages(now, index);
+    }
+
+    /// The same for a reader, whose writers are compared with it afterwards.
+    pub(crate) fn set_reader_clock(&mut self, index: u16) {
+        let seed = self.config.seed;
+        let Some(reader) = self.readers.get_mut(index) else {
+            return;
+        };
+        let next = ReaderClock::of(&reader.data.qos, reader.keyed, seed);
+        reader.clock = match reader.clock.take() {
+            Some(before) => Some(Box::new(before.followed_by(next))),
+            None => next.is_any().then(|| Box::new(next)),
+        };
+        self.wind_reader(index);
+    }
+}

@@ -1,0 +1,328 @@
+//! LIVELINESS (DDS 1.4 §2.2.3.11): whether writers are alive, as they promise and as readers see it.
+//!
+//! A writer whose kind is manual must say that it is alive once a lease at least: by writing, or by
+//! asserting. If it does not, it has lost its liveliness until it does again, and its user is told once.
+//!
+//! A reader counts for each matched writer from the last that was heard of it, with the lease that the writer
+//! has announced. What counts as hearing depends on the kind: for AUTOMATIC anything of the writer, or of its
+//! participant's message; for MANUAL_BY_PARTICIPANT a sample of the writer, or the participant's message of
+//! that kind; for MANUAL_BY_TOPIC a sample, or a HEARTBEAT with the flag. A writer that is silent for longer
+//! is not alive, and its instances have lost it, until it is heard again.
+//!
+//! A lease that has run out is looked at once more a little later ([`LEASE_GRACE`], or an eighth of the lease):
+//! a process that was stopped reads first what has come meanwhile.
+
+use core::time::Duration;
+
+use isolane_wire::{guid::Guid, qos::LivelinessKind, rtps::Heartbeat, time::Instant};
+
+use crate::{engine::Engine, limits::LEASE_GRACE, reader::ReaderStatus};
+
+/// Times a writer did not say that it is alive (*LivelinessLostStatus*).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LivelinessLost {
+    /// So many ever.
+    pub total: u32,
+    /// Those since this was last taken.
+    pub change: u32,
+}
+
+/// Matched writers of a reader, alive or not (*LivelinessChangedStatus*).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LivelinessChanged {
+    /// Alive now.
+    pub alive: u32,
+    /// Matched and not alive now.
+    pub not_alive: u32,
+    /// By how many more, or fewer, are alive than when this was last taken.
+    pub alive_change: i32,
+    /// By how many more, or fewer, are not.
+    pub not_alive_change: i32,
+    /// The writer of the last change.
+    pub last: Guid,
+}
+
+/// How a writer with a manual kind says that it is alive.
+#[derive(Debug)]
+pub(crate) struct Signal {
+    pub(crate) kind: LivelinessKind,
+    pub(crate) lease: Duration,
+    asserted: Instant,
+    is_lost: bool,
+    lost: u32,
+    told: u32,
+}
+
+impl Signal {
+    pub(crate) fn new(kind: LivelinessKind, lease: Duration, now: Instant) -> Self {
+        Self {
+            kind,
+            lease,
+            asserted: now,
+            is_lost: false,
+            lost: 0,
+            told: 0,
+        }
+    }
+
+    /// The writer's user says that it is alive.
+    pub(crate) fn assert(&mut self, at: Instant) {
+        self.asserted = self.asserted.max(at);
+        self.is_lost = false;
+    }
+
+    /// When the lease ends, if nothing is said; `by_participant`: when the participant's user said so.
+    pub(crate) fn ends(&self, by_participant: Option<Instant>) -> Option<Instant> {
+        let for_all = self.kind == LivelinessKind::ManualByParticipant;
+        let said = by_participant.filter(|_| for_all).max(Some(self.asserted));
+        said.filter(|_| !self.is_lost).map(|said| said + self.lease)
+    }
+
+    /// Whether liveliness is lost by this look at it.
+    pub(crate) fn is_lost_now(&mut self, now: Instant, by_participant: Option<Instant>) -> bool {
+        let is_lost = self.ends(by_participant).is_some_and(|ends| ends <= now);
+        if is_lost {
+            self.is_lost = true;
+            self.lost = self.lost.wrapping_add(1);
+        }
+        is_lost
+    }
+
+    pub(crate) fn take(&mut self) -> Option<LivelinessLost> {
+        let change = self.lost.wrapping_sub(self.told);
+        self.told = self.lost;
+        (change > 0).then_some(LivelinessLost {
+            total: self.lost,
+            change,
+        })
+    }
+}
+
+/// The lease of a matched writer, as a reader sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lease {
+    pub(crate) kind: LivelinessKind,
+    pub(crate) duration: Duration,
+    heard: Instant,
+    /// When it was found to have run out.
+    missed: Option<Instant>,
+    pub(crate) is_alive: bool,
+}
+
+/// What becomes of a writer by a look at its lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Lost,
+    Back,
+}
+
+impl Lease {
+    /// That of a writer that is heard now.
+    pub(crate) fn new(kind: LivelinessKind, duration: Duration, now: Instant) -> Self {
+        Self {
+            kind,
+            duration,
+            heard: now,
+            missed: None,
+            is_alive: true,
+        }
+    }
+
+    /// The same with the terms of another.
+    pub(crate) fn changed_to(self, terms: Self) -> Self {
+        Self {
+            kind: terms.kind,
+            duration: terms.duration,
+            ..self
+        }
+    }
+
+    /// The writer was heard.
+    pub(crate) fn hear(&mut self, at: Instant) {
+        self.heard = self.heard.max(at);
+    }
+
+    /// Whether a HEARTBEAT says that the writer is alive (RTPS 2.5 §8.4.13.4).
+    pub(crate) fn is_heard_by(&self, heartbeat: &Heartbeat) -> bool {
+        heartbeat.liveliness || self.kind == LivelinessKind::Automatic
+    }
+
+    /// Looks whether the lease has run out; returns what has changed by that, and when to look again.
+    fn look(&mut self, now: Instant) -> (Option<Turn>, Option<Instant>) {
+        let ends = self.heard + self.duration;
+        if now < ends {
+            self.missed = None;
+            let was_alive = core::mem::replace(&mut self.is_alive, true);
+            return ((!was_alive).then_some(Turn::Back), Some(ends));
+        }
+        if !self.is_alive {
+            return (None, None);
+        }
+        let grace = LEASE_GRACE.min(self.duration / 8);
+        match self.missed.map(|since| now.saturating_since(since)) {
+            Some(waited) if waited < grace => {}
+            Some(waited) if waited <= grace + LEASE_GRACE => {
+                self.is_alive = false;
+                self.missed = None;
+                return (Some(Turn::Lost), None);
+            }
+            _ => self.missed = Some(now),
+        }
+        (None, self.missed.map(|since| since + grace))
+    }
+}
+
+/// The matched writers of a reader, counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LivelinessTally {
+    alive: u32,
+    not_alive: u32,
+    told_alive: u32,
+    told_not_alive: u32,
+    last: Option<Guid>,
+    is_news: bool,
+}
+
+impl LivelinessTally {
+    pub(crate) fn join(&mut self, writer: Guid) {
+        self.alive += 1;
+        self.note(writer);
+    }
+
+    pub(crate) fn part(&mut self, writer: Guid, was_alive: bool) {
+        if was_alive {
+            self.alive -= 1;
+        } else {
+            self.not_alive -= 1;
+        }
+        self.note(writer);
+    }
+
+    fn turn(&mut self, writer: Guid, turn: Turn) {
+        match turn {
+            Turn::Lost => (self.alive, self.not_alive) = (self.alive - 1, self.not_alive + 1),
+            Turn::Back => (self.alive, self.not_alive) = (self.alive + 1, self.not_alive - 1),
+        }
+        self.note(writer);
+    }
+
+    fn note(&mut self, writer: Guid) {
+        self.last = Some(writer);
+        self.is_news = true;
+    }
+
+    pub(crate) fn has_silent(&self) -> bool {
+        self.not_alive > 0
+    }
+
+    pub(crate) fn take(&mut self) -> Option<LivelinessChanged> {
+        let last = self.last?;
+        if !core::mem::take(&mut self.is_news) {
+            return None;
+        }
+        let taken = LivelinessChanged {
+            alive: self.alive,
+            not_alive: self.not_alive,
+            alive_change: self.alive.wrapping_sub(self.told_alive) as i32,
+            not_alive_change: self.not_alive.wrapping_sub(self.told_not_alive) as i32,
+            last,
+        };
+        (self.told_alive, self.told_not_alive) = (self.alive, self.not_alive);
+        Some(taken)
+    }
+}
+
+impl Engine {
+    /// Looks at the leases of all writers a reader is matched with. Returns when to look again.
+    pub(super) fn look_at_leases(&mut self, now: Instant, reader_index: u16) -> Option<Instant> {
+        let mut next = None;
+        for at in 0.. {
+            let reader = self.readers.get(reader_index)?;
+            let Some(&proxy_index) = reader.proxies.get(at) else {
+                return next;
+            };
+            let proxy = self.writer_proxies.get(proxy_index);
+            let found = proxy.and_then(|proxy| Some((proxy.guid, proxy.clock.lease?)));
+            let Some((guid, mut lease)) = found else {
+                continue;
+            };
+            if let Some(heard) = self.heard_of_participant(now, guid.prefix, lease.kind) {
+                lease.hear(heard);
+            }
+            let (turn, look) = lease.look(now);
+            next = [next, look].into_iter().flatten().min();
+            if let Some(proxy) = self.writer_proxies.get_mut(proxy_index) {
+                proxy.clock.lease = Some(lease);
+            }
+            if let Some(turn) = turn {
+                self.turn_writer(now, reader_index, proxy_index, guid, turn);
+            }
+        }
+        next
+    }
+
+    /// A matched writer is no longer alive, or is again.
+    fn turn_writer(&mut self, now: Instant, index: u16, proxy: u16, guid: Guid, turn: Turn) {
+        let Some(reader) = self.readers.get_mut(index) else {
+            return;
+        };
+        reader.liveliness.turn(guid, turn);
+        reader.status |= ReaderStatus::LIVELINESS_CHANGED;
+        if turn == Turn::Lost {
+            reader.release_owner(proxy);
+        }
+        if turn == Turn::Lost
+            && let Some(cache) = &mut reader.cache
+        {
+            self.counters.instance_ends_unseen += cache.writer_not_alive(proxy, guid, now);
+            if cache.available() > 0 {
+                reader.status |= ReaderStatus::DATA_AVAILABLE;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::new(milliseconds * 1_000_000)
+    }
+
+    #[test]
+    fn a_lease_runs_out_after_a_grace_and_what_is_heard_revives_it() {
+        let mut lease = Lease {
+            kind: LivelinessKind::Automatic,
+            duration: Duration::from_millis(80),
+            heard: at(0),
+            missed: None,
+            is_alive: true,
+        };
+        assert_eq!(lease.look(at(79)), (None, Some(at(80))));
+        assert_eq!(lease.look(at(80)), (None, Some(at(90))));
+        assert_eq!(lease.look(at(90)), (Some(Turn::Lost), None));
+        assert_eq!(lease.look(at(200)), (None, None));
+        lease.hear(at(200));
+        assert_eq!(lease.look(at(200)), (Some(Turn::Back), Some(at(280))));
+        // Whoever was stopped meanwhile looks once more.
+        assert_eq!(lease.look(at(1_000)), (None, Some(at(1_010))));
+        assert_eq!(lease.look(at(2_000)), (None, Some(at(2_010))));
+        lease.hear(at(1_990));
+        assert_eq!(lease.look(at(2_010)), (None, Some(at(2_070))));
+    }
+
+    #[test]
+    fn liveliness_is_lost_once_until_it_is_asserted_again() {
+        let kind = LivelinessKind::ManualByTopic;
+        let mut signal = Signal::new(kind, Duration::from_millis(10), at(0));
+        assert!(!signal.is_lost_now(at(9), Some(at(9))));
+        assert!(signal.is_lost_now(at(10), Some(at(9))), "not for all");
+        assert!(!signal.is_lost_now(at(50), None));
+        signal.assert(at(60));
+        assert!(signal.is_lost_now(at(70), None));
+        let lost = signal.take().unwrap();
+        assert_eq!((lost.total, lost.change), (2, 2));
+        assert_eq!(signal.take(), None);
+    }
+}

@@ -1,0 +1,329 @@
+//! The clock of an endpoint: the policies by which time alone brings something about.
+//!
+//! LIFESPAN ([`lifespan`]), TIME_BASED_FILTER ([`filter`]), DEADLINE ([`deadline`]) and LIVELINESS
+//! ([`liveliness`], [`assertion`]), and OWNERSHIP ([`ownership`]), which passes on when time does. A writer or reader that has one of them has a clock: one timer, armed for
+//! whatever falls due first. When it runs out a step of work is filed at the priority of the topic's protocol
+//! work (*WriterClock*, *ReaderClock*), which looks at a bounded number of instances, or at all writers that
+//! a reader is matched with, and files itself again while more are due. Neither the number of instances nor that of samples makes a timer more.
+//!
+//! An endpoint without such policies has no clock, and its samples pay one comparison: whether there is one.
+//! What comes in is judged in [`arrival`].
+
+mod arrival;
+mod assertion;
+mod deadline;
+mod filter;
+mod follow;
+mod lifespan;
+mod liveliness;
+mod ownership;
+mod periods;
+mod watched;
+
+use core::time::Duration;
+
+use isolane_wire::{
+    qos::{LivelinessKind, OwnershipKind, QosPolicies, ReliabilityKind},
+    time::{self, Instant},
+};
+
+use self::{deadline::Deadline, filter::Filter, liveliness::Signal, ownership::Owners};
+use crate::{
+    engine::{Engine, Subject},
+    limits::{MIN_PERIOD, WATCHED_INSTANCES},
+    reader::{Reader, ReaderStatus},
+    work::{Destinations, Work, WorkKind},
+    write::WriteSample,
+    writer::WriterStatus,
+};
+
+pub(crate) use self::{
+    arrival::{Judged, judge, judge_waiting},
+    assertion::{Assertions, MESSAGES, TOLD},
+    liveliness::LivelinessTally,
+    ownership::Claimant,
+    watched::ProxyClock,
+};
+pub use self::{
+    deadline::DeadlineMissed,
+    liveliness::{LivelinessChanged, LivelinessLost},
+};
+
+/// What a writer's policies of time need.
+#[derive(Debug)]
+pub(crate) struct WriterClock {
+    pub(crate) lifespan: Option<Duration>,
+    /// Nothing in the history expires before; `None`: nothing is known to.
+    next_expiry: Option<Instant>,
+    /// Samples that expired before they were sent, and whose numbers lie ahead.
+    pub(crate) expired_unsent: u64,
+    pub(crate) deadline: Option<Deadline>,
+    /// How its user says that it is alive.
+    pub(crate) signal: Option<Signal>,
+    /// The next HEARTBEAT says that it is.
+    pub(crate) asserts: bool,
+    is_filed: bool,
+}
+
+/// What a reader's own policies of time need.
+#[derive(Debug)]
+pub(crate) struct ReaderClock {
+    pub(crate) filter: Option<Filter>,
+    pub(crate) deadline: Option<Deadline>,
+    /// Who owns each instance, where ownership is exclusive.
+    pub(crate) owners: Option<Owners>,
+    /// When the last sample came.
+    latest: Instant,
+    /// Samples of instances that found no room to be watched, and are yet to be counted.
+    unwatched: u64,
+}
+
+/// A period that a policy asks for; `None`: none.
+fn period(asked: time::Duration) -> Option<Duration> {
+    asked.to_core().map(|period| period.max(MIN_PERIOD))
+}
+
+/// Instances of an endpoint that are watched at most.
+fn watched_instances(qos: &QosPolicies, keyed: bool) -> u16 {
+    if !keyed {
+        return 1;
+    }
+    let asked = u16::try_from(qos.resource_limits.max_instances).ok();
+    asked
+        .filter(|&asked| asked > 0)
+        .unwrap_or(WATCHED_INSTANCES)
+}
+
+/// Whether TIME_BASED_FILTER lets anything wait.
+fn is_filtered(qos: &QosPolicies) -> bool {
+    qos.time_based_filter > time::Duration::ZERO
+}
+
+/// Samples that a reader with these policies may keep back at a time: the last one of each instance.
+pub(crate) fn kept_back(qos: &QosPolicies, keyed: bool) -> u16 {
+    let is_reliable = qos.reliability.kind == ReliabilityKind::Reliable;
+    match is_reliable && is_filtered(qos) {
+        true => watched_instances(qos, keyed),
+        false => 0,
+    }
+}
+
+impl WriterClock {
+    /// What the policies ask for.
+    fn of(qos: &QosPolicies, keyed: bool, seed: u64, now: Instant) -> Self {
+        let instances = watched_instances(qos, keyed);
+        let kind = qos.liveliness.kind;
+        let is_manual = kind != LivelinessKind::Automatic;
+        let lease = period(qos.liveliness.lease).filter(|_| is_manual);
+        Self {
+            lifespan: qos.lifespan.to_core(),
+            next_expiry: None,
+            expired_unsent: 0,
+            deadline: period(qos.deadline).map(|period| Deadline::new(period, instances, seed)),
+            signal: lease.map(|lease| Signal::new(kind, lease, now)),
+            asserts: false,
+            is_filed: false,
+        }
+    }
+
+    fn is_any(&self) -> bool {
+        self.lifespan.is_some() || self.deadline.is_some() || self.signal.is_some()
+    }
+}
+
+impl ReaderClock {
+    /// What the policies ask for.
+    fn of(qos: &QosPolicies, keyed: bool, seed: u64) -> Self {
+        let instances = watched_instances(qos, keyed);
+        let separation = qos.time_based_filter.to_core();
+        let separation = separation.filter(|_| is_filtered(qos));
+        let is_exclusive = qos.ownership == OwnershipKind::Exclusive;
+        Self {
+            filter: separation.map(|separation| Filter::new(separation, instances, seed)),
+            deadline: period(qos.deadline).map(|period| Deadline::new(period, instances, seed)),
+            owners: is_exclusive.then(|| Owners::new(instances, seed)),
+            latest: Instant::new(0),
+            unwatched: 0,
+        }
+    }
+
+    fn is_any(&self) -> bool {
+        self.filter.is_some() || self.deadline.is_some() || self.owners.is_some()
+    }
+}
+
+impl Reader {
+    /// When something falls due by samples that came, at the earliest.
+    fn next_due(&self) -> Option<Instant> {
+        let cache = self.cache.as_ref();
+        let clock = self.clock.as_ref();
+        let times = [
+            cache.and_then(|cache| cache.next_expiry()),
+            clock.and_then(|clock| clock.filter.as_ref()?.next(cache)),
+            clock.and_then(|clock| clock.deadline.as_ref()?.next()),
+        ];
+        times.into_iter().flatten().min()
+    }
+}
+
+impl Engine {
+    /// A writer has written a sample.
+    #[inline(never)]
+    pub(crate) fn note_written(&mut self, index: u16, sample: &WriteSample) {
+        let at = self.instant_of(sample.timestamp);
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        let Some(clock) = &mut writer.clock else {
+            return;
+        };
+        // What is not kept is gone already.
+        if let Some(lifespan) = clock.lifespan.filter(|_| writer.history.is_some()) {
+            clock.next_expiry.get_or_insert(at + lifespan);
+        }
+        if let Some(deadline) = &mut clock.deadline {
+            let is_watched = deadline.note_written(sample, at);
+            self.counters.unwatched += u64::from(!is_watched);
+        }
+        let deadline = clock.deadline.as_ref().and_then(Deadline::next);
+        let due = [clock.next_expiry, deadline].into_iter().flatten().min();
+        let asserts = clock.signal.is_some();
+        if let Some(due) = due {
+            let timer = Subject::writer_clock(index, &self.config.limits);
+            self.timers.bring_forward(timer, due);
+        }
+        if asserts {
+            self.assert_writer(at, index);
+        }
+    }
+
+    /// Arms the clock of a writer for what falls due first.
+    pub(crate) fn wind_writer(&mut self, now: Instant, index: u16) {
+        let by_participant = self.assertions.at();
+        let Some(clock) = self
+            .writers
+            .get(index)
+            .and_then(|writer| writer.clock.as_ref())
+        else {
+            return;
+        };
+        let times = [
+            clock.next_expiry,
+            clock.deadline.as_ref().and_then(Deadline::next),
+            clock
+                .signal
+                .as_ref()
+                .and_then(|signal| signal.ends(by_participant)),
+        ];
+        match times.into_iter().flatten().min() {
+            Some(due) if due <= now => self.file_writer_clock(index),
+            Some(due) => {
+                let timer = Subject::writer_clock(index, &self.config.limits);
+                self.timers.bring_forward(timer, due);
+            }
+            None => {}
+        }
+    }
+
+    /// Something has fallen due at a writer.
+    pub(crate) fn file_writer_clock(&mut self, index: u16) {
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        let priority = writer.protocol_priority();
+        if let Some(clock) = &mut writer.clock
+            && !core::mem::replace(&mut clock.is_filed, true)
+        {
+            self.file(priority, WorkKind::WriterClock, index);
+        }
+    }
+
+    /// One step of what time has brought a writer.
+    pub(crate) fn run_writer_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
+        let by_participant = self.assertions.at();
+        let writer = self.writers.get_mut(index)?;
+        let clock = writer.clock.as_mut()?;
+        clock.is_filed = false;
+        let deadline = clock.deadline.as_mut();
+        if deadline.is_some_and(|deadline| deadline.miss(now, |_| false, |_| {})) {
+            writer.status |= WriterStatus::OFFERED_DEADLINE_MISSED;
+        }
+        let signal = clock.signal.as_mut();
+        if signal.is_some_and(|signal| signal.is_lost_now(now, by_participant)) {
+            writer.status |= WriterStatus::LIVELINESS_LOST;
+        }
+        let level = writer.level;
+        self.expire_history(now, index);
+        self.note_writer(index);
+        self.wind_writer(now, index);
+        Some(silent(WorkKind::WriterClock, level))
+    }
+
+    /// Arms the clock of a reader for what falls due first by the samples that came.
+    pub(crate) fn wind_reader(&mut self, index: u16) {
+        let due = self.readers.get(index).and_then(Reader::next_due);
+        if let Some(due) = due {
+            let timer = Subject::reader_clock(index, &self.config.limits);
+            self.timers.bring_forward(timer, due);
+        }
+    }
+
+    /// Something has fallen due at a reader.
+    pub(crate) fn file_reader_clock(&mut self, index: u16) {
+        let Some(reader) = self.readers.get_mut(index) else {
+            return;
+        };
+        let priority = reader.protocol_priority();
+        if !core::mem::replace(&mut reader.clock_filed, true) {
+            self.file(priority, WorkKind::ReaderClock, index);
+        }
+    }
+
+    /// One step of what time has brought a reader.
+    pub(crate) fn run_reader_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
+        self.readers.get_mut(index)?.clock_filed = false;
+        self.expire_cache(now, index);
+        let reader = self.readers.get_mut(index)?;
+        let level = reader.level;
+        if let Some(clock) = &mut reader.clock {
+            let cache = &mut reader.cache;
+            if let (Some(filter), Some(cache)) = (&mut clock.filter, cache.as_mut())
+                && filter.release(now, cache)
+            {
+                reader.status |= ReaderStatus::DATA_AVAILABLE;
+            }
+            let has_ended = |key| cache.as_ref().is_some_and(|cache| cache.has_ended(key));
+            let owners = &mut clock.owners;
+            // Whoever writes it next owns it: the owner has not kept to what it offers.
+            let is_missed = |key| owners.iter_mut().for_each(|owners| owners.release(key));
+            let deadline = clock.deadline.as_mut();
+            if deadline.is_some_and(|deadline| deadline.miss(now, has_ended, is_missed)) {
+                reader.status |= ReaderStatus::REQUESTED_DEADLINE_MISSED;
+            }
+        }
+        // Peers choose the leases: all are looked at together, and not more often than any can be.
+        let of_leases = self.look_at_leases(now, index);
+        let of_leases = of_leases.map(|due| due.max(now + MIN_PERIOD));
+        self.note_reader(index);
+        let of_samples = self.readers.get(index).and_then(Reader::next_due);
+        match of_leases.into_iter().chain(of_samples).min() {
+            Some(due) if due <= now => self.file_reader_clock(index),
+            Some(due) => {
+                let timer = Subject::reader_clock(index, &self.config.limits);
+                self.timers.bring_forward(timer, due);
+            }
+            None => {}
+        }
+        Some(silent(WorkKind::ReaderClock, level))
+    }
+}
+
+/// A step of which nothing is to be sent.
+fn silent(kind: WorkKind, level: Option<isolane_wire::level::Level>) -> Work {
+    Work {
+        kind,
+        level,
+        bytes: 0,
+        to: Destinations::Listed(heapless::Vec::new()),
+    }
+}

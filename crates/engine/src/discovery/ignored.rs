@@ -1,0 +1,194 @@
+//! Whom this participant does not want to know of (DDS 1.4 §2.2.2.2.1.14 to §2.2.2.2.1.17).
+//!
+//! What is ignored is as if it did not exist: it goes from the tables, with its matches (a participant one
+//! match a step, as if it had said good-bye), and what it announces later is taken in no more, only counted. So nothing asks for it on the way of a sample. There is
+//! no way back, as in the standard. Peers are not told: a reliable writer that had matched a reader here goes on
+//! waiting for it, until that reader or this participant is gone.
+//!
+//! Endpoints of this participant can be ignored as well, and all of them together by its own name: then its
+//! readers do not hear its writers.
+
+use alloc::vec::Vec;
+
+use heapless::String as BoundedString;
+use isolane_wire::{
+    discovery::EndpointData,
+    guid::{EntityId, Guid, GuidPrefix},
+    limits::MAX_NAME_BYTES,
+    time::Instant,
+};
+use thiserror::Error;
+
+use super::{DiscoveryChange, DiscoveryEvent};
+use crate::{
+    engine::Engine,
+    limits::{MAX_IGNORED, MAX_IGNORED_TOPICS},
+};
+
+/// Why something is not ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum IgnoreError {
+    /// The list is full, and what is on it stays.
+    #[error(
+        "{0} of these are ignored already, which is the limit; keep others away by PARTITION, a domain of their own, or peers by name"
+    )]
+    ListFull(usize),
+    /// No topic has such a name.
+    #[error("the name of a topic is longer than {MAX_NAME_BYTES} bytes")]
+    NameTooLong,
+}
+
+/// Participants, endpoints and topics that are ignored.
+#[derive(Debug)]
+pub(crate) struct Ignored {
+    /// Of a participant the entity is [`EntityId::PARTICIPANT`].
+    entities: Vec<Guid>,
+    topics: Vec<BoundedString<MAX_NAME_BYTES>>,
+}
+
+impl Ignored {
+    pub(crate) fn new() -> Self {
+        Self {
+            entities: Vec::with_capacity(MAX_IGNORED),
+            topics: Vec::with_capacity(MAX_IGNORED_TOPICS),
+        }
+    }
+
+    fn has_participant(&self, prefix: GuidPrefix) -> bool {
+        let entity = EntityId::PARTICIPANT;
+        self.entities.contains(&Guid { prefix, entity })
+    }
+
+    fn has_endpoint(&self, data: &EndpointData) -> bool {
+        self.entities.contains(&data.guid) || self.topics.contains(&data.topic_name)
+    }
+
+    fn add(&mut self, guid: Guid) -> Result<(), IgnoreError> {
+        if self.entities.contains(&guid) {
+            return Ok(());
+        }
+        if self.entities.len() >= MAX_IGNORED {
+            return Err(IgnoreError::ListFull(MAX_IGNORED));
+        }
+        self.entities.push(guid);
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Ignores a participant from now on, with all its endpoints; this one itself, too: then its own
+    /// endpoints do not meet each other.
+    ///
+    /// # Errors
+    /// [`IgnoreError::ListFull`].
+    pub fn ignore_participant(
+        &mut self,
+        now: Instant,
+        prefix: GuidPrefix,
+    ) -> Result<(), IgnoreError> {
+        let entity = EntityId::PARTICIPANT;
+        self.ignored.add(Guid { prefix, entity })?;
+        if prefix == self.guid_prefix() {
+            self.part_ignored_here(now);
+        } else if let Some(&index) = self.participant_by_prefix.get(&prefix) {
+            self.remove_participant(index);
+        }
+        Ok(())
+    }
+
+    /// Ignores a writer or a reader from now on.
+    ///
+    /// # Errors
+    /// [`IgnoreError::ListFull`].
+    pub fn ignore_endpoint(&mut self, now: Instant, guid: Guid) -> Result<(), IgnoreError> {
+        self.ignored.add(guid)?;
+        self.part_ignored(now);
+        self.part_ignored_here(now);
+        Ok(())
+    }
+
+    /// Ignores all endpoints of a topic from now on, and so everything that comes by it.
+    ///
+    /// # Errors
+    /// [`IgnoreError`].
+    pub fn ignore_topic(&mut self, now: Instant, name: &str) -> Result<(), IgnoreError> {
+        let name = BoundedString::try_from(name).map_err(|_| IgnoreError::NameTooLong)?;
+        if self.ignored.topics.contains(&name) {
+            return Ok(());
+        }
+        if self.ignored.topics.len() >= MAX_IGNORED_TOPICS {
+            return Err(IgnoreError::ListFull(MAX_IGNORED_TOPICS));
+        }
+        self.ignored.topics.push(name);
+        self.part_ignored(now);
+        self.part_ignored_here(now);
+        Ok(())
+    }
+
+    /// Whether announcements of a participant are not taken in.
+    pub(super) fn is_ignored_participant(&mut self, prefix: GuidPrefix) -> bool {
+        let is_ignored = self.ignored.has_participant(prefix);
+        self.counters.announcements_ignored += u64::from(is_ignored);
+        is_ignored
+    }
+
+    /// Whether what is announced of an endpoint is not taken in.
+    pub(super) fn is_ignored_endpoint(&mut self, data: &EndpointData) -> bool {
+        let is_ignored = self.ignored.has_endpoint(data);
+        self.counters.announcements_ignored += u64::from(is_ignored);
+        is_ignored
+    }
+
+    /// Whether an endpoint of this participant meets none of its others.
+    pub(crate) fn is_ignored_here(&self, data: &EndpointData) -> bool {
+        self.ignored.has_participant(data.guid.prefix) || self.ignored.has_endpoint(data)
+    }
+
+    /// Peers' endpoints that are ignored now go. One that is on its way out goes by itself.
+    fn part_ignored(&mut self, now: Instant) {
+        for index in 0..self.endpoints.end() {
+            let Some(endpoint) = self.endpoints.get(index) else {
+                continue;
+            };
+            let is_leaving = self.is_leaving(index, endpoint);
+            if is_leaving || !self.ignored.has_endpoint(&endpoint.data) {
+                continue;
+            }
+            let (guid, kind) = (endpoint.data.guid, endpoint.kind);
+            self.unmatch(now, guid);
+            self.endpoint_by_guid.remove(&guid);
+            self.endpoints.remove(index);
+            let gone = DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Gone);
+            self.note_event(gone);
+        }
+    }
+
+    /// Endpoints of this participant that are ignored now part from its others.
+    fn part_ignored_here(&mut self, now: Instant) {
+        for writer_index in 0..self.writers.end() {
+            for reader_index in 0..self.readers.end() {
+                self.part_ignored_pair(now, writer_index, reader_index);
+            }
+        }
+    }
+
+    fn part_ignored_pair(&mut self, now: Instant, writer_index: u16, reader_index: u16) {
+        let (Some(writer), Some(reader)) = (
+            self.writers.get(writer_index),
+            self.readers.get(reader_index),
+        ) else {
+            return;
+        };
+        if !self.is_ignored_here(&writer.data) && !self.is_ignored_here(&reader.data) {
+            return;
+        }
+        let of_reader = self.proxy_of_reader.get(&(writer_index, reader.guid));
+        let of_writer = self.proxy_of_writer_at(writer.guid, reader_index);
+        if let Some(&proxy) = of_reader {
+            self.remove_reader_proxy(now, proxy);
+        }
+        if let Some(proxy) = of_writer {
+            self.remove_writer_proxy(now, proxy);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Policies that change while an endpoint lives (DDS 1.4 §2.2.3, the table's column "Changeable").
+//!
+//! An endpoint with other policies is announced again, and compared again with all it could meet: what no
+//! longer fits is parted, what now fits is joined, on both sides. A pair that goes on fitting goes on
+//! without a gap. TRANSPORT_PRIORITY is changeable in the standard and not here: it is the level, and with
+//! it the lane, the port and the jobs that an endpoint was created with.
+
+use isolane_wire::{
+    discovery::EndpointData,
+    qos::{PolicyId, QosPolicies},
+    time::Instant,
+};
+use thiserror::Error;
+
+use super::Before;
+use crate::{
+    discovery::{PUBLICATIONS, SUBSCRIPTIONS},
+    engine::Engine,
+    history::ChangeKind,
+    ids::{ReaderId, WriterId},
+};
+
+/// Why policies were not changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SetQosError {
+    /// The policy holds for as long as the endpoint lives.
+    #[error(
+        "{0} cannot be changed once an endpoint is created; leave it as it is, or create another endpoint"
+    )]
+    ImmutablePolicy(PolicyId),
+    /// The policy contradicts another one.
+    #[error(
+        "{0} contradicts another policy: a DEADLINE cannot be kept below the separation of a TIME_BASED_FILTER"
+    )]
+    InconsistentPolicy(PolicyId),
+    /// Discovery has no room for what is to be announced.
+    #[error("the change cannot be announced now: discovery's history is full; try again later")]
+    AnnouncementFull,
+    /// There is no such endpoint.
+    #[error("the endpoint no longer exists")]
+    Gone,
+}
+
+/// The first policy that differs and must not; `None`: the change is allowed.
+#[must_use]
+pub fn immutable_policy(before: &QosPolicies, after: &QosPolicies) -> Option<PolicyId> {
+    let checks = [
+        (before.durability == after.durability, PolicyId::DURABILITY),
+        (
+            before.durability_service == after.durability_service,
+            PolicyId::DURABILITY_SERVICE,
+        ),
+        (
+            before.presentation == after.presentation,
+            PolicyId::PRESENTATION,
+        ),
+        (before.ownership == after.ownership, PolicyId::OWNERSHIP),
+        (before.liveliness == after.liveliness, PolicyId::LIVELINESS),
+        (
+            before.reliability == after.reliability,
+            PolicyId::RELIABILITY,
+        ),
+        (
+            before.transport_priority == after.transport_priority,
+            PolicyId::TRANSPORT_PRIORITY,
+        ),
+        (
+            before.destination_order == after.destination_order,
+            PolicyId::DESTINATION_ORDER,
+        ),
+        (before.history == after.history, PolicyId::HISTORY),
+        (
+            before.resource_limits == after.resource_limits,
+            PolicyId::RESOURCE_LIMITS,
+        ),
+        (
+            before.data_representation == after.data_representation,
+            PolicyId::DATA_REPRESENTATION,
+        ),
+    ];
+    first_failed(&checks)
+}
+
+/// The first policy of an endpoint that another of its policies makes impossible (DDS 1.4 §2.2.3.12);
+/// `None`: they go together.
+#[must_use]
+pub fn inconsistent_policy(qos: &QosPolicies) -> Option<PolicyId> {
+    (qos.deadline < qos.time_based_filter).then_some(PolicyId::DEADLINE)
+}
+
+fn first_failed(checks: &[(bool, PolicyId)]) -> Option<PolicyId> {
+    let failed = checks.iter().find(|(is_kept, _)| !is_kept);
+    failed.map(|&(_, policy)| policy)
+}
+
+/// What an endpoint with other policies is like; `None`: as before.
+fn changed(data: &EndpointData, qos: &QosPolicies) -> Result<Option<EndpointData>, SetQosError> {
+    if data.qos == *qos {
+        return Ok(None);
+    }
+    if let Some(policy) = immutable_policy(&data.qos, qos) {
+        return Err(SetQosError::ImmutablePolicy(policy));
+    }
+    if let Some(policy) = inconsistent_policy(qos) {
+        return Err(SetQosError::InconsistentPolicy(policy));
+    }
+    let qos = qos.clone();
+    Ok(Some(EndpointData {
+        qos,
+        ..data.clone()
+    }))
+}
+
+impl Engine {
+    /// Changes the policies of a writer, announces them, and matches it anew.
+    ///
+    /// # Errors
+    /// [`SetQosError`]; nothing was changed then.
+    pub fn set_writer_qos(
+        &mut self,
+        now: Instant,
+        id: WriterId,
+        qos: &QosPolicies,
+    ) -> Result<(), SetQosError> {
+        let of_user = self.writers.get(id.0).filter(|it| it.level.is_some());
+        let former = of_user.ok_or(SetQosError::Gone)?.data.clone();
+        let Some(data) = changed(&former, qos)? else {
+            return Ok(());
+        };
+        self.announce_endpoint(now, PUBLICATIONS, &data, ChangeKind::Alive)
+            .map_err(|_| SetQosError::AnnouncementFull)?;
+        if let Some(writer) = self.writers.get_mut(id.0) {
+            writer.data = data;
+        }
+        self.set_writer_clock(now, id.0);
+        self.compare_writer(now, id.0, Before::Was(&former));
+        Ok(())
+    }
+
+    /// Changes the policies of a reader, announces them, and matches it anew.
+    ///
+    /// # Errors
+    /// As [`Self::set_writer_qos`].
+    pub fn set_reader_qos(
+        &mut self,
+        now: Instant,
+        id: ReaderId,
+        qos: &QosPolicies,
+    ) -> Result<(), SetQosError> {
+        let of_user = self.readers.get(id.0).filter(|it| it.level.is_some());
+        let former = of_user.ok_or(SetQosError::Gone)?.data.clone();
+        let Some(data) = changed(&former, qos)? else {
+            return Ok(());
+        };
+        self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive)
+            .map_err(|_| SetQosError::AnnouncementFull)?;
+        if let Some(reader) = self.readers.get_mut(id.0) {
+            reader.data = data;
+        }
+        self.set_reader_clock(id.0);
+        self.compare_reader(now, id.0, Before::Was(&former));
+        Ok(())
+    }
+}

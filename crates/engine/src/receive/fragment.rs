@@ -1,0 +1,318 @@
+//! DATA_FRAG and HEARTBEAT_FRAG (RTPS 2.5 §8.3.8.3, §8.3.8.7): samples that come in parts.
+//!
+//! A submessage that holds a whole sample is read as a DATA is. Of any other each reader puts the fragments
+//! where they belong ([`Assemblies`](crate::assembly::Assemblies)); when none is missing, the sample goes the
+//! way of a DATA from there on, so that nothing that holds for samples has to be said twice.
+//!
+//! Until then the books know nothing of it: a sample of which parts have come is missing. What is asked for of
+//! it, and what it is counted as when it never gets whole, follows from that.
+
+use alloc::boxed::Box;
+
+use isolane_wire::{
+    guid::Guid,
+    rtps::{Data, DataFrag, HeartbeatFrag, Undecoded},
+    sequence::SequenceNumber,
+    time::Instant,
+};
+
+use super::{
+    AssembledId, Delivery, MessageReceiver,
+    sample::{begin_unasked, is_due},
+};
+use crate::{
+    assembly::Put,
+    discovery::SHORT_MESSAGE_BYTES,
+    engine::Engine,
+    limits::LAST_SEQUENCE,
+    reader::{Reader, WriterProxy},
+    status::RejectReason,
+};
+
+/// Whether fragments of this number are of any use to a reader.
+fn is_wanted(proxy: &mut WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
+    if sequence < proxy.expected {
+        return false;
+    }
+    begin_unasked(proxy, reader, sequence);
+    !proxy.reliable || proxy.in_window(sequence) && !proxy.has(sequence)
+}
+
+/// Why a reader can never take a sample in.
+fn why_never(reader: &Reader, fragment: &DataFrag<'_>) -> Option<RejectReason> {
+    if fragment.non_standard {
+        return Some(RejectReason::NotOfType);
+    }
+    let fits = |fragment| {
+        let assemblies = reader.assemblies.as_ref();
+        assemblies.is_some_and(|assemblies| assemblies.fits(fragment))
+    };
+    (!fits(fragment)).then_some(RejectReason::TooLarge)
+}
+
+/// A sample all of whose fragments lie in one submessage.
+fn whole<'a>(fragment: &DataFrag<'a>) -> Option<Data<'a>> {
+    let is_whole = u32::from(fragment.fragments) == fragment.total_fragments();
+    is_whole.then_some(Data {
+        reader: fragment.reader,
+        writer: fragment.writer,
+        sequence: fragment.sequence,
+        inline_qos: fragment.inline_qos,
+        payload: fragment.payload,
+        bytes: fragment.bytes,
+        payload_offset: fragment.payload_offset,
+        little_endian: fragment.little_endian,
+        non_standard: fragment.non_standard,
+    })
+}
+
+impl Engine {
+    #[inline(never)]
+    pub(super) fn receive_fragment(
+        &mut self,
+        now: Instant,
+        message: &mut MessageReceiver,
+        found: Undecoded<'_>,
+    ) -> Option<Delivery> {
+        let fragment = match DataFrag::parse(found.flags, found.body, found.body_offset) {
+            Ok(_) if message.for_others => {
+                self.counters.for_others += 1;
+                return None;
+            }
+            Ok(fragment) if fragment.sequence <= LAST_SEQUENCE => fragment,
+            _ => {
+                self.note_malformed();
+                return None;
+            }
+        };
+        match whole(&fragment) {
+            Some(data) => self.receive_data(now, message, data),
+            None => self.receive_part(now, message, &fragment),
+        }
+    }
+
+    /// Gives the fragments to each reader. As with DATA, one whose reader has just been shown a view is
+    /// read again for the others: those that have had it are done with its number.
+    fn receive_part(
+        &mut self,
+        now: Instant,
+        message: &mut MessageReceiver,
+        fragment: &DataFrag<'_>,
+    ) -> Option<Delivery> {
+        let writer = Guid {
+            prefix: message.prefix,
+            entity: fragment.writer,
+        };
+        let further = core::mem::take(&mut message.further);
+        let resumes = further > 0;
+        let mut next = self.proxies_of_writer.recall(&writer);
+        if next.is_none() {
+            self.counters.unmatched_data += u64::from(!resumes);
+            return None;
+        }
+        while let Some((index, after)) = self.meant_proxy(next, fragment.reader) {
+            next = after;
+            let put = self.put_fragment(now, message, index, fragment);
+            let Some((at, put)) = put.filter(|&(_, put)| put != Put::Unused) else {
+                self.counters.fragments_unused += u64::from(!resumes);
+                continue;
+            };
+            if put == Put::Incomplete {
+                continue;
+            }
+            if let Some(delivery) = self.finish_sample(now, message, index, at, fragment) {
+                if next.is_some() {
+                    message.further = further.checked_sub(1).unwrap_or(self.readers.end());
+                }
+                return Some(delivery);
+            }
+        }
+        None
+    }
+
+    /// Puts fragments where they belong at one reader; `None`: they belong nowhere.
+    fn put_fragment(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        index: u16,
+        fragment: &DataFrag<'_>,
+    ) -> Option<(usize, Put)> {
+        let sequence = fragment.sequence;
+        let proxy = self.writer_proxies.get_mut(index)?;
+        let reader = self.readers.get_mut(proxy.reader)?;
+        if !is_wanted(proxy, reader, sequence) {
+            return None;
+        }
+        if let Some(reason) = why_never(reader, fragment) {
+            if is_due(proxy, reader, sequence).is_some() {
+                self.reject(index, sequence, reason);
+            }
+            return None;
+        }
+        let (is_reliable, is_next) = (proxy.reliable, sequence == proxy.expected);
+        let assemblies = reader.assemblies.as_mut()?;
+        let at = match assemblies.find((index, sequence)) {
+            Some(at) => at,
+            None if reader
+                .cache
+                .as_ref()
+                .is_some_and(|cache| is_reliable && cache.room() == 0) =>
+            {
+                // It would find no room when it is whole. It is asked for again when there is some.
+                reader.blocked |= is_next;
+                reader.ledger.deferred += u64::from(fragment.first_fragment == 1);
+                return None;
+            }
+            None => {
+                let proxies = &self.writer_proxies;
+                let is_done = |(index, sequence): (u16, SequenceNumber)| {
+                    let proxy = proxies.get(index);
+                    proxy.is_none_or(|proxy| proxy.is_done_with(sequence))
+                };
+                let opened =
+                    assemblies.open((index, sequence), fragment, is_reliable, now, is_done);
+                let Some((at, gave_way)) = opened else {
+                    self.counters.assemblies_refused += 1;
+                    return None;
+                };
+                self.counters.assemblies_dropped += u64::from(gave_way);
+                at
+            }
+        };
+        Some((at, assemblies.put(at, fragment, message.timestamp, now)))
+    }
+
+    /// All of a sample has come: it goes on as a DATA for this one reader.
+    fn finish_sample(
+        &mut self,
+        now: Instant,
+        message: &mut MessageReceiver,
+        index: u16,
+        at: usize,
+        fragment: &DataFrag<'_>,
+    ) -> Option<Delivery> {
+        let reader_index = self.writer_proxies.get(index)?.reader;
+        let reader = self.readers.get_mut(reader_index)?;
+        let entity = reader.guid.entity;
+        let assembled = reader.assemblies.as_mut()?.take(at)?;
+        let of_message = message.timestamp;
+        message.timestamp = of_message.or(assembled.timestamp);
+        let data = Data {
+            reader: entity,
+            writer: fragment.writer,
+            sequence: fragment.sequence,
+            inline_qos: assembled.inline_qos(),
+            payload: assembled.payload,
+            bytes: assembled.bytes.get(..assembled.length).unwrap_or_default(),
+            payload_offset: 0,
+            little_endian: fragment.little_endian,
+            non_standard: fragment.non_standard,
+        };
+        let delivery = self.receive_data(now, message, data);
+        (message.timestamp, message.further) = (of_message, 0);
+        let reader = self.readers.get_mut(reader_index)?;
+        reader.assemblies.as_mut()?.give_back(at, assembled.bytes);
+        let asked_for_less = reader.asked_for_less;
+        let proxy = self.writer_proxies.get(index)?;
+        if asked_for_less && proxy.may_ask_for_more() {
+            // There is a place again.
+            self.file_acknack(index);
+        }
+        delivery.map(|delivery| Delivery {
+            assembled: Some(AssembledId(at)),
+            ..delivery
+        })
+    }
+
+    /// What a writer has sent of a sample by now. What is missing of that is asked for.
+    pub(super) fn receive_heartbeat_frag(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        heartbeat: &HeartbeatFrag,
+    ) {
+        let writer = Guid {
+            prefix: message.prefix,
+            entity: heartbeat.writer,
+        };
+        let mut next = self.proxies_of_writer.recall(&writer);
+        let mut is_answered = false;
+        while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {
+            next = after;
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                return;
+            };
+            let Some(reader) = self.readers.get_mut(proxy.reader) else {
+                return;
+            };
+            let sequence = heartbeat.sequence;
+            let is_missing = proxy.reliable && proxy.in_window(sequence) && !proxy.has(sequence);
+            if !is_missing || !proxy.accept_fragments(now, heartbeat.count) {
+                continue;
+            }
+            let Some(assemblies) = &mut reader.assemblies else {
+                continue;
+            };
+            // A sample of which nothing has come is a matter of HEARTBEAT and ACKNACK.
+            assemblies.note_sent((index, sequence), heartbeat.last_fragment);
+            if assemblies
+                .missing(index, proxy.expected, proxy.last)
+                .is_some()
+            {
+                self.file_acknack(index);
+                is_answered = true;
+            }
+        }
+        if is_answered {
+            self.earn(message.prefix, SHORT_MESSAGE_BYTES);
+        }
+    }
+
+    /// Frees the places of samples that are done with, at the reader of a proxy.
+    pub(crate) fn release_assemblies(&mut self, index: u16) {
+        let proxies = &self.writer_proxies;
+        let reader = proxies.get(index).map(|proxy| proxy.reader);
+        let reader = reader.and_then(|reader| self.readers.get_mut(reader));
+        if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
+            assemblies.release(|(index, sequence)| {
+                let proxy = proxies.get(index);
+                proxy.is_none_or(|proxy| proxy.is_done_with(sequence))
+            });
+        }
+    }
+
+    /// The payload of a sample for a view reader, wherever it lies.
+    #[must_use]
+    pub fn payload<'a>(&'a self, delivery: &Delivery, datagram: &'a [u8]) -> &'a [u8] {
+        let bytes = match delivery.assembled {
+            None => datagram,
+            Some(AssembledId(at)) => {
+                let reader = self.readers.get(delivery.reader.0);
+                let assemblies = reader.and_then(|reader| reader.assemblies.as_ref());
+                assemblies.map_or(&[][..], |assemblies| assemblies.bytes(at))
+            }
+        };
+        bytes.get(delivery.payload.clone()).unwrap_or_default()
+    }
+
+    /// Lends the memory out in which a sample lies that came in fragments: its payload is the part that the
+    /// delivery names. So it can be shown while the engine is free. It is to be
+    /// [given back](Self::give_back).
+    #[must_use]
+    pub fn lend(&mut self, delivery: &Delivery) -> Option<Box<[u8]>> {
+        let AssembledId(at) = delivery.assembled?;
+        let reader = self.readers.get_mut(delivery.reader.0)?;
+        reader.assemblies.as_mut()?.lend(at)
+    }
+
+    /// Takes lent memory back. Where the reader is gone meanwhile it is let go.
+    pub fn give_back(&mut self, delivery: &Delivery, bytes: Box<[u8]>) {
+        let reader = self.readers.get_mut(delivery.reader.0);
+        if let Some(AssembledId(at)) = delivery.assembled
+            && let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut())
+        {
+            assemblies.give_back(at, bytes);
+        }
+    }
+}

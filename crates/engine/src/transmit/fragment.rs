@@ -1,0 +1,402 @@
+//! Samples in fragments: their first transmission, their repair, and as history for late joiners (RTPS 2.5
+//! §8.3.8.3, §8.4.14).
+//!
+//! A step is one fragment: one datagram that fits an Ethernet frame. First transmissions too run at the
+//! protocol priority of their topic's level, below the samples of that level: so a sample of a topic as
+//! critical as the large one waits for one activation and one frame, however large that is. They do
+//! not starve: a level's protocol work has a share of its data work. They take turns there with repairs,
+//! heartbeats and the fragments of other writers.
+//!
+//! Samples of the same writer keep their order: what is written behind a large one waits for it.
+
+use isolane_wire::{
+    BufferTooSmall,
+    guid::{EntityId, Guid},
+    rtps::{DataFragHead, Gap, HeartbeatFrag, MessageWriter, PayloadKind},
+    sequence::SequenceNumber,
+    time::{Instant, Timestamp},
+};
+
+use super::{gap, to_one};
+use crate::{
+    engine::Engine,
+    fragmenter::{FragmentOf, Owed, fragments_of},
+    ids::WriterId,
+    limits::{FRAGMENT_BYTES, FRAGMENTS_PER_HEARTBEAT},
+    work::{Destinations, Work, WorkKind},
+    write::data_head,
+    writer::Writer,
+};
+
+/// One fragment, as it is sent.
+struct Fragment<'a> {
+    head: DataFragHead,
+    timestamp: Timestamp,
+    bytes: &'a [u8],
+    is_last: bool,
+}
+
+impl Writer {
+    /// Whether a change is sent in fragments.
+    pub(super) fn is_cut(&self, sequence: SequenceNumber) -> bool {
+        let history = self.history.as_ref().filter(|_| self.fragmenter.cuts());
+        let found = history.and_then(|history| history.get_pinned(sequence));
+        found.is_some_and(|(_, payload)| self.fragmenter.is_cut(payload.len()))
+    }
+
+    /// Whether what is to be sent next for the first time is a fragment.
+    fn is_next_cut(&self) -> bool {
+        let unsent = || self.history.as_ref()?.at_or_after(self.next_unsent);
+        self.fragmenter.under_way.is_some()
+            || self.fragmenter.cuts() && unsent().is_some_and(|sequence| self.is_cut(sequence))
+    }
+
+    /// A fragment for one reader or for all; `None`: the sample, or the fragment, is not there.
+    fn fragment(&self, of: FragmentOf, reader: EntityId) -> Option<Fragment<'_>> {
+        let (change, payload) = self.history.as_ref()?.get_pinned(of.sequence)?;
+        let start = (of.number.checked_sub(1)? as usize).checked_mul(FRAGMENT_BYTES.into())?;
+        let rest = payload.get(start..).filter(|rest| !rest.is_empty())?;
+        let bytes = &rest[..rest.len().min(FRAGMENT_BYTES.into())];
+        let sample = change.sample();
+        let whole = data_head(self.guid.entity, reader, of.sequence, &sample);
+        let head = DataFragHead {
+            reader,
+            writer: self.guid.entity,
+            sequence: of.sequence,
+            first_fragment: of.number,
+            fragments: 1,
+            fragment_size: FRAGMENT_BYTES,
+            sample_size: payload.len() as u32,
+            key_hash: whole.key_hash,
+            status: whole.status,
+            is_key: whole.payload == PayloadKind::Key,
+        };
+        Some(Fragment {
+            head,
+            timestamp: sample.timestamp,
+            bytes,
+            is_last: bytes.len() == rest.len(),
+        })
+    }
+
+    /// How many fragments of a change were sent by now.
+    fn fragments_sent(&self, sequence: SequenceNumber) -> Option<u32> {
+        if let Some(at) = self.fragmenter.under_way
+            && at.sequence == sequence
+        {
+            return Some(at.number - 1);
+        }
+        let (_, payload) = self.history.as_ref()?.get(sequence)?;
+        (sequence < self.next_unsent).then(|| fragments_of(payload.len()))
+    }
+
+    /// HEARTBEAT_FRAG (RTPS 2.5 §8.3.8.7): so many fragments of a change were sent.
+    fn heartbeat_frag(
+        &mut self,
+        reader: EntityId,
+        sequence: SequenceNumber,
+        last: u32,
+    ) -> HeartbeatFrag {
+        HeartbeatFrag {
+            reader,
+            writer: self.guid.entity,
+            sequence,
+            last_fragment: last,
+            count: self.fragmenter.next_heartbeat_count(),
+        }
+    }
+}
+
+impl Engine {
+    /// Files the first transmission of what is written and not sent, if any: of a sample in one piece at
+    /// the priority of samples, of a fragment below it.
+    pub(crate) fn file_first(&mut self, index: u16) {
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        if writer.next_unsent > writer.last || core::mem::replace(&mut writer.data_filed, true) {
+            return;
+        }
+        if writer.is_next_cut() {
+            let priority = writer.protocol_priority();
+            self.file(priority, WorkKind::Fragment, index);
+        } else {
+            let priority = writer.data_priority();
+            self.file(priority, WorkKind::Data, index);
+        }
+    }
+
+    /// The next fragment of a first transmission, to all readers; or a GAP over what is gone before it.
+    pub(super) fn send_fragment(
+        &mut self,
+        now: Instant,
+        index: u16,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = self.header;
+        let writer = self.writers.get_mut(index)?;
+        writer.data_filed = false;
+        let level = writer.level;
+        let gone = writer.skip_gone();
+        let bytes = if let Some(gone) = gone {
+            self.finish(buffer, |message| message.gap(&gone).map(drop), header)
+        } else {
+            writer.begin_fragments();
+            match writer.fragmenter.under_way {
+                Some(at) => self.send_first_fragment(now, index, at, buffer),
+                None => 0,
+            }
+        };
+        self.file_first(index);
+        self.release_acknowledged(index);
+        Some(Work {
+            kind: WorkKind::Fragment,
+            level,
+            bytes,
+            to: Destinations::Writer(WriterId(index)),
+        })
+    }
+
+    fn send_first_fragment(
+        &mut self,
+        now: Instant,
+        index: u16,
+        at: FragmentOf,
+        buffer: &mut [u8],
+    ) -> usize {
+        let header = self.header;
+        let Some(writer) = self.writers.get_mut(index) else {
+            return 0;
+        };
+        if writer.destinations.is_empty() {
+            // Nobody is left to send the rest to.
+            writer.end_fragments(at.sequence, false);
+            return 0;
+        }
+        let begins_run = writer.highest_acknowledged >= writer.next_unsent;
+        let Some(fragment) = writer.fragment(at, EntityId::UNKNOWN) else {
+            writer.end_fragments(at.sequence, false);
+            return 0;
+        };
+        let (timestamp, is_last) = (fragment.timestamp, fragment.is_last);
+        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+            fragment.emit(&mut message)?;
+            Ok(message)
+        });
+        writer.ledger.fragments += 1;
+        writer.fragmenter.under_way = Some(at.next());
+        if is_last {
+            writer.end_fragments(at.sequence, true);
+        }
+        let bytes = match written {
+            Ok(mut message) => {
+                if is_last {
+                    writer.complete(&mut message, timestamp);
+                } else if writer.reliable && at.number.is_multiple_of(FRAGMENTS_PER_HEARTBEAT) {
+                    let heartbeat =
+                        writer.heartbeat_frag(EntityId::UNKNOWN, at.sequence, at.number);
+                    // Where it finds no room the HEARTBEAT behind the last follows.
+                    let _ = message.heartbeat_frag(&heartbeat);
+                }
+                message.len()
+            }
+            Err(_) => {
+                self.counters.buffer_too_small += 1;
+                0
+            }
+        };
+        if is_last {
+            self.arm_heartbeat(now, index);
+            if begins_run {
+                self.hasten_heartbeat(now, index);
+            }
+        }
+        bytes
+    }
+
+    /// The next fragment that a reader asked for, or a GAP where the sample is gone.
+    pub(super) fn send_fragment_repair(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
+        let proxy = self.reader_proxies.get(index)?;
+        let Some(at) = proxy.fragments.next_repair() else {
+            self.reader_proxies.get_mut(index)?.fragments.repair = None;
+            return None;
+        };
+        let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
+        let start = proxy.start;
+        let writer = self.writers.get_mut(writer_index)?;
+        let level = writer.level;
+        let sent = writer.fragments_sent(at.sequence);
+        let bytes = match sent.filter(|_| at.sequence >= start) {
+            Some(total) => {
+                writer.ledger.fragments_repaired += 1;
+                let proxy = self.reader_proxies.get_mut(index)?;
+                let is_last = proxy.fragments.note_repaired(at, total);
+                let told = is_last.then_some(total);
+                match at.number <= total {
+                    true => self.emit_fragment(writer_index, at, guid, told, buffer),
+                    false => 0,
+                }
+            }
+            None => {
+                self.reader_proxies.get_mut(index)?.fragments.repair = None;
+                self.emit_gone(writer_index, at.sequence, start, guid, buffer)
+            }
+        };
+        self.file_rest_of_repair(index);
+        Some(Work {
+            kind: WorkKind::Repair,
+            level,
+            bytes,
+            to: to_one(to),
+        })
+    }
+
+    /// A reader is owed all fragments of a sample that it has asked for whole.
+    pub(super) fn begin_fragment_repair(
+        &mut self,
+        index: u16,
+        sequence: SequenceNumber,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let proxy = self.reader_proxies.get_mut(index)?;
+        proxy.fragments.repair = Some(Owed::From(FragmentOf::first(sequence)));
+        let writer = self.writers.get_mut(proxy.writer)?;
+        writer.ledger.repaired += 1;
+        self.send_fragment_repair(index, buffer)
+    }
+
+    /// The next fragment of a sample of the history, for a reader that joined late; a GAP over what is gone
+    /// before it goes ahead of the first.
+    pub(super) fn send_history_fragment(
+        &mut self,
+        index: u16,
+        cursor: SequenceNumber,
+        sequence: SequenceNumber,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let header = self.header;
+        let proxy = self.reader_proxies.get_mut(index)?;
+        let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
+        let begun = proxy.fragments.history.filter(|at| at.sequence == sequence);
+        let at = begun.unwrap_or(FragmentOf::first(sequence));
+        let writer = self.writers.get_mut(writer_index)?;
+        let (level, priority) = (writer.level, writer.protocol_priority());
+        let bytes = if begun.is_none() && cursor < sequence {
+            writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
+            let gone = gap(writer.guid.entity, guid.entity, cursor, sequence);
+            let proxy = self.reader_proxies.get_mut(index)?;
+            proxy.history_next = Some(sequence);
+            self.finish(
+                buffer,
+                |message| message.info_destination(guid.prefix)?.gap(&gone).map(drop),
+                header,
+            )
+        } else {
+            let total = writer.fragments_sent(sequence).unwrap_or(0);
+            let is_last = at.number >= total;
+            writer.ledger.history += u64::from(is_last);
+            let proxy = self.reader_proxies.get_mut(index)?;
+            proxy.fragments.history = (!is_last).then(|| at.next());
+            proxy.history_next = Some(if is_last { sequence.next() } else { sequence });
+            let told = is_last.then_some(total);
+            self.emit_fragment(writer_index, at, guid, told, buffer)
+        };
+        self.reader_proxies.get_mut(index)?.history_filed = true;
+        self.file(priority, WorkKind::History, index);
+        Some(Work {
+            kind: WorkKind::History,
+            level,
+            bytes,
+            to: to_one(to),
+        })
+    }
+
+    /// A fragment for one reader alone, and behind it, with `told`, how many there are: so the reader knows
+    /// at once what of them it lacks still.
+    fn emit_fragment(
+        &mut self,
+        writer_index: u16,
+        at: FragmentOf,
+        reader: Guid,
+        told: Option<u32>,
+        buffer: &mut [u8],
+    ) -> usize {
+        let header = self.header;
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return 0;
+        };
+        let heartbeat = told
+            .filter(|&total| total > 0)
+            .map(|total| writer.heartbeat_frag(reader.entity, at.sequence, total));
+        let Some(fragment) = writer.fragment(at, reader.entity) else {
+            return 0;
+        };
+        let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
+            message.info_destination(reader.prefix)?;
+            fragment.emit(&mut message)?;
+            if let Some(heartbeat) = &heartbeat {
+                message.heartbeat_frag(heartbeat)?;
+            }
+            Ok(message.len())
+        });
+        written.unwrap_or_else(|_| {
+            self.counters.buffer_too_small += 1;
+            0
+        })
+    }
+}
+
+impl Fragment<'_> {
+    fn emit(&self, message: &mut MessageWriter<'_>) -> Result<(), BufferTooSmall> {
+        message
+            .info_timestamp(self.timestamp)?
+            .data_frag(&self.head, self.bytes)
+            .map(drop)
+    }
+}
+
+/// First transmissions, at the writer.
+impl Writer {
+    /// Passes over what is gone before the next sample. Returns the GAP that tells readers who wait for it.
+    fn skip_gone(&mut self) -> Option<Gap> {
+        if self.fragmenter.under_way.is_some() {
+            return None;
+        }
+        let kept = self
+            .history
+            .as_ref()
+            .and_then(|history| history.at_or_after(self.next_unsent));
+        let next = kept.unwrap_or(self.last.next());
+        let skipped = self.next_unsent;
+        if next <= skipped {
+            return None;
+        }
+        self.ledger.evicted_unsent += (next.get() - skipped.get()) as u64;
+        self.next_unsent = next;
+        let is_told = self.reliable && kept.is_some() && !self.destinations.is_empty();
+        is_told.then(|| gap(self.guid.entity, EntityId::UNKNOWN, skipped, next))
+    }
+
+    /// The next sample, if it is one to be cut, is under way from now on.
+    fn begin_fragments(&mut self) {
+        if self.fragmenter.under_way.is_some() || !self.is_next_cut() {
+            return;
+        }
+        let sequence = self.next_unsent;
+        if self.destinations.is_empty() {
+            self.note_first(sequence, false);
+        } else if let Some(history) = &mut self.history {
+            history.pin(sequence);
+            self.fragmenter.under_way = Some(FragmentOf::first(sequence));
+        }
+    }
+
+    /// All fragments of a sample have left, or the rest of them will not.
+    fn end_fragments(&mut self, sequence: SequenceNumber, is_sent: bool) {
+        self.fragmenter.under_way = None;
+        if let Some(history) = &mut self.history {
+            history.unpin();
+        }
+        self.note_first(sequence, is_sent);
+    }
+}

@@ -1,0 +1,22 @@
+//! Samples too long for a datagram: cut by the writer, put together by the reader, repaired in parts.
+
+mod captures;
+mod delivery;
+mod hostile;
+mod peers;
+mod turns;
+
+use isolane_sim::{Sample, Topic};
+
+/// Longest payload of these topics, with all that stands around a sample's padding.
+const MAX_BYTES: usize = (1 << 20) + 64;
+
+/// A topic of samples that may be long.
+fn large() -> Topic {
+    Topic::new("Large").max_payload_bytes(MAX_BYTES)
+}
+
+/// Sample `value`, so many bytes longer than the shortest.
+fn padded(value: u64, bytes: u32) -> Sample {
+    Sample::value(value).padded(bytes)
+}

@@ -1,0 +1,264 @@
+//! LIFESPAN: nobody is handed what is stale, and nothing stale takes room (DDS 1.4 §2.2.3.16).
+
+use std::time::Duration;
+
+use isolane_engine::{ChangeKind, ReaderStatus};
+use isolane_sim::{
+    LinkConfig, NodeConfig, Partition, Sample, Take, Topic, World, WriterHandle, seeds,
+};
+use isolane_wire::{
+    qos::{DurabilityKind, QosPolicies},
+    time::Timestamp,
+};
+
+use crate::{
+    peer::{Peer, WRITER, head},
+    support::{PATIENCE, SECOND, a_pair, a_pair_in, ms, two_nodes, values},
+};
+
+const LIFESPAN: Duration = ms(100);
+
+fn reliable() -> Topic {
+    Topic::new("Fresh").reliable().keep_all(8)
+}
+
+fn mortal(topic: Topic) -> Topic {
+    topic.qos(|qos| qos.lifespan = LIFESPAN.into())
+}
+
+fn cut_off(world: &mut World, nodes: (isolane_sim::NodeId, isolane_sim::NodeId)) {
+    world.partition(Partition::between(&[nodes.0], &[nodes.1]));
+}
+
+#[test]
+fn a_sample_that_is_not_taken_in_time_is_handed_out_to_nobody_and_gives_its_room_back() {
+    let (mut world, _, writer, reader) = a_pair(&mortal(reliable()));
+    world.set_take(reader, Take::OnRequest);
+    world.enqueue(writer, values(8));
+    world.run_for(ms(50));
+    assert_eq!(world.reader_ledger(reader).available, 8);
+    assert_eq!(world.take(reader, 3), 3);
+    world.run_for(ms(60));
+    assert_eq!(
+        world.reader_ledger(reader).expired,
+        5,
+        "though nobody looked"
+    );
+    assert_eq!(world.take(reader, 8), 0);
+    world.enqueue(writer, (9..17).map(Sample::value));
+    world.run_for(ms(50));
+    assert_eq!(world.take(reader, 8), 8);
+    assert_eq!(
+        world.values(reader),
+        [1, 2, 3, 9, 10, 11, 12, 13, 14, 15, 16]
+    );
+}
+
+#[test]
+fn a_reader_that_was_full_of_stale_samples_asks_for_fresh_ones_again() {
+    let (mut world, _, writer, reader) = a_pair(&mortal(reliable()));
+    world.set_take(reader, Take::OnRequest);
+    world.publish(writer, ms(10), values(40));
+    world.run_for(SECOND);
+    assert_eq!(
+        world.unwritten(writer),
+        0,
+        "the writer was not held up for good"
+    );
+    let ledger = world.reader_ledger(reader);
+    assert!(
+        ledger.expired + ledger.lost >= 40 && ledger.available == 0,
+        "{ledger:?}"
+    );
+}
+
+#[test]
+fn what_has_expired_is_neither_repaired_nor_waited_for() {
+    let (mut world, nodes, writer, reader) = a_pair(&mortal(reliable()));
+    cut_off(&mut world, nodes);
+    world.enqueue(writer, values(5));
+    world.run_for(3 * LIFESPAN);
+    let ledger = world.writer_ledger(writer);
+    assert_eq!((ledger.sent, ledger.expired), (5, 5));
+    world.heal();
+    world.enqueue(writer, [Sample::value(6)]);
+    world.run_for(50 * ms(1));
+    assert_eq!(world.values(reader), [6]);
+    world.run_for(2 * SECOND);
+    let ledger = world.writer_ledger(writer);
+    assert_eq!(ledger.repaired, 0, "{ledger:?}");
+    let node = world.engine(nodes.0);
+    assert!(node.all_acknowledged(world.writer_id(writer)));
+    assert_eq!(world.values(reader), [6]);
+}
+
+#[test]
+fn what_expires_before_it_is_sent_is_not_sent() {
+    let (mut world, (a, _), writer, reader) = a_pair(&mortal(reliable()));
+    world.enqueue(writer, values(4));
+    world.stop_for(a, 2 * LIFESPAN);
+    world.run_for(3 * LIFESPAN);
+    let ledger = world.writer_ledger(writer);
+    assert!(
+        ledger.expired_unsent >= 3 && ledger.pending == 0,
+        "{ledger:?}"
+    );
+    world.enqueue(writer, [Sample::value(5)]);
+    world.run_for(ms(50));
+    assert_eq!(world.values(reader).last(), Some(&5));
+}
+
+#[test]
+fn stale_samples_make_room_in_a_full_history_whether_or_not_they_are_acknowledged() {
+    let (mut world, nodes, writer, reader) = a_pair(&mortal(reliable()));
+    cut_off(&mut world, nodes);
+    world.enqueue(writer, values(20));
+    world.run_for(ms(50));
+    assert_eq!(
+        (world.written(writer).len(), world.unwritten(writer)),
+        (8, 12)
+    );
+    world.run_for(4 * LIFESPAN);
+    assert_eq!(world.unwritten(writer), 0);
+    world.heal();
+    world.run_for(2 * SECOND);
+    assert!(world.values(reader).is_empty());
+}
+
+#[test]
+fn a_late_joiner_gets_what_is_fresh_and_nothing_stale() {
+    let topic = mortal(reliable().transient_local());
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, &topic);
+    world.enqueue(writer, values(3));
+    world.run_for(2 * LIFESPAN);
+    let early = world.create_reader(b, &topic);
+    world.until_matched(&[writer], &[early]);
+    world.enqueue(writer, [Sample::value(4), Sample::value(5)]);
+    world.run_for(ms(20));
+    let late = world.create_reader(b, &topic);
+    world.until_matched(&[writer], &[early, late]);
+    world.run_for(ms(40));
+    assert_eq!(world.values(early), [4, 5]);
+    assert_eq!(world.values(late), [4, 5]);
+}
+
+#[test]
+fn the_end_of_an_instance_is_told_also_when_it_is_old() {
+    let topic = mortal(reliable().keyed());
+    let (mut world, nodes, writer, reader) = a_pair(&topic);
+    world.enqueue(writer, [Sample::keyed(7, 1)]);
+    world.run_for(ms(20));
+    cut_off(&mut world, nodes);
+    let after = [Sample::keyed(7, 2), Sample::dispose(7), Sample::keyed(8, 3)];
+    world.enqueue(writer, after);
+    world.run_for(3 * LIFESPAN);
+    world.heal();
+    world.run_for(2 * SECOND);
+    assert_eq!(world.values(reader), [1]);
+    let last = world.last_of_instance(reader, 7).expect("it came");
+    assert_eq!(last.info.kind, ChangeKind::Dispose);
+}
+
+#[test]
+fn a_writer_without_lifespan_and_a_reader_with_one_let_nothing_expire() {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, &reliable());
+    let reader = world.create_reader(b, &mortal(reliable()));
+    world.until_matched(&[writer], &[reader]);
+    world.set_take(reader, Take::OnRequest);
+    world.enqueue(writer, values(3));
+    world.run_for(SECOND);
+    assert_eq!(world.take(reader, 8), 3);
+}
+
+#[test]
+fn a_writer_and_a_reader_with_nothing_left_that_could_expire_rest() {
+    for topic in [reliable(), Topic::new("Fresh"), Topic::new("Fresh").keyed()] {
+        let (mut world, (a, b), writer, reader) = a_pair(&mortal(topic));
+        world.set_take(reader, Take::OnRequest);
+        world.enqueue(writer, values(1));
+        world.run_for(3 * LIFESPAN);
+        world.run_for(ms(1));
+        assert_eq!((world.engine(a).ready(), world.engine(b).ready()), (0, 0));
+    }
+}
+
+/// A peer's time stamps may be of any clock.
+fn a_peer_writes(age: i64, expected: usize) -> (usize, u64) {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let reader = world.create_reader(node, &Topic::new("Foreign").keep_last(4));
+    world.set_take(reader, Take::OnRequest);
+    let mut peer = Peer::of(&mut world, node);
+    let qos = QosPolicies {
+        lifespan: LIFESPAN.into(),
+        durability: DurabilityKind::Volatile,
+        ..QosPolicies::writer_default()
+    };
+    peer.announce(&mut world, WRITER, qos);
+    let wall = world.engine(node).timestamp(world.now()).to_nanos();
+    let stamp = Timestamp::from_nanos(wall.wrapping_add_signed(-age * 1_000_000));
+    let payload = Sample::value(1).payload();
+    peer.say(&mut world, |message| {
+        message.info_timestamp(stamp)?;
+        message.data(&head(WRITER, 1), &payload).map(drop)
+    });
+    assert_eq!(world.reader_ledger(reader).available, expected as u64);
+    world.run_for(ms(50));
+    let taken_later = world.take(reader, 4);
+    (taken_later, world.reader_ledger(reader).expired)
+}
+
+#[test]
+fn a_sample_counts_from_its_time_stamp_and_from_its_reception_where_that_lies_ahead() {
+    assert_eq!(a_peer_writes(20, 1), (1, 0));
+    assert_eq!(a_peer_writes(80, 1), (0, 1), "it expired in the cache");
+    assert_eq!(a_peer_writes(150, 0), (0, 1), "it was stale when it came");
+    assert_eq!(a_peer_writes(-3_600_000, 1), (1, 0), "clocks differ");
+}
+
+/// All that came was fresh, came once, and in order.
+fn assert_fresh(world: &World, writer: WriterHandle, reader: isolane_sim::ReaderHandle) {
+    let mut before = 0;
+    for received in world.received_from(reader, writer) {
+        let number = received.info.sequence.get();
+        assert!(number > before, "seed {}", world.seed());
+        before = number;
+        let written = &world.written(writer)[number as usize - 1];
+        let age = received.at.saturating_since(written.at);
+        assert!(age < LIFESPAN, "seed {}: {age:?} old", world.seed());
+    }
+}
+
+#[test]
+fn over_bad_links_whatever_comes_is_fresh_once_and_in_order() {
+    seeds::for_each(0..60, |seed| {
+        let link = LinkConfig {
+            jitter: ms(20),
+            ..LinkConfig::lossy(0.3)
+        };
+        let topic = match seed % 3 {
+            0 => mortal(reliable()),
+            1 => mortal(Topic::new("Last").reliable().keep_last(4)),
+            _ => mortal(reliable().transient_local()),
+        };
+        let (mut world, _, writer, reader) = a_pair_in(World::new(seed).link(link), &topic);
+        world.set_take(reader, Take::OneEvery(ms(5 + seed % 20)));
+        world.publish(writer, ms(4), values(200));
+        world.run_for(2 * SECOND);
+        world.run_until("the writer rests", PATIENCE, |world| {
+            world.unwritten(writer) == 0 && world.reader_ledger(reader).available == 0
+        });
+        assert_fresh(&world, writer, reader);
+        assert!(world.received(reader).len() > 20, "seed {seed}");
+        assert!(
+            world
+                .reader_statuses(reader)
+                .contains(ReaderStatus::DATA_AVAILABLE),
+            "seed {seed}"
+        );
+    });
+}
