@@ -10,7 +10,8 @@
 //! - `cargo xtask isolation` counts what a flood does to a critical topic, with and without what keeps it
 //!   away;
 //! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces;
-//! - `cargo xtask peers` measures isolane beside other DDS implementations.
+//! - `cargo xtask peers` measures isolane beside other DDS implementations;
+//! - `cargo xtask shapes` runs shapes test programs of one contract, one an implementation, in all pairs.
 //!
 //! Progress goes to standard error; standard output carries the summary, or JSON where asked for.
 //! Nothing here touches the machine's own network namespace. As root, `test` installs the packages
@@ -86,6 +87,8 @@ enum Command {
     Hostile(hostile::HostileArguments),
     /// Count what a flood does to a critical topic, with and without what keeps it away (needs root)
     Isolation(isolation::Arguments),
+    /// Run shapes test programs of one command-line contract, isolane's and others', in all pairs (needs root)
+    Shapes(interop::shapes::Arguments),
     /// Who attacks: what `hostile` starts as a process of its own
     #[command(name = hostile::SENDER_COMMAND, hide = true)]
     HostileSender(hostile::SenderArguments),
@@ -107,6 +110,7 @@ fn main() -> ExitCode {
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Hostile(arguments) => hostile::run(&arguments),
         Command::Isolation(arguments) => isolation::run(&arguments),
+        Command::Shapes(arguments) => interop::shapes::run(&arguments),
         Command::HostileSender(arguments) => hostile::run_sender(&arguments),
         Command::Cable { role } => return isolane_bench::child::main(&role),
     };

@@ -7,7 +7,7 @@
 use isolane_datapath::clock::monotonic_now;
 use isolane_wire::{
     cdr::{Representation, TopicType},
-    qos::{DurabilityKind, HistoryKind, Octets, PolicyId, QosPolicies},
+    qos::{DataRepresentationId, DurabilityKind, HistoryKind, Octets, PolicyId, QosPolicies},
 };
 
 use crate::{error::QosError, qos::Qos, reader::DataReader, writer::DataWriter};
@@ -115,12 +115,19 @@ impl Qos {
 
     /// What an endpoint has that was created by other ways than these.
     fn existing(policies: &QosPolicies, representation: Representation, max_bytes: usize) -> Self {
-        Self {
-            policies: policies.clone(),
-            representation,
-            max_bytes,
-            ..Self::best_effort()
+        let mut existing = Self::best_effort();
+        existing.policies = policies.clone();
+        existing.representation = representation;
+        existing.max_bytes = max_bytes;
+        // A reader that takes one only was told which.
+        if let [only] = policies.data_representation[..] {
+            existing.takes_only = true;
+            existing.representation = match only {
+                DataRepresentationId::XCDR2 => Representation::Xcdr2,
+                _ => Representation::Xcdr1,
+            };
         }
+        existing
     }
 }
 

@@ -131,6 +131,7 @@ mod choice;
 mod discovered;
 mod endpoint_status;
 mod error;
+mod filter;
 mod frames;
 mod gather;
 pub mod limits;
@@ -156,6 +157,7 @@ pub use builder::{Builder, Waiting};
 pub use choice::DatapathChoice;
 pub use discovered::DiscoveredTopic;
 pub use error::{BuildError, QosError, WriteError};
+pub use filter::{Filter, FilterError};
 pub use isolane_datapath::{
     Budget, FaultPlan, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Lane,
     Observation, Over, Plug, ProtectError, Protection, RingObservation, memory::Network,

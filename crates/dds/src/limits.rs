@@ -102,3 +102,10 @@ pub const REMOTE_QUEUE: usize = 16;
 
 /// Samples one activation takes from a remote writer's queue.
 pub const REMOTE_ITEMS: u16 = 4;
+
+/// Bytes of a filter's expression that are read: some hundred comparisons, more than anybody writes by hand. A
+/// peer's reader brings one too.
+pub const MAX_FILTER_BYTES: usize = 4 << 10;
+
+/// Conditions that lie in one another: each takes some hundred bytes of stack to read and to judge.
+pub const MAX_FILTER_DEPTH: usize = 32;

@@ -10,7 +10,7 @@ use std::{
 
 use isolane_datapath::{Datapath, clock::monotonic_now};
 use isolane_engine::{
-    Counters, DeliveryMode, EndpointConfig, Priority, WriterId,
+    ContentFilter, Counters, DeliveryMode, EndpointConfig, Priority, WriterId,
     limits::{BATCH_BYTES, WORK_HEAD_BYTES},
 };
 use isolane_executor::{JobConfig, JobId};
@@ -26,6 +26,7 @@ use crate::{
     announced::log_durability,
     builder::{Builder, locators},
     error::BuildError,
+    filter::Filter,
     limits::{MAX_DATAGRAM_SAMPLE_BYTES, MAX_SAMPLE_BYTES},
     listeners::Endpoint,
     qos::Qos,
@@ -117,7 +118,46 @@ impl Participant {
         topic: &str,
         qos: &Qos,
     ) -> Result<DataReader<T>, BuildError> {
-        self.reader_with(topic, qos, DeliveryMode::Cache)
+        self.reader_with(topic, qos, DeliveryMode::Cache, None)
+    }
+
+    /// Creates a reader that takes in the samples that pass a filter (DDS 1.4 §2.2.2.3.3,
+    /// *ContentFilteredTopic*). Others are acknowledged and counted
+    /// ([`ReaderLedger::unwanted`](crate::ReaderLedger)), and take no room; writers are not told of the filter,
+    /// so they send all.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use isolane::{Filter, Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Reading { sensor: u32, celsius: f32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let qos = Qos::reliable().keep_last(8);
+    /// let writer = participant.create_writer::<Reading>("Readings", &qos)?;
+    /// let hot = Filter::new("celsius > 90.0", &[])?;
+    /// let reader = participant.create_filtered_reader::<Reading>("Readings", &qos, hot)?;
+    /// for celsius in [20.0, 95.0, 90.0] {
+    ///     writer.write(&Reading { sensor: 1, celsius })?;
+    /// }
+    /// assert!(participant.run_until(Duration::from_secs(5), || reader.ledger().accounted == 3));
+    /// assert_eq!(reader.take()?.and_then(|hot| hot.value).map(|hot| hot.celsius), Some(95.0));
+    /// assert_eq!(reader.ledger().unwanted, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`BuildError`]; nothing was created then.
+    pub fn create_filtered_reader<T: TopicType + 'static>(
+        &self,
+        topic: &str,
+        qos: &Qos,
+        filter: Filter<T>,
+    ) -> Result<DataReader<T>, BuildError> {
+        let filter = Some(filter.into_engine());
+        self.reader_with(topic, qos, DeliveryMode::Cache, filter)
     }
 
     /// Creates a best-effort reader that sees each sample in the frame it came in, while it is being
@@ -130,7 +170,7 @@ impl Participant {
         topic: &str,
         qos: &Qos,
     ) -> Result<DataReader<T>, BuildError> {
-        self.reader_with(topic, qos, DeliveryMode::View)
+        self.reader_with(topic, qos, DeliveryMode::View, None)
     }
 
     fn reader_with<T: TopicType>(
@@ -138,6 +178,7 @@ impl Participant {
         topic: &str,
         qos: &Qos,
         delivery: DeliveryMode,
+        filter: Option<ContentFilter>,
     ) -> Result<DataReader<T>, BuildError> {
         let mut state = self.core().state.borrow_mut();
         let (mut unicast, mut multicast) = prepare::<T>(&mut state, topic, qos)?;
@@ -145,23 +186,23 @@ impl Participant {
         if let Some(own) = state.flow_locators(&flow) {
             (unicast, multicast) = (own, LocatorList::new());
         }
-        let created = state.engine.create_reader(
-            monotonic_now(),
-            &EndpointConfig {
-                topic_name: topic,
-                type_name: T::TYPE_NAME,
-                keyed: T::KEYED,
-                key_of: T::KEYED.then_some(|payload, key_only| {
-                    key_hash_of_payload::<T>(payload, key_only).ok()
-                }),
-                qos: qos.requested(),
-                max_payload_bytes: qos.max_bytes,
-                max_datagram_bytes: qos.max_datagram_bytes,
-                unicast,
-                multicast,
-            },
-            delivery,
-        );
+        let config = EndpointConfig {
+            topic_name: topic,
+            type_name: T::TYPE_NAME,
+            keyed: T::KEYED,
+            key_of: T::KEYED
+                .then_some(|payload, key_only| key_hash_of_payload::<T>(payload, key_only).ok()),
+            qos: qos.requested(),
+            max_payload_bytes: qos.max_bytes,
+            max_datagram_bytes: qos.max_datagram_bytes,
+            unicast,
+            multicast,
+        };
+        let (now, engine) = (monotonic_now(), &mut state.engine);
+        let created = match filter {
+            None => engine.create_reader(now, &config, delivery),
+            Some(filter) => engine.create_filtered_reader(now, &config, delivery, filter),
+        };
         let id = match created {
             Ok(id) => id,
             Err(error) => {

@@ -36,6 +36,8 @@ use crate::{error::BuildError, protection};
 pub struct Qos {
     pub(crate) policies: QosPolicies,
     pub(crate) representation: Representation,
+    /// A reader takes this representation alone.
+    pub(crate) takes_only: bool,
     pub(crate) max_bytes: usize,
     pub(crate) max_datagram_bytes: usize,
     pub(crate) max_blocking: Duration,
@@ -55,6 +57,7 @@ impl Qos {
         Self {
             policies,
             representation: Representation::Xcdr1,
+            takes_only: false,
             max_bytes: crate::limits::DEFAULT_MAX_BYTES,
             max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             max_blocking: Duration::ZERO,
@@ -355,6 +358,14 @@ impl Qos {
         self
     }
 
+    /// DATA_REPRESENTATION: the only one, on either side: a reader of it does not match writers that send another.
+    #[must_use]
+    pub fn only_representation(mut self, representation: Representation) -> Self {
+        self.representation = representation;
+        self.takes_only = true;
+        self
+    }
+
     /// Whether RELIABILITY is RELIABLE.
     #[must_use]
     pub fn is_reliable(&self) -> bool {
@@ -395,22 +406,26 @@ impl Qos {
 
     /// The policies of a writer: it offers the one representation it sends.
     pub(crate) fn offered(&self) -> QosPolicies {
-        let mut policies = self.policies.clone();
-        let id = match self.representation {
-            Representation::Xcdr1 => DataRepresentationId::XCDR1,
-            Representation::Xcdr2 => DataRepresentationId::XCDR2,
-        };
-        policies.data_representation.clear();
-        // The list holds three; it was just emptied.
-        let _ = policies.data_representation.push(id);
-        policies
+        self.with_representations(&[self.representation])
     }
 
-    /// The policies of a reader: it takes both representations.
+    /// The policies of a reader: it takes both representations, unless it was said to take one.
     pub(crate) fn requested(&self) -> QosPolicies {
+        match self.takes_only {
+            true => self.with_representations(&[self.representation]),
+            false => self.with_representations(&[Representation::Xcdr1, Representation::Xcdr2]),
+        }
+    }
+
+    fn with_representations(&self, representations: &[Representation]) -> QosPolicies {
         let mut policies = self.policies.clone();
         policies.data_representation.clear();
-        for id in [DataRepresentationId::XCDR1, DataRepresentationId::XCDR2] {
+        for representation in representations {
+            let id = match representation {
+                Representation::Xcdr1 => DataRepresentationId::XCDR1,
+                Representation::Xcdr2 => DataRepresentationId::XCDR2,
+            };
+            // The list holds three; it was just emptied.
             let _ = policies.data_representation.push(id);
         }
         policies

@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 use syn::{DataEnum, DeriveInput, Fields};
 
 use crate::attributes::{Place, TypeAttributes, refuse};
@@ -32,6 +33,8 @@ pub(crate) fn expand(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenS
     let initial = &first.ident;
     let variants = data.variants.iter().map(|variant| &variant.ident);
     let variants: Vec<_> = variants.collect();
+    let words = variants.iter().map(|variant| variant.unraw().to_string());
+    let words: Vec<_> = words.collect();
     // Constants, because a pattern cannot be a cast.
     let values: Vec<_> = (0..variants.len())
         .map(|index| format_ident!("VALUE_{index}"))
@@ -107,6 +110,24 @@ pub(crate) fn expand(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenS
                 #[inline]
                 fn measure_key(size: &mut #types::KeySize) {
                     size.member::<i32>(::core::option::Option::None);
+                }
+
+                fn field_kind(
+                    path: #types::FieldPath<'_>,
+                ) -> ::core::option::Option<#types::FieldKind> {
+                    const ENUMERATORS: &[(&str, i32)] = &[#((#words, #values)),*];
+                    path.is_at_end().then_some(#types::FieldKind::Enumeration(ENUMERATORS))
+                }
+
+                fn field<'a>(
+                    view: Self::View<'a>,
+                    path: #types::FieldPath<'_>,
+                ) -> ::core::option::Option<#types::FieldValue<'a>> {
+                    let value = match view {
+                        #(Self::#variants => #values,)*
+                    };
+                    path.is_at_end()
+                        .then(|| #types::FieldValue::Integer(::core::convert::From::from(value)))
                 }
             }
         };

@@ -180,6 +180,7 @@ impl Structure<'_> {
         let writing = self.writing();
         let reading = self.reading();
         let keys = self.keys();
+        let fields = self.fields();
         quote! {
             #[automatically_derived]
             impl #types::CdrType for #name {
@@ -190,6 +191,7 @@ impl Structure<'_> {
                 #writing
                 #reading
                 #keys
+                #fields
             }
         }
     }
@@ -333,6 +335,41 @@ impl Structure<'_> {
                 size.structure(|size| {
                     #measured
                 });
+            }
+        }
+    }
+
+    /// Members by their names, as filters call them.
+    fn fields(&self) -> TokenStream {
+        let types = &self.types;
+        let kinds = self.each(|_, name, ty, _| {
+            let (word, ty) = (name.unraw().to_string(), self.as_cdr_type(ty));
+            quote!(#word => #ty::field_kind(rest),)
+        });
+        let values = self.each(|_, name, ty, _| {
+            let (word, ty) = (name.unraw().to_string(), self.as_cdr_type(ty));
+            quote!(#word => #ty::field(view.#name, rest),)
+        });
+        quote! {
+            fn field_kind(
+                path: #types::FieldPath<'_>,
+            ) -> ::core::option::Option<#types::FieldKind> {
+                let (name, rest) = path.member()?;
+                match name {
+                    #kinds
+                    _ => ::core::option::Option::None,
+                }
+            }
+
+            fn field<'a>(
+                view: Self::View<'a>,
+                path: #types::FieldPath<'_>,
+            ) -> ::core::option::Option<#types::FieldValue<'a>> {
+                let (name, rest) = path.member()?;
+                match name {
+                    #values
+                    _ => ::core::option::Option::None,
+                }
             }
         }
     }

@@ -94,6 +94,7 @@ impl Engine {
             noted: false,
             incompatible: None,
             clock: None,
+            content_filter: None,
             clock_filed: false,
             liveliness: LivelinessTally::default(),
             matched: MatchTally::default(),

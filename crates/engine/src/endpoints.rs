@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::{
     cache::{Cache, Room},
     clock::kept_back,
+    content_filter::ContentFilter,
     discovery::{PUBLICATIONS, SUBSCRIPTIONS},
     durability::with_service,
     engine::{Engine, Subject},
@@ -156,6 +157,38 @@ impl Engine {
         config: &EndpointConfig<'_>,
         delivery: DeliveryMode,
     ) -> Result<ReaderId, CreateError> {
+        self.create_reader_with(now, config, delivery, None)
+    }
+
+    /// The same with a content filter: see [`ContentFilter`]. Writers are not told of it.
+    ///
+    /// # Errors
+    /// As named in [`CreateError`]; nothing was created then.
+    pub fn create_filtered_reader(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig<'_>,
+        delivery: DeliveryMode,
+        filter: ContentFilter,
+    ) -> Result<ReaderId, CreateError> {
+        self.create_reader_with(now, config, delivery, Some(filter))
+    }
+
+    /// Gives a reader that has a content filter another one: for what comes from now on.
+    pub fn set_content_filter(&mut self, id: ReaderId, filter: ContentFilter) {
+        let reader = self.readers.get_mut(id.0);
+        if let Some(it) = reader.and_then(|reader| reader.content_filter.as_mut()) {
+            *it = filter;
+        }
+    }
+
+    fn create_reader_with(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig<'_>,
+        delivery: DeliveryMode,
+        content_filter: Option<ContentFilter>,
+    ) -> Result<ReaderId, CreateError> {
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
         let (keeps, samples) = keep(&config.qos, config.keyed)?;
         if let Some(policy) = inconsistent_policy(&config.qos) {
@@ -202,6 +235,7 @@ impl Engine {
             config.max_payload_bytes,
         );
         reader.key_of = config.key_of;
+        reader.content_filter = content_filter;
         let index = self
             .readers
             .insert(reader)

@@ -41,6 +41,7 @@ mod cache;
 mod chain;
 mod clock;
 mod config;
+mod content_filter;
 mod discovery;
 mod durability;
 mod endpoints;
@@ -70,6 +71,7 @@ pub use access::CachedSample;
 pub use cache::SampleInfo;
 pub use clock::{DeadlineMissed, LivelinessChanged, LivelinessLost};
 pub use config::{EngineConfig, Limits, Network, Timing};
+pub use content_filter::ContentFilter;
 pub use discovery::{
     DiscoveryChange, DiscoveryEvent, EndpointKind, IgnoreError, RemoteEndpoint, RemoteParticipant,
 };

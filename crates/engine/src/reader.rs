@@ -22,6 +22,7 @@ use crate::{
     assembly::Assemblies,
     cache::{Cache, Refused},
     clock::{LivelinessTally, ProxyClock, ReaderClock},
+    content_filter::ContentFilter,
     limits::{COUNT_MEMORY, WINDOW},
     matching::Incompatible,
     priority::Priority,
@@ -89,6 +90,8 @@ pub struct ReaderLedger {
     pub held: u64,
     /// Came of writers that do not own their instance (OWNERSHIP EXCLUSIVE).
     pub not_owner: u64,
+    /// Did not pass the reader's content filter.
+    pub unwanted: u64,
     /// Came and wait for earlier ones; not yet accounted.
     pub waiting: u64,
     /// Came again, or out of order at a best-effort reader; counted beside the balance.
@@ -107,8 +110,9 @@ impl ReaderLedger {
     pub fn balances(&self) -> bool {
         // What is lost is what writers say they have written, and so can be anything.
         let came = self.delivered + self.available + self.evicted + self.rejected;
-        let timed = self.expired + self.filtered + self.held + self.not_owner;
-        self.accounted == self.lost.wrapping_add(came + timed)
+        let timed = self.expired + self.filtered + self.held;
+        let not_for_it = self.not_owner + self.unwanted;
+        self.accounted == self.lost.wrapping_add(came + timed + not_for_it)
     }
 
     /// Counts one number this reader is done with. Like what is lost, the sum is made of what
@@ -152,6 +156,7 @@ pub(crate) struct Reader {
     pub(crate) incompatible: Option<Incompatible>,
     /// What its policies of time need.
     pub(crate) clock: Option<Box<ReaderClock>>,
+    pub(crate) content_filter: Option<ContentFilter>,
     pub(crate) clock_filed: bool,
     pub(crate) liveliness: LivelinessTally,
     pub(crate) matched: MatchTally,

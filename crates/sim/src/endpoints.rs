@@ -1,8 +1,8 @@
 //! Writers and readers of a world: creating, deleting, and looking at them.
 
 use isolane_engine::{
-    DeliveryMode, Engine, ReaderId, ReaderLedger, ReaderStatus, SetQosError, WriterId,
-    WriterLedger, WriterStatus,
+    ContentFilter, DeliveryMode, Engine, ReaderId, ReaderLedger, ReaderStatus, SetQosError,
+    WriterId, WriterLedger, WriterStatus,
 };
 use isolane_wire::{guid::Guid, qos::QosPolicies, time::Instant};
 
@@ -50,12 +50,23 @@ impl World {
 
     /// Creates a reader on a node, whose user takes samples at once.
     pub fn create_reader(&mut self, node: NodeId, topic: &Topic) -> ReaderHandle {
-        self.create_reader_of(node, topic, DeliveryMode::Cache)
+        self.create_reader_of(node, topic, DeliveryMode::Cache, None)
+    }
+
+    /// The same with a content filter on the payload.
+    pub fn create_filtered_reader(
+        &mut self,
+        node: NodeId,
+        topic: &Topic,
+        wants: impl Fn(&[u8]) -> bool + 'static,
+    ) -> ReaderHandle {
+        let filter = Some(ContentFilter::new(wants));
+        self.create_reader_of(node, topic, DeliveryMode::Cache, filter)
     }
 
     /// Creates a best-effort reader on a node that is shown views of frames and keeps nothing.
     pub fn create_view_reader(&mut self, node: NodeId, topic: &Topic) -> ReaderHandle {
-        self.create_reader_of(node, topic, DeliveryMode::View)
+        self.create_reader_of(node, topic, DeliveryMode::View, None)
     }
 
     fn create_reader_of(
@@ -63,12 +74,16 @@ impl World {
         node: NodeId,
         topic: &Topic,
         delivery: DeliveryMode,
+        filter: Option<ContentFilter>,
     ) -> ReaderHandle {
         let now = self.now;
         let engine = self.engine_mut(node);
-        let id = engine
-            .create_reader(now, &topic.endpoint(node, true), delivery)
-            .expect("the reader can be created");
+        let config = topic.endpoint(node, true);
+        let created = match filter {
+            None => engine.create_reader(now, &config, delivery),
+            Some(filter) => engine.create_filtered_reader(now, &config, delivery, filter),
+        };
+        let id = created.expect("the reader can be created");
         let guid = engine.reader_data(id).expect("it exists").guid;
         let of_node = &mut self.nodes[node.0];
         if topic.is_multicast() {

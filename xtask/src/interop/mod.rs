@@ -20,6 +20,7 @@ mod program;
 mod recording;
 mod report;
 mod run;
+pub(crate) mod shapes;
 mod side;
 mod table;
 mod timeline;

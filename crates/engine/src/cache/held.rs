@@ -31,6 +31,15 @@ impl Cache {
         (slot.proxy == proxy).then_some(&slot.info)
     }
 
+    /// The same with its payload.
+    pub(crate) fn first_waiting_sample(&self, proxy: u16) -> Option<(&SampleInfo, &[u8])> {
+        let index = *self.waiting.get(self.waiting_of(proxy).start)?;
+        let slot = self.slot(index);
+        let start = usize::from(index) * self.slot_bytes;
+        let payload = &self.payload[start..][..slot.length as usize];
+        (slot.proxy == proxy).then_some((&slot.info, payload))
+    }
+
     /// Keeps a sample back; `None`: every slot for that is taken.
     pub(crate) fn hold(&mut self, proxy: u16, info: SampleInfo, payload: &[u8]) -> Option<u16> {
         if self.held == self.held_room || payload.len() > self.slot_bytes {

@@ -51,6 +51,9 @@ pub(crate) fn judge(
     let judged = if info.expires.is_some_and(|expires| expires <= info.received) {
         reader.ledger.expired += 1;
         Judged::Done
+    } else if reader.is_unwanted(info.kind, data.bytes) {
+        reader.ledger.unwanted += 1;
+        Judged::Done
     } else {
         let claimant = Claimant {
             proxy: index,
@@ -68,6 +71,11 @@ pub(crate) fn judge(
 }
 
 impl Reader {
+    /// Whether it asks for more than what comes.
+    pub(super) fn judges(&self) -> bool {
+        self.clock.is_some() || self.content_filter.is_some()
+    }
+
     /// Judges the next sample of a writer in order.
     fn judge_next(&mut self, writer: Claimant, info: SampleInfo, payload: &[u8]) -> Judged {
         let keeps_back = self.reliable;

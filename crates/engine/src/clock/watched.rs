@@ -26,7 +26,7 @@ impl ProxyClock {
         let lease = lease.map(|duration| Lease::new(kind, duration, now));
         let lifespan = offered.lifespan.to_core();
         Self {
-            is_watched: reader.clock.is_some() || lifespan.is_some() || lease.is_some(),
+            is_watched: reader.judges() || lifespan.is_some() || lease.is_some(),
             lifespan,
             lease,
             strength: offered.ownership_strength,

@@ -13,6 +13,7 @@ use isolane_wire::{
 use super::MessageReceiver;
 use crate::{
     clock::{Claimant, judge_waiting},
+    content_filter::drop_unwanted,
     discovery::SHORT_MESSAGE_BYTES,
     engine::Engine,
     limits::{LAST_SEQUENCE, WINDOW},
@@ -161,15 +162,19 @@ impl Engine {
             let mut waiting = cache.first_waiting(proxy_index);
             while proxy.reliable {
                 if waiting == Some(proxy.expected) {
-                    let is_done_with = reader.clock.as_mut().is_some_and(|clock| {
-                        clock.note_time(self.latest);
-                        let writer = Claimant {
-                            proxy: proxy_index,
-                            guid: proxy.guid,
-                            strength: proxy.clock.strength,
-                        };
-                        judge_waiting(clock, cache, &mut reader.ledger, writer)
-                    });
+                    let filter = reader.content_filter.as_ref();
+                    let is_unwanted = drop_unwanted(filter, cache, proxy_index);
+                    reader.ledger.unwanted += u64::from(is_unwanted);
+                    let is_done_with = is_unwanted
+                        || reader.clock.as_mut().is_some_and(|clock| {
+                            clock.note_time(self.latest);
+                            let writer = Claimant {
+                                proxy: proxy_index,
+                                guid: proxy.guid,
+                                strength: proxy.clock.strength,
+                            };
+                            judge_waiting(clock, cache, &mut reader.ledger, writer)
+                        });
                     if !is_done_with && let Err(why) = cache.promote(proxy_index, proxy.expected) {
                         refused = Some(why);
                         break;

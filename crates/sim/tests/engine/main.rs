@@ -6,6 +6,7 @@ mod addresses;
 mod best_effort;
 mod change;
 mod chaos;
+mod content_filter;
 #[path = "../../../../tests/support/conversation.rs"]
 mod conversation;
 mod deadline;

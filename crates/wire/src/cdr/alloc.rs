@@ -11,8 +11,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{
-    CdrError, CdrType, Decoder, Encoder, KeySize, KeySource, Kind, LocallyBounded, SequenceView,
-    sequence, string,
+    CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySize, KeySource,
+    Kind, LocallyBounded, SequenceView, sequence, string,
 };
 
 impl LocallyBounded for String {}
@@ -74,6 +74,14 @@ impl CdrType for String {
             Some(bound) => size.string(bound),
             None => size.unbounded(),
         }
+    }
+
+    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+        string::field_kind(path)
+    }
+
+    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+        string::field(view, path)
     }
 }
 
@@ -158,5 +166,13 @@ impl<T: CdrType> CdrType for Vec<T> {
             Some(bound) => sequence::measure_key::<T>(size, bound),
             None => size.unbounded(),
         }
+    }
+
+    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+        sequence::field_kind::<T>(path)
+    }
+
+    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+        sequence::field(view, path)
     }
 }

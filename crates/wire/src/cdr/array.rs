@@ -3,7 +3,8 @@
 use core::fmt::{self, Debug};
 
 use super::{
-    CdrError, CdrType, Decoder, Elements, Encoder, KeySize, KeySource, Kind, SequenceView,
+    CdrError, CdrType, Decoder, Elements, Encoder, FieldKind, FieldPath, FieldValue, KeySize,
+    KeySource, Kind, SequenceView,
 };
 
 /// An array inside a sample, not copied. Its elements were checked when the view was made and are
@@ -207,5 +208,15 @@ impl<T: CdrType, const N: usize> CdrType for [T; N] {
             size.primitives(size_of::<u32>(), 1);
         }
         size.elements::<T>(N);
+    }
+
+    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+        let (index, rest) = path.element()?;
+        (index < N).then(|| T::field_kind(rest)).flatten()
+    }
+
+    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+        let (index, rest) = path.element()?;
+        T::field(view.get(index)?, rest)
     }
 }

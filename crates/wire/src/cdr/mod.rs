@@ -29,6 +29,7 @@ mod decoder;
 mod encapsulation;
 mod encoder;
 mod error;
+mod field;
 mod key;
 pub mod limits;
 mod primitive;
@@ -45,6 +46,7 @@ pub use encapsulation::{
 };
 pub use encoder::Encoder;
 pub use error::CdrError;
+pub use field::{FieldKind, FieldPath, FieldValue};
 /// A string of at most `N` bytes, in place.
 pub use heapless::String as BoundedString;
 /// A sequence of at most `N` elements, in place.

@@ -2,7 +2,10 @@
 
 use core::fmt::{self, Debug};
 
-use super::{ByteOrder, CdrError, CdrType, Decoder, Encoder, KeySize, KeySource, Kind};
+use super::{
+    ByteOrder, CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySize,
+    KeySource, Kind,
+};
 
 mod sealed {
     pub trait Sealed {}
@@ -180,7 +183,7 @@ impl Primitive for Char8 {
 }
 
 macro_rules! primitive_type {
-    ($($primitive:ty),*) => {$(
+    ($kind:expr, $value:expr; $($primitive:ty),*) => {$(
         impl CdrType for $primitive {
             const KIND: Kind = Kind::Primitive { bytes: <Self as Primitive>::BYTES };
             type View<'a> = Self;
@@ -252,8 +255,19 @@ macro_rules! primitive_type {
                 }
                 Ok(())
             }
+
+            fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+                path.is_at_end().then_some($kind)
+            }
+
+            fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+                path.is_at_end().then(|| $value(view.into()))
+            }
         }
     )*};
 }
 
-primitive_type!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64, bool, Char8);
+primitive_type!(FieldKind::Integer, FieldValue::Integer; u8, u16, u32, u64, i8, i16, i32, i64);
+primitive_type!(FieldKind::Float, FieldValue::Float; f32, f64);
+primitive_type!(FieldKind::Boolean, FieldValue::Boolean; bool);
+primitive_type!(FieldKind::Character, FieldValue::Character; Char8);

@@ -2,7 +2,10 @@
 
 use heapless::Vec;
 
-use super::{CdrError, CdrType, Decoder, Encoder, KeySize, KeySource, Kind, SequenceView};
+use super::{
+    CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySize, KeySource,
+    Kind, SequenceView,
+};
 
 /// Writes the number of elements and the elements.
 #[inline]
@@ -65,6 +68,21 @@ pub(super) fn measure_key<T: CdrType>(size: &mut KeySize, bound: usize) {
     }
     size.primitives(size_of::<u32>(), 1);
     size.elements::<T>(bound);
+}
+
+/// What can be compared of an element.
+pub(super) fn field_kind<T: CdrType>(path: FieldPath<'_>) -> Option<FieldKind> {
+    let (_, rest) = path.element()?;
+    T::field_kind(rest)
+}
+
+/// What an element, if it is there, has at the end of this path.
+pub(super) fn field<'a, T: CdrType>(
+    view: SequenceView<'a, T>,
+    path: FieldPath<'_>,
+) -> Option<FieldValue<'a>> {
+    let (index, rest) = path.element()?;
+    T::field(view.get(index)?, rest)
 }
 
 impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
@@ -137,5 +155,13 @@ impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
     #[inline]
     fn measure_key(size: &mut KeySize) {
         measure_key::<T>(size, N);
+    }
+
+    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+        field_kind::<T>(path)
+    }
+
+    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+        field(view, path)
     }
 }

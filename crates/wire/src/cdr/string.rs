@@ -3,7 +3,9 @@
 use heapless::String;
 
 use super::encoder::Encoder;
-use super::{CdrError, CdrType, Decoder, KeySize, KeySource, Kind};
+use super::{
+    CdrError, CdrType, Decoder, FieldKind, FieldPath, FieldValue, KeySize, KeySource, Kind,
+};
 
 /// Writes a string of at most `bound` bytes.
 #[inline]
@@ -12,6 +14,15 @@ pub(super) fn encode(value: &str, bound: usize, encoder: &mut Encoder<'_>) -> Re
         return Err(CdrError::BoundExceeded);
     }
     encoder.string(value)
+}
+
+/// A string is text, and nothing leads into it.
+pub(super) fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+    path.is_at_end().then_some(FieldKind::Text)
+}
+
+pub(super) fn field<'a>(text: &'a str, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+    path.is_at_end().then_some(FieldValue::Text(text))
 }
 
 impl<const N: usize> CdrType for String<N> {
@@ -55,5 +66,13 @@ impl<const N: usize> CdrType for String<N> {
     #[inline]
     fn measure_key(size: &mut KeySize) {
         size.string(N);
+    }
+
+    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
+        field_kind(path)
+    }
+
+    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>> {
+        field(view, path)
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use super::{CdrError, Decoder, Encoder, KeySize};
+use super::{CdrError, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySize};
 
 /// A type that can be a member of a structure, or an element of a sequence or array.
 ///
@@ -109,6 +109,13 @@ pub trait CdrType: Sized {
             .iter_mut()
             .try_for_each(|value| value.decode_into(decoder))
     }
+
+    /// What the value at the end of this path can be compared with; `None`: the type has no such member, or
+    /// nothing to compare there.
+    fn field_kind(path: FieldPath<'_>) -> Option<FieldKind>;
+
+    /// The value at the end of this path; `None` also for an element that a sequence does not have.
+    fn field<'a>(view: Self::View<'a>, path: FieldPath<'_>) -> Option<FieldValue<'a>>;
 
     /// Checks `count` values behind one another and goes past them; without looking at each where
     /// every pattern of bits is a value.

@@ -1,0 +1,209 @@
+//! The grammar: words become conditions. NOT binds more tightly than AND, AND more than OR.
+
+use super::{
+    FilterError,
+    token::{Literal, Relation, Token, Word, tokens},
+};
+use crate::limits::{MAX_FILTER_BYTES, MAX_FILTER_DEPTH};
+
+/// One side of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Operand {
+    /// A member or, where the other side is one, an enumerator, TRUE or FALSE.
+    Name(String),
+    Literal(Literal),
+    Parameter(usize),
+}
+
+/// What must hold of a sample.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Condition {
+    Compare {
+        /// Where it stands.
+        at: usize,
+        left: Operand,
+        relation: Relation,
+        right: Operand,
+    },
+    Not(Box<Condition>),
+    /// All of them; at least one.
+    All(Vec<Condition>),
+    /// Any of them; at least one.
+    Any(Vec<Condition>),
+}
+
+/// Reads an expression.
+pub(super) fn parse(expression: &str) -> Result<Condition, FilterError> {
+    if expression.len() > MAX_FILTER_BYTES {
+        return Err(FilterError::TooLong(expression.len()));
+    }
+    let tokens = tokens(expression)?;
+    let mut parser = Parser {
+        tokens: &tokens,
+        end: expression.len(),
+        depth: 0,
+    };
+    let condition = parser.any()?;
+    match parser.tokens {
+        [] => Ok(condition),
+        _ => Err(parser.unexpected("AND, OR or the end")),
+    }
+}
+
+struct Parser<'t> {
+    /// What is left.
+    tokens: &'t [Token],
+    /// Bytes of the expression.
+    end: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    /// `all OR all …`
+    fn any(&mut self) -> Result<Condition, FilterError> {
+        let first = self.all()?;
+        let mut conditions = vec![first];
+        while self.accept(&Word::Or) {
+            conditions.push(self.all()?);
+        }
+        Ok(one_or(conditions, Condition::Any))
+    }
+
+    /// `single AND single …`
+    fn all(&mut self) -> Result<Condition, FilterError> {
+        let first = self.single()?;
+        let mut conditions = vec![first];
+        while self.accept(&Word::And) {
+            conditions.push(self.single()?);
+        }
+        Ok(one_or(conditions, Condition::All))
+    }
+
+    /// `NOT single`, `( any )` or a predicate.
+    fn single(&mut self) -> Result<Condition, FilterError> {
+        if self.depth == MAX_FILTER_DEPTH {
+            return Err(FilterError::TooDeep(self.at()));
+        }
+        self.depth += 1;
+        let condition = if self.accept(&Word::Not) {
+            Condition::Not(Box::new(self.single()?))
+        } else if self.accept(&Word::Open) {
+            let condition = self.any()?;
+            self.expect(&Word::Close, "`)`")?;
+            condition
+        } else {
+            self.predicate()?
+        };
+        self.depth -= 1;
+        Ok(condition)
+    }
+
+    /// A comparison or a range.
+    fn predicate(&mut self) -> Result<Condition, FilterError> {
+        let at = self.at();
+        let left = self.operand()?;
+        let is_not = self.accept(&Word::Not);
+        if self.accept(&Word::Between) {
+            return self.range(at, left, is_not);
+        }
+        let Some(Word::Relation(relation)) = self.word().cloned() else {
+            return Err(self.unexpected("=, <>, <, <=, >, >=, LIKE or BETWEEN"));
+        };
+        if is_not && relation != Relation::Like {
+            return Err(self.unexpected("LIKE or BETWEEN"));
+        }
+        self.advance();
+        let right = self.operand()?;
+        let compare = Condition::Compare {
+            at,
+            left,
+            relation,
+            right,
+        };
+        Ok(match is_not {
+            true => Condition::Not(Box::new(compare)),
+            false => compare,
+        })
+    }
+
+    /// `… BETWEEN low AND high`, both included (Annex B).
+    fn range(&mut self, at: usize, field: Operand, is_not: bool) -> Result<Condition, FilterError> {
+        let low = self.operand()?;
+        self.expect(&Word::And, "AND and the upper end of the range")?;
+        let high = self.operand()?;
+        let compare = |left: Operand, relation, right| Condition::Compare {
+            at,
+            left,
+            relation,
+            right,
+        };
+        // Of what has no order neither holds.
+        Ok(match is_not {
+            false => Condition::All(vec![
+                compare(field.clone(), Relation::AtLeast, low),
+                compare(field, Relation::AtMost, high),
+            ]),
+            true => Condition::Any(vec![
+                compare(field.clone(), Relation::Less, low),
+                compare(field, Relation::More, high),
+            ]),
+        })
+    }
+
+    fn operand(&mut self) -> Result<Operand, FilterError> {
+        let operand = match self.word() {
+            Some(Word::Name(name)) => Operand::Name(name.clone()),
+            Some(Word::Literal(literal)) => Operand::Literal(literal.clone()),
+            Some(Word::Parameter(number)) => Operand::Parameter(*number),
+            _ => return Err(self.unexpected("a member, a value or a parameter")),
+        };
+        self.advance();
+        Ok(operand)
+    }
+
+    fn word(&self) -> Option<&Word> {
+        self.tokens.first().map(|token| &token.word)
+    }
+
+    fn at(&self) -> usize {
+        self.tokens.first().map_or(self.end, |token| token.at)
+    }
+
+    fn advance(&mut self) {
+        self.tokens = self.tokens.get(1..).unwrap_or_default();
+    }
+
+    fn accept(&mut self, word: &Word) -> bool {
+        let is_next = self.word() == Some(word);
+        if is_next {
+            self.advance();
+        }
+        is_next
+    }
+
+    fn expect(&mut self, word: &Word, expected: &'static str) -> Result<(), FilterError> {
+        match self.accept(word) {
+            true => Ok(()),
+            false => Err(self.unexpected(expected)),
+        }
+    }
+
+    fn unexpected(&self, expected: &'static str) -> FilterError {
+        let found = match self.word() {
+            None => "the end".into(),
+            Some(word) => format!("`{word}`"),
+        };
+        FilterError::Unexpected {
+            at: self.at(),
+            expected,
+            found,
+        }
+    }
+}
+
+fn one_or(mut conditions: Vec<Condition>, several: fn(Vec<Condition>) -> Condition) -> Condition {
+    match conditions.len() {
+        1 => conditions.remove(0),
+        _ => several(conditions),
+    }
+}

@@ -1,0 +1,69 @@
+//! `isolane-shape-main`: what public interoperability tests of DDS start, one program a vendor.
+//!
+//! Two or three such programs run under a pseudo-terminal; the test reads what they print, so every line that
+//! it may wait for is word for word the same in all of them (`printed`). A program publishes shapes that move, or
+//! subscribes to them, with the QoS that its options say (`options`).
+//!
+//! What the options ask for and isolane does not have ends the program at once, with status 2 and the words
+//! that tests know, `not supported`: see [`Options::check`](options::Options::check).
+
+#![forbid(unsafe_code)]
+
+mod options;
+mod printed;
+mod publisher;
+mod qos;
+mod shape;
+mod statuses;
+mod stop;
+mod subscriber;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use isolane::{Participant, Timing};
+
+use options::{LogLevel, Options};
+
+/// What ends the program early.
+type Failure = Box<dyn std::error::Error>;
+
+/// Wrong usage, and what cannot be had.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if let Err(problem) = options.check() {
+        eprintln!("isolane-shape-main: {problem}");
+        return ExitCode::from(USAGE);
+    }
+    if options.log_level == LogLevel::Debug {
+        printed::install_log();
+    }
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("isolane-shape-main: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    stop::on_signals()?;
+    let mut timing = Timing::default();
+    if let Some(period) = options.periodic_announcement {
+        timing.announce_period = period;
+    }
+    let participant = Participant::builder(options.domain)
+        .name("isolane-shape-main")
+        .timing(timing)
+        .build()?;
+    if options.publish {
+        publisher::run(&participant, options)?;
+    } else {
+        subscriber::run(&participant, options)?;
+    }
+    println!("Done.");
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Publishes: a sample an instance and period.
+
+use std::time::Duration;
+
+use isolane::types::BoundedString;
+use isolane::{DataWriter, Participant, WriteError};
+
+use crate::Failure;
+use crate::options::{FinalState, Options};
+use crate::shape::{Motion, ShapeType};
+use crate::{printed, qos, statuses, stop};
+
+/// The colour of a publisher that is not told one.
+const DEFAULT_COLOR: &str = "BLUE";
+
+/// How long the last acknowledgments are waited for: well within what a test waits before it kills.
+const LAST_ACKNOWLEDGMENTS: Duration = Duration::from_secs(2);
+/// How long a best-effort writer stays after its last words.
+const BEST_EFFORT_STAY: Duration = Duration::from_millis(100);
+
+/// A writer, and what it is of.
+struct Writer {
+    topic: String,
+    writer: DataWriter<ShapeType>,
+}
+
+/// An instance of all writers.
+struct Instance {
+    shape: ShapeType,
+    motion: Motion,
+}
+
+pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Failure> {
+    let color = options.color.clone().unwrap_or_else(|| {
+        eprintln!("warning: no color was given (-c), it is {DEFAULT_COLOR}");
+        DEFAULT_COLOR.to_owned()
+    });
+    let writers = create(participant, options, &color)?;
+    let mut instances = instances(options, &color)?;
+    let mut iterations = 0;
+    while !stop::is_told() && options.num_iterations.is_none_or(|most| iterations < most) {
+        let size = size(options, iterations);
+        for instance in &mut instances {
+            instance.advance(size);
+            write_to_all(&writers, &instance.shape, options)?;
+        }
+        iterations += 1;
+        stop::run_for(participant, options.write_period);
+    }
+    if let Some(state) = options.final_instance_state {
+        end_all(&writers, &instances, state)?;
+        stay(participant, &writers, options);
+    }
+    Ok(())
+}
+
+fn create(
+    participant: &Participant,
+    options: &Options,
+    color: &str,
+) -> Result<Vec<Writer>, Failure> {
+    let topics: Vec<String> = options.topics().collect();
+    for topic in &topics {
+        println!("Create topic: {topic}");
+    }
+    let mut writers = Vec::new();
+    for topic in topics {
+        println!("Create writer for topic: {topic} color: {color}");
+        let writer = participant.create_writer(&topic, &qos::of_writer(options))?;
+        statuses::listen_to_writer(&writer, &topic)?;
+        writers.push(Writer { topic, writer });
+    }
+    Ok(writers)
+}
+
+fn instances(options: &Options, color: &str) -> Result<Vec<Instance>, Failure> {
+    let payload = vec![255; options.additional_payload_size];
+    let mut instances = Vec::new();
+    for (nth, color) in (0..).zip(options.colors(color)) {
+        let color = BoundedString::try_from(color.as_str())
+            .map_err(|_| format!("the color {color} is longer than 128 bytes"))?;
+        let shape = ShapeType {
+            color,
+            additional_payload_size: payload.clone(),
+            ..ShapeType::default()
+        };
+        let motion = Motion::of(nth);
+        instances.push(Instance { shape, motion });
+    }
+    Ok(instances)
+}
+
+/// The size in an iteration, counted from 0.
+fn size(options: &Options, iteration: u64) -> i32 {
+    if options.size != 0 {
+        return options.size;
+    }
+    let within = options.size_modulo.map_or(iteration, |modulo| {
+        iteration % u64::from(modulo.unsigned_abs())
+    });
+    i32::try_from(within + 1).unwrap_or(i32::MAX)
+}
+
+impl Instance {
+    fn advance(&mut self, size: i32) {
+        self.motion.advance();
+        [self.shape.x, self.shape.y] = self.motion.place();
+        self.shape.shapesize = size;
+    }
+}
+
+fn write_to_all(writers: &[Writer], shape: &ShapeType, options: &Options) -> Result<(), Failure> {
+    for Writer { topic, writer } in writers {
+        match writer.write(shape) {
+            Ok(()) if options.print_written => println!("{}", printed::sample(topic, shape)),
+            Ok(()) => {}
+            // The next sample is tried a period later.
+            Err(error @ (WriteError::Engine(_) | WriteError::NoFrame)) => {
+                eprintln!("warning: {topic}: {error}");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn end_all(writers: &[Writer], instances: &[Instance], state: FinalState) -> Result<(), Failure> {
+    for Writer { writer, .. } in writers {
+        for Instance { shape, .. } in instances {
+            match state {
+                FinalState::Unregistered => writer.unregister(shape)?,
+                FinalState::Disposed => writer.dispose(shape)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Until readers have the ends of instances: who deletes a writer at once takes them back.
+fn stay(participant: &Participant, writers: &[Writer], options: &Options) {
+    if options.best_effort {
+        participant.run_for(BEST_EFFORT_STAY);
+    }
+    for Writer { writer, .. } in writers.iter().filter(|_| !options.best_effort) {
+        writer.wait_for_acknowledgments(LAST_ACKNOWLEDGMENTS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn sizes(arguments: &str) -> Vec<i32> {
+        let words = ["isolane-shape-main", "-P", "-t", "T"].into_iter();
+        let options = Options::parse_from(words.chain(arguments.split_whitespace()));
+        (0..5).map(|iteration| size(&options, iteration)).collect()
+    }
+
+    #[test]
+    fn sizes_stay_grow_or_begin_again_as_asked_for() {
+        assert_eq!(sizes(""), [20; 5]);
+        assert_eq!(sizes("-z 7 --size-modulo 2"), [7; 5]);
+        assert_eq!(sizes("-z 0"), [1, 2, 3, 4, 5]);
+        assert_eq!(sizes("-z 0 --size-modulo 3"), [1, 2, 3, 1, 2]);
+    }
+}

@@ -1,0 +1,80 @@
+//! The options as QoS.
+
+use isolane::{DurabilityKind, OwnershipKind, PresentationAccessScope, Qos, Representation};
+
+use crate::options::{AccessScope, Durability, Options};
+use crate::shape::MAX_PAYLOAD_BYTES;
+
+/// Bytes of a sample without its payload: header, colour, numbers, lengths and padding.
+const SHAPE_BYTES: usize = 192;
+/// Samples that KEEP_ALL keeps: more than a test writes in a period of a reader.
+const KEEP_ALL_SAMPLES: u16 = 512;
+/// What a reader's slots take in. A publisher's payload is not known to it; larger ones are rejected.
+const READER_MAX_BYTES: usize = 65_000;
+/// Instances that a reader knows at once.
+const READER_INSTANCES: u16 = 32;
+
+/// What writers and readers have in common.
+fn common(options: &Options) -> Qos {
+    let mut qos = match options.best_effort {
+        true => Qos::best_effort(),
+        false => Qos::reliable(),
+    };
+    qos = match options.history {
+        None => qos.keep_last(1),
+        Some(0) => qos.keep_all().max_samples(KEEP_ALL_SAMPLES),
+        Some(depth) => qos.keep_last(depth),
+    };
+    qos = qos.durability(match options.durability {
+        Durability::Volatile => DurabilityKind::Volatile,
+        Durability::TransientLocal => DurabilityKind::TransientLocal,
+        Durability::Transient => DurabilityKind::Transient,
+        Durability::Persistent => DurabilityKind::Persistent,
+    });
+    if !options.deadline.is_zero() {
+        qos = qos.deadline(options.deadline);
+    }
+    if options.strength >= 0 {
+        qos = qos.ownership(OwnershipKind::Exclusive);
+    }
+    if let Some(partition) = &options.partition {
+        qos = qos.partition(partition);
+    }
+    let scope = match options.access_scope {
+        AccessScope::Instance => PresentationAccessScope::Instance,
+        AccessScope::Topic => PresentationAccessScope::Topic,
+        AccessScope::Group => PresentationAccessScope::Group,
+    };
+    let representation = match options.representation {
+        1 => Representation::Xcdr1,
+        _ => Representation::Xcdr2,
+    };
+    qos.presentation(scope, false, options.ordered)
+        .only_representation(representation)
+}
+
+/// Of a writer.
+pub(crate) fn of_writer(options: &Options) -> Qos {
+    let mut qos = common(options)
+        .max_instances(options.num_instances)
+        .max_bytes(SHAPE_BYTES + options.additional_payload_size);
+    if options.strength >= 0 {
+        qos = qos.ownership_strength(options.strength);
+    }
+    if let Some(lifespan) = options.lifespan {
+        qos = qos.lifespan(lifespan);
+    }
+    qos
+}
+
+/// Of a reader.
+pub(crate) fn of_reader(options: &Options) -> Qos {
+    let payload_bytes = SHAPE_BYTES + options.additional_payload_size;
+    let mut qos = common(options)
+        .max_instances(READER_INSTANCES)
+        .max_bytes(payload_bytes.clamp(READER_MAX_BYTES, SHAPE_BYTES + MAX_PAYLOAD_BYTES));
+    if let Some(separation) = options.time_filter {
+        qos = qos.time_based_filter(separation);
+    }
+    qos
+}

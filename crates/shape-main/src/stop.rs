@@ -1,0 +1,39 @@
+//! SIGINT and SIGTERM set a flag; the loops look at it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use isolane::Participant;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+static TOLD: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// How long the flag may not be looked at.
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
+
+/// Takes the signals over.
+pub(crate) fn on_signals() -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&TOLD))?;
+    }
+    Ok(())
+}
+
+/// Whether the program is to end.
+pub(crate) fn is_told() -> bool {
+    TOLD.load(Ordering::Relaxed)
+}
+
+/// Runs the participant for so long, or until the program is to end.
+pub(crate) fn run_for(participant: &Participant, period: Duration) {
+    let end = Instant::now() + period;
+    while !is_told() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        participant.run_for(left.min(LOOK_PERIOD));
+    }
+}

@@ -1,0 +1,113 @@
+//! Subscribes: looks at each reader a period, and prints what it finds.
+
+use std::collections::BTreeMap;
+
+use isolane::types::KeyHash;
+use isolane::{DataReader, Filter, Participant, Sample};
+
+use crate::Failure;
+use crate::options::Options;
+use crate::shape::ShapeType;
+use crate::{printed, qos, statuses, stop};
+
+/// Colours that are remembered, for instances that end: a sample that says so has a key hash alone.
+const MAX_COLORS: usize = 1_024;
+
+struct Reader {
+    topic: String,
+    reader: DataReader<ShapeType>,
+    colors: BTreeMap<KeyHash, String>,
+}
+
+pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Failure> {
+    let mut readers = create(participant, options)?;
+    let mut iterations = 0;
+    while !stop::is_told() && options.num_iterations.is_none_or(|most| iterations < most) {
+        if options.ordered {
+            println!("Reading with ordered access, iteration {iterations}");
+        }
+        for reader in &mut readers {
+            reader.print(options)?;
+        }
+        iterations += 1;
+        stop::run_for(participant, options.read_period);
+    }
+    Ok(())
+}
+
+fn create(participant: &Participant, options: &Options) -> Result<Vec<Reader>, Failure> {
+    let topics: Vec<String> = options.topics().collect();
+    for topic in &topics {
+        println!("Create topic: {topic}");
+    }
+    let mut readers = Vec::new();
+    for topic in topics {
+        let qos = qos::of_reader(options);
+        let reader = match expression(options) {
+            None => participant.create_reader(&topic, &qos)?,
+            Some((expression, parameters)) => {
+                let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
+                let filter = Filter::new(&expression, &parameters)
+                    .inspect_err(|_| println!("failed to create content filtered topic"))?;
+                participant.create_filtered_reader(&topic, &qos, filter)?
+            }
+        };
+        println!("Create reader for topic: {topic}");
+        statuses::listen_to_reader(&reader, &topic)?;
+        readers.push(Reader {
+            topic,
+            reader,
+            colors: BTreeMap::new(),
+        });
+    }
+    Ok(readers)
+}
+
+/// The filter's expression and parameters, if there is to be one.
+fn expression(options: &Options) -> Option<(String, Vec<String>)> {
+    if let Some(expression) = &options.cft {
+        return Some((expression.clone(), Vec::new()));
+    }
+    let color = options.color.as_ref()?;
+    Some(("color = %0".to_owned(), vec![format!("'{color}'")]))
+}
+
+impl Reader {
+    /// Prints all there is, an instance after the other unless `--take-read` was said.
+    fn print(&mut self, options: &Options) -> Result<(), Failure> {
+        let mut samples = self.samples(options)?;
+        if !options.take_read {
+            samples.sort_by_key(|sample| sample.info.key_hash);
+        }
+        for sample in samples {
+            let key = sample.info.key_hash.unwrap_or_default();
+            if let Some(shape) = &sample.value {
+                if self.colors.len() < MAX_COLORS {
+                    self.colors.insert(key, shape.color.as_str().to_owned());
+                }
+                println!("{}", printed::sample(&self.topic, shape));
+                continue;
+            }
+            let color = self.colors.get(&key).map_or("?", String::as_str);
+            let end = printed::instance_end(&self.topic, color, sample.info.instance_state);
+            if let Some(line) = end {
+                println!("{line}");
+            }
+        }
+        Ok(())
+    }
+
+    fn samples(&self, options: &Options) -> Result<Vec<Sample<ShapeType>>, Failure> {
+        let mut samples = Vec::new();
+        if options.read {
+            while let Some((sample, _)) = self.reader.read(samples.len())? {
+                samples.push(sample);
+            }
+        } else {
+            while let Some(sample) = self.reader.take()? {
+                samples.push(sample);
+            }
+        }
+        Ok(samples)
+    }
+}

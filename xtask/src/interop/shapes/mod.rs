@@ -1,0 +1,187 @@
+//! `cargo xtask shapes`: programs of one command-line contract, made for each implementation, in all pairs.
+//!
+//! Public interoperability tests start such programs, one a vendor, and read what they print. Ours is
+//! `isolane-shape-main`; those of Cyclone DDS and Fast DDS are in `tests/interop`, from the same contract
+//! (`shape_main.h`). A case (`case.rs`) is what both sides are told and what they must print then; every case
+//! runs with every pair that has isolane on one side (`vendor.rs`), each in a network of its own (`pair.rs`).
+//! What an implementation says it lacks is left out for its pairs, and counted.
+
+mod case;
+mod pair;
+mod printed;
+mod vendor;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use case::{CASES, Case};
+use pair::Pair;
+use vendor::{Programs, Vendor};
+
+use crate::steps::Outcome;
+use crate::workspace::{Metadata, cargo};
+use crate::{Result, command, packages};
+
+/// Runs at once: they mostly wait.
+const DEFAULT_JOBS: usize = 3;
+
+/// What `cargo xtask shapes` takes.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only runs whose name contains this; may be repeated, then all of them
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// The other implementations among themselves too, which says whose fault a failure is
+    #[arg(long)]
+    all: bool,
+    /// Print the names of the runs instead of running them
+    #[arg(long)]
+    list: bool,
+    /// Runs at once
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_JOBS)]
+    jobs: usize,
+}
+
+/// What came of a run.
+enum Verdict {
+    Pass,
+    /// A side said that it does not have what was asked for.
+    Lacking(Vendor),
+    Fail(String),
+}
+
+/// A case with a pair.
+#[derive(Clone, Copy)]
+struct Run {
+    case: &'static Case,
+    pair: Pair,
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.pair, self.case.name)
+    }
+}
+
+/// The command: builds the programs, runs the cases, says whether none failed.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let runs = chosen(arguments.all, &arguments.only);
+    if arguments.list {
+        runs.iter().for_each(|run| println!("{run}"));
+        return Ok(true);
+    }
+    if runs.is_empty() {
+        return Err("no run has such a name: `cargo xtask shapes --all --list` shows all".into());
+    }
+    if !packages::is_root() {
+        return Err("shapes needs root: it makes network namespaces".into());
+    }
+    let (passed, lacking, failed) = run_all(&Metadata::read()?, &runs, arguments.jobs)?;
+    eprintln!(
+        "{passed} passed, {lacking} left out by a side that lacks something, {failed} failed"
+    );
+    Ok(failed == 0)
+}
+
+/// The same as a step of `cargo xtask test`: every case once, with the pairs in turn.
+pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
+    let (passed, _, failed) = run_all(metadata, &in_turn(), DEFAULT_JOBS)?;
+    Ok(Outcome::Counted { passed, failed })
+}
+
+fn in_turn() -> Vec<Run> {
+    let pairs: Vec<Pair> = Pair::all()
+        .filter(|pair| pair.has(Vendor::Isolane))
+        .collect();
+    let turns = CASES.iter().zip(pairs.iter().cycle());
+    turns.map(|(case, &pair)| Run { case, pair }).collect()
+}
+
+fn chosen(all: bool, patterns: &[String]) -> Vec<Run> {
+    let pairs = Pair::all().filter(|pair| all || pair.has(Vendor::Isolane));
+    let runs = pairs.flat_map(|pair| CASES.iter().map(move |case| Run { case, pair }));
+    let is_wanted = |run: &Run| {
+        let name = run.to_string();
+        patterns.iter().all(|pattern| name.contains(pattern))
+    };
+    runs.filter(is_wanted).collect()
+}
+
+/// Builds the programs and runs all, some at once; how many passed, were left out, and failed.
+fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usize, usize)> {
+    command::run(cargo().args(["build", "--release", "--package", "isolane-shape-main"]))?;
+    let programs = Programs::build(metadata)?;
+    let folder = metadata.target_directory.join("interop/shapes");
+    let next = AtomicUsize::new(0);
+    let counts = Mutex::new((0, 0, 0));
+    // A program dies with the thread that started it, so a thread runs its runs to their ends.
+    let work = || {
+        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (verdict, account) = made(*run, &programs, &folder);
+            let mut counts = counts.lock().expect("no run panics while it holds this");
+            match verdict {
+                Verdict::Pass => {
+                    counts.0 += 1;
+                    eprintln!("pass {run}");
+                }
+                Verdict::Lacking(vendor) => {
+                    counts.1 += 1;
+                    eprintln!("left out {run}: {} does not have it", vendor.word());
+                }
+                Verdict::Fail(why) => {
+                    counts.2 += 1;
+                    eprint!("FAIL {run}: {why}\n{account}");
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(work);
+        }
+    });
+    Ok(counts.into_inner().expect("all threads have ended"))
+}
+
+fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
+    let folder: PathBuf = folder.join(run.to_string().replace([' ', ':'], "-"));
+    match run.pair.run(run.case, programs, &folder) {
+        Ok(ended) => ended,
+        Err(error) => (Verdict::Fail(error.to_string()), String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_runs_with_isolane_on_either_side_of_everybody() {
+        let pairs: Vec<String> = Pair::all()
+            .filter(|pair| pair.has(Vendor::Isolane))
+            .map(|pair| pair.to_string())
+            .collect();
+        assert_eq!(pairs.len(), 5);
+        assert_eq!(chosen(false, &[]).len(), 5 * CASES.len());
+        assert_eq!(chosen(true, &[]).len(), 9 * CASES.len());
+    }
+
+    #[test]
+    fn in_turn_every_case_and_every_pair_has_its_run() {
+        let runs = in_turn();
+        assert_eq!(runs.len(), CASES.len());
+        for pair in Pair::all().filter(|pair| pair.has(Vendor::Isolane)) {
+            assert!(runs.iter().any(|run| run.pair == pair), "{pair}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_found_by_its_name() {
+        let only = |pattern: &str| chosen(true, &[pattern.to_owned()]).len();
+        assert_eq!(only("fastdds to cyclonedds"), CASES.len());
+        assert_eq!(only("nobody"), 0);
+    }
+}

@@ -1,0 +1,110 @@
+//! What a program printed, read again.
+
+/// A sample's line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sample {
+    pub(super) topic: String,
+    pub(super) color: String,
+    pub(super) x: i32,
+    pub(super) y: i32,
+    pub(super) size: i32,
+    /// The last byte of the payload, if there is one.
+    pub(super) payload: Option<u8>,
+}
+
+/// All a program printed.
+pub(super) struct Printed {
+    lines: Vec<String>,
+}
+
+impl Printed {
+    pub(super) fn of(text: &str) -> Self {
+        Self {
+            lines: text.lines().map(String::from).collect(),
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<&str> {
+        self.lines.last().map(String::as_str)
+    }
+
+    pub(super) fn has(&self, line: &str) -> bool {
+        self.lines.iter().any(|there| there == line)
+    }
+
+    /// Lines of a listener: behind its name.
+    pub(super) fn told(&self, listener: &str) -> Vec<&str> {
+        let lines = self.lines.iter();
+        lines
+            .filter_map(|line| line.strip_prefix(listener)?.strip_prefix("() "))
+            .collect()
+    }
+
+    pub(super) fn samples(&self) -> Vec<Sample> {
+        self.lines.iter().filter_map(|line| sample(line)).collect()
+    }
+
+    /// Lines that end instances, by their word.
+    pub(super) fn ends(&self, state: &str) -> usize {
+        let word = format!("NOT_ALIVE_{state}_INSTANCE_STATE");
+        self.lines
+            .iter()
+            .filter(|line| line.ends_with(&word))
+            .count()
+    }
+}
+
+/// `topic color x y [size] {payload}`
+fn sample(line: &str) -> Option<Sample> {
+    let mut words = line.split_whitespace();
+    let (topic, color) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let (x, y) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let size = words.next()?.strip_prefix('[')?.strip_suffix(']')?;
+    let payload = match words.next() {
+        None => None,
+        Some(word) => Some(word.strip_prefix('{')?.strip_suffix('}')?.parse().ok()?),
+    };
+    Some(Sample {
+        topic,
+        color,
+        x,
+        y,
+        size: size.parse().ok()?,
+        payload,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Create topic: Square
+Create reader for topic: Square
+on_subscription_matched() topic: 'Square'  type: 'ShapeType' : matched writers 1 (change = 1)
+Square     RED        015 009 [20]
+Square     RED        020 012 [20] {255}
+Square     RED        NOT_ALIVE_DISPOSED_INSTANCE_STATE
+Done.
+";
+
+    #[test]
+    fn samples_ends_and_listeners_are_told_apart() {
+        let printed = Printed::of(TEXT);
+        let samples = printed.samples();
+        assert_eq!(samples.len(), 2);
+        assert_eq!(
+            (samples[0].x, samples[0].y, samples[0].payload),
+            (15, 9, None)
+        );
+        assert_eq!(
+            (samples[1].color.as_str(), samples[1].payload),
+            ("RED", Some(255))
+        );
+        assert_eq!(
+            (printed.ends("DISPOSED"), printed.ends("NO_WRITERS")),
+            (1, 0)
+        );
+        assert_eq!(printed.told("on_subscription_matched").len(), 1);
+        assert_eq!(printed.last(), Some("Done."));
+    }
+}

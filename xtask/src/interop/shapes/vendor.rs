@@ -1,0 +1,69 @@
+//! Whose program it is, and where it is built.
+
+use std::path::{Path, PathBuf};
+
+use crate::workspace::Metadata;
+use crate::{Result, foreign};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vendor {
+    Isolane,
+    CycloneDds,
+    FastDds,
+}
+
+impl Vendor {
+    pub(super) const ALL: [Self; 3] = [Self::Isolane, Self::CycloneDds, Self::FastDds];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Isolane => "isolane",
+            Self::CycloneDds => "cyclonedds",
+            Self::FastDds => "fastdds",
+        }
+    }
+}
+
+/// The programs, built.
+pub(super) struct Programs {
+    isolane: PathBuf,
+    /// Of XCDR1 and of XCDR2: see its source.
+    cyclonedds: [PathBuf; 2],
+    fastdds: PathBuf,
+}
+
+impl Programs {
+    pub(super) fn build(metadata: &Metadata) -> Result<Self> {
+        let sources = metadata.workspace_root.join("tests/interop");
+        let folder = metadata.target_directory.join("interop/shape_main");
+        let cyclonedds = |representation: &str, options: &[&str]| {
+            foreign::build_cyclonedds(
+                &sources.join("cyclonedds/shape_main.c"),
+                &sources.join("ShapeType.idl"),
+                options,
+                &folder.join("cyclonedds").join(representation),
+            )
+        };
+        Ok(Self {
+            isolane: metadata.isolane().with_file_name("isolane-shape-main"),
+            cyclonedds: [
+                cyclonedds("xcdr1", &["-D", "PLAIN"])?,
+                cyclonedds("xcdr2", &[])?,
+            ],
+            fastdds: foreign::build_fastdds(
+                &sources.join("fastdds/shape_main.cpp"),
+                &folder.join("fastdds"),
+            )?,
+        })
+    }
+
+    /// The program for these options.
+    pub(super) fn of(&self, vendor: Vendor, options: &str) -> &Path {
+        let sends_xcdr2 = options.contains("-x 2");
+        match vendor {
+            Vendor::Isolane => &self.isolane,
+            Vendor::CycloneDds => &self.cyclonedds[usize::from(sends_xcdr2)],
+            Vendor::FastDds => &self.fastdds,
+        }
+    }
+}
