@@ -2,7 +2,7 @@
 //!
 //! A dependency counts as used when its name stands in the crate's sources as part of a path or an
 //! import. Comments do not count, except documentation, whose examples may be all that needs a
-//! development dependency. Nothing is built; `cargo metadata` knows the names.
+//! development dependency. A file that a source takes from elsewhere by `#[path]` is a source too. Nothing is built; `cargo metadata` knows the names.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,11 @@ impl Sources {
                     self.read_folder(&path)?;
                 }
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                self.read_text(&fs::read_to_string(&path)?);
+                let text = fs::read_to_string(&path)?;
+                for shared in shared_files(&text) {
+                    self.read_text(&fs::read_to_string(folder.join(shared))?);
+                }
+                self.read_text(&text);
             }
         }
         Ok(())
@@ -97,6 +101,12 @@ impl Sources {
     }
 }
 
+/// Files that a source takes from elsewhere (`#[path = "…"]`), as it names them.
+fn shared_files(text: &str) -> impl Iterator<Item = &str> {
+    let attributes = text.lines().map(str::trim_start);
+    attributes.filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"))
+}
+
 /// Whether `name` stands there as an identifier that begins a path (`name::`) or is imported
 /// (`use name;`, `extern crate name`).
 fn mentions(text: &str, name: &str) -> bool {
@@ -116,6 +126,15 @@ fn is_identifier(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_taken_from_elsewhere_are_named_by_their_attribute() {
+        let text = "mod a;\n#[path = \"../../tests/support/b.rs\"]\nmod b;\n// #[path = \"c.rs\"]";
+        assert_eq!(
+            shared_files(text).collect::<Vec<_>>(),
+            ["../../tests/support/b.rs"]
+        );
+    }
 
     #[test]
     fn a_path_or_an_import_is_a_use() {
