@@ -223,10 +223,15 @@ impl World {
             let Some(delivery) = delivery else {
                 return;
             };
-            assert!(
-                bytes.get(delivery.payload.clone()).is_some(),
-                "{delivery:?}"
-            );
+            let payload = node.engine.payload(&delivery, bytes);
+            assert_eq!(payload.len(), delivery.payload.len(), "{delivery:?}");
+            // As it is shown to a user: the memory of what was put together is lent out meanwhile.
+            let calls = allocator_calls_of(|| {
+                if let Some(lent) = node.engine.lend(&delivery) {
+                    node.engine.give_back(&delivery, lent);
+                }
+            });
+            assert_eq!(calls, 0, "lending takes or returns memory");
             assert!(node.readers.contains(&delivery.reader));
         }
         panic!(
