@@ -27,7 +27,10 @@ pub(crate) fn build_cyclonedds(
     let program = program_of(source, folder);
     let mut compiler = Command::new("gcc");
     compiler
-        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I"])
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
+        // What decides how the type is read decides about the program, too.
+        .args(idl_options)
+        .arg("-I")
         .arg(folder)
         .arg(source)
         .arg(folder.join(generated))

@@ -101,11 +101,18 @@ static void on_publication_matched(dds_entity_t writer, const dds_publication_ma
   print_matched(true, (const char *)topic, (int32_t)status.current_count, status.current_count_change);
 }
 
+/* Policies beyond those of DDS have numbers of its own here. */
+static uint32_t policy_number(uint32_t policy)
+{
+  enum { DATA_REPRESENTATION = 23 };
+  return policy == DDS_DATA_REPRESENTATION_QOS_POLICY_ID ? DATA_REPRESENTATION : policy;
+}
+
 static void on_offered_incompatible(dds_entity_t writer, const dds_offered_incompatible_qos_status_t status,
                                     void *topic)
 {
   (void)writer;
-  print_incompatible(true, (const char *)topic, status.last_policy_id);
+  print_incompatible(true, (const char *)topic, policy_number(status.last_policy_id));
 }
 
 static void on_offered_deadline(dds_entity_t writer, const dds_offered_deadline_missed_status_t status, void *topic)
@@ -131,7 +138,7 @@ static void on_requested_incompatible(dds_entity_t reader, const dds_requested_i
                                       void *topic)
 {
   (void)reader;
-  print_incompatible(false, (const char *)topic, status.last_policy_id);
+  print_incompatible(false, (const char *)topic, policy_number(status.last_policy_id));
 }
 
 static void on_requested_deadline(dds_entity_t reader, const dds_requested_deadline_missed_status_t status, void *topic)

@@ -280,6 +280,10 @@ static void check(const options& o)
     fail_lacking("content filters without a generated type");
   if (o.representation != 1)
     fail_lacking("XCDR2");
+  if (o.read)
+    fail_lacking("-R in this program: reading again what was read");
+  if (o.durability == 't' || o.durability == 'p')
+    fail_lacking("-D t and -D p: they need a service of their own here");
   if (o.time_filter_ms > 0)
     fail_lacking("time-based filters");
 }

@@ -5,6 +5,7 @@
 //! contract, only which.
 
 use super::printed::{Printed, Sample};
+use super::vendor::Vendor;
 
 /// What both printed.
 pub(super) struct Sides {
@@ -104,10 +105,14 @@ pub(super) const CASES: &[Case] = &[
         repeats,
     ),
     case(
-        "take in order of arrival",
+        "take of all instances",
         "-P -c RED --num-instances 2 --write-period 50 --num-iterations 60",
         "-S -k 0 --take-read --read-period 400",
-        alternates,
+        |sides| {
+            ["RED", "RED1"]
+                .iter()
+                .try_for_each(|color| flows(sides, color))
+        },
     ),
     case(
         "several instances",
@@ -337,6 +342,37 @@ pub(super) const CASES: &[Case] = &[
         payload,
     ),
 ];
+
+/// What an implementation does not do as the contract has it, and does not say: where it is the subscriber, or on
+/// either side. Seen between two of its own programs too.
+pub(super) const KNOWN: &[Known] = &[
+    Known {
+        case: "a short life",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: true,
+        why: "its readers keep what a writer's LIFESPAN has ended",
+    },
+    Known {
+        case: "access of instances is less than of a topic",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: false,
+        why: "it does not compare PRESENTATION",
+    },
+    Known {
+        case: "a writer that leaves",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: true,
+        why: "its readers tell of an end only where a writer has unregistered",
+    },
+];
+
+/// One of them.
+pub(super) struct Known {
+    pub(super) case: &'static str,
+    pub(super) vendor: Vendor,
+    pub(super) as_subscriber_only: bool,
+    pub(super) why: &'static str,
+}
 
 /// Samples that are some: discovery takes no more than the rest of three seconds.
 const SOME: usize = 5;
@@ -633,6 +669,17 @@ mod tests {
             "--size-modulo",
         ] {
             assert!(all.contains(&option), "{option}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_of_a_case_that_there_is() {
+        for known in KNOWN {
+            assert!(
+                CASES.iter().any(|case| case.name == known.case),
+                "{}",
+                known.case
+            );
         }
     }
 

@@ -50,6 +50,8 @@ enum Verdict {
     Pass,
     /// A side said that it does not have what was asked for.
     Lacking(Vendor),
+    /// It does not hold, which is known of the other implementation.
+    Known(&'static str),
     Fail(String),
 }
 
@@ -131,6 +133,10 @@ fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usi
                     counts.1 += 1;
                     eprintln!("left out {run}: {} does not have it", vendor.word());
                 }
+                Verdict::Known(why) => {
+                    counts.1 += 1;
+                    eprintln!("left out {run}: {why}");
+                }
                 Verdict::Fail(why) => {
                     counts.2 += 1;
                     eprint!("FAIL {run}: {why}\n{account}");
@@ -148,7 +154,11 @@ fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usi
 
 fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
     let folder: PathBuf = folder.join(run.to_string().replace([' ', ':'], "-"));
+    let known = run.pair.known(run.case);
     match run.pair.run(run.case, programs, &folder) {
+        Ok((Verdict::Fail(_), account)) if known.is_some() => {
+            (Verdict::Known(known.map_or("", |known| known.why)), account)
+        }
         Ok(ended) => ended,
         Err(error) => (Verdict::Fail(error.to_string()), String::new()),
     }

@@ -16,7 +16,7 @@ use super::super::cell::Loss;
 use super::super::network::Network;
 use super::super::program::{Ending, LOOK, Program};
 use super::Verdict;
-use super::case::{Case, Sides};
+use super::case::{Case, KNOWN, Known, Sides};
 use super::printed::Printed;
 use super::vendor::{Programs, Vendor};
 use crate::Result;
@@ -63,6 +63,15 @@ impl Pair {
 
     pub(super) fn has(self, vendor: Vendor) -> bool {
         self.publisher == vendor || self.subscriber == vendor
+    }
+
+    /// Why the case does not hold of this pair, if that is known of somebody else's program.
+    pub(super) fn known(self, case: &Case) -> Option<&'static Known> {
+        KNOWN.iter().find(|known| {
+            let is_meant = self.subscriber == known.vendor
+                || (!known.as_subscriber_only && self.publisher == known.vendor);
+            known.case == case.name && is_meant
+        })
     }
 
     /// Runs a case; what came of it, and what the programs were called and printed.
