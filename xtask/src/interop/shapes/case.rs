@@ -359,6 +359,12 @@ pub(super) const KNOWN: &[Known] = &[
         why: "it does not compare PRESENTATION",
     },
     Known {
+        case: "representations apart",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: false,
+        why: "it tells nobody of representations that differ",
+    },
+    Known {
         case: "a writer that leaves",
         vendor: Vendor::FastDds,
         as_subscriber_only: true,
