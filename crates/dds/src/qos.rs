@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use isolane_datapath::{Budget, Over, Protection};
-use isolane_engine::CreateError;
+use isolane_engine::{CreateError, limits::FRAGMENT_BYTES};
 use isolane_wire::{
     cdr::Representation,
     level::Level,
@@ -135,7 +135,8 @@ impl Qos {
     }
 
     /// The largest serialised sample that a writer sends as a single datagram. Default
-    /// [`WHOLE_BYTES`](isolane_engine::limits::WHOLE_BYTES): what an Ethernet frame carries.
+    /// [`WHOLE_BYTES`](isolane_engine::limits::WHOLE_BYTES): what an Ethernet frame carries. Counts as
+    /// [`FRAGMENT_BYTES`](isolane_engine::limits::FRAGMENT_BYTES) at least: what fits one fragment is not cut.
     ///
     /// With more, samples up to that size cost one system call in place of one a fragment, and those of a
     /// best-effort writer are not kept until they are sent. IP cuts them: the link is busy with all parts
@@ -148,12 +149,13 @@ impl Qos {
 
     /// Whether some samples leave in fragments.
     pub(crate) fn is_cut(&self) -> bool {
-        self.max_bytes > self.max_datagram_bytes
+        self.max_bytes > self.whole_bytes()
     }
 
     /// The largest serialised sample that leaves as a single datagram.
     pub(crate) fn whole_bytes(&self) -> usize {
-        self.max_bytes.min(self.max_datagram_bytes)
+        let whole_bytes = self.max_datagram_bytes.max(FRAGMENT_BYTES.into());
+        self.max_bytes.min(whole_bytes)
     }
 
     /// DURABILITY TRANSIENT_LOCAL: a late joiner gets the writer's history.

@@ -10,10 +10,11 @@
 //! place; one whose sample is done with, because it was overtaken or is gone; of its own writer's the one
 //! that is wanted least (the furthest ahead at a reliable reader, which needs the nearest first; the oldest at a
 //! best-effort one, where newer samples count); one that has had no fragment for a while; and where its
-//! writer has none, one of the writer that has the most, if that has several. Otherwise it finds none, and is
-//! counted: a reliable reader asks for it again, at a best-effort one it is lost. So a writer that begins
-//! samples without end keeps the others from at most all places but theirs, and what goes on arriving is not
-//! pushed out by what only begins.
+//! writer has none, one of the participant that has the most: of another if that keeps more even then, of
+//! its own if a writer there has several. Otherwise it finds none, and is counted: a reliable reader asks for
+//! it again, at a best-effort one it is lost. So a participant that begins samples without end, by however
+//! many writers, keeps the others from at most all places but theirs, and what goes on arriving is not pushed
+//! out by what only begins.
 //!
 //! # What is believed
 //!
@@ -24,6 +25,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 use isolane_wire::{
     ByteOrder,
+    guid::GuidPrefix,
     parameter::{ParameterList, pid},
     rtps::{DataFrag, PayloadKind},
     sequence::{FragmentNumberSet, SequenceNumber},
@@ -41,8 +43,8 @@ pub(crate) enum Put {
     Unused,
     /// Others are missing.
     Incomplete,
-    /// It was the last that was missing.
-    Complete,
+    /// It was the last that was missing of the sample in this place.
+    Complete(usize),
 }
 
 /// A writer, by the index of its proxy, and a number of its.
@@ -149,26 +151,24 @@ impl Assemblies {
     /// Whether a sample has begun, and a fragment of it came within [`ASSEMBLY_PATIENCE`].
     pub(crate) fn gets_on(&self, subject: Subject, now: Instant) -> bool {
         let place = self.find(subject).and_then(|at| self.places.get(at));
-        place.is_some_and(|place| now.saturating_since(place.progress) <= ASSEMBLY_PATIENCE)
+        place.is_some_and(|place| !place.is_stalled(now))
     }
 
-    /// Places that are left where some are taken; where none is, there is no telling whether any sample comes
-    /// in fragments.
-    pub(crate) fn room(&self) -> usize {
-        let taken = self
-            .places
-            .iter()
-            .filter(|place| place.of.is_some())
-            .count();
-        if taken == 0 {
-            usize::MAX
-        } else {
-            self.places.len() - taken
+    /// How many samples more a writer may be asked for where some places are taken; where none is, there is no
+    /// telling whether any sample comes in fragments. What is stalled makes way; and for a writer that has no
+    /// place it is one at least: those who have begun much must not keep the others from being asked.
+    pub(crate) fn room(&self, writer: u16, now: Instant) -> usize {
+        let taken = || self.places.iter().filter(|place| place.of.is_some());
+        if taken().next().is_none() {
+            return usize::MAX;
         }
+        let held = taken().filter(|place| !place.is_stalled(now)).count();
+        let has_one = taken().any(|place| place.of.is_some_and(|of| of.0 == writer));
+        (self.places.len() - held).max(usize::from(!has_one))
     }
 
     /// Gives a sample that begins a place. `None`: there is none for it. `Some((place, true))`: another
-    /// that was incomplete, and still wanted, had to give way.
+    /// that was incomplete, and still wanted, had to give way. `participant` says whose a writer is.
     pub(crate) fn open(
         &mut self,
         subject: Subject,
@@ -176,19 +176,24 @@ impl Assemblies {
         is_reliable: bool,
         now: Instant,
         is_done: impl Fn(Subject) -> bool,
+        participant: impl Fn(u16) -> Option<GuidPrefix>,
     ) -> Option<(usize, bool)> {
         self.release(is_done);
         let is_free = |place: &Place| place.of.is_none();
         let (at, gives_way) = match self.places.iter().position(is_free) {
             Some(free) => (free, false),
-            None => (self.least_wanted(subject, is_reliable, now)?, true),
+            None => {
+                let least = self.least_wanted(subject, is_reliable, now);
+                let least = least.or_else(|| self.of_greediest(subject.0, participant));
+                (least?, true)
+            }
         };
         let place = &mut self.places[at];
         place.begin(subject, fragment, now);
         Some((at, gives_way))
     }
 
-    /// Which of the places, all taken, is given up for a sample of this writer.
+    /// Which of the places, all taken, is wanted less than one for a sample of this writer.
     fn least_wanted(
         &self,
         (writer, sequence): Subject,
@@ -212,17 +217,46 @@ impl Assemblies {
         let stalled = || {
             places()
                 .filter(of_other)
-                .filter(|&(.., progress)| now.saturating_since(progress) > ASSEMBLY_PATIENCE)
+                .filter(|&(at, ..)| self.places[at].is_stalled(now))
                 .min_by_key(|&(.., progress)| progress)
         };
-        let count = |writer: u16| places().filter(|&(_, of, _)| of.0 == writer).count();
-        let of_greediest = || {
-            let greedy = places().filter(|&(_, of, _)| count(of.0) > 1);
-            let greediest = greedy.max_by_key(|&(_, of, _)| (count(of.0), of.1));
-            greediest.filter(|_| count(writer) == 0)
+        own.or_else(stalled).map(|(at, ..)| at)
+    }
+
+    /// Which of the places, all taken, a writer that has none gets of whoever has the most.
+    fn of_greediest(
+        &self,
+        writer: u16,
+        participant: impl Fn(u16) -> Option<GuidPrefix>,
+    ) -> Option<usize> {
+        let places = || {
+            let of = |(at, place): (usize, &Place)| place.of.map(|of| (at, of));
+            self.places.iter().enumerate().filter_map(of)
         };
-        let least = own.or_else(stalled).or_else(of_greediest);
-        least.map(|(at, ..)| at)
+        let count = |writer: u16| places().filter(|(_, of)| of.0 == writer).count();
+        let is_of = |one: u16, other: u16| participant(one) == participant(other);
+        let share = |writer: u16| places().filter(|(_, of)| is_of(of.0, writer)).count();
+        let may_lose = |&(_, of): &(usize, Subject)| match is_of(of.0, writer) {
+            true => count(of.0) > 1,
+            false => share(of.0) > share(writer) + 1,
+        };
+        let greedy = places().filter(may_lose).filter(|_| count(writer) == 0);
+        let greediest = greedy.max_by_key(|(_, of)| (share(of.0), count(of.0), of.1));
+        greediest.map(|(at, _)| at)
+    }
+
+    /// Gives a sample up, and begins it anew, that gets on no more and of whose sizes this fragment says
+    /// something else than the first. True: what had come of it is dropped.
+    pub(crate) fn begin_anew(&mut self, at: usize, fragment: &DataFrag<'_>, now: Instant) -> bool {
+        let place = self.places.get_mut(at);
+        let Some(place) = place.filter(|place| place.is_stalled(now)) else {
+            return false;
+        };
+        let Some(of) = place.of.filter(|_| !place.is_of_same(fragment)) else {
+            return false;
+        };
+        place.begin(of, fragment, now);
+        true
     }
 
     /// Puts the fragments of a submessage where they belong.
@@ -236,14 +270,13 @@ impl Assemblies {
         let Some(place) = self.places.get_mut(at) else {
             return Put::Unused;
         };
-        let is_stalled = now.saturating_since(place.progress) > ASSEMBLY_PATIENCE;
-        if let Some(of) = place
-            .of
-            .filter(|_| is_stalled && !place.is_of_same(fragment))
-        {
-            place.begin(of, fragment, now);
+        if !place.put(fragment, timestamp, now) {
+            return Put::Unused;
         }
-        place.put(fragment, timestamp, now)
+        match place.received == place.total {
+            true => Put::Complete(at),
+            false => Put::Incomplete,
+        }
     }
 
     /// The writer says that it has sent the fragments of a sample up to this one.
@@ -358,6 +391,11 @@ impl Place {
         }
     }
 
+    /// Whether no new fragment has come for a while.
+    fn is_stalled(&self, now: Instant) -> bool {
+        now.saturating_since(self.progress) > ASSEMBLY_PATIENCE
+    }
+
     /// Whether a fragment says of its sample what the first of them has said.
     fn is_of_same(&self, fragment: &DataFrag<'_>) -> bool {
         fragment.sample_size == self.sample_size
@@ -371,25 +409,26 @@ impl Place {
         word >> (bit % 64) & 1 == 1
     }
 
-    fn put(&mut self, fragment: &DataFrag<'_>, timestamp: Option<Timestamp>, now: Instant) -> Put {
+    /// Puts fragments where they belong; false: none of them is of use.
+    fn put(&mut self, fragment: &DataFrag<'_>, timestamp: Option<Timestamp>, now: Instant) -> bool {
         let is_same = self.is_of_same(fragment);
         let start = fragment.sample_offset();
         let room = self.bytes.get_mut(start..start + fragment.bytes.len());
         let (Some(room), true) = (room, is_same) else {
-            return Put::Unused;
+            return false;
         };
         let end = fragment.first_fragment - 1 + u32::from(fragment.fragments);
         let before = self.received;
         for bit in fragment.first_fragment as usize - 1..end as usize {
             let Some(word) = self.bits.get_mut(bit / 64) else {
-                return Put::Unused;
+                return false;
             };
             let mask = 1 << (bit % 64);
             self.received += u32::from(*word & mask == 0);
             *word |= mask;
         }
         if self.received == before {
-            return Put::Unused;
+            return false;
         }
         room.copy_from_slice(fragment.bytes);
         self.sent = self.sent.max(end);
@@ -400,11 +439,7 @@ impl Place {
         {
             self.keep(list);
         }
-        if self.received == self.total {
-            Put::Complete
-        } else {
-            Put::Incomplete
-        }
+        true
     }
 
     /// Keeps what came along, if it is no more than a sample needs.

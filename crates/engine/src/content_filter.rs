@@ -10,8 +10,11 @@ use core::fmt;
 
 use crate::{cache::Cache, history::ChangeKind, reader::Reader};
 
+/// A question about a payload.
+type Wants = dyn Fn(&[u8]) -> bool;
+
 /// Whether a reader wants a sample, by its payload.
-pub struct ContentFilter(Box<dyn Fn(&[u8]) -> bool>);
+pub struct ContentFilter(Box<Wants>);
 
 impl ContentFilter {
     /// A filter that asks a function, which allocates nothing. What is not of the type it lets pass: that is

@@ -102,6 +102,13 @@ fn keep(qos: &QosPolicies, keyed: bool) -> Result<(Keep, u16), CreateError> {
     }
 }
 
+/// Slots of so many bytes that samples may take which the user does not see yet.
+fn affordable_slots(slot_bytes: usize) -> u16 {
+    let affordable = WAITING_BYTES / slot_bytes.max(1);
+    let affordable = u16::try_from(affordable).unwrap_or(u16::MAX);
+    affordable.max(MIN_LARGE_WAITING)
+}
+
 impl Engine {
     /// Creates a writer, takes the memory for its history, and announces it.
     ///
@@ -211,16 +218,17 @@ impl Engine {
         let level = Level::clamp(config.qos.transport_priority);
         // One slot even for best effort: what tells that an instance has lost its writers.
         let waiting = if reliable {
-            let affordable = WAITING_BYTES / config.max_payload_bytes.max(1);
-            let most = affordable.clamp(MIN_LARGE_WAITING.into(), MAX_WAITING.into()) as u16;
-            samples.clamp(MIN_WAITING, MAX_WAITING).min(most)
+            samples
+                .clamp(MIN_WAITING, MAX_WAITING)
+                .min(affordable_slots(config.max_payload_bytes))
         } else {
             1
         };
+        let held = kept_back(&config.qos, config.keyed);
         let room = Room {
             samples,
             waiting,
-            held: kept_back(&config.qos, config.keyed),
+            held: held.min(affordable_slots(config.max_payload_bytes)),
             slot_bytes: config.max_payload_bytes,
         };
         let cache = (delivery == DeliveryMode::Cache)

@@ -86,7 +86,8 @@ pub struct Counters {
     pub fragments_unused: u64,
     /// Fragments of samples that found no place at a reader to be put together.
     pub assemblies_refused: u64,
-    /// Incomplete samples that gave their place to another.
+    /// Incomplete samples that gave their place to another, or were begun anew because what came of them later
+    /// contradicted the first.
     pub assemblies_dropped: u64,
 }
 

@@ -66,8 +66,11 @@ impl Fragmenter {
         heartbeat_count: 0,
     };
 
-    /// Of a writer whose payloads are at most so long, where those above `whole_bytes` are cut.
+    /// Of a writer whose payloads are at most so long, where those above `whole_bytes` are cut. What is no
+    /// longer than a fragment never is: a sample must not be shorter than those it comes in
+    /// (RTPS 2.5 §8.3.8.3.3).
     pub(crate) fn new(whole_bytes: usize, max_payload_bytes: usize) -> Self {
+        let whole_bytes = whole_bytes.max(FRAGMENT_BYTES.into());
         Self {
             whole_bytes,
             cuts: max_payload_bytes > whole_bytes,
@@ -106,6 +109,15 @@ pub(crate) enum Owed {
     These(SequenceNumber, FragmentNumberSet),
 }
 
+impl Owed {
+    fn sequence(&self) -> SequenceNumber {
+        match *self {
+            Self::From(at) => at.sequence,
+            Self::These(sequence, _) => sequence,
+        }
+    }
+}
+
 /// What one reader is owed in fragments.
 #[derive(Debug, Default)]
 pub(crate) struct OwedFragments {
@@ -128,10 +140,19 @@ impl OwedFragments {
 
     /// A reader asks for these fragments. Where all of the sample is on its way to it they come with it.
     pub(crate) fn ask_for(&mut self, sequence: SequenceNumber, state: &FragmentNumberSet) {
-        let comes = matches!(self.repair, Some(Owed::From(at)) if at.sequence == sequence);
-        if !comes {
+        if !self.comes(sequence) {
             self.repair = Some(Owed::These(sequence, *state));
         }
+    }
+
+    /// Whether all of a sample is on its way to the reader.
+    pub(crate) fn comes(&self, sequence: SequenceNumber) -> bool {
+        matches!(self.repair, Some(Owed::From(at)) if at.sequence == sequence)
+    }
+
+    /// The reader has all samples below `base`.
+    pub(crate) fn acknowledge(&mut self, base: SequenceNumber) {
+        self.repair = self.repair.filter(|owed| owed.sequence() >= base);
     }
 
     /// The sample and fragment that is repaired next.

@@ -145,10 +145,12 @@ pub const FRAGMENTS_PER_HEARTBEAT: u32 = 256;
 pub const STAGED_SAMPLES: u16 = 16;
 
 /// Bytes that samples out of order may take at a reader, beyond the four that are always kept:
-/// large ones are few, and one that finds no place is asked for again.
+/// large ones are few, and one that finds no place is asked for again. As many may be taken by what
+/// TIME_BASED_FILTER keeps back; one that finds no place there is filtered, and not shown later.
 pub const WAITING_BYTES: usize = 4 << 20;
 
-/// Fewest samples out of order that a reliable reader of large samples keeps: as many as it puts together.
+/// Fewest samples out of order, or kept back, that a reliable reader of large samples keeps: as many as it
+/// puts together.
 pub const MIN_LARGE_WAITING: u16 = ASSEMBLIES as u16;
 
 /// Between samples that are handed out, a reader that keeps all acknowledges each such part of its

@@ -432,7 +432,7 @@ impl WriterProxy {
         if !reader.blocked {
             let end = self.window_last();
             let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);
-            room = room.min(reader.room_beside_assemblies());
+            room = room.min(reader.room_beside_assemblies(index, now));
             if room == 0 {
                 // Nothing is asked for, so there is nothing to wait for but room.
                 self.nacked_until = SequenceNumber(self.expected.get() - 1);
@@ -493,12 +493,11 @@ impl Reader {
         assemblies.is_some_and(|assemblies| assemblies.gets_on(subject, now))
     }
 
-    /// How many more samples could begin to come in fragments, where some have: all of those that are asked
-    /// for may be such.
-    fn room_beside_assemblies(&self) -> usize {
-        self.assemblies
-            .as_ref()
-            .map_or(usize::MAX, Assemblies::room)
+    /// How many samples more of a writer may begin to come in fragments, where some have: all of those that are
+    /// asked for may be such.
+    fn room_beside_assemblies(&self, writer: u16, now: Instant) -> usize {
+        let assemblies = self.assemblies.as_ref();
+        assemblies.map_or(usize::MAX, |assemblies| assemblies.room(writer, now))
     }
 }
 

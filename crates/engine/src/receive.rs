@@ -55,6 +55,8 @@ pub struct MessageReceiver {
     /// The DATA at `offset` was delivered to some readers, and may be to so many more. 0: it has
     /// not been begun.
     further: u16,
+    /// The header was counted among the bytes that call for an answer.
+    is_header_counted: bool,
 }
 
 impl MessageReceiver {
@@ -68,6 +70,7 @@ impl MessageReceiver {
             for_others: false,
             timestamp: None,
             further: 0,
+            is_header_counted: false,
         }
     }
 
@@ -77,6 +80,14 @@ impl MessageReceiver {
     #[must_use]
     pub fn is_at_end(&self, datagram_bytes: usize) -> bool {
         self.offset == datagram_bytes && self.further == 0
+    }
+
+    /// Bytes that came with a submessage of so many: its own, and the first time those of the header.
+    fn count(&mut self, submessage_bytes: usize) -> usize {
+        match core::mem::replace(&mut self.is_header_counted, true) {
+            false => HEADER_BYTES + submessage_bytes,
+            true => submessage_bytes,
+        }
     }
 
     /// Where the datagram came from.
@@ -384,5 +395,20 @@ impl Engine {
             self.advance_proxy(proxy_index);
         }
         self.note_reader(reader_index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::rtps::{HEARTBEAT_BYTES, HEARTBEAT_FRAG_BYTES};
+
+    use super::*;
+
+    #[test]
+    fn the_header_of_a_message_counts_once_however_much_lies_behind_it() {
+        let mut message = MessageReceiver::new(Locator::INVALID);
+        let counted = [HEARTBEAT_FRAG_BYTES, HEARTBEAT_FRAG_BYTES, HEARTBEAT_BYTES]
+            .map(|bytes| message.count(bytes));
+        assert_eq!(counted, [48, 28, 32]);
     }
 }

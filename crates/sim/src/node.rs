@@ -118,6 +118,8 @@ pub struct NodeConfig {
     pub limits: Limits,
     /// How long one step takes: the reception of a frame, or one work.
     pub step: Duration,
+    /// So far the wall clock that samples are stamped with is ahead of the one its engine knows of.
+    pub stamps_ahead: Duration,
 }
 
 impl Default for NodeConfig {
@@ -134,6 +136,7 @@ impl Default for NodeConfig {
                 matches: 256,
             },
             step: Duration::from_micros(5),
+            stamps_ahead: Duration::ZERO,
         }
     }
 }

@@ -72,8 +72,9 @@ impl World {
         let now = self.now;
         let record = &self.writers[writer];
         let (node, id, is_keyed) = (record.node, record.id, record.is_keyed);
+        let stamped = now + self.nodes[node.0].config.stamps_ahead;
         let engine = self.engine_mut(node);
-        let change = sample.to_write(is_keyed, engine.timestamp(now));
+        let change = sample.to_write(is_keyed, engine.timestamp(stamped));
         let payload = sample.payload();
         let is_kept = engine.keeps_history(id);
         let at_once = is_kept && engine.sends_at_once(id, payload.len());

@@ -22,7 +22,7 @@ use isolane_wire::{
     time::Instant,
 };
 
-use super::{ProxyClock, period};
+use super::{ProxyClock, liveliness::Turn, period};
 use crate::{
     engine::{Engine, Subject},
     history::ChangeKind,
@@ -44,6 +44,19 @@ pub(crate) const TOLD: [LivelinessKind; 2] = [
     LivelinessKind::Automatic,
     LivelinessKind::ManualByParticipant,
 ];
+
+/// Which of the endpoints of messages here found no place for a participant's.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MessagesRefused {
+    pub(crate) reader: bool,
+    pub(crate) writer: bool,
+}
+
+impl MessagesRefused {
+    pub(crate) fn is_any(self) -> bool {
+        self.reader || self.writer
+    }
+}
 
 /// What the user of a participant has said for all its writers.
 #[derive(Debug, Default)]
@@ -93,12 +106,11 @@ impl Engine {
                 self.wind_writer(now, index);
             }
         }
-        // Is the timer armed, the last message is younger than its share of the lease.
-        if !self
-            .timers
-            .is_armed(Subject::message(1, &self.config.limits))
-        {
-            self.message_due(now, 1);
+        // Is the timer armed, the last message is younger than its share of the lease. Else it is due at once, by the
+        // clock that arms it again: here it may be a time stamp that lies ahead, where the wall clock has been set.
+        let timer = Subject::message(1, &self.config.limits);
+        if !self.timers.is_armed(timer) {
+            self.timers.arm(timer, Instant::new(0));
         }
     }
 
@@ -267,12 +279,18 @@ impl Engine {
     }
 
     /// A writer is matched with a reader here, or has announced itself again.
-    pub(crate) fn watch_writer(&mut self, index: u16, clock: ProxyClock) {
+    pub(crate) fn watch_writer(&mut self, now: Instant, index: u16, clock: ProxyClock) {
         let Some(proxy) = self.writer_proxies.get_mut(index) else {
             return;
         };
+        let was_alive = proxy.clock.is_alive();
         proxy.clock = proxy.clock.followed_by(clock);
-        let (reader, prefix, lease) = (proxy.reader, proxy.guid.prefix, proxy.clock.lease);
+        let (reader, guid, lease) = (proxy.reader, proxy.guid, proxy.clock.lease);
+        if !was_alive && lease.is_none() {
+            // Nobody looks at it any more: what has no lease is alive.
+            self.turn_writer(now, reader, index, guid, Turn::Back);
+            self.note_reader(reader);
+        }
         let of_reader = self.readers.get_mut(reader);
         if let Some(owners) = of_reader.and_then(|reader| reader.clock.as_mut()?.owners.as_mut()) {
             owners.set_strength(index, clock.strength);
@@ -281,7 +299,7 @@ impl Engine {
         // It looks when the lease ends.
         self.file_reader_clock(reader);
         if TOLD.contains(&lease.kind) {
-            self.connect_message_reader(prefix);
+            self.connect_message_reader(guid.prefix);
         }
     }
 
@@ -296,7 +314,8 @@ impl Engine {
         }
     }
 
-    /// Connects the reader of messages with a participant, for what a match needs.
+    /// Connects the reader of messages with a participant, for what a match needs. What finds no place is tried
+    /// again with the participant's endpoints of SEDP.
     pub(crate) fn connect_message_reader(&mut self, prefix: GuidPrefix) {
         let writer = Guid {
             prefix,
@@ -317,7 +336,10 @@ impl Engine {
         let multicast = self.group_of(&data.metatraffic_multicast, unicast);
         let mut proxy = WriterProxy::new(MESSAGES, writer, true);
         proxy.reply_to = unicast.or(multicast);
-        self.add_writer_proxy(proxy);
+        let has_place = self.add_writer_proxy(proxy);
+        if !has_place {
+            self.note_messages_refused(index, |refused| &mut refused.reader);
+        }
     }
 
     /// The same for the writer of messages.
@@ -343,6 +365,21 @@ impl Engine {
         let mut proxy = ReaderProxy::new(MESSAGES, reader, true);
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = (unicast, multicast);
-        self.add_reader_proxy(now, proxy, true);
+        let has_place = self.add_reader_proxy(now, proxy, true);
+        if !has_place {
+            self.note_messages_refused(index, |refused| &mut refused.writer);
+        }
+    }
+
+    /// The reader or the writer of messages found no place for a participant's.
+    fn note_messages_refused(
+        &mut self,
+        index: u16,
+        which: impl FnOnce(&mut MessagesRefused) -> &mut bool,
+    ) {
+        self.has_refused = true;
+        if let Some(participant) = self.participants.get_mut(index) {
+            *which(&mut participant.messages_refused) = true;
+        }
     }
 }

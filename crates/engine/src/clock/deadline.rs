@@ -25,7 +25,8 @@ pub struct DeadlineMissed {
 /// What one endpoint knows of its deadlines.
 #[derive(Debug)]
 pub(crate) struct Deadline {
-    period: Duration,
+    /// `None`: none is asked for any more, and what was counted is yet to be told.
+    period: Option<Duration>,
     instances: Periods<()>,
     total: u64,
     told: u64,
@@ -36,7 +37,7 @@ impl Deadline {
     /// Room for so many instances.
     pub(crate) fn new(period: Duration, instances: u16, seed: u64) -> Self {
         Self {
-            period,
+            period: Some(period),
             instances: Periods::new(instances, seed),
             total: 0,
             told: 0,
@@ -44,10 +45,18 @@ impl Deadline {
         }
     }
 
-    /// The same with the period of another.
-    pub(crate) fn followed_by(self, next: &Self) -> Self {
+    /// The same with the period of another, or with none. What has been counted stays, and so do the instances,
+    /// unless for a while none was watched.
+    pub(crate) fn followed_by(self, next: Option<Self>) -> Self {
+        let period = next.as_ref().and_then(|next| next.period);
+        let instances = match (self.period, next) {
+            (Some(_), Some(_)) => self.instances,
+            (None, Some(next)) => next.instances,
+            (_, None) => Periods::new(0, 0),
+        };
         Self {
-            period: next.period,
+            period,
+            instances,
             ..self
         }
     }
@@ -64,7 +73,7 @@ impl Deadline {
 
     /// A sample of an instance. False: there is no room to watch another one.
     pub(crate) fn touch(&mut self, key: KeyHash, at: Instant) -> bool {
-        self.instances.touch(key, at)
+        self.period.is_none() || self.instances.touch(key, at)
     }
 
     /// An instance has ended.
@@ -75,7 +84,7 @@ impl Deadline {
     /// When the next period ends.
     pub(crate) fn next(&self) -> Option<Instant> {
         let (_, since) = self.instances.oldest()?;
-        Some(since + self.period)
+        Some(since + self.period?)
     }
 
     /// Counts periods that have passed, of a bounded number of instances, each of which `is_missed` is told of,
@@ -86,24 +95,27 @@ impl Deadline {
         has_ended: impl Fn(KeyHash) -> bool,
         mut is_missed: impl FnMut(KeyHash),
     ) -> bool {
+        let Some(period) = self.period else {
+            return false;
+        };
         let before = self.total;
         for _ in 0..CLOCK_ITEMS {
             let Some((key, since)) = self.instances.oldest() else {
                 break;
             };
             let silent = now.saturating_since(since);
-            if silent < self.period {
+            if silent < period {
                 break;
             }
             if has_ended(key) {
                 self.instances.remove(key);
                 continue;
             }
-            let missed = silent.as_nanos() / self.period.as_nanos().max(1);
+            let missed = silent.as_nanos() / period.as_nanos().max(1);
             let missed = u32::try_from(missed).unwrap_or(u32::MAX);
             // The next period follows the one that was missed. Where this came late, others may lie
             // before it that are due a little later: by as much as this came late.
-            self.instances.touch(key, since + self.period * missed);
+            self.instances.touch(key, since + period * missed);
             self.total += u64::from(missed);
             is_missed(key);
             self.last_instance = key;

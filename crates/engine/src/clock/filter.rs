@@ -5,13 +5,17 @@
 //! reliable reader keeps the last such sample of each instance back, and shows it when the separation is
 //! over: so it ends with the writer's last value, as the standard wants it once the writer rests. A younger
 //! sample takes its place before. The end of an instance is shown at once, and what was kept back of it goes.
+//! Of large samples no more are kept back than [`WAITING_BYTES`](crate::limits::WAITING_BYTES) have room for.
 
 use core::time::Duration;
 
 use isolane_wire::{cdr::KeyHash, time::Instant};
 
 use super::periods::Periods;
-use crate::{cache::Cache, limits::CLOCK_ITEMS};
+use crate::{
+    cache::Cache,
+    limits::{CLOCK_ITEMS, MIN_PERIOD},
+};
 
 #[derive(Debug)]
 pub(crate) struct Filter {
@@ -33,7 +37,8 @@ impl Filter {
         }
     }
 
-    /// The filter with another separation; with none, what is kept back is shown when the clock runs next.
+    /// The filter with another separation; with none, what is kept back is shown as soon as there is
+    /// room.
     pub(crate) fn followed_by(self, next: Option<Self>) -> Self {
         Self {
             separation: next.map_or(Duration::ZERO, |next| next.separation),
@@ -86,11 +91,16 @@ impl Filter {
         *self.instances.get(key)?.1
     }
 
+    /// How long what is kept back waits: so long that to look for room again and again leaves time for all else.
+    fn wait(&self) -> Duration {
+        self.separation.max(MIN_PERIOD)
+    }
+
     /// When something kept back is to be shown, at the earliest.
     pub(crate) fn next(&self, cache: Option<&Cache>) -> Option<Instant> {
         cache.filter(|cache| cache.held() > 0)?;
         let (_, since) = self.instances.oldest()?;
-        Some(since + self.separation)
+        Some(since + self.wait())
     }
 
     /// Shows what was kept back of instances whose separation is over, a bounded number of them, where the
@@ -101,7 +111,7 @@ impl Filter {
             let Some((key, since)) = self.instances.oldest() else {
                 break;
             };
-            if now < since + self.separation {
+            if now < since + self.wait() {
                 break;
             }
             match self.kept_back(key) {
@@ -134,5 +144,59 @@ impl Filter {
             }
         }
         gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::{guid::Guid, sequence::SequenceNumber};
+
+    use super::*;
+    use crate::{
+        cache::{Room, SampleInfo},
+        history::{ChangeKind, Keep},
+        instance::InstanceState,
+    };
+
+    const KEY: KeyHash = [1; 16];
+
+    fn sample(sequence: i64) -> SampleInfo {
+        SampleInfo {
+            writer: Guid::UNKNOWN,
+            sequence: SequenceNumber(sequence),
+            source_timestamp: None,
+            received: Instant::new(0),
+            expires: None,
+            kind: ChangeKind::Alive,
+            instance_state: InstanceState::Alive,
+            key_hash: Some(KEY),
+        }
+    }
+
+    #[test]
+    fn without_room_it_is_tried_again_no_sooner_than_anything_else_is_done_by_itself() {
+        let room = Room {
+            samples: 1,
+            waiting: 1,
+            held: 1,
+            slot_bytes: 8,
+        };
+        for is_removed in [false, true] {
+            let mut cache = Cache::new(Keep::All, true, room, 1);
+            let mut filter = Filter::new(Duration::from_nanos(20), 1, 1);
+            filter.pass(KEY, Instant::new(0));
+            cache.push(0, sample(1), &[]).unwrap();
+            let slot = cache.hold(0, sample(2), &[]).unwrap();
+            filter.keep_back(KEY, slot);
+            if is_removed {
+                filter = filter.followed_by(None);
+            }
+            let now = Instant::new(1_000_000_000);
+            assert!(!filter.release(now, &mut cache), "it is full");
+            assert_eq!(filter.next(Some(&cache)), Some(now + MIN_PERIOD));
+            cache.pop();
+            assert!(filter.release(now + MIN_PERIOD, &mut cache));
+            assert_eq!(filter.next(Some(&cache)), None);
+        }
     }
 }

@@ -11,20 +11,19 @@ use isolane_wire::time::Instant;
 use super::{ReaderClock, WriterClock, deadline::Deadline};
 use crate::engine::Engine;
 
-/// The deadline with another period; `None`: none is asked for any more.
+/// The deadline with another period.
 fn follow(before: Option<Deadline>, next: Option<Deadline>) -> Option<Deadline> {
     match (before, next) {
-        (Some(before), Some(next)) => Some(before.followed_by(&next)),
-        (_, next) => next,
+        (Some(before), next) => Some(before.followed_by(next)),
+        (None, next) => next,
     }
 }
 
 impl WriterClock {
-    fn followed_by(self, next: Self, now: Instant) -> Self {
+    fn followed_by(self, next: Self) -> Self {
         Self {
             lifespan: next.lifespan,
-            // Looked for anew.
-            next_expiry: next.lifespan.map(|_| now),
+            next_expiry: next.next_expiry,
             deadline: follow(self.deadline, next.deadline),
             ..self
         }
@@ -55,7 +54,7 @@ impl Engine {
         let keyed = writer.guid.entity.is_keyed();
         let next = WriterClock::of(&writer.data.qos, keyed, seed, now);
         writer.clock = match writer.clock.take() {
-            Some(before) => Some(Box::new(before.followed_by(next, now))),
+            Some(before) => Some(Box::new(before.followed_by(next))),
             None => next.is_any().then(|| Box::new(next)),
         };
         self.wind_writer(now, index);

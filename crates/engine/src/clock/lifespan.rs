@@ -58,6 +58,8 @@ impl Engine {
         let (Some(lifespan), Some(history)) = (clock.lifespan, &mut writer.history) else {
             return;
         };
+        // Of that the rest still leaves, and it counts as sent.
+        let under_way = writer.fragmenter.under_way.map(|at| at.sequence);
         let (mut place, mut removed) = (0, 0);
         while let Some(change) = history.nth(place) {
             if change.kind != ChangeKind::Alive {
@@ -73,7 +75,8 @@ impl Engine {
             let sequence: SequenceNumber = change.sequence;
             history.remove(sequence);
             removed += 1;
-            if sequence < writer.next_unsent {
+            let is_begun = under_way == Some(sequence);
+            if sequence < writer.next_unsent || is_begun {
                 writer.ledger.expired += 1;
             } else {
                 clock.expired_unsent += 1;

@@ -111,7 +111,7 @@ pub(crate) struct Lease {
 
 /// What becomes of a writer by a look at its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+pub(super) enum Turn {
     Lost,
     Back,
 }
@@ -262,7 +262,14 @@ impl Engine {
     }
 
     /// A matched writer is no longer alive, or is again.
-    fn turn_writer(&mut self, now: Instant, index: u16, proxy: u16, guid: Guid, turn: Turn) {
+    pub(super) fn turn_writer(
+        &mut self,
+        now: Instant,
+        index: u16,
+        proxy: u16,
+        guid: Guid,
+        turn: Turn,
+    ) {
         let Some(reader) = self.readers.get_mut(index) else {
             return;
         };

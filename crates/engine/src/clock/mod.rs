@@ -39,7 +39,7 @@ use crate::{
 
 pub(crate) use self::{
     arrival::{Judged, judge, judge_waiting},
-    assertion::{Assertions, MESSAGES, TOLD},
+    assertion::{Assertions, MESSAGES, MessagesRefused, TOLD},
     liveliness::LivelinessTally,
     ownership::Claimant,
     watched::ProxyClock,
@@ -117,7 +117,8 @@ impl WriterClock {
         let lease = period(qos.liveliness.lease).filter(|_| is_manual);
         Self {
             lifespan: qos.lifespan.to_core(),
-            next_expiry: None,
+            // Looked for: a history that is there already has no lifespan, or another one.
+            next_expiry: qos.lifespan.to_core().map(|_| now),
             expired_unsent: 0,
             deadline: period(qos.deadline).map(|period| Deadline::new(period, instances, seed)),
             signal: lease.map(|lease| Signal::new(kind, lease, now)),

@@ -27,6 +27,7 @@ use isolane_wire::{
 };
 
 use crate::{
+    clock::MessagesRefused,
     engine::Engine,
     priority::Priority,
     work::{Destinations, Work, WorkKind},
@@ -37,7 +38,6 @@ pub use events::{DiscoveryChange, DiscoveryEvent};
 pub use ignored::IgnoreError;
 pub(crate) use ignored::Ignored;
 pub(crate) use inbox::Inbox;
-pub(crate) use reach::SHORT_MESSAGE_BYTES;
 
 /// Which end an endpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,6 +71,8 @@ pub struct RemoteParticipant {
     leave_from: Option<u16>,
     /// Its SEDP endpoints found no place among the matches.
     is_refused: bool,
+    /// Its endpoints for messages did not.
+    pub(crate) messages_refused: MessagesRefused,
     /// When its messages last said that its writers of a kind are alive, in the order of
     /// [`TOLD`](crate::clock::TOLD).
     pub(crate) asserted: [Option<Instant>; 2],
@@ -92,6 +94,7 @@ impl RemoteParticipant {
             follow_from: None,
             leave_from: None,
             is_refused: false,
+            messages_refused: MessagesRefused::default(),
             asserted: [None; 2],
             are_endpoints_refused: [false; 2],
         }

@@ -8,19 +8,13 @@
 //!
 //! That an ACKNACK can be forged as well is for authentication to mend, which there is none of yet.
 
-use isolane_wire::{
-    guid::GuidPrefix,
-    rtps::{HEADER_BYTES, HEARTBEAT_BYTES},
-};
+use isolane_wire::{guid::GuidPrefix, rtps::HEADER_BYTES};
 
 use crate::{engine::Engine, limits::ANSWER_FACTOR};
 
 /// Bytes of a message around one announcement: RTPS header, and DATA without inline QoS (RTPS 2.5
 /// §9.4.5.4).
 pub(super) const AROUND_ANNOUNCEMENT_BYTES: usize = HEADER_BYTES + 24;
-
-/// Bytes of the shortest message with a HEARTBEAT or a GAP in it.
-pub(crate) const SHORT_MESSAGE_BYTES: usize = HEADER_BYTES + HEARTBEAT_BYTES;
 
 impl Engine {
     /// So many bytes came in the name of a participant.

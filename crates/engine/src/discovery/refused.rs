@@ -6,7 +6,7 @@
 
 use isolane_wire::{guid::Guid, time::Instant};
 
-use super::{EndpointKind, participants::SEDP};
+use super::{EndpointKind, RemoteParticipant, participants::SEDP};
 use crate::{engine::Engine, reader::WriterProxy};
 
 impl Engine {
@@ -25,9 +25,11 @@ impl Engine {
             return false;
         }
         let has_both = has_reader_place && has_writer_place;
-        let participant = self.participants.find(|peer| peer.is_refused && has_both);
+        let was_refused =
+            |peer: &RemoteParticipant| peer.is_refused || peer.messages_refused.is_any();
+        let participant = self.participants.find(|peer| was_refused(peer) && has_both);
         if let Some(index) = participant {
-            self.connect_sedp(now, index);
+            self.connect_refused(now, index);
             return true;
         }
         let endpoint = self.endpoints.find(|endpoint| {
@@ -46,13 +48,30 @@ impl Engine {
             self.match_local_readers_again(now, index);
             return true;
         }
-        self.has_refused = self.participants.find(|peer| peer.is_refused).is_some()
+        self.has_refused = self.participants.find(was_refused).is_some()
             || self
                 .endpoints
                 .find(|endpoint| endpoint.is_refused)
                 .is_some()
             || self.writers.find(|writer| writer.is_refused).is_some();
         false
+    }
+
+    /// Connects the built-in endpoints of a participant that found no place.
+    fn connect_refused(&mut self, now: Instant, index: u16) {
+        self.connect_sedp(now, index);
+        let Some(participant) = self.participants.get_mut(index) else {
+            return;
+        };
+        let prefix = participant.data.guid.prefix;
+        // What finds no place again is noted again.
+        let refused = core::mem::take(&mut participant.messages_refused);
+        if refused.reader {
+            self.connect_message_reader(prefix);
+        }
+        if refused.writer {
+            self.connect_message_writer(now, prefix);
+        }
     }
 
     /// Asks a participant for all its endpoints once more, if some were refused and there is room now.

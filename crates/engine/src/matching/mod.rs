@@ -113,7 +113,7 @@ impl Engine {
         let clock = ProxyClock::of(reader, &writer.data.qos, now);
         if let Some(proxy) = known {
             self.move_writer_proxy(proxy, writer.address);
-            self.watch_writer(proxy, clock);
+            self.watch_writer(now, proxy, clock);
             return true;
         }
         // A best-effort reader of a reliable writer is told nothing and asks for nothing.
@@ -127,7 +127,7 @@ impl Engine {
         proxy.reply_to = writer.address.0.or(writer.address.1);
         let has_place = self.add_writer_proxy(proxy);
         if let Some(proxy) = self.proxy_of_writer_at(guid, reader_index) {
-            self.watch_writer(proxy, clock);
+            self.watch_writer(now, proxy, clock);
         }
         has_place
     }

@@ -77,12 +77,19 @@ impl Engine {
         let Some(writer) = self.writers.get(proxy.writer) else {
             return;
         };
+        // What it has got meanwhile is not sent again.
+        let base = acknack.state.base();
+        for had in proxy.requested.iter().take_while(|&had| had < base) {
+            proxy.requested.remove(had);
+        }
+        proxy.fragments.acknowledge(base);
         let begins_history = is_first && proxy.history_next.is_some();
-        let mut requested = SequenceNumberSet::new(acknack.state.base().max(SequenceNumber(1)));
+        let mut requested = SequenceNumberSet::new(base.max(SequenceNumber(1)));
         for sequence in acknack.state.iter() {
             // What is history comes in its order, and once.
             let is_history = begins_history && sequence < proxy.history_end;
-            if sequence < writer.next_unsent && !is_history {
+            let comes = proxy.fragments.comes(sequence);
+            if sequence < writer.next_unsent && !is_history && !comes {
                 requested.insert(sequence);
             }
         }

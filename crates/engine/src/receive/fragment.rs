@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 use isolane_wire::{
     guid::Guid,
-    rtps::{Data, DataFrag, HeartbeatFrag, Undecoded},
+    rtps::{Data, DataFrag, HEARTBEAT_FRAG_BYTES, HeartbeatFrag, Undecoded},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -22,7 +22,6 @@ use super::{
 };
 use crate::{
     assembly::Put,
-    discovery::SHORT_MESSAGE_BYTES,
     engine::Engine,
     limits::LAST_SEQUENCE,
     reader::{Reader, WriterProxy},
@@ -112,14 +111,14 @@ impl Engine {
         }
         while let Some((index, after)) = self.meant_proxy(next, fragment.reader) {
             next = after;
-            let put = self.put_fragment(now, message, index, fragment);
-            let Some((at, put)) = put.filter(|&(_, put)| put != Put::Unused) else {
-                self.counters.fragments_unused += u64::from(!resumes);
-                continue;
+            let at = match self.put_fragment(now, message, index, fragment) {
+                Some(Put::Complete(at)) => at,
+                Some(Put::Incomplete) | None => continue,
+                Some(Put::Unused) => {
+                    self.counters.fragments_unused += u64::from(!resumes);
+                    continue;
+                }
             };
-            if put == Put::Incomplete {
-                continue;
-            }
             if let Some(delivery) = self.finish_sample(now, message, index, at, fragment) {
                 if next.is_some() {
                     message.further = further.checked_sub(1).unwrap_or(self.readers.end());
@@ -130,19 +129,19 @@ impl Engine {
         None
     }
 
-    /// Puts fragments where they belong at one reader; `None`: they belong nowhere.
+    /// Puts fragments where they belong at one reader. `None`: the sample is refused, and that is counted.
     fn put_fragment(
         &mut self,
         now: Instant,
         message: &MessageReceiver,
         index: u16,
         fragment: &DataFrag<'_>,
-    ) -> Option<(usize, Put)> {
+    ) -> Option<Put> {
         let sequence = fragment.sequence;
         let proxy = self.writer_proxies.get_mut(index)?;
         let reader = self.readers.get_mut(proxy.reader)?;
         if !is_wanted(proxy, reader, sequence) {
-            return None;
+            return Some(Put::Unused);
         }
         if let Some(reason) = why_never(reader, fragment) {
             if is_due(proxy, reader, sequence).is_some() {
@@ -153,7 +152,11 @@ impl Engine {
         let (is_reliable, is_next) = (proxy.reliable, sequence == proxy.expected);
         let assemblies = reader.assemblies.as_mut()?;
         let at = match assemblies.find((index, sequence)) {
-            Some(at) => at,
+            Some(at) => {
+                let is_anew = assemblies.begin_anew(at, fragment, now);
+                self.counters.assemblies_dropped += u64::from(is_anew);
+                at
+            }
             None if reader
                 .cache
                 .as_ref()
@@ -170,8 +173,15 @@ impl Engine {
                     let proxy = proxies.get(index);
                     proxy.is_none_or(|proxy| proxy.is_done_with(sequence))
                 };
-                let opened =
-                    assemblies.open((index, sequence), fragment, is_reliable, now, is_done);
+                let participant = |index| proxies.get(index).map(|proxy| proxy.guid.prefix);
+                let opened = assemblies.open(
+                    (index, sequence),
+                    fragment,
+                    is_reliable,
+                    now,
+                    is_done,
+                    participant,
+                );
                 let Some((at, gave_way)) = opened else {
                     self.counters.assemblies_refused += 1;
                     return None;
@@ -180,7 +190,26 @@ impl Engine {
                 at
             }
         };
-        Some((at, assemblies.put(at, fragment, message.timestamp, now)))
+        let put = assemblies.put(at, fragment, message.timestamp, now);
+        if put != Put::Unused {
+            self.hear_by_fragment(now, index);
+        }
+        Some(put)
+    }
+
+    /// A writer lives that sends what is new, though the sample may take longer than its lease to be whole.
+    fn hear_by_fragment(&mut self, now: Instant, index: u16) {
+        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            return;
+        };
+        let Some(lease) = &mut proxy.clock.lease else {
+            return;
+        };
+        lease.hear(now);
+        let (reader, is_alive) = (proxy.reader, proxy.clock.is_alive());
+        if !is_alive {
+            self.file_reader_clock(reader);
+        }
     }
 
     /// All of a sample has come: it goes on as a DATA for this one reader.
@@ -229,7 +258,7 @@ impl Engine {
     pub(super) fn receive_heartbeat_frag(
         &mut self,
         now: Instant,
-        message: &MessageReceiver,
+        message: &mut MessageReceiver,
         heartbeat: &HeartbeatFrag,
     ) {
         let writer = Guid {
@@ -265,7 +294,8 @@ impl Engine {
             }
         }
         if is_answered {
-            self.earn(message.prefix, SHORT_MESSAGE_BYTES);
+            let bytes = message.count(HEARTBEAT_FRAG_BYTES);
+            self.earn(message.prefix, bytes);
         }
     }
 

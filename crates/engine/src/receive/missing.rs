@@ -5,7 +5,7 @@
 
 use isolane_wire::{
     guid::Guid,
-    rtps::{Gap, Heartbeat},
+    rtps::{Gap, HEARTBEAT_BYTES, Heartbeat},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -14,7 +14,6 @@ use super::MessageReceiver;
 use crate::{
     clock::{Claimant, judge_waiting},
     content_filter::drop_unwanted,
-    discovery::SHORT_MESSAGE_BYTES,
     engine::Engine,
     limits::{LAST_SEQUENCE, WINDOW},
     reader::{Answer, ReaderStatus},
@@ -25,7 +24,7 @@ impl Engine {
     pub(super) fn receive_heartbeat(
         &mut self,
         now: Instant,
-        message: &MessageReceiver,
+        message: &mut MessageReceiver,
         heartbeat: &Heartbeat,
     ) {
         let writer = Guid {
@@ -88,11 +87,12 @@ impl Engine {
             }
         }
         if is_answered {
-            self.earn(message.prefix, SHORT_MESSAGE_BYTES);
+            let bytes = message.count(HEARTBEAT_BYTES);
+            self.earn(message.prefix, bytes);
         }
     }
 
-    pub(super) fn receive_gap(&mut self, now: Instant, message: &MessageReceiver, gap: &Gap) {
+    pub(super) fn receive_gap(&mut self, now: Instant, message: &mut MessageReceiver, gap: &Gap) {
         let writer = Guid {
             prefix: message.prefix,
             entity: gap.writer,
@@ -136,7 +136,9 @@ impl Engine {
             }
         }
         if is_answered {
-            self.earn(message.prefix, SHORT_MESSAGE_BYTES);
+            // The shortest GAP is as long.
+            let bytes = message.count(HEARTBEAT_BYTES);
+            self.earn(message.prefix, bytes);
         }
     }
 

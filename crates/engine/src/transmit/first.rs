@@ -72,9 +72,12 @@ impl Writer {
         })
     }
 
-    /// Bytes of a datagram with the next sample and a HEARTBEAT.
+    /// Bytes of a datagram with the next sample and a HEARTBEAT. One that leaves in fragments is in none:
+    /// where others before it are gone it is found here, and filed elsewhere.
     pub(super) fn next_bytes(&self) -> usize {
-        let bytes = self.unsent().map_or(0, |unsent| unsent.bytes());
+        let is_cut = |unsent: &Unsent<'_>| self.fragmenter.is_cut(unsent.payload.len());
+        let whole = self.unsent().filter(|unsent| !is_cut(unsent));
+        let bytes = whole.map_or(0, |unsent| unsent.bytes());
         HEADER_BYTES + bytes + HEARTBEAT_BYTES
     }
 

@@ -135,6 +135,10 @@ impl Engine {
     ) -> Option<Work> {
         let header = self.header;
         let writer = self.writers.get_mut(index)?;
+        if writer.clock.is_some() && writer.fragmenter.under_way.is_none() {
+            self.expire_history(now, index);
+        }
+        let writer = self.writers.get_mut(index)?;
         writer.data_filed = false;
         let level = writer.level;
         let gone = writer.skip_gone();
@@ -144,7 +148,11 @@ impl Engine {
             writer.begin_fragments();
             match writer.fragmenter.under_way {
                 Some(at) => self.send_first_fragment(now, index, at, buffer),
-                None => 0,
+                None => {
+                    // Nobody is there, or all that was unsent has been pushed out, or has expired.
+                    self.arm_heartbeat(now, index);
+                    0
+                }
             }
         };
         self.file_first(index);
@@ -371,8 +379,7 @@ impl Writer {
         if next <= skipped {
             return None;
         }
-        self.ledger.evicted_unsent += (next.get() - skipped.get()) as u64;
-        self.next_unsent = next;
+        self.pass_unsent(next);
         let is_told = self.reliable && kept.is_some() && !self.destinations.is_empty();
         is_told.then(|| gap(self.guid.entity, EntityId::UNKNOWN, skipped, next))
     }

@@ -285,3 +285,23 @@ fn a_peer_that_changes_what_it_announces_is_matched_by_what_it_says_now() {
         assert_eq!(world.matched_writers(reader), matched, "{partition:?}");
     }
 }
+
+#[test]
+fn whatever_an_endpoint_says_of_itself_can_be_announced() {
+    let name = "n".repeat(255);
+    let mut partitions = QosPolicies::default().partition;
+    for number in 0..isolane_wire::limits::MAX_PARTITIONS {
+        let partition = format!("{number:0>64}");
+        partitions
+            .push(partition.as_str().try_into().expect("it fits"))
+            .expect("it fits");
+    }
+    let most = Octets::of(&[7; MAX_OCTETS]).expect("it fits");
+    let long = Topic::new(&name).reliable().qos(|qos| {
+        qos.partition = partitions;
+        qos.user_data = most.clone();
+        qos.topic_data = most.clone();
+        qos.group_data = most;
+    });
+    let (_, _, _, _) = a_pair(&long);
+}

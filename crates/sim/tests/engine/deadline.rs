@@ -198,3 +198,39 @@ fn over_bad_links_every_silence_is_counted() {
     .sum();
     assert!(missed > 100, "{missed}");
 }
+
+#[test]
+fn what_was_missed_is_told_also_when_no_deadline_is_asked_for_any_more_and_counted_on() {
+    let (mut world, _, writer, reader) = a_pair(&reliable());
+    let deadline = |period| move |qos: &mut isolane_wire::qos::QosPolicies| qos.deadline = period;
+    world.enqueue(writer, values(1));
+    world.run_for(ms(250));
+    let endless = isolane_wire::time::Duration::INFINITE;
+    world.set_reader_qos(reader, deadline(endless)).unwrap();
+    world.set_writer_qos(writer, deadline(endless)).unwrap();
+    let offered = world.take_offered_deadline_missed(writer).expect("missed");
+    let requested = world
+        .take_requested_deadline_missed(reader)
+        .expect("missed");
+    assert_eq!((offered.total, offered.change), (2, 2));
+    assert_eq!((requested.total, requested.change), (2, 2));
+    world.run_for(SECOND);
+    assert_eq!(world.take_offered_deadline_missed(writer), None);
+    assert_eq!(world.take_requested_deadline_missed(reader), None);
+
+    // The time without a deadline is not counted afterwards.
+    world
+        .set_writer_qos(writer, deadline(PERIOD.into()))
+        .unwrap();
+    world
+        .set_reader_qos(reader, deadline(PERIOD.into()))
+        .unwrap();
+    world.enqueue(writer, values(1));
+    world.run_for(ms(150));
+    let offered = world.take_offered_deadline_missed(writer).expect("missed");
+    let requested = world
+        .take_requested_deadline_missed(reader)
+        .expect("missed");
+    assert_eq!((offered.total, offered.change), (3, 1));
+    assert_eq!((requested.total, requested.change), (3, 1));
+}

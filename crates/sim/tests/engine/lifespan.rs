@@ -262,3 +262,16 @@ fn over_bad_links_whatever_comes_is_fresh_once_and_in_order() {
         );
     });
 }
+
+#[test]
+fn a_first_lifespan_holds_for_what_the_history_already_has() {
+    let (mut world, nodes, writer, _) = a_pair(&reliable());
+    cut_off(&mut world, nodes);
+    world.enqueue(writer, values(10));
+    world.run_for(SECOND);
+    assert_eq!(world.unwritten(writer), 2, "the history is full");
+    let change = |qos: &mut QosPolicies| qos.lifespan = LIFESPAN.into();
+    world.set_writer_qos(writer, change).unwrap();
+    world.run_for(ms(10));
+    assert_eq!(world.unwritten(writer), 0, "it was written long ago");
+}

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use isolane_engine::{ChangeKind, InstanceState, ReaderStatus, WriterStatus};
 use isolane_sim::{
-    LinkConfig, NodeId, Partition, ReaderHandle, Sample, Topic, World, WriterHandle, seeds,
+    LinkConfig, NodeConfig, NodeId, Partition, ReaderHandle, Sample, Topic, World, WriterHandle,
+    seeds,
 };
 use isolane_wire::{
     discovery::{BuiltinEndpoints, ParticipantMessage},
@@ -303,7 +304,7 @@ fn a_writer_cut_off_is_not_alive_at_its_reader_and_knows_nothing_of_it() {
 /// A reader, and a peer with a writer of this kind.
 fn a_lively_peer(kind: LivelinessKind) -> (World, Peer, ReaderHandle) {
     let mut world = World::new(1);
-    let node = world.node(isolane_sim::NodeConfig::default());
+    let node = world.node(NodeConfig::default());
     let reader = world.create_reader(node, &Topic::new("Foreign"));
     let mut peer = Peer::announced(&mut world, node, |data| {
         data.builtin_endpoints |=
@@ -418,4 +419,53 @@ fn other_implementations_find_the_endpoints_of_messages_connected() {
         "its reader and its writer were spoken to: {asked}"
     );
     let _ = peer;
+}
+
+/// The peer announces its writer again, with another lease.
+fn announce_lease(world: &mut World, peer: &mut Peer, lease: isolane_wire::time::Duration) {
+    let mut qos = QosPolicies::writer_default();
+    qos.liveliness.kind = LivelinessKind::ManualByTopic;
+    qos.liveliness.lease = lease;
+    peer.announce(world, WRITER, qos);
+}
+
+#[test]
+fn a_silent_writer_whose_lease_becomes_endless_is_alive_and_is_counted_once_when_it_leaves() {
+    let (mut world, mut peer, reader) = a_lively_peer(LivelinessKind::ManualByTopic);
+    let endless = isolane_wire::time::Duration::INFINITE;
+    for _ in 0..2 {
+        world.run_for(LOST);
+        assert_eq!(changed(&mut world, reader), Some((0, 1)));
+        announce_lease(&mut world, &mut peer, endless);
+        assert_eq!(changed(&mut world, reader), Some((1, 0)));
+        world.run_for(SECOND);
+        assert_eq!(changed(&mut world, reader), None);
+        announce_lease(&mut world, &mut peer, LEASE.into());
+    }
+    announce_lease(&mut world, &mut peer, endless);
+    peer.leave(&mut world);
+    world.run_for(SECOND);
+    assert_eq!(world.matched_writers(reader), 0);
+    let taken = world.take_liveliness_changed(reader).expect("it is gone");
+    assert_eq!((taken.alive, taken.not_alive), (0, 0));
+}
+
+#[test]
+fn by_participant_what_is_written_when_the_wall_clock_is_set_asserts_all() {
+    let topic = lively(reliable(), LivelinessKind::ManualByParticipant);
+    let mut world = World::new(1);
+    let a = world.node(NodeConfig {
+        stamps_ahead: 60 * SECOND,
+        ..NodeConfig::default()
+    });
+    let b = world.node(NodeConfig::default());
+    let (writer, other) = (
+        world.create_writer(a, &topic),
+        world.create_writer(a, &topic),
+    );
+    let reader = world.create_reader(b, &topic);
+    world.until_matched(&[writer, other], &[reader]);
+    let _ = changed(&mut world, reader);
+    assert_for_a_while(&mut world, |world| world.enqueue(writer, values(1)));
+    assert_eq!(changed(&mut world, reader), None);
 }

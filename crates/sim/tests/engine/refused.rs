@@ -1,9 +1,16 @@
 //! What finds a table full is refused and counted, and is taken in when there is a place.
 
 use isolane_engine::Limits;
-use isolane_sim::{NodeConfig, NodeId, Topic, World};
+use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Topic, World};
+use isolane_wire::{
+    guid::EntityId,
+    rtps::{AckNack, Submessage},
+};
 
-use crate::support::{SECOND, ms, values};
+use crate::{
+    peer::for_each_submessage,
+    support::{SECOND, ms, values},
+};
 
 fn topic(name: &str) -> Topic {
     Topic::new(name).reliable().keep_all(16)
@@ -182,4 +189,59 @@ fn a_participant_that_leaves_is_parted_from_one_match_a_step() {
     assert!(steps >= 40);
     world.run_for(SECOND);
     assert_eq!(world.engine(a).remote_participants().count(), 0);
+}
+
+/// A participant with room for two matches of the user, with two of them, and its peer; the last one is of a writer
+/// with a lease. Gives that writer's reader, and the reader that may go.
+fn full_with_a_lease(is_full_at_writer: bool) -> (World, NodeId, [ReaderHandle; 2]) {
+    let mut world = World::new(1);
+    world.tap();
+    let (small, large) = a_small_node(&mut world, |limits| limits.matches = 4);
+    let (a, b) = match is_full_at_writer {
+        true => (small, large),
+        false => (large, small),
+    };
+    let writer = world.create_writer(a, &topic("Other"));
+    let other = world.create_reader(b, &topic("Other"));
+    world.until_matched(&[writer], &[other]);
+    let lively = topic("Lively").qos(|qos| qos.liveliness.lease = ms(200).into());
+    let writer = world.create_writer(a, &lively);
+    let reader = world.create_reader(b, &topic("Lively"));
+    world.until_matched(&[writer], &[reader]);
+    world.run_for(SECOND);
+    assert_eq!(world.engine(small).counters().matches_refused, 1);
+    (world, small, [reader, other])
+}
+
+#[test]
+fn messages_of_liveliness_that_found_no_place_are_sent_when_there_is_one() {
+    let (mut world, small, [reader, other]) = full_with_a_lease(true);
+    let alive = |world: &mut World| {
+        let changed = world.take_liveliness_changed(reader);
+        changed.map(|changed| (changed.alive, changed.not_alive))
+    };
+    assert_eq!(alive(&mut world), Some((0, 1)), "nobody told the reader");
+    world.delete_reader(other);
+    world.run_for(SECOND);
+    assert_eq!(alive(&mut world), Some((1, 0)));
+    world.run_for(5 * SECOND);
+    assert_eq!(alive(&mut world), None);
+    assert_eq!(world.engine(small).counters().matches_refused, 1);
+}
+
+#[test]
+fn messages_of_liveliness_that_found_no_place_are_acknowledged_when_there_is_one() {
+    let (mut world, _, [_, other]) = full_with_a_lease(false);
+    let acknowledged = |world: &World| {
+        let mut count = 0;
+        for_each_submessage(world, |submessage| {
+            let of_messages = |acknack: AckNack| acknack.writer == EntityId::P2P_MESSAGE_WRITER;
+            count += usize::from(matches!(submessage, Submessage::AckNack(it) if of_messages(it)));
+        });
+        count
+    };
+    assert_eq!(acknowledged(&world), 0);
+    world.delete_reader(other);
+    world.run_for(SECOND);
+    assert!(acknowledged(&world) > 0);
 }

@@ -169,3 +169,38 @@ fn over_bad_links_separations_are_kept_and_last_values_come() {
         assert!(world.reader_ledger(reader).filtered > 20, "seed {seed}");
     });
 }
+
+#[test]
+fn what_was_kept_back_is_shown_when_the_filter_goes() {
+    let topic = reliable().keep_all(1);
+    let (mut world, writer, reader) = a_filtered_pair(World::new(1), &topic);
+    world.set_take(reader, Take::OnRequest);
+    world.enqueue(writer, values(2));
+    world.run_for(ms(10));
+    let change = |qos: &mut isolane_wire::qos::QosPolicies| {
+        qos.time_based_filter = isolane_wire::time::Duration::ZERO;
+    };
+    world.set_reader_qos(reader, change).unwrap();
+    world.run_for(SECOND);
+    let ledger = world.reader_ledger(reader);
+    assert_eq!((ledger.available, ledger.held), (1, 1), "it waits for room");
+    world.take(reader, 1);
+    world.run_for(ms(2));
+    world.take(reader, 1);
+    assert_eq!(world.values(reader), [1, 2]);
+}
+
+#[test]
+fn of_large_samples_no_more_are_kept_back_than_may_wait() {
+    let topic = reliable().keyed().keep_all(16);
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, &topic);
+    let reader = world.create_reader(b, &filtering(topic).max_payload_bytes(1 << 20));
+    world.until_matched(&[writer], &[reader]);
+    let twice = |key| [Sample::keyed(key, 1), Sample::keyed(key, 2)];
+    world.enqueue(writer, (0..8).flat_map(twice));
+    world.run_for(ms(20));
+    let ledger = world.reader_ledger(reader);
+    assert_eq!((ledger.held, ledger.filtered), (4, 4), "4 MiB: {ledger:?}");
+}

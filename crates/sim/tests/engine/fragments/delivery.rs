@@ -250,3 +250,16 @@ fn a_sample_longer_than_the_readers_bound_is_rejected_and_not_asked_for_again() 
         assert_eq!(world.writer_ledger(writer).fragments_repaired, 0);
     }
 }
+
+#[test]
+fn samples_that_are_shorter_than_a_fragment_leave_whole_however_short_datagrams_are_to_be() {
+    for topic in [large().keep_all(64), large().keep_all(64).reliable()] {
+        let topic = topic.max_datagram_bytes(600);
+        let (mut world, _, writer, reader) = a_pair(&topic);
+        for (value, bytes) in (1..).zip([100, 600, 1_000, 1_280, 1_400, 10_000]) {
+            world.enqueue(writer, [padded(value, bytes)]);
+            world.run_for(ms(50));
+        }
+        assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
+    }
+}

@@ -61,6 +61,8 @@ fn a_lie_that_comes_first_keeps_its_sample_from_arriving_for_a_while_and_not_for
         world.run_for(ASSEMBLY_PATIENCE);
     }
     assert_eq!(world.values(reader), [1]);
+    let counters = world.engine(peer.target).counters();
+    assert_eq!(counters.assemblies_dropped, 1, "the lie");
 }
 
 #[test]
@@ -85,6 +87,8 @@ fn what_can_never_be_taken_in_is_rejected() {
         );
         let ledger = world.reader_ledger(reader);
         assert_eq!((ledger.rejected, ledger.accounted), (3, 3), "{ledger:?}");
+        let counters = world.engine(peer.target).counters();
+        assert_eq!(counters.fragments_unused, 0, "they are counted already");
         let payload = padded(4, 5_000).payload();
         for part in parts(4, &payload, CYCLONE) {
             say(&mut world, &peer, part);

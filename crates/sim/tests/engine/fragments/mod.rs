@@ -3,7 +3,9 @@
 mod captures;
 mod delivery;
 mod hostile;
+mod owed;
 mod peers;
+mod places;
 mod turns;
 
 use isolane_sim::{Sample, Topic};
