@@ -44,12 +44,11 @@ impl Motion {
 
     /// Moves on; at the edge it turns.
     pub(crate) fn advance(&mut self) {
-        for axis in 0..PLANE.len() {
-            let next = self.place[axis] + self.step[axis];
-            if !(0..=PLANE[axis]).contains(&next) {
-                self.step[axis] = -self.step[axis];
+        for ((place, step), edge) in self.place.iter_mut().zip(&mut self.step).zip(PLANE) {
+            if !(0..=edge).contains(&(*place + *step)) {
+                *step = -*step;
             }
-            self.place[axis] += self.step[axis];
+            *place += *step;
         }
     }
 

@@ -359,6 +359,24 @@ pub(super) const KNOWN: &[Known] = &[
         why: "it does not compare PRESENTATION",
     },
     Known {
+        case: "a partition with wildcards",
+        vendor: Vendor::CycloneDds,
+        as_subscriber_only: false,
+        why: "its names have no sets of characters",
+    },
+    Known {
+        case: "partitions apart",
+        vendor: Vendor::CycloneDds,
+        as_subscriber_only: false,
+        why: "it tells of a PARTITION that differs as of an incompatible policy",
+    },
+    Known {
+        case: "a time-based filter",
+        vendor: Vendor::CycloneDds,
+        as_subscriber_only: true,
+        why: "its readers take in all",
+    },
+    Known {
         case: "representations apart",
         vendor: Vendor::FastDds,
         as_subscriber_only: false,
