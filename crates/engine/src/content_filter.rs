@@ -30,21 +30,25 @@ impl fmt::Debug for ContentFilter {
     }
 }
 
-impl Reader {
-    /// Whether its filter holds a sample back. The end of an instance has no value to hold it back by.
-    pub(crate) fn is_unwanted(&self, kind: ChangeKind, payload: &[u8]) -> bool {
-        is_unwanted(self.content_filter.as_ref(), kind, payload)
+impl ContentFilter {
+    /// Whether it holds a sample back. The end of an instance has no value to hold it back by.
+    fn holds_back(&self, kind: ChangeKind, payload: &[u8]) -> bool {
+        kind == ChangeKind::Alive && !self.0(payload)
     }
 }
 
-fn is_unwanted(filter: Option<&ContentFilter>, kind: ChangeKind, payload: &[u8]) -> bool {
-    filter.is_some_and(|filter| kind == ChangeKind::Alive && !filter.0(payload))
+impl Reader {
+    /// Whether its filter holds a sample back.
+    pub(crate) fn is_unwanted(&self, kind: ChangeKind, payload: &[u8]) -> bool {
+        let filter = self.content_filter.as_ref();
+        filter.is_some_and(|filter| filter.holds_back(kind, payload))
+    }
 }
 
 /// Whether the nearest sample of a writer that waits is held back; if so, it waits no more.
-pub(crate) fn drop_unwanted(filter: Option<&ContentFilter>, cache: &mut Cache, proxy: u16) -> bool {
+pub(crate) fn drop_unwanted(filter: &ContentFilter, cache: &mut Cache, proxy: u16) -> bool {
     let waiting = cache.first_waiting_sample(proxy);
-    let is_dropped = waiting.is_some_and(|(info, payload)| is_unwanted(filter, info.kind, payload));
+    let is_dropped = waiting.is_some_and(|(info, payload)| filter.holds_back(info.kind, payload));
     if is_dropped {
         cache.forget_first_waiting(proxy);
     }

@@ -181,14 +181,6 @@ impl Engine {
         self.create_reader_with(now, config, delivery, Some(filter))
     }
 
-    /// Gives a reader that has a content filter another one: for what comes from now on.
-    pub fn set_content_filter(&mut self, id: ReaderId, filter: ContentFilter) {
-        let reader = self.readers.get_mut(id.0);
-        if let Some(it) = reader.and_then(|reader| reader.content_filter.as_mut()) {
-            *it = filter;
-        }
-    }
-
     fn create_reader_with(
         &mut self,
         now: Instant,

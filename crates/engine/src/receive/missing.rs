@@ -165,7 +165,8 @@ impl Engine {
             while proxy.reliable {
                 if waiting == Some(proxy.expected) {
                     let filter = reader.content_filter.as_ref();
-                    let is_unwanted = drop_unwanted(filter, cache, proxy_index);
+                    let is_unwanted =
+                        filter.is_some_and(|filter| drop_unwanted(filter, cache, proxy_index));
                     reader.ledger.unwanted += u64::from(is_unwanted);
                     let is_done_with = is_unwanted
                         || reader.clock.as_mut().is_some_and(|clock| {

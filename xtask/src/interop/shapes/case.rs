@@ -344,7 +344,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// What an implementation does not do as the contract has it, and does not say: where it is the subscriber, or on
-/// either side. Seen between two of its own programs too.
+/// either side. Seen beside isolane; `--all` shows what two programs of its own do.
 pub(super) const KNOWN: &[Known] = &[
     Known {
         case: "a short life",
