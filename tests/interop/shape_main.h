@@ -47,6 +47,11 @@ struct options {
   uint64_t iterations; /* 0: without end */
   uint32_t instances, topics, coherent_samples, payload_bytes, fragment_bytes;
   enum final_state final_state;
+  /* Beyond the contract, for policies it has no option for. */
+  char liveliness; /* a, p, t */
+  uint32_t lease_ms, latency_budget_ms; /* 0: for ever; none */
+  const char *user_data, *topic_data, *group_data;
+  bool print_data;
 };
 
 static volatile sig_atomic_t is_told = 0;
@@ -99,7 +104,8 @@ static inline struct options parse_options(int argc, char **argv)
 {
   enum {
     WRITE_PERIOD = 256, READ_PERIOD, TIME_FILTER, LIFESPAN, ITERATIONS, INSTANCES, TOPICS, FINAL_STATE, SCOPE,
-    COHERENT, ORDERED, COHERENT_SAMPLES, PAYLOAD, TAKE_READ, ANNOUNCEMENT, FRAGMENT, FILTER, MODULO
+    COHERENT, ORDERED, COHERENT_SAMPLES, PAYLOAD, TAKE_READ, ANNOUNCEMENT, FRAGMENT, FILTER, MODULO,
+    LIVELINESS, LEASE, LATENCY_BUDGET, USER_DATA, TOPIC_DATA, GROUP_DATA, PRINT_DATA
   };
   static const struct option longs[] = {
     { "help", no_argument, NULL, 'h' },
@@ -121,6 +127,13 @@ static inline struct options parse_options(int argc, char **argv)
     { "datafrag-size", required_argument, NULL, FRAGMENT },
     { "cft", required_argument, NULL, FILTER },
     { "size-modulo", required_argument, NULL, MODULO },
+    { "liveliness", required_argument, NULL, LIVELINESS },
+    { "lease", required_argument, NULL, LEASE },
+    { "latency-budget", required_argument, NULL, LATENCY_BUDGET },
+    { "user-data", required_argument, NULL, USER_DATA },
+    { "topic-data", required_argument, NULL, TOPIC_DATA },
+    { "group-data", required_argument, NULL, GROUP_DATA },
+    { "print-data", no_argument, NULL, PRINT_DATA },
     { NULL, 0, NULL, 0 },
   };
   struct options o;
@@ -129,6 +142,8 @@ static inline struct options parse_options(int argc, char **argv)
   o.strength = -1;
   o.durability = 'v';
   o.scope = 'i';
+  o.liveliness = 'a';
+  o.user_data = o.topic_data = o.group_data = "";
   o.representation = 1;
   o.size = 20;
   o.write_period_ms = 33;
@@ -178,6 +193,13 @@ static inline struct options parse_options(int argc, char **argv)
     case FRAGMENT: o.fragment_bytes = (uint32_t)number("--datafrag-size", optarg, 1, 65535); break;
     case FILTER: o.filter = optarg; break;
     case MODULO: o.size_modulo = (uint32_t)number("--size-modulo", optarg, 1, most); break;
+    case LIVELINESS: o.liveliness = letter("--liveliness", optarg, "apt"); break;
+    case LEASE: o.lease_ms = (uint32_t)number("--lease", optarg, 1, most); break;
+    case LATENCY_BUDGET: o.latency_budget_ms = (uint32_t)number("--latency-budget", optarg, 0, most); break;
+    case USER_DATA: o.user_data = optarg; break;
+    case TOPIC_DATA: o.topic_data = optarg; break;
+    case GROUP_DATA: o.group_data = optarg; break;
+    case PRINT_DATA: o.print_data = true; break;
     default: fail_usage("unknown option or missing value", NULL);
     }
   }
@@ -289,6 +311,12 @@ static inline void print_count(const char *listener, const char *topic, int32_t 
 {
   printf("%s() topic: '%s'  type: 'ShapeType' : (total = %d, change = %d)\n", listener, topic, (int)total,
          (int)change);
+}
+
+/* Beyond the contract. */
+static inline void print_data_of(const char *topic, const char *user, const char *topic_data, const char *group)
+{
+  printf("data of a writer of %s: user '%s' topic '%s' group '%s'\n", topic, user, topic_data, group);
 }
 
 static inline void print_liveliness(const char *topic, int32_t alive, int32_t not_alive)

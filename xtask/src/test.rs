@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::packages::is_root;
 use crate::steps::{Outcome, Steps};
-use crate::workspace::{Metadata, cargo};
+use crate::workspace::{Metadata, build_commands, cargo};
 use crate::{
     Result, budgets, classifier, command, conformance, demo, dependencies, fuzz, hostile, interop,
     isolation, packages, page, peers,
@@ -52,9 +52,7 @@ pub(crate) fn run() -> Result<bool> {
     });
 
     // What follows runs the command itself, between hosts in namespaces.
-    let built = steps.run("build", || {
-        passes(cargo().args(["build", "--release", "--package", "isolane-cli"]))
-    });
+    let built = steps.run("build", || passes(&mut build_commands()));
     if built {
         steps.run("budgets", || budgets::step(&metadata));
     } else {

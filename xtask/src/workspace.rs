@@ -13,6 +13,20 @@ pub(crate) fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// Builds `isolane` and `isolane-shape-main` as they are released; in one go, since each alone would have the
+/// libraries built again with features of its own.
+pub(crate) fn build_commands() -> Command {
+    let mut build = cargo();
+    build.args(["build", "--release"]);
+    build.args([
+        "--package",
+        "isolane-cli",
+        "--package",
+        "isolane-shape-main",
+    ]);
+    build
+}
+
 /// The parts of `cargo metadata` that are used here.
 #[derive(Deserialize)]
 pub(crate) struct Metadata {

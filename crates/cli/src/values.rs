@@ -253,6 +253,8 @@ pub(crate) enum Disturbance {
     Bulk,
     /// The same with losses to repair.
     Repair,
+    /// A reliable topic of large samples in the same participants.
+    Large,
 }
 
 impl Word for Disturbance {
@@ -264,6 +266,7 @@ impl Word for Disturbance {
         ("joining", Self::Joining),
         ("bulk", Self::Bulk),
         ("repair", Self::Repair),
+        ("large", Self::Large),
     ];
 }
 
@@ -286,6 +289,7 @@ impl Disturbance {
             Self::Joining => Some(report::Disturbance::Joining),
             Self::Bulk => Some(report::Disturbance::Bulk),
             Self::Repair => Some(report::Disturbance::Repair),
+            Self::Large => Some(report::Disturbance::Large),
         }
     }
 }

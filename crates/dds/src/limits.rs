@@ -13,6 +13,9 @@ pub const MAX_SAMPLE_BYTES: usize = isolane_engine::limits::MAX_SAMPLE_BYTES;
 /// with smaller frames has a smaller bound.
 pub const MAX_DATAGRAM_SAMPLE_BYTES: usize = 65_000;
 
+/// The shortest fragments that are sent and put together.
+pub const MIN_FRAGMENT_BYTES: u16 = isolane_engine::limits::MIN_FRAGMENT_BYTES;
+
 /// The shortest payload of an instance's end. Fast DDS (seen in 2.9) takes one of up to 16 bytes for the
 /// key hash, although the key hash is there too, and then ends an instance nobody knows. Readers stop
 /// at the end of the key, so zeros behind it change nothing.

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use isolane_datapath::{Budget, Over, Protection};
-use isolane_engine::{CreateError, limits::FRAGMENT_BYTES};
+use isolane_engine::CreateError;
 use isolane_wire::{
     cdr::Representation,
     level::Level,
@@ -18,7 +18,7 @@ use isolane_wire::{
     },
 };
 
-use crate::{error::BuildError, protection};
+use crate::{error::BuildError, limits, protection};
 
 /// The policies of a writer or a reader.
 ///
@@ -58,7 +58,7 @@ impl Qos {
             policies,
             representation: Representation::Xcdr1,
             takes_only: false,
-            max_bytes: crate::limits::DEFAULT_MAX_BYTES,
+            max_bytes: limits::DEFAULT_MAX_BYTES,
             max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             max_blocking: Duration::ZERO,
             protection: None,
@@ -135,8 +135,9 @@ impl Qos {
     }
 
     /// The largest serialised sample that a writer sends as a single datagram. Default
-    /// [`WHOLE_BYTES`](isolane_engine::limits::WHOLE_BYTES): what an Ethernet frame carries. Counts as
-    /// [`FRAGMENT_BYTES`](isolane_engine::limits::FRAGMENT_BYTES) at least: what fits one fragment is not cut.
+    /// [`WHOLE_BYTES`](isolane_engine::limits::WHOLE_BYTES): what an Ethernet frame carries. With less, fragments
+    /// are as short, [`MIN_FRAGMENT_BYTES`](crate::limits::MIN_FRAGMENT_BYTES) at least; else they have
+    /// [`FRAGMENT_BYTES`](isolane_engine::limits::FRAGMENT_BYTES).
     ///
     /// With more, samples up to that size cost one system call in place of one a fragment, and those of a
     /// best-effort writer are not kept until they are sent. IP cuts them: the link is busy with all parts
@@ -154,7 +155,9 @@ impl Qos {
 
     /// The largest serialised sample that leaves as a single datagram.
     pub(crate) fn whole_bytes(&self) -> usize {
-        let whole_bytes = self.max_datagram_bytes.max(FRAGMENT_BYTES.into());
+        let whole_bytes = self
+            .max_datagram_bytes
+            .max(limits::MIN_FRAGMENT_BYTES.into());
         self.max_bytes.min(whole_bytes)
     }
 

@@ -9,7 +9,10 @@ use isolane_wire::{
     time::Instant,
 };
 
-use crate::{limits::FRAGMENT_BYTES, reader::is_news};
+use crate::{
+    limits::{FRAGMENT_BYTES, MIN_FRAGMENT_BYTES},
+    reader::is_news,
+};
 
 /// A fragment of a change: its number in the history, and that of the fragment, from 1 up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,16 +39,13 @@ impl FragmentOf {
     }
 }
 
-/// How many fragments a payload has.
-pub(crate) fn fragments_of(payload_bytes: usize) -> u32 {
-    payload_bytes.div_ceil(usize::from(FRAGMENT_BYTES)) as u32
-}
-
 /// A writer's part.
 #[derive(Debug)]
 pub(crate) struct Fragmenter {
     /// The largest payload that goes as one DATA.
     whole_bytes: usize,
+    /// Bytes of each fragment but a last one.
+    pub(crate) fragment_bytes: u16,
     /// Some of its samples are longer.
     cuts: bool,
     /// A new sample may take the place of one that was not sent: best effort and KEEP_LAST.
@@ -60,6 +60,7 @@ impl Fragmenter {
     /// Of a writer all of whose samples go as one DATA each.
     pub(crate) const NONE: Self = Self {
         whole_bytes: usize::MAX,
+        fragment_bytes: FRAGMENT_BYTES,
         cuts: false,
         replaces_unsent: false,
         under_way: None,
@@ -68,11 +69,16 @@ impl Fragmenter {
 
     /// Of a writer whose payloads are at most so long, where those above `whole_bytes` are cut. What is no
     /// longer than a fragment never is: a sample must not be shorter than those it comes in
-    /// (RTPS 2.5 §8.3.8.3.3).
+    /// (RTPS 2.5 §8.3.8.3.3). Fragments are no longer than `whole_bytes` either, down to a reader's bound.
     pub(crate) fn new(whole_bytes: usize, max_payload_bytes: usize) -> Self {
-        let whole_bytes = whole_bytes.max(FRAGMENT_BYTES.into());
+        let bounds = (MIN_FRAGMENT_BYTES, FRAGMENT_BYTES);
+        let fragment_bytes = u16::try_from(whole_bytes).map_or(bounds.1, |whole_bytes| {
+            whole_bytes.clamp(bounds.0, bounds.1)
+        });
+        let whole_bytes = whole_bytes.max(fragment_bytes.into());
         Self {
             whole_bytes,
+            fragment_bytes,
             cuts: max_payload_bytes > whole_bytes,
             ..Self::NONE
         }
@@ -92,6 +98,11 @@ impl Fragmenter {
     /// The largest payload of a single DATA.
     pub(crate) fn whole_bytes(&self) -> usize {
         self.whole_bytes
+    }
+
+    /// How many fragments a payload has.
+    pub(crate) fn fragments_of(&self, payload_bytes: usize) -> u32 {
+        payload_bytes.div_ceil(usize::from(self.fragment_bytes)) as u32
     }
 
     pub(crate) fn next_heartbeat_count(&mut self) -> i32 {

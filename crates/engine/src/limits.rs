@@ -110,7 +110,7 @@ pub const BATCH_BYTES: usize = 1_472;
 /// any of them.
 pub const WHOLE_BYTES: usize = 1_400;
 
-/// Bytes of a fragment that is sent. A datagram with one, all that can stand in front of it (header 20,
+/// Bytes of a fragment that is sent, unless datagrams are to be shorter. A datagram with one, all that can stand in front of it (header 20,
 /// INFO_DST 16, INFO_TS 12, DATA_FRAG with key hash and status 68) and behind it (HEARTBEAT 32, or
 /// HEARTBEAT_FRAG 28) fits an Ethernet frame, so that what asks for an answer needs no datagram of its own.
 /// A multiple of 32, so that fragments lie in a slot as they lie in their datagram.

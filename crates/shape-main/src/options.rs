@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::{ArgAction, Parser, ValueEnum};
 
+use isolane::limits::MIN_FRAGMENT_BYTES;
+
 use crate::shape::MAX_PAYLOAD_BYTES;
 
 /// Publishes shapes or subscribes to them, for interoperability tests
@@ -116,6 +118,27 @@ pub(crate) struct Options {
     /// Subscriber: content filter, as in `shapesize <= 20`
     #[arg(long, value_name = "EXPRESSION", action = ArgAction::Set)]
     pub(crate) cft: Option<String>,
+    /// Beyond the contract: LIVELINESS, a (automatic), p (manual by participant) or t (manual by topic); see --lease
+    #[arg(long, value_enum, default_value = "a", value_name = "KIND")]
+    pub(crate) liveliness: Liveliness,
+    /// Beyond the contract: lease of LIVELINESS in milliseconds; without it there is no end
+    #[arg(long, value_parser = milliseconds, value_name = "MS")]
+    pub(crate) lease: Option<Duration>,
+    /// Beyond the contract: LATENCY_BUDGET in milliseconds
+    #[arg(long, value_parser = milliseconds, default_value = "0", value_name = "MS")]
+    pub(crate) latency_budget: Duration,
+    /// Beyond the contract: USER_DATA of writer or reader
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    pub(crate) user_data: String,
+    /// Beyond the contract: TOPIC_DATA
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    pub(crate) topic_data: String,
+    /// Beyond the contract: GROUP_DATA
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    pub(crate) group_data: String,
+    /// Beyond the contract, subscriber: print USER_DATA, TOPIC_DATA and GROUP_DATA of writers of its topic
+    #[arg(long)]
+    pub(crate) print_data: bool,
     /// With -z 0: sizes run from 1 to N and begin again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     pub(crate) size_modulo: Option<i32>,
@@ -139,6 +162,16 @@ pub(crate) enum Durability {
     Transient,
     #[value(name = "p")]
     Persistent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Liveliness {
+    #[value(name = "a")]
+    Automatic,
+    #[value(name = "p")]
+    ManualByParticipant,
+    #[value(name = "t")]
+    ManualByTopic,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -183,8 +216,9 @@ impl Options {
                 "--ordered with --access-scope g: one order for the samples of several writers",
             ),
             (
-                self.datafrag_size.is_some(),
-                "--datafrag-size: fragments of another size than isolane's own",
+                self.datafrag_size
+                    .is_some_and(|bytes| bytes < MIN_FRAGMENT_BYTES),
+                "--datafrag-size: fragments of less than 512 bytes",
             ),
         ];
         match lacking.into_iter().find(|(is_asked_for, _)| *is_asked_for) {
@@ -272,7 +306,7 @@ mod tests {
             "--coherent",
             "--coherent-sample-count 3",
             "--ordered --access-scope g",
-            "--datafrag-size 1000",
+            "--datafrag-size 100",
         ] {
             let problem = parsed(&format!("-P -t T {lacking}"))
                 .unwrap()

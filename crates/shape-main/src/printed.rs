@@ -31,6 +31,16 @@ pub(crate) fn instance_end(topic: &str, color: &str, state: InstanceState) -> Op
     Some(format!("{topic:<10} {color:<10} {state}"))
 }
 
+/// What a writer says of itself. Beyond the contract.
+pub(crate) fn data(topic: &str, [user, topic_data, group]: [&[u8]; 3]) -> String {
+    format!(
+        "data of a writer of {topic}: user '{}' topic '{}' group '{}'",
+        user.escape_ascii(),
+        topic_data.escape_ascii(),
+        group.escape_ascii()
+    )
+}
+
 /// The first half of a status's line.
 pub(crate) fn status(name: &str, topic: &str) -> String {
     format!("{name}() topic: '{topic}'  type: 'ShapeType'")

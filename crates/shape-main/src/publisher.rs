@@ -14,7 +14,7 @@ use crate::{printed, qos, statuses, stop};
 const DEFAULT_COLOR: &str = "BLUE";
 
 /// How long the last acknowledgments are waited for: well within what a test waits before it kills.
-const LAST_ACKNOWLEDGMENTS: Duration = Duration::from_secs(2);
+const LAST_ACKNOWLEDGMENTS: Duration = Duration::from_secs(10);
 /// How long a best-effort writer stays after its last words.
 const BEST_EFFORT_STAY: Duration = Duration::from_millis(100);
 

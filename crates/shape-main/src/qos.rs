@@ -1,14 +1,23 @@
 //! The options as QoS.
 
-use isolane::{DurabilityKind, OwnershipKind, PresentationAccessScope, Qos, Representation};
+use std::time::Duration;
 
-use crate::options::{AccessScope, Durability, Options};
+use isolane::limits::MAX_DATAGRAM_SAMPLE_BYTES;
+use isolane::{
+    DurabilityKind, LivelinessKind, OwnershipKind, PresentationAccessScope, Qos, Representation,
+};
+
+use crate::options::{AccessScope, Durability, Liveliness, Options};
 use crate::shape::MAX_PAYLOAD_BYTES;
 
 /// Bytes of a sample without its payload: header, colour, numbers, lengths and padding.
 const SHAPE_BYTES: usize = 192;
 /// Samples that KEEP_ALL keeps: more than a test writes in a period of a reader.
-const KEEP_ALL_SAMPLES: u16 = 512;
+const KEEP_ALL_SAMPLES: usize = 512;
+/// What they may take of memory, which large ones would fill …
+const KEEP_ALL_BYTES: usize = 64 << 20;
+/// … but at least so many of them.
+const KEEP_ALL_LEAST_SAMPLES: usize = 16;
 /// What a reader's slots take in. A publisher's payload is not known to it; larger ones are rejected.
 const READER_MAX_BYTES: usize = 65_000;
 /// Instances that a reader knows at once.
@@ -22,7 +31,7 @@ fn common(options: &Options) -> Qos {
     };
     qos = match options.history {
         None => qos.keep_last(1),
-        Some(0) => qos.keep_all().max_samples(KEEP_ALL_SAMPLES),
+        Some(0) => qos.keep_all().max_samples(keep_all_samples(options)),
         Some(depth) => qos.keep_last(depth),
     };
     qos = qos.durability(match options.durability {
@@ -40,6 +49,9 @@ fn common(options: &Options) -> Qos {
     if let Some(partition) = &options.partition {
         qos = qos.partition(partition);
     }
+    if !options.latency_budget.is_zero() {
+        qos = qos.latency_budget(options.latency_budget);
+    }
     let scope = match options.access_scope {
         AccessScope::Instance => PresentationAccessScope::Instance,
         AccessScope::Topic => PresentationAccessScope::Topic,
@@ -51,6 +63,24 @@ fn common(options: &Options) -> Qos {
     };
     qos.presentation(scope, false, options.ordered)
         .only_representation(representation)
+        .liveliness(liveliness(options), options.lease.unwrap_or(Duration::MAX))
+        .user_data(options.user_data.as_bytes())
+        .topic_data(options.topic_data.as_bytes())
+        .group_data(options.group_data.as_bytes())
+}
+
+fn keep_all_samples(options: &Options) -> u16 {
+    let sample_bytes = SHAPE_BYTES + options.additional_payload_size;
+    let samples = (KEEP_ALL_BYTES / sample_bytes).clamp(KEEP_ALL_LEAST_SAMPLES, KEEP_ALL_SAMPLES);
+    u16::try_from(samples).unwrap_or(u16::MAX)
+}
+
+fn liveliness(options: &Options) -> LivelinessKind {
+    match options.liveliness {
+        Liveliness::Automatic => LivelinessKind::Automatic,
+        Liveliness::ManualByParticipant => LivelinessKind::ManualByParticipant,
+        Liveliness::ManualByTopic => LivelinessKind::ManualByTopic,
+    }
 }
 
 /// Of a writer.
@@ -58,6 +88,9 @@ pub(crate) fn of_writer(options: &Options) -> Qos {
     let mut qos = common(options)
         .max_instances(options.num_instances)
         .max_bytes(SHAPE_BYTES + options.additional_payload_size);
+    if let Some(bytes) = options.datafrag_size {
+        qos = qos.max_datagram_bytes(usize::from(bytes).min(MAX_DATAGRAM_SAMPLE_BYTES));
+    }
     if options.strength >= 0 {
         qos = qos.ownership_strength(options.strength);
     }

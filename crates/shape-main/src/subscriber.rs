@@ -1,9 +1,9 @@
 //! Subscribes: looks at each reader a period, and prints what it finds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use isolane::types::KeyHash;
-use isolane::{DataReader, Filter, Participant, Sample};
+use isolane::{DataReader, Filter, Guid, Octets, Participant, Sample};
 
 use crate::Failure;
 use crate::options::Options;
@@ -13,6 +13,9 @@ use crate::{printed, qos, statuses, stop};
 /// Colours that are remembered, for instances that end: a sample that says so has a key hash alone.
 const MAX_COLORS: usize = 1_024;
 
+/// Writers whose data is printed.
+const MAX_TOLD: usize = 1_024;
+
 struct Reader {
     topic: String,
     reader: DataReader<ShapeType>,
@@ -21,6 +24,7 @@ struct Reader {
 
 pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Failure> {
     let mut readers = create(participant, options)?;
+    let mut told = Told::default();
     let mut iterations = 0;
     while !stop::is_told() && options.num_iterations.is_none_or(|most| iterations < most) {
         if options.ordered {
@@ -29,10 +33,29 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
         for reader in &mut readers {
             reader.print(options)?;
         }
+        if options.print_data {
+            told.print_new(participant);
+        }
         iterations += 1;
         stop::run_for(participant, options.read_period);
     }
     Ok(())
+}
+
+/// Writers whose data was printed.
+#[derive(Default)]
+struct Told(BTreeSet<Guid>);
+
+impl Told {
+    fn print_new(&mut self, participant: &Participant) {
+        for writer in participant.publications() {
+            let (guid, topic, qos) = (writer.data.guid, &writer.data.topic_name, &writer.data.qos);
+            if self.0.len() < MAX_TOLD && self.0.insert(guid) {
+                let data = [&qos.user_data, &qos.topic_data, &qos.group_data];
+                println!("{}", printed::data(topic, data.map(Octets::as_slice)));
+            }
+        }
+    }
 }
 
 fn create(participant: &Participant, options: &Options) -> Result<Vec<Reader>, Failure> {

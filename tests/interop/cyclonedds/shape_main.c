@@ -21,7 +21,7 @@ enum { REPRESENTATION = 2 };
 #endif
 
 /* How long the last acknowledgments are waited for. */
-enum { ACKNOWLEDGMENTS_MS = 2000 };
+enum { ACKNOWLEDGMENTS_MS = 10000 };
 
 /* Every failing call ends the program: a test program has nothing to fall back to. */
 static dds_entity_t must(dds_entity_t result, const char *what)
@@ -53,6 +53,14 @@ static dds_qos_t *make_qos(const struct options *o)
                               DDS_LENGTH_UNLIMITED);
   if (o->deadline_ms > 0)
     dds_qset_deadline(qos, DDS_MSECS(o->deadline_ms));
+  if (o->liveliness != 'a' || o->lease_ms > 0)
+    dds_qset_liveliness(qos,
+                        o->liveliness == 'a'   ? DDS_LIVELINESS_AUTOMATIC
+                        : o->liveliness == 'p' ? DDS_LIVELINESS_MANUAL_BY_PARTICIPANT
+                                               : DDS_LIVELINESS_MANUAL_BY_TOPIC,
+                        o->lease_ms > 0 ? DDS_MSECS(o->lease_ms) : DDS_INFINITY);
+  dds_qset_latency_budget(qos, DDS_MSECS(o->latency_budget_ms));
+  dds_qset_userdata(qos, o->user_data, strlen(o->user_data));
   if (o->strength >= 0) {
     dds_qset_ownership(qos, DDS_OWNERSHIP_EXCLUSIVE);
     if (o->publish)
@@ -77,17 +85,22 @@ static dds_qos_t *make_group_qos(const struct options *o)
   dds_qset_presentation(qos, scope, false, false);
   if (o->partition != NULL)
     dds_qset_partition1(qos, o->partition);
+  dds_qset_groupdata(qos, o->group_data, strlen(o->group_data));
   return qos;
 }
 
 static void configure(const struct options *o)
 {
-  char announcement[128] = "", fragment[128] = "", configuration[1024];
+  enum { HEADS = 160 };
+  char announcement[128] = "", fragment[256] = "", configuration[1024];
   if (o->announcement_ms > 0)
     snprintf(announcement, sizeof announcement, "<Discovery><SPDPInterval>%u ms</SPDPInterval></Discovery>",
              o->announcement_ms);
   if (o->fragment_bytes > 0)
-    snprintf(fragment, sizeof fragment, "<General><FragmentSize>%u B</FragmentSize></General>", o->fragment_bytes);
+    /* By default several fragments share a datagram that IP cuts; here each has one of its own. */
+    snprintf(fragment, sizeof fragment,
+             "<General><FragmentSize>%u B</FragmentSize><MaxMessageSize>%u B</MaxMessageSize></General>",
+             o->fragment_bytes, o->fragment_bytes + HEADS);
   snprintf(configuration, sizeof configuration, "<CycloneDDS><Domain>%s%s</Domain></CycloneDDS>", fragment,
            announcement);
   must(dds_create_domain(o->domain, configuration), "create domain");
@@ -166,13 +179,45 @@ struct topic {
 
 static void create_topics(dds_entity_t participant, struct topic *topics, const struct options *o)
 {
+  dds_qos_t *qos = dds_create_qos();
+  dds_qset_topicdata(qos, o->topic_data, strlen(o->topic_data));
   for (uint32_t nth = 0; nth < o->topics; nth++) {
     numbered(topics[nth].name, sizeof topics[nth].name, o->topic, nth);
     printf("Create topic: %s\n", topics[nth].name);
     topics[nth].topic =
-      must(dds_create_topic(participant, &ShapeType_desc, topics[nth].name, NULL, NULL), "create topic");
+      must(dds_create_topic(participant, &ShapeType_desc, topics[nth].name, qos, NULL), "create topic");
     if (o->subscribe && o->color != NULL)
       must(dds_set_topic_filter_and_arg(topics[nth].topic, has_color, (void *)o->color), "set topic filter");
+  }
+  dds_delete_qos(qos);
+}
+
+/* USER_DATA, TOPIC_DATA and GROUP_DATA of the writers of a topic, of each once. */
+static void print_data(const struct topic *topic)
+{
+  enum { MAX_TOLD = 64 };
+  static dds_instance_handle_t told[MAX_TOLD], writers[MAX_TOLD];
+  static int told_count = 0;
+  const int count = must(dds_get_matched_publications(topic->endpoint, writers, MAX_TOLD), "get matched publications");
+  for (int i = 0; i < count && i < MAX_TOLD; i++) {
+    bool is_told = false;
+    for (int j = 0; j < told_count; j++)
+      is_told = is_told || told[j] == writers[i];
+    dds_builtintopic_endpoint_t *writer = NULL;
+    if (is_told || told_count == MAX_TOLD
+        || (writer = dds_get_matched_publication_data(topic->endpoint, writers[i])) == NULL)
+      continue;
+    told[told_count++] = writers[i];
+    void *user = NULL, *topic_data = NULL, *group = NULL;
+    size_t bytes; /* a zero byte follows */
+    dds_qget_userdata(writer->qos, &user, &bytes);
+    dds_qget_topicdata(writer->qos, &topic_data, &bytes);
+    dds_qget_groupdata(writer->qos, &group, &bytes);
+    print_data_of(topic->name, user ? user : "", topic_data ? topic_data : "", group ? group : "");
+    dds_free(user);
+    dds_free(topic_data);
+    dds_free(group);
+    dds_builtintopic_free_endpoint(writer);
   }
 }
 
@@ -282,6 +327,8 @@ static void subscribe(const struct topic *topics, const struct options *o)
   for (uint64_t iteration = 0; !is_told && (o->iterations == 0 || iteration < o->iterations); iteration++) {
     for (uint32_t nth = 0; nth < o->topics; nth++)
       print_all(&topics[nth], o);
+    for (uint32_t nth = 0; nth < o->topics && o->print_data; nth++)
+      print_data(&topics[nth]);
     pause_ms(o->read_period_ms);
   }
 }

@@ -15,6 +15,7 @@
 
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastdds/dds/domain/DomainParticipantListener.hpp>
 #include <fastdds/dds/publisher/DataWriter.hpp>
 #include <fastdds/dds/publisher/DataWriterListener.hpp>
 #include <fastdds/dds/publisher/Publisher.hpp>
@@ -31,7 +32,7 @@
 namespace fast = eprosima::fastdds::dds;
 
 // How long the last acknowledgments are waited for.
-constexpr uint32_t ACKNOWLEDGMENTS_MS = 2000;
+constexpr uint32_t ACKNOWLEDGMENTS_MS = 10000;
 
 // Every failing call ends the program: a test program has nothing to fall back to.
 template<typename T> static T* must(T* entity, const char* what)
@@ -46,6 +47,16 @@ template<typename T> static T* must(T* entity, const char* what)
 static eprosima::fastrtps::Duration_t milliseconds(uint32_t number)
 {
   return eprosima::fastrtps::Duration_t(number / 1000.0L);
+}
+
+static std::vector<uint8_t> octets(const char* text)
+{
+  return std::vector<uint8_t>(text, text + strlen(text));
+}
+
+static std::string text(const std::vector<uint8_t>& octets)
+{
+  return std::string(octets.begin(), octets.end());
 }
 
 static fast::DomainParticipantQos participant_qos(const options& o)
@@ -77,6 +88,15 @@ template<typename Qos> static Qos make_qos(const options& o)
   qos.resource_limits().max_samples = qos.resource_limits().max_instances * KEEP_ALL_SAMPLES;
   if (o.deadline_ms > 0)
     qos.deadline().period = milliseconds(o.deadline_ms);
+  qos.liveliness().kind = o.liveliness == 'a'   ? fast::AUTOMATIC_LIVELINESS_QOS
+                          : o.liveliness == 'p' ? fast::MANUAL_BY_PARTICIPANT_LIVELINESS_QOS
+                                                : fast::MANUAL_BY_TOPIC_LIVELINESS_QOS;
+  if (o.lease_ms > 0) {
+    qos.liveliness().lease_duration = milliseconds(o.lease_ms);
+    qos.liveliness().announcement_period = milliseconds(o.lease_ms * 2 / 3);
+  }
+  qos.latency_budget().duration = milliseconds(o.latency_budget_ms);
+  qos.user_data().setValue(octets(o.user_data));
   if (o.strength >= 0)
     qos.ownership().kind = fast::EXCLUSIVE_OWNERSHIP_QOS;
   qos.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
@@ -93,6 +113,7 @@ template<typename Qos> static Qos make_group_qos(const options& o)
                                                      : fast::GROUP_PRESENTATION_QOS;
   if (o.partition != nullptr)
     qos.partition().push_back(o.partition);
+  qos.group_data().setValue(octets(o.group_data));
   return qos;
 }
 
@@ -146,6 +167,18 @@ struct ReaderListener : fast::DataReaderListener {
   }
 };
 
+// USER_DATA, TOPIC_DATA and GROUP_DATA of the writers that are discovered.
+struct DataListener : fast::DomainParticipantListener {
+  void on_publisher_discovery(fast::DomainParticipant*, eprosima::fastrtps::rtps::WriterDiscoveryInfo&& writer) override
+  {
+    if (writer.status != eprosima::fastrtps::rtps::WriterDiscoveryInfo::DISCOVERED_WRITER)
+      return;
+    const auto& qos = writer.info.m_qos;
+    print_data_of(writer.info.topicName().c_str(), text(qos.m_userData.getValue()).c_str(),
+                  text(qos.m_topicData.getValue()).c_str(), text(qos.m_groupData.getValue()).c_str());
+  }
+};
+
 static std::string name_of(const char* name, uint32_t nth)
 {
   char numbered_name[MAX_NAME];
@@ -156,10 +189,12 @@ static std::string name_of(const char* name, uint32_t nth)
 static std::vector<fast::Topic*> create_topics(fast::DomainParticipant& participant, const char* type, const options& o)
 {
   std::vector<fast::Topic*> topics;
+  fast::TopicQos qos;
+  qos.topic_data().setValue(octets(o.topic_data));
   for (uint32_t nth = 0; nth < o.topics; nth++) {
     const std::string name = name_of(o.topic, nth);
     printf("Create topic: %s\n", name.c_str());
-    topics.push_back(must(participant.create_topic(name, type, fast::TOPIC_QOS_DEFAULT), "create topic"));
+    topics.push_back(must(participant.create_topic(name, type, qos), "create topic"));
   }
   return topics;
 }
@@ -293,7 +328,11 @@ int main(int argc, char** argv)
   const options o = parse_options(argc, argv);
   check(o);
   auto* factory = fast::DomainParticipantFactory::get_instance();
-  auto* participant = must(factory->create_participant(o.domain, participant_qos(o)), "create participant");
+  DataListener data_listener;
+  auto* participant =
+    must(factory->create_participant(o.domain, participant_qos(o), o.print_data ? &data_listener : nullptr,
+                                     fast::StatusMask::none()),
+         "create participant");
   fast::TypeSupport type(new ShapeTypeSupport);
   type.register_type(participant);
   const auto topics = create_topics(*participant, type.get_type_name().c_str(), o);

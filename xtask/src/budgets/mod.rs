@@ -23,13 +23,13 @@ use tools::Walk;
 use ways::{HALVES, Half};
 
 use crate::steps::Outcome;
-use crate::workspace::{Metadata, cargo};
+use crate::workspace::{Metadata, build_commands, cargo};
 use crate::{Result, command, packages};
 
 /// The command: builds what is counted, counts, writes the results, says whether all gates hold.
 pub(crate) fn run(json: Option<&Path>) -> Result<bool> {
     let metadata = Metadata::read()?;
-    command::run(cargo().args(["build", "--release", "--package", "isolane-cli"]))?;
+    command::run(&mut build_commands())?;
     let (_, failed) = count(&metadata, json)?;
     Ok(failed == 0)
 }

@@ -37,7 +37,7 @@ use isolane_bench::child::Program;
 use isolane_bench::namespace::{Host, Testbed, TestbedConfig};
 
 use crate::steps::Outcome;
-use crate::workspace::{Metadata, cargo};
+use crate::workspace::{Metadata, build_commands};
 use crate::{CABLE_COMMAND, Result, command, packages};
 
 pub(crate) use sender::{SENDER_COMMAND, SenderArguments, run as run_sender};
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &HostileArguments) -> Result<bool> {
         return Err("hostile needs root: it makes network namespaces".into());
     }
     let metadata = Metadata::read()?;
-    command::run(cargo().args(["build", "--release", "--package", "isolane-cli"]))?;
+    command::run(&mut build_commands())?;
     let report = attack(&metadata, arguments.seconds)?;
     eprint!("\n{report}");
     if let Some(file) = &arguments.json {

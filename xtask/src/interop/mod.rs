@@ -4,8 +4,9 @@
 //! `cover.rs`. Each gets a network of its own (`network.rs`), runs the peer's program on one host and
 //! `isolane pub` or `isolane sub` on the other (`side.rs`, `program.rs`, `run.rs`), and passes or fails
 //! by what the subscriber printed (`printed.rs`, `verdict.rs`). No verdict looks at packets or into
-//! isolane: the commands are the interface. What is no choice of axes runs besides (`beside.rs`). For whoever looks for the reason of a failure, what crossed
-//! the network can be recorded (`recording.rs`).
+//! isolane: the commands are the interface. The policies of DDS have axes of their own (`policies`), and
+//! what is no choice of axes runs besides (`beside.rs`). For whoever looks for the reason of a failure, what
+//! crossed the network can be recorded (`recording.rs`).
 
 mod beside;
 mod cell;
@@ -15,6 +16,7 @@ mod large;
 mod network;
 mod pcapng;
 mod peer;
+mod policies;
 mod printed;
 mod program;
 mod recording;
@@ -36,19 +38,24 @@ use std::time::Instant;
 use beside::Beside;
 use cell::{AXES, Axis, Cell};
 use peer::{Installed, Peer};
+use policies::PolicyCell;
 use report::{CellReport, Report, Verdict};
 use side::Programs;
 
 use crate::steps::Outcome;
-use crate::workspace::{Metadata, cargo};
+use crate::workspace::{Metadata, build_commands};
 use crate::{Result, command, packages};
 
 /// Every combination of values of any so many axes occurs in what CI runs.
 const CI_STRENGTH: usize = 3;
 /// Cells that CI runs (definitions: at most so many): a few minutes.
 const CI_CELLS: usize = 48;
+/// Every combination of values of any so many of the policies' axes occurs in what CI runs.
+const CI_POLICY_STRENGTH: usize = 2;
 /// Cells that run at once: they mostly wait.
 const DEFAULT_JOBS: usize = 2;
+/// The same of the policies' cells, which wait more.
+const POLICY_JOBS: usize = 4;
 
 /// What `cargo xtask interop` takes.
 #[derive(clap::Args)]
@@ -80,16 +87,12 @@ pub(crate) struct Arguments {
 
 /// The command: builds isolane, runs the cells, writes the results, says whether none failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
-    let cells = chosen(arguments.all, &arguments.only);
-    let besides = Beside::chosen(&arguments.only);
+    let wanted = Wanted::chosen(arguments.all, &arguments.only);
     if arguments.list {
-        cells.iter().for_each(|cell| println!("{}", cell.name()));
-        besides
-            .iter()
-            .for_each(|beside| println!("{}", beside.name()));
+        wanted.names().for_each(|name| println!("{name}"));
         return Ok(true);
     }
-    if cells.is_empty() && besides.is_empty() {
+    if wanted.names().next().is_none() {
         return Err("no cell has such a name: `cargo xtask interop --all --list` shows all".into());
     }
     if !packages::is_root() {
@@ -97,30 +100,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     }
     let metadata = Metadata::read()?;
     if arguments.isolane.is_none() {
-        command::run(cargo().args(["build", "--release", "--package", "isolane-cli"]))?;
+        command::run(&mut build_commands())?;
     }
     let isolane = arguments.isolane.clone();
     let isolane = isolane.unwrap_or_else(|| metadata.isolane());
     let report = run_cells(
         &metadata,
         &isolane,
-        (&cells, &besides),
+        &wanted,
         arguments.jobs,
         arguments.capture.as_deref(),
-    );
+    )?;
     if let Some(file) = &arguments.json {
         report.write(file)?;
     }
     let failed = report.count(Verdict::Fail);
-    eprintln!("{} passed, {failed} failed", report.count(Verdict::Pass));
+    let skipped = match report.count(Verdict::Skip) {
+        0 => String::new(),
+        some => format!("{some} left out for what a peer lacks, "),
+    };
+    let passed = report.count(Verdict::Pass);
+    eprintln!("{passed} passed, {skipped}{failed} failed");
     Ok(failed == 0)
 }
 
 /// The same as a step of `cargo xtask test`, which has built isolane; each cell counts.
 pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
-    let cells = chosen(false, &[]);
-    let wanted = (&cells[..], &Beside::chosen(&[])[..]);
-    let report = run_cells(metadata, &metadata.isolane(), wanted, DEFAULT_JOBS, None);
+    let wanted = Wanted::chosen(false, &[]);
+    let report = run_cells(metadata, &metadata.isolane(), &wanted, DEFAULT_JOBS, None)?;
     report.write(&metadata.target_directory.join("interop/cells.json"))?;
     Ok(Outcome::Counted {
         passed: report.count(Verdict::Pass),
@@ -128,28 +135,50 @@ pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
     })
 }
 
-/// The cells to run.
-fn chosen(all: bool, patterns: &[String]) -> Vec<Cell> {
-    let choices = match all || !patterns.is_empty() {
-        true => cover::product(AXES),
-        false => cover::cover(AXES, CI_STRENGTH, CI_CELLS),
-    };
-    let is_wanted = |cell: &Cell| {
-        let name = cell.name();
-        patterns.iter().all(|pattern| name.contains(pattern))
-    };
-    let cells = choices.into_iter().map(Cell::choose);
-    cells.filter(is_wanted).collect()
+/// What is to run.
+struct Wanted {
+    cells: Vec<Cell>,
+    policies: Vec<PolicyCell>,
+    besides: Vec<Beside>,
 }
 
-/// Runs the cells, some at once, then what runs besides, and shows each result as it comes, and the table.
+impl Wanted {
+    /// What CI runs, everything, or of that what has a name that contains all of the patterns.
+    fn chosen(all: bool, patterns: &[String]) -> Self {
+        let is_wanted = |name: String| patterns.iter().all(|pattern| name.contains(pattern));
+        let (cells, policies) = match all || !patterns.is_empty() {
+            true => (cover::product(AXES), cover::product(policies::AXES)),
+            false => (
+                cover::cover(AXES, CI_STRENGTH, CI_CELLS),
+                cover::cover(policies::AXES, CI_POLICY_STRENGTH, 0),
+            ),
+        };
+        let cells = cells.into_iter().map(Cell::choose);
+        let policies = policies.into_iter().map(PolicyCell::choose);
+        Self {
+            cells: cells.filter(|cell| is_wanted(cell.name())).collect(),
+            policies: policies.filter(|cell| is_wanted(cell.name())).collect(),
+            besides: Beside::chosen(patterns),
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = String> {
+        let cells = self.cells.iter().map(|cell| cell.name());
+        let policies = self.policies.iter().map(|cell| cell.name());
+        let besides = self.besides.iter().map(|beside| beside.name());
+        cells.chain(policies).chain(besides)
+    }
+}
+
+/// Runs the cells, some at once, then the policies' cells and what runs besides, and shows each result as it comes, and the table.
 fn run_cells(
     metadata: &Metadata,
     isolane: &Path,
-    (cells, besides): (&[Cell], &[Beside]),
+    wanted: &Wanted,
     jobs: usize,
     captures: Option<&Path>,
-) -> Report {
+) -> Result<Report> {
+    let cells = &wanted.cells[..];
     let peers = Peer::ALL
         .iter()
         .map(|peer| peer.install(metadata))
@@ -167,7 +196,7 @@ fn run_cells(
             let report = run_cell(cell, installed, isolane, &folder, captures);
             let number = done.fetch_add(1, Ordering::Relaxed) + 1;
             let account = match report.result {
-                Verdict::Pass => "",
+                Verdict::Pass | Verdict::Skip => "",
                 Verdict::Fail => &report.account,
             };
             eprint!("[{number}/{}] {}\n{account}", cells.len(), line(&report));
@@ -184,9 +213,11 @@ fn run_cells(
     reports.sort_by_key(|(index, _)| *index);
     let reports = reports.into_iter().map(|(_, report)| report);
     let cells = reports.collect::<Vec<_>>();
-    let besides = besides.iter();
+    let policy_jobs = jobs * POLICY_JOBS / DEFAULT_JOBS;
+    let policies = policies::run(&wanted.policies, &peers, metadata, policy_jobs, captures)?;
+    let besides = wanted.besides.iter();
     let besides = besides.map(|beside| beside.run(&peers, isolane, &folder));
-    let report = Report::new(cells, besides.collect());
+    let report = Report::new(cells, policies, besides.collect());
     if !report.cells.is_empty() {
         eprintln!("\n{}", table::table(&report.cells));
     }
@@ -195,10 +226,15 @@ fn run_cells(
             eprintln!("{}", line(failed));
         }
     }
+    for failed in &report.policies {
+        if failed.result == Verdict::Fail {
+            eprintln!("{failed}");
+        }
+    }
     for beside in &report.besides {
         eprint!("{beside}");
     }
-    report
+    Ok(report)
 }
 
 /// The cell that nobody has taken yet.
@@ -253,10 +289,7 @@ fn run_cell(
 
 /// A result for people.
 fn line(report: &CellReport) -> String {
-    let word = match report.result {
-        Verdict::Pass => "pass",
-        Verdict::Fail => "FAIL",
-    };
+    let word = report.result.word();
     let seconds = report.seconds.unwrap_or(0.0);
     let name = report.cell.name();
     format!(
@@ -271,7 +304,7 @@ mod tests {
 
     #[test]
     fn ci_runs_few_cells_and_every_pair_of_values_of_every_two_axes() {
-        let cells = chosen(false, &[]);
+        let cells = Wanted::chosen(false, &[]).cells;
         assert_eq!(cells.len(), CI_CELLS);
         let mut pairs = std::collections::BTreeSet::new();
         let mut all = 0;
@@ -290,10 +323,11 @@ mod tests {
     #[test]
     fn all_is_the_product_and_only_chooses_among_it() {
         let all = AXES.iter().product::<usize>();
-        assert_eq!(chosen(true, &[]).len(), all);
+        assert_eq!(Wanted::chosen(true, &[]).cells.len(), all);
         let only = |patterns: &[&str]| {
             let patterns = patterns.iter().copied().map(String::from);
-            chosen(false, &patterns.collect::<Vec<_>>()).len()
+            let patterns = patterns.collect::<Vec<_>>();
+            Wanted::chosen(false, &patterns).cells.len()
         };
         assert_eq!(only(&["loss-10"]), all / 3);
         assert_eq!(only(&["fastdds-publisher", "dispose"]), all / 2 / 2 / 3);

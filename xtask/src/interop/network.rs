@@ -10,6 +10,9 @@ use super::cell::Loss;
 use super::recording::Recording;
 use crate::{CABLE_COMMAND, Result};
 
+/// The usual rate, of which no cell takes much.
+pub(super) const USUAL_BITS_PER_S: u64 = 40_000_000;
+
 /// Two hosts that reach each other and nothing else.
 pub(super) struct Network {
     testbed: Testbed,
@@ -17,7 +20,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(loss: Loss) -> Result<Self> {
+    pub(super) fn new(loss: Loss, bits_per_s: u64) -> Result<Self> {
         // The lanes of a device are on one of its queues, and where there are two the kernel chooses for
         // each frame: half of them would show sockets only.
         let testbed = Testbed::new(&TestbedConfig {
@@ -28,6 +31,7 @@ impl Network {
         // so that the network loses nothing unless a cell asks it to.
         let config = Config {
             queue_frames: 4096,
+            bits_per_s,
             loss: isolane_bench::cable::Loss {
                 probability: loss.probability(),
                 ..Default::default()

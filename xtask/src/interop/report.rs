@@ -13,6 +13,8 @@ use crate::{Result, json};
 pub(super) struct Report {
     pub(super) schema: &'static str,
     pub(super) cells: Vec<CellReport>,
+    /// Cells of the policies' axes.
+    pub(super) policies: Vec<PolicyReport>,
     /// What is no choice of axes.
     pub(super) besides: Vec<BesideReport>,
 }
@@ -52,35 +54,85 @@ pub(super) struct CellReport {
     pub(super) account: String,
 }
 
+/// One cell of the policies' axes.
+#[derive(Serialize)]
+pub(super) struct PolicyReport {
+    pub(super) name: String,
+    /// Name and version.
+    pub(super) peer: String,
+    pub(super) peer_role: &'static str,
+    /// As DDS 1.4 calls it.
+    pub(super) policy: &'static str,
+    pub(super) case: String,
+    pub(super) result: Verdict,
+    /// What went wrong, or who lacks what.
+    pub(super) detail: String,
+    pub(super) seconds: f64,
+}
+
+/// A line for people.
+impl fmt::Display for PolicyReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            result,
+            detail,
+            seconds,
+            ..
+        } = self;
+        let detail = detail.trim_end();
+        write!(
+            formatter,
+            "{} {seconds:4.1} s {name}: {detail}",
+            result.word()
+        )
+    }
+}
+
 /// A line for people.
 impl fmt::Display for BesideReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.result {
-            Verdict::Pass => "pass",
-            Verdict::Fail => "FAIL",
-        };
         writeln!(
             formatter,
-            "{word} {}: {}",
+            "{} {}: {}",
+            self.result.word(),
             self.name,
             self.detail.trim_end()
         )
     }
 }
 
-/// Schema version 1 also has `skip`, for what a peer lacks: these peers have all that the axes ask for.
+/// What came of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
     Pass,
     Fail,
+    /// The peer lacks what was asked for, or is known to do it otherwise.
+    Skip,
+}
+
+impl Verdict {
+    /// As lines for people begin.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "FAIL",
+            Self::Skip => "skip",
+        }
+    }
 }
 
 impl Report {
-    pub(super) fn new(cells: Vec<CellReport>, besides: Vec<BesideReport>) -> Self {
+    pub(super) fn new(
+        cells: Vec<CellReport>,
+        policies: Vec<PolicyReport>,
+        besides: Vec<BesideReport>,
+    ) -> Self {
         Self {
             schema: "isolane/interop/1",
             cells,
+            policies,
             besides,
         }
     }
@@ -88,7 +140,8 @@ impl Report {
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         let cells = self.cells.iter().map(|cell| cell.result);
         let besides = self.besides.iter().map(|beside| beside.result);
-        let all = cells.chain(besides);
+        let policies = self.policies.iter().map(|cell| cell.result);
+        let all = cells.chain(policies).chain(besides);
         all.filter(|result| *result == verdict).count()
     }
 
@@ -118,6 +171,16 @@ mod tests {
                 seconds: None,
                 account: String::new(),
             }],
+            vec![PolicyReport {
+                name: "fastdds-publisher-xcdr2-64B-loss-0".into(),
+                peer: "fastdds 2.9.1".into(),
+                peer_role: "publisher",
+                policy: "DATA_REPRESENTATION",
+                case: "xcdr2-64B-loss-0".into(),
+                result: Verdict::Skip,
+                detail: "fastdds does not have it".into(),
+                seconds: 0.5,
+            }],
             Vec::new(),
         );
         let value = serde_json::to_value(&report).unwrap();
@@ -128,5 +191,11 @@ mod tests {
         }
         assert_eq!(cell["result"], "fail");
         assert!(cell["seconds"].is_null());
+        let policy = &value["policies"][0];
+        for key in ["peer", "peer_role", "policy", "case", "detail"] {
+            assert!(policy[key].is_string(), "{key}");
+        }
+        assert_eq!(policy["result"], "skip");
+        assert_eq!(report.count(Verdict::Skip), 1);
     }
 }

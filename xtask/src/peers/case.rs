@@ -61,6 +61,7 @@ impl Case {
             round_trip(1024, 2),
             throughput(32, true),
             throughput(1024, true),
+            throughput(8192, true),
             throughput(32, false),
             throughput(1024, false),
             Self {

@@ -68,6 +68,8 @@ pub enum Disturbance {
     Bulk,
     /// The same with losses to repair.
     Repair,
+    /// A reliable topic inside the participant whose samples have a mebibyte: they leave in fragments.
+    Large,
 }
 
 impl Stage {
@@ -119,7 +121,7 @@ impl Disturbance {
     pub fn is_inside(self) -> bool {
         matches!(
             self,
-            Disturbance::Joining | Disturbance::Bulk | Disturbance::Repair
+            Disturbance::Joining | Disturbance::Bulk | Disturbance::Repair | Disturbance::Large
         )
     }
 
@@ -131,6 +133,7 @@ impl Disturbance {
             Disturbance::Joining => "joining",
             Disturbance::Bulk => "bulk",
             Disturbance::Repair => "repair",
+            Disturbance::Large => "large",
         }
     }
 }
@@ -205,12 +208,12 @@ mod tests {
                 .unwrap()
                 .into()
         }
-        use Disturbance::{Bulk, Flood, Joining, Repair, Storm};
+        use Disturbance::{Bulk, Flood, Joining, Large, Repair, Storm};
         use Stage::{Budgets, Executor, Lanes, Tune, Xdp};
         for stage in [Executor, Xdp, Lanes, Budgets, Tune] {
             assert_eq!(stage.word(), in_schema(stage));
         }
-        for disturbance in [Flood, Storm, Joining, Bulk, Repair] {
+        for disturbance in [Flood, Storm, Joining, Bulk, Repair, Large] {
             assert_eq!(disturbance.word(), in_schema(disturbance));
         }
         for publisher in [Publisher::Thread, Publisher::Job] {

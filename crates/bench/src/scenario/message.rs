@@ -31,11 +31,16 @@ impl RttMessage {
     /// A message of that serialised size.
     pub fn of_size(payload_bytes: u32) -> Result<RttMessage, ConfigError> {
         Self::check_size(payload_bytes, Self::MAX_BYTES)?;
-        Ok(RttMessage {
+        Ok(Self::padded_to(payload_bytes))
+    }
+
+    /// The same of any size, also one that leaves in fragments.
+    pub(super) fn padded_to(payload_bytes: u32) -> RttMessage {
+        RttMessage {
             id: 0,
             nonce: 0,
-            padding: vec![0; (payload_bytes - Self::MIN_BYTES) as usize],
-        })
+            padding: vec![0; payload_bytes.saturating_sub(Self::MIN_BYTES) as usize],
+        }
     }
 
     /// Whether there is a message of that size, of those up to `most`.

@@ -81,8 +81,13 @@ fn qos(arguments: &Arguments) -> Qos {
     } else {
         Qos::best_effort().keep_last(1)
     };
-    qos.level(Level::clamp(7))
-        .max_bytes(message::max_bytes(arguments.payload_bytes))
+    let qos = qos
+        .level(Level::clamp(7))
+        .max_bytes(message::max_bytes(arguments.payload_bytes));
+    match arguments.datagram_bytes {
+        Some(bytes) => qos.max_datagram_bytes(bytes),
+        None => qos,
+    }
 }
 
 /// Runs the loop until `is_there`, and a little longer.

@@ -20,9 +20,9 @@ use isolane_wire::{
 use super::{gap, to_one};
 use crate::{
     engine::Engine,
-    fragmenter::{FragmentOf, Owed, fragments_of},
+    fragmenter::{FragmentOf, Owed},
     ids::WriterId,
-    limits::{FRAGMENT_BYTES, FRAGMENTS_PER_HEARTBEAT},
+    limits::FRAGMENTS_PER_HEARTBEAT,
     work::{Destinations, Work, WorkKind},
     write::data_head,
     writer::Writer,
@@ -54,9 +54,10 @@ impl Writer {
     /// A fragment for one reader or for all; `None`: the sample, or the fragment, is not there.
     fn fragment(&self, of: FragmentOf, reader: EntityId) -> Option<Fragment<'_>> {
         let (change, payload) = self.history.as_ref()?.get_pinned(of.sequence)?;
-        let start = (of.number.checked_sub(1)? as usize).checked_mul(FRAGMENT_BYTES.into())?;
+        let fragment_size = self.fragmenter.fragment_bytes;
+        let start = (of.number.checked_sub(1)? as usize).checked_mul(fragment_size.into())?;
         let rest = payload.get(start..).filter(|rest| !rest.is_empty())?;
-        let bytes = &rest[..rest.len().min(FRAGMENT_BYTES.into())];
+        let bytes = &rest[..rest.len().min(fragment_size.into())];
         let sample = change.sample();
         let whole = data_head(self.guid.entity, reader, of.sequence, &sample);
         let head = DataFragHead {
@@ -65,7 +66,7 @@ impl Writer {
             sequence: of.sequence,
             first_fragment: of.number,
             fragments: 1,
-            fragment_size: FRAGMENT_BYTES,
+            fragment_size,
             sample_size: payload.len() as u32,
             key_hash: whole.key_hash,
             status: whole.status,
@@ -87,7 +88,7 @@ impl Writer {
             return Some(at.number - 1);
         }
         let (_, payload) = self.history.as_ref()?.get(sequence)?;
-        (sequence < self.next_unsent).then(|| fragments_of(payload.len()))
+        (sequence < self.next_unsent).then(|| self.fragmenter.fragments_of(payload.len()))
     }
 
     /// HEARTBEAT_FRAG (RTPS 2.5 §8.3.8.7): so many fragments of a change were sent.

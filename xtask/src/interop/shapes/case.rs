@@ -8,9 +8,9 @@ use super::printed::{Printed, Sample};
 use super::vendor::Vendor;
 
 /// What both printed.
-pub(super) struct Sides {
-    pub(super) publisher: Printed,
-    pub(super) subscriber: Printed,
+pub(in super::super) struct Sides {
+    pub(in super::super) publisher: Printed,
+    pub(in super::super) subscriber: Printed,
 }
 
 /// A case.
@@ -344,7 +344,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// What an implementation does not do as the contract has it, and does not say: where it is the subscriber, or on
-/// either side. Seen beside isolane; `--all` shows what two programs of its own do.
+/// either side. Two programs of its own are asked each time whether they do the same.
 pub(super) const KNOWN: &[Known] = &[
     Known {
         case: "a short life",

@@ -6,27 +6,33 @@
 //! runs with every pair that has isolane on one side (`vendor.rs`), each in a network of its own (`pair.rs`).
 //! What an implementation says it lacks is left out for its pairs, and counted.
 
-mod case;
-mod pair;
-mod printed;
-mod vendor;
+pub(super) mod case;
+pub(super) mod pair;
+pub(super) mod printed;
+pub(super) mod vendor;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use case::{CASES, Case};
-use pair::Pair;
+use pair::{Pair, Task};
 use vendor::{Programs, Vendor};
 
+use super::cell::Loss;
+use super::network::USUAL_BITS_PER_S;
+
 use crate::steps::Outcome;
-use crate::workspace::{Metadata, cargo};
-use crate::{Result, command, packages};
+use crate::workspace::Metadata;
+use crate::{Result, packages};
 
 /// Runs at once: they mostly wait.
 const DEFAULT_JOBS: usize = 3;
+/// What a publisher may take: three seconds of writing, and its end.
+const LONGEST_LIFE: Duration = Duration::from_secs(10);
 
 /// What `cargo xtask shapes` takes.
 #[derive(clap::Args)]
@@ -46,7 +52,7 @@ pub(crate) struct Arguments {
 }
 
 /// What came of a run.
-enum Verdict {
+pub(super) enum Verdict {
     Pass,
     /// A side said that it does not have what was asked for.
     Lacking(Vendor),
@@ -114,7 +120,6 @@ fn chosen(all: bool, patterns: &[String]) -> Vec<Run> {
 
 /// Builds the programs and runs all, some at once; how many passed, were left out, and failed.
 fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usize, usize)> {
-    command::run(cargo().args(["build", "--release", "--package", "isolane-shape-main"]))?;
     let programs = Programs::build(metadata)?;
     let folder = metadata.target_directory.join("interop/shapes");
     let next = AtomicUsize::new(0);
@@ -155,13 +160,19 @@ fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usi
 fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
     let folder: PathBuf = folder.join(run.to_string().replace([' ', ':'], "-"));
     let known = run.pair.known(run.case);
-    match run.pair.run(run.case, programs, &folder) {
-        Ok((Verdict::Fail(_), account)) if known.is_some() => {
-            (Verdict::Known(known.map_or("", |known| known.why)), account)
-        }
-        Ok(ended) => ended,
-        Err(error) => (Verdict::Fail(error.to_string()), String::new()),
-    }
+    let task = Task {
+        publisher: run.case.publisher,
+        subscriber: run.case.subscriber,
+        is_late: run.case.is_late,
+        loss: Loss::None,
+        bits_per_s: USUAL_BITS_PER_S,
+        capture: None,
+        longest_life: LONGEST_LIFE,
+        judge: &run.case.judge,
+    };
+    let known = known.map(|known| (known.vendor, known.why));
+    let ended = run.pair.run_known(&task, known, programs, &folder);
+    ended.unwrap_or_else(|error| (Verdict::Fail(error.to_string()), String::new()))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use isolane_bench::namespace::Host;
 use super::super::cell::Loss;
 use super::super::network::Network;
 use super::super::program::{Ending, LOOK, Program};
+use super::super::recording::Recording;
 use super::Verdict;
 use super::case::{Case, KNOWN, Known, Sides};
 use super::printed::Printed;
@@ -23,8 +24,6 @@ use crate::Result;
 
 /// The topic, but where a case says another.
 const TOPIC: &str = "Square";
-/// What a publisher may take: three seconds of writing, and its end.
-const LONGEST_LIFE: Duration = Duration::from_secs(10);
 /// How long the first side is alone.
 const ALONE: Duration = Duration::from_millis(300);
 /// How long a late side comes after that: a second of samples is history then.
@@ -34,10 +33,29 @@ const AFTERWARDS: Duration = Duration::from_millis(600);
 /// The status of a program that lacks something, which says so.
 const USAGE: i32 = 2;
 
+/// What a pair shall do.
+pub(in super::super) struct Task<'a> {
+    /// Options of the publisher, and of the subscriber, parted by blanks.
+    pub(in super::super) publisher: &'a str,
+    pub(in super::super) subscriber: &'a str,
+    /// The subscriber comes when a second of samples was written.
+    pub(in super::super) is_late: bool,
+    /// What the cable does.
+    pub(in super::super) loss: Loss,
+    /// Its rate.
+    pub(in super::super) bits_per_s: u64,
+    /// Where what crossed the network is kept if the task fails.
+    pub(in super::super) capture: Option<&'a Path>,
+    /// What the publisher may take.
+    pub(in super::super) longest_life: Duration,
+    /// What there is to say against what both printed.
+    pub(in super::super) judge: &'a dyn Fn(&Sides) -> std::result::Result<(), String>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pair {
-    publisher: Vendor,
-    subscriber: Vendor,
+pub(in super::super) struct Pair {
+    pub(in super::super) publisher: Vendor,
+    pub(in super::super) subscriber: Vendor,
 }
 
 impl fmt::Display for Pair {
@@ -61,6 +79,14 @@ impl Pair {
         })
     }
 
+    /// Two programs of a vendor.
+    pub(in super::super) fn of(vendor: Vendor) -> Self {
+        Self {
+            publisher: vendor,
+            subscriber: vendor,
+        }
+    }
+
     pub(super) fn has(self, vendor: Vendor) -> bool {
         self.publisher == vendor || self.subscriber == vendor
     }
@@ -74,24 +100,53 @@ impl Pair {
         })
     }
 
-    /// Runs a case; what came of it, and what the programs were called and printed.
-    pub(super) fn run(
+    /// Runs a task that somebody else is known to do otherwise. Where it fails, two programs of that vendor get
+    /// the same task: it is known of them only as long as they fail as well.
+    pub(in super::super) fn run_known(
         self,
-        case: &Case,
+        task: &Task<'_>,
+        known: Option<(Vendor, &'static str)>,
+        programs: &Programs,
+        folder: &Path,
+    ) -> Result<(Verdict, String)> {
+        let (verdict, account) = self.run(task, programs, folder)?;
+        let (Verdict::Fail(why), Some((vendor, known))) = (&verdict, known) else {
+            return Ok((verdict, account));
+        };
+        let among_themselves = folder.join("among-themselves");
+        let task = Task {
+            capture: None,
+            ..*task
+        };
+        match Self::of(vendor).run(&task, programs, &among_themselves)? {
+            (Verdict::Pass, _) => {
+                let vendor = vendor.word();
+                let why = format!("{why}; two programs of {vendor} do as they should");
+                Ok((Verdict::Fail(why), account))
+            }
+            _ => Ok((Verdict::Known(known), account)),
+        }
+    }
+
+    /// Runs a task; what came of it, and what the programs were called and printed.
+    pub(in super::super) fn run(
+        self,
+        task: &Task<'_>,
         programs: &Programs,
         folder: &Path,
     ) -> Result<(Verdict, String)> {
         fs::create_dir_all(folder)?;
-        let network = Network::new(Loss::None)?;
+        let network = Network::new(task.loss, task.bits_per_s)?;
+        let recording = task.capture.map(|_| network.record()).transpose()?;
         let start = |vendor: Vendor, host, side: &str, options: &str| {
             let mut command = Command::new(programs.of(vendor, options));
             command.args(["-t", TOPIC]).args(options.split(' '));
             Program::start(network.command(host, command), &folder.join(side))
         };
-        let publish = || start(self.publisher, Host::A, "publisher", case.publisher);
-        let subscribe = || start(self.subscriber, Host::B, "subscriber", case.subscriber);
+        let publish = || start(self.publisher, Host::A, "publisher", task.publisher);
+        let subscribe = || start(self.subscriber, Host::B, "subscriber", task.subscriber);
         let (mut publisher, mut subscriber);
-        if case.is_late {
+        if task.is_late {
             publisher = publish()?;
             thread::sleep(ALONE + LATE);
             subscriber = subscribe()?;
@@ -102,7 +157,7 @@ impl Pair {
         }
         let begin = Instant::now();
         let mut ending = None;
-        while ending.is_none() && begin.elapsed() < LONGEST_LIFE {
+        while ending.is_none() && begin.elapsed() < task.longest_life {
             thread::sleep(LOOK);
             ending = publisher.ending()?;
             if subscriber.ending()?.is_some() {
@@ -111,9 +166,14 @@ impl Pair {
         }
         thread::sleep(AFTERWARDS);
         let endings = (publisher.stop()?, subscriber.stop()?);
-        let account = publisher.account() + &subscriber.account();
-        let verdict = self.judge(case, endings, (&publisher, &subscriber))?;
+        let mut account = publisher.account() + &subscriber.account();
+        let verdict = self.judge(task, endings, (&publisher, &subscriber))?;
         drop((publisher, subscriber));
+        let recorded = recording.map(Recording::end).transpose()?;
+        if let (Some(path), Some(recorded), Verdict::Fail(_)) = (task.capture, recorded, &verdict) {
+            recorded.write(path)?;
+            account += &format!("  = {recorded} in {}\n", path.display());
+        }
         network.finish()?;
         if !matches!(verdict, Verdict::Fail(_)) {
             let _ = fs::remove_dir_all(folder);
@@ -123,7 +183,7 @@ impl Pair {
 
     fn judge(
         self,
-        case: &Case,
+        task: &Task<'_>,
         endings: (Ending, Ending),
         (publisher, subscriber): (&Program, &Program),
     ) -> Result<Verdict> {
@@ -146,7 +206,7 @@ impl Pair {
             publisher: Printed::of(&publisher.printed()?),
             subscriber: Printed::of(&subscriber.printed()?),
         };
-        let judged = sides.check_ends().and_then(|()| (case.judge)(&sides));
+        let judged = sides.check_ends().and_then(|()| (task.judge)(&sides));
         Ok(judged.map_or_else(Verdict::Fail, |()| Verdict::Pass))
     }
 }

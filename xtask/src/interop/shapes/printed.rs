@@ -2,50 +2,50 @@
 
 /// A sample's line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sample {
-    pub(super) topic: String,
-    pub(super) color: String,
-    pub(super) x: i32,
-    pub(super) y: i32,
-    pub(super) size: i32,
+pub(in super::super) struct Sample {
+    pub(in super::super) topic: String,
+    pub(in super::super) color: String,
+    pub(in super::super) x: i32,
+    pub(in super::super) y: i32,
+    pub(in super::super) size: i32,
     /// The last byte of the payload, if there is one.
-    pub(super) payload: Option<u8>,
+    pub(in super::super) payload: Option<u8>,
 }
 
 /// All a program printed.
-pub(super) struct Printed {
+pub(in super::super) struct Printed {
     lines: Vec<String>,
 }
 
 impl Printed {
-    pub(super) fn of(text: &str) -> Self {
+    pub(in super::super) fn of(text: &str) -> Self {
         Self {
             lines: text.lines().map(String::from).collect(),
         }
     }
 
-    pub(super) fn last(&self) -> Option<&str> {
+    pub(in super::super) fn last(&self) -> Option<&str> {
         self.lines.last().map(String::as_str)
     }
 
-    pub(super) fn has(&self, line: &str) -> bool {
+    pub(in super::super) fn has(&self, line: &str) -> bool {
         self.lines.iter().any(|there| there == line)
     }
 
     /// Lines of a listener: behind its name.
-    pub(super) fn told(&self, listener: &str) -> Vec<&str> {
+    pub(in super::super) fn told(&self, listener: &str) -> Vec<&str> {
         let lines = self.lines.iter();
         lines
             .filter_map(|line| line.strip_prefix(listener)?.strip_prefix("() "))
             .collect()
     }
 
-    pub(super) fn samples(&self) -> Vec<Sample> {
+    pub(in super::super) fn samples(&self) -> Vec<Sample> {
         self.lines.iter().filter_map(|line| sample(line)).collect()
     }
 
     /// Lines that end instances, by their word.
-    pub(super) fn ends(&self, state: &str) -> usize {
+    pub(in super::super) fn ends(&self, state: &str) -> usize {
         let word = format!("NOT_ALIVE_{state}_INSTANCE_STATE");
         self.lines
             .iter()

@@ -2,20 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::workspace::Metadata;
-use crate::{Result, foreign};
+use crate::workspace::{Metadata, build_commands};
+use crate::{Result, command, foreign};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Vendor {
+pub(in super::super) enum Vendor {
     Isolane,
     CycloneDds,
     FastDds,
 }
 
 impl Vendor {
-    pub(super) const ALL: [Self; 3] = [Self::Isolane, Self::CycloneDds, Self::FastDds];
+    pub(in super::super) const ALL: [Self; 3] = [Self::Isolane, Self::CycloneDds, Self::FastDds];
 
-    pub(super) fn word(self) -> &'static str {
+    pub(in super::super) fn word(self) -> &'static str {
         match self {
             Self::Isolane => "isolane",
             Self::CycloneDds => "cyclonedds",
@@ -25,7 +25,7 @@ impl Vendor {
 }
 
 /// The programs, built.
-pub(super) struct Programs {
+pub(in super::super) struct Programs {
     isolane: PathBuf,
     /// Of XCDR1 and of XCDR2: see its source.
     cyclonedds: [PathBuf; 2],
@@ -33,7 +33,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    pub(super) fn build(metadata: &Metadata) -> Result<Self> {
+    pub(in super::super) fn build(metadata: &Metadata) -> Result<Self> {
+        command::run(&mut build_commands())?;
         let sources = metadata.workspace_root.join("tests/interop");
         let folder = metadata.target_directory.join("interop/shape_main");
         let cyclonedds = |representation: &str, options: &[&str]| {
@@ -58,7 +59,7 @@ impl Programs {
     }
 
     /// The program for these options.
-    pub(super) fn of(&self, vendor: Vendor, options: &str) -> &Path {
+    pub(in super::super) fn of(&self, vendor: Vendor, options: &str) -> &Path {
         let sends_xcdr2 = options.contains("-x 2");
         match vendor {
             Vendor::Isolane => &self.isolane,

@@ -170,9 +170,9 @@ fn is_quiet_baseline(run: &Run) -> bool {
 }
 
 fn is_inside(disturbance: &Disturbance) -> bool {
-    use Disturbance::{Bulk, Flood, Joining, Repair, Storm};
+    use Disturbance::{Bulk, Flood, Joining, Large, Repair, Storm};
     match disturbance {
-        Joining | Bulk | Repair => true,
+        Joining | Bulk | Repair | Large => true,
         Flood | Storm => false,
     }
 }

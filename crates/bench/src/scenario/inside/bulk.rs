@@ -7,6 +7,10 @@
 //! has whose bulk comes from several sources, and each writes a few samples: an activation is not
 //! interrupted, so a single one that filled the history would keep everything waiting in any order.
 //!
+//! Large samples are written one at a time, and leave in fragments: what they show is what a critical sample
+//! waits for where a camera's pictures are in the same participant. To serialise one and to copy it out of
+//! the cache is one activation each, which nothing interrupts.
+//!
 //! Where nobody takes from the readers, bulk ends as soon as a cache and a history are full, and what is left
 //! of it is that the one asks for what it has no room for and the other sends it again.
 
@@ -26,40 +30,99 @@ pub const TOPIC_THERE: &str = "BulkThere";
 /// From the pong end to the ping end.
 pub const TOPIC_BACK: &str = "BulkBack";
 
-/// The serialised size of its samples.
+/// The serialised size of small samples.
 pub const PAYLOAD_BYTES: u32 = 1_024;
+/// Of large ones.
+const LARGE_PAYLOAD_BYTES: u32 = 1 << 20;
 
-/// Samples in its history, and so in a burst, at most.
+/// Small samples in its history, and so in a burst, at most.
 pub(in crate::scenario) const HISTORY_SAMPLES: u16 = 64;
+/// Large ones: the next one is written while the one before is on its way.
+const LARGE_HISTORY_SAMPLES: u16 = 2;
 
 /// Samples that one activation writes at most: as many as one takes from another thread's ring.
 const SAMPLES_PER_ACTIVATION: u16 = 4;
 
-/// Jobs that write: together they can fill the history.
-const JOBS: u16 = HISTORY_SAMPLES / SAMPLES_PER_ACTIVATION;
-
 /// Time between two looks for room.
 const REFILL_PERIOD: Duration = Duration::from_millis(6);
+/// The same for large samples: what ten of them a second take of the relay's core, both ways, is some
+/// 17,000 frames.
+const LARGE_REFILL_PERIOD: Duration = Duration::from_millis(100);
 
-/// Samples a second, both ways together, that must have arrived, or the run does not count: as if
-/// each look had found room for one or two.
-pub const LEAST_PER_S: f64 = 1_600.0;
+/// Which samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BulkKind {
+    /// Of 1 KiB, as fast as they are acknowledged.
+    Small,
+    /// Of 1 MiB, ten a second.
+    Large,
+}
+
+impl BulkKind {
+    /// The serialised size of its samples.
+    pub fn payload_bytes(self) -> u32 {
+        match self {
+            Self::Small => PAYLOAD_BYTES,
+            Self::Large => LARGE_PAYLOAD_BYTES,
+        }
+    }
+
+    /// Samples a second, both ways together, that must have arrived, or the run does not count: as if
+    /// each look had found room for one or two small ones, or every other one for a large one.
+    pub fn least_per_s(self) -> f64 {
+        match self {
+            Self::Small => 1_600.0,
+            Self::Large => 10.0,
+        }
+    }
+
+    fn history_samples(self) -> u16 {
+        match self {
+            Self::Small => HISTORY_SAMPLES,
+            Self::Large => LARGE_HISTORY_SAMPLES,
+        }
+    }
+
+    fn samples_per_activation(self) -> u16 {
+        match self {
+            Self::Small => SAMPLES_PER_ACTIVATION,
+            Self::Large => 1,
+        }
+    }
+
+    /// Jobs that write: of small samples together they can fill the history.
+    fn jobs(self) -> u16 {
+        match self {
+            Self::Small => HISTORY_SAMPLES / SAMPLES_PER_ACTIVATION,
+            Self::Large => 1,
+        }
+    }
+
+    fn refill_period(self) -> Duration {
+        match self {
+            Self::Small => REFILL_PERIOD,
+            Self::Large => LARGE_REFILL_PERIOD,
+        }
+    }
+}
 
 /// Its level: above the default, far below what is measured.
 fn level() -> Level {
     Level::clamp(1)
 }
 
-fn qos() -> Qos {
+fn qos(kind: BulkKind) -> Qos {
     Qos::reliable()
         .keep_all()
-        .max_samples(HISTORY_SAMPLES)
+        .max_samples(kind.history_samples())
         .level(level())
-        .max_bytes(RttMessage::max_bytes(PAYLOAD_BYTES))
+        .max_bytes(RttMessage::max_bytes(kind.payload_bytes()))
 }
 
 /// One end: it writes one of the topics and reads the other.
 pub(in crate::scenario) struct Bulk {
+    kind: BulkKind,
     writer: Rc<DataWriter<RttMessage>>,
     /// Its callback takes every sample, decoded, as a user's would be, if any are to be taken.
     _reader: DataReader<RttMessage>,
@@ -73,16 +136,17 @@ pub(in crate::scenario) struct Bulk {
 impl Bulk {
     pub(in crate::scenario) fn new(
         participant: &Participant,
-        written: &str,
-        read: &str,
+        kind: BulkKind,
+        [written, read]: [&str; 2],
         is_taken: bool,
     ) -> Result<Bulk, EndError> {
-        let reader = participant.create_reader::<RttMessage>(read, &qos())?;
+        let reader = participant.create_reader::<RttMessage>(read, &qos(kind))?;
         if is_taken {
-            reader.on_sample(RttMessage::of_size(PAYLOAD_BYTES)?, |_sample| {})?;
+            reader.on_sample(RttMessage::padded_to(kind.payload_bytes()), |_sample| {})?;
         }
         Ok(Bulk {
-            writer: Rc::new(participant.create_writer(written, &qos())?),
+            kind,
+            writer: Rc::new(participant.create_writer(written, &qos(kind))?),
             _reader: reader,
             is_taken,
             jobs: RefCell::default(),
@@ -92,13 +156,13 @@ impl Bulk {
 
     /// From now on there is bulk.
     pub(in crate::scenario) fn begin(&self, participant: &Participant) -> Result<(), EndError> {
-        for number in 0..JOBS {
+        for number in 0..self.kind.jobs() {
             let name = format!("write bulk {number}");
-            let job = self.write_some()?;
+            let job = self.write_some();
             let timer = participant.create_timer(
                 &name,
                 level(),
-                REFILL_PERIOD,
+                self.kind.refill_period(),
                 Duration::ZERO,
                 move |_release| job(),
             )?;
@@ -108,18 +172,19 @@ impl Bulk {
     }
 
     /// One activation: writes a few samples, as far as the history has room.
-    fn write_some(&self) -> Result<impl Fn() + 'static, EndError> {
+    fn write_some(&self) -> impl Fn() + use<> {
         let (writer, fault) = (Rc::clone(&self.writer), Rc::clone(&self.fault));
-        let message = RttMessage::of_size(PAYLOAD_BYTES)?;
-        Ok(move || {
-            for _ in 0..SAMPLES_PER_ACTIVATION {
+        let message = RttMessage::padded_to(self.kind.payload_bytes());
+        let samples = self.kind.samples_per_activation();
+        move || {
+            for _ in 0..samples {
                 match writer.write(&message) {
                     Ok(()) => {}
                     Err(WriteError::Engine(Refusal::HistoryFull)) => return,
                     Err(error) => fault.set(Some(error)),
                 }
             }
-        })
+        }
     }
 
     /// No more is written; what was is on its way.

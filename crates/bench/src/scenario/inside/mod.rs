@@ -6,6 +6,7 @@
 //! | joining | 200 endpoints of a third participant appear and leave, again and again | both find out |
 //! | bulk | reliable KEEP_ALL topics of level 1, as fast as acknowledgements allow | the ends' own |
 //! | repair | the same, with losses on its samples only | the ends' own |
+//! | large | the same topics with samples of a mebibyte, ten a second each way | the ends' own |
 //!
 //! These runs are about the executor, so nothing else shall be scarce: the link is fast
 //! ([`LINK_BITS_PER_S`]) and serves frames in the order they came in both orders of jobs (all levels of

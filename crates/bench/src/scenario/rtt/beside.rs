@@ -66,7 +66,9 @@ impl Beside {
                 Ok(Beside::Joining(joining))
             }
             // The ends' own work, or none.
-            None | Some(Disturbance::Bulk | Disturbance::Repair) => Ok(Beside::Nothing),
+            None | Some(Disturbance::Bulk | Disturbance::Repair | Disturbance::Large) => {
+                Ok(Beside::Nothing)
+            }
         }
     }
 

@@ -30,6 +30,7 @@ use isolane::{Level, Qos};
 use serde::{Deserialize, Serialize};
 
 use super::end::measured_level;
+use super::inside::bulk::BulkKind;
 use super::message::RttMessage;
 use super::transport::{BulkReader, Policing, Transport};
 use super::{ConfigError, Site};
@@ -68,8 +69,8 @@ pub struct EndConfig {
     pub seed: u64,
     /// The core the end runs on.
     pub core: Option<usize>,
-    /// Whether the end writes a bulk topic and reads the other end's.
-    pub bulk: bool,
+    /// The bulk topic that the end writes, if it does; then it reads the other end's.
+    pub bulk: Option<BulkKind>,
     /// What moves its datagrams.
     pub transport: Transport,
     /// What its receivers are protected with.
@@ -147,7 +148,7 @@ mod tests {
             samples,
             seed: 9,
             core: None,
-            bulk: false,
+            bulk: None,
             transport: Transport::Udp,
             policing: Policing::default(),
             bulk_reader: None,

@@ -13,7 +13,7 @@ use crate::report::{
 };
 use crate::scenario::ScenarioError;
 use crate::scenario::flow::{CableFlow, Flow};
-use crate::scenario::inside::bulk::{self, BulkCounts};
+use crate::scenario::inside::bulk::{self, BulkCounts, BulkKind};
 use crate::scenario::inside::{REPAIR_LOSS, joining};
 
 /// What came of a run.
@@ -81,9 +81,10 @@ impl Parts {
     fn disturbed(&self, disturbance: Disturbance, seconds: u32) -> Option<Disturbed> {
         match disturbance {
             Disturbance::Joining => Some(self.disturbed_by_joining(seconds)),
-            Disturbance::Bulk => Some(self.disturbed_by_bulk(seconds)),
+            Disturbance::Bulk => Some(self.disturbed_by_bulk(BulkKind::Small, seconds)),
+            Disturbance::Large => Some(self.disturbed_by_bulk(BulkKind::Large, seconds)),
             Disturbance::Repair => {
-                let mut disturbed = self.disturbed_by_bulk(seconds);
+                let mut disturbed = self.disturbed_by_bulk(BulkKind::Small, seconds);
                 let written = disturbed.bulk_written.unwrap_or(0) as f64;
                 let repaired = disturbed.bulk_repaired.unwrap_or(0) as f64;
                 disturbed.enough &= repaired >= written * REPAIR_LOSS / 2.0;
@@ -112,7 +113,7 @@ impl Parts {
         }
     }
 
-    fn disturbed_by_bulk(&self, seconds: u32) -> Disturbed {
+    fn disturbed_by_bulk(&self, kind: BulkKind, seconds: u32) -> Disturbed {
         let ends = [&self.ping.counts.bulk, &self.pong.counts.bulk];
         let both = |count: fn(&BulkCounts) -> u64| ends.into_iter().map(count).sum::<u64>();
         let delivered = both(|end| end.delivered);
@@ -123,15 +124,15 @@ impl Parts {
         });
         let acknowledged = [self.ping.bulk_acknowledged, self.pong.bulk_acknowledged];
         Disturbed {
-            bulk_payload_bytes: Some(bulk::PAYLOAD_BYTES),
+            bulk_payload_bytes: Some(kind.payload_bytes()),
             bulk_written: Some(both(|end| end.written)),
             bulk_acknowledged: Some(acknowledged == [Some(true); 2]),
             bulk_delivered: Some(delivered),
             bulk_repaired: Some(both(|end| end.repaired)),
             bulk_lost: lost,
             achieved_per_s: per_s,
-            least_per_s: bulk::LEAST_PER_S,
-            enough: per_s >= bulk::LEAST_PER_S,
+            least_per_s: kind.least_per_s(),
+            enough: per_s >= kind.least_per_s(),
             ..Disturbed::default()
         }
     }

@@ -102,10 +102,17 @@ impl Ping {
             period_ns: config.period_ns(),
             shared_lane: config.shared_lane(),
             strangers: config.strangers(),
-            outlasts_pongs: config.bulk || config.starves_bulk(),
+            outlasts_pongs: config.bulk.is_some() || config.starves_bulk(),
             bulk: config
                 .bulk
-                .then(|| Bulk::new(participant, TOPIC_THERE, TOPIC_BACK, config.takes_bulk()))
+                .map(|kind| {
+                    Bulk::new(
+                        participant,
+                        kind,
+                        [TOPIC_THERE, TOPIC_BACK],
+                        config.takes_bulk(),
+                    )
+                })
                 .transpose()?,
             _pongs: pongs,
         })

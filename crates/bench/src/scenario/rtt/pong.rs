@@ -106,7 +106,14 @@ impl Pong {
             strangers: config.strangers(),
             bulk: config
                 .bulk
-                .then(|| Bulk::new(participant, TOPIC_BACK, TOPIC_THERE, config.takes_bulk()))
+                .map(|kind| {
+                    Bulk::new(
+                        participant,
+                        kind,
+                        [TOPIC_BACK, TOPIC_THERE],
+                        config.takes_bulk(),
+                    )
+                })
                 .transpose()?,
             _pings: pings,
         })

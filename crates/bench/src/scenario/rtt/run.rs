@@ -12,6 +12,7 @@ use crate::namespace::{Host, Testbed};
 use crate::process::HOST_PRIORITY;
 use crate::report::{Disturbance, Order, ReceiveWork, RunCores, Scenario, Took};
 use crate::scenario::inside::MAX_MESSAGE_BESIDE_REPAIR_BYTES;
+use crate::scenario::inside::bulk::BulkKind;
 use crate::scenario::transport::{BulkReader, Policing, Transport};
 use crate::scenario::{ConfigError, ScenarioError, Site};
 use crate::storm;
@@ -107,10 +108,12 @@ impl Config {
             samples: u32::try_from(self.samples()).unwrap_or(u32::MAX),
             seed: self.seed,
             core: Some(core),
-            bulk: matches!(
-                self.scenario.disturbance,
-                Some(Disturbance::Bulk | Disturbance::Repair)
-            ) || self.bulk_reader == Some(BulkReader::Keeps),
+            bulk: match (self.scenario.disturbance, self.bulk_reader) {
+                (Some(Disturbance::Large), _) => Some(BulkKind::Large),
+                (Some(Disturbance::Bulk | Disturbance::Repair), _)
+                | (_, Some(BulkReader::Keeps)) => Some(BulkKind::Small),
+                _ => None,
+            },
             transport: self.transport,
             policing: self.policing,
             bulk_reader: self.bulk_reader,

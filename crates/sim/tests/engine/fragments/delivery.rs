@@ -252,14 +252,18 @@ fn a_sample_longer_than_the_readers_bound_is_rejected_and_not_asked_for_again() 
 }
 
 #[test]
-fn samples_that_are_shorter_than_a_fragment_leave_whole_however_short_datagrams_are_to_be() {
+fn fragments_are_as_short_as_datagrams_are_to_be_down_to_what_readers_take() {
     for topic in [large().keep_all(64), large().keep_all(64).reliable()] {
-        let topic = topic.max_datagram_bytes(600);
-        let (mut world, _, writer, reader) = a_pair(&topic);
-        for (value, bytes) in (1..).zip([100, 600, 1_000, 1_280, 1_400, 10_000]) {
-            world.enqueue(writer, [padded(value, bytes)]);
-            world.run_for(ms(50));
+        for (max_datagram_bytes, fragments) in [(600, 2 + 2 + 3 + 3 + 17), (64, 2 + 3 + 3 + 3 + 20)]
+        {
+            let topic = topic.clone().max_datagram_bytes(max_datagram_bytes);
+            let (mut world, _, writer, reader) = a_pair(&topic);
+            for (value, bytes) in (1..).zip([100, 480, 1_000, 1_024, 1_280, 1_400, 10_000]) {
+                world.enqueue(writer, [padded(value, bytes)]);
+                world.run_for(ms(50));
+            }
+            assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
+            assert_eq!(world.writer_ledger(writer).fragments, fragments);
         }
-        assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
     }
 }
