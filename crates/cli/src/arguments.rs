@@ -6,6 +6,7 @@ mod endpoint;
 mod measure;
 mod observe;
 mod value;
+mod why;
 
 use std::path::PathBuf;
 
@@ -22,6 +23,7 @@ pub(crate) use self::measure::{
     Bench, BenchArguments, BenchRttArguments, BenchThroughputArguments, DemoArguments,
 };
 pub(crate) use self::observe::{DoctorArguments, ListArguments, SpyArguments, TopArguments};
+pub(crate) use self::why::WhyArguments;
 
 /// The arguments of `isolane`.
 #[derive(Debug, Parser)]
@@ -86,7 +88,7 @@ pub(crate) struct CommonArguments {
     /// multicast; `spy`: all]
     #[arg(long, short = 'i', value_name = "NAME", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) interface: Vec<String>,
-    /// System description; `pub`, `sub` and `ls` use its domain, its topics, and of its hosts the one
+    /// System description; `pub`, `sub`, `ls` and `why` use its domain, its topics, and of its hosts the one
     /// this machine is [default: none; for `config` and `doctor`: isolane.toml] [env: ISOLANE_CONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
@@ -136,6 +138,17 @@ pub(crate) enum Command {
         ("isolane ls --interface lo --peer 127.0.0.1", "on this machine, without multicast"),
     ], "spy --kind spdp,sedp (each announcement as it comes)"))]
     List(ListArguments),
+    /// Say in a sentence why two endpoints of a topic do not talk, or that they do
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane why Square", "names, types, QoS, partitions, networks, domains, packet filters"),
+        ("isolane why Square --domain 5 --other-domains 0,42", "is it in another domain?"),
+        ("isolane why Square --interface lo --peer 127.0.0.1", "on this machine, without multicast"),
+        (
+            "isolane why Square --json - | jq -r '.reasons[] | select(.verdict == \"no\").sentence'",
+            "for programs",
+        ),
+    ], "ls (who is there), spy (what is on the wire), doctor (this machine)"))]
+    Why(WhyArguments),
     /// Show what is on the wire: live, or from a capture
     #[command(after_help = ExitCode::help_with_examples(&[
         ("sudo isolane spy", "all interfaces, until Ctrl-C"),

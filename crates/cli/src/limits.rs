@@ -84,3 +84,16 @@ pub(crate) const UNKNOWN_SUBMESSAGES: usize = 16;
 /// What stands in front of a serialised sample: its representation and options (RTPS 2.5 §10.2). A
 /// description's `max_bytes` is without it.
 pub(crate) const ENCAPSULATION_HEADER_BYTES: usize = 4;
+
+/// Domains that `why` listens to beside the one it is asked about: those that people use who never chose one. Each
+/// takes a participant that announces itself there for some seconds.
+pub(crate) const OTHER_DOMAINS: std::ops::RangeInclusive<u32> = 0..=4;
+
+/// Pairs of a writer and a reader that `why` judges: more than anybody reads through.
+pub(crate) const WHY_PAIRS: usize = 1_024;
+
+/// Reasons that `why` prints as text; as JSON it writes all.
+pub(crate) const SHOWN_REASONS: usize = 16;
+
+/// Topics that are nearly called as the one that `why` is asked about.
+pub(crate) const NEAR_TOPICS: usize = 4;

@@ -18,6 +18,7 @@ mod shape;
 mod spy;
 mod top;
 mod values;
+mod why;
 
 use crate::arguments::Arguments;
 use crate::exit_code::ExitCode;

@@ -223,6 +223,7 @@ fn the_help_of_every_command_ends_with_the_exit_codes() {
         &["pub"],
         &["sub"],
         &["ls"],
+        &["why"],
         &["config"],
         &["bench"],
         &["bench", "rtt"],

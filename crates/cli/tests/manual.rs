@@ -4,11 +4,12 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Every command, with its subcommands.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "demo",
     "pub",
     "sub",
     "ls",
+    "why",
     "spy",
     "top",
     "config",

@@ -95,6 +95,15 @@ pub enum BuildError {
 }
 
 impl BuildError {
+    /// Whether a UDP port that is needed belongs to another program.
+    #[must_use]
+    pub fn is_port_taken(&self) -> bool {
+        matches!(
+            self,
+            Self::Datapath(OpenError::PortInUse { .. } | OpenError::NoFreeParticipant { .. })
+        )
+    }
+
     /// Whether something was asked for that no machine could give: other settings are needed, not
     /// another machine or other rights.
     #[must_use]

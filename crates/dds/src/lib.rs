@@ -126,12 +126,15 @@
 
 mod announced;
 mod arrivals;
+mod batched;
 mod builder;
 mod choice;
+mod differences;
 mod discovered;
 mod endpoint_status;
 mod error;
 mod filter;
+mod filtered;
 mod frames;
 mod gather;
 pub mod limits;
@@ -155,6 +158,7 @@ mod writer;
 
 pub use builder::{Builder, Waiting};
 pub use choice::DatapathChoice;
+pub use differences::{Difference, differences};
 pub use discovered::DiscoveredTopic;
 pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};

@@ -112,3 +112,15 @@ pub const MAX_FILTER_BYTES: usize = 4 << 10;
 
 /// Conditions that lie in one another: each takes some hundred bytes of stack to read and to judge.
 pub const MAX_FILTER_DEPTH: usize = 32;
+
+/// Comparisons of a peer's filter that a writer makes before it sends a sample. A longer one is not made by the
+/// writer: that reader gets everything, and filters alone.
+pub const PEER_COMPARISONS: usize = 16;
+
+/// Bytes of all patterns of LIKE in such a filter. Each may be compared with each byte of a sample that is filtered,
+/// 1,400 at most: some 20,000 comparisons of bytes a reader, tens of microseconds, in the worst case.
+pub const PEER_PATTERN_BYTES: usize = 16;
+
+/// Datagrams of its level that a best-effort writer sends before `write` or `flush` returns, where it keeps samples
+/// back: what half of its history comes to, and some of others that are before it. More is left to the loop.
+pub(crate) const FLUSHED_DATAGRAMS: usize = 16;

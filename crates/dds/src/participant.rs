@@ -26,7 +26,7 @@ use crate::{
     announced::log_durability,
     builder::{Builder, locators},
     error::BuildError,
-    filter::Filter,
+    filter::{Filter, of_peer},
     limits::{MAX_DATAGRAM_SAMPLE_BYTES, MAX_SAMPLE_BYTES},
     listeners::Endpoint,
     qos::Qos,
@@ -123,8 +123,9 @@ impl Participant {
 
     /// Creates a reader that takes in the samples that pass a filter (DDS 1.4 §2.2.2.3.3,
     /// *ContentFilteredTopic*). Others are acknowledged and counted
-    /// ([`ReaderLedger::unwanted`](crate::ReaderLedger)), and take no room; writers are not told of the filter,
-    /// so they send all.
+    /// ([`ReaderLedger::unwanted`](crate::ReaderLedger)), and take no room. A reliable reader announces its filter
+    /// (RTPS 2.5 §8.7.4), and a writer that can read it does not send what does not pass; what it sends all the same
+    /// is filtered here. [`DataReader::set_filter`] gives it another one.
     ///
     /// ```
     /// use std::time::Duration;
@@ -150,13 +151,13 @@ impl Participant {
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
-    pub fn create_filtered_reader<T: TopicType + 'static>(
+    pub fn create_filtered_reader<T: TopicType>(
         &self,
         topic: &str,
         qos: &Qos,
         filter: Filter<T>,
     ) -> Result<DataReader<T>, BuildError> {
-        let filter = Some(filter.into_engine());
+        let filter = Some(filter.into_engine(topic));
         self.reader_with(topic, qos, DeliveryMode::Cache, filter)
     }
 
@@ -415,6 +416,7 @@ pub(crate) fn create_writer<T: TopicType>(
             multicast: LocatorList::new(),
         },
     )?;
+    state.engine.evaluate_filters(id, of_peer::<T>);
     state.make_listening(Endpoint::Writer(id));
     log_durability(topic, qos, "writer");
     let lane = state.lanes.lane(qos.transport_level());

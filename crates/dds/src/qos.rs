@@ -148,6 +148,11 @@ impl Qos {
         self
     }
 
+    /// Whether samples are kept back until they leave together.
+    pub(crate) fn is_batched(&self) -> bool {
+        self.policies.latency_budget != isolane_wire::time::Duration::ZERO
+    }
+
     /// Whether some samples leave in fragments.
     pub(crate) fn is_cut(&self) -> bool {
         self.max_bytes > self.whole_bytes()
@@ -207,8 +212,14 @@ impl Qos {
     }
 
     /// LATENCY_BUDGET: how late samples may be without harm; offered by a writer, requested by a
-    /// reader, compared when they match. No further effect: samples of a reliable writer that wait leave
-    /// together whatever it says, and none is held back for others, so a budget of 0 is kept.
+    /// reader, compared when they match: a writer may not offer more than a reader asks for.
+    ///
+    /// A writer with one keeps small samples back, for half of it and a second at most, until a datagram is full of
+    /// them ([`BATCH_BYTES`](isolane_engine::limits::BATCH_BYTES), or [`max_datagram_bytes`](Self::max_datagram_bytes)
+    /// where that is more): fewer datagrams and system calls for the same samples.
+    /// [`DataWriter::flush`](crate::DataWriter::flush) lets them go at once. A best-effort writer that was created
+    /// with a budget keeps up to [`BATCHED_SAMPLES`](isolane_engine::limits::BATCHED_SAMPLES) that wait to be sent.
+    /// Default: 0, with which nothing is kept back, as critical topics need it; a budget below 0.1 ms counts as 0.
     #[must_use]
     pub fn latency_budget(mut self, budget: Duration) -> Self {
         self.policies.latency_budget = budget.into();

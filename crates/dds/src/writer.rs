@@ -65,7 +65,7 @@ pub(crate) struct Encoding {
     pub(crate) representation: Representation,
     pub(crate) lane: Lane,
     pub(crate) reliable: bool,
-    /// Best effort, and kept until it is sent: some samples leave in fragments.
+    /// Best effort, and perhaps kept until it is sent: some samples leave in fragments, or together.
     pub(crate) staged: bool,
 }
 
@@ -75,7 +75,7 @@ impl Encoding {
             representation: qos.representation,
             lane: lanes.lane(qos.transport_level()),
             reliable: qos.is_reliable(),
-            staged: !qos.is_reliable() && qos.is_cut(),
+            staged: !qos.is_reliable() && (qos.is_cut() || qos.is_batched()),
         }
     }
 
@@ -167,7 +167,7 @@ impl<T: TopicType> DataWriter<T> {
         };
         if self.encoding.reliable {
             self.keep(&mut state, value, &sample)
-        } else if self.encoding.staged {
+        } else if self.encoding.staged && state.engine.keeps_history(self.id) {
             self.stage(&mut state, value, &sample)
         } else {
             self.send(&mut state, value, &sample)
@@ -195,6 +195,7 @@ impl<T: TopicType> DataWriter<T> {
             return self.send_frame(state, frame, sample, payload);
         }
         state.engine.commit(self.id, sample, length)?;
+        self.send_full(state);
         Ok(())
     }
 
@@ -325,11 +326,13 @@ impl<T: TopicType> DataWriter<T> {
         self.core.state.borrow().engine.all_acknowledged(self.id)
     }
 
-    /// Runs the loop until all is acknowledged (DDS 1.4 §2.2.2.4.1.12); false: not in time.
+    /// Runs the loop until all is acknowledged (DDS 1.4 §2.2.2.4.1.12); false: not in time. What a
+    /// [LATENCY_BUDGET](Qos::latency_budget) keeps back is let go first.
     ///
     /// # Panics
     /// Inside a callback of the participant.
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> bool {
+        self.core.state.borrow_mut().engine.flush(self.id);
         self.core.run_until(timeout, || self.all_acknowledged())
     }
 }
@@ -340,6 +343,7 @@ impl<T: TopicType> Drop for DataWriter<T> {
         let Ok(mut state) = self.core.state.try_borrow_mut() else {
             return;
         };
+        self.let_go(&mut state);
         state.engine.delete_writer(monotonic_now(), self.id);
         let listeners = state.clear_listening(Endpoint::Writer(self.id));
         drop(state);

@@ -4,36 +4,117 @@
 //! asked when the sample's turn has come, before anything else a reader may want to know of it: what does not
 //! pass is acknowledged, counted, and as if it had never been written for this reader. It takes no room, passes
 //! on no ownership and keeps no deadline.
+//!
+//! A reader announces its filter ([`ContentFilter::announced`]), and a reliable writer that can make a function of
+//! that text ([`Engine::evaluate_filters`]) asks it before it sends: see `transmit/filtered.rs`. The text is
+//! a peer's, so it is bounded in bytes, and what becomes of it in work; the memory for both is taken when the
+//! reader is discovered and matched, the one place where the engine allocates later than at creation.
 
 use alloc::boxed::Box;
 use core::fmt;
 
-use crate::{cache::Cache, history::ChangeKind, reader::Reader};
+use isolane_wire::{
+    ByteOrder, discovery::ContentFilterProperty, limits::MAX_CONTENT_FILTER_BYTES, time::Instant,
+};
+
+use crate::{
+    cache::Cache,
+    discovery::SUBSCRIPTIONS,
+    engine::Engine,
+    history::ChangeKind,
+    ids::{ReaderId, WriterId},
+    matching::SetQosError,
+    reader::Reader,
+};
 
 /// A question about a payload.
 type Wants = dyn Fn(&[u8]) -> bool;
 
+/// What makes a function of an announced filter; `None`: it cannot, and the reader gets everything.
+pub type CompileFilter = fn(&ContentFilterProperty<'_>) -> Option<ContentFilter>;
+
 /// Whether a reader wants a sample, by its payload.
-pub struct ContentFilter(Box<Wants>);
+pub struct ContentFilter {
+    wants: Box<Wants>,
+    text: Option<FilterText>,
+}
+
+/// A filter as it is announced.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct FilterText {
+    value: Box<[u8]>,
+    order: ByteOrder,
+}
+
+impl FilterText {
+    /// Of a reader's announcement.
+    pub(crate) fn of(announcement: &[u8]) -> Option<Self> {
+        let (value, order) = ContentFilterProperty::find(announcement)?;
+        let value = value.into();
+        Some(Self { value, order })
+    }
+
+    fn property(&self) -> Option<ContentFilterProperty<'_>> {
+        ContentFilterProperty::parse(&self.value, self.order).ok()
+    }
+
+    /// As it is announced; what this participant announces is little-endian.
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// The function that a writer makes of it.
+    pub(crate) fn compiled(&self, compile: CompileFilter) -> Option<ContentFilter> {
+        compile(&self.property()?)
+    }
+}
+
+impl fmt::Debug for FilterText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.property().fmt(formatter)
+    }
+}
 
 impl ContentFilter {
     /// A filter that asks a function, which allocates nothing. What is not of the type it lets pass: that is
     /// rejected later, and counted as what it is.
     pub fn new(wants: impl Fn(&[u8]) -> bool + 'static) -> Self {
-        Self(Box::new(wants))
+        Self {
+            wants: Box::new(wants),
+            text: None,
+        }
+    }
+
+    /// The same, to be announced as this; a text longer than [`MAX_CONTENT_FILTER_BYTES`] is not.
+    #[must_use]
+    pub fn announced(mut self, property: &ContentFilterProperty<'_>) -> Self {
+        let length = property.buffer_len();
+        self.text = (length <= MAX_CONTENT_FILTER_BYTES).then(|| {
+            let mut value = alloc::vec![0; length].into_boxed_slice();
+            property.emit(&mut value);
+            let order = ByteOrder::Little;
+            FilterText { value, order }
+        });
+        self
+    }
+
+    /// Whether it lets a payload through.
+    pub(crate) fn wants(&self, payload: &[u8]) -> bool {
+        (self.wants)(payload)
+    }
+
+    /// Whether it holds a sample back. The end of an instance has no value to hold it back by.
+    pub(crate) fn holds_back(&self, kind: ChangeKind, payload: &[u8]) -> bool {
+        kind == ChangeKind::Alive && !self.wants(payload)
     }
 }
 
 impl fmt::Debug for ContentFilter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("ContentFilter")
-    }
-}
-
-impl ContentFilter {
-    /// Whether it holds a sample back. The end of an instance has no value to hold it back by.
-    fn holds_back(&self, kind: ChangeKind, payload: &[u8]) -> bool {
-        kind == ChangeKind::Alive && !self.0(payload)
+        formatter
+            .debug_struct("ContentFilter")
+            .field("text", &self.text)
+            .finish_non_exhaustive()
     }
 }
 
@@ -42,6 +123,80 @@ impl Reader {
     pub(crate) fn is_unwanted(&self, kind: ChangeKind, payload: &[u8]) -> bool {
         let filter = self.content_filter.as_ref();
         filter.is_some_and(|filter| filter.holds_back(kind, payload))
+    }
+
+    /// What is announced of its filter.
+    pub(crate) fn filter_text(&self) -> Option<&FilterText> {
+        // A best-effort one could not tell what a writer holds back from what is lost.
+        let filter = self.content_filter.as_ref().filter(|_| self.reliable)?;
+        filter.text.as_ref()
+    }
+}
+
+impl Engine {
+    /// Lets a writer ask the filters that its readers announce, of now and later, before it sends. Of a
+    /// best-effort writer it has no effect: its readers could not tell what they did not want from what was lost.
+    pub fn evaluate_filters(&mut self, id: WriterId, compile: CompileFilter) {
+        let writer = self.writers.get_mut(id.0).filter(|it| it.reliable);
+        let Some(writer) = writer else { return };
+        writer.compile = Some(compile);
+        for at in 0.. {
+            let writer = self.writers.get(id.0);
+            let Some(&index) = writer.and_then(|writer| writer.proxies.get(at)) else {
+                return;
+            };
+            let Some(guid) = self.reader_proxies.get(index).map(|proxy| proxy.guid) else {
+                continue;
+            };
+            let text = self.announced_filter(guid).cloned();
+            self.set_proxy_filter(index, text.as_ref());
+        }
+    }
+
+    /// What a reader, of a peer or of this participant, has announced of its filter.
+    fn announced_filter(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
+        if let Some(&index) = self.endpoint_by_guid.get(&reader) {
+            return self.endpoints.get(index)?.filter.as_ref();
+        }
+        self.filter_of_own(reader)
+    }
+
+    /// The same of a reader here.
+    pub(crate) fn filter_of_own(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
+        let mut own = (0..self.readers.end()).filter_map(|index| self.readers.get(index));
+        own.find(|own| own.guid == reader)?.filter_text()
+    }
+
+    /// Gives a reader another filter, or none, and announces it. What was sent or kept by the former stays as it
+    /// is: the new one holds for what comes from now on.
+    ///
+    /// # Errors
+    /// [`SetQosError`]; nothing was changed then.
+    pub fn set_reader_filter(
+        &mut self,
+        now: Instant,
+        id: ReaderId,
+        filter: Option<ContentFilter>,
+    ) -> Result<(), SetQosError> {
+        let reader = self.readers.get_mut(id.0).filter(|it| it.level.is_some());
+        let reader = reader.ok_or(SetQosError::Gone)?;
+        let data = reader.data.clone();
+        let former = core::mem::replace(&mut reader.content_filter, filter);
+        let announced = self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive);
+        if announced.is_err() {
+            if let Some(reader) = self.readers.get_mut(id.0) {
+                reader.content_filter = former;
+            }
+            return Err(SetQosError::AnnouncementFull);
+        }
+        self.withhold_from(id.0);
+        let text = self.filter_of_own(data.guid).cloned();
+        for writer in 0..self.writers.end() {
+            if let Some(&index) = self.proxy_of_reader.get(&(writer, data.guid)) {
+                self.set_proxy_filter(index, text.as_ref());
+            }
+        }
+        Ok(())
     }
 }
 

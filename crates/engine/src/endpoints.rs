@@ -11,6 +11,7 @@ use isolane_wire::{
 use thiserror::Error;
 
 use crate::{
+    batch::Batch,
     cache::{Cache, Room},
     clock::kept_back,
     content_filter::ContentFilter,
@@ -21,8 +22,8 @@ use crate::{
     history::{ChangeKind, History, Keep},
     ids::{ReaderId, WriterId},
     limits::{
-        DEFAULT_INSTANCES, DEFAULT_SAMPLES, MAX_NAME_BYTES, MAX_WAITING, MIN_LARGE_WAITING,
-        MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
+        BATCHED_SAMPLES, DEFAULT_INSTANCES, DEFAULT_SAMPLES, MAX_NAME_BYTES, MAX_WAITING,
+        MIN_LARGE_WAITING, MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
     },
     matching::inconsistent_policy,
     reader::{DeliveryMode, KeyOf, Reader, ReaderLedger},
@@ -113,8 +114,8 @@ impl Engine {
     /// Creates a writer, takes the memory for its history, and announces it.
     ///
     /// A best-effort writer keeps no history, also where it is TRANSIENT_LOCAL: only reliable
-    /// readers can be given one. One whose samples can be longer than a datagram keeps them until they
-    /// are sent.
+    /// readers can be given one. One whose samples can be longer than a datagram, or that has a LATENCY_BUDGET,
+    /// keeps them until they are sent.
     ///
     /// # Errors
     /// As named in [`CreateError`]; nothing was created then.
@@ -137,16 +138,21 @@ impl Engine {
         let bytes = config.max_payload_bytes;
         let mut fragmenter = Fragmenter::new(config.max_datagram_bytes, bytes);
         fragmenter.replaces_unsent = !reliable && matches!(keeps, Keep::Last { .. });
+        let batch = Batch::of(&config.qos, config.max_datagram_bytes);
         let seed = self.config.seed;
         let history = match (reliable, fragmenter.cuts()) {
             (true, false) => Some(History::new(keeps, samples, bytes, seed)),
             (true, true) => Some(History::with_pin(keeps, samples, bytes, seed)),
             (false, true) => Some(History::with_pin(Keep::All, STAGED_SAMPLES, bytes, seed)),
+            (false, false) if batch.is_some() => {
+                Some(History::new(Keep::All, BATCHED_SAMPLES, bytes, seed))
+            }
             (false, false) => None,
         };
         let data = endpoint_data(guid, config)?;
         let mut writer = self.writer(guid, data, Some(level), history, bytes);
         writer.fragmenter = fragmenter;
+        writer.batch = batch;
         let index = self.insert_writer(writer)?;
         self.publish(now, PUBLICATIONS, index, true)?;
         self.set_writer_clock(now, index);
@@ -167,7 +173,8 @@ impl Engine {
         self.create_reader_with(now, config, delivery, None)
     }
 
-    /// The same with a content filter: see [`ContentFilter`]. Writers are not told of it.
+    /// The same with a content filter: see [`ContentFilter`]. Writers are told of it as far as it is to be
+    /// [announced](ContentFilter::announced).
     ///
     /// # Errors
     /// As named in [`CreateError`]; nothing was created then.
@@ -261,6 +268,8 @@ impl Engine {
             .disarm(Subject::heartbeat(id.0, &self.config.limits));
         self.timers
             .disarm(Subject::writer_clock(id.0, &self.config.limits));
+        self.timers
+            .disarm(Subject::batch(id.0, &self.config.limits));
         let kinds = [
             WorkKind::Data,
             WorkKind::Fragment,

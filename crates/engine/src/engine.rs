@@ -99,6 +99,8 @@ pub(crate) enum Subject {
     Heartbeat(u16),
     WriterClock(u16),
     ReaderClock(u16),
+    /// What a writer keeps back is due.
+    Batch(u16),
     /// The message that says that writers of a kind are alive.
     Message(u8),
 }
@@ -125,8 +127,12 @@ impl Subject {
         Self::of_endpoint(2, reader, limits)
     }
 
+    pub(crate) fn batch(writer: u16, limits: &Limits) -> usize {
+        Self::of_endpoint(3, writer, limits)
+    }
+
     pub(crate) fn message(which: u8, limits: &Limits) -> usize {
-        Self::of_endpoint(3, u16::from(which), limits)
+        Self::of_endpoint(4, u16::from(which), limits)
     }
 
     /// Behind the leases, timers of local endpoints, one kind after the other.
@@ -152,6 +158,7 @@ impl Subject {
             0 => Self::Heartbeat(endpoint),
             1 => Self::WriterClock(endpoint),
             2 => Self::ReaderClock(endpoint),
+            3 => Self::Batch(endpoint),
             _ => Self::Message(endpoint as u8),
         }
     }
@@ -331,6 +338,7 @@ impl Engine {
                 Subject::Heartbeat(writer) => self.heartbeat_due(now, writer),
                 Subject::WriterClock(writer) => self.file_writer_clock(writer),
                 Subject::ReaderClock(reader) => self.file_reader_clock(reader),
+                Subject::Batch(writer) => self.flush_batch(writer),
                 Subject::Message(which) => self.message_due(now, which),
             }
         }

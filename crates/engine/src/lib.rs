@@ -23,7 +23,8 @@
 //! error for what exceeds it.
 //!
 //! **Nothing a peer sends can panic**, allocate, or cost more than its length: see
-//! [`Engine::receive`].
+//! [`Engine::receive`]. One thing is kept of a peer in memory taken then, in a step of discovery: the content filter
+//! that a reader announces, as a bounded text and what a writer makes of it ([`ContentFilter`]).
 //!
 //! The files are named for the concepts of the standard: [`writer`](WriterLedger) and
 //! [`reader`](ReaderLedger) with their proxies, `history` and `cache` for the two kinds of
@@ -36,6 +37,7 @@ extern crate alloc;
 
 mod access;
 mod assembly;
+mod batch;
 mod builtin;
 mod cache;
 mod chain;
@@ -63,6 +65,7 @@ mod table;
 mod timers;
 mod transmit;
 mod window;
+mod withheld;
 mod work;
 mod write;
 mod writer;
@@ -71,7 +74,7 @@ pub use access::CachedSample;
 pub use cache::SampleInfo;
 pub use clock::{DeadlineMissed, LivelinessChanged, LivelinessLost};
 pub use config::{EngineConfig, Limits, Network, Timing};
-pub use content_filter::ContentFilter;
+pub use content_filter::{CompileFilter, ContentFilter};
 pub use discovery::{
     DiscoveryChange, DiscoveryEvent, EndpointKind, IgnoreError, RemoteEndpoint, RemoteParticipant,
 };
@@ -81,8 +84,8 @@ pub use history::ChangeKind;
 pub use ids::{ReaderId, WriterId};
 pub use instance::InstanceState;
 pub use matching::{
-    Incompatible, SetQosError, immutable_policy, incompatible_policy, inconsistent_policy,
-    partitions_meet,
+    Incompatible, SetQosError, immutable_policy, incompatible_policies, incompatible_policy,
+    inconsistent_policy, partitions_meet,
 };
 pub use priority::Priority;
 pub use reader::{DeliveryMode, KeyOf, ReaderLedger, ReaderStatus};

@@ -186,6 +186,13 @@ pub(crate) const CLOCK_ITEMS: usize = 16;
 /// and passes.
 pub const WATCHED_INSTANCES: u16 = 256;
 
+/// Readers of a writer whose content filters it asks before it sends: what a sample may cost in front of its
+/// sending is that of so many, each bounded by who compiles it. Other readers get all, and filter alone.
+pub const MAX_FILTERS: usize = 16;
+
+/// Changes that one step of repair or history asks a filter about.
+pub(crate) const FILTERED_RUN: i64 = 16;
+
 /// Messages within one lease that say that writers are alive: two of three may be lost.
 pub(crate) const ASSERTIONS_PER_LEASE: u32 = 3;
 
@@ -195,6 +202,14 @@ pub const MESSAGE_SLOT_BYTES: usize = 48;
 
 /// Messages of participants that wait for earlier ones of the same; they are taken as they come.
 pub const MESSAGE_CACHE_SLOTS: u16 = 16;
+
+/// Samples that a best-effort writer with a LATENCY_BUDGET keeps until they leave together: some datagrams of the
+/// smallest samples. Half of them wait at most.
+pub const BATCHED_SAMPLES: u16 = 128;
+
+/// The longest time that a sample is kept back for others, whatever LATENCY_BUDGET says: beyond it nothing is gained,
+/// and a writer that forgets to flush would seem dead.
+pub const MAX_HOLD: Duration = Duration::from_secs(1);
 
 /// The shortest period of anything the engine does by itself: below it a participant would do
 /// nothing else.

@@ -28,6 +28,7 @@ use crate::{
     priority::Priority,
     status::{MatchTally, RejectReason},
     window::{WORDS, words},
+    withheld::HeldBack,
 };
 
 /// The key of a serialised sample or of a serialised key, as a hash (RTPS 2.5 §9.6.4.8); `None` if the
@@ -90,7 +91,8 @@ pub struct ReaderLedger {
     pub held: u64,
     /// Came of writers that do not own their instance (OWNERSHIP EXCLUSIVE).
     pub not_owner: u64,
-    /// Did not pass the reader's content filter.
+    /// Did not pass the reader's content filter, here or, of what a writer said that it held them back for it,
+    /// there.
     pub unwanted: u64,
     /// Came and wait for earlier ones; not yet accounted.
     pub waiting: u64,
@@ -119,6 +121,12 @@ impl ReaderLedger {
     /// writers say, and may come round.
     pub(crate) fn account(&mut self) {
         self.accounted = self.accounted.wrapping_add(1);
+    }
+
+    /// Counts numbers that the writer has held back because of the reader's filter.
+    pub(crate) fn withhold(&mut self, count: u64) {
+        self.unwanted = self.unwanted.wrapping_add(count);
+        self.accounted = self.accounted.wrapping_add(count);
     }
 
     /// Counts numbers that will never come; the user is to be told if `true`.
@@ -238,7 +246,9 @@ pub(crate) struct WriterProxy {
     pub(crate) expected: SequenceNumber,
     /// Bit (number mod WINDOW) for numbers in `expected..expected + WINDOW` that need not be
     /// asked for.
-    received: [u64; WORDS],
+    pub(crate) received: [u64; WORDS],
+    /// What of them the writer has held back because of the reader's content filter.
+    pub(crate) held_back: Option<Box<HeldBack>>,
     /// The highest number known to exist.
     pub(crate) last: SequenceNumber,
     /// A first heartbeat has come.
@@ -267,6 +277,7 @@ impl WriterProxy {
             next_of_writer: None,
             expected: SequenceNumber(1),
             received: [0; WORDS],
+            held_back: None,
             last: SequenceNumber(0),
             started: false,
             begun: false,
@@ -323,6 +334,9 @@ impl WriterProxy {
     pub(crate) fn jump(&mut self, sequence: SequenceNumber) {
         self.expected = sequence;
         self.received = [0; WORDS];
+        if let Some(held_back) = &mut self.held_back {
+            **held_back = HeldBack::default();
+        }
     }
 
     /// Moves to `sequence`, which is ahead: what was marked before it is forgotten.

@@ -1,6 +1,6 @@
 //! Points in time at which work falls due, one for each subject.
 //!
-//! A flat array: the engine has two timers a writer, one a reader, one a peer participant, one for each kind
+//! A flat array: the engine has three timers a writer, one a reader, one a peer participant, one for each kind
 //! of liveliness that messages tell of and one for its own announcement, a few hundred at most, and looks at
 //! all of them only when one has fallen due. The next one is known without looking.
 

@@ -251,7 +251,9 @@ impl Engine {
         });
         writer.last = sequence;
         let has_clock = writer.clock.is_some();
-        if writer.fragmenter.cuts() {
+        if writer.batch.is_some() {
+            self.add_to_batch(id.0, length, sample);
+        } else if writer.fragmenter.cuts() {
             self.file_first(id.0);
         } else if !core::mem::replace(&mut writer.data_filed, true) {
             let priority = writer.data_priority();

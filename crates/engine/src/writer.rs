@@ -9,7 +9,7 @@ use bitflags::bitflags;
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     discovery::EndpointData,
-    guid::Guid,
+    guid::{EntityId, Guid},
     level::Level,
     locator::Locator,
     rtps::{AckNack, Heartbeat, SampleHead},
@@ -18,7 +18,9 @@ use isolane_wire::{
 };
 
 use crate::{
+    batch::Batch,
     clock::WriterClock,
+    content_filter::{CompileFilter, ContentFilter},
     fragmenter::{Fragmenter, OwedFragments},
     history::History,
     limits::{MAX_DESTINATIONS, MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
@@ -27,6 +29,7 @@ use crate::{
     reader::is_news,
     status::MatchTally,
     table::Table,
+    transmit::Withheld,
 };
 
 bitflags! {
@@ -57,6 +60,8 @@ pub struct WriterLedger {
     pub sent: u64,
     /// Nobody was matched when they were to be sent.
     pub unmatched: u64,
+    /// None of the readers matched wants them, as their content filters say: nothing was sent.
+    pub unwanted: u64,
     /// Pushed out of the history (KEEP_LAST) before they were sent at all.
     pub evicted_unsent: u64,
     /// Outlived their LIFESPAN before they were sent at all.
@@ -90,7 +95,7 @@ impl WriterLedger {
     #[must_use]
     pub fn balances(&self) -> bool {
         let unsent = self.evicted_unsent + self.expired_unsent + self.pending;
-        self.written == self.sent + self.unmatched + unsent
+        self.written == self.sent + self.unmatched + self.unwanted + unsent
     }
 }
 
@@ -133,6 +138,12 @@ pub(crate) struct Writer {
     pub(crate) is_refused: bool,
     /// A write was refused for want of room.
     pub(crate) wants_room: bool,
+    /// What it keeps back for a while (LATENCY_BUDGET).
+    pub(crate) batch: Option<Batch>,
+    /// What makes functions of the filters its readers announce.
+    pub(crate) compile: Option<CompileFilter>,
+    /// Some reader's filter is asked before a sample is sent.
+    pub(crate) has_filters: bool,
     pub(crate) status: WriterStatus,
     /// It is on the list of endpoints with something to tell.
     pub(crate) noted: bool,
@@ -182,7 +193,7 @@ impl Writer {
         }
         self.ledger.heartbeats += 1;
         Heartbeat {
-            reader: isolane_wire::guid::EntityId::UNKNOWN,
+            reader: EntityId::UNKNOWN,
             writer: self.guid.entity,
             group: None,
             first,
@@ -191,6 +202,17 @@ impl Writer {
             is_final,
             liveliness: false,
         }
+    }
+
+    /// The next HEARTBEAT for one reader alone, which is to answer it; the others are not asked by it.
+    pub(crate) fn heartbeat_to(&mut self, reader: EntityId) -> Heartbeat {
+        let since_demand = self.since_demand;
+        let heartbeat = Heartbeat {
+            reader,
+            ..self.heartbeat(false)
+        };
+        self.since_demand = since_demand;
+        heartbeat
     }
 
     /// The numbers up to `end` are passed without having been sent: their samples were pushed out, or have
@@ -239,7 +261,10 @@ impl Writer {
     /// Whether a sample of so many bytes can pass by the history.
     #[cold]
     pub(crate) fn sends_at_once(&self, payload_bytes: usize) -> bool {
-        !self.reliable && self.next_unsent > self.last && !self.fragmenter.is_cut(payload_bytes)
+        !self.reliable
+            && self.batch.is_none()
+            && self.next_unsent > self.last
+            && !self.fragmenter.is_cut(payload_bytes)
     }
 
     /// Samples sent after which an acknowledgement is demanded at once: a quarter of the history, so that
@@ -285,6 +310,10 @@ pub(crate) struct ReaderProxy {
     pub(crate) history_end: SequenceNumber,
     pub(crate) repair_filed: bool,
     pub(crate) history_filed: bool,
+    /// What it wants of the samples, where the writer asks that before it sends.
+    pub(crate) filter: Option<ContentFilter>,
+    /// The last numbers that were not sent to it, and that it was not told of yet.
+    pub(crate) withheld: Option<Withheld>,
     /// Of the last ACKNACK that was news, and when that was.
     acknack_count: Option<(i32, Instant)>,
 }
@@ -346,6 +375,8 @@ impl ReaderProxy {
             history_end: SequenceNumber(1),
             repair_filed: false,
             history_filed: false,
+            filter: None,
+            withheld: None,
             acknack_count: None,
         }
     }

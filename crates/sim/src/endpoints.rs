@@ -64,6 +64,16 @@ impl World {
         self.create_reader_of(node, topic, DeliveryMode::Cache, filter)
     }
 
+    /// The same with a filter that writers may be told of.
+    pub fn create_reader_with(
+        &mut self,
+        node: NodeId,
+        topic: &Topic,
+        filter: ContentFilter,
+    ) -> ReaderHandle {
+        self.create_reader_of(node, topic, DeliveryMode::Cache, Some(filter))
+    }
+
     /// Creates a best-effort reader on a node that is shown views of frames and keeps nothing.
     pub fn create_view_reader(&mut self, node: NodeId, topic: &Topic) -> ReaderHandle {
         self.create_reader_of(node, topic, DeliveryMode::View, None)

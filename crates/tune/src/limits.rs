@@ -28,3 +28,6 @@ pub const IDLE_LATENCY_US: u64 = 20;
 
 /// Percent of rmem_default that one level's burst may take before the buffer counts as too short.
 pub const BUFFER_PERCENT: u64 = 80;
+
+/// Chains of a packet filter that enter one another: the kernel allows 16.
+pub const MAX_CHAIN_DEPTH: usize = 16;

@@ -27,6 +27,13 @@ pub const MAX_PARTITION_BYTES: usize = 64;
 /// of longer ones of a peer the first are kept, since nothing that isolane does depends on them.
 pub const MAX_OCTETS: usize = 256;
 
+/// Bytes of an announced content filter that are kept: some twenty comparisons. A reader with a longer one
+/// filters alone, as one does whose writer knows no filters.
+pub const MAX_CONTENT_FILTER_BYTES: usize = 1_024;
+
+/// Most parameters of a content filter: DDS numbers them from 0 to 99 (DDS 1.4 Annex B).
+pub const MAX_FILTER_PARAMETERS: usize = 100;
+
 /// Most data representations kept of an endpoint: the standard defines three (DDS-XTypes 1.3
 /// §7.6.3.1.1).
 pub const MAX_DATA_REPRESENTATIONS: usize = 4;

@@ -11,6 +11,7 @@ use crate::support::{program, testbed};
 fn config(reliability: Reliability) -> throughput::Config {
     throughput::Config {
         reliability,
+        latency_budget_us: 0,
         payload_bytes: 1_024,
         seconds: 1,
         cores: Cores::of_machine(),

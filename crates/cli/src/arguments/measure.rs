@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use isolane_model::Datapath;
 
-use super::value::{seconds, word};
+use super::value::{duration, seconds, word};
 use crate::exit_code::ExitCode;
 use crate::limits::{MAX_RATE_HZ, MAX_REPETITIONS};
 use crate::values::{DemoPart, Destination, Disturbance, JobOrder, LinkArbiter, PayloadBytes};
@@ -171,6 +171,9 @@ pub(crate) struct BenchThroughputArguments {
     /// Do not send lost samples again
     #[arg(long)]
     pub(crate) best_effort: bool,
+    /// LATENCY_BUDGET of the topic: small samples leave together [default: 0, each at once]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) latency_budget: Option<std::time::Duration>,
 }
 
 /// What all measurements have in common.

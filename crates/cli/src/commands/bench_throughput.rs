@@ -27,6 +27,7 @@ pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure
         Reliability::Reliable => throughput::Reliability::Reliable,
         Reliability::BestEffort => throughput::Reliability::BestEffort,
     };
+    let latency_budget_us = settings.latency_budget.value.as_micros() as u64;
     let mut plan = Vec::new();
     for &datapath in &runs.datapaths.value {
         let datapath = match laboratory.name_of(datapath)? {
@@ -53,6 +54,7 @@ pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure
             datapath,
             config: Config {
                 reliability,
+                latency_budget_us,
                 payload_bytes,
                 seconds,
                 cores: Cores::of_machine(),

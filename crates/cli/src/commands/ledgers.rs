@@ -48,6 +48,7 @@ pub(super) fn of_writer(ledger: &WriterLedger) -> String {
         written,
         sent,
         unmatched,
+        unwanted,
         evicted_unsent,
         expired_unsent,
         pending,
@@ -64,6 +65,7 @@ pub(super) fn of_writer(ledger: &WriterLedger) -> String {
     let others = [
         (sent, "sent"),
         (unmatched, "unmatched"),
+        (unwanted, "that no reader wants"),
         (evicted_unsent, "evicted unsent"),
         (expired_unsent, "expired unsent"),
         (pending, "pending"),

@@ -21,6 +21,7 @@ mod spy;
 mod subscribe;
 mod top;
 mod watch;
+mod why;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -36,6 +37,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Publish(settings) => publish::run(settings),
         Command::Subscribe(settings) => subscribe::run(settings),
         Command::List(settings) => list::run(settings),
+        Command::Why(settings) => why::run(settings),
         Command::Doctor(settings) => doctor::run(settings),
         Command::Completions(shell) => manual::completions(shell),
         Command::Man(directory) => manual::man(directory.as_deref()),

@@ -31,6 +31,16 @@ pub(super) fn build<'a>(
     lane: &LaneSettings,
     peers: &'a [Peer],
 ) -> Result<(Participant, Notes<'a>), Failure> {
+    build_with(name, network, lane, peers).map_err(failure)
+}
+
+/// The same, for who has more to say of an error.
+pub(super) fn build_with<'a>(
+    name: &str,
+    network: &'a NetworkSettings,
+    lane: &LaneSettings,
+    peers: &'a [Peer],
+) -> Result<(Participant, Notes<'a>), BuildError> {
     let builder = Participant::builder(network.domain.value.get());
     let builder = builder.name(name).observable(true);
     let mut builder: Builder = lane::with_datapath(builder, lane);
@@ -43,7 +53,7 @@ pub(super) fn build<'a>(
             None => builder.peer(peer.address),
         };
     }
-    let participant = builder.build().map_err(failure)?;
+    let participant = builder.build()?;
     let mut notes = Notes {
         network,
         peers,

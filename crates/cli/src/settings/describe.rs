@@ -8,7 +8,7 @@ use isolane_model::{Source, Sourced, Word, format_duration};
 use super::{
     AtEnd, BenchRttSettings, BenchThroughputSettings, Command, ConfigSettings, DemoSettings,
     DoctorSettings, EndpointSettings, Interfaces, LaneSettings, ListSettings, NetworkSettings,
-    PublishSettings, RunSettings, Settings, SpySettings, SpySource, TopSettings,
+    PublishSettings, RunSettings, Settings, SpySettings, SpySource, TopSettings, WhySettings,
 };
 use crate::values::Destination;
 
@@ -33,6 +33,7 @@ impl Settings {
                 lines.json(subscribe.json.as_ref());
             }
             Command::List(list) => lines.list(list),
+            Command::Why(why) => lines.why(why),
             Command::Spy(spy) => lines.spy(spy),
             Command::Top(top) => lines.top(top),
             Command::Doctor(doctor) => lines.doctor(doctor),
@@ -101,6 +102,16 @@ impl Lines {
         self.duration("listen_for", &list.listen_for);
         self.list_of("peers", &list.peers, ToString::to_string);
         self.json(list.json.as_ref());
+    }
+
+    fn why(&mut self, why: &WhySettings) {
+        self.network(&why.network);
+        self.lane(&why.lane);
+        self.line("topic", &why.topic, &Source::CommandLine("TOPIC"));
+        self.list_of("other_domains", &why.other_domains, ToString::to_string);
+        self.duration("listen_for", &why.listen_for);
+        self.list_of("peers", &why.peers, ToString::to_string);
+        self.json(why.json.as_ref());
     }
 
     fn doctor(&mut self, doctor: &DoctorSettings) {
@@ -173,6 +184,7 @@ impl Lines {
     fn bench_throughput(&mut self, throughput: &BenchThroughputSettings) {
         self.runs(&throughput.runs);
         self.word("reliability", &throughput.reliability);
+        self.duration("latency_budget", &throughput.latency_budget);
     }
 
     fn json(&mut self, destination: Option<&Destination>) {

@@ -56,6 +56,8 @@ pub(crate) struct BenchRttSettings {
 pub(crate) struct BenchThroughputSettings {
     pub(crate) runs: RunSettings,
     pub(crate) reliability: Sourced<Reliability>,
+    /// Zero: each sample leaves at once.
+    pub(crate) latency_budget: Sourced<Duration>,
 }
 
 impl DemoSettings {
@@ -127,6 +129,11 @@ impl BenchThroughputSettings {
                 page: None,
             },
             reliability: or_default(best_effort, "--best-effort", Reliability::Reliable),
+            latency_budget: or_default(
+                throughput.latency_budget,
+                "--latency-budget",
+                Duration::ZERO,
+            ),
         })
     }
 }

@@ -16,6 +16,7 @@ mod spy;
 #[cfg(test)]
 mod tests;
 mod top;
+mod why;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ use self::network::network;
 pub(crate) use self::network::{Interfaces, NetworkSettings};
 pub(crate) use self::spy::{SpySettings, SpySource};
 pub(crate) use self::top::TopSettings;
+pub(crate) use self::why::WhySettings;
 
 /// The description `config` reads when nobody names one.
 const USUAL_DESCRIPTION: &str = "isolane.toml";
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     Publish(PublishSettings),
     Subscribe(SubscribeSettings),
     List(ListSettings),
+    Why(WhySettings),
     Spy(SpySettings),
     Top(TopSettings),
     Doctor(DoctorSettings),
@@ -84,6 +87,7 @@ impl Command {
             Self::Demo(demo) => demo.runs.json.as_ref(),
             Self::Subscribe(subscribe) => subscribe.json.as_ref(),
             Self::List(list) => list.json.as_ref(),
+            Self::Why(why) => why.json.as_ref(),
             Self::Spy(spy) => spy.json.as_ref(),
             Self::Top(top) => top.json.as_ref(),
             Self::Doctor(doctor) => doctor.json.as_ref(),
@@ -104,6 +108,7 @@ impl Command {
             Self::Publish(publish) => Some(&publish.endpoint.lane),
             Self::Subscribe(subscribe) => Some(&subscribe.endpoint.lane),
             Self::List(list) => Some(&list.lane),
+            Self::Why(why) => Some(&why.lane),
             _ => None,
         }
     }
@@ -163,6 +168,7 @@ impl Settings {
                 Command::Subscribe(SubscribeSettings::new(network, subscribe, described)?)
             }
             Raw::List(list) => Command::List(ListSettings::new(network, list, described)?),
+            Raw::Why(why) => Command::Why(WhySettings::new(network, why, described)?),
             Raw::Top(top) => Command::Top(TopSettings::new(network, top)),
             Raw::Doctor(doctor) => Command::Doctor(DoctorSettings::new(
                 network,

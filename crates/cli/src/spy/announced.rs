@@ -2,7 +2,7 @@
 //! alive.
 
 use isolane_wire::{
-    discovery::{EndpointData, ParticipantData},
+    discovery::{ContentFilterProperty, EndpointData, ParticipantData},
     guid::EntityId,
     locator::Locator,
     qos::QosPolicies,
@@ -33,7 +33,11 @@ pub(super) fn line(announcement: &Announcement, data: &Data<'_>, all: bool) -> S
         }
         Announcement::Reader(reader) => {
             let defaults = QosPolicies::reader_default();
-            format!("SEDP reader {}{sequence}", endpoint(reader, &defaults, all))
+            let filter = filter(data).unwrap_or_default();
+            format!(
+                "SEDP reader {}{filter}{sequence}",
+                endpoint(reader, &defaults, all)
+            )
         }
         Announcement::End(guid) => {
             let status = data.status_info();
@@ -115,6 +119,19 @@ fn endpoint(data: &EndpointData, defaults: &QosPolicies, all: bool) -> String {
         parts.push(String::from("expects inline QoS"));
     }
     parts.join(", ")
+}
+
+/// What a reader announces of its content filter.
+fn filter(data: &Data<'_>) -> Option<String> {
+    let (value, order) = ContentFilterProperty::find(data.bytes)?;
+    Some(match ContentFilterProperty::parse(value, order) {
+        Ok(filter) if filter.parameters.is_empty() => format!(", wants {:?}", filter.expression),
+        Ok(filter) => format!(
+            ", wants {:?} with {:?}",
+            filter.expression, filter.parameters
+        ),
+        Err(error) => format!(", wants something that is no filter: {error}"),
+    })
 }
 
 fn locators(list: &[Locator]) -> String {

@@ -2,7 +2,7 @@
 //! is null.
 
 use isolane_wire::{
-    discovery::{EndpointData, ParticipantData},
+    discovery::{ContentFilterProperty, EndpointData, ParticipantData},
     guid::Guid,
     locator::Locator,
     qos::QosPolicies,
@@ -83,7 +83,11 @@ fn item_object(item: &Item<'_>, knowledge: &Knowledge) -> Value {
         object.extend(own);
     }
     if let Some(announcement) = &item.announcement {
-        object.insert("announcement".into(), announced(announcement));
+        let payload: &[u8] = match submessage {
+            Submessage::Data(data) => data.bytes,
+            _ => &[],
+        };
+        object.insert("announcement".into(), announced(announcement, payload));
     }
     Value::Object(object)
 }
@@ -243,11 +247,15 @@ fn extension_members(extension: &HeaderExtension<'_>) -> Value {
     })
 }
 
-fn announced(announcement: &Announcement) -> Value {
+fn announced(announcement: &Announcement, payload: &[u8]) -> Value {
     match announcement {
         Announcement::Participant(data) => participant(data),
         Announcement::Writer(data) => endpoint("writer", data, &QosPolicies::writer_default()),
-        Announcement::Reader(data) => endpoint("reader", data, &QosPolicies::reader_default()),
+        Announcement::Reader(data) => {
+            let mut reader = endpoint("reader", data, &QosPolicies::reader_default());
+            reader["content_filter"] = content_filter(payload);
+            reader
+        }
         Announcement::End(named) => json!({ "what": "end", "guid": named.map(guid) }),
         Announcement::Message {
             participant,
@@ -263,6 +271,19 @@ fn announced(announcement: &Announcement) -> Value {
             json!({ "what": "malformed", "why": error.to_string() })
         }
     }
+}
+
+/// Null: the reader announces none.
+fn content_filter(payload: &[u8]) -> Value {
+    let found = ContentFilterProperty::find(payload);
+    let property = found.and_then(|(value, order)| ContentFilterProperty::parse(value, order).ok());
+    property.map_or(Value::Null, |property| {
+        json!({
+            "class": property.class_name,
+            "expression": property.expression,
+            "parameters": property.parameters.as_slice(),
+        })
+    })
 }
 
 fn participant(data: &ParticipantData) -> Value {

@@ -19,6 +19,6 @@ pub(crate) mod message;
 pub(crate) mod names;
 pub(crate) mod network;
 mod notation;
-mod qos;
+pub(crate) mod qos;
 pub(crate) mod summary;
 pub(crate) mod text;

@@ -2,8 +2,8 @@
 
 use isolane_wire::qos::{
     DataRepresentationId, DestinationOrderKind, DurabilityKind, History, HistoryKind,
-    LENGTH_UNLIMITED, LivelinessKind, OwnershipKind, PresentationAccessScope, QosPolicies,
-    ReliabilityKind, ResourceLimits,
+    LENGTH_UNLIMITED, LivelinessKind, OwnershipKind, PolicyId, PresentationAccessScope,
+    QosPolicies, ReliabilityKind, ResourceLimits,
 };
 
 /// A policy's name in the standard, and its value.
@@ -20,6 +20,13 @@ pub(super) fn policies(qos: &QosPolicies, defaults: &QosPolicies, all: bool) -> 
         .filter(|(own, default)| all || own != default)
         .map(|(own, _)| own)
         .collect()
+}
+
+/// The value of one policy, in words.
+pub(crate) fn value(policy: PolicyId, qos: &QosPolicies) -> String {
+    let mut all = described(qos).into_iter();
+    let found = all.find(|(name, _)| *name == policy.name());
+    found.map_or_else(|| String::from("something else"), |(_, value)| value)
 }
 
 /// Every policy, always in the same order.

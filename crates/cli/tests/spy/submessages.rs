@@ -1,11 +1,13 @@
 //! Submessages that the captures lack: each is shown with all it says.
 
 use isolane_wire::{
-    guid::{EntityId, EntityKind, GuidPrefix},
+    discovery::{ContentFilterProperty, EndpointData},
+    guid::{EntityId, EntityKind, Guid, GuidPrefix},
     locator::Locator,
     rtps::{
-        ChecksumKind, DataFragHead, Gap, GapGroup, Header, HeaderExtension, Heartbeat,
+        ChecksumKind, DataFragHead, DataHead, Gap, GapGroup, Header, HeaderExtension, Heartbeat,
         HeartbeatFrag, HeartbeatGroup, InfoReplyIp4, MessageChecksum, MessageWriter, NackFrag,
+        PayloadKind,
     },
     sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
     time::Timestamp,
@@ -81,6 +83,48 @@ fn a_message_with_a_wrong_checksum_is_malformed_and_shown_all_the_same() {
     assert!(text.contains(reason), "{text}");
     assert_eq!(submessages[0]["why"], "the checksum is wrong");
     assert_eq!(submessages[1]["kind"], "INFO_DST");
+}
+
+#[test]
+fn a_readers_content_filter_is_shown() {
+    let guid = Guid {
+        prefix: GuidPrefix([7; 12]),
+        entity: READER,
+    };
+    let mut data = EndpointData::new(guid);
+    data.topic_name = "Square".try_into().expect("short");
+    data.type_name = "ShapeType".try_into().expect("short");
+    let filter = ContentFilterProperty {
+        filtered_topic_name: "Left",
+        related_topic_name: "Square",
+        class_name: ContentFilterProperty::DDSSQL,
+        expression: "x < %0",
+        parameters: ["7"].into_iter().collect(),
+    };
+    let mut value = vec![0; filter.buffer_len()];
+    filter.emit(&mut value);
+    let mut payload = [0; 512];
+    let length = data
+        .emit_filtered(Some(&value), &mut payload)
+        .expect("room");
+    let head = DataHead {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+        sequence: ONE,
+        key_hash: None,
+        status: None,
+        payload: PayloadKind::Data,
+    };
+    let message = message(|message| {
+        message.data(&head, &payload[..length]).expect("room");
+    });
+    let (text, submessages) = shown(&message);
+    assert!(text.contains("wants \"x < %0\" with [\"7\"]"), "{text}");
+    let announced = submessages.iter().find(|it| !it["announcement"].is_null());
+    let shown = &announced.expect("an announcement")["announcement"]["content_filter"];
+    assert_eq!(shown["class"], "DDSSQL");
+    assert_eq!(shown["expression"], "x < %0");
+    assert_eq!(shown["parameters"], serde_json::json!(["7"]));
 }
 
 #[test]

@@ -38,6 +38,25 @@ pub(super) enum Bound {
     Any(Vec<Bound>),
 }
 
+impl Bound {
+    /// Comparisons, and bytes that LIKE may go through a text for: of its patterns, and of members in their
+    /// place, which have any length.
+    pub(super) fn cost(&self) -> (usize, usize) {
+        match self {
+            Self::Not(inner) => inner.cost(),
+            Self::All(all) | Self::Any(all) => all.iter().fold((0, 0), |sum, one| {
+                let cost = one.cost();
+                (sum.0 + cost.0, sum.1.saturating_add(cost.1))
+            }),
+            Self::Compare(_, Relation::Like, pattern) => match pattern {
+                Side::Value(Value::Text(pattern)) => (1, pattern.len()),
+                _ => (1, usize::MAX),
+            },
+            Self::Compare(..) => (1, 0),
+        }
+    }
+}
+
 /// An operand of which is known what it stands for.
 enum Given {
     Member(String, FieldKind),

@@ -15,10 +15,13 @@ mod token;
 use std::{fmt, marker::PhantomData};
 
 use isolane_engine::ContentFilter;
-use isolane_wire::cdr::{FieldKind, FieldPath, TopicType, view_payload};
+use isolane_wire::{
+    cdr::{FieldKind, FieldPath, TopicType, view_payload},
+    discovery::ContentFilterProperty,
+};
 use thiserror::Error;
 
-use crate::limits::{MAX_FILTER_BYTES, MAX_FILTER_DEPTH};
+use crate::limits::{MAX_FILTER_BYTES, MAX_FILTER_DEPTH, PEER_COMPARISONS, PEER_PATTERN_BYTES};
 use bind::Bound;
 use parse::Condition;
 
@@ -157,12 +160,24 @@ impl<T: TopicType> Filter<T> {
         evaluate::holds(&self.bound, &field)
     }
 
-    /// The filter as the engine asks it.
-    pub(crate) fn into_engine(self) -> ContentFilter
-    where
-        T: 'static,
-    {
-        ContentFilter::new(move |payload| self.matches_payload(payload).unwrap_or(true))
+    /// The filter as the engine asks it, and announces it for a topic.
+    pub(crate) fn into_engine(self, topic: &str) -> ContentFilter {
+        let mut parameters = heapless::Vec::new();
+        let all = self.parameters.iter();
+        let are_few = all
+            .map(String::as_str)
+            .all(|parameter| parameters.push(parameter).is_ok());
+        let filter = engine_filter::<T>(self.bound);
+        if !are_few {
+            return filter;
+        }
+        filter.announced(&ContentFilterProperty {
+            filtered_topic_name: topic,
+            related_topic_name: topic,
+            class_name: ContentFilterProperty::DDSSQL,
+            expression: &self.expression,
+            parameters,
+        })
     }
 
     /// Whether it lets a serialised sample through; `None`: that is not of the type.
@@ -171,6 +186,33 @@ impl<T: TopicType> Filter<T> {
         let view = view_payload::<T>(payload).ok()?;
         Some(self.matches_view(&view))
     }
+}
+
+/// The filter that a peer's reader announces, for a writer to ask before it sends; `None`: it is of another
+/// language, or none for the type, or could cost more than a writer spends on a sample.
+pub(crate) fn of_peer<T: TopicType>(property: &ContentFilterProperty<'_>) -> Option<ContentFilter> {
+    if property.class_name != ContentFilterProperty::DDSSQL {
+        return None;
+    }
+    let filter = Filter::<T>::new(property.expression, &property.parameters).ok()?;
+    let (comparisons, pattern_bytes) = filter.bound.cost();
+    let is_cheap = comparisons <= PEER_COMPARISONS && pattern_bytes <= PEER_PATTERN_BYTES;
+    is_cheap.then(|| engine_filter::<T>(filter.bound))
+}
+
+/// Of the type only a function is left, so it may have references.
+fn engine_filter<T: TopicType>(bound: Bound) -> ContentFilter {
+    let passes: fn(&Bound, &[u8]) -> bool = passes::<T>;
+    ContentFilter::new(move |payload| passes(&bound, payload))
+}
+
+/// What is not of the type passes: it is rejected elsewhere.
+fn passes<T: TopicType>(bound: &Bound, payload: &[u8]) -> bool {
+    let Ok(view) = view_payload::<T>(payload) else {
+        return true;
+    };
+    let field = |path: &str| T::field(view, FieldPath::new(path));
+    evaluate::holds(bound, &field)
 }
 
 fn kind_of<T: TopicType>(path: &str) -> Option<FieldKind> {

@@ -57,6 +57,12 @@ pub struct ParticipantSample {
     pub participants: u64,
     /// What it goes without, in sentences.
     pub notes: Vec<String>,
+    /// Whom it ignores: GUIDs of participants and endpoints.
+    #[serde(default)]
+    pub ignored: Vec<String>,
+    /// Topics it ignores.
+    #[serde(default)]
+    pub ignored_topics: Vec<String>,
     /// What the engine counted.
     pub counters: Counts,
     /// Frames not at home.

@@ -71,6 +71,8 @@ impl ParticipantSample {
             at_us: microseconds(monotonic_now().as_nanos()),
             participants: state.engine.remote_participants().count() as u64,
             notes: state.notes(),
+            ignored: texts(state.engine.ignored_entities()),
+            ignored_topics: texts(state.engine.ignored_topics()),
             counters: counters(report),
             frames_out: counted(report.frames_out),
             frames_armed: counted(report.frames_armed),
@@ -81,6 +83,10 @@ impl ParticipantSample {
             observers_dropped: identity.observers_dropped,
         }
     }
+}
+
+fn texts(all: impl Iterator<Item = impl ToString>) -> Vec<String> {
+    all.map(|one| one.to_string()).collect()
 }
 
 impl JobSample {
@@ -176,6 +182,7 @@ fn of_writer(ledger: &WriterLedger) -> Counts {
         written,
         sent,
         unmatched,
+        unwanted,
         evicted_unsent,
         expired_unsent,
         pending,
@@ -193,6 +200,7 @@ fn of_writer(ledger: &WriterLedger) -> Counts {
         ("written", written),
         ("sent", sent),
         ("unmatched", unmatched),
+        ("unwanted", unwanted),
         ("evicted_unsent", evicted_unsent),
         ("expired_unsent", expired_unsent),
         ("pending", pending),

@@ -2,6 +2,7 @@
 //! unless it is about one of them. Every test ends with balanced ledgers and all frames at home.
 
 mod announced;
+mod batched;
 mod best_effort;
 mod budgets;
 mod bursts;
@@ -9,6 +10,7 @@ mod callbacks;
 mod creation;
 mod discovered;
 mod faults;
+mod filtered;
 mod foreign_loop;
 mod inversions;
 mod keyed;

@@ -13,9 +13,11 @@ use isolane_wire::{
 };
 
 use super::{
-    DiscoveryChange, DiscoveryEvent, EndpointKind, RemoteEndpoint, reach::AROUND_ANNOUNCEMENT_BYTES,
+    DiscoveryChange, DiscoveryEvent, EndpointKind, RemoteEndpoint, SUBSCRIPTIONS,
+    reach::AROUND_ANNOUNCEMENT_BYTES,
 };
 use crate::{
+    content_filter::FilterText,
     engine::Engine,
     history::ChangeKind,
     ids::WriterId,
@@ -43,6 +45,10 @@ impl Engine {
         };
         let prefix = info.writer.prefix;
         let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
+        let filter = match kind {
+            EndpointKind::Writer => None,
+            EndpointKind::Reader => FilterText::of(payload),
+        };
         let announced = if info.kind == ChangeKind::Alive {
             let parsed = match kind {
                 EndpointKind::Writer => EndpointData::parse_writer(payload),
@@ -57,7 +63,9 @@ impl Engine {
         self.earn(prefix, bytes);
         match announced {
             // A participant announces its own endpoints only.
-            Ok(Some(data)) if data.guid.prefix == prefix => self.update_endpoint(now, data, kind),
+            Ok(Some(data)) if data.guid.prefix == prefix => {
+                self.update_endpoint(now, data, kind, filter);
+            }
             Ok(None) => {
                 if let Some(guid) = ended.filter(|guid| guid.prefix == prefix) {
                     self.remove_endpoint(guid);
@@ -68,7 +76,13 @@ impl Engine {
         true
     }
 
-    fn update_endpoint(&mut self, now: Instant, data: EndpointData, kind: EndpointKind) {
+    fn update_endpoint(
+        &mut self,
+        now: Instant,
+        data: EndpointData,
+        kind: EndpointKind,
+        filter: Option<FilterText>,
+    ) {
         let guid = data.guid;
         let Some(&participant) = self.participant_by_prefix.get(&guid.prefix) else {
             return;
@@ -77,7 +91,7 @@ impl Engine {
             return;
         }
         if let Some(&known) = self.endpoint_by_guid.get(&guid) {
-            self.change_endpoint(now, known, data);
+            self.change_endpoint(now, known, data, filter);
             return;
         }
         self.counters.octets_cut += data.qos.octets_cut();
@@ -86,6 +100,7 @@ impl Engine {
             kind,
             participant,
             is_refused: false,
+            filter,
         };
         let Ok(index) = self.endpoints.insert(found) else {
             self.counters.endpoints_refused += 1;
@@ -101,13 +116,20 @@ impl Engine {
     }
 
     /// An endpoint is announced that is known already, perhaps with other policies.
-    fn change_endpoint(&mut self, now: Instant, index: u16, data: EndpointData) {
+    fn change_endpoint(
+        &mut self,
+        now: Instant,
+        index: u16,
+        data: EndpointData,
+        filter: Option<FilterText>,
+    ) {
         let Some(endpoint) = self.endpoints.get_mut(index) else {
             return;
         };
-        if endpoint.data == data {
+        if endpoint.data == data && endpoint.filter == filter {
             return;
         }
+        endpoint.filter = filter;
         self.counters.octets_cut += data.qos.octets_cut();
         let former = core::mem::replace(&mut endpoint.data, data);
         let (guid, kind) = (former.guid, endpoint.kind);
@@ -142,9 +164,13 @@ impl Engine {
                 }
             }
         }
+        let filter = match builtin {
+            SUBSCRIPTIONS => self.filter_of_own(data.guid).cloned(),
+            _ => None,
+        };
         let slot = self.reserve(id, key_hash)?;
         let emitted = match kind {
-            ChangeKind::Alive => data.emit(slot),
+            ChangeKind::Alive => data.emit_filtered(filter.as_ref().map(FilterText::value), slot),
             _ => emit_key_guid(EndpointKey::Endpoint, data.guid, slot),
         };
         let limit = DISCOVERY_SLOT_BYTES;

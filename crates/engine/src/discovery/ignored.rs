@@ -125,6 +125,16 @@ impl Engine {
         Ok(())
     }
 
+    /// Participants, by the entity [`EntityId::PARTICIPANT`], and endpoints that are ignored.
+    pub fn ignored_entities(&self) -> impl Iterator<Item = Guid> {
+        self.ignored.entities.iter().copied()
+    }
+
+    /// Topics that are ignored.
+    pub fn ignored_topics(&self) -> impl Iterator<Item = &str> {
+        self.ignored.topics.iter().map(|name| name.as_str())
+    }
+
     /// Whether announcements of a participant are not taken in.
     pub(super) fn is_ignored_participant(&mut self, prefix: GuidPrefix) -> bool {
         let is_ignored = self.ignored.has_participant(prefix);

@@ -28,6 +28,7 @@ use isolane_wire::{
 
 use crate::{
     clock::MessagesRefused,
+    content_filter::FilterText,
     engine::Engine,
     priority::Priority,
     work::{Destinations, Work, WorkKind},
@@ -115,6 +116,8 @@ pub struct RemoteEndpoint {
     pub(crate) participant: u16,
     /// A match of it found no place.
     pub(crate) is_refused: bool,
+    /// What it has announced of its content filter.
+    pub(crate) filter: Option<FilterText>,
 }
 
 /// Index of the built-in writer, and of the built-in reader, for publications and subscriptions.

@@ -94,5 +94,6 @@ impl Engine {
             }
         }
         writer.destinations = destinations;
+        self.refresh_filters(writer_index);
     }
 }

@@ -133,6 +133,7 @@ impl Engine {
             writer.data = data;
         }
         self.set_writer_clock(now, id.0);
+        self.set_batch(id.0);
         self.compare_writer(now, id.0, Before::Was(&former));
         Ok(())
     }

@@ -20,9 +20,11 @@ use isolane_wire::{
 
 use crate::{
     clock::ProxyClock,
+    content_filter::FilterText,
     discovery::{EndpointKind, RemoteEndpoint},
     engine::Engine,
     reader::{ReaderStatus, WriterProxy},
+    withheld::HeldBack,
     writer::{ReaderProxy, WriterStatus},
 };
 
@@ -31,7 +33,7 @@ pub(crate) use addresses::choose;
 pub use change::{SetQosError, immutable_policy, inconsistent_policy};
 pub use partition::partitions_meet;
 use policies::{Before, Comparison, compare};
-pub use policies::{Incompatible, incompatible_policy};
+pub use policies::{Incompatible, incompatible_policies, incompatible_policy};
 
 /// The other side of a possible match.
 struct Counterpart<'a> {
@@ -40,6 +42,8 @@ struct Counterpart<'a> {
     address: Address,
     /// What is known of the pair.
     before: Before<'a>,
+    /// What it announces of its content filter.
+    filter: Option<&'a FilterText>,
 }
 
 impl Engine {
@@ -72,6 +76,7 @@ impl Engine {
         }
         if let Some(proxy) = known {
             self.move_reader_proxy(proxy, reader.address);
+            self.set_proxy_filter(proxy, reader.filter);
             return true;
         }
         let reliable =
@@ -81,6 +86,11 @@ impl Engine {
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = reader.address;
         let has_place = self.add_reader_proxy(now, proxy, wants_history);
+        if let Some(&proxy) = self.proxy_of_reader.get(&(writer_index, guid))
+            && reader.filter.is_some()
+        {
+            self.set_proxy_filter(proxy, reader.filter);
+        }
         self.tell_of_liveliness(now, writer_index, guid.prefix);
         has_place
     }
@@ -118,6 +128,7 @@ impl Engine {
         }
         // A best-effort reader of a reliable writer is told nothing and asks for nothing.
         let mut proxy = WriterProxy::new(reader_index, guid, reader.reliable);
+        proxy.held_back = HeldBack::of(reader);
         // A writer of isolane answers with a GAP what was written before it knew of the reader.
         // Of others a VOLATILE reader cannot tell history from what was written just after the
         // match: it begins with the first sample that comes unasked, or behind the first heartbeat.
@@ -258,12 +269,16 @@ impl Engine {
         if writer.level.is_none() || reader.level.is_none() {
             return;
         }
+        let filter = reader.filter_text().cloned();
         let (writer, reader) = (writer.data.clone(), reader.data.clone());
         if self.is_ignored_here(&writer) || self.is_ignored_here(&reader) {
             return;
         }
         let of_writer = self.as_local(&writer, before);
-        let of_reader = self.as_local(&reader, before);
+        let of_reader = Counterpart {
+            filter: filter.as_ref(),
+            ..self.as_local(&reader, before)
+        };
         let is_heard = self.match_reader(now, reader_index, &of_writer);
         let is_sent_to = self.match_writer(now, writer_index, &of_reader);
         if !is_heard || !is_sent_to {
@@ -280,6 +295,7 @@ impl Engine {
             data,
             address: (unicast, self.group_of(&data.multicast, unicast)),
             before,
+            filter: None,
         }
     }
 
@@ -288,6 +304,7 @@ impl Engine {
             data: &endpoint.data,
             address: self.address_of(endpoint),
             before,
+            filter: endpoint.filter.as_ref(),
         }
     }
 }

@@ -39,6 +39,14 @@ impl Incompatible {
 /// The first policy of which less is offered than requested; `None`: they are compatible.
 #[must_use]
 pub fn incompatible_policy(offered: &QosPolicies, requested: &QosPolicies) -> Option<PolicyId> {
+    incompatible_policies(offered, requested).next()
+}
+
+/// All policies of which less is offered than requested.
+pub fn incompatible_policies(
+    offered: &QosPolicies,
+    requested: &QosPolicies,
+) -> impl Iterator<Item = PolicyId> + use<> {
     let checks = [
         (
             offered.durability >= requested.durability,
@@ -79,7 +87,7 @@ pub fn incompatible_policy(offered: &QosPolicies, requested: &QosPolicies) -> Op
     ];
     checks
         .into_iter()
-        .find_map(|(compatible, policy)| (!compatible).then_some(policy))
+        .filter_map(|(compatible, policy)| (!compatible).then_some(policy))
 }
 
 /// A writer sends in the first representation it offers; the reader must take that one

@@ -109,6 +109,9 @@ impl Engine {
             if !proxy.reliable {
                 continue;
             }
+            if gap.filtered.is_some() {
+                proxy.note_held_back(gap);
+            }
             let base = gap.list.base();
             if gap.start <= proxy.expected {
                 self.advance_to(index, base);
@@ -193,7 +196,10 @@ impl Engine {
                 if end <= proxy.expected {
                     break;
                 }
-                let missing = (end.get() - proxy.expected.get()) as u64;
+                let passed = (end.get() - proxy.expected.get()) as u64;
+                let held_back = proxy.take_held_back(proxy.expected.get()..end.get());
+                reader.ledger.withhold(held_back);
+                let missing = passed - held_back;
                 if reader.ledger.lose(missing, proxy.begun) {
                     reader.status |= ReaderStatus::SAMPLE_LOST;
                 }

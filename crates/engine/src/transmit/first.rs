@@ -1,7 +1,7 @@
 //! First transmissions: each sample of a reliable writer once, to all its readers.
 //!
-//! Samples that wait leave together, as many as fit into one Ethernet frame. None is held back for
-//! that: a step takes what waits when it runs. So LATENCY_BUDGET has no say in it, 0 is kept too.
+//! Samples that wait leave together, as many as fit into one Ethernet frame: a step takes what waits when it
+//! runs. None is held back for that, unless LATENCY_BUDGET lets it be (`batch.rs`).
 
 use isolane_wire::{
     BufferTooSmall,
@@ -15,16 +15,15 @@ use super::gap;
 use crate::{
     engine::Engine,
     ids::WriterId,
-    limits::BATCH_BYTES,
     work::{Destinations, Work, WorkKind},
     write::data_head,
     writer::Writer,
 };
 
 /// The next sample to send, and what of the numbers before it is gone.
-struct Unsent<'a> {
+pub(super) struct Unsent<'a> {
     gone: Option<Gap>,
-    sequence: SequenceNumber,
+    pub(super) sequence: SequenceNumber,
     timestamp: Timestamp,
     head: DataHead,
     payload: &'a [u8],
@@ -39,7 +38,7 @@ impl Unsent<'_> {
     }
 
     /// Appends it. `last` is the time stamp that holds so far.
-    fn emit(
+    pub(super) fn emit(
         &self,
         message: &mut MessageWriter<'_>,
         last: Option<Timestamp>,
@@ -56,7 +55,7 @@ impl Unsent<'_> {
 
 impl Writer {
     /// The next sample that was not sent yet and is still there.
-    fn unsent(&self) -> Option<Unsent<'_>> {
+    pub(super) fn unsent(&self) -> Option<Unsent<'_>> {
         let history = self.history.as_ref()?;
         let sequence = history.at_or_after(self.next_unsent)?;
         let (change, payload) = history.get(sequence)?;
@@ -95,15 +94,21 @@ impl Writer {
 
     /// Appends what waits and still fits into a shared datagram, and a HEARTBEAT where one is due.
     pub(super) fn complete(&mut self, message: &mut MessageWriter<'_>, mut timestamp: Timestamp) {
+        let batch_bytes = self.batch_bytes();
         while let Some(next) = self.unsent() {
             let end = message.len() + next.bytes() + HEARTBEAT_BYTES;
-            if end > BATCH_BYTES || next.emit(message, Some(timestamp)).is_err() {
+            if end > batch_bytes || next.emit(message, Some(timestamp)).is_err() {
                 break;
             }
             timestamp = next.timestamp;
             let sequence = next.sequence;
             self.note_first(sequence, true);
         }
+        self.add_heartbeat(message);
+    }
+
+    /// Appends a HEARTBEAT where one is due.
+    pub(super) fn add_heartbeat(&mut self, message: &mut MessageWriter<'_>) {
         // The last of a run tells what there is, so that a loss before it shows at once; a quarter
         // of the history sent demands an acknowledgement.
         let is_last = self.next_unsent > self.last;
@@ -143,6 +148,9 @@ impl Engine {
             // Others before it were pushed out since this was filed.
             self.file_first(index);
             return None;
+        }
+        if writer.has_filters && !writer.destinations.is_empty() {
+            return self.send_filtered(now, index, begins_run, buffer);
         }
         let (sequence, timestamp) = (first.sequence, first.timestamp);
         let mut bytes = 0;

@@ -4,12 +4,14 @@
 //! most one datagram comes of it, written into the caller's buffer. What is not done after one
 //! step files itself again, behind what else waits at that priority.
 
+mod filtered;
 mod first;
 mod fragment;
 mod heartbeat;
 mod repair;
 mod taken;
 
+pub(crate) use filtered::Withheld;
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     guid::EntityId,
@@ -151,7 +153,7 @@ impl Engine {
             WorkKind::Data => self
                 .writers
                 .get(subject)
-                .map_or(0, |writer| writer.next_bytes().max(BATCH_BYTES)),
+                .map_or(0, |writer| writer.next_bytes().max(writer.batch_bytes())),
             WorkKind::Repair | WorkKind::History => self
                 .reader_proxies
                 .get(subject)

@@ -2,12 +2,12 @@
 
 use isolane_wire::{
     guid::Guid,
-    rtps::{HEADER_BYTES, HEARTBEAT_BYTES, Heartbeat, INFO_DESTINATION_BYTES, MessageWriter},
+    rtps::{HEADER_BYTES, HEARTBEAT_BYTES, INFO_DESTINATION_BYTES, MessageWriter},
     sequence::SequenceNumber,
     time::Instant,
 };
 
-use super::{gap, to_one};
+use super::{Withheld, gap, to_one};
 use crate::{
     engine::Engine,
     work::{Work, WorkKind},
@@ -65,6 +65,9 @@ impl Engine {
         }
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.repair_filed = false;
+        if proxy.withheld.is_some() {
+            return self.send_withheld(index, buffer);
+        }
         if proxy.fragments.repair.is_some() {
             return self.send_fragment_repair(index, buffer);
         }
@@ -73,6 +76,12 @@ impl Engine {
         };
         proxy.requested.remove(sequence);
         let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
+        if proxy.filter.is_some()
+            && let Some(numbers) = self.unwanted_run(index, sequence)
+        {
+            return self.answer_unwanted(index, &numbers, buffer);
+        }
+        let proxy = self.reader_proxies.get_mut(index)?;
         let writer = self.writers.get_mut(writer_index)?;
         let level = writer.level;
         // The next number there is for this reader: everything up to it is gone, asked for or not.
@@ -146,13 +155,7 @@ impl Engine {
         }
         let writer = self.writers.get_mut(writer_index)?;
         let level = writer.level;
-        // The others are not asked by it.
-        let since_demand = writer.since_demand;
-        let heartbeat = Heartbeat {
-            reader: guid.entity,
-            ..writer.heartbeat(false)
-        };
-        writer.since_demand = since_demand;
+        let heartbeat = writer.heartbeat_to(guid.entity);
         let bytes = self.finish(
             buffer,
             |message| {
@@ -185,18 +188,16 @@ impl Engine {
         }
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.history_filed = false;
-        let (writer_index, guid, to) = (proxy.writer, proxy.guid, proxy.address());
+        let (writer_index, guid) = (proxy.writer, proxy.guid);
         // What it has asked for and got meanwhile need not be sent again.
         let cursor = proxy.history_next?.max(proxy.acknowledged);
         let end = proxy.history_end;
         let writer = self.writers.get_mut(writer_index)?;
-        let level = writer.level;
         let found = writer
             .history
             .as_ref()
             .and_then(|history| history.at_or_after(cursor))
             .filter(|&sequence| sequence < end);
-        let priority = writer.protocol_priority();
         let Some(sequence) = found else {
             self.reader_proxies.get_mut(index)?.history_next = None;
             self.file_repair(index);
@@ -206,15 +207,62 @@ impl Engine {
         if writer.is_cut(sequence) {
             return self.send_history_fragment(index, cursor, sequence, buffer);
         }
+        if let Some(numbers) = self.unwanted_run(index, sequence) {
+            // Before it there may be some that are gone: those are not the filter's.
+            let bytes = match cursor < sequence {
+                true => self.emit_gap(writer_index, cursor, numbers.end, guid, buffer),
+                false => self.emit_filtered_gap(writer_index, &numbers, guid, buffer),
+            };
+            return self.go_on_with_history(index, numbers.end, bytes);
+        }
+        let writer = self.writers.get_mut(writer_index)?;
         writer.ledger.history += 1;
         writer.ledger.gaps += (sequence.get() - cursor.get()) as u64;
         let bytes = self.emit_sample(writer_index, Some(cursor), sequence, guid, buffer);
+        self.go_on_with_history(index, sequence.next(), bytes)
+    }
+
+    /// A step of the history was made, and the next one, from `next` on, is filed.
+    fn go_on_with_history(
+        &mut self,
+        index: u16,
+        next: SequenceNumber,
+        bytes: usize,
+    ) -> Option<Work> {
         let proxy = self.reader_proxies.get_mut(index)?;
-        proxy.history_next = Some(sequence.next());
+        proxy.history_next = Some(next);
         proxy.history_filed = true;
+        let to = proxy.address();
+        let writer = self.writers.get(proxy.writer)?;
+        let (level, priority) = (writer.level, writer.protocol_priority());
         self.file(priority, WorkKind::History, index);
         Some(Work {
             kind: WorkKind::History,
+            level,
+            bytes,
+            to: to_one(to),
+        })
+    }
+
+    /// A GAP over what a reader asks for and does not want.
+    fn answer_unwanted(
+        &mut self,
+        index: u16,
+        numbers: &Withheld,
+        buffer: &mut [u8],
+    ) -> Option<Work> {
+        let proxy = self.reader_proxies.get_mut(index)?;
+        for told in proxy.requested.iter() {
+            if numbers.contains(&told) {
+                proxy.requested.remove(told);
+            }
+        }
+        let (guid, to, writer) = (proxy.guid, proxy.address(), proxy.writer);
+        let level = self.writers.get(writer)?.level;
+        let bytes = self.emit_filtered_gap(writer, numbers, guid, buffer);
+        self.file_rest_of_repair(index);
+        Some(Work {
+            kind: WorkKind::Repair,
             level,
             bytes,
             to: to_one(to),

@@ -7,7 +7,7 @@ use isolane_wire::{
     BufferTooSmall,
     discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
-    qos::QosPolicies,
+    qos::{QosPolicies, ReliabilityKind},
     rtps::{
         AckNack, DataHead, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
         Submessage, Submessages, VERSION,
@@ -263,6 +263,26 @@ impl Peer {
         };
         let head = head(sedp, *announced);
         self.inject(world, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+    }
+
+    /// Announces a reliable reader with these bytes as its content filter.
+    pub(crate) fn announce_filter(&mut self, world: &mut World, entity: EntityId, filter: &[u8]) {
+        let guid = Guid {
+            prefix: self.prefix,
+            entity,
+        };
+        let mut data = EndpointData::new(guid);
+        data.topic_name.push_str("Foreign").expect("it fits");
+        data.type_name.push_str("sim::Sample").expect("it fits");
+        data.qos.reliability.kind = ReliabilityKind::Reliable;
+        let mut payload = [0; 4096];
+        let length = data.emit_filtered(Some(filter), &mut payload);
+        let length = length.expect("it fits");
+        self.announced[1] += 1;
+        let head = head(EntityId::SEDP_SUBSCRIPTIONS_WRITER, self.announced[1]);
+        self.say(world, |message| {
             message.data(&head, &payload[..length]).map(drop)
         });
     }

@@ -101,6 +101,8 @@ impl EndpointData {
                 pid::TYPE_NAME => data.type_name = name(id, reader.string())?,
                 pid::UNICAST_LOCATOR => read_locator(id, reader, &mut data.unicast)?,
                 pid::MULTICAST_LOCATOR => read_locator(id, reader, &mut data.multicast)?,
+                // Read by who evaluates it: `ContentFilterProperty`.
+                pid::CONTENT_FILTER_PROPERTY => {}
                 pid::EXPECTS_INLINE_QOS => {
                     let [byte] = *valid(id, reader.array())?;
                     data.expects_inline_qos = byte != 0;
@@ -131,6 +133,18 @@ impl EndpointData {
     /// # Errors
     /// [`BufferTooSmall`].
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, BufferTooSmall> {
+        self.emit_filtered(None, buffer)
+    }
+
+    /// The same of a reader with a filter: what [`ContentFilterProperty`](super::ContentFilterProperty) writes.
+    ///
+    /// # Errors
+    /// [`BufferTooSmall`].
+    pub fn emit_filtered(
+        &self,
+        filter: Option<&[u8]>,
+        buffer: &mut [u8],
+    ) -> Result<usize, BufferTooSmall> {
         payload::emit(buffer, |list| {
             list.put(pid::ENDPOINT_GUID, &self.guid.to_bytes());
             list.put(pid::PARTICIPANT_GUID, &self.participant().to_bytes());
@@ -141,6 +155,9 @@ impl EndpointData {
             put_locators(list, pid::MULTICAST_LOCATOR, &self.multicast);
             if self.expects_inline_qos {
                 list.put_u8(pid::EXPECTS_INLINE_QOS, 1);
+            }
+            if let Some(filter) = filter {
+                list.put(pid::CONTENT_FILTER_PROPERTY, filter);
             }
         })
     }

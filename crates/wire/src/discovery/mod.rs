@@ -5,6 +5,7 @@
 //! it. The end of a participant or endpoint is told by a payload that holds its GUID alone. What a
 //! participant says of liveliness is no list: [`ParticipantMessage`].
 
+mod content_filter;
 mod endpoint;
 mod key;
 mod participant;
@@ -12,6 +13,7 @@ mod participant_message;
 mod payload;
 
 pub use crate::locator::LocatorList;
+pub use content_filter::ContentFilterProperty;
 pub use endpoint::EndpointData;
 pub use key::{EndpointKey, emit_key_guid, parse_key_guid};
 pub use participant::{BuiltinEndpoints, ParticipantData};

@@ -13,6 +13,8 @@ mod reader;
 mod run;
 mod writer;
 
+use std::time::Duration;
+
 use isolane::Qos;
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +67,8 @@ pub struct EndConfig {
     pub site: Site,
     /// Of the topic.
     pub reliability: Reliability,
+    /// LATENCY_BUDGET of the topic, in microseconds; 0: none, every sample leaves at once.
+    pub latency_budget_us: u64,
     /// The serialised size of the message.
     pub payload_bytes: u32,
     /// How long the writer writes.
@@ -87,6 +91,7 @@ impl EndConfig {
             Reliability::Reliable => Qos::reliable().keep_all().max_samples(HISTORY_SAMPLES),
         };
         qos.level(measured_level())
+            .latency_budget(Duration::from_micros(self.latency_budget_us))
             .max_bytes(RttMessage::max_bytes(self.payload_bytes))
     }
 }

@@ -29,6 +29,8 @@ const TOO_LARGE: &str =
 pub struct Config {
     /// Of the topic.
     pub reliability: Reliability,
+    /// LATENCY_BUDGET of the topic, in microseconds; 0: none.
+    pub latency_budget_us: u64,
     /// The serialised size of the message.
     pub payload_bytes: u32,
     /// How long the writer writes.
@@ -46,6 +48,9 @@ pub struct Run {
     pub link: String,
     /// Of the topic.
     pub reliability: Reliability,
+    /// LATENCY_BUDGET of the topic, in microseconds; 0: none.
+    #[serde(default)]
+    pub latency_budget_us: u64,
     /// The serialised size of the message, without encapsulation header.
     pub payload_bytes: u32,
     /// Samples accepted by `write`.
@@ -153,6 +158,7 @@ impl Config {
         EndConfig {
             site,
             reliability: self.reliability,
+            latency_budget_us: self.latency_budget_us,
             payload_bytes: self.payload_bytes,
             seconds: self.seconds,
             core: Some(core),
@@ -191,6 +197,7 @@ impl Config {
             datapath: datapath.to_owned(),
             link: link.to_owned(),
             reliability: self.reliability,
+            latency_budget_us: self.latency_budget_us,
             payload_bytes: self.payload_bytes,
             samples_written: written,
             samples_delivered: reader.samples,

@@ -1,0 +1,37 @@
+//! Options of `why`.
+
+use clap::Args;
+use isolane_model::Domain;
+
+use super::LaneArguments;
+use super::value::seconds;
+use crate::values::{Destination, Peer};
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyArguments {
+    /// The topic whose endpoints do not talk
+    #[arg(value_name = "TOPIC")]
+    pub(crate) topic: String,
+    #[command(flatten)]
+    pub(crate) lane: LaneArguments,
+    /// Seconds to listen to announcements [default: 3]
+    #[arg(long, value_name = "N", value_parser = seconds())]
+    pub(crate) seconds: Option<u32>,
+    /// Look for participants at this IPv4 address, or address:port, by unicast; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Vec<Peer>,
+    /// Other domains to look for the topic in, separated by commas [default: 0 to 4]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        conflicts_with = "no_other_domains"
+    )]
+    pub(crate) other_domains: Vec<Domain>,
+    /// Look in no other domain
+    #[arg(long)]
+    pub(crate) no_other_domains: bool,
+    /// Write the reasons as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<Destination>,
+}

@@ -1,0 +1,223 @@
+//! `isolane why`: one sentence why the endpoints of a topic do not talk.
+
+use std::fmt::Write as _;
+
+use isolane::{BuildError, Interfaces as Chosen, Participant};
+use isolane_tune::{PacketFilters, packet_filters};
+use serde::Serialize;
+
+use super::participant::{Until, build_with};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::limits::SHOWN_REASONS;
+use crate::output::{count_of, print, print_json, tell};
+use crate::settings::{Interfaces, WhySettings};
+use crate::top::watcher::Watcher;
+use crate::values::Destination;
+use crate::why::{Facts, Heard, Ignoring, LocalNetwork, Reason, Verdict, judge};
+
+/// The form of `--json`.
+#[derive(Serialize)]
+struct Answer<'a> {
+    schema: &'static str,
+    topic: &'a str,
+    domain: u32,
+    /// Whether all endpoints of the topic talk.
+    talks: bool,
+    participants: usize,
+    writers: usize,
+    readers: usize,
+    /// Domains that were listened to beside.
+    other_domains: Vec<u32>,
+    firewall: Firewall,
+    reasons: &'a [Reason],
+}
+
+/// What could be read of packet filters.
+#[derive(Serialize)]
+struct Firewall {
+    /// `nft` or `iptables`.
+    read_by: Option<&'static str>,
+    unreadable: Option<String>,
+}
+
+/// Listens, judges, and says so; exit code 1 unless every writer and reader of the topic match.
+pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
+    let domain = settings.network.domain.value;
+    let built = build_with(
+        "isolane why",
+        &settings.network,
+        &settings.lane,
+        &settings.peers.value,
+    );
+    let participant = match built {
+        Ok((participant, _)) => participant,
+        Err(error) if error.is_port_taken() => return answer_port(&settings, &error),
+        Err(error) => return Err(super::participant::failure(error)),
+    };
+    let until = Until::new(Some(settings.listen_for.value))?.with_network(&settings.network);
+    let others = other_participants(&settings);
+    let seconds = settings.listen_for.value.as_secs();
+    tell(format!(
+        "listening for {seconds} s in domain {domain}{}",
+        beside(&others)
+    ));
+    let mut watcher = Watcher::new(Some(domain.get()));
+    until.run(&participant, || {
+        for (_, other) in &others {
+            while other.poll() > 0 && !until.over() {}
+        }
+        // Who cannot be looked at is not known to ignore anybody.
+        let _ = watcher.look();
+        false
+    })?;
+    if until.interrupted() {
+        return Ok(ExitCode::Interrupted);
+    }
+    let facts = Facts {
+        topic: settings.topic.clone(),
+        here: Heard::of(&participant, domain.get()),
+        elsewhere: others
+            .iter()
+            .map(|(domain, other)| Heard::of(other, *domain))
+            .collect(),
+        networks: networks(),
+        ignoring: ignoring(&watcher),
+        filters: packet_filters(),
+    };
+    answer(&settings, &facts, &judge(&facts))
+}
+
+fn beside(others: &[(u32, Participant)]) -> String {
+    let domains: Vec<String> = others
+        .iter()
+        .map(|(domain, _)| domain.to_string())
+        .collect();
+    match domains.is_empty() {
+        true => String::new(),
+        false => format!(", beside it in {}", domains.join(", ")),
+    }
+}
+
+/// Participants of the domains that the topic may be in by mistake; one that cannot be made is done without.
+fn other_participants(settings: &WhySettings) -> Vec<(u32, Participant)> {
+    let made = settings.other_domains.value.iter().map(|domain| {
+        let mut builder = Participant::builder(domain.get()).name("isolane why");
+        if let Interfaces::Named(names) = &settings.network.interfaces.value {
+            builder = builder.interfaces(Chosen::Named(names.clone()));
+        }
+        for peer in &settings.peers.value {
+            // A port belongs to a domain.
+            builder = builder.peer(peer.address);
+        }
+        let participant = builder.build();
+        participant.map(|participant| (domain.get(), participant))
+    });
+    made.filter_map(Result::ok).collect()
+}
+
+fn networks() -> Vec<LocalNetwork> {
+    let interfaces = isolane_tune::interfaces().unwrap_or_default();
+    let of = |interface: isolane_tune::Interface| {
+        let name = interface.name;
+        let addresses = interface.addresses.into_iter();
+        addresses.map(move |(address, prefix_bits)| LocalNetwork {
+            interface: name.clone(),
+            address: address.octets(),
+            prefix_bits,
+        })
+    };
+    interfaces.into_iter().flat_map(of).collect()
+}
+
+fn ignoring(watcher: &Watcher) -> Vec<Ignoring> {
+    let seen = watcher.sample().participants.into_iter();
+    let participants = seen.filter_map(|seen| Some(seen.snapshot?.participant));
+    let of = participants.map(|participant| Ignoring {
+        prefix: participant.guid_prefix,
+        entities: participant.ignored,
+        topics: participant.ignored_topics,
+    });
+    of.collect()
+}
+
+/// Nothing could be listened to: that is the answer.
+fn answer_port(settings: &WhySettings, error: &BuildError) -> Result<ExitCode, Failure> {
+    let domain = settings.network.domain.value.get();
+    let reason = Reason::new(
+        "port",
+        Verdict::No,
+        domain,
+        format!("no participant of this host can join domain {domain}, because {error}"),
+        "end the program that has the port (ss -ulpn), or use another domain: --domain",
+    );
+    let facts = Facts {
+        topic: settings.topic.clone(),
+        here: Heard {
+            domain,
+            participants: Vec::new(),
+            endpoints: Vec::new(),
+        },
+        elsewhere: Vec::new(),
+        networks: Vec::new(),
+        ignoring: Vec::new(),
+        filters: PacketFilters::Unreadable(String::from("nothing was listened to")),
+    };
+    answer(settings, &facts, &[reason])
+}
+
+fn answer(settings: &WhySettings, facts: &Facts, reasons: &[Reason]) -> Result<ExitCode, Failure> {
+    let talks = reasons.iter().all(|reason| reason.verdict != Verdict::No)
+        && reasons.iter().any(|reason| reason.verdict == Verdict::Yes);
+    let (read_by, unreadable) = match &facts.filters {
+        PacketFilters::Read { tool, .. } => (Some(*tool), None),
+        PacketFilters::Unreadable(why) => (None, Some(why.clone())),
+    };
+    let count = |kind| facts.here.of_topic(&facts.topic, kind).count();
+    let answer = Answer {
+        schema: "isolane/why/1",
+        topic: &facts.topic,
+        domain: facts.here.domain,
+        talks,
+        participants: facts.here.participants.len(),
+        writers: count(isolane::EndpointKind::Writer),
+        readers: count(isolane::EndpointKind::Reader),
+        other_domains: facts.elsewhere.iter().map(|heard| heard.domain).collect(),
+        firewall: Firewall {
+            read_by,
+            unreadable,
+        },
+        reasons,
+    };
+    let printed = match &settings.json {
+        Some(destination) => print_json(&answer, destination)?,
+        None => ExitCode::Done,
+    };
+    if settings.json != Some(Destination::StandardOutput) {
+        print(&text(&answer))?;
+    }
+    Ok(match talks {
+        true => printed,
+        false => ExitCode::AnswerIsNo,
+    })
+}
+
+fn text(answer: &Answer<'_>) -> String {
+    let mut text = String::new();
+    for reason in answer.reasons.iter().take(SHOWN_REASONS) {
+        let word = match reason.verdict {
+            Verdict::No => "no",
+            Verdict::Perhaps => "perhaps",
+            Verdict::Yes => "yes",
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{word}: {}", reason.sentence);
+        let _ = writeln!(text, "  to do: {}", reason.remedy);
+    }
+    let left_out = answer.reasons.len().saturating_sub(SHOWN_REASONS);
+    if left_out > 0 {
+        let pairs = count_of(left_out as u64, "reason");
+        let _ = writeln!(text, "and {pairs} more: --json - has all");
+    }
+    text
+}

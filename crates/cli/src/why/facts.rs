@@ -1,0 +1,178 @@
+//! What is known when the question is answered.
+
+use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
+use isolane_tune::PacketFilters;
+use isolane_wire::discovery::{EndpointData, LocatorList};
+use isolane_wire::guid::{Guid, GuidPrefix};
+
+use crate::spy::names;
+
+/// All of it.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) topic: String,
+    /// The domain that was asked about.
+    pub(crate) here: Heard,
+    /// Others that were listened to.
+    pub(crate) elsewhere: Vec<Heard>,
+    /// This host's.
+    pub(crate) networks: Vec<LocalNetwork>,
+    /// Participants of this host that let themselves be looked at.
+    pub(crate) ignoring: Vec<Ignoring>,
+    pub(crate) filters: PacketFilters,
+}
+
+/// What was announced in a domain.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) domain: u32,
+    pub(crate) participants: Vec<Who>,
+    pub(crate) endpoints: Vec<Endpoint>,
+}
+
+/// A participant.
+#[derive(Debug)]
+pub(crate) struct Who {
+    pub(crate) prefix: GuidPrefix,
+    pub(crate) name: String,
+    pub(crate) vendor: String,
+    /// Where its endpoints are reached that do not say.
+    pub(crate) addresses: Vec<[u8; 4]>,
+}
+
+/// A writer or a reader.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) kind: EndpointKind,
+    pub(crate) data: EndpointData,
+}
+
+/// An address of this host, and the leading bits of its network.
+#[derive(Debug)]
+pub(crate) struct LocalNetwork {
+    pub(crate) interface: String,
+    pub(crate) address: [u8; 4],
+    pub(crate) prefix_bits: u8,
+}
+
+/// Whom a participant of this host ignores.
+#[derive(Debug)]
+pub(crate) struct Ignoring {
+    /// Its GUID prefix, as text.
+    pub(crate) prefix: String,
+    /// GUIDs, as text.
+    pub(crate) entities: Vec<String>,
+    pub(crate) topics: Vec<String>,
+}
+
+impl Heard {
+    pub(crate) fn of(participant: &Participant, domain: u32) -> Self {
+        Self {
+            domain,
+            participants: participant.participants().iter().map(Who::of).collect(),
+            endpoints: participant
+                .endpoints()
+                .into_iter()
+                .map(Endpoint::of)
+                .collect(),
+        }
+    }
+
+    /// Its endpoints of a topic and a kind.
+    pub(crate) fn of_topic<'a>(
+        &'a self,
+        topic: &'a str,
+        kind: EndpointKind,
+    ) -> impl Iterator<Item = &'a Endpoint> {
+        let all = self.endpoints.iter();
+        all.filter(move |it| it.kind == kind && it.data.topic_name == topic)
+    }
+
+    fn who(&self, endpoint: &Endpoint) -> Option<&Who> {
+        let prefix = endpoint.data.guid.prefix;
+        self.participants.iter().find(|who| who.prefix == prefix)
+    }
+
+    /// An endpoint for people: which, of whom, where.
+    pub(crate) fn said(&self, endpoint: &Endpoint) -> String {
+        let kind = kind_of(endpoint.kind);
+        let guid = endpoint.data.guid;
+        let Some(who) = self.who(endpoint) else {
+            return format!("{kind} {guid}");
+        };
+        let addresses: Vec<String> = self
+            .addresses(endpoint)
+            .iter()
+            .map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d}"))
+            .collect();
+        let name = match who.name.as_str() {
+            "" => who.vendor.clone(),
+            name => format!("\"{}\" ({})", name.escape_debug(), who.vendor),
+        };
+        match addresses.join(" ") {
+            at if at.is_empty() => format!("{kind} {guid} of {name}"),
+            at => format!("{kind} {guid} of {name} at {at}"),
+        }
+    }
+
+    /// The hosts' addresses an endpoint is reached at.
+    pub(crate) fn addresses(&self, endpoint: &Endpoint) -> Vec<[u8; 4]> {
+        let own = addresses(&endpoint.data.unicast);
+        match own.is_empty() {
+            false => own,
+            true => self
+                .who(endpoint)
+                .map_or_else(Vec::new, |who| who.addresses.clone()),
+        }
+    }
+}
+
+impl Who {
+    fn of(participant: &RemoteParticipant) -> Self {
+        let data = &participant.data;
+        Self {
+            prefix: data.guid.prefix,
+            name: data.entity_name.as_str().into(),
+            vendor: names::vendor(data.vendor),
+            addresses: addresses(&data.default_unicast),
+        }
+    }
+}
+
+impl Endpoint {
+    fn of(endpoint: RemoteEndpoint) -> Self {
+        Self {
+            kind: endpoint.kind,
+            data: endpoint.data,
+        }
+    }
+
+    pub(crate) fn guid(&self) -> Guid {
+        self.data.guid
+    }
+}
+
+impl LocalNetwork {
+    pub(crate) fn contains(&self, address: [u8; 4]) -> bool {
+        let differing = u32::from_be_bytes(self.address) ^ u32::from_be_bytes(address);
+        differing.leading_zeros() >= u32::from(self.prefix_bits.min(32))
+    }
+}
+
+pub(crate) fn kind_of(kind: EndpointKind) -> &'static str {
+    match kind {
+        EndpointKind::Writer => "writer",
+        EndpointKind::Reader => "reader",
+    }
+}
+
+/// Each once.
+fn addresses(locators: &LocatorList) -> Vec<[u8; 4]> {
+    let mut all: Vec<[u8; 4]> = Vec::new();
+    for address in locators.iter().filter_map(|locator| locator.ipv4()) {
+        if !all.contains(&address) {
+            all.push(address);
+        }
+    }
+    all
+}

@@ -1,0 +1,222 @@
+//! Pairs of a writer and a reader of the topic: what they announce, how they reach each other, who ignores whom.
+
+use isolane::{Difference, EndpointKind, PolicyId, differences};
+
+use super::facts::{Endpoint, Facts, LocalNetwork};
+use super::reason::{Disagreement, Reason, Verdict};
+use crate::limits::WHY_PAIRS;
+use crate::spy::qos;
+
+const LOOPBACK: u8 = 127;
+
+/// One for each pair.
+pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
+    let of = |kind| facts.here.of_topic(&facts.topic, kind);
+    let writers = of(EndpointKind::Writer);
+    let pairs = writers.flat_map(|writer| of(EndpointKind::Reader).map(move |it| (writer, it)));
+    let pairs = pairs.take(WHY_PAIRS);
+    pairs
+        .map(|(writer, reader)| of_pair(facts, writer, reader))
+        .collect()
+}
+
+fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
+    let pair = format!(
+        "the {} and the {}",
+        facts.here.said(writer),
+        facts.here.said(reader)
+    );
+    let about = |id, verdict, sentence: String, remedy: String| Reason {
+        writer: Some(writer.guid().to_string()),
+        reader: Some(reader.guid().to_string()),
+        ..Reason::new(id, verdict, facts.here.domain, sentence, remedy)
+    };
+    let no = |id, because: String, remedy: String| {
+        about(
+            id,
+            Verdict::No,
+            format!("{pair} do not talk, because {because}"),
+            remedy,
+        )
+    };
+    let found = differences(&writer.data, &reader.data);
+    if let [first, ..] = found.as_slice() {
+        let values: Vec<Disagreement> =
+            found.iter().map(|it| values(*it, writer, reader)).collect();
+        let because: Vec<String> = values.iter().map(said).collect();
+        let mut remedies: Vec<&str> = found.iter().map(|it| remedy(*it)).collect();
+        remedies.dedup();
+        return Reason {
+            differences: values,
+            ..no(id_of(*first), because.join("; and "), remedies.join("; "))
+        };
+    }
+    if let Some(because) = ignored(facts, writer, reader) {
+        let remedy =
+            "do not ignore it: what is ignored stays so for as long as that participant lives";
+        return no("ignored", because, remedy.into());
+    }
+    if let Some((because, remedy)) = apart(facts, writer, reader) {
+        return no("network", because, remedy.into());
+    }
+    about(
+        "match",
+        Verdict::Yes,
+        format!("{pair} agree in everything they announce, so they match"),
+        format!(
+            "if no samples come: does the writer write, and does multicast get through? `isolane spy \
+             --topic {}` shows what is on the wire",
+            facts.topic
+        ),
+    )
+}
+
+fn id_of(difference: Difference) -> &'static str {
+    match difference {
+        Difference::Type => "type",
+        Difference::Key => "key",
+        Difference::Partition => "partition",
+        Difference::Policy(PolicyId::DATA_REPRESENTATION) => "data-representation",
+        _ => "policy",
+    }
+}
+
+/// Both values of what differs.
+fn values(difference: Difference, writer: &Endpoint, reader: &Endpoint) -> Disagreement {
+    let of = |endpoint: &Endpoint| {
+        let data = &endpoint.data;
+        match difference {
+            Difference::Type => format!("\"{}\"", data.type_name.escape_debug()),
+            Difference::Key if data.is_keyed() => String::from("with a key"),
+            Difference::Key => String::from("without a key"),
+            Difference::Partition => qos::value(PolicyId::PARTITION, &data.qos),
+            Difference::Policy(policy) => qos::value(policy, &data.qos),
+            _ => data.topic_name.as_str().into(),
+        }
+    };
+    Disagreement {
+        name: difference.to_string(),
+        offered: of(writer),
+        requested: of(reader),
+    }
+}
+
+fn said(values: &Disagreement) -> String {
+    let Disagreement {
+        name,
+        offered,
+        requested,
+    } = values;
+    match name.as_str() {
+        "type name" => format!("the writer's type is {offered} and the reader's {requested}"),
+        "key" => format!("the writer's type is {offered} and the reader's {requested}"),
+        "PARTITION" => format!(
+            "they share no PARTITION: the writer is in {offered}, the reader in {requested}"
+        ),
+        "OWNERSHIP" => {
+            format!("of OWNERSHIP: the writer has {offered}, the reader {requested}")
+        }
+        name => format!("of {name}: the writer offers {offered}, the reader asks for {requested}"),
+    }
+}
+
+fn remedy(difference: Difference) -> &'static str {
+    match difference {
+        Difference::Type => {
+            "give both types the same name, as its module and structure are called in IDL"
+        }
+        Difference::Key => "use the same type on both sides: its key members decide",
+        Difference::Partition => "let both name one partition, or neither any",
+        Difference::Policy(policy) => match policy {
+            PolicyId::RELIABILITY => "make the writer RELIABLE, or the reader BEST_EFFORT",
+            PolicyId::DURABILITY => {
+                "let the writer keep as much as the reader asks for (TRANSIENT_LOCAL), or the reader ask \
+                 for less"
+            }
+            PolicyId::DEADLINE | PolicyId::LATENCY_BUDGET => {
+                "let the writer's time be at most the reader's"
+            }
+            PolicyId::LIVELINESS => {
+                "let the writer's kind be at least the reader's (AUTOMATIC, MANUAL_BY_PARTICIPANT, \
+                 MANUAL_BY_TOPIC), and its lease at most the reader's"
+            }
+            PolicyId::OWNERSHIP => "give both the same kind",
+            PolicyId::DATA_REPRESENTATION => {
+                "let the reader take the representation the writer sends"
+            }
+            _ => "let the writer offer at least what the reader asks for",
+        },
+        _ => "give both the same",
+    }
+}
+
+/// Which of the two, on this host, ignores the other.
+fn ignored(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<String> {
+    let topic = &facts.topic;
+    for (own, other) in [(writer, reader), (reader, writer)] {
+        let prefix = own.data.guid.prefix.to_string();
+        let all = facts.ignoring.iter();
+        for of in all.filter(|ignoring| ignoring.prefix == prefix) {
+            let whose = format!("the participant of the {}", super::facts::kind_of(own.kind));
+            if of.topics.contains(topic) {
+                return Some(format!(
+                    "{whose} ignores the topic \"{}\"",
+                    topic.escape_debug()
+                ));
+            }
+            if of.entities.contains(&other.guid().to_string()) {
+                return Some(format!("{whose} ignores the other one"));
+            }
+            if of.entities.contains(&other.data.participant().to_string()) {
+                return Some(format!("{whose} ignores the other one's participant"));
+            }
+        }
+    }
+    None
+}
+
+/// Whether the two are on networks that are not connected, as far as that can be seen from this host.
+fn apart(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String, &'static str)> {
+    let (from, to) = (facts.here.addresses(writer), facts.here.addresses(reader));
+    let is_known = !from.is_empty() && !to.is_empty();
+    let is_one_host = from.iter().any(|address| to.contains(address));
+    if !is_known || is_one_host || writer.data.guid.prefix == reader.data.guid.prefix {
+        return None;
+    }
+    let is_loopback = |all: &[[u8; 4]]| all.iter().all(|address| address[0] == LOOPBACK);
+    for (of, other, all) in [("writer", "reader", &from), ("reader", "writer", &to)] {
+        let others = if of == "writer" { &to } else { &from };
+        if is_loopback(all) != is_loopback(others) && is_loopback(all) {
+            return Some((
+                format!("the {of} is reached by 127.0.0.1 alone, and the {other} is not there"),
+                "let both use the same interface: --interface, Builder::interfaces",
+            ));
+        }
+    }
+    let networks = |all: &[[u8; 4]]| -> Option<Vec<&LocalNetwork>> {
+        all.iter()
+            .map(|address| facts.networks.iter().find(|net| net.contains(*address)))
+            .collect()
+    };
+    let (from, to) = (networks(&from)?, networks(&to)?);
+    let meets = |one: &&LocalNetwork| {
+        to.iter()
+            .any(|other| one.contains(other.address) && one.prefix_bits == other.prefix_bits)
+    };
+    (!from.iter().any(meets)).then(|| {
+        let names = |of: &[&LocalNetwork]| -> String {
+            let names: Vec<&str> = of.iter().map(|net| net.interface.as_str()).collect();
+            names.join(", ")
+        };
+        (
+            format!(
+                "the writer is on the network of {} and the reader on that of {}, as seen from this host, \
+                 and on no common one",
+                names(&from),
+                names(&to)
+            ),
+            "connect both to one network, or route between them and name peers by --peer; multicast does \
+             not pass routers here",
+        )
+    })
+}

@@ -1,0 +1,286 @@
+//! Statements about reasons, by facts that no network was needed for.
+
+use isolane::{EndpointKind, ReliabilityKind};
+use isolane_tune::PacketFilters;
+use isolane_wire::discovery::EndpointData;
+use isolane_wire::guid::{EntityId, Guid, GuidPrefix};
+use isolane_wire::locator::Locator;
+use isolane_wire::qos::{DataRepresentationId, LivelinessKind, OwnershipKind};
+
+use super::facts::{Endpoint, Who};
+use super::*;
+
+const WRITER: EntityId = EntityId([0, 0, 1, 0x03]);
+const READER: EntityId = EntityId([0, 0, 1, 0x04]);
+
+fn who(number: u8, address: [u8; 4]) -> Who {
+    Who {
+        prefix: GuidPrefix([number; 12]),
+        name: format!("program {number}"),
+        vendor: String::from("isolane"),
+        addresses: vec![address],
+    }
+}
+
+fn endpoint(number: u8, kind: EndpointKind, topic: &str) -> Endpoint {
+    let entity = match kind {
+        EndpointKind::Writer => WRITER,
+        EndpointKind::Reader => READER,
+    };
+    let prefix = GuidPrefix([number; 12]);
+    let mut data = EndpointData::new(Guid { prefix, entity });
+    data.topic_name = topic.try_into().expect("short");
+    data.type_name = "ShapeType".try_into().expect("short");
+    data.qos.reliability.kind = ReliabilityKind::Reliable;
+    Endpoint { kind, data }
+}
+
+/// A reliable writer of program 1 and a reader of program 2, on one network.
+fn pair() -> Facts {
+    let here = Heard {
+        domain: 0,
+        participants: vec![who(1, [10, 0, 0, 1]), who(2, [10, 0, 0, 2])],
+        endpoints: vec![
+            endpoint(1, EndpointKind::Writer, "Square"),
+            endpoint(2, EndpointKind::Reader, "Square"),
+        ],
+    };
+    let network = |interface: &str, address| LocalNetwork {
+        interface: interface.into(),
+        address,
+        prefix_bits: 24,
+    };
+    Facts {
+        topic: String::from("Square"),
+        here,
+        elsewhere: Vec::new(),
+        networks: vec![
+            network("eth0", [10, 0, 0, 3]),
+            network("eth1", [10, 1, 0, 3]),
+        ],
+        ignoring: Vec::new(),
+        filters: PacketFilters::Read {
+            tool: "nft",
+            chains: Vec::new(),
+        },
+    }
+}
+
+/// The only reason there is.
+fn only(facts: &Facts) -> Reason {
+    let mut reasons = judge(facts);
+    assert_eq!(reasons.len(), 1, "{reasons:#?}");
+    reasons.remove(0)
+}
+
+/// The only reason after a change of the pair.
+fn changed(change: impl FnOnce(&mut EndpointData, &mut EndpointData)) -> Reason {
+    let mut facts = pair();
+    let [writer, reader] = facts.here.endpoints.as_mut_slice() else {
+        panic!("a pair")
+    };
+    change(&mut writer.data, &mut reader.data);
+    only(&facts)
+}
+
+fn says(reason: &Reason, id: &str, words: &[&str]) {
+    assert_eq!(reason.id, id, "{reason:#?}");
+    for word in words {
+        assert!(reason.sentence.contains(word), "{word}: {reason:#?}");
+    }
+    assert!(!reason.sentence.contains(". ") && !reason.remedy.is_empty());
+}
+
+#[test]
+fn a_pair_that_agrees_is_said_to_match() {
+    let reason = only(&pair());
+    assert_eq!((reason.id, reason.verdict), ("match", Verdict::Yes));
+    assert!(reason.writer.is_some() && reason.reader.is_some());
+}
+
+#[test]
+fn a_policy_is_named_with_both_values() {
+    let reason = changed(|writer, _| writer.qos.reliability.kind = ReliabilityKind::BestEffort);
+    says(
+        &reason,
+        "policy",
+        &["RELIABILITY", "offers BEST_EFFORT", "asks for RELIABLE"],
+    );
+    assert_eq!(reason.differences[0].name, "RELIABILITY");
+    assert_eq!(reason.differences[0].offered, "BEST_EFFORT");
+    let reason =
+        changed(|_, reader| reader.qos.deadline = std::time::Duration::from_millis(5).into());
+    says(
+        &reason,
+        "policy",
+        &["DEADLINE", "offers infinite", "asks for 5ms"],
+    );
+    let reason = changed(|_, reader| reader.qos.liveliness.kind = LivelinessKind::ManualByTopic);
+    says(
+        &reason,
+        "policy",
+        &["LIVELINESS", "AUTOMATIC", "MANUAL_BY_TOPIC"],
+    );
+    let reason = changed(|writer, _| writer.qos.ownership = OwnershipKind::Exclusive);
+    says(&reason, "policy", &["OWNERSHIP", "EXCLUSIVE", "SHARED"]);
+}
+
+#[test]
+fn all_that_differs_is_in_one_sentence() {
+    let reason = changed(|writer, reader| {
+        writer.type_name = "Shape".try_into().expect("short");
+        reader
+            .qos
+            .partition
+            .push("left".try_into().expect("short"))
+            .expect("room");
+        writer.qos.reliability.kind = ReliabilityKind::BestEffort;
+    });
+    says(
+        &reason,
+        "type",
+        &[
+            "\"Shape\"",
+            "\"ShapeType\"",
+            "PARTITION",
+            "\"left\"",
+            "RELIABILITY",
+        ],
+    );
+    assert_eq!(reason.differences.len(), 3);
+}
+
+#[test]
+fn partition_key_and_representation_are_reasons_of_their_own() {
+    let reason = changed(|writer, _| {
+        writer
+            .qos
+            .partition
+            .push("left".try_into().expect("short"))
+            .expect("room");
+    });
+    says(
+        &reason,
+        "partition",
+        &["the writer is in \"left\"", "the default one"],
+    );
+    let reason = changed(|writer, _| writer.guid.entity = EntityId([0, 0, 1, 0x02]));
+    says(&reason, "key", &["with a key", "without a key"]);
+    let reason = changed(|writer, _| {
+        let xcdr2 = DataRepresentationId::XCDR2;
+        writer.qos.data_representation.push(xcdr2).expect("room");
+    });
+    says(&reason, "data-representation", &["XCDR2", "XCDR1"]);
+}
+
+#[test]
+fn a_name_that_is_nearly_the_same_is_pointed_out() {
+    let reason = changed(|_, reader| reader.topic_name = "square".try_into().expect("short"));
+    says(
+        &reason,
+        "topic-name",
+        &["no reader of \"Square\"", "1 reader of \"square\""],
+    );
+    let reason = changed(|_, reader| reader.topic_name = "rt/Square".try_into().expect("short"));
+    assert!(reason.remedy.contains("ROS 2"), "{reason:#?}");
+}
+
+#[test]
+fn one_side_alone_is_said_to_be_alone() {
+    let reason = changed(|_, reader| reader.topic_name = "Lidar".try_into().expect("short"));
+    says(
+        &reason,
+        "no-reader",
+        &["1 writer", "no reader", "2 participants"],
+    );
+}
+
+#[test]
+fn the_other_side_is_found_in_another_domain() {
+    let mut facts = pair();
+    let reader = facts.here.endpoints.remove(1);
+    facts.elsewhere.push(Heard {
+        domain: 4,
+        participants: Vec::new(),
+        endpoints: vec![reader],
+    });
+    says(
+        &only(&facts),
+        "other-domain",
+        &["1 writer in domain 0", "1 reader in domain 4"],
+    );
+}
+
+#[test]
+fn silence_is_said_to_be_silence() {
+    let mut facts = pair();
+    facts.here.endpoints.clear();
+    says(
+        &only(&facts),
+        "nothing-announced",
+        &["2 participants", "no endpoint"],
+    );
+    facts.here.participants.clear();
+    says(
+        &only(&facts),
+        "nothing-announced",
+        &["nobody announced anything in domain 0"],
+    );
+}
+
+#[test]
+fn endpoints_on_networks_that_are_not_connected_are_named_with_both() {
+    let mut facts = pair();
+    facts.here.participants[1].addresses = vec![[10, 1, 0, 9]];
+    says(&only(&facts), "network", &["eth0", "eth1"]);
+    // An address of a network that this host does not know says nothing.
+    facts.here.participants[1].addresses = vec![[10, 9, 0, 9]];
+    assert_eq!(only(&facts).id, "match");
+    facts.here.participants[1].addresses = vec![[127, 0, 0, 1]];
+    says(
+        &only(&facts),
+        "network",
+        &["the reader is reached by 127.0.0.1 alone"],
+    );
+}
+
+#[test]
+fn who_ignores_the_other_is_named() {
+    let mut facts = pair();
+    facts.ignoring.push(Ignoring {
+        prefix: GuidPrefix([2; 12]).to_string(),
+        entities: vec![facts.here.endpoints[0].data.participant().to_string()],
+        topics: Vec::new(),
+    });
+    says(
+        &only(&facts),
+        "ignored",
+        &["participant of the reader ignores"],
+    );
+    facts.ignoring[0].entities.clear();
+    facts.ignoring[0].topics.push(String::from("Square"));
+    says(&only(&facts), "ignored", &["ignores the topic \"Square\""]);
+}
+
+#[test]
+fn a_packet_filter_that_cannot_be_read_is_a_perhaps_unless_something_else_explains_it() {
+    let mut facts = pair();
+    facts.filters = PacketFilters::Unreadable(String::from("nft says: not permitted"));
+    let reasons = judge(&facts);
+    assert_eq!(reasons[0].verdict, Verdict::Perhaps);
+    says(&reasons[0], "firewall-unreadable", &["not permitted"]);
+    facts.here.endpoints[0].data.qos.reliability.kind = ReliabilityKind::BestEffort;
+    assert_eq!(only(&facts).id, "policy");
+}
+
+#[test]
+fn announced_addresses_of_an_endpoint_come_before_its_participants() {
+    let mut facts = pair();
+    let near = Locator::udpv4([10, 1, 0, 7], 7_777);
+    facts.here.endpoints[1]
+        .data
+        .unicast
+        .push(near)
+        .expect("room");
+    says(&only(&facts), "network", &["at 10.1.0.7"]);
+}

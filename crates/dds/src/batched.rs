@@ -1,0 +1,63 @@
+//! Samples that leave together (LATENCY_BUDGET): when a best-effort writer sends what it has kept back, and how the
+//! user lets it go.
+
+use isolane_datapath::clock::monotonic_now;
+use isolane_engine::Priority;
+use isolane_wire::cdr::TopicType;
+
+use crate::{limits::FLUSHED_DATAGRAMS, state::State, writer::DataWriter};
+
+impl<T: TopicType> DataWriter<T> {
+    /// Lets go of what this writer keeps back because of its [LATENCY_BUDGET](crate::Qos::latency_budget). Of a
+    /// best-effort writer it is sent before this returns, of a reliable one by the loop. Without a budget nothing
+    /// is kept back, and nothing done.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use isolane::{Network, Participant, Qos, TopicType};
+    ///
+    /// #[derive(TopicType)]
+    /// struct Trace { value: u32 }
+    ///
+    /// let network = Network::new(1);
+    /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+    /// let qos = Qos::best_effort().latency_budget(Duration::from_secs(1)).keep_last(8);
+    /// let writer = participant.create_writer::<Trace>("Traces", &qos)?;
+    /// let reader = participant.create_reader::<Trace>("Traces", &qos)?;
+    /// for value in 0..3 {
+    ///     writer.write(&Trace { value })?;
+    /// }
+    /// assert_eq!(writer.ledger().pending, 3);
+    /// writer.flush();
+    /// assert_eq!(writer.ledger().sent, 3); // in one datagram
+    /// assert!(participant.run_until(Duration::from_secs(5), || reader.available() == 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn flush(&self) {
+        self.let_go(&mut self.core.state.borrow_mut());
+    }
+
+    pub(crate) fn let_go(&self, state: &mut State) {
+        state.engine.flush(self.id);
+        self.send_full(state);
+    }
+
+    /// Best effort sends before `write` returns, also where it has kept samples back and now has a datagram full.
+    pub(crate) fn send_full(&self, state: &mut State) {
+        if self.encoding.reliable || self.max_bytes_are_cut(state) {
+            return;
+        }
+        let priority = Priority::of_data(self.level);
+        for _ in 0..FLUSHED_DATAGRAMS {
+            // Others of the level may be before it: they are as urgent.
+            if !state.engine.is_filed(self.id) || state.work(monotonic_now(), priority, 1) == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Whether its samples may leave in fragments: then the loop sends them, below those of its level.
+    fn max_bytes_are_cut(&self, state: &State) -> bool {
+        !state.engine.sends_whole(self.id)
+    }
+}

@@ -1,0 +1,78 @@
+//! What a reliable reader's writers have held back because of the reader's content filter (RTPS 2.5 §8.3.8.4,
+//! `filteredCount` of GAP): such numbers are unwanted, not lost.
+
+use alloc::boxed::Box;
+use core::ops::Range;
+
+use isolane_wire::rtps::Gap;
+
+use crate::{
+    engine::Engine,
+    limits::WINDOW,
+    reader::{Reader, WriterProxy},
+    window::{WORDS, words},
+};
+
+/// Bit (number mod WINDOW) for numbers of the proxy's window that the writer has held back.
+#[derive(Debug, Default)]
+pub(crate) struct HeldBack([u64; WORDS]);
+
+impl HeldBack {
+    /// For the writers of a reader that announces a filter.
+    pub(crate) fn of(reader: &Reader) -> Option<Box<Self>> {
+        reader.filter_text().map(|_| Box::default())
+    }
+}
+
+impl WriterProxy {
+    /// Takes note of a GAP all of whose numbers its writer holds back. `received` numbers have come all the same.
+    pub(crate) fn note_held_back(&mut self, gap: &Gap) {
+        let (expected, base) = (self.expected.get(), gap.list.base().get());
+        let numbers = base.saturating_sub(gap.start.get());
+        if !gap.list.is_empty() || gap.filtered.is_none_or(|filtered| filtered < numbers) {
+            return;
+        }
+        let window_end = expected.saturating_add(i64::from(WINDOW));
+        let run = gap.start.get().max(expected)..base.min(window_end);
+        let received = self.received;
+        if let Some(held_back) = &mut self.held_back {
+            for (word, marked) in words(run) {
+                held_back.0[word] |= marked & !received[word];
+            }
+        }
+    }
+
+    /// How many of these numbers, the first in the window, its writer holds back; they are forgotten.
+    pub(crate) fn take_held_back(&mut self, run: Range<i64>) -> u64 {
+        let window_end = run.start.saturating_add(i64::from(WINDOW));
+        let Some(held_back) = &mut self.held_back else {
+            return 0;
+        };
+        let mut count = 0;
+        for (word, passed) in words(run.start..run.end.min(window_end)) {
+            count += u64::from((held_back.0[word] & passed).count_ones());
+            held_back.0[word] &= !passed;
+        }
+        count
+    }
+}
+
+impl Engine {
+    /// A reader announces another filter: from now on its writers may hold samples back.
+    pub(crate) fn withhold_from(&mut self, reader_index: u16) {
+        for at in 0.. {
+            let Some(reader) = self.readers.get(reader_index) else {
+                return;
+            };
+            let Some(&proxy) = reader.proxies.get(at) else {
+                return;
+            };
+            let held_back = HeldBack::of(reader);
+            if let Some(proxy) = self.writer_proxies.get_mut(proxy)
+                && proxy.held_back.is_none()
+            {
+                proxy.held_back = held_back;
+            }
+        }
+    }
+}
