@@ -30,7 +30,7 @@ use crate::workspace::Metadata;
 use crate::{Result, packages};
 
 /// Runs at once: they mostly wait.
-const DEFAULT_JOBS: usize = 3;
+const DEFAULT_JOBS: usize = 5;
 /// What a publisher may take: three seconds of writing, and its end.
 const LONGEST_LIFE: Duration = Duration::from_secs(10);
 
