@@ -169,13 +169,16 @@ impl<T: TopicType> DataWriter<T> {
     /// Changes the policies that the standard lets change (DDS 1.4 §2.2.3): USER_DATA, TOPIC_DATA,
     /// GROUP_DATA, DEADLINE, LATENCY_BUDGET, OWNERSHIP_STRENGTH, PARTITION, LIFESPAN. They are announced
     /// again, and readers matched anew. TRANSPORT_PRIORITY, which the standard lets change, is refused: the
-    /// level is the lane, the port and the jobs the writer was created with. A
+    /// level is the lane, the port and the jobs the writer was created with. What a
+    /// [`Publisher`](crate::Publisher) shares among its writers is changed there, and not here. A
     /// [`RemoteWriter`](crate::RemoteWriter) keeps the policies it was created with.
     ///
     /// # Errors
     /// [`QosError`]; nothing was changed then.
     pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
         qos.check()?;
+        let shared = self.publisher.as_ref().map(|group| group.shared(qos));
+        let qos = shared.as_ref().unwrap_or(qos);
         let mut state = self.core.state.borrow_mut();
         let engine = &mut state.engine;
         same_size(engine.writer_max_payload_bytes(self.id), qos.max_bytes)?;
@@ -205,6 +208,8 @@ impl<T: TopicType> DataReader<T> {
     /// [`QosError`]; nothing was changed then.
     pub fn set_qos(&self, qos: &Qos) -> Result<(), QosError> {
         qos.check()?;
+        let shared = self.subscriber.as_ref().map(|group| group.shared(qos));
+        let qos = shared.as_ref().unwrap_or(qos);
         let mut state = self.core.state.borrow_mut();
         let engine = &mut state.engine;
         same_size(engine.reader_max_payload_bytes(self.id), qos.max_bytes)?;

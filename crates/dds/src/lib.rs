@@ -137,6 +137,7 @@ mod filter;
 mod filtered;
 mod frames;
 mod gather;
+mod group;
 pub mod limits;
 mod listeners;
 pub mod observe;
@@ -162,6 +163,7 @@ pub use differences::{Difference, differences};
 pub use discovered::DiscoveredTopic;
 pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
+pub use group::{Access, Publisher, Subscriber};
 pub use isolane_datapath::{
     Budget, FaultPlan, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Lane,
     Observation, Over, Plug, ProtectError, Protection, RingObservation, memory::Network,
@@ -175,9 +177,9 @@ pub use isolane_datapath_xdp::{
 };
 pub use isolane_derive::TopicType;
 pub use isolane_engine::{
-    ChangeKind, Counters, DiscoveryChange, DiscoveryEvent, EndpointKind, IgnoreError, Incompatible,
-    InstanceState, Limits, ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant,
-    SampleInfo, SetQosError, Timing, WriterLedger,
+    ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EndpointKind,
+    IgnoreError, Incompatible, InstanceState, Limits, ReaderLedger, RejectReason, RemoteEndpoint,
+    RemoteParticipant, SampleInfo, SetQosError, Timing, WriterLedger,
 };
 pub use isolane_executor::{Observed, Order};
 /// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.
@@ -188,8 +190,8 @@ pub use isolane_wire::{
     level::Level,
     locator::Locator,
     qos::{
-        DurabilityKind, LivelinessKind, Octets, OwnershipKind, PolicyId, PresentationAccessScope,
-        QosPolicies, ReliabilityKind,
+        DestinationOrderKind, DurabilityKind, LivelinessKind, Octets, OwnershipKind, PolicyId,
+        PresentationAccessScope, QosPolicies, ReliabilityKind,
     },
     time::{Instant, Timestamp},
 };

@@ -10,7 +10,8 @@ use std::{
 
 use isolane_datapath::{Datapath, clock::monotonic_now};
 use isolane_engine::{
-    ContentFilter, Counters, DeliveryMode, EndpointConfig, Priority, WriterId,
+    ContentFilter, Counters, DeliveryMode, EndpointConfig, Priority, PublisherId, SubscriberId,
+    WriterId,
     limits::{BATCH_BYTES, WORK_HEAD_BYTES},
 };
 use isolane_executor::{JobConfig, JobId};
@@ -181,43 +182,7 @@ impl Participant {
         delivery: DeliveryMode,
         filter: Option<ContentFilter>,
     ) -> Result<DataReader<T>, BuildError> {
-        let mut state = self.core().state.borrow_mut();
-        let (mut unicast, mut multicast) = prepare::<T>(&mut state, topic, qos)?;
-        let flow = state.open_reader_flow(topic, qos)?;
-        if let Some(own) = state.flow_locators(&flow) {
-            (unicast, multicast) = (own, LocatorList::new());
-        }
-        let config = EndpointConfig {
-            topic_name: topic,
-            type_name: T::TYPE_NAME,
-            keyed: T::KEYED,
-            key_of: T::KEYED
-                .then_some(|payload, key_only| key_hash_of_payload::<T>(payload, key_only).ok()),
-            qos: qos.requested(),
-            max_payload_bytes: qos.max_bytes,
-            max_datagram_bytes: qos.max_datagram_bytes,
-            unicast,
-            multicast,
-        };
-        let (now, engine) = (monotonic_now(), &mut state.engine);
-        let created = match filter {
-            None => engine.create_reader(now, &config, delivery),
-            Some(filter) => engine.create_filtered_reader(now, &config, delivery, filter),
-        };
-        let id = match created {
-            Ok(id) => id,
-            Err(error) => {
-                state.close_reader_flow(&flow);
-                return Err(error.into());
-            }
-        };
-        state.make_reader_slot(id, qos.transport_level());
-        state.readers[id.index()].flow = flow;
-        state.make_listening(Endpoint::Reader(id));
-        log_durability(topic, qos, "reader");
-        let lane = state.lanes.lane(qos.transport_level());
-        state.touch(lane, qos.whole_bytes());
-        Ok(DataReader::new(Rc::clone(self.core()), id, qos, topic))
+        create_reader_of(self.core(), topic, qos, delivery, filter, None)
     }
 
     /// Creates a writer that another thread writes to: it is `Send`, and its samples go through a
@@ -395,28 +360,89 @@ impl AsFd for Participant {
     }
 }
 
+/// Creates a reader, of a group or by itself.
+pub(crate) fn create_reader_of<T: TopicType>(
+    core: &Rc<Core>,
+    topic: &str,
+    qos: &Qos,
+    delivery: DeliveryMode,
+    filter: Option<ContentFilter>,
+    group: Option<SubscriberId>,
+) -> Result<DataReader<T>, BuildError> {
+    let mut state = core.state.borrow_mut();
+    let (mut unicast, mut multicast) = prepare::<T>(&mut state, topic, qos)?;
+    let flow = state.open_reader_flow(topic, qos)?;
+    if let Some(own) = state.flow_locators(&flow) {
+        (unicast, multicast) = (own, LocatorList::new());
+    }
+    let config = EndpointConfig {
+        topic_name: topic,
+        type_name: T::TYPE_NAME,
+        keyed: T::KEYED,
+        key_of: T::KEYED
+            .then_some(|payload, key_only| key_hash_of_payload::<T>(payload, key_only).ok()),
+        qos: qos.requested(),
+        max_payload_bytes: qos.max_bytes,
+        max_datagram_bytes: qos.max_datagram_bytes,
+        unicast,
+        multicast,
+    };
+    let (now, engine) = (monotonic_now(), &mut state.engine);
+    let created = match (group, filter) {
+        (Some(group), filter) => engine.create_reader_in(now, group, &config, filter),
+        (None, None) => engine.create_reader(now, &config, delivery),
+        (None, Some(filter)) => engine.create_filtered_reader(now, &config, delivery, filter),
+    };
+    let id = match created {
+        Ok(id) => id,
+        Err(error) => {
+            state.close_reader_flow(&flow);
+            return Err(error.into());
+        }
+    };
+    state.make_reader_slot(id, qos.transport_level());
+    state.readers[id.index()].flow = flow;
+    state.make_listening(Endpoint::Reader(id));
+    log_durability(topic, qos, "reader");
+    let lane = state.lanes.lane(qos.transport_level());
+    state.touch(lane, qos.whole_bytes());
+    Ok(DataReader::new(Rc::clone(core), id, qos, topic))
+}
+
 /// Creates a writer at the engine.
 pub(crate) fn create_writer<T: TopicType>(
     state: &mut State,
     topic: &str,
     qos: &Qos,
 ) -> Result<WriterId, BuildError> {
+    create_writer_of::<T>(state, topic, qos, None)
+}
+
+/// The same, of a group or by itself.
+pub(crate) fn create_writer_of<T: TopicType>(
+    state: &mut State,
+    topic: &str,
+    qos: &Qos,
+    group: Option<PublisherId>,
+) -> Result<WriterId, BuildError> {
     let (unicast, _) = prepare::<T>(state, topic, qos)?;
-    let id = state.engine.create_writer(
-        monotonic_now(),
-        &EndpointConfig {
-            topic_name: topic,
-            type_name: T::TYPE_NAME,
-            keyed: T::KEYED,
-            key_of: None,
-            qos: qos.offered(),
-            max_payload_bytes: qos.max_bytes,
-            max_datagram_bytes: qos.max_datagram_bytes,
-            unicast,
-            multicast: LocatorList::new(),
-        },
-    )?;
-    state.engine.evaluate_filters(id, of_peer::<T>);
+    let config = EndpointConfig {
+        topic_name: topic,
+        type_name: T::TYPE_NAME,
+        keyed: T::KEYED,
+        key_of: None,
+        qos: qos.offered(),
+        max_payload_bytes: qos.max_bytes,
+        max_datagram_bytes: qos.max_datagram_bytes,
+        unicast,
+        multicast: LocatorList::new(),
+    };
+    let (now, engine) = (monotonic_now(), &mut state.engine);
+    let id = match group {
+        None => engine.create_writer(now, &config)?,
+        Some(group) => engine.create_writer_in(now, group, &config)?,
+    };
+    engine.evaluate_filters(id, of_peer::<T>);
     state.make_listening(Endpoint::Writer(id));
     log_durability(topic, qos, "writer");
     let lane = state.lanes.lane(qos.transport_level());

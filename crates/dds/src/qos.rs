@@ -12,9 +12,9 @@ use isolane_wire::{
     cdr::Representation,
     level::Level,
     qos::{
-        DataRepresentationId, DurabilityKind, History, HistoryKind, LENGTH_UNLIMITED, Liveliness,
-        LivelinessKind, OwnershipKind, PolicyId, Presentation, PresentationAccessScope,
-        QosPolicies, ReliabilityKind,
+        DataRepresentationId, DestinationOrderKind, DurabilityKind, History, HistoryKind,
+        LENGTH_UNLIMITED, Liveliness, LivelinessKind, OwnershipKind, PolicyId, Presentation,
+        PresentationAccessScope, QosPolicies, ReliabilityKind,
     },
 };
 
@@ -303,8 +303,19 @@ impl Qos {
         self
     }
 
-    /// PRESENTATION: among what samples coherence and order hold; compared when they match. No further
-    /// effect yet: the samples of each writer are seen in their order, and none are grouped.
+    /// PRESENTATION: among what samples coherence and order hold; compared when they match, and shared by the
+    /// members of a [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber). With INSTANCE, the default, each
+    /// instance is for itself; the samples of each writer are seen in their order whatever it says.
+    ///
+    /// *Coherent* with TOPIC or GROUP: what is written in a set
+    /// ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is seen whole or not at all, of each writer or
+    /// of all of a publisher. A reader holds sets in memory of their own, as many samples as
+    /// [`max_samples`](Self::max_samples) or the history come to; HISTORY KEEP_LAST applies when a set is seen.
+    /// *Ordered* with GROUP: the samples of a publisher's writers are seen in the order they were
+    /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). One waits until each of the others is known
+    /// to have none before it, so a writer that is silent is asked: a question and its answer on the wire.
+    ///
+    /// Both need RELIABILITY RELIABLE on both sides, and do not go with TIME_BASED_FILTER: other endpoints are refused.
     #[must_use]
     pub fn presentation(
         mut self,
@@ -317,6 +328,18 @@ impl Qos {
             coherent,
             ordered,
         };
+        self
+    }
+
+    /// DESTINATION_ORDER: which of two samples of an instance is the later; compared when they match, BY_SOURCE_TIMESTAMP
+    /// being more than BY_RECEPTION_TIMESTAMP, the default. Where it is BY_SOURCE_TIMESTAMP a reader takes in no sample
+    /// that is older than one of its instance it has taken in, by the writers' clocks, of equals of two writers the one
+    /// of the lower GUID being the later: so all readers end with the same value. What it drops is counted (`outdated`). A
+    /// writer's time stamps do not go back then, whatever its clock does. The clocks of the writers' hosts should agree.
+    /// Of a keyed topic [`max_instances`](Self::max_instances) instances are watched, 256 if that is not set.
+    #[must_use]
+    pub fn destination_order(mut self, kind: DestinationOrderKind) -> Self {
+        self.policies.destination_order = kind;
         self
     }
 

@@ -12,6 +12,7 @@ use isolane_wire::{
 
 use crate::{
     error::BuildError,
+    group::Subscriber,
     listeners::Endpoint,
     participant::Of,
     qos::Qos,
@@ -62,6 +63,8 @@ pub struct DataReader<T: TopicType> {
     pub(crate) id: ReaderId,
     pub(crate) topic: String,
     pub(crate) level: Level,
+    /// The group it belongs to, which stays as long as it does.
+    pub(crate) subscriber: Option<Subscriber>,
     of: Of<T>,
 }
 
@@ -72,6 +75,7 @@ impl<T: TopicType> DataReader<T> {
             id,
             topic: topic.into(),
             level: qos.transport_level(),
+            subscriber: None,
             of: PhantomData,
         }
     }

@@ -12,8 +12,8 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::WriteError, limits::MIN_KEY_PAYLOAD_BYTES, listeners::Endpoint, participant::Of,
-    qos::Qos, runtime::Core, sending::Addresses, state::State, transport::Lanes,
+    error::WriteError, group::Publisher, limits::MIN_KEY_PAYLOAD_BYTES, listeners::Endpoint,
+    participant::Of, qos::Qos, runtime::Core, sending::Addresses, state::State, transport::Lanes,
 };
 
 /// A writer of one topic (DDS 1.4 §2.2.2.4.2).
@@ -56,6 +56,8 @@ pub struct DataWriter<T: TopicType> {
     /// Where in a frame its payloads begin.
     payload_begin: usize,
     pub(crate) max_blocking: Duration,
+    /// The group it belongs to, which stays as long as it does.
+    pub(crate) publisher: Option<Publisher>,
     of: Of<T>,
 }
 
@@ -121,6 +123,7 @@ impl<T: TopicType> DataWriter<T> {
             encoding,
             payload_begin,
             max_blocking: qos.max_blocking,
+            publisher: None,
             of: PhantomData,
         }
     }

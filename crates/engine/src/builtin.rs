@@ -65,6 +65,9 @@ impl Engine {
             noted: false,
             incompatible: None,
             clock: None,
+            publisher: None,
+            presents: None,
+            last_stamp: None,
             matched: MatchTally::default(),
             ledger: WriterLedger::default(),
         }
@@ -99,6 +102,8 @@ impl Engine {
             clock: None,
             content_filter: None,
             clock_filed: false,
+            subscriber: None,
+            ask_at: None,
             liveliness: LivelinessTally::default(),
             matched: MatchTally::default(),
             told_lost: 0,

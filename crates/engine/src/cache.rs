@@ -12,6 +12,7 @@
 
 mod expiry;
 mod held;
+mod sets;
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
@@ -27,6 +28,9 @@ use crate::{
     history::{ChangeKind, Keep},
     instance::{InstanceState, Instances},
 };
+
+pub(crate) use self::sets::Place;
+use self::sets::Sets;
 
 /// An instant that never comes.
 const NEVER: Instant = Instant::new(u64::MAX);
@@ -80,6 +84,8 @@ pub(crate) enum Refused {
     Full,
     /// What room there is, is for other writers; it is asked for again likewise.
     PutOff,
+    /// Others are before it; it waits.
+    Order,
     /// Larger than a slot: the local limit for this topic.
     TooLarge,
 }
@@ -126,6 +132,8 @@ pub(crate) struct Cache {
     pub(crate) expired: u64,
     /// No available sample expires before.
     earliest_expiry: Instant,
+    /// Which samples are shown together; `None`: none.
+    sets: Option<Box<Sets>>,
 }
 
 impl Cache {
@@ -164,6 +172,7 @@ impl Cache {
             evicted: 0,
             expired: 0,
             earliest_expiry: NEVER,
+            sets: None,
         }
     }
 
@@ -346,7 +355,9 @@ impl Cache {
                 instance_state: InstanceState::NotAliveNoWriters,
                 key_hash: self.keyed.then_some(key),
             };
+            let of_sets = self.sets.as_ref().map_or(0, |sets| sets.set_aside());
             let set_aside = self.waiting_room - self.waiting.len() + self.held_room - self.held;
+            let set_aside = set_aside + of_sets;
             let pushed = self.free.len() > set_aside && self.push_synthetic(proxy, info);
             unseen += u64::from(!pushed);
         }

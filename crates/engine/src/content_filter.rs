@@ -137,7 +137,9 @@ impl Engine {
     /// Lets a writer ask the filters that its readers announce, of now and later, before it sends. Of a
     /// best-effort writer it has no effect: its readers could not tell what they did not want from what was lost.
     pub fn evaluate_filters(&mut self, id: WriterId, compile: CompileFilter) {
-        let writer = self.writers.get_mut(id.0).filter(|it| it.reliable);
+        // Whether a set is whole is judged by its numbers: what belongs to one goes to all.
+        let writer = self.writers.get_mut(id.0);
+        let writer = writer.filter(|writer| writer.reliable && writer.presents.is_none());
         let Some(writer) = writer else { return };
         writer.compile = Some(compile);
         for at in 0.. {

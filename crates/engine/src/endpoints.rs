@@ -1,12 +1,14 @@
 //! Creating and deleting the user's writers and readers.
 
+use alloc::boxed::Box;
+
 use heapless::String as BoundedString;
 use isolane_wire::{
     discovery::{EndpointData, LocatorList},
-    guid::{EntityKind, Guid},
+    guid::{EntityId, EntityKind, Guid},
     level::Level,
-    qos::{HistoryKind, PolicyId, QosPolicies, ReliabilityKind},
-    time::Instant,
+    qos::{DestinationOrderKind, HistoryKind, PolicyId, QosPolicies, ReliabilityKind},
+    time::{Instant, Timestamp},
 };
 use thiserror::Error;
 
@@ -26,6 +28,7 @@ use crate::{
         MIN_LARGE_WAITING, MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
     },
     matching::inconsistent_policy,
+    presentation::{Access, WriterPresents},
     reader::{DeliveryMode, KeyOf, Reader, ReaderLedger},
     work::WorkKind,
     writer::{Writer, WriterLedger},
@@ -71,11 +74,23 @@ pub enum CreateError {
     #[error("HISTORY depth or max_samples_per_instance exceeds max_samples, or is zero")]
     InconsistentLimits,
     /// Two policies contradict each other (DDS 1.4 §2.2.3). A DEADLINE shorter than the separation of
-    /// TIME_BASED_FILTER would be missed always: make one of them fit the other.
+    /// TIME_BASED_FILTER would be missed always, and what a filter keeps back is in no set and no order: make one
+    /// of them fit the other.
     #[error(
-        "{0} and {1} contradict each other: a deadline shorter than the minimum separation is always missed"
+        "{0} and {1} contradict each other: a deadline shorter than the minimum separation is always missed, and samples that are kept back are neither coherent nor in the order of a group"
     )]
     InconsistentPolicy(PolicyId, PolicyId),
+    /// What is lost would leave sets incomplete and the order of a group unknown.
+    #[error(
+        "PRESENTATION with coherent access, or with the order of a group, needs RELIABILITY RELIABLE: make the endpoint reliable, or ask for less"
+    )]
+    PresentationNeedsReliable,
+    /// Every place for publishers, or for subscribers, is taken.
+    #[error("this participant already has its {0} publishers or subscribers: use one for several")]
+    TooManyGroups(u16),
+    /// The publisher or subscriber was deleted.
+    #[error("the publisher or subscriber no longer exists")]
+    NoSuchGroup,
     /// Discovery has no room for what is to be announced.
     #[error("the endpoint cannot be announced: discovery's history is full")]
     AnnouncementFull,
@@ -124,6 +139,16 @@ impl Engine {
         now: Instant,
         config: &EndpointConfig<'_>,
     ) -> Result<WriterId, CreateError> {
+        self.create_writer_with(now, config, None)
+    }
+
+    pub(crate) fn create_writer_with(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig<'_>,
+        group: Option<(u16, EntityId)>,
+    ) -> Result<WriterId, CreateError> {
+        let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
         let (keeps, samples) = with_service(&config.qos, keep(&config.qos, config.keyed)?);
         if self.writers.is_full() {
@@ -138,9 +163,18 @@ impl Engine {
         let bytes = config.max_payload_bytes;
         let mut fragmenter = Fragmenter::new(config.max_datagram_bytes, bytes);
         fragmenter.replaces_unsent = !reliable && matches!(keeps, Keep::Last { .. });
-        let batch = Batch::of(&config.qos, config.max_datagram_bytes);
+        // A set ends when it is told to: nothing of it waits for others.
+        let batch = match access {
+            None => Batch::of(&config.qos, config.max_datagram_bytes),
+            Some(_) => None,
+        };
         let seed = self.config.seed;
-        let history = match (reliable, fragmenter.cuts()) {
+        // Ends of sets take no room from samples.
+        let samples = match access.filter(|access| access.is_coherent) {
+            Some(_) => samples.saturating_add(ends_kept(keeps)),
+            None => samples,
+        };
+        let mut history = match (reliable, fragmenter.cuts()) {
             (true, false) => Some(History::new(keeps, samples, bytes, seed)),
             (true, true) => Some(History::with_pin(keeps, samples, bytes, seed)),
             (false, true) => Some(History::with_pin(Keep::All, STAGED_SAMPLES, bytes, seed)),
@@ -149,10 +183,17 @@ impl Engine {
             }
             (false, false) => None,
         };
-        let data = endpoint_data(guid, config)?;
+        if let (Some(_), Some(history)) = (access, &mut history) {
+            history.keep_marks();
+        }
+        let data = endpoint_data(guid, config, group)?;
         let mut writer = self.writer(guid, data, Some(level), history, bytes);
         writer.fragmenter = fragmenter;
         writer.batch = batch;
+        writer.publisher = group.map(|(index, _)| index);
+        writer.presents = access.map(|access| Box::new(WriterPresents::new(access)));
+        let is_by_source = config.qos.destination_order == DestinationOrderKind::BySourceTimestamp;
+        writer.last_stamp = is_by_source.then_some(Timestamp::ZERO);
         let index = self.insert_writer(writer)?;
         self.publish(now, PUBLICATIONS, index, true)?;
         self.set_writer_clock(now, index);
@@ -170,7 +211,7 @@ impl Engine {
         config: &EndpointConfig<'_>,
         delivery: DeliveryMode,
     ) -> Result<ReaderId, CreateError> {
-        self.create_reader_with(now, config, delivery, None)
+        self.create_reader_with(now, config, delivery, None, None)
     }
 
     /// The same with a content filter: see [`ContentFilter`]. Writers are told of it as far as it is to be
@@ -185,16 +226,18 @@ impl Engine {
         delivery: DeliveryMode,
         filter: ContentFilter,
     ) -> Result<ReaderId, CreateError> {
-        self.create_reader_with(now, config, delivery, Some(filter))
+        self.create_reader_with(now, config, delivery, Some(filter), None)
     }
 
-    fn create_reader_with(
+    pub(crate) fn create_reader_with(
         &mut self,
         now: Instant,
         config: &EndpointConfig<'_>,
         delivery: DeliveryMode,
         content_filter: Option<ContentFilter>,
+        group: Option<(u16, EntityId)>,
     ) -> Result<ReaderId, CreateError> {
+        let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
         let (keeps, samples) = keep(&config.qos, config.keyed)?;
         if let Some(policy) = inconsistent_policy(&config.qos) {
@@ -224,15 +267,24 @@ impl Engine {
             1
         };
         let held = kept_back(&config.qos, config.keyed);
+        let held = held.min(affordable_slots(config.max_payload_bytes));
+        // A set may be as large as what can be seen of it.
+        let in_sets = match access.filter(|access| access.is_coherent) {
+            Some(_) => samples,
+            None => 0,
+        };
         let room = Room {
             samples,
             waiting,
-            held: held.min(affordable_slots(config.max_payload_bytes)),
+            held: held.saturating_add(in_sets),
             slot_bytes: config.max_payload_bytes,
         };
-        let cache = (delivery == DeliveryMode::Cache)
+        let mut cache = (delivery == DeliveryMode::Cache)
             .then(|| Cache::new(keeps, config.keyed, room, self.config.seed));
-        let data = endpoint_data(guid, config)?;
+        if let (Some(access), Some(cache)) = (access, &mut cache) {
+            cache.group(access, in_sets);
+        }
+        let data = endpoint_data(guid, config, group)?;
         let mut reader = self.reader(
             guid,
             data,
@@ -243,6 +295,7 @@ impl Engine {
         );
         reader.key_of = config.key_of;
         reader.content_filter = content_filter;
+        reader.subscriber = group.map(|(index, _)| index);
         let index = self
             .readers
             .insert(reader)
@@ -262,6 +315,7 @@ impl Engine {
             return;
         }
         let data = writer.data.clone();
+        self.leave_publisher(id.0);
         self.remove_reader_proxies(id.0);
         self.unmatch(now, data.guid);
         self.timers
@@ -306,6 +360,7 @@ impl Engine {
             .disarm(Subject::reader_clock(id.0, &self.config.limits));
         self.board.withdraw(&[WorkKind::ReaderClock], id.0);
         self.forget_reader_notes(id.0);
+        self.leave_subscriber(id.0);
         self.readers.remove(id.0);
         self.retract(now, SUBSCRIPTIONS, &data);
     }
@@ -371,7 +426,19 @@ impl Engine {
     }
 }
 
-fn endpoint_data(guid: Guid, config: &EndpointConfig<'_>) -> Result<EndpointData, CreateError> {
+/// Ends of coherent sets that a history has room for beside its samples.
+fn ends_kept(keeps: Keep) -> u16 {
+    match keeps {
+        Keep::Last { depth } => depth,
+        Keep::All => 1,
+    }
+}
+
+fn endpoint_data(
+    guid: Guid,
+    config: &EndpointConfig<'_>,
+    group: Option<(u16, EntityId)>,
+) -> Result<EndpointData, CreateError> {
     let name = |name: &str| {
         if name.len() > MAX_NAME_BYTES {
             return Err(CreateError::NameTooLong);
@@ -384,6 +451,7 @@ fn endpoint_data(guid: Guid, config: &EndpointConfig<'_>) -> Result<EndpointData
         qos: config.qos.clone(),
         unicast: config.unicast.clone(),
         multicast: config.multicast.clone(),
+        group: group.map(|(_, entity)| entity),
         ..EndpointData::new(guid)
     })
 }

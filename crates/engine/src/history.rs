@@ -21,7 +21,7 @@
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
-use isolane_wire::{cdr::KeyHash, sequence::SequenceNumber, time::Timestamp};
+use isolane_wire::{cdr::KeyHash, rtps::SetMark, sequence::SequenceNumber, time::Timestamp};
 
 use crate::{
     chain::{Chain, Links},
@@ -83,6 +83,8 @@ pub(crate) struct History {
     /// Changes there can be at a time.
     room: usize,
     pinned: Option<Pinned>,
+    /// What each slot's change says of its set and group; none, where none says anything.
+    marks: Vec<SetMark>,
 }
 
 /// A change whose slot must not be used again yet.
@@ -133,7 +135,40 @@ impl History {
             reserved: None,
             room: usize::from(room),
             pinned: None,
+            marks: Vec::new(),
         }
+    }
+
+    /// Takes memory for what changes say of their sets and group.
+    pub(crate) fn keep_marks(&mut self) {
+        self.marks = vec![SetMark::default(); self.changes.len()];
+    }
+
+    /// A change that was just committed says this.
+    pub(crate) fn set_mark(&mut self, sequence: SequenceNumber, mark: SetMark) {
+        if let Some(position) = self.position(sequence) {
+            let slot = self.order[position].1;
+            self.marks[usize::from(slot)] = mark;
+        }
+    }
+
+    /// What a change says, also if it was pushed out and is still pinned.
+    #[inline]
+    pub(crate) fn mark_of(&self, sequence: SequenceNumber) -> Option<&SetMark> {
+        match self.marks.is_empty() {
+            true => None,
+            false => self.find_mark(sequence),
+        }
+    }
+
+    #[inline(never)]
+    fn find_mark(&self, sequence: SequenceNumber) -> Option<&SetMark> {
+        let pinned = self.pinned.filter(|pinned| pinned.sequence == sequence);
+        let slot = match pinned {
+            Some(pinned) => pinned.slot,
+            None => self.order[self.position(sequence)?].1,
+        };
+        self.marks.get(usize::from(slot))
     }
 
     pub(crate) fn keeps_all(&self) -> bool {

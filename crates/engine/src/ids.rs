@@ -8,6 +8,14 @@ pub struct WriterId(pub(crate) u16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReaderId(pub(crate) u16);
 
+/// A group of local writers. Valid from `create_publisher` to `delete_publisher`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PublisherId(pub(crate) u16);
+
+/// A group of local readers. Valid from `create_subscriber` to `delete_subscriber`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SubscriberId(pub(crate) u16);
+
 impl WriterId {
     /// The index in tables that are kept beside the engine's.
     #[must_use]

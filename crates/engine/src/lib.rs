@@ -28,7 +28,8 @@
 //!
 //! The files are named for the concepts of the standard: [`writer`](WriterLedger) and
 //! [`reader`](ReaderLedger) with their proxies, `history` and `cache` for the two kinds of
-//! HistoryCache, `discovery`, `matching`, `receive` (the RTPS Receiver), `transmit`, `clock` for the policies of time.
+//! HistoryCache, `discovery`, `matching`, `receive` (the RTPS Receiver), `transmit`, `clock` for the policies of time,
+//! `presentation` for what is seen together.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -56,6 +57,7 @@ mod instance;
 pub mod limits;
 mod matching;
 mod prefault;
+mod presentation;
 mod priority;
 mod proxy_chains;
 mod reader;
@@ -81,12 +83,13 @@ pub use discovery::{
 pub use endpoints::{CreateError, EndpointConfig};
 pub use engine::{Counters, Engine};
 pub use history::ChangeKind;
-pub use ids::{ReaderId, WriterId};
+pub use ids::{PublisherId, ReaderId, SubscriberId, WriterId};
 pub use instance::InstanceState;
 pub use matching::{
     Incompatible, SetQosError, immutable_policy, incompatible_policies, incompatible_policy,
     inconsistent_policy, partitions_meet,
 };
+pub use presentation::CoherentError;
 pub use priority::Priority;
 pub use reader::{DeliveryMode, KeyOf, ReaderLedger, ReaderStatus};
 pub use receive::{AssembledId, Delivery, MessageReceiver};

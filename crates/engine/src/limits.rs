@@ -211,6 +211,14 @@ pub const BATCHED_SAMPLES: u16 = 128;
 /// and a writer that forgets to flush would seem dead.
 pub const MAX_HOLD: Duration = Duration::from_secs(1);
 
+/// Publishers, and as many subscribers, of a participant. Their members are looked through when one of their
+/// samples comes or a set ends; a program that has more groups than this has hardly a set in each.
+pub const MAX_GROUPS: u16 = 32;
+
+/// After so long a reader asks again how far the writers of a group are that it waits for: as often as a
+/// HEARTBEAT that is not answered is repeated at first.
+pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(20);
+
 /// The shortest period of anything the engine does by itself: below it a participant would do
 /// nothing else.
 pub const MIN_PERIOD: Duration = Duration::from_millis(1);

@@ -25,6 +25,7 @@ use crate::{
     content_filter::ContentFilter,
     limits::{COUNT_MEMORY, WINDOW},
     matching::Incompatible,
+    presentation::Progress,
     priority::Priority,
     status::{MatchTally, RejectReason},
     window::{WORDS, words},
@@ -94,6 +95,14 @@ pub struct ReaderLedger {
     /// Did not pass the reader's content filter, here or, of what a writer said that it held them back for it,
     /// there.
     pub unwanted: u64,
+    /// Older than what was taken in of their instance (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).
+    pub outdated: u64,
+    /// Of coherent sets of which something is missing, or that are larger than there is room for.
+    pub incomplete: u64,
+    /// Came and are held until their coherent set has ended.
+    pub in_sets: u64,
+    /// Ends of coherent sets: no samples, and yet numbers.
+    pub set_ends: u64,
     /// Came and wait for earlier ones; not yet accounted.
     pub waiting: u64,
     /// Came again, or out of order at a best-effort reader; counted beside the balance.
@@ -113,8 +122,9 @@ impl ReaderLedger {
         // What is lost is what writers say they have written, and so can be anything.
         let came = self.delivered + self.available + self.evicted + self.rejected;
         let timed = self.expired + self.filtered + self.held;
-        let not_for_it = self.not_owner + self.unwanted;
-        self.accounted == self.lost.wrapping_add(came + timed + not_for_it)
+        let not_for_it = self.not_owner + self.unwanted + self.outdated;
+        let of_sets = self.incomplete + self.in_sets + self.set_ends;
+        self.accounted == self.lost.wrapping_add(came + timed + not_for_it + of_sets)
     }
 
     /// Counts one number this reader is done with. Like what is lost, the sum is made of what
@@ -166,6 +176,10 @@ pub(crate) struct Reader {
     pub(crate) clock: Option<Box<ReaderClock>>,
     pub(crate) content_filter: Option<ContentFilter>,
     pub(crate) clock_filed: bool,
+    /// The group it belongs to.
+    pub(crate) subscriber: Option<u16>,
+    /// When writers are asked again how far they are.
+    pub(crate) ask_at: Option<Instant>,
     pub(crate) liveliness: LivelinessTally,
     pub(crate) matched: MatchTally,
     /// What the user was told of the ledger's lost and rejected.
@@ -203,6 +217,7 @@ impl Reader {
         match why {
             Refused::PutOff => self.put_off = true,
             Refused::Full | Refused::TooLarge => self.blocked = true,
+            Refused::Order => {}
         }
     }
 
@@ -214,6 +229,7 @@ impl Reader {
             ledger.evicted = cache.evicted;
             ledger.expired += cache.expired;
             ledger.held = cache.held() as u64;
+            ledger.in_sets = cache.in_sets() as u64;
         }
         ledger
     }
@@ -240,6 +256,8 @@ pub(crate) struct WriterProxy {
     pub(crate) skips_history: bool,
     /// What is watched at it by the clock.
     pub(crate) clock: ProxyClock,
+    /// How far it is with sets and the order of a group.
+    pub(crate) progress: Progress,
     /// The next proxy of the same writer, at another reader.
     pub(crate) next_of_writer: Option<u16>,
     /// The lowest number that has not come.
@@ -274,6 +292,7 @@ impl WriterProxy {
             reliable,
             skips_history: false,
             clock: ProxyClock::default(),
+            progress: Progress::NONE,
             next_of_writer: None,
             expected: SequenceNumber(1),
             received: [0; WORDS],
@@ -470,7 +489,7 @@ impl WriterProxy {
             }
         }
         // Before the first heartbeat an ACKNACK asks for one: not final.
-        let is_final = self.started;
+        let is_final = self.started && !core::mem::take(&mut self.progress.asks);
         reader.acknack_count = reader.acknack_count.wrapping_add(1);
         AckNack {
             reader: reader.guid.entity,

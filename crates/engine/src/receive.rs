@@ -19,6 +19,7 @@ mod fragment;
 mod missing;
 mod nack_fragment;
 mod sample;
+mod set_end;
 
 use core::ops::Range;
 
@@ -298,7 +299,10 @@ impl Engine {
             let content = match Content::of(reader, &data) {
                 Ok(content) => content,
                 Err(reason) => {
-                    self.reject(index, data.sequence, reason);
+                    match data.set_end() {
+                        Some(mark) => self.receive_set_end(now, message, index, &data, &mark),
+                        None => self.reject(index, data.sequence, reason),
+                    }
                     continue;
                 }
             };

@@ -42,6 +42,16 @@ impl WriteSample {
     fn has_inline_qos(&self) -> bool {
         self.kind != ChangeKind::Alive || self.key_hash.is_some()
     }
+
+    /// The same, written no earlier than the last one: a wall clock can go back, and readers that go by time
+    /// stamps would drop what it says meanwhile (DDS 1.4 §2.2.3.17).
+    fn not_before(&self, last: &mut Timestamp) -> Self {
+        *last = self.timestamp.max(*last);
+        Self {
+            timestamp: *last,
+            ..*self
+        }
+    }
 }
 
 /// Why a sample was not written.
@@ -140,6 +150,14 @@ impl Engine {
                 limit: writer.max_payload_bytes,
             });
         }
+        let stamped;
+        let sample = match &mut writer.last_stamp {
+            None => sample,
+            Some(last) => {
+                stamped = sample.not_before(last);
+                &stamped
+            }
+        };
         let sequence = writer.last.next();
         let room = buffer
             .get_mut(..payload.start)
@@ -241,6 +259,14 @@ impl Engine {
                 limit: history.slot_bytes(),
             });
         }
+        let stamped;
+        let sample = match &mut writer.last_stamp {
+            None => sample,
+            Some(last) => {
+                stamped = sample.not_before(last);
+                &stamped
+            }
+        };
         let sequence = writer.last.next();
         history.commit(Change {
             sequence,
@@ -250,7 +276,7 @@ impl Engine {
             length: length as u32,
         });
         writer.last = sequence;
-        let has_clock = writer.clock.is_some();
+        let (has_clock, is_marked) = (writer.clock.is_some(), writer.presents.is_some());
         if writer.batch.is_some() {
             self.add_to_batch(id.0, length, sample);
         } else if writer.fragmenter.cuts() {
@@ -261,6 +287,9 @@ impl Engine {
         }
         if has_clock {
             self.note_written(id.0, sample);
+        }
+        if is_marked {
+            self.mark_written(id.0, sequence);
         }
         // Nothing is owed before it is sent: the heartbeat is armed then.
         Ok(sequence)

@@ -14,7 +14,7 @@ use isolane_wire::{
     locator::Locator,
     rtps::{AckNack, Heartbeat, SampleHead},
     sequence::{SequenceNumber, SequenceNumberSet},
-    time::Instant,
+    time::{Instant, Timestamp},
 };
 
 use crate::{
@@ -25,6 +25,7 @@ use crate::{
     history::History,
     limits::{MAX_DESTINATIONS, MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
     matching::Incompatible,
+    presentation::WriterPresents,
     priority::Priority,
     reader::is_news,
     status::MatchTally,
@@ -56,6 +57,8 @@ bitflags! {
 pub struct WriterLedger {
     /// Accepted from the user: the last sequence number.
     pub written: u64,
+    /// Of those numbers the ones that are no samples: ends of coherent sets; beside the balance.
+    pub set_ends: u64,
     /// Sent for the first time.
     pub sent: u64,
     /// Nobody was matched when they were to be sent.
@@ -150,6 +153,13 @@ pub(crate) struct Writer {
     pub(crate) incompatible: Option<Incompatible>,
     /// What its policies of time need.
     pub(crate) clock: Option<Box<WriterClock>>,
+    /// The group it belongs to.
+    pub(crate) publisher: Option<u16>,
+    /// What the group's access scope asks of it.
+    pub(crate) presents: Option<Box<WriterPresents>>,
+    /// The time stamp of its last sample, which the next does not fall behind (DESTINATION_ORDER
+    /// BY_SOURCE_TIMESTAMP).
+    pub(crate) last_stamp: Option<Timestamp>,
     pub(crate) matched: MatchTally,
     pub(crate) ledger: WriterLedger,
 }

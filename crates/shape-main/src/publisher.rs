@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use isolane::types::BoundedString;
-use isolane::{DataWriter, Participant, WriteError};
+use isolane::{CoherentError, DataWriter, Participant, Publisher, WriteError};
 
 use crate::Failure;
 use crate::options::{FinalState, Options};
@@ -35,16 +35,26 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
         eprintln!("warning: no color was given (-c), it is {DEFAULT_COLOR}");
         DEFAULT_COLOR.to_owned()
     });
-    let writers = create(participant, options, &color)?;
+    let publisher = participant.create_publisher(&qos::of_group(options))?;
+    let writers = create(&publisher, options, &color)?;
     let mut instances = instances(options, &color)?;
     let mut iterations = 0;
     while !stop::is_told() && options.num_iterations.is_none_or(|most| iterations < most) {
         let size = size(options, iterations);
+        let set = CoherentSets::of(options);
+        if set.is_begun_before(iterations) {
+            publisher.begin_coherent_changes()?;
+            println!("Started Coherent Set");
+        }
         for instance in &mut instances {
             instance.advance(size);
             write_to_all(&writers, &instance.shape, options)?;
         }
         iterations += 1;
+        if set.is_ended_after(iterations) {
+            end_set(&publisher)?;
+            println!("Finished Coherent Set");
+        }
         stop::run_for(participant, options.write_period);
     }
     if let Some(state) = options.final_instance_state {
@@ -54,11 +64,36 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
     Ok(())
 }
 
-fn create(
-    participant: &Participant,
-    options: &Options,
-    color: &str,
-) -> Result<Vec<Writer>, Failure> {
+/// How many iterations are a coherent set; `None`: there are none.
+struct CoherentSets(Option<u64>);
+
+impl CoherentSets {
+    fn of(options: &Options) -> Self {
+        Self(options.coherent_sample_count.map(u64::from))
+    }
+
+    /// Whether one begins before an iteration, counted from 0.
+    fn is_begun_before(&self, iteration: u64) -> bool {
+        self.0.is_some_and(|count| iteration.is_multiple_of(count))
+    }
+
+    /// Whether one has ended when there were so many iterations.
+    fn is_ended_after(&self, iterations: u64) -> bool {
+        self.is_begun_before(iterations)
+    }
+}
+
+/// Ends a set as soon as the histories have room for that.
+fn end_set(publisher: &Publisher) -> Result<(), Failure> {
+    loop {
+        match publisher.end_coherent_changes() {
+            Err(CoherentError::HistoryFull) if !stop::is_told() => {}
+            ended => return Ok(ended?),
+        }
+    }
+}
+
+fn create(publisher: &Publisher, options: &Options, color: &str) -> Result<Vec<Writer>, Failure> {
     let topics: Vec<String> = options.topics().collect();
     for topic in &topics {
         println!("Create topic: {topic}");
@@ -66,7 +101,7 @@ fn create(
     let mut writers = Vec::new();
     for topic in topics {
         println!("Create writer for topic: {topic} color: {color}");
-        let writer = participant.create_writer(&topic, &qos::of_writer(options))?;
+        let writer = publisher.create_writer(&topic, &qos::of_writer(options))?;
         statuses::listen_to_writer(&writer, &topic)?;
         writers.push(Writer { topic, writer });
     }
@@ -156,6 +191,22 @@ mod tests {
         let words = ["isolane-shape-main", "-P", "-t", "T"].into_iter();
         let options = Options::parse_from(words.chain(arguments.split_whitespace()));
         (0..5).map(|iteration| size(&options, iteration)).collect()
+    }
+
+    #[test]
+    fn sets_begin_and_end_around_so_many_iterations() {
+        let told = |sets: CoherentSets| -> Vec<(bool, bool)> {
+            let told = |iteration| {
+                let is_ended = sets.is_ended_after(iteration + 1);
+                (sets.is_begun_before(iteration), is_ended)
+            };
+            (0..4).map(told).collect()
+        };
+        let (begun, ended, neither) = ((true, false), (false, true), (false, false));
+        assert_eq!(told(CoherentSets(None)), [neither; 4]);
+        assert_eq!(told(CoherentSets(Some(1))), [(true, true); 4]);
+        assert_eq!(told(CoherentSets(Some(2))), [begun, ended, begun, ended]);
+        assert_eq!(told(CoherentSets(Some(3))), [begun, neither, ended, begun]);
     }
 
     #[test]

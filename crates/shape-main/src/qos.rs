@@ -20,6 +20,8 @@ const KEEP_ALL_BYTES: usize = 64 << 20;
 const KEEP_ALL_LEAST_SAMPLES: usize = 16;
 /// What a reader's slots take in. A publisher's payload is not known to it; larger ones are rejected.
 const READER_MAX_BYTES: usize = 65_000;
+/// How long the end of a set waits for room.
+const END_PATIENCE: Duration = Duration::from_millis(100);
 /// Instances that a reader knows at once.
 const READER_INSTANCES: u16 = 32;
 
@@ -46,27 +48,17 @@ fn common(options: &Options) -> Qos {
     if options.strength >= 0 {
         qos = qos.ownership(OwnershipKind::Exclusive);
     }
-    if let Some(partition) = &options.partition {
-        qos = qos.partition(partition);
-    }
     if !options.latency_budget.is_zero() {
         qos = qos.latency_budget(options.latency_budget);
     }
-    let scope = match options.access_scope {
-        AccessScope::Instance => PresentationAccessScope::Instance,
-        AccessScope::Topic => PresentationAccessScope::Topic,
-        AccessScope::Group => PresentationAccessScope::Group,
-    };
     let representation = match options.representation {
         1 => Representation::Xcdr1,
         _ => Representation::Xcdr2,
     };
-    qos.presentation(scope, false, options.ordered)
-        .only_representation(representation)
+    qos.only_representation(representation)
         .liveliness(liveliness(options), options.lease.unwrap_or(Duration::MAX))
         .user_data(options.user_data.as_bytes())
         .topic_data(options.topic_data.as_bytes())
-        .group_data(options.group_data.as_bytes())
 }
 
 fn keep_all_samples(options: &Options) -> u16 {
@@ -80,6 +72,23 @@ fn liveliness(options: &Options) -> LivelinessKind {
         Liveliness::Automatic => LivelinessKind::Automatic,
         Liveliness::ManualByParticipant => LivelinessKind::ManualByParticipant,
         Liveliness::ManualByTopic => LivelinessKind::ManualByTopic,
+    }
+}
+
+/// What all writers, or readers, of the program share.
+pub(crate) fn of_group(options: &Options) -> Qos {
+    let scope = match options.access_scope {
+        AccessScope::Instance => PresentationAccessScope::Instance,
+        AccessScope::Topic => PresentationAccessScope::Topic,
+        AccessScope::Group => PresentationAccessScope::Group,
+    };
+    let qos = Qos::reliable()
+        .max_blocking_time(END_PATIENCE)
+        .presentation(scope, options.coherent, options.ordered)
+        .group_data(options.group_data.as_bytes());
+    match &options.partition {
+        Some(partition) => qos.partition(partition),
+        None => qos,
     }
 }
 

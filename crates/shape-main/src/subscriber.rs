@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isolane::types::KeyHash;
-use isolane::{DataReader, Filter, Guid, Octets, Participant, Sample};
+use isolane::{Access, DataReader, Filter, Guid, Octets, Participant, Sample, Subscriber};
 
 use crate::Failure;
-use crate::options::Options;
+use crate::options::{AccessScope, Options};
 use crate::shape::ShapeType;
 use crate::{printed, qos, statuses, stop};
 
@@ -23,16 +23,25 @@ struct Reader {
 }
 
 pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Failure> {
-    let mut readers = create(participant, options)?;
+    let subscriber = participant.create_subscriber(&qos::of_group(options))?;
+    let mut readers = create(&subscriber, options)?;
     let mut told = Told::default();
     let mut iterations = 0;
     while !stop::is_told() && options.num_iterations.is_none_or(|most| iterations < most) {
+        if options.coherent {
+            println!("Reading coherent sets, iteration {iterations}");
+        }
         if options.ordered {
             println!("Reading with ordered access, iteration {iterations}");
+        }
+        let access = subscriber.begin_access();
+        if options.ordered && options.access_scope == AccessScope::Group && !options.read {
+            print_in_order(&mut readers, &access)?;
         }
         for reader in &mut readers {
             reader.print(options)?;
         }
+        drop(access);
         if options.print_data {
             told.print_new(participant);
         }
@@ -58,7 +67,18 @@ impl Told {
     }
 }
 
-fn create(participant: &Participant, options: &Options) -> Result<Vec<Reader>, Failure> {
+/// Takes what there is in the order in which it was written, of whichever topic it is.
+fn print_in_order(readers: &mut [Reader], access: &Access) -> Result<(), Failure> {
+    while let Some(reader) = readers.iter_mut().find(|it| access.is_next(&it.reader)) {
+        match reader.reader.take()? {
+            Some(sample) => reader.print_sample(&sample),
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+fn create(subscriber: &Subscriber, options: &Options) -> Result<Vec<Reader>, Failure> {
     let topics: Vec<String> = options.topics().collect();
     for topic in &topics {
         println!("Create topic: {topic}");
@@ -67,12 +87,12 @@ fn create(participant: &Participant, options: &Options) -> Result<Vec<Reader>, F
     for topic in topics {
         let qos = qos::of_reader(options);
         let reader = match expression(options) {
-            None => participant.create_reader(&topic, &qos)?,
+            None => subscriber.create_reader(&topic, &qos)?,
             Some((expression, parameters)) => {
                 let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
                 let filter = Filter::new(&expression, &parameters)
                     .inspect_err(|_| println!("failed to create content filtered topic"))?;
-                participant.create_filtered_reader(&topic, &qos, filter)?
+                subscriber.create_filtered_reader(&topic, &qos, filter)?
             }
         };
         println!("Create reader for topic: {topic}");
@@ -102,22 +122,24 @@ impl Reader {
         if !options.take_read {
             samples.sort_by_key(|sample| sample.info.key_hash);
         }
-        for sample in samples {
-            let key = sample.info.key_hash.unwrap_or_default();
-            if let Some(shape) = &sample.value {
-                if self.colors.len() < MAX_COLORS {
-                    self.colors.insert(key, shape.color.as_str().to_owned());
-                }
-                println!("{}", printed::sample(&self.topic, shape));
-                continue;
-            }
-            let color = self.colors.get(&key).map_or("?", String::as_str);
-            let end = printed::instance_end(&self.topic, color, sample.info.instance_state);
-            if let Some(line) = end {
-                println!("{line}");
-            }
-        }
+        samples.iter().for_each(|sample| self.print_sample(sample));
         Ok(())
+    }
+
+    fn print_sample(&mut self, sample: &Sample<ShapeType>) {
+        let key = sample.info.key_hash.unwrap_or_default();
+        if let Some(shape) = &sample.value {
+            if self.colors.len() < MAX_COLORS {
+                self.colors.insert(key, shape.color.as_str().to_owned());
+            }
+            println!("{}", printed::sample(&self.topic, shape));
+            return;
+        }
+        let color = self.colors.get(&key).map_or("?", String::as_str);
+        let end = printed::instance_end(&self.topic, color, sample.info.instance_state);
+        if let Some(line) = end {
+            println!("{line}");
+        }
     }
 
     fn samples(&self, options: &Options) -> Result<Vec<Sample<ShapeType>>, Failure> {

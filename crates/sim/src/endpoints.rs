@@ -30,6 +30,16 @@ impl World {
         let id = engine
             .create_writer(now, &topic.endpoint(node, false))
             .expect("the writer can be created");
+        self.enter_writer(node, topic, id)
+    }
+
+    pub(crate) fn enter_writer(
+        &mut self,
+        node: NodeId,
+        topic: &Topic,
+        id: WriterId,
+    ) -> WriterHandle {
+        let engine = self.engine(node);
         let guid = engine.writer_data(id).expect("it exists").guid;
         self.writers.push(WriterRecord {
             node,
@@ -94,6 +104,16 @@ impl World {
             Some(filter) => engine.create_filtered_reader(now, &config, delivery, filter),
         };
         let id = created.expect("the reader can be created");
+        self.enter_reader(node, topic, id)
+    }
+
+    pub(crate) fn enter_reader(
+        &mut self,
+        node: NodeId,
+        topic: &Topic,
+        id: ReaderId,
+    ) -> ReaderHandle {
+        let engine = self.engine(node);
         let guid = engine.reader_data(id).expect("it exists").guid;
         let of_node = &mut self.nodes[node.0];
         if topic.is_multicast() {

@@ -49,6 +49,7 @@
 #![forbid(unsafe_code)]
 
 mod endpoints;
+mod groups;
 mod ledger;
 pub mod limits;
 mod link;
@@ -68,6 +69,7 @@ mod world;
 mod writing;
 
 pub use endpoints::{ReaderHandle, WriterHandle};
+pub use groups::{PublisherHandle, SubscriberHandle};
 pub use ledger::LinkLedger;
 pub use link::LinkConfig;
 pub use node::{Discovery, NodeConfig, NodeId};

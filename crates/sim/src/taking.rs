@@ -173,7 +173,7 @@ impl World {
             .expect("an engine tells only of endpoints created here")
     }
 
-    fn reader_of(&self, node: NodeId, id: ReaderId) -> usize {
+    pub(crate) fn reader_of(&self, node: NodeId, id: ReaderId) -> usize {
         (0..self.readers.len())
             .rev()
             .find(|&at| self.readers[at].node == node && self.readers[at].id == id)

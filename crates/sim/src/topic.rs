@@ -148,6 +148,12 @@ impl Topic {
         self
     }
 
+    /// As the engine of a node wants it.
+    #[must_use]
+    pub fn config_on(&self, node: NodeId) -> EndpointConfig<'_> {
+        self.endpoint(node, true)
+    }
+
     pub(crate) fn is_keyed(&self) -> bool {
         self.is_keyed
     }

@@ -19,7 +19,10 @@ use isolane_wire::{
     discovery::LocatorList,
     guid::GuidPrefix,
     locator::Locator,
-    qos::{HistoryKind, LivelinessKind, QosPolicies, ReliabilityKind},
+    qos::{
+        DestinationOrderKind, HistoryKind, LivelinessKind, Presentation, PresentationAccessScope,
+        QosPolicies, ReliabilityKind,
+    },
     time::{Instant, Timestamp},
 };
 
@@ -295,5 +298,75 @@ fn an_engine_allocates_nothing_once_it_has_started() {
                 .expect("it exists")
                 .balances()
         );
+    }
+}
+
+#[test]
+fn sets_and_the_order_of_a_group_allocate_nothing_either() {
+    let presentation = Presentation {
+        access_scope: PresentationAccessScope::Group,
+        coherent: true,
+        ordered: true,
+    };
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.history.kind = HistoryKind::KeepAll;
+    qos.resource_limits.max_samples = 14;
+    qos.destination_order = DestinationOrderKind::BySourceTimestamp;
+    let mut pair = Pair::new();
+    let now = pair.now;
+    let publisher = pair.engines[0]
+        .create_publisher(presentation)
+        .expect("created");
+    let subscriber = pair.engines[1]
+        .create_subscriber(presentation)
+        .expect("created");
+    let (mut writers, mut readers) = (Vec::new(), Vec::new());
+    for (name, keyed) in [("Left", false), ("Right", true)] {
+        let writer = endpoint(name, keyed, &qos, 0);
+        let created = pair.engines[0].create_writer_in(now, publisher, &writer);
+        writers.push((created.expect("created"), keyed));
+        let reader = endpoint(name, keyed, &qos, 1);
+        let created = pair.engines[1].create_reader_in(now, subscriber, &reader, None);
+        readers.push(created.expect("created"));
+    }
+    let payloads: Vec<_> = (0..300)
+        .map(|key| Sample::keyed(key, 1).payload())
+        .collect();
+    let (mut written, mut ended) = (0, 0);
+    let calls = allocator_calls_of(|| {
+        for round in 0..100_000u32 {
+            pair.round(&readers);
+            match round % 64 {
+                0 => pair.engines[0]
+                    .begin_coherent_changes(publisher)
+                    .expect("it exists"),
+                48.. => {
+                    let timestamp = Timestamp::from_nanos(pair.now.as_nanos());
+                    let end = pair.engines[0].end_coherent_changes(publisher, timestamp);
+                    ended += u32::from(end.is_ok());
+                }
+                at if at.is_multiple_of(4) => {
+                    let (writer, keyed) = writers[(at / 4 % 2) as usize];
+                    let key = round / 4 % 300;
+                    let is_matched = pair.engines[0].matched_readers(writer) == 1;
+                    let key_of_it = keyed.then_some(key);
+                    if is_matched && pair.write(writer, &payloads[key as usize], key_of_it) {
+                        written += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+    });
+    assert_eq!(calls, 0, "allocations in 100,000 rounds");
+    assert!(
+        written > 1_000 && ended > 500,
+        "{written} written, {ended} ended"
+    );
+    assert!(pair.taken > 500, "{} taken", pair.taken);
+    for &reader in &readers {
+        let ledger = pair.engines[1].reader_ledger(reader).expect("it exists");
+        assert!(ledger.balances() && ledger.set_ends > 100, "{ledger:?}");
     }
 }

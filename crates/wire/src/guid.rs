@@ -29,6 +29,10 @@ impl EntityKind {
     pub const READER_NO_KEY: u8 = 0x04;
     /// A reader of a topic with a key.
     pub const READER_WITH_KEY: u8 = 0x07;
+    /// A publisher.
+    pub const WRITER_GROUP: u8 = 0x08;
+    /// A subscriber.
+    pub const READER_GROUP: u8 = 0x09;
     /// The two bits that every built-in entity has set.
     pub const BUILTIN: u8 = 0xc0;
 }

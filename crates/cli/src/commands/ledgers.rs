@@ -19,6 +19,10 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
         held,
         not_owner,
         unwanted,
+        outdated,
+        incomplete,
+        in_sets,
+        set_ends,
         waiting,
         duplicates,
         deferred,
@@ -34,6 +38,10 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
         (held, "held back by the filter"),
         (not_owner, "of writers that do not own"),
         (unwanted, "that did not pass the content filter"),
+        (outdated, "older than what was seen"),
+        (incomplete, "of incomplete sets"),
+        (in_sets, "of sets that go on"),
+        (set_ends, "ends of sets"),
         (waiting, "waiting for earlier ones"),
         (skipped, "skipped"),
         (duplicates, "duplicates"),
@@ -46,6 +54,7 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
 pub(super) fn of_writer(ledger: &WriterLedger) -> String {
     let WriterLedger {
         written,
+        set_ends,
         sent,
         unmatched,
         unwanted,
@@ -63,6 +72,7 @@ pub(super) fn of_writer(ledger: &WriterLedger) -> String {
         fragments_repaired,
     } = *ledger;
     let others = [
+        (set_ends, "ends of sets"),
         (sent, "sent"),
         (unmatched, "unmatched"),
         (unwanted, "that no reader wants"),

@@ -180,6 +180,7 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
 fn of_writer(ledger: &WriterLedger) -> Counts {
     let WriterLedger {
         written,
+        set_ends,
         sent,
         unmatched,
         unwanted,
@@ -198,6 +199,7 @@ fn of_writer(ledger: &WriterLedger) -> Counts {
     } = *ledger;
     counts(&[
         ("written", written),
+        ("set_ends", set_ends),
         ("sent", sent),
         ("unmatched", unmatched),
         ("unwanted", unwanted),
@@ -229,6 +231,10 @@ fn of_reader(ledger: &ReaderLedger) -> Counts {
         held,
         not_owner,
         unwanted,
+        outdated,
+        incomplete,
+        in_sets,
+        set_ends,
         waiting,
         duplicates,
         deferred,
@@ -246,6 +252,10 @@ fn of_reader(ledger: &ReaderLedger) -> Counts {
         ("held", held),
         ("not_owner", not_owner),
         ("unwanted", unwanted),
+        ("outdated", outdated),
+        ("incomplete", incomplete),
+        ("in_sets", in_sets),
+        ("set_ends", set_ends),
         ("waiting", waiting),
         ("duplicates", duplicates),
         ("deferred", deferred),

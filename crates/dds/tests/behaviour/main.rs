@@ -12,6 +12,7 @@ mod discovered;
 mod faults;
 mod filtered;
 mod foreign_loop;
+mod groups;
 mod inversions;
 mod keyed;
 mod large;

@@ -98,7 +98,7 @@ impl Cache {
         self.slot(slot).proxy
     }
 
-    fn empty(&mut self, slot: u16) {
+    pub(super) fn empty(&mut self, slot: u16) {
         self.slots[usize::from(slot)] = None;
         self.free.push(slot);
     }

@@ -10,6 +10,7 @@ use crate::{
     cache::{Cache, SampleInfo},
     engine::Engine,
     history::ChangeKind,
+    presentation::note_place,
     reader::{Reader, ReaderLedger, WriterProxy},
 };
 
@@ -44,7 +45,11 @@ pub(crate) fn judge(
             .map(|lifespan| expiry(info.received, wall_ns, info.source_timestamp, lifespan));
         info.expires = expires;
     }
-    if info.sequence != proxy.expected {
+    let is_in_turn = reader.cache.as_ref().is_some_and(Cache::groups);
+    if is_in_turn {
+        note_place(proxy, reader, info.sequence, &data.set_mark(), false);
+    }
+    if is_in_turn || info.sequence != proxy.expected {
         // It is judged further when its turn has come.
         return Judged::Take(info.expires);
     }
@@ -73,7 +78,8 @@ pub(crate) fn judge(
 impl Reader {
     /// Whether it asks for more than what comes.
     pub(super) fn judges(&self) -> bool {
-        self.clock.is_some() || self.content_filter.is_some()
+        let is_in_turn = self.cache.as_ref().is_some_and(Cache::groups);
+        self.clock.is_some() || self.content_filter.is_some() || is_in_turn
     }
 
     /// Judges the next sample of a writer in order.
@@ -85,6 +91,10 @@ impl Reader {
         };
         if !clock.is_of_owner(writer, &info, cache.as_mut()) {
             ledger.not_owner += 1;
+            return Judged::Done;
+        }
+        if clock.is_outdated(&info, cache.as_ref()) {
+            ledger.outdated += 1;
             return Judged::Done;
         }
         if clock.is_shown(&info, cache.as_mut(), ledger) {
@@ -114,6 +124,11 @@ pub(crate) fn judge_waiting(
     };
     if !clock.is_of_owner(writer, &info, Some(cache)) {
         ledger.not_owner += 1;
+        cache.forget_first_waiting(index);
+        return true;
+    }
+    if clock.is_outdated(&info, Some(cache)) {
+        ledger.outdated += 1;
         cache.forget_first_waiting(index);
         return true;
     }
@@ -202,6 +217,22 @@ impl ReaderClock {
             owners.release(key);
         }
         true
+    }
+
+    /// Whether a sample in order is older than the latest of its instance, which it is from now on if it is not:
+    /// unless it finds no room, comes again, and is judged then.
+    fn is_outdated(&mut self, info: &SampleInfo, cache: Option<&Cache>) -> bool {
+        let Some(order) = &mut self.source_order else {
+            return false;
+        };
+        let key = info.key_hash.unwrap_or_default();
+        let is_outdated = order.is_outdated(key, info);
+        // What waits for its turn with others comes again in any case.
+        let is_taken = |cache: &Cache| cache.groups() || cache.has_place(key);
+        if !is_outdated && cache.is_none_or(is_taken) {
+            order.note(key, info);
+        }
+        is_outdated
     }
 
     /// Takes note of a sample in order. True: the user may see it now; false: it comes too soon.

@@ -18,16 +18,20 @@ mod lifespan;
 mod liveliness;
 mod ownership;
 mod periods;
+mod source_order;
 mod watched;
 
 use core::time::Duration;
 
 use isolane_wire::{
-    qos::{LivelinessKind, OwnershipKind, QosPolicies, ReliabilityKind},
+    qos::{DestinationOrderKind, LivelinessKind, OwnershipKind, QosPolicies, ReliabilityKind},
     time::{self, Instant},
 };
 
-use self::{deadline::Deadline, filter::Filter, liveliness::Signal, ownership::Owners};
+use self::{
+    deadline::Deadline, filter::Filter, liveliness::Signal, ownership::Owners,
+    source_order::SourceOrder,
+};
 use crate::{
     engine::{Engine, Subject},
     limits::{MIN_PERIOD, WATCHED_INSTANCES},
@@ -72,6 +76,8 @@ pub(crate) struct ReaderClock {
     pub(crate) deadline: Option<Deadline>,
     /// Who owns each instance, where ownership is exclusive.
     pub(crate) owners: Option<Owners>,
+    /// The latest sample of each instance, where that counts by its writer's clock.
+    pub(crate) source_order: Option<SourceOrder>,
     /// When the last sample came.
     latest: Instant,
     /// Samples of instances that found no room to be watched, and are yet to be counted.
@@ -139,17 +145,20 @@ impl ReaderClock {
         let separation = qos.time_based_filter.to_core();
         let separation = separation.filter(|_| is_filtered(qos));
         let is_exclusive = qos.ownership == OwnershipKind::Exclusive;
+        let is_by_source = qos.destination_order == DestinationOrderKind::BySourceTimestamp;
         Self {
             filter: separation.map(|separation| Filter::new(separation, instances, seed)),
             deadline: period(qos.deadline).map(|period| Deadline::new(period, instances, seed)),
             owners: is_exclusive.then(|| Owners::new(instances, seed)),
+            source_order: is_by_source.then(|| SourceOrder::new(instances, seed)),
             latest: Instant::new(0),
             unwatched: 0,
         }
     }
 
     fn is_any(&self) -> bool {
-        self.filter.is_some() || self.deadline.is_some() || self.owners.is_some()
+        let by_writer = self.owners.is_some() || self.source_order.is_some();
+        self.filter.is_some() || self.deadline.is_some() || by_writer
     }
 }
 
@@ -162,6 +171,7 @@ impl Reader {
             cache.and_then(|cache| cache.next_expiry()),
             clock.and_then(|clock| clock.filter.as_ref()?.next(cache)),
             clock.and_then(|clock| clock.deadline.as_ref()?.next()),
+            self.ask_at,
         ];
         times.into_iter().flatten().min()
     }
@@ -284,6 +294,7 @@ impl Engine {
     pub(crate) fn run_reader_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
         self.readers.get_mut(index)?.clock_filed = false;
         self.expire_cache(now, index);
+        self.ask_writers_again(now, index);
         let reader = self.readers.get_mut(index)?;
         let level = reader.level;
         if let Some(clock) = &mut reader.clock {

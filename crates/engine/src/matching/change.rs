@@ -8,7 +8,7 @@
 use isolane_wire::{
     discovery::EndpointData,
     qos::{PolicyId, QosPolicies},
-    time::Instant,
+    time::{Duration, Instant},
 };
 use thiserror::Error;
 
@@ -18,6 +18,7 @@ use crate::{
     engine::Engine,
     history::ChangeKind,
     ids::{ReaderId, WriterId},
+    presentation::Access,
 };
 
 /// Why policies were not changed.
@@ -30,7 +31,7 @@ pub enum SetQosError {
     ImmutablePolicy(PolicyId),
     /// The policy contradicts another one.
     #[error(
-        "{0} contradicts another policy: a DEADLINE cannot be kept below the separation of a TIME_BASED_FILTER"
+        "{0} contradicts another policy: a DEADLINE cannot be kept below the separation of a TIME_BASED_FILTER, nor can coherent sets or the order of a group where it keeps samples back"
     )]
     InconsistentPolicy(PolicyId),
     /// Discovery has no room for what is to be announced.
@@ -85,7 +86,12 @@ pub fn immutable_policy(before: &QosPolicies, after: &QosPolicies) -> Option<Pol
 /// `None`: they go together.
 #[must_use]
 pub fn inconsistent_policy(qos: &QosPolicies) -> Option<PolicyId> {
-    (qos.deadline < qos.time_based_filter).then_some(PolicyId::DEADLINE)
+    let is_filtered = qos.time_based_filter > Duration::ZERO;
+    let is_in_turn = Access::of(&qos.presentation).is_some();
+    first_failed(&[
+        (qos.deadline >= qos.time_based_filter, PolicyId::DEADLINE),
+        (!(is_filtered && is_in_turn), PolicyId::PRESENTATION),
+    ])
 }
 
 fn first_failed(checks: &[(bool, PolicyId)]) -> Option<PolicyId> {

@@ -23,6 +23,7 @@ use crate::{
     content_filter::FilterText,
     discovery::{EndpointKind, RemoteEndpoint},
     engine::Engine,
+    presentation::Progress,
     reader::{ReaderStatus, WriterProxy},
     withheld::HeldBack,
     writer::{ReaderProxy, WriterStatus},
@@ -129,6 +130,7 @@ impl Engine {
         // A best-effort reader of a reliable writer is told nothing and asks for nothing.
         let mut proxy = WriterProxy::new(reader_index, guid, reader.reliable);
         proxy.held_back = HeldBack::of(reader);
+        proxy.progress = Progress::with(reader, writer.data);
         // A writer of isolane answers with a GAP what was written before it knew of the reader.
         // Of others a VOLATILE reader cannot tell history from what was written just after the
         // match: it begins with the first sample that comes unasked, or behind the first heartbeat.

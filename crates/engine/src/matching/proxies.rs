@@ -7,6 +7,7 @@ use isolane_wire::{guid::Guid, time::Instant};
 
 use super::addresses::Address;
 use crate::{
+    cache::Cache,
     engine::Engine,
     ids::WriterId,
     reader::{ReaderStatus, WriterProxy},
@@ -216,6 +217,7 @@ impl Engine {
     }
 
     pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: u16) {
+        self.part_sets(index);
         let Some(proxy) = self.writer_proxies.remove(index) else {
             return;
         };
@@ -234,6 +236,7 @@ impl Engine {
         if let Some(assemblies) = &mut reader.assemblies {
             assemblies.forget(index);
         }
+        let groups = reader.cache.as_ref().is_some_and(Cache::groups);
         reader.forget_held(index);
         reader.release_owner(index);
         if let Some(cache) = &mut reader.cache {
@@ -243,6 +246,9 @@ impl Engine {
             }
         }
         self.note_reader(proxy.reader);
+        if groups {
+            self.present_others(proxy.reader);
+        }
     }
 
     /// Takes a proxy out of its writer's chain.

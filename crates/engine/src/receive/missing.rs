@@ -16,6 +16,7 @@ use crate::{
     content_filter::drop_unwanted,
     engine::Engine,
     limits::{LAST_SEQUENCE, WINDOW},
+    presentation::{Turn, admit},
     reader::{Answer, ReaderStatus},
     work::WorkKind,
 };
@@ -81,7 +82,14 @@ impl Engine {
             if proxy.last < last {
                 proxy.last = last;
             }
-            if proxy.answer(heartbeat.is_final, now, suppression_ns) == Answer::AckNack {
+            let answer = proxy.answer(heartbeat.is_final, now, suppression_ns);
+            if let Some(group) = &heartbeat.group
+                && proxy.expected > heartbeat.last
+            {
+                proxy.progress.hear(group.current);
+                self.present(index);
+            }
+            if answer == Answer::AckNack {
                 self.file_acknack(index);
                 is_answered = true;
             }
@@ -155,23 +163,47 @@ impl Engine {
     ///
     /// A run of numbers without a waiting sample is one step, however long.
     fn advance_to(&mut self, proxy_index: u16, to: SequenceNumber) {
+        if self.advance_alone(proxy_index, to) {
+            self.present(proxy_index);
+        }
+    }
+
+    /// The same, whatever it means for samples that are seen together with those of others. True: it may mean
+    /// something.
+    pub(crate) fn advance_alone(&mut self, proxy_index: u16, to: SequenceNumber) -> bool {
         let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
-            return;
+            return false;
         };
         let reader_index = proxy.reader;
         let Some(reader) = self.readers.get_mut(reader_index) else {
-            return;
+            return false;
         };
         let mut refused = None;
+        let mut groups = false;
         if let Some(cache) = &mut reader.cache {
+            groups = cache.groups();
             let mut waiting = cache.first_waiting(proxy_index);
             while proxy.reliable {
                 if waiting == Some(proxy.expected) {
+                    let turn = match groups {
+                        false => Ok(Turn::Show),
+                        true => admit(proxy_index, proxy, cache, &mut reader.ledger),
+                    };
+                    let turn = match turn {
+                        Ok(turn) => turn,
+                        Err(why) => {
+                            refused = Some(why);
+                            break;
+                        }
+                    };
+                    let is_left = groups && turn != Turn::Done;
+                    let number = is_left.then(|| cache.first_waiting_number(proxy_index));
                     let filter = reader.content_filter.as_ref();
-                    let is_unwanted =
-                        filter.is_some_and(|filter| drop_unwanted(filter, cache, proxy_index));
+                    let is_unwanted = turn != Turn::Done
+                        && filter.is_some_and(|filter| drop_unwanted(filter, cache, proxy_index));
                     reader.ledger.unwanted += u64::from(is_unwanted);
                     let is_done_with = is_unwanted
+                        || turn == Turn::Done
                         || reader.clock.as_mut().is_some_and(|clock| {
                             clock.note_time(self.latest);
                             let writer = Claimant {
@@ -181,9 +213,17 @@ impl Engine {
                             };
                             judge_waiting(clock, cache, &mut reader.ledger, writer)
                         });
-                    if !is_done_with && let Err(why) = cache.promote(proxy_index, proxy.expected) {
-                        refused = Some(why);
-                        break;
+                    if !is_done_with {
+                        match cache.take_turn(turn, proxy_index, proxy.expected) {
+                            Ok(()) => {}
+                            Err(why) => {
+                                refused = Some(why);
+                                break;
+                            }
+                        }
+                    }
+                    if let Some(number) = number.flatten() {
+                        proxy.progress.reach(number);
                     }
                     proxy.begun = true;
                     proxy.advance();
@@ -203,6 +243,10 @@ impl Engine {
                 if reader.ledger.lose(missing, proxy.begun) {
                     reader.status |= ReaderStatus::SAMPLE_LOST;
                 }
+                if groups {
+                    proxy.progress.lose();
+                    reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
+                }
                 proxy.pass(end);
             }
             if cache.available() > 0 {
@@ -218,6 +262,7 @@ impl Engine {
         if is_watched {
             self.wind_reader(reader_index);
         }
+        groups
     }
 
     pub(crate) fn file_acknack(&mut self, proxy_index: u16) {

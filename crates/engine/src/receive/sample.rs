@@ -10,6 +10,7 @@ use crate::{
     cache::{Refused, SampleInfo},
     history::ChangeKind,
     instance::InstanceState,
+    presentation::keep_in_turn,
     reader::{Reader, ReaderStatus, WriterProxy},
     status::RejectReason,
 };
@@ -147,6 +148,17 @@ pub(super) fn keep(
     let Some(cache) = &mut reader.cache else {
         return Kept::Aside;
     };
+    if cache.groups() {
+        return match keep_in_turn(index, proxy, reader, info, payload) {
+            Ok(()) => Kept::InOrder,
+            Err(Refused::TooLarge) => Kept::Rejected(RejectReason::TooLarge),
+            Err(_) => {
+                reader.ledger.deferred += 1;
+                // Others may have waited for its number.
+                Kept::InOrder
+            }
+        };
+    }
     let sequence = info.sequence;
     let is_next = sequence == proxy.expected;
     let stored = if is_next {

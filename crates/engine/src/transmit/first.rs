@@ -6,7 +6,9 @@
 use isolane_wire::{
     BufferTooSmall,
     guid::EntityId,
-    rtps::{DataHead, Gap, HEADER_BYTES, HEARTBEAT_BYTES, INFO_TIMESTAMP_BYTES, MessageWriter},
+    rtps::{
+        DataHead, Gap, HEADER_BYTES, HEARTBEAT_BYTES, INFO_TIMESTAMP_BYTES, MessageWriter, SetMark,
+    },
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
 };
@@ -15,6 +17,7 @@ use super::gap;
 use crate::{
     engine::Engine,
     ids::WriterId,
+    presentation::head_of,
     work::{Destinations, Work, WorkKind},
     write::data_head,
     writer::Writer,
@@ -26,6 +29,7 @@ pub(super) struct Unsent<'a> {
     pub(super) sequence: SequenceNumber,
     timestamp: Timestamp,
     head: DataHead,
+    mark: Option<&'a SetMark>,
     payload: &'a [u8],
 }
 
@@ -33,7 +37,11 @@ impl Unsent<'_> {
     /// Bytes it takes at most, behind other samples.
     fn bytes(&self) -> usize {
         let gap_bytes = self.gone.as_ref().map_or(0, Gap::buffer_len);
-        let data_bytes = self.head.buffer_len() + self.payload.len().next_multiple_of(4);
+        let head_bytes = match self.mark {
+            None => self.head.buffer_len(),
+            Some(mark) => self.head.marked_len(mark),
+        };
+        let data_bytes = head_bytes + self.payload.len().next_multiple_of(4);
         gap_bytes + INFO_TIMESTAMP_BYTES + data_bytes
     }
 
@@ -49,7 +57,11 @@ impl Unsent<'_> {
         if last != Some(self.timestamp) {
             message.info_timestamp(self.timestamp)?;
         }
-        message.data(&self.head, self.payload).map(|_| ())
+        match self.mark {
+            None => message.data(&self.head, self.payload),
+            Some(mark) => message.marked_data(&self.head, mark, self.payload),
+        }
+        .map(|_| ())
     }
 }
 
@@ -62,11 +74,14 @@ impl Writer {
         let sample = change.sample();
         let entity = self.guid.entity;
         let skipped = self.next_unsent;
+        let mark = history.mark_of(sequence);
+        let head = data_head(entity, EntityId::UNKNOWN, sequence, &sample);
         Some(Unsent {
             gone: (skipped < sequence).then(|| gap(entity, EntityId::UNKNOWN, skipped, sequence)),
             sequence,
             timestamp: sample.timestamp,
-            head: data_head(entity, EntityId::UNKNOWN, sequence, &sample),
+            head: mark.map_or(head, |mark| head_of(head, mark)),
+            mark,
             payload,
         })
     }

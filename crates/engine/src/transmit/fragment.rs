@@ -12,7 +12,7 @@
 use isolane_wire::{
     BufferTooSmall,
     guid::{EntityId, Guid},
-    rtps::{DataFragHead, Gap, HeartbeatFrag, MessageWriter, PayloadKind},
+    rtps::{DataFragHead, Gap, HeartbeatFrag, MessageWriter, PayloadKind, SetMark},
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
 };
@@ -31,6 +31,7 @@ use crate::{
 /// One fragment, as it is sent.
 struct Fragment<'a> {
     head: DataFragHead,
+    mark: Option<&'a SetMark>,
     timestamp: Timestamp,
     bytes: &'a [u8],
     is_last: bool,
@@ -60,6 +61,7 @@ impl Writer {
         let bytes = &rest[..rest.len().min(fragment_size.into())];
         let sample = change.sample();
         let whole = data_head(self.guid.entity, reader, of.sequence, &sample);
+        let mark = self.history.as_ref()?.mark_of(of.sequence);
         let head = DataFragHead {
             reader,
             writer: self.guid.entity,
@@ -68,12 +70,14 @@ impl Writer {
             fragments: 1,
             fragment_size,
             sample_size: payload.len() as u32,
-            key_hash: whole.key_hash,
+            // With both, a fragment would not fit an Ethernet frame; the key is in the payload, too.
+            key_hash: whole.key_hash.filter(|_| mark.is_none()),
             status: whole.status,
             is_key: whole.payload == PayloadKind::Key,
         };
         Some(Fragment {
             head,
+            mark,
             timestamp: sample.timestamp,
             bytes,
             is_last: bytes.len() == rest.len(),
@@ -357,10 +361,12 @@ impl Engine {
 
 impl Fragment<'_> {
     fn emit(&self, message: &mut MessageWriter<'_>) -> Result<(), BufferTooSmall> {
-        message
-            .info_timestamp(self.timestamp)?
-            .data_frag(&self.head, self.bytes)
-            .map(drop)
+        message.info_timestamp(self.timestamp)?;
+        match self.mark {
+            None => message.data_frag(&self.head, self.bytes),
+            Some(mark) => message.marked_data_frag(&self.head, mark, self.bytes),
+        }
+        .map(drop)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
 impl Engine {
     pub(super) fn send_heartbeat(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
         let header = self.header;
+        let group = self.heartbeat_group(index);
         let writer = self.writers.get_mut(index)?;
         writer.heartbeat_filed = false;
         let clock = writer.clock.as_mut();
@@ -22,6 +23,7 @@ impl Engine {
         }
         let heartbeat = Heartbeat {
             liveliness,
+            group,
             // A best-effort writer has nothing to be answered.
             ..writer.heartbeat(!writer.reliable)
         };

@@ -2,7 +2,7 @@
 
 use isolane_wire::{
     guid::Guid,
-    rtps::{HEADER_BYTES, HEARTBEAT_BYTES, INFO_DESTINATION_BYTES, MessageWriter},
+    rtps::{HEADER_BYTES, HEARTBEAT_BYTES, Heartbeat, INFO_DESTINATION_BYTES, MessageWriter},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -10,6 +10,7 @@ use isolane_wire::{
 use super::{Withheld, gap, to_one};
 use crate::{
     engine::Engine,
+    presentation::head_of,
     work::{Work, WorkKind},
     write::data_head,
     writer::ReaderProxy,
@@ -150,12 +151,18 @@ impl Engine {
         let header = self.header;
         let proxy = self.reader_proxies.get(index)?;
         let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
-        if !proxy.is_reachable && self.spend(guid.prefix, HEARTBEAT_TO_ONE_BYTES) == 0 {
+        let is_reachable = proxy.is_reachable;
+        if !is_reachable && self.spend(guid.prefix, HEARTBEAT_TO_ONE_BYTES) == 0 {
             return None;
         }
+        // What is sent on a peer's word alone is counted.
+        let group = self.heartbeat_group(writer_index).filter(|_| is_reachable);
         let writer = self.writers.get_mut(writer_index)?;
         let level = writer.level;
-        let heartbeat = writer.heartbeat_to(guid.entity);
+        let heartbeat = Heartbeat {
+            group,
+            ..writer.heartbeat_to(guid.entity)
+        };
         let bytes = self.finish(
             buffer,
             |message| {
@@ -291,15 +298,19 @@ impl Engine {
         };
         let sample = change.sample();
         let head = data_head(writer.guid.entity, reader.entity, sequence, &sample);
+        let mark = writer.history.as_ref().and_then(|it| it.mark_of(sequence));
+        let head = mark.map_or(head, |mark| head_of(head, mark));
         let hole = after.filter(|&after| after < sequence);
         let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
             message.info_destination(reader.prefix)?;
             if let Some(hole) = hole {
                 message.gap(&gap(writer.guid.entity, reader.entity, hole, sequence))?;
             }
-            message
-                .info_timestamp(sample.timestamp)?
-                .data(&head, payload)?;
+            message.info_timestamp(sample.timestamp)?;
+            match mark {
+                None => message.data(&head, payload)?,
+                Some(mark) => message.marked_data(&head, mark, payload)?,
+            };
             Ok(message.len())
         });
         written.unwrap_or_else(|_| {

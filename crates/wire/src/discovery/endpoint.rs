@@ -27,6 +27,8 @@ pub struct EndpointData {
     pub multicast: LocatorList,
     /// Whether, being a reader, it wants QoS with every sample.
     pub expects_inline_qos: bool,
+    /// The publisher or subscriber it belongs to, in its participant; `None`: it does not say.
+    pub group: Option<EntityId>,
 }
 
 impl EndpointData {
@@ -50,6 +52,7 @@ impl EndpointData {
             unicast: LocatorList::new(),
             multicast: LocatorList::new(),
             expects_inline_qos: false,
+            group: None,
         }
     }
 
@@ -107,6 +110,7 @@ impl EndpointData {
                     let [byte] = *valid(id, reader.array())?;
                     data.expects_inline_qos = byte != 0;
                 }
+                pid::GROUP_ENTITY_ID => data.group = Some(EntityId(*valid(id, reader.array())?)),
                 _ => {
                     if !data.qos.take(id, reader)? {
                         skip(&parameter)?;
@@ -155,6 +159,9 @@ impl EndpointData {
             put_locators(list, pid::MULTICAST_LOCATOR, &self.multicast);
             if self.expects_inline_qos {
                 list.put_u8(pid::EXPECTS_INLINE_QOS, 1);
+            }
+            if let Some(group) = self.group {
+                list.put(pid::GROUP_ENTITY_ID, &group.0);
             }
             if let Some(filter) = filter {
                 list.put(pid::CONTENT_FILTER_PROPERTY, filter);

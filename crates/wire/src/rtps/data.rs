@@ -1,7 +1,7 @@
 //! DATA: a change (RTPS 2.5 §8.3.8.2).
 
 use super::{
-    StatusInfo,
+    SetMark, StatusInfo,
     submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header},
 };
 use crate::{
@@ -132,6 +132,21 @@ impl<'a> Data<'a> {
     pub fn key_hash(&self) -> Option<[u8; 16]> {
         key_hash_of(self.inline_qos.as_ref())
     }
+
+    /// The coherent set and the group it was written in, as far as it says so.
+    #[must_use]
+    pub fn set_mark(&self) -> SetMark {
+        SetMark::of(self.inline_qos.as_ref())
+    }
+
+    /// What it says of the end of a coherent set, if it is no change but that (RTPS 2.5 §8.7.6).
+    #[must_use]
+    pub fn set_end(&self) -> Option<SetMark> {
+        let mark = self.set_mark();
+        let is_bare =
+            self.payload == PayloadKind::None && self.status_info() == StatusInfo::default();
+        (is_bare && mark.coherent_set == Some(SequenceNumber::UNKNOWN)).then_some(mark)
+    }
 }
 
 /// What DATA and DATA_FRAG begin with, behind octetsToInlineQos.
@@ -172,13 +187,25 @@ fn parse_inline_qos(
 ) -> Result<(Option<ParameterList<'_>>, &[u8]), Error> {
     let (list, length) = ParameterList::parse(bytes, order)?;
     // A sample whose sender insists on something unknown here must not be used.
-    let insisted = list.iter().find(|parameter| {
-        parameter.must_understand && !matches!(parameter.id, pid::KEY_HASH | pid::STATUS_INFO)
-    });
+    let insisted = list
+        .iter()
+        .find(|parameter| parameter.must_understand && !is_understood(parameter.id));
     match insisted {
         Some(parameter) => Err(Error::MustUnderstand(parameter.id)),
         None => Ok((Some(list), &bytes[length..])),
     }
+}
+
+fn is_understood(id: u16) -> bool {
+    matches!(
+        id,
+        pid::KEY_HASH
+            | pid::STATUS_INFO
+            | pid::COHERENT_SET
+            | pid::GROUP_COHERENT_SET
+            | pid::GROUP_SEQ_NUM
+            | pid::WRITER_GROUP_INFO
+    )
 }
 
 #[inline]
@@ -250,11 +277,47 @@ impl DataHead {
         self.sequence.write(&mut writer);
         write_inline_qos(&mut writer, self.key_hash.as_ref(), self.status);
     }
+
+    /// Bytes that [`emit_marked`](Self::emit_marked) writes.
+    #[must_use]
+    pub fn marked_len(&self, mark: &SetMark) -> usize {
+        let inline_qos_len = mark.inline_qos_len(self.key_hash.is_some(), self.status.is_some());
+        SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + inline_qos_len
+    }
+
+    /// The same as [`emit`](Self::emit) of a sample of a coherent set, or of a group.
+    ///
+    /// # Panics
+    /// If the buffer is shorter than [`marked_len`](Self::marked_len).
+    pub fn emit_marked(&self, mark: &SetMark, head: &mut [u8], payload_len: usize) {
+        let head_len = self.marked_len(mark);
+        let (key_hash, status) = (self.key_hash.as_ref(), self.status);
+        // The fixed part and its flags are as without a mark; only what is behind it is longer.
+        self.emit(head, payload_len);
+        let mut writer = Writer::new(head);
+        let mut flags = match self.payload {
+            PayloadKind::None => 0,
+            PayloadKind::Data => DATA,
+            PayloadKind::Key => KEY,
+        };
+        if head_len > SUBMESSAGE_HEADER_BYTES + FIXED_BYTES {
+            flags |= INLINE_QOS;
+        }
+        let body = head_len - SUBMESSAGE_HEADER_BYTES + payload_len;
+        write_header(&mut writer, SubmessageId::DATA, flags, body);
+        let inline_qos = &mut head[SUBMESSAGE_HEADER_BYTES + FIXED_BYTES..head_len];
+        write_marked_inline_qos(&mut Writer::new(inline_qos), key_hash, status, mark);
+    }
+}
+
+#[inline]
+pub(super) fn key_hash_len(is_there: bool) -> usize {
+    if is_there { 20 } else { 0 }
 }
 
 #[inline]
 pub(super) fn inline_qos_len(key_hash: Option<&[u8; 16]>, status: Option<StatusInfo>) -> usize {
-    let key_hash_len = if key_hash.is_some() { 20 } else { 0 };
+    let key_hash_len = key_hash_len(key_hash.is_some());
     let status_len = if status.is_some() { 8 } else { 0 };
     let sentinel_len = if key_hash_len + status_len == 0 { 0 } else { 4 };
     key_hash_len + status_len + sentinel_len
@@ -262,6 +325,19 @@ pub(super) fn inline_qos_len(key_hash: Option<&[u8; 16]>, status: Option<StatusI
 
 #[inline]
 pub(super) fn write_inline_qos(
+    writer: &mut Writer<'_>,
+    key_hash: Option<&[u8; 16]>,
+    status: Option<StatusInfo>,
+) {
+    write_key_and_status(writer, key_hash, status);
+    if key_hash.is_some() || status.is_some() {
+        writer.u16(pid::SENTINEL);
+        writer.u16(0);
+    }
+}
+
+#[inline]
+fn write_key_and_status(
     writer: &mut Writer<'_>,
     key_hash: Option<&[u8; 16]>,
     status: Option<StatusInfo>,
@@ -276,8 +352,20 @@ pub(super) fn write_inline_qos(
         writer.u16(4);
         writer.put(&status.to_bytes());
     }
-    if key_hash.is_some() || status.is_some() {
-        writer.u16(pid::SENTINEL);
-        writer.u16(0);
+}
+
+/// The same with a mark; nothing at all where there is nothing to say.
+pub(super) fn write_marked_inline_qos(
+    writer: &mut Writer<'_>,
+    key_hash: Option<&[u8; 16]>,
+    status: Option<StatusInfo>,
+    mark: &SetMark,
+) {
+    if mark.inline_qos_len(key_hash.is_some(), status.is_some()) == 0 {
+        return;
     }
+    write_key_and_status(writer, key_hash, status);
+    mark.write(writer);
+    writer.u16(pid::SENTINEL);
+    writer.u16(0);
 }

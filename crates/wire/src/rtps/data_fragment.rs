@@ -1,10 +1,10 @@
 //! DATA_FRAG: fragments of a change too large for one datagram (RTPS 2.5 §8.3.8.3).
 
 use super::{
-    PayloadKind, StatusInfo,
+    PayloadKind, SetMark, StatusInfo,
     data::{
         Head, INLINE_QOS, OCTETS_TO_INLINE_QOS, inline_qos_len, key_hash_of, read_inline_qos,
-        write_inline_qos,
+        write_inline_qos, write_marked_inline_qos,
     },
     submessage::{SUBMESSAGE_HEADER_BYTES, SubmessageId, write_header},
 };
@@ -191,22 +191,44 @@ impl DataFragHead {
     /// If the buffer is shorter.
     pub fn emit(&self, head: &mut [u8], payload_len: usize) {
         let inline_qos_len = inline_qos_len(self.key_hash.as_ref(), self.status);
+        let mut writer = Writer::new(head);
+        self.write_fixed(&mut writer, inline_qos_len, payload_len);
+        write_inline_qos(&mut writer, self.key_hash.as_ref(), self.status);
+    }
+
+    /// Bytes that [`emit_marked`](Self::emit_marked) writes.
+    #[must_use]
+    pub fn marked_len(&self, mark: &SetMark) -> usize {
+        let inline_qos_len = mark.inline_qos_len(self.key_hash.is_some(), self.status.is_some());
+        SUBMESSAGE_HEADER_BYTES + FIXED_BYTES + inline_qos_len
+    }
+
+    /// The same as [`emit`](Self::emit) of a sample of a coherent set, or of a group.
+    ///
+    /// # Panics
+    /// If the buffer is shorter than [`marked_len`](Self::marked_len).
+    pub fn emit_marked(&self, mark: &SetMark, head: &mut [u8], payload_len: usize) {
+        let inline_qos_len = mark.inline_qos_len(self.key_hash.is_some(), self.status.is_some());
+        let mut writer = Writer::new(head);
+        self.write_fixed(&mut writer, inline_qos_len, payload_len);
+        write_marked_inline_qos(&mut writer, self.key_hash.as_ref(), self.status, mark);
+    }
+
+    fn write_fixed(&self, writer: &mut Writer<'_>, inline_qos_len: usize, payload_len: usize) {
         let mut flags = if self.is_key { KEY } else { 0 };
         if inline_qos_len != 0 {
             flags |= INLINE_QOS;
         }
         let body = FIXED_BYTES + inline_qos_len + payload_len;
-        let mut writer = Writer::new(head);
-        write_header(&mut writer, SubmessageId::DATA_FRAG, flags, body);
+        write_header(writer, SubmessageId::DATA_FRAG, flags, body);
         writer.u16(0);
         writer.u16(OCTETS_TO_INLINE_QOS + FRAGMENT_BYTES as u16);
         writer.put(&self.reader.0);
         writer.put(&self.writer.0);
-        self.sequence.write(&mut writer);
+        self.sequence.write(writer);
         writer.u32(self.first_fragment);
         writer.u16(self.fragments);
         writer.u16(self.fragment_size);
         writer.u32(self.sample_size);
-        write_inline_qos(&mut writer, self.key_hash.as_ref(), self.status);
     }
 }

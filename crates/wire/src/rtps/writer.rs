@@ -3,6 +3,7 @@
 use super::{
     AckNack, DataFragHead, DataHead, Gap, HEADER_BYTES, Header, HeaderExtension, Heartbeat,
     HeartbeatFrag, InfoDestination, InfoReply, InfoReplyIp4, InfoSource, InfoTimestamp, NackFrag,
+    SetMark,
 };
 use crate::{BufferTooSmall, guid::GuidPrefix, time::Timestamp};
 
@@ -145,6 +146,36 @@ impl<'a> MessageWriter<'a> {
     ) -> Result<&mut Self, BufferTooSmall> {
         self.with_payload(head.buffer_len(), fragments, |room, length| {
             head.emit(room, length);
+        })
+    }
+
+    /// DATA of a coherent set, or of a group. As [`data`](Self::data).
+    ///
+    /// # Errors
+    /// As [`data`](Self::data).
+    pub fn marked_data(
+        &mut self,
+        head: &DataHead,
+        mark: &SetMark,
+        payload: &[u8],
+    ) -> Result<&mut Self, BufferTooSmall> {
+        self.with_payload(head.marked_len(mark), payload, |room, length| {
+            head.emit_marked(mark, room, length);
+        })
+    }
+
+    /// DATA_FRAG of a coherent set, or of a group. As [`data_frag`](Self::data_frag).
+    ///
+    /// # Errors
+    /// As [`data_frag`](Self::data_frag).
+    pub fn marked_data_frag(
+        &mut self,
+        head: &DataFragHead,
+        mark: &SetMark,
+        fragments: &[u8],
+    ) -> Result<&mut Self, BufferTooSmall> {
+        self.with_payload(head.marked_len(mark), fragments, |room, length| {
+            head.emit_marked(mark, room, length);
         })
     }
 

@@ -3,7 +3,7 @@
 use isolane_wire::{
     BufferTooSmall, Error,
     discovery::{EndpointData, EndpointKey, ParticipantData, emit_key_guid, parse_key_guid},
-    guid::GuidPrefix,
+    guid::{EntityId, EntityKind, GuidPrefix},
     limits::MAX_NAME_BYTES,
     parameter::pid,
 };
@@ -99,6 +99,21 @@ fn an_announcement_leaves_out_what_has_its_default() {
     let mut buffer = [0; 128];
     // Two GUIDs, two names, RELIABILITY, sentinel.
     assert_eq!(sent.emit(&mut buffer), Ok(4 + 2 * 20 + 2 * 12 + 16 + 4));
+}
+
+#[test]
+fn the_group_of_an_endpoint_is_announced_if_it_has_one() {
+    for group in [None, Some(EntityId::user(7, EntityKind::WRITER_GROUP))] {
+        let sent = EndpointData {
+            topic_name: "T".try_into().unwrap(),
+            type_name: "T".try_into().unwrap(),
+            group,
+            ..EndpointData::new(WRITER)
+        };
+        let mut buffer = [0; 128];
+        let length = sent.emit(&mut buffer).unwrap();
+        assert_eq!(EndpointData::parse_writer(&buffer[..length]), Ok(sent));
+    }
 }
 
 #[test]

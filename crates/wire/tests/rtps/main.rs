@@ -9,4 +9,5 @@ mod header_extension;
 mod info;
 mod lists;
 mod message;
+mod sets;
 mod writing;

@@ -313,9 +313,33 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         "coherent sets",
-        "-P -c RED --access-scope t --coherent --coherent-sample-count 3 --write-period 50 --num-iterations 60",
-        "-S -k 0 --access-scope t --coherent",
+        "-P -c RED -k 0 --access-scope t --coherent --coherent-sample-count 3 --write-period 50 --num-iterations 60",
+        "-S -k 0 --access-scope t --coherent --read-period 40",
+        |sides| red_flows(sides).and_then(|()| whole_sets(sides, 3)),
+    ),
+    case(
+        "coherent sets of a group",
+        "-P -c RED -k 0 --num-topics 2 --access-scope g --coherent --coherent-sample-count 4 --write-period 50 --num-iterations 60",
+        "-S -k 0 --num-topics 2 --access-scope g --coherent --read-period 40",
+        |sides| whole_sets(sides, 4).and_then(|()| sets_of_both_topics(sides)),
+    ),
+    case(
+        "coherent sets within an instance are its samples",
+        "-P -c RED -k 0 --access-scope i --coherent --coherent-sample-count 3 --write-period 50 --num-iterations 60",
+        "-S -k 0 --access-scope i --coherent",
         red_flows,
+    ),
+    case(
+        "coherent is more than not",
+        "-P -c RED --access-scope t --write-period 50 --num-iterations 60",
+        "-S --access-scope t --coherent",
+        |sides| incompatible(sides, "3 (PRESENTATION)"),
+    ),
+    case(
+        "ordered access of a group",
+        "-P -c RED -k 0 -z 0 --num-topics 2 --access-scope g --ordered --write-period 50 --num-iterations 60",
+        "-S -k 0 --num-topics 2 --access-scope g --ordered --read-period 200",
+        in_order_of_writing,
     ),
     case(
         "announcements in a hurry",
@@ -535,6 +559,63 @@ fn alternates(sides: &Sides) -> Judgement {
     }
 }
 
+/// How often a subscriber that looks at sets says so, and with what.
+const LOOKS_AT_SETS: &str = "Reading coherent sets";
+
+/// Each look finds whole sets of so many iterations, of each topic.
+fn whole_sets(sides: &Sides, size: usize) -> Judgement {
+    for line in ["Started Coherent Set", "Finished Coherent Set"] {
+        if !sides.publisher.has(line) {
+            return Err(format!("the publisher did not print: {line}"));
+        }
+    }
+    some(&sides.subscriber.samples())?;
+    for round in sides.subscriber.rounds(LOOKS_AT_SETS) {
+        for topic in ["Square", "Square1"] {
+            let count = round.iter().filter(|it| it.topic == topic).count();
+            if count % size != 0 {
+                return Err(format!(
+                    "{count} samples of {topic} came at once: no whole sets"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// From the first set of the second topic on, both topics come together.
+fn sets_of_both_topics(sides: &Sides) -> Judgement {
+    let rounds = sides.subscriber.rounds(LOOKS_AT_SETS);
+    let of = |round: &[Sample], topic: &str| round.iter().filter(|it| it.topic == topic).count();
+    let both = rounds.iter().skip_while(|round| of(round, "Square1") == 0);
+    let (mut some, mut apart) = (0, 0);
+    for round in both {
+        let (one, other) = (of(round, "Square"), of(round, "Square1"));
+        some += one;
+        apart += usize::from(one != other);
+    }
+    match (some, apart) {
+        (0, _) => Err("nothing came of both topics".into()),
+        (_, 0) => Ok(()),
+        _ => Err(format!("{apart} looks found a part of a set")),
+    }
+}
+
+/// The samples of two topics, written in turns and each larger than the one before, come so.
+fn in_order_of_writing(sides: &Sides) -> Judgement {
+    let samples = sides.subscriber.samples();
+    let topics = ["Square", "Square1"].map(|topic| samples.iter().any(|it| it.topic == topic));
+    if topics != [true; 2] {
+        return Err(format!("samples of both topics were to come: {topics:?}"));
+    }
+    let both = samples.iter().skip_while(|it| it.topic != "Square1");
+    let places: Vec<(i32, &str)> = both.map(|it| (it.size, it.topic.as_str())).collect();
+    match places.windows(2).find(|pair| pair[0] >= pair[1]) {
+        Some(pair) => Err(format!("{:?} comes before {:?}", pair[0], pair[1])),
+        None => Ok(()),
+    }
+}
+
 fn three_topics(sides: &Sides) -> Judgement {
     for topic in ["Square", "Square1", "Square2"] {
         let mut samples = sides.subscriber.samples();
@@ -694,6 +775,51 @@ mod tests {
         ] {
             assert!(all.contains(&option), "{option}");
         }
+    }
+
+    fn sample(topic: &str, size: i32) -> String {
+        format!("{topic:<10} RED        010 010 [{size}]\n")
+    }
+
+    fn looks(rounds: &[&[(&str, i32)]]) -> String {
+        let round = |round: &&[(&str, i32)]| -> String {
+            let samples = round.iter().map(|&(topic, size)| sample(topic, size));
+            format!(
+                "{LOOKS_AT_SETS}, iteration 1\n{}",
+                samples.collect::<String>()
+            )
+        };
+        rounds.iter().map(round).collect()
+    }
+
+    #[test]
+    fn a_part_of_a_set_is_seen() {
+        let published = "Started Coherent Set\nFinished Coherent Set\n";
+        let (one, other) = (("Square", 1), ("Square1", 1));
+        let whole = looks(&[&[], &[one; 4], &[one, one, other, other], &[]]);
+        let judged = sides(published, &whole);
+        assert_eq!(whole_sets(&judged, 2), Ok(()));
+        assert_eq!(sets_of_both_topics(&judged), Ok(()));
+        assert!(whole_sets(&sides("", &whole), 2).is_err());
+        let torn = looks(&[&[one; 4], &[one], &[one, other, other]]);
+        assert!(whole_sets(&sides(published, &torn), 2).is_err());
+        assert!(sets_of_both_topics(&sides(published, &torn)).is_err());
+    }
+
+    #[test]
+    fn what_comes_out_of_its_order_is_seen() {
+        let printed = |places: &[(&str, i32)]| -> String {
+            places
+                .iter()
+                .map(|&(topic, size)| sample(topic, size))
+                .collect()
+        };
+        let judge = |places: &[(&str, i32)]| in_order_of_writing(&sides("", &printed(places)));
+        // Samples of the first topic alone, before the second is matched, may be any.
+        let begun = [("Square", 7), ("Square1", 7), ("Square", 8), ("Square1", 8)];
+        assert_eq!(judge(&begun), Ok(()));
+        assert!(judge(&[("Square1", 7), ("Square1", 8), ("Square", 8)]).is_err());
+        assert!(judge(&begun[..1]).is_err());
     }
 
     #[test]

@@ -44,6 +44,22 @@ impl Printed {
         self.lines.iter().filter_map(|line| sample(line)).collect()
     }
 
+    /// The samples between lines that begin so.
+    pub(super) fn rounds(&self, begin: &str) -> Vec<Vec<Sample>> {
+        let mut rounds = vec![Vec::new()];
+        for line in &self.lines {
+            match sample(line) {
+                _ if line.starts_with(begin) => rounds.push(Vec::new()),
+                Some(sample) => rounds
+                    .last_mut()
+                    .into_iter()
+                    .for_each(|it| it.push(sample.clone())),
+                None => {}
+            }
+        }
+        rounds
+    }
+
     /// Lines that end instances, by their word.
     pub(in super::super) fn ends(&self, state: &str) -> usize {
         let word = format!("NOT_ALIVE_{state}_INSTANCE_STATE");

@@ -1,0 +1,299 @@
+//! What writers say of the sets and the group their samples belong to.
+
+use isolane_wire::{
+    cdr::KeyHash,
+    rtps::{DataHead, HeartbeatGroup, PayloadKind, SetMark, group_digest},
+    sequence::SequenceNumber,
+    time::Timestamp,
+};
+use thiserror::Error;
+
+use super::{Access, Publisher};
+use crate::{
+    engine::Engine,
+    history::{Change, ChangeKind, History},
+    ids::{PublisherId, WriterId},
+    work::WorkKind,
+    writer::Writer,
+};
+
+/// The instance that ends of sets are of in a history: KEEP_LAST lets them push out no sample, nor one of them.
+const END_KEY: KeyHash = *b"\xffend of the set\xff";
+
+/// Why a coherent set was not begun or ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum CoherentError {
+    /// It was deleted.
+    #[error("the publisher no longer exists")]
+    Gone,
+    /// There is none to be ended.
+    #[error("no coherent set was begun: begin one, write, and then end it")]
+    NotBegun,
+    /// Sets lie within each other without bound.
+    #[error("too many coherent sets were begun and not ended")]
+    TooDeep,
+    /// The history of a writer has no room for the end: the set stays open.
+    #[error(
+        "the history of a writer has no room for the end of the set; end it later or raise max_samples"
+    )]
+    HistoryFull,
+}
+
+/// What a writer's access scope asks of it.
+#[derive(Debug)]
+pub(crate) struct WriterPresents {
+    pub(crate) access: Access,
+    /// The number of its first sample in the set that is open, if it has a part in one.
+    set: Option<SequenceNumber>,
+}
+
+impl WriterPresents {
+    pub(crate) fn new(access: Access) -> Self {
+        Self { access, set: None }
+    }
+
+    /// What its next sample is to say.
+    fn mark(&mut self, sequence: SequenceNumber, publisher: Option<&mut Publisher>) -> SetMark {
+        let is_open = publisher.as_ref().is_some_and(|it| it.nested > 0);
+        let is_in_set = is_open && self.access.is_coherent;
+        let set = is_in_set.then(|| *self.set.get_or_insert(sequence));
+        let mut mark = SetMark {
+            coherent_set: set,
+            ..SetMark::default()
+        };
+        if self.access.is_group {
+            mark.group_sequence = Some(sequence);
+            if let Some(publisher) = publisher {
+                let number = publisher.next();
+                mark.group_sequence = Some(number);
+                mark.group_coherent_set = is_in_set.then(|| *publisher.set.get_or_insert(number));
+            }
+        }
+        mark
+    }
+}
+
+impl Publisher {
+    fn next(&mut self) -> SequenceNumber {
+        self.sequence = self.sequence.next();
+        self.sequence
+    }
+}
+
+/// The head of a DATA with this mark: the end of a set is no change of an instance.
+pub(crate) fn head_of(head: DataHead, mark: &SetMark) -> DataHead {
+    if mark.coherent_set != Some(SequenceNumber::UNKNOWN) {
+        return head;
+    }
+    DataHead {
+        key_hash: None,
+        status: None,
+        payload: PayloadKind::None,
+        ..head
+    }
+}
+
+impl Engine {
+    /// A writer has got a new change.
+    #[inline(never)]
+    pub(crate) fn mark_written(&mut self, index: u16, sequence: SequenceNumber) {
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
+            return;
+        };
+        let publisher = writer.publisher;
+        let publisher = publisher.and_then(|publisher| self.publishers.get_mut(publisher));
+        history.set_mark(sequence, presents.mark(sequence, publisher));
+    }
+
+    pub(super) fn join_publisher(&mut self, group: u16, writer: u16) {
+        if let Some(publisher) = self.publishers.get_mut(group) {
+            publisher.writers.push(writer);
+        }
+        self.refresh_digest(group);
+    }
+
+    /// A writer goes from its group. A set it has a part in is incomplete.
+    pub(crate) fn leave_publisher(&mut self, index: u16) {
+        let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
+        let has_part = presents.is_some_and(|presents| presents.set.is_some());
+        let group = self.writers.get(index).and_then(|it| it.publisher);
+        let Some(group) = group else { return };
+        if let Some(publisher) = self.publishers.get_mut(group) {
+            publisher.writers.retain(|&other| other != index);
+            publisher.is_torn |= has_part;
+        }
+        self.refresh_digest(group);
+    }
+
+    fn refresh_digest(&mut self, group: u16) {
+        let Some(publisher) = self.publishers.get_mut(group) else {
+            return;
+        };
+        let writers = &self.writers;
+        let entity = |writer: &u16| writers.get(*writer).map(|it| it.guid.entity);
+        publisher.writers.sort_unstable_by_key(entity);
+        let entities = publisher
+            .writers
+            .iter()
+            .map(|it| entity(it).unwrap_or_default());
+        publisher.digest = group_digest(entities);
+    }
+
+    /// Begins a coherent set of all writers of a group (DDS 1.4 §2.2.2.4.1.10): readers with coherent access see
+    /// what is written until its [end](Self::end_coherent_changes) whole or not at all. Sets may lie within each
+    /// other; the outermost counts. It has no effect where the group's PRESENTATION is not coherent, or of INSTANCE scope.
+    ///
+    /// # Errors
+    /// [`CoherentError::Gone`], [`CoherentError::TooDeep`].
+    pub fn begin_coherent_changes(&mut self, id: PublisherId) -> Result<(), CoherentError> {
+        let publisher = self.publishers.get_mut(id.0).ok_or(CoherentError::Gone)?;
+        publisher.nested = publisher
+            .nested
+            .checked_add(1)
+            .ok_or(CoherentError::TooDeep)?;
+        Ok(())
+    }
+
+    /// Ends it (DDS 1.4 §2.2.2.4.1.11).
+    ///
+    /// # Errors
+    /// [`CoherentError`]; the set is open still then.
+    pub fn end_coherent_changes(
+        &mut self,
+        id: PublisherId,
+        timestamp: Timestamp,
+    ) -> Result<(), CoherentError> {
+        let publisher = self.publishers.get_mut(id.0).ok_or(CoherentError::Gone)?;
+        if publisher.nested != 1 {
+            publisher.nested = publisher
+                .nested
+                .checked_sub(1)
+                .ok_or(CoherentError::NotBegun)?;
+            return Ok(());
+        }
+        let (group_set, is_torn) = (publisher.set, publisher.is_torn);
+        for at in 0.. {
+            let Some(index) = self.writer_of_group(id.0, at) else {
+                break;
+            };
+            if self.owes_end(index, group_set) && !self.has_room(WriterId(index), Some(END_KEY)) {
+                self.request_room_notice(WriterId(index));
+                return Err(CoherentError::HistoryFull);
+            }
+        }
+        let mut mark = SetMark {
+            coherent_set: Some(SequenceNumber::UNKNOWN),
+            ..SetMark::default()
+        };
+        if let Some(publisher) = self.publishers.get_mut(id.0) {
+            (publisher.nested, publisher.is_torn) = (0, false);
+            if publisher.set.take().is_some() {
+                mark.group_sequence = Some(publisher.next());
+                mark.group_coherent_set = group_set;
+                mark.writers = Some(publisher.digest);
+            }
+        }
+        for at in 0.. {
+            let Some(index) = self.writer_of_group(id.0, at) else {
+                break;
+            };
+            if self.owes_end(index, group_set) {
+                self.write_end(index, mark, is_torn, timestamp);
+            }
+        }
+        Ok(())
+    }
+
+    fn writer_of_group(&self, group: u16, at: usize) -> Option<u16> {
+        self.publishers.get(group)?.writers.get(at).copied()
+    }
+
+    /// Whether a writer is to say that the set has ended: where it is one of the group, all do.
+    fn owes_end(&self, index: u16, group_set: Option<SequenceNumber>) -> bool {
+        let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
+        presents.is_some_and(|presents| match presents.access {
+            Access {
+                is_coherent: true,
+                is_group: true,
+                ..
+            } => group_set.is_some(),
+            _ => presents.set.is_some(),
+        })
+    }
+
+    /// Where the set is torn a number before the end is left out: by it readers know that something is missing.
+    fn write_end(&mut self, index: u16, mark: SetMark, is_torn: bool, timestamp: Timestamp) {
+        if self.reserve(WriterId(index), Some(END_KEY)).is_err() {
+            return;
+        }
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
+            return;
+        };
+        presents.set = None;
+        if is_torn {
+            writer.last = writer.last.next();
+            writer.ledger.set_ends += 1;
+        }
+        let sequence = writer.last.next();
+        history.commit(Change {
+            sequence,
+            kind: ChangeKind::Alive,
+            key_hash: Some(END_KEY),
+            timestamp,
+            length: 0,
+        });
+        history.set_mark(sequence, mark);
+        writer.last = sequence;
+        writer.ledger.set_ends += 1;
+        if writer.fragmenter.cuts() {
+            self.file_first(index);
+        } else if !core::mem::replace(&mut writer.data_filed, true) {
+            let priority = writer.data_priority();
+            self.file(priority, WorkKind::Data, index);
+        }
+    }
+
+    /// What a HEARTBEAT of a writer says of its group: how far all samples of the group are, of which this
+    /// writer's are sent (RTPS 2.5 §8.3.8.6).
+    pub(crate) fn heartbeat_group(&self, index: u16) -> Option<HeartbeatGroup> {
+        let writer = self.writers.get(index)?;
+        let presents = writer.presents.as_ref()?;
+        if !presents.access.is_group {
+            return None;
+        }
+        let publisher = writer.publisher.and_then(|it| self.publishers.get(it));
+        let (written, writers) = match publisher {
+            Some(publisher) => (publisher.sequence, publisher.digest),
+            None => (writer.last, group_digest([writer.guid.entity].into_iter())),
+        };
+        let current = writer.unsent_number().map_or(written, |unsent| {
+            written.min(SequenceNumber(unsent.get() - 1))
+        });
+        let first = writer.history.as_ref().and_then(|history| {
+            let first = history.first()?;
+            history.mark_of(first)?.group_sequence
+        });
+        (current.get() > 0).then_some(HeartbeatGroup {
+            current,
+            first: first.map_or(current, |first| first.min(current)),
+            last: current,
+            writers,
+            secure_writers: [0; 4],
+        })
+    }
+}
+
+impl Writer {
+    /// The number in the group of its next sample to be sent.
+    fn unsent_number(&self) -> Option<SequenceNumber> {
+        let history: &History = self.history.as_ref()?;
+        let unsent = history.at_or_after(self.next_unsent)?;
+        history.mark_of(unsent)?.group_sequence
+    }
+}

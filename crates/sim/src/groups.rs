@@ -1,0 +1,104 @@
+//! Groups of writers, and of readers, in a world.
+
+use isolane_engine::{CoherentError, PublisherId, SubscriberId};
+use isolane_wire::qos::Presentation;
+
+use crate::{
+    endpoints::{ReaderHandle, WriterHandle},
+    node::NodeId,
+    topic::Topic,
+    world::World,
+};
+
+/// A publisher of a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublisherHandle(NodeId, PublisherId);
+
+/// A subscriber of a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubscriberHandle(NodeId, SubscriberId);
+
+impl World {
+    /// Creates a group of writers on a node.
+    pub fn create_publisher(
+        &mut self,
+        node: NodeId,
+        presentation: Presentation,
+    ) -> PublisherHandle {
+        let created = self.engine_mut(node).create_publisher(presentation);
+        PublisherHandle(node, created.expect("the publisher can be created"))
+    }
+
+    /// Creates a group of readers on a node.
+    pub fn create_subscriber(
+        &mut self,
+        node: NodeId,
+        presentation: Presentation,
+    ) -> SubscriberHandle {
+        let created = self.engine_mut(node).create_subscriber(presentation);
+        SubscriberHandle(node, created.expect("the subscriber can be created"))
+    }
+
+    /// Creates a writer of a group.
+    pub fn create_writer_in(&mut self, group: PublisherHandle, topic: &Topic) -> WriterHandle {
+        let (now, PublisherHandle(node, publisher)) = (self.now, group);
+        let config = topic.endpoint(node, false);
+        let created = self
+            .engine_mut(node)
+            .create_writer_in(now, publisher, &config);
+        self.enter_writer(node, topic, created.expect("the writer can be created"))
+    }
+
+    /// Creates a reader of a group, whose user takes samples at once.
+    pub fn create_reader_in(&mut self, group: SubscriberHandle, topic: &Topic) -> ReaderHandle {
+        let (now, SubscriberHandle(node, subscriber)) = (self.now, group);
+        let config = topic.endpoint(node, true);
+        let engine = self.engine_mut(node);
+        let created = engine.create_reader_in(now, subscriber, &config, None);
+        self.enter_reader(node, topic, created.expect("the reader can be created"))
+    }
+
+    /// Begins a coherent set.
+    pub fn begin_set(&mut self, PublisherHandle(node, publisher): PublisherHandle) {
+        let begun = self.engine_mut(node).begin_coherent_changes(publisher);
+        begun.expect("the publisher exists");
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn end_set(
+        &mut self,
+        PublisherHandle(node, publisher): PublisherHandle,
+    ) -> Result<(), CoherentError> {
+        let now = self.now;
+        let engine = self.engine_mut(node);
+        let timestamp = engine.timestamp(now);
+        let ended = engine.end_coherent_changes(publisher, timestamp);
+        self.settle(node);
+        ended
+    }
+
+    /// The user of a group begins to look at its samples.
+    pub fn begin_access(&mut self, SubscriberHandle(node, subscriber): SubscriberHandle) -> bool {
+        self.engine_mut(node).begin_access(subscriber)
+    }
+
+    /// The user has looked.
+    pub fn end_access(&mut self, SubscriberHandle(node, subscriber): SubscriberHandle) -> bool {
+        let ended = self.engine_mut(node).end_access(subscriber);
+        self.settle(node);
+        ended
+    }
+
+    /// Takes the sample of a group that comes first of all that are available; false: there is none.
+    pub fn take_in_order(
+        &mut self,
+        SubscriberHandle(node, subscriber): SubscriberHandle,
+    ) -> Option<ReaderHandle> {
+        let next = self.engine(node).next_in_order(subscriber)?;
+        let reader = self.reader_of(node, next);
+        (self.take(ReaderHandle(reader), 1) > 0).then_some(ReaderHandle(reader))
+    }
+}
