@@ -159,15 +159,16 @@ impl<T: TopicType> DataWriter<T> {
         let qos = policies.zip(max_bytes).map(|(policies, max_bytes)| {
             Qos::existing(policies, self.encoding.representation, max_bytes)
         });
-        let max_blocking = self.max_blocking;
+        let (max_blocking, autodispose) = (self.max_blocking, self.autodispose.get());
         Qos {
             max_blocking,
+            autodispose,
             ..qos.expect("a handle's writer exists")
         }
     }
 
     /// Changes the policies that the standard lets change (DDS 1.4 §2.2.3): USER_DATA, TOPIC_DATA,
-    /// GROUP_DATA, DEADLINE, LATENCY_BUDGET, OWNERSHIP_STRENGTH, PARTITION, LIFESPAN. They are announced
+    /// GROUP_DATA, DEADLINE, LATENCY_BUDGET, OWNERSHIP_STRENGTH, PARTITION, LIFESPAN, WRITER_DATA_LIFECYCLE. They are announced
     /// again, and readers matched anew. TRANSPORT_PRIORITY, which the standard lets change, is refused: the
     /// level is the lane, the port and the jobs the writer was created with. What a
     /// [`Publisher`](crate::Publisher) shares among its writers is changed there, and not here. A
@@ -183,6 +184,7 @@ impl<T: TopicType> DataWriter<T> {
         let engine = &mut state.engine;
         same_size(engine.writer_max_payload_bytes(self.id), qos.max_bytes)?;
         engine.set_writer_qos(monotonic_now(), self.id, &qos.offered())?;
+        self.autodispose.set(qos.autodispose);
         Ok(())
     }
 }
@@ -202,7 +204,7 @@ impl<T: TopicType> DataReader<T> {
     }
 
     /// Changes the policies that the standard lets change, as [`DataWriter::set_qos`] does for a writer, and
-    /// TIME_BASED_FILTER. A budget is changed by [`set_budget`](Self::set_budget), and not here.
+    /// TIME_BASED_FILTER and READER_DATA_LIFECYCLE. A budget is changed by [`set_budget`](Self::set_budget), and not here.
     ///
     /// # Errors
     /// [`QosError`]; nothing was changed then.

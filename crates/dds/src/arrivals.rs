@@ -1,6 +1,6 @@
 //! What datagrams have brought: jobs that are ready as of their arrival, and how long it was.
 
-use isolane_datapath::Lane;
+use isolane_datapath::{Lane, clock::monotonic_now};
 use isolane_engine::{Priority, ReaderStatus, StatusChange, WriterStatus};
 use isolane_executor::Waited;
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
@@ -24,6 +24,12 @@ impl State {
         }
     }
 
+    /// The same of what the user's own calls have brought, for one who asks at once.
+    pub(crate) fn gather_notes(&mut self) {
+        let now = monotonic_now();
+        self.take_notes(now, now);
+    }
+
     fn take_all_notes(&mut self, now: Instant, arrived: Instant) -> Option<Level> {
         let mut most_critical = None;
         while let Some(change) = self.engine.next_status() {
@@ -41,6 +47,7 @@ impl State {
                 if !status.contains(ReaderStatus::DATA_AVAILABLE) {
                     return None;
                 }
+                self.note_data(id);
                 let slot = &self.readers[id.index()];
                 if let Some(job) = slot.job {
                     self.executor.activate_since(job, arrived, now);

@@ -85,6 +85,8 @@ pub struct Builder {
     lock_memory: bool,
     fault: Option<FaultPlan>,
     observable: bool,
+    enabled: bool,
+    autoenable: bool,
 }
 
 impl Builder {
@@ -108,6 +110,8 @@ impl Builder {
             lock_memory: false,
             fault: None,
             observable: false,
+            enabled: true,
+            autoenable: true,
         }
     }
 
@@ -269,6 +273,25 @@ impl Builder {
         self
     }
 
+    /// Whether the participant takes part from the beginning, or when it is
+    /// [enabled](Participant::enable). Until then it announces nothing, hears nobody, and its endpoints do neither.
+    /// Default: yes.
+    #[must_use]
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.enabled = enabled;
+        self
+    }
+
+    /// ENTITY_FACTORY `autoenable_created_entities`: whether writers and readers take part as soon as they are
+    /// created, or the participant is enabled. Otherwise each is enabled by its own call
+    /// ([`DataWriter::enable`](crate::DataWriter::enable), [`DataReader::enable`](crate::DataReader::enable)).
+    /// Default: yes.
+    #[must_use]
+    pub fn autoenable(mut self, autoenable: bool) -> Self {
+        self.autoenable = autoenable;
+        self
+    }
+
     /// Makes the datapath fail as planned, repeatably and with every fault counted in the ledger:
     /// for tests of programs that must live with failures.
     ///
@@ -332,6 +355,7 @@ impl Builder {
         let mut config = EngineConfig::new(self.domain, prefix, seed);
         config.name = bounded_name(&self.name);
         config.user_data = user_data;
+        (config.is_enabled, config.autoenable) = (self.enabled, self.autoenable);
         config.wall_offset_ns = wall_now_ns().wrapping_sub(now.as_nanos());
         config.metatraffic_unicast = locators(transport.unicast(Lane::Discovery));
         config.metatraffic_multicast = locators(transport.multicast(Lane::Discovery));

@@ -2,7 +2,7 @@
 
 use isolane_datapath::{OpenError, ProtectError};
 use isolane_datapath_xdp::xdp::XdpError;
-use isolane_engine::{CreateError, SetQosError};
+use isolane_engine::{CreateError, EnableError, SetQosError};
 use isolane_wire::{cdr::CdrError, qos::PolicyId};
 
 /// Why a participant or an endpoint could not be created.
@@ -64,6 +64,9 @@ pub enum BuildError {
         /// USER_DATA, TOPIC_DATA or GROUP_DATA.
         policy: PolicyId,
     },
+    /// A writer of another thread is enabled when it is created, and could not be.
+    #[error(transparent)]
+    Enable(#[from] EnableError),
     /// The memory of the process cannot be kept from being paged out.
     #[error(
         "memory cannot be locked ({source}): raise the limit (ulimit -l unlimited, or LimitMEMLOCK=infinity in a systemd unit), give the program CAP_IPC_LOCK, or build the participant without lock_memory"

@@ -49,6 +49,11 @@
 //! sources in the order of priority, runs one activation of the most urgent ready job to its end,
 //! and looks again.
 //!
+//! # Waiting
+//!
+//! Callbacks ([`DataReader::on_sample`], [`DataReader::on_subscription_matched`] and their like) are told by jobs of the
+//! loop. Who would rather wait for something takes conditions and a [`WaitSet`], which runs the loop until one of them holds.
+//!
 //! # Copies and memory
 //!
 //! A best-effort sample is serialised straight into the frame that is sent, and seen by
@@ -129,8 +134,10 @@ mod arrivals;
 mod batched;
 mod builder;
 mod choice;
+mod conditions;
 mod differences;
 mod discovered;
+mod enabling;
 mod endpoint_status;
 mod error;
 mod filter;
@@ -138,6 +145,7 @@ mod filtered;
 mod frames;
 mod gather;
 mod group;
+mod lifecycle;
 pub mod limits;
 mod listeners;
 pub mod observe;
@@ -148,17 +156,21 @@ mod reader;
 mod remote;
 mod report;
 mod runtime;
+mod selection;
 mod sending;
 mod state;
 mod status;
+mod status_mask;
 mod transport;
 mod trouble;
 mod wait;
+mod wait_set;
 mod waits;
 mod writer;
 
 pub use builder::{Builder, Waiting};
 pub use choice::DatapathChoice;
+pub use conditions::{Condition, GuardCondition, QueryCondition, ReadCondition, StatusCondition};
 pub use differences::{Difference, differences};
 pub use discovered::DiscoveredTopic;
 pub use error::{BuildError, QosError, WriteError};
@@ -177,9 +189,10 @@ pub use isolane_datapath_xdp::{
 };
 pub use isolane_derive::TopicType;
 pub use isolane_engine::{
-    ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EndpointKind,
-    IgnoreError, Incompatible, InstanceState, Limits, ReaderLedger, RejectReason, RemoteEndpoint,
-    RemoteParticipant, SampleInfo, SetQosError, Timing, WriterLedger,
+    ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
+    EndpointKind, IgnoreError, Incompatible, InstanceState, Limits, ReaderLedger, RejectReason,
+    RemoteEndpoint, RemoteParticipant, SampleInfo, SampleState, SetQosError, StateMask, Timing,
+    ViewState, WriterLedger,
 };
 pub use isolane_executor::{Observed, Order};
 /// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.
@@ -200,12 +213,15 @@ pub use qos::Qos;
 pub use reader::{DataReader, Sample};
 pub use remote::RemoteWriter;
 pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};
+pub use selection::{InstanceHandle, ReadError};
 pub use status::{
     LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus,
     OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,
     RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus,
     SubscriptionMatchedStatus,
 };
+pub use status_mask::StatusMask;
+pub use wait_set::{AttachError, WaitSet};
 pub use waits::LevelReport;
 pub use writer::DataWriter;
 

@@ -124,3 +124,10 @@ pub const PEER_PATTERN_BYTES: usize = 16;
 /// Datagrams of its level that a best-effort writer sends before `write` or `flush` returns, where it keeps samples
 /// back: what half of its history comes to, and some of others that are before it. More is left to the loop.
 pub(crate) const FLUSHED_DATAGRAMS: usize = 16;
+
+/// Conditions of a wait set: each is asked when something has changed, so that many would cost more than a wait set
+/// for each purpose.
+pub const MAX_WAIT_SET_CONDITIONS: usize = 64;
+
+/// Participants a wait set drives: a thread has one, mostly, and rarely more than one for each core it stands for.
+pub const MAX_WAIT_SET_PARTICIPANTS: usize = 8;

@@ -11,6 +11,7 @@ use crate::{
     runtime::Core,
     state::{State, Task},
     status::Statuses,
+    status_mask::StatusMask,
 };
 
 /// An endpoint of this participant.
@@ -98,12 +99,14 @@ pub(crate) type Listeners = [Option<Listener>; Kind::COUNT];
 pub(crate) struct Listening {
     /// Counts the endpoints that had this place, so that a listener that outlives its endpoint is not
     /// given to the next.
-    generation: u32,
+    pub(crate) generation: u32,
     listeners: Listeners,
     job: Option<JobId>,
     /// Kinds that have changed and have a listener that was not told ([`Kind::bit`]).
     pending: u16,
     told: Statuses,
+    /// What has changed and was not told, whether or not somebody listens.
+    pub(crate) changed: StatusMask,
 }
 
 impl Listening {
@@ -132,7 +135,7 @@ impl Listening {
 }
 
 impl State {
-    fn listening(&mut self, of: Endpoint) -> &mut Listening {
+    pub(crate) fn listening(&mut self, of: Endpoint) -> &mut Listening {
         let (table, place) = match of {
             Endpoint::Writer(writer) => (&mut self.writer_listening, writer.index()),
             Endpoint::Reader(reader) => (&mut self.reader_listening, reader.index()),
@@ -176,7 +179,13 @@ impl State {
         if kinds == 0 {
             return;
         }
+        self.changes = self.changes.wrapping_add(1);
         let listening = self.listening(of);
+        for kind in Kind::ALL {
+            if kinds & kind.bit() != 0 {
+                listening.changed |= kind.mask();
+            }
+        }
         let Some(job) = listening.job else { return };
         for kind in Kind::ALL {
             if kinds & kind.bit() != 0 && listening.has_listener(kind) {
@@ -257,6 +266,7 @@ impl State {
         let listening = self.listening(of);
         listening.told = told;
         listening.pending &= !kind.bit();
+        listening.changed -= kind.mask();
         taken.is_some()
     }
 

@@ -186,7 +186,7 @@ impl Participant {
     }
 
     /// Creates a writer that another thread writes to: it is `Send`, and its samples go through a
-    /// bounded ring to this participant's loop.
+    /// bounded ring to this participant's loop. It is enabled at once, so the participant must be.
     ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.

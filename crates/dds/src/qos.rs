@@ -41,6 +41,7 @@ pub struct Qos {
     pub(crate) max_bytes: usize,
     pub(crate) max_datagram_bytes: usize,
     pub(crate) max_blocking: Duration,
+    pub(crate) autodispose: bool,
     pub(crate) protection: Option<Protection>,
     /// A partition that does not fit; endpoints are refused by its name.
     pub(crate) excess_partition: Option<String>,
@@ -61,6 +62,7 @@ impl Qos {
             max_bytes: limits::DEFAULT_MAX_BYTES,
             max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             max_blocking: Duration::ZERO,
+            autodispose: true,
             protection: None,
             excess_partition: None,
             excess_octets: None,

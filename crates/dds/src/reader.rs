@@ -3,7 +3,9 @@
 use std::{marker::PhantomData, rc::Rc};
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{CachedSample, Incompatible, Priority, ReaderId, ReaderLedger, SampleInfo};
+use isolane_engine::{
+    CachedSample, Incompatible, Priority, ReaderId, ReaderLedger, SampleInfo, SampleState,
+};
 use isolane_executor::JobConfig;
 use isolane_wire::{
     cdr::{CdrError, TopicType, read_payload, read_payload_into, view_payload},
@@ -43,7 +45,7 @@ pub struct Sample<V> {
 ///
 /// let network = Network::new(1);
 /// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
-/// let qos = Qos::reliable().keep_last(4);
+/// let qos = Qos::reliable().keep_last(4).autodispose(false);
 /// let writer = participant.create_writer::<Lamp>("Lamps", &qos)?;
 /// let reader = participant.create_reader::<Lamp>("Lamps", &qos)?;
 /// writer.write(&Lamp { number: 7, is_on: true })?;
@@ -174,7 +176,7 @@ impl<T: TopicType> DataReader<T> {
                 let Some(sample) = state.look_at(id, 0) else {
                     return;
                 };
-                let info = *sample.info;
+                let info = sample.info;
                 let decoded = match info.valid_data() {
                     true => read_payload_into(sample.payload, &mut value),
                     false => Ok(()),
@@ -236,7 +238,7 @@ impl<T: TopicType> DataReader<T> {
         let Some(sample) = state.look_at(self.id, 0) else {
             return Ok(None);
         };
-        let info = *sample.info;
+        let info = sample.info;
         let value = info
             .valid_data()
             .then(|| read_payload(sample.payload))
@@ -261,7 +263,7 @@ impl<T: TopicType> DataReader<T> {
         let Some(sample) = state.look_at(self.id, 0) else {
             return Ok(None);
         };
-        let info = *sample.info;
+        let info = sample.info;
         let decoded = match info.valid_data() {
             true => read_payload_into(sample.payload, value),
             false => Ok(()),
@@ -283,13 +285,14 @@ impl<T: TopicType> DataReader<T> {
         let Some(sample) = state.look_at(self.id, nth) else {
             return Ok(None);
         };
-        let (info, read) = (*sample.info, sample.read);
+        let info = sample.info;
+        let was_read = info.sample_state == SampleState::Read;
         let value = info
             .valid_data()
             .then(|| read_payload(sample.payload))
             .transpose()?;
         state.engine.mark_read(self.id, nth);
-        Ok(Some((Sample { value, info }, read)))
+        Ok(Some((Sample { value, info }, was_read)))
     }
 
     /// Writers matched now.
@@ -315,7 +318,7 @@ impl<T: TopicType> DataReader<T> {
 
 impl State {
     /// What has outlived its LIFESPAN is not looked at.
-    fn drop_expired(&mut self, reader: ReaderId) {
+    pub(crate) fn drop_expired(&mut self, reader: ReaderId) {
         if self.engine.may_expire(reader) {
             self.engine.drop_expired(monotonic_now(), reader);
         }
@@ -324,6 +327,7 @@ impl State {
     /// The `nth` sample of a reader that is of use now.
     fn look_at(&mut self, reader: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
         self.drop_expired(reader);
+        self.note_look(reader);
         self.engine.sample(reader, nth)
     }
 }

@@ -36,6 +36,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{
     error::{BuildError, WriteError},
+    lifecycle::unregistered,
     limits::{REMOTE_GRACE, REMOTE_ITEMS, REMOTE_LINGER, REMOTE_QUEUE},
     listeners::Endpoint,
     participant::{Of, create_writer, frame_limit},
@@ -176,6 +177,7 @@ pub struct RemoteWriter<T: TopicType> {
     encoding: Encoding,
     begin: usize,
     max_bytes: usize,
+    autodispose: bool,
     of: Of<T>,
 }
 
@@ -198,7 +200,9 @@ pub(crate) fn create<T: TopicType>(
         )
     };
     let job = state.add_job(config, Task::Inlet)?;
-    let writer = create_writer::<T>(state, topic, qos).inspect_err(|_| {
+    let created = create_writer::<T>(state, topic, qos)
+        .and_then(|writer| state.enable_remote(writer).map(|()| writer));
+    let writer = created.inspect_err(|_| {
         state.remove_job(job);
     })?;
     let (handed_in, handed_out) = RingBuffer::new(REMOTE_QUEUE);
@@ -244,6 +248,7 @@ pub(crate) fn create<T: TopicType>(
         encoding,
         begin: payload_begin(state),
         max_bytes: qos.max_bytes,
+        autodispose: qos.autodispose,
         of: PhantomData,
     })
 }
@@ -268,12 +273,13 @@ impl<T: TopicType> RemoteWriter<T> {
         self.write_change(key, ChangeKind::Dispose)
     }
 
-    /// Says that this writer no longer writes the instance (§2.2.2.4.2.7).
+    /// Says that this writer no longer writes the instance (§2.2.2.4.2.7), and, unless
+    /// [`Qos::autodispose`] says otherwise, disposes it.
     ///
     /// # Errors
     /// As [`write`](Self::write).
     pub fn unregister(&mut self, key: &T) -> Result<(), WriteError> {
-        self.write_change(key, ChangeKind::Unregister)
+        self.write_change(key, unregistered(self.autodispose))
     }
 
     fn write_change(&mut self, value: &T, kind: ChangeKind) -> Result<(), WriteError> {

@@ -114,6 +114,10 @@ impl State {
     /// The last thing: what is filed for peers (the ends of endpoints) goes out, within a bound,
     /// then the good-bye.
     pub(crate) fn say_farewell(&mut self) {
+        if !self.engine.is_enabled() {
+            // Nobody has heard of it.
+            return;
+        }
         let now = monotonic_now();
         for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {
             let ready = self.engine.ready();

@@ -129,6 +129,8 @@ pub(crate) struct State {
     pub(crate) writer_listening: Vec<Listening>,
     pub(crate) reader_listening: Vec<Listening>,
     pub(crate) discovery_listening: DiscoveryListening,
+    /// Grows with everything that a condition may depend on.
+    pub(crate) changes: u64,
     pub(crate) inlets: Vec<Inlet>,
     pub(crate) work_observed: [[WorkObserved; WorkKind::ALL.len()]; Priority::COUNT],
     pub(crate) waits: Waits,
@@ -214,6 +216,7 @@ impl State {
             writer_listening: Vec::new(),
             reader_listening: Vec::new(),
             discovery_listening: DiscoveryListening::default(),
+            changes: 0,
             inlets: Vec::new(),
             work_observed: Default::default(),
             waits: Waits::default(),

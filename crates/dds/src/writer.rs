@@ -1,6 +1,6 @@
 //! Writers, on the participant's own thread.
 
-use std::{marker::PhantomData, ops::Range, rc::Rc, time::Duration};
+use std::{cell::Cell, marker::PhantomData, ops::Range, rc::Rc, time::Duration};
 
 use isolane_datapath::{Class, Datapath, Frame, Lane, clock::monotonic_now};
 use isolane_engine::{
@@ -9,11 +9,13 @@ use isolane_engine::{
 use isolane_wire::{
     cdr::{CdrError, Representation, TopicType, key_hash, write_key_payload, write_payload},
     level::Level,
+    time::Timestamp,
 };
 
 use crate::{
-    error::WriteError, group::Publisher, limits::MIN_KEY_PAYLOAD_BYTES, listeners::Endpoint,
-    participant::Of, qos::Qos, runtime::Core, sending::Addresses, state::State, transport::Lanes,
+    error::WriteError, group::Publisher, lifecycle::unregistered, limits::MIN_KEY_PAYLOAD_BYTES,
+    listeners::Endpoint, participant::Of, qos::Qos, runtime::Core, sending::Addresses,
+    state::State, transport::Lanes,
 };
 
 /// A writer of one topic (DDS 1.4 §2.2.2.4.2).
@@ -58,6 +60,7 @@ pub struct DataWriter<T: TopicType> {
     pub(crate) max_blocking: Duration,
     /// The group it belongs to, which stays as long as it does.
     pub(crate) publisher: Option<Publisher>,
+    pub(crate) autodispose: Cell<bool>,
     of: Of<T>,
 }
 
@@ -90,12 +93,18 @@ impl Encoding {
     ) -> Result<usize, CdrError> {
         match kind {
             ChangeKind::Alive => write_payload(value, self.representation, out),
-            ChangeKind::Dispose | ChangeKind::Unregister => {
+            _ => {
                 let length = write_key_payload(value, self.representation, out)?;
                 Ok(lengthened(length, out))
             }
         }
     }
+}
+
+/// The time stamp of what is written now.
+#[inline]
+fn now(state: &State) -> Timestamp {
+    state.engine.timestamp(monotonic_now())
 }
 
 /// The length of the payload of an instance's end, with zeros behind a short key where there is room.
@@ -124,6 +133,7 @@ impl<T: TopicType> DataWriter<T> {
             payload_begin,
             max_blocking: qos.max_blocking,
             publisher: None,
+            autodispose: Cell::new(qos.autodispose),
             of: PhantomData,
         }
     }
@@ -136,7 +146,7 @@ impl<T: TopicType> DataWriter<T> {
     /// [`WriteError`]; nothing of it was written then. Never waits, unless the QoS allows it
     /// ([`Qos::max_blocking_time`]).
     pub fn write(&self, value: &T) -> Result<(), WriteError> {
-        self.write_change(value, ChangeKind::Alive)
+        self.write_change(value, ChangeKind::Alive, now)
     }
 
     /// Disposes the instance of this key (DDS 1.4 §2.2.2.4.2.10).
@@ -144,18 +154,25 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn dispose(&self, key: &T) -> Result<(), WriteError> {
-        self.write_change(key, ChangeKind::Dispose)
+        self.write_change(key, ChangeKind::Dispose, now)
     }
 
-    /// Says that this writer no longer writes the instance (§2.2.2.4.2.7).
+    /// Says that this writer no longer writes the instance (§2.2.2.4.2.7), and, unless
+    /// [`Qos::autodispose`] says otherwise, disposes it.
     ///
     /// # Errors
     /// As [`write`](Self::write).
     pub fn unregister(&self, key: &T) -> Result<(), WriteError> {
-        self.write_change(key, ChangeKind::Unregister)
+        self.write_change(key, unregistered(self.autodispose.get()), now)
     }
 
-    fn write_change(&self, value: &T, kind: ChangeKind) -> Result<(), WriteError> {
+    #[inline]
+    pub(crate) fn write_change(
+        &self,
+        value: &T,
+        kind: ChangeKind,
+        timestamp: impl FnOnce(&State) -> Timestamp,
+    ) -> Result<(), WriteError> {
         let key = T::KEYED.then(|| key_hash(value)).transpose()?;
         if self.encoding.reliable && !self.max_blocking.is_zero() && !self.core.is_running() {
             self.core.run_until(self.max_blocking, || {
@@ -166,7 +183,7 @@ impl<T: TopicType> DataWriter<T> {
         let sample = WriteSample {
             kind,
             key_hash: key,
-            timestamp: state.engine.timestamp(monotonic_now()),
+            timestamp: timestamp(&state),
         };
         if self.encoding.reliable {
             self.keep(&mut state, value, &sample)

@@ -23,10 +23,10 @@ use std::{
     thread,
 };
 
-use isolane::{DataReader, Qos, WriteError};
+use isolane::{DataReader, Filter, Qos, StateMask, StatusMask, WaitSet, WriteError};
 
 use counting_allocator::allocator_calls_of;
-use support::{Message, Site, World};
+use support::{Message, PATIENCE, Site, World};
 
 const WARM_UP: u32 = 100;
 const SAMPLES: u32 = 10_000;
@@ -116,6 +116,39 @@ fn taking_into_a_value_allocates_nothing() {
         exchange(WARM_UP);
         assert_eq!(allocator_calls_of(|| exchange(SAMPLES)), 0);
         world.assert_balanced();
+    }
+}
+
+#[test]
+fn waiting_for_conditions_and_being_woken_allocates_nothing() {
+    for site in Site::both() {
+        let world = World::new(site);
+        let alone = world.site.participant();
+        let qos = Qos::reliable().keep_all().max_samples(32);
+        let writer = alone.create_writer::<Message>("Waited", &qos).unwrap();
+        let reader = alone.create_reader::<Message>("Waited", &qos).unwrap();
+        let waits = WaitSet::new(&alone);
+        let all = Filter::new("text = %0", &["'waited'"]).unwrap();
+        let all = reader.create_query_condition(StateMask::NOT_READ, all);
+        let matched = reader.status_condition(StatusMask::SUBSCRIPTION_MATCHED);
+        let guard = alone.create_guard_condition();
+        waits.attach(&all).unwrap();
+        waits.attach(&matched).unwrap();
+        waits.attach(&guard).unwrap();
+        alone.run_until(PATIENCE, || writer.matched_readers() == 1);
+        let _ = reader.subscription_matched_status();
+        let (mut value, mut active) = (Message::default(), Vec::with_capacity(8));
+        let mut exchange = |count: u32| {
+            for number in 0..count {
+                writer.write(&Message::new(number, "waited")).unwrap();
+                assert!(waits.wait_into(PATIENCE, &mut active));
+                assert!(active == [(&all).into()]);
+                assert!(reader.take_into(&mut value).unwrap().is_some());
+                assert_eq!(value.number, number);
+            }
+        };
+        exchange(WARM_UP);
+        assert_eq!(allocator_calls_of(|| exchange(SAMPLES)), 0);
     }
 }
 

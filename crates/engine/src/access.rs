@@ -15,12 +15,10 @@ use crate::{
 /// A sample in a reader's cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CachedSample<'a> {
-    /// What is known of it.
-    pub info: &'a SampleInfo,
+    /// What is known of it, and the states that it and its instance are in now.
+    pub info: SampleInfo,
     /// Its payload, with encapsulation header; a key, where the info says there is no value.
     pub payload: &'a [u8],
-    /// Whether it was read before (DDS 1.4: *sample state*).
-    pub read: bool,
 }
 
 impl Engine {
@@ -37,12 +35,8 @@ impl Engine {
     /// The `nth` available sample of a reader, oldest first.
     #[must_use]
     pub fn sample(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
-        let (info, payload, read) = self.readers.get(id.0)?.cache.as_ref()?.get(nth)?;
-        Some(CachedSample {
-            info,
-            payload,
-            read,
-        })
+        let (info, payload) = self.readers.get(id.0)?.cache.as_ref()?.get(nth)?;
+        Some(CachedSample { info, payload })
     }
 
     /// Marks the `nth` available sample as read.
@@ -142,7 +136,7 @@ impl Engine {
     pub fn writer_max_payload_bytes(&self, id: WriterId) -> Option<usize> {
         self.writers
             .get(id.0)
-            .map(|writer| writer.max_payload_bytes)
+            .map(crate::writer::Writer::payload_limit)
     }
 
     /// The user's writers; those of discovery are not among them.

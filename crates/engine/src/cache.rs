@@ -12,6 +12,7 @@
 
 mod expiry;
 mod held;
+mod selection;
 mod sets;
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
@@ -27,8 +28,10 @@ use crate::{
     chain::Links,
     history::{ChangeKind, Keep},
     instance::{InstanceState, Instances},
+    states::{SampleState, ViewState},
 };
 
+pub use self::selection::{Query, Selection, Which};
 pub(crate) use self::sets::Place;
 use self::sets::Sets;
 
@@ -50,8 +53,23 @@ pub struct SampleInfo {
     pub expires: Option<Instant>,
     /// A sample, or the end of its instance: then there is no value, only a key.
     pub kind: ChangeKind,
-    /// The instance's state when the sample came in.
+    /// Whether it was read before.
+    pub sample_state: SampleState,
+    /// Whether samples of its instance were looked at before, since that was born again last. Without a
+    /// cache always new.
+    pub view_state: ViewState,
+    /// The state of its instance now; without a cache what this sample says of it.
     pub instance_state: InstanceState,
+    /// How often its instance had been born again after it was disposed, when the sample came in.
+    pub disposed_generation_count: u32,
+    /// How often after nobody wrote it any more.
+    pub no_writers_generation_count: u32,
+    /// Samples of its instance that follow it in the same selection; see [`Selection`].
+    pub sample_rank: u32,
+    /// Lives of its instance between it and the last sample of that in the same selection.
+    pub generation_rank: u32,
+    /// Lives of its instance between it and now.
+    pub absolute_generation_rank: u32,
     /// The instance; `None` for topics without a key.
     pub key_hash: Option<KeyHash>,
 }
@@ -61,6 +79,18 @@ impl SampleInfo {
     #[must_use]
     pub fn valid_data(&self) -> bool {
         self.kind == ChangeKind::Alive
+    }
+
+    /// What names its instance at the reader; zeros for topics without a key.
+    #[must_use]
+    pub fn instance_handle(&self) -> KeyHash {
+        self.key_hash.unwrap_or_default()
+    }
+
+    /// What names its writer.
+    #[must_use]
+    pub fn publication_handle(&self) -> Guid {
+        self.writer
     }
 }
 
@@ -73,6 +103,8 @@ struct Slot {
     instance: u16,
     length: u32,
     read: bool,
+    /// It is about to be let go with others.
+    leaves: bool,
     /// Made here because writers left, not received: it does not count in the ledger.
     synthetic: bool,
 }
@@ -124,12 +156,16 @@ pub(crate) struct Cache {
     is_shared: bool,
     pub(crate) instances: Instances,
     links: Links,
+    /// Slots that were asked for together.
+    selected: Vec<u16>,
     /// Available samples that were received, not made here.
     pub(crate) counted: u64,
     /// Available samples that KEEP_LAST pushed out before they were taken.
     pub(crate) evicted: u64,
     /// Available samples that outlived their LIFESPAN before they were taken.
     pub(crate) expired: u64,
+    /// Available samples that READER_DATA_LIFECYCLE let go.
+    pub(crate) purged: u64,
     /// No available sample expires before.
     earliest_expiry: Instant,
     /// Which samples are shown together; `None`: none.
@@ -168,9 +204,11 @@ impl Cache {
             is_shared: false,
             instances: Instances::new(slots.saturating_add(1), seed),
             links: Links::new(slots),
+            selected: Vec::with_capacity(usize::from(slots)),
             counted: 0,
             evicted: 0,
             expired: 0,
+            purged: 0,
             earliest_expiry: NEVER,
             sets: None,
         }
@@ -342,18 +380,16 @@ impl Cache {
     pub(crate) fn writer_not_alive(&mut self, proxy: u16, writer: Guid, now: Instant) -> u64 {
         let mut unseen = 0;
         for instance in 0..self.instances.end() {
-            let Some(key) = self.instances.unregister_gone(instance, proxy) else {
+            let Some(key) = self.instances.unregister_gone(instance, proxy, now) else {
                 continue;
             };
             let info = SampleInfo {
                 writer,
-                sequence: SequenceNumber::UNKNOWN,
-                source_timestamp: None,
                 received: now,
-                expires: None,
                 kind: ChangeKind::Unregister,
                 instance_state: InstanceState::NotAliveNoWriters,
                 key_hash: self.keyed.then_some(key),
+                ..SampleInfo::UNSEEN
             };
             let of_sets = self.sets.as_ref().map_or(0, |sets| sets.set_aside());
             let set_aside = self.waiting_room - self.waiting.len() + self.held_room - self.held;
@@ -375,16 +411,17 @@ impl Cache {
         true
     }
 
-    /// The `nth` available sample.
-    pub(crate) fn get(&self, nth: usize) -> Option<(&SampleInfo, &[u8], bool)> {
+    /// The `nth` available sample, as a selection of its own.
+    pub(crate) fn get(&self, nth: usize) -> Option<(SampleInfo, &[u8])> {
         let index = *self.available.get(nth)?;
         let slot = self.slot(index);
-        let start = usize::from(index) * self.slot_bytes;
-        Some((
-            &slot.info,
-            &self.payload[start..][..slot.length as usize],
-            slot.read,
-        ))
+        let mut info = SampleInfo {
+            sample_rank: 0,
+            generation_rank: 0,
+            ..slot.info
+        };
+        self.tell_states(slot, &mut info);
+        Some((info, self.payload_of(index)))
     }
 
     /// Marks the `nth` available sample as read.
@@ -393,13 +430,16 @@ impl Cache {
             && let Some(slot) = &mut self.slots[usize::from(index)]
         {
             slot.read = true;
+            self.instances.note_look(slot.instance);
         }
     }
 
-    /// Removes the oldest available sample; `Some(true)` if it counts in the ledger.
+    /// Removes the oldest available sample, which was looked at; `Some(true)` if it counts in the ledger.
     pub(crate) fn pop(&mut self) -> Option<bool> {
         let index = self.available.pop_front()?;
-        Some(!self.release(index).synthetic)
+        let slot = self.release(index);
+        self.instances.note_look(slot.instance);
+        Some(!slot.synthetic)
     }
 
     fn release(&mut self, index: u16) -> Slot {
@@ -431,9 +471,10 @@ impl Cache {
             return;
         };
         let key = slot.info.key_hash.unwrap_or_default();
-        let (instance, state) = self.instances.note(key, slot.proxy, slot.info.kind);
+        let at = slot.info.received;
+        let instance = self.instances.note(key, slot.proxy, slot.info.kind, at);
         slot.instance = instance;
-        slot.info.instance_state = state;
+        self.instances.tell_generation(instance, &mut slot.info);
         if let Some(expires) = slot.info.expires {
             self.earliest_expiry = self.earliest_expiry.min(expires);
         }
@@ -452,6 +493,7 @@ impl Cache {
             instance: u16::MAX,
             length: payload.len() as u32,
             read: false,
+            leaves: false,
             synthetic: false,
         });
         Some(index)

@@ -58,6 +58,12 @@ impl Links {
         chain.count += 1;
     }
 
+    /// The next younger one of the same chain.
+    pub(crate) fn younger(&self, slot: u16) -> Option<u16> {
+        let younger = self.younger[usize::from(slot)];
+        (younger != NONE).then_some(younger)
+    }
+
     pub(crate) fn pop_oldest(&mut self, chain: &mut Chain) -> Option<u16> {
         let slot = chain.oldest()?;
         chain.oldest = self.younger[usize::from(slot)];

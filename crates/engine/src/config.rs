@@ -142,6 +142,11 @@ pub struct EngineConfig {
     pub timing: Timing,
     /// Sizes.
     pub limits: Limits,
+    /// Whether the participant takes part from the beginning, or when it is
+    /// [enabled](crate::Engine::enable).
+    pub is_enabled: bool,
+    /// Whether its endpoints do.
+    pub autoenable: bool,
 }
 
 impl EngineConfig {
@@ -163,6 +168,8 @@ impl EngineConfig {
             multicast: true,
             timing: Timing::default(),
             limits: Limits::default(),
+            is_enabled: true,
+            autoenable: true,
         }
     }
 }

@@ -194,10 +194,17 @@ impl Engine {
         writer.presents = access.map(|access| Box::new(WriterPresents::new(access)));
         let is_by_source = config.qos.destination_order == DestinationOrderKind::BySourceTimestamp;
         writer.last_stamp = is_by_source.then_some(Timestamp::ZERO);
+        if !self.enables_created() {
+            writer.disable();
+            return self.insert_writer(writer).map(WriterId);
+        }
+        let data = writer.data.clone();
         let index = self.insert_writer(writer)?;
-        self.publish(now, PUBLICATIONS, index, true)?;
-        self.set_writer_clock(now, index);
-        self.match_new_writer(now, index);
+        self.publish(now, PUBLICATIONS, &data).inspect_err(|_| {
+            self.writer_by_entity.remove(&data.guid.entity);
+            self.writers.remove(index);
+        })?;
+        self.begin_writer(now, index);
         Ok(WriterId(index))
     }
 
@@ -296,13 +303,18 @@ impl Engine {
         reader.key_of = config.key_of;
         reader.content_filter = content_filter;
         reader.subscriber = group.map(|(index, _)| index);
+        reader.is_enabled = self.enables_created();
+        let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
         let index = self
             .readers
             .insert(reader)
             .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
-        self.publish(now, SUBSCRIPTIONS, index, false)?;
-        self.set_reader_clock(index);
-        self.match_new_reader(now, index);
+        if is_enabled {
+            self.publish(now, SUBSCRIPTIONS, &data).inspect_err(|_| {
+                self.readers.remove(index);
+            })?;
+            self.begin_reader(now, index);
+        }
         Ok(ReaderId(index))
     }
 
@@ -314,7 +326,7 @@ impl Engine {
         if writer.level.is_none() {
             return;
         }
-        let data = writer.data.clone();
+        let (data, was_enabled) = (writer.data.clone(), writer.is_enabled());
         self.leave_publisher(id.0);
         self.remove_reader_proxies(id.0);
         self.unmatch(now, data.guid);
@@ -334,7 +346,9 @@ impl Engine {
         self.forget_writer_notes(id.0);
         self.writer_by_entity.remove(&data.guid.entity);
         self.writers.remove(id.0);
-        self.retract(now, PUBLICATIONS, &data);
+        if was_enabled {
+            self.retract(now, PUBLICATIONS, &data);
+        }
     }
 
     /// Deletes a reader; peers are told.
@@ -345,7 +359,7 @@ impl Engine {
         if reader.level.is_none() {
             return;
         }
-        let data = reader.data.clone();
+        let (data, was_enabled) = (reader.data.clone(), reader.is_enabled);
         for index in 0..self.writer_proxies.end() {
             if self
                 .writer_proxies
@@ -362,7 +376,9 @@ impl Engine {
         self.forget_reader_notes(id.0);
         self.leave_subscriber(id.0);
         self.readers.remove(id.0);
-        self.retract(now, SUBSCRIPTIONS, &data);
+        if was_enabled {
+            self.retract(now, SUBSCRIPTIONS, &data);
+        }
     }
 
     /// What became of a writer's samples.
@@ -377,30 +393,15 @@ impl Engine {
         self.readers.get(id.0).map(Reader::ledger)
     }
 
-    fn publish(
+    /// Announces an endpoint for the first time.
+    pub(crate) fn publish(
         &mut self,
         now: Instant,
         builtin: u16,
-        index: u16,
-        is_writer: bool,
+        data: &EndpointData,
     ) -> Result<(), CreateError> {
-        let data = if is_writer {
-            self.writers.get(index).map(|writer| writer.data.clone())
-        } else {
-            self.readers.get(index).map(|reader| reader.data.clone())
-        };
-        let Some(data) = data else { return Ok(()) };
-        let announced = self.announce_endpoint(now, builtin, &data, ChangeKind::Alive);
-        if announced.is_err() {
-            if is_writer {
-                self.writer_by_entity.remove(&data.guid.entity);
-                self.writers.remove(index);
-            } else {
-                self.readers.remove(index);
-            }
-            return Err(CreateError::AnnouncementFull);
-        }
-        Ok(())
+        let announced = self.announce_endpoint(now, builtin, data, ChangeKind::Alive);
+        announced.map_err(|_| CreateError::AnnouncementFull)
     }
 
     fn retract(&mut self, now: Instant, builtin: u16, data: &EndpointData) {

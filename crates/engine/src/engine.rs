@@ -110,7 +110,7 @@ pub(crate) enum Subject {
 pub(crate) const BUILTIN_ENDPOINTS: u16 = 3;
 
 impl Subject {
-    const ANNOUNCE: usize = 0;
+    pub(crate) const ANNOUNCE: usize = 0;
 
     pub(crate) fn lease(participant: u16) -> usize {
         1 + usize::from(participant)
@@ -273,11 +273,9 @@ impl Engine {
             config,
         };
         engine.create_builtin_endpoints();
-        engine.file_announcement(0);
-        engine.timers.arm(
-            Subject::ANNOUNCE,
-            now + engine.config.timing.announce_initial_period,
-        );
+        if engine.config.is_enabled {
+            engine.begin_announcing(now);
+        }
         engine
     }
 
@@ -314,7 +312,9 @@ impl Engine {
     pub fn set_user_data(&mut self, user_data: Octets) {
         if self.config.user_data != user_data {
             self.config.user_data = user_data;
-            self.announce_now();
+            if self.config.is_enabled {
+                self.announce_now();
+            }
         }
     }
 

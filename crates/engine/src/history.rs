@@ -37,6 +37,16 @@ pub enum ChangeKind {
     Dispose,
     /// This writer no longer writes the instance.
     Unregister,
+    /// Both at once, as WRITER_DATA_LIFECYCLE has it (DDS 1.4 §2.2.3.21).
+    DisposeAndUnregister,
+}
+
+impl ChangeKind {
+    /// Whether its writer no longer writes the instance.
+    #[must_use]
+    pub fn unregisters(self) -> bool {
+        matches!(self, Self::Unregister | Self::DisposeAndUnregister)
+    }
 }
 
 /// One change; its payload lies in the cache's memory.

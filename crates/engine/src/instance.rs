@@ -4,13 +4,17 @@
 //! without samples to forget when a new one comes. Forgetting an instance loses no sample; should
 //! it come again it counts as new.
 
-use alloc::vec::Vec;
+mod life;
+
+use alloc::{boxed::Box, vec::Vec};
 
 use heapless::Vec as BoundedVec;
-use isolane_wire::cdr::KeyHash;
+use isolane_wire::{cdr::KeyHash, time::Instant};
 
+use self::life::Life;
 use crate::{
     chain::Chain,
+    clock::Purges,
     history::ChangeKind,
     index::{Index, index},
     limits::INSTANCE_WRITERS,
@@ -35,6 +39,7 @@ struct Instance {
     /// Proxies of the writers that wrote it and have not unregistered it.
     writers: BoundedVec<u16, INSTANCE_WRITERS>,
     chain: Chain,
+    life: Life,
 }
 
 #[derive(Debug)]
@@ -44,6 +49,8 @@ pub(crate) struct Instances {
     room: usize,
     /// Instances without samples that made way for new ones.
     pub(crate) forgotten: u64,
+    /// Those of which samples are to go some time after their end.
+    purges: Option<Box<Purges>>,
 }
 
 impl Instances {
@@ -54,6 +61,7 @@ impl Instances {
             index: index(room, seed),
             room,
             forgotten: 0,
+            purges: None,
         }
     }
 
@@ -82,13 +90,8 @@ impl Instances {
         self.records.len() as u16
     }
 
-    /// Takes note of a change by a writer; returns the instance and the state it is in now.
-    pub(crate) fn note(
-        &mut self,
-        key: KeyHash,
-        writer: u16,
-        kind: ChangeKind,
-    ) -> (u16, InstanceState) {
+    /// Takes note of a change by a writer, which came in then; returns the instance.
+    pub(crate) fn note(&mut self, key: KeyHash, writer: u16, kind: ChangeKind, at: Instant) -> u16 {
         let index = match self.index.get(&key) {
             Some(&index) => index,
             None => self.add(key),
@@ -96,21 +99,36 @@ impl Instances {
         let instance = &mut self.records[usize::from(index)];
         match kind {
             ChangeKind::Alive => {
-                instance.state = InstanceState::Alive;
+                if instance.state != InstanceState::Alive {
+                    self.revive(index, at);
+                }
+                let instance = &mut self.records[usize::from(index)];
                 if !instance.writers.contains(&writer) {
                     // Beyond the bound a writer shares the last place; see the limit's reason.
                     let _ = instance.writers.push(writer);
                 }
             }
-            ChangeKind::Dispose => instance.state = InstanceState::NotAliveDisposed,
+            ChangeKind::Dispose => self.end_life(index, InstanceState::NotAliveDisposed, at),
             ChangeKind::Unregister => {
-                instance.writers.retain(|&other| other != writer);
-                if instance.writers.is_empty() && instance.state == InstanceState::Alive {
-                    instance.state = InstanceState::NotAliveNoWriters;
-                }
+                self.unregister(index, writer, at);
+            }
+            ChangeKind::DisposeAndUnregister => {
+                self.end_life(index, InstanceState::NotAliveDisposed, at);
+                self.unregister(index, writer, at);
             }
         }
-        (index, instance.state)
+        index
+    }
+
+    /// A writer no longer writes an instance. True: it was the last one, and the instance was alive.
+    fn unregister(&mut self, index: u16, writer: u16, at: Instant) -> bool {
+        let instance = &mut self.records[usize::from(index)];
+        instance.writers.retain(|&other| other != writer);
+        let ends = instance.writers.is_empty() && instance.state == InstanceState::Alive;
+        if ends {
+            self.end_life(index, InstanceState::NotAliveNoWriters, at);
+        }
+        ends
     }
 
     /// Takes note of a change by a writer whose changes are not seen, if the instance is known.
@@ -119,25 +137,24 @@ impl Instances {
             return;
         };
         let writers = &mut self.records[usize::from(index)].writers;
-        match kind {
-            ChangeKind::Unregister => writers.retain(|&other| other != writer),
+        if kind.unregisters() {
+            writers.retain(|&other| other != writer);
+        } else if !writers.contains(&writer) {
             // Beyond the bound it shares the last place.
-            _ if !writers.contains(&writer) => drop(writers.push(writer)),
-            _ => {}
+            let _ = writers.push(writer);
         }
     }
 
     /// Unregisters a writer that is gone. The key, if that ended the instance.
-    pub(crate) fn unregister_gone(&mut self, index: u16, writer: u16) -> Option<KeyHash> {
-        let instance = &mut self.records[usize::from(index)];
-        let before = instance.writers.len();
-        instance.writers.retain(|&other| other != writer);
-        let left = instance.writers.len() < before && instance.writers.is_empty();
-        if left && instance.state == InstanceState::Alive {
-            instance.state = InstanceState::NotAliveNoWriters;
-            return Some(instance.key);
-        }
-        None
+    pub(crate) fn unregister_gone(
+        &mut self,
+        index: u16,
+        writer: u16,
+        at: Instant,
+    ) -> Option<KeyHash> {
+        let instance = &self.records[usize::from(index)];
+        let (key, is_registered) = (instance.key, instance.writers.contains(&writer));
+        (is_registered && self.unregister(index, writer, at)).then_some(key)
     }
 
     fn find(&self, key: KeyHash) -> Option<&Instance> {
@@ -152,6 +169,7 @@ impl Instances {
             state: InstanceState::Alive,
             writers: BoundedVec::new(),
             chain: Chain::EMPTY,
+            life: Life::NEW,
         };
         let index = if self.records.len() < self.room {
             self.records.push(fresh);
@@ -165,7 +183,11 @@ impl Instances {
                 .position(|instance| idle(instance) && ended(instance))
                 .or_else(|| self.records.iter().position(idle))
                 .expect("there are more instances than slots, so one has no sample");
-            self.index.remove(&self.records[index].key);
+            let former = self.records[index].key;
+            self.index.remove(&former);
+            if let Some(purges) = &mut self.purges {
+                purges.turn(former, InstanceState::Alive, Instant::new(0));
+            }
             self.records[index] = fresh;
             self.forgotten += 1;
             index

@@ -103,6 +103,8 @@ pub struct ReaderLedger {
     pub in_sets: u64,
     /// Ends of coherent sets: no samples, and yet numbers.
     pub set_ends: u64,
+    /// Were not taken for so long after the end of their instance that READER_DATA_LIFECYCLE let them go.
+    pub purged: u64,
     /// Came and wait for earlier ones; not yet accounted.
     pub waiting: u64,
     /// Came again, or out of order at a best-effort reader; counted beside the balance.
@@ -121,7 +123,7 @@ impl ReaderLedger {
     pub fn balances(&self) -> bool {
         // What is lost is what writers say they have written, and so can be anything.
         let came = self.delivered + self.available + self.evicted + self.rejected;
-        let timed = self.expired + self.filtered + self.held;
+        let timed = self.expired + self.filtered + self.held + self.purged;
         let not_for_it = self.not_owner + self.unwanted + self.outdated;
         let of_sets = self.incomplete + self.in_sets + self.set_ends;
         self.accounted == self.lost.wrapping_add(came + timed + not_for_it + of_sets)
@@ -160,6 +162,7 @@ pub(crate) struct Reader {
     pub(crate) level: Option<Level>,
     pub(crate) reliable: bool,
     pub(crate) volatile: bool,
+    pub(crate) is_enabled: bool,
     pub(crate) max_payload_bytes: usize,
     /// `None`: samples are delivered as views.
     pub(crate) cache: Option<Cache>,
@@ -228,6 +231,7 @@ impl Reader {
             ledger.waiting = cache.waiting() as u64;
             ledger.evicted = cache.evicted;
             ledger.expired += cache.expired;
+            ledger.purged = cache.purged;
             ledger.held = cache.held() as u64;
             ledger.in_sets = cache.in_sets() as u64;
         }
@@ -271,6 +275,8 @@ pub(crate) struct WriterProxy {
     pub(crate) last: SequenceNumber,
     /// A first heartbeat has come.
     pub(crate) started: bool,
+    /// The last number that it told of.
+    pub(crate) history_end: SequenceNumber,
     /// A first sample was taken in, or rejected: what is missing from here on is lost.
     pub(crate) begun: bool,
     /// Of the last heartbeat that was news, and when that was; and of the last HEARTBEAT_FRAG.
@@ -299,6 +305,7 @@ impl WriterProxy {
             held_back: None,
             last: SequenceNumber(0),
             started: false,
+            history_end: SequenceNumber(0),
             begun: false,
             heartbeat_count: None,
             fragments_count: None,

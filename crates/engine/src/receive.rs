@@ -316,6 +316,7 @@ impl Engine {
                 kind: content.kind,
                 instance_state: content.instance_state(),
                 key_hash: content.key_hash,
+                ..SampleInfo::UNSEEN
             };
             let is_watched = proxy.clock.is_watched;
             if is_watched {

@@ -24,6 +24,7 @@ use crate::{
     history::{Change, ChangeKind, HistoryFull},
     ids::WriterId,
     work::WorkKind,
+    writer::Writer,
 };
 
 /// A sample to be written, beside its payload.
@@ -76,6 +77,9 @@ pub enum WriteError {
         /// The bound.
         limit: usize,
     },
+    /// It is not enabled, or its participant is not (ENTITY_FACTORY): enable it first.
+    #[error("the writer is not enabled: enable it, and its participant before it")]
+    NotEnabled,
     /// The buffer has no room for the heads in front of the payload.
     #[error("the frame has no room for the RTPS heads")]
     NoHeadRoom,
@@ -106,9 +110,7 @@ impl Engine {
     /// The largest payload this writer takes, with its encapsulation header.
     #[must_use]
     pub fn max_payload_bytes(&self, writer: WriterId) -> usize {
-        self.writers
-            .get(writer.0)
-            .map_or(0, |writer| writer.max_payload_bytes)
+        self.writers.get(writer.0).map_or(0, Writer::payload_limit)
     }
 
     /// Where first transmissions of this writer go.
@@ -146,9 +148,7 @@ impl Engine {
         }
         if length > writer.max_payload_bytes {
             writer.ledger.refused += 1;
-            return Err(WriteError::TooLarge {
-                limit: writer.max_payload_bytes,
-            });
+            return Err(writer.why_too_large());
         }
         let stamped;
         let sample = match &mut writer.last_stamp {
@@ -212,6 +212,10 @@ impl Engine {
     ) -> Result<&mut [u8], WriteError> {
         let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
         let history = writer.history.as_ref().ok_or(WriteError::WrongKind)?;
+        if !writer.is_enabled() {
+            writer.ledger.refused += 1;
+            return Err(WriteError::NotEnabled);
+        }
         if let Err(full) = history.room_for(key_hash) {
             let oldest = history.first();
             let lowest = writer.lowest_unacknowledged();
@@ -329,22 +333,18 @@ pub(crate) fn data_head(
     sequence: SequenceNumber,
     sample: &WriteSample,
 ) -> DataHead {
+    let ended = |disposed, unregistered| {
+        let status = StatusInfo {
+            disposed,
+            unregistered,
+        };
+        (PayloadKind::Key, Some(status))
+    };
     let (payload, status) = match sample.kind {
         ChangeKind::Alive => (PayloadKind::Data, None),
-        ChangeKind::Dispose => (
-            PayloadKind::Key,
-            Some(StatusInfo {
-                disposed: true,
-                unregistered: false,
-            }),
-        ),
-        ChangeKind::Unregister => (
-            PayloadKind::Key,
-            Some(StatusInfo {
-                disposed: false,
-                unregistered: true,
-            }),
-        ),
+        ChangeKind::Dispose => ended(true, false),
+        ChangeKind::Unregister => ended(false, true),
+        ChangeKind::DisposeAndUnregister => ended(true, true),
     };
     DataHead {
         reader,

@@ -114,6 +114,8 @@ pub(crate) struct Writer {
     pub(crate) reliable: bool,
     pub(crate) volatile: bool,
     pub(crate) max_payload_bytes: usize,
+    /// What that will be; `None`: it is enabled.
+    pub(crate) limit_when_enabled: Option<usize>,
     /// What stands in front of its samples where nothing is kept.
     pub(crate) head: SampleHead,
     /// `None`: best effort, nothing is kept.

@@ -7,7 +7,7 @@ use isolane::{
     DurabilityKind, LivelinessKind, OwnershipKind, PresentationAccessScope, Qos, Representation,
 };
 
-use crate::options::{AccessScope, Durability, Liveliness, Options};
+use crate::options::{AccessScope, Durability, FinalState, Liveliness, Options};
 use crate::shape::MAX_PAYLOAD_BYTES;
 
 /// Bytes of a sample without its payload: header, colour, numbers, lengths and padding.
@@ -105,6 +105,9 @@ pub(crate) fn of_writer(options: &Options) -> Qos {
     }
     if let Some(lifespan) = options.lifespan {
         qos = qos.lifespan(lifespan);
+    }
+    if options.final_instance_state == Some(FinalState::Unregistered) {
+        qos = qos.autodispose(false);
     }
     qos
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isolane::types::KeyHash;
-use isolane::{Access, DataReader, Filter, Guid, Octets, Participant, Sample, Subscriber};
+use isolane::{
+    Access, DataReader, Filter, Guid, InstanceHandle, Octets, Participant, ReadError, Sample,
+    StateMask, Subscriber,
+};
 
 use crate::Failure;
 use crate::options::{AccessScope, Options};
@@ -19,7 +21,7 @@ const MAX_TOLD: usize = 1_024;
 struct Reader {
     topic: String,
     reader: DataReader<ShapeType>,
-    colors: BTreeMap<KeyHash, String>,
+    colors: BTreeMap<InstanceHandle, String>,
 }
 
 pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Failure> {
@@ -116,18 +118,49 @@ fn expression(options: &Options) -> Option<(String, Vec<String>)> {
 }
 
 impl Reader {
-    /// Prints all there is, an instance after the other unless `--take-read` was said.
+    /// Prints all there is: an instance after the other, or with `--take-read` in the order it came.
     fn print(&mut self, options: &Options) -> Result<(), Failure> {
-        let mut samples = self.samples(options)?;
-        if !options.take_read {
-            samples.sort_by_key(|sample| sample.info.key_hash);
+        if options.take_read {
+            let samples = self.all(options)?;
+            self.print_samples(&samples);
+            return Ok(());
         }
+        let mut previous = None;
+        loop {
+            let samples = self.of_next_instance(previous, options)?;
+            let Some(first) = samples.first() else {
+                return Ok(());
+            };
+            previous = Some(first.info.instance_handle());
+            self.print_samples(&samples);
+        }
+    }
+
+    fn all(&self, options: &Options) -> Result<Vec<Sample<ShapeType>>, ReadError> {
+        match options.read {
+            true => self.reader.read_samples(usize::MAX, StateMask::empty()),
+            false => self.reader.take_samples(usize::MAX, StateMask::empty()),
+        }
+    }
+
+    fn of_next_instance(
+        &self,
+        previous: Option<InstanceHandle>,
+        options: &Options,
+    ) -> Result<Vec<Sample<ShapeType>>, ReadError> {
+        let (reader, any) = (&self.reader, StateMask::empty());
+        match options.read {
+            true => reader.read_next_instance(previous, usize::MAX, any),
+            false => reader.take_next_instance(previous, usize::MAX, any),
+        }
+    }
+
+    fn print_samples(&mut self, samples: &[Sample<ShapeType>]) {
         samples.iter().for_each(|sample| self.print_sample(sample));
-        Ok(())
     }
 
     fn print_sample(&mut self, sample: &Sample<ShapeType>) {
-        let key = sample.info.key_hash.unwrap_or_default();
+        let key = sample.info.instance_handle();
         if let Some(shape) = &sample.value {
             if self.colors.len() < MAX_COLORS {
                 self.colors.insert(key, shape.color.as_str().to_owned());
@@ -140,19 +173,5 @@ impl Reader {
         if let Some(line) = end {
             println!("{line}");
         }
-    }
-
-    fn samples(&self, options: &Options) -> Result<Vec<Sample<ShapeType>>, Failure> {
-        let mut samples = Vec::new();
-        if options.read {
-            while let Some((sample, _)) = self.reader.read(samples.len())? {
-                samples.push(sample);
-            }
-        } else {
-            while let Some(sample) = self.reader.take()? {
-                samples.push(sample);
-            }
-        }
-        Ok(samples)
     }
 }

@@ -1,7 +1,9 @@
 //! What the users of readers do: take, and look at what they have taken; and how all users of a
 //! node react to what their engine has to tell.
 
-use isolane_engine::{Delivery, ReaderId, ReaderStatus, StatusChange, WriterId, WriterStatus};
+use isolane_engine::{
+    Delivery, ReaderId, ReaderStatus, Selection, StatusChange, WriterId, WriterStatus,
+};
 use isolane_wire::guid::Guid;
 
 use crate::{
@@ -9,7 +11,7 @@ use crate::{
     node::NodeId,
     queue::Event,
     sample::key_hash,
-    user::{Received, Take},
+    user::{Received, Take, Then},
     world::World,
 };
 
@@ -24,6 +26,40 @@ impl World {
         let taken = (0..count).take_while(|_| self.take_one(reader.0)).count();
         self.settle(self.readers[reader.0].node);
         taken
+    }
+
+    /// Looks at the samples that a selection asks for, all as of now.
+    pub fn select(
+        &mut self,
+        reader: ReaderHandle,
+        selection: &Selection<'_>,
+        then: Then,
+    ) -> Vec<Received> {
+        let at = self.now;
+        let (node, id) = (self.readers[reader.0].node, self.readers[reader.0].id);
+        let engine = self.engine_mut(node);
+        engine.drop_expired(at, id);
+        let is_any = engine.has_any(id, selection);
+        let count = engine.select(id, selection);
+        assert_eq!(is_any, count > 0, "what is asked for is there, or is not");
+        let selected = (0..count).filter_map(|nth| engine.selected(id, nth));
+        let selected: Vec<_> = selected
+            .map(|sample| Received {
+                at,
+                info: sample.info,
+                payload: sample.payload.to_vec(),
+            })
+            .collect();
+        match then {
+            Then::Leave => {}
+            Then::Read => engine.read_selected(id),
+            Then::Take => {
+                engine.take_selected(id);
+                self.readers[reader.0].received.extend(selected.clone());
+            }
+        }
+        self.settle(node);
+        selected
     }
 
     /// What a reader's user has taken, in order.
@@ -72,7 +108,7 @@ impl World {
         };
         let received = Received {
             at,
-            info: *sample.info,
+            info: sample.info,
             payload: sample.payload.to_vec(),
         };
         engine.remove_oldest(id);

@@ -20,6 +20,17 @@ pub enum Take {
     OnRequest,
 }
 
+/// What a user does with samples that were selected together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Nothing: as if they had not been looked at.
+    Leave,
+    /// Reads them: they stay.
+    Read,
+    /// Takes them.
+    Take,
+}
+
 /// A change that a user has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {

@@ -35,7 +35,10 @@ pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     )?;
     lane::protect(&participant, &settings.endpoint.lane)?;
     let writer = participant
-        .create_writer::<ShapeType>(&settings.endpoint.topic, &qos(&settings.endpoint))
+        .create_writer::<ShapeType>(
+            &settings.endpoint.topic,
+            &qos(&settings.endpoint).autodispose(false),
+        )
         .map_err(failure)?;
     notes.tell(&participant);
     let writer = Rc::new(writer);

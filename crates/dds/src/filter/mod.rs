@@ -83,6 +83,11 @@ pub enum FilterError {
         /// What stands there.
         found: String,
     },
+    /// Samples are not put in order.
+    #[error(
+        "at byte {0}: ORDER BY is not taken: samples come in the order they were received; sort what was read"
+    )]
+    OrderBy(usize),
     /// The type has no such member, or it is a structure or a collection.
     #[error(
         "the type has no member `{0}` that can be compared: see its declaration for names; of a structure name a member, of a collection an element"

@@ -46,6 +46,10 @@ pub(super) fn parse(expression: &str) -> Result<Condition, FilterError> {
     let condition = parser.any()?;
     match parser.tokens {
         [] => Ok(condition),
+        // Annex B has it in queries.
+        [token, ..] if matches!(&token.word, Word::Name(name) if name.eq_ignore_ascii_case("order")) => {
+            Err(FilterError::OrderBy(token.at))
+        }
         _ => Err(parser.unexpected("AND, OR or the end")),
     }
 }

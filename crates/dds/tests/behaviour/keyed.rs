@@ -20,7 +20,10 @@ fn shape(color: &str, x: i32) -> Shape {
 }
 
 fn qos() -> Qos {
-    Qos::reliable().keep_last(4).max_instances(4)
+    Qos::reliable()
+        .keep_last(4)
+        .max_instances(4)
+        .autodispose(false)
 }
 
 fn endpoints(
@@ -49,13 +52,13 @@ fn a_disposed_and_an_unregistered_instance_are_told_apart() {
         let (writer, reader) = endpoints(&world, &alice, &bob);
 
         writer.write(&shape("RED", 1)).unwrap();
-        writer.dispose(&shape("RED", 0)).unwrap();
-        writer.write(&shape("BLUE", 2)).unwrap();
-        writer.unregister(&shape("BLUE", 0)).unwrap();
-
         let (value, red) = next(&world, &reader);
         assert_eq!(value, Some(shape("RED", 1)));
         assert_eq!(red.instance_state, InstanceState::Alive);
+
+        writer.dispose(&shape("RED", 0)).unwrap();
+        writer.write(&shape("BLUE", 2)).unwrap();
+        writer.unregister(&shape("BLUE", 0)).unwrap();
         let (value, ended) = next(&world, &reader);
         assert_eq!(value, None);
         assert_eq!(ended.kind, ChangeKind::Dispose);

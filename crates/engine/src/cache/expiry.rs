@@ -48,26 +48,21 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use isolane_wire::{guid::Guid, sequence::SequenceNumber};
+    use isolane_wire::sequence::SequenceNumber;
 
     use crate::{
         cache::{Cache, Room, SampleInfo},
-        history::{ChangeKind, Keep},
-        instance::InstanceState,
+        history::Keep,
     };
 
     use super::*;
 
     fn sample(sequence: i64, key: u8, expires: Option<u64>) -> SampleInfo {
         SampleInfo {
-            writer: Guid::UNKNOWN,
             sequence: SequenceNumber(sequence),
-            source_timestamp: None,
-            received: Instant::new(0),
             expires: expires.map(Instant::new),
-            kind: ChangeKind::Alive,
-            instance_state: InstanceState::Alive,
             key_hash: Some([key; 16]),
+            ..SampleInfo::UNSEEN
         }
     }
 

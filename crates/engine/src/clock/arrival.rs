@@ -213,7 +213,7 @@ impl ReaderClock {
             }
             return false;
         }
-        if info.kind == ChangeKind::Unregister {
+        if info.kind.unregisters() {
             owners.release(key);
         }
         true
@@ -250,7 +250,7 @@ impl ReaderClock {
                     let is_watched = deadline.touch(key, self.latest);
                     self.unwatched += u64::from(!is_watched);
                 }
-                ChangeKind::Dispose => deadline.end(key),
+                ChangeKind::Dispose | ChangeKind::DisposeAndUnregister => deadline.end(key),
                 // Another writer may still write it; without a cache nobody knows.
                 ChangeKind::Unregister if cache.is_some() => {}
                 ChangeKind::Unregister => deadline.end(key),

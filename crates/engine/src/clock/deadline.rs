@@ -64,10 +64,10 @@ impl Deadline {
     /// A writer has written a sample, or the end of an instance. False: as [`Self::touch`].
     pub(crate) fn note_written(&mut self, sample: &WriteSample, at: Instant) -> bool {
         let key = sample.key_hash.unwrap_or_default();
-        match sample.kind {
-            ChangeKind::Alive => return self.touch(key, at),
-            ChangeKind::Dispose | ChangeKind::Unregister => self.end(key),
+        if sample.kind == ChangeKind::Alive {
+            return self.touch(key, at);
         }
+        self.end(key);
         true
     }
 

@@ -149,27 +149,21 @@ impl Filter {
 
 #[cfg(test)]
 mod tests {
-    use isolane_wire::{guid::Guid, sequence::SequenceNumber};
+    use isolane_wire::sequence::SequenceNumber;
 
     use super::*;
     use crate::{
         cache::{Room, SampleInfo},
-        history::{ChangeKind, Keep},
-        instance::InstanceState,
+        history::Keep,
     };
 
     const KEY: KeyHash = [1; 16];
 
     fn sample(sequence: i64) -> SampleInfo {
         SampleInfo {
-            writer: Guid::UNKNOWN,
             sequence: SequenceNumber(sequence),
-            source_timestamp: None,
-            received: Instant::new(0),
-            expires: None,
-            kind: ChangeKind::Alive,
-            instance_state: InstanceState::Alive,
             key_hash: Some(KEY),
+            ..SampleInfo::UNSEEN
         }
     }
 

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 
 use isolane_wire::time::Instant;
 
-use super::{ReaderClock, WriterClock, deadline::Deadline};
+use super::{Purges, ReaderClock, WriterClock, deadline::Deadline};
 use crate::engine::Engine;
 
 /// The deadline with another period.
@@ -39,6 +39,7 @@ impl ReaderClock {
         Self {
             filter,
             deadline: follow(self.deadline, next.deadline),
+            purges: next.purges,
             ..self
         }
     }
@@ -62,11 +63,18 @@ impl Engine {
     }
 
     /// The same for a reader, whose writers are compared with it afterwards.
-    pub(crate) fn set_reader_clock(&mut self, index: u16) {
+    pub(crate) fn set_reader_clock(&mut self, now: Instant, index: u16) {
         let seed = self.config.seed;
         let Some(reader) = self.readers.get_mut(index) else {
             return;
         };
+        let lifecycle = &reader.data.qos.reader_data_lifecycle;
+        let before = reader.clock.as_ref().is_some_and(|clock| clock.purges);
+        if let Some(cache) = &mut reader.cache
+            && (before || Purges::is_asked_for(lifecycle))
+        {
+            cache.instances.set_purges(lifecycle, seed, now);
+        }
         let next = ReaderClock::of(&reader.data.qos, reader.keyed, seed);
         reader.clock = match reader.clock.take() {
             Some(before) => Some(Box::new(before.followed_by(next))),

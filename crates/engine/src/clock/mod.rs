@@ -1,7 +1,8 @@
 //! The clock of an endpoint: the policies by which time alone brings something about.
 //!
 //! LIFESPAN ([`lifespan`]), TIME_BASED_FILTER ([`filter`]), DEADLINE ([`deadline`]) and LIVELINESS
-//! ([`liveliness`], [`assertion`]), and OWNERSHIP ([`ownership`]), which passes on when time does. A writer or reader that has one of them has a clock: one timer, armed for
+//! ([`liveliness`], [`assertion`]), OWNERSHIP ([`ownership`]), which passes on when time does, and READER_DATA_LIFECYCLE
+//! ([`purge`]). A writer or reader that has one of them has a clock: one timer, armed for
 //! whatever falls due first. When it runs out a step of work is filed at the priority of the topic's protocol
 //! work (*WriterClock*, *ReaderClock*), which looks at a bounded number of instances, or at all writers that
 //! a reader is matched with, and files itself again while more are due. Neither the number of instances nor that of samples makes a timer more.
@@ -18,6 +19,7 @@ mod lifespan;
 mod liveliness;
 mod ownership;
 mod periods;
+mod purge;
 mod source_order;
 mod watched;
 
@@ -46,6 +48,7 @@ pub(crate) use self::{
     assertion::{Assertions, MESSAGES, MessagesRefused, TOLD},
     liveliness::LivelinessTally,
     ownership::Claimant,
+    purge::Purges,
     watched::ProxyClock,
 };
 pub use self::{
@@ -78,6 +81,8 @@ pub(crate) struct ReaderClock {
     pub(crate) owners: Option<Owners>,
     /// The latest sample of each instance, where that counts by its writer's clock.
     pub(crate) source_order: Option<SourceOrder>,
+    /// Its cache lets samples go of instances that have ended.
+    purges: bool,
     /// When the last sample came.
     latest: Instant,
     /// Samples of instances that found no room to be watched, and are yet to be counted.
@@ -151,14 +156,15 @@ impl ReaderClock {
             deadline: period(qos.deadline).map(|period| Deadline::new(period, instances, seed)),
             owners: is_exclusive.then(|| Owners::new(instances, seed)),
             source_order: is_by_source.then(|| SourceOrder::new(instances, seed)),
+            purges: Purges::is_asked_for(&qos.reader_data_lifecycle),
             latest: Instant::new(0),
             unwatched: 0,
         }
     }
 
     fn is_any(&self) -> bool {
-        let by_writer = self.owners.is_some() || self.source_order.is_some();
-        self.filter.is_some() || self.deadline.is_some() || by_writer
+        let is_timed = self.filter.is_some() || self.deadline.is_some() || self.purges;
+        is_timed || self.owners.is_some() || self.source_order.is_some()
     }
 }
 
@@ -169,6 +175,7 @@ impl Reader {
         let clock = self.clock.as_ref();
         let times = [
             cache.and_then(|cache| cache.next_expiry()),
+            cache.and_then(|cache| cache.instances.next_purge()),
             clock.and_then(|clock| clock.filter.as_ref()?.next(cache)),
             clock.and_then(|clock| clock.deadline.as_ref()?.next()),
             self.ask_at,
@@ -295,6 +302,7 @@ impl Engine {
         self.readers.get_mut(index)?.clock_filed = false;
         self.expire_cache(now, index);
         self.ask_writers_again(now, index);
+        self.purge_cache(now, index);
         let reader = self.readers.get_mut(index)?;
         let level = reader.level;
         if let Some(clock) = &mut reader.clock {

@@ -79,7 +79,6 @@ mod tests {
     use isolane_wire::{sequence::SequenceNumber, time::Instant};
 
     use super::*;
-    use crate::{history::ChangeKind, instance::InstanceState};
 
     fn sample(writer: u8, seconds: u64) -> SampleInfo {
         SampleInfo {
@@ -87,10 +86,7 @@ mod tests {
             sequence: SequenceNumber(1),
             source_timestamp: Some(Timestamp::from_nanos(seconds * 1_000_000_000)),
             received: Instant::new(0),
-            expires: None,
-            kind: ChangeKind::Alive,
-            instance_state: InstanceState::Alive,
-            key_hash: None,
+            ..SampleInfo::UNSEEN
         }
     }
 

@@ -40,7 +40,7 @@ impl Engine {
         else {
             return false;
         };
-        let Some((info, payload, _)) = cache.get(0) else {
+        let Some((info, payload)) = cache.get(0) else {
             return false;
         };
         let prefix = info.writer.prefix;

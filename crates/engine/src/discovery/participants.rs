@@ -53,7 +53,7 @@ pub(super) const MESSAGE_ENDPOINTS: [EntityId; 2] =
 impl Engine {
     /// Puts an SPDP announcement into the box.
     pub(crate) fn file_participant_announcement(&mut self, prefix: GuidPrefix, data: Data<'_>) {
-        if prefix == self.guid_prefix() {
+        if prefix == self.guid_prefix() || !self.is_enabled() {
             return;
         }
         let is_farewell = data.status_info().disposed || data.status_info().unregistered;

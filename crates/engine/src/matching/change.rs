@@ -133,6 +133,13 @@ impl Engine {
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
         };
+        if !self.is_writer_enabled(id) {
+            // Nobody knows it yet.
+            if let Some(writer) = self.writers.get_mut(id.0) {
+                writer.data = data;
+            }
+            return Ok(());
+        }
         self.announce_endpoint(now, PUBLICATIONS, &data, ChangeKind::Alive)
             .map_err(|_| SetQosError::AnnouncementFull)?;
         if let Some(writer) = self.writers.get_mut(id.0) {
@@ -159,12 +166,18 @@ impl Engine {
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
         };
+        if !self.is_reader_enabled(id) {
+            if let Some(reader) = self.readers.get_mut(id.0) {
+                reader.data = data;
+            }
+            return Ok(());
+        }
         self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive)
             .map_err(|_| SetQosError::AnnouncementFull)?;
         if let Some(reader) = self.readers.get_mut(id.0) {
             reader.data = data;
         }
-        self.set_reader_clock(id.0);
+        self.set_reader_clock(now, id.0);
         self.compare_reader(now, id.0, Before::Was(&former));
         Ok(())
     }

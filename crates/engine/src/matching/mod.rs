@@ -56,7 +56,7 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return true;
         };
-        if writer.level.is_none() {
+        if writer.level.is_none() || !writer.is_enabled() {
             // Discovery's own is matched with participants.
             return true;
         }
@@ -104,7 +104,7 @@ impl Engine {
         let Some(reader) = self.readers.get_mut(reader_index) else {
             return true;
         };
-        if reader.level.is_none() {
+        if reader.level.is_none() || !reader.is_enabled {
             return true;
         }
         let found = compare(writer.data, &reader.data);
@@ -269,6 +269,9 @@ impl Engine {
             return;
         };
         if writer.level.is_none() || reader.level.is_none() {
+            return;
+        }
+        if !writer.is_enabled() || !reader.is_enabled {
             return;
         }
         let filter = reader.filter_text().cloned();

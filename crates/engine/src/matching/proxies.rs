@@ -249,6 +249,10 @@ impl Engine {
         if groups {
             self.present_others(proxy.reader);
         }
+        if proxy.clock.is_watched {
+            // What is kept of its instances may be kept for a while only.
+            self.wind_reader(proxy.reader);
+        }
     }
 
     /// Takes a proxy out of its writer's chain.

@@ -62,6 +62,7 @@ impl Engine {
             // A number behind the last could not be asked for: no set holds it.
             let last = heartbeat.last.min(LAST_SEQUENCE);
             if !core::mem::replace(&mut proxy.started, true) {
+                proxy.history_end = last;
                 // Where this reader begins: at what the writer still has, or, where that is history
                 // the reader does not want, behind it. Nothing before was ever for it.
                 let begin = if proxy.skips_history && !proxy.begun {

@@ -88,6 +88,7 @@ impl Content {
             return Err(RejectReason::NotOfType);
         }
         let kind = match data.status_info() {
+            status if status.disposed && status.unregistered => ChangeKind::DisposeAndUnregister,
             status if status.disposed => ChangeKind::Dispose,
             status if status.unregistered => ChangeKind::Unregister,
             _ => ChangeKind::Alive,
@@ -109,7 +110,9 @@ impl Content {
     pub(super) fn instance_state(&self) -> InstanceState {
         match self.kind {
             ChangeKind::Alive => InstanceState::Alive,
-            ChangeKind::Dispose => InstanceState::NotAliveDisposed,
+            ChangeKind::Dispose | ChangeKind::DisposeAndUnregister => {
+                InstanceState::NotAliveDisposed
+            }
             ChangeKind::Unregister => InstanceState::NotAliveNoWriters,
         }
     }

@@ -10,7 +10,6 @@ use crate::{
     cache::{Cache, SampleInfo},
     engine::Engine,
     history::ChangeKind,
-    instance::InstanceState,
     presentation::{keep_in_turn, note_place},
 };
 
@@ -38,10 +37,8 @@ impl Engine {
                 sequence: data.sequence,
                 source_timestamp: message.timestamp,
                 received: now,
-                expires: None,
                 kind: ChangeKind::Alive,
-                instance_state: InstanceState::Alive,
-                key_hash: None,
+                ..SampleInfo::UNSEEN
             };
             note_place(proxy, reader, data.sequence, mark, true);
             if keep_in_turn(index, proxy, reader, info, &[]).is_err() {

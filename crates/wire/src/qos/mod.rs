@@ -17,7 +17,7 @@ pub use kinds::{
 pub use octets::Octets;
 pub use policies::{
     DataRepresentations, DurabilityService, History, LENGTH_UNLIMITED, Liveliness, Partition,
-    Presentation, QosPolicies, Reliability, ResourceLimits,
+    Presentation, QosPolicies, ReaderDataLifecycle, Reliability, ResourceLimits,
 };
 pub use policy_id::PolicyId;
 pub(crate) use wire_form::WireForm;

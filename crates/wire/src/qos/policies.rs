@@ -127,7 +127,26 @@ pub struct Presentation {
     pub ordered: bool,
 }
 
-/// One value of each policy that discovery carries.
+/// READER_DATA_LIFECYCLE: how long a reader keeps samples of an instance that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReaderDataLifecycle {
+    /// Of one that nobody writes any more; infinite.
+    pub autopurge_nowriter_samples_delay: Duration,
+    /// Of one that was disposed; infinite.
+    pub autopurge_disposed_samples_delay: Duration,
+}
+
+impl Default for ReaderDataLifecycle {
+    fn default() -> Self {
+        Self {
+            autopurge_nowriter_samples_delay: Duration::INFINITE,
+            autopurge_disposed_samples_delay: Duration::INFINITE,
+        }
+    }
+}
+
+/// One value of each policy that discovery carries, and of READER_DATA_LIFECYCLE, which it does not: of a peer's
+/// endpoint that is the default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QosPolicies {
     /// Whether lost samples are repeated.
@@ -160,6 +179,8 @@ pub struct QosPolicies {
     pub lifespan: Duration,
     /// How often a reader wants an instance at most; zero: no limit.
     pub time_based_filter: Duration,
+    /// How long a reader keeps samples of an instance that has ended.
+    pub reader_data_lifecycle: ReaderDataLifecycle,
     /// In what form samples travel.
     pub data_representation: DataRepresentations,
     /// How urgent samples are; 0.
@@ -191,6 +212,7 @@ impl Default for QosPolicies {
             partition: Partition::new(),
             lifespan: Duration::INFINITE,
             time_based_filter: Duration::ZERO,
+            reader_data_lifecycle: ReaderDataLifecycle::default(),
             data_representation: DataRepresentations::new(),
             transport_priority: 0,
             user_data: Octets::new(),

@@ -11,7 +11,8 @@ use isolane_wire::{
     qos::{
         DataRepresentationId, DestinationOrderKind, DurabilityKind, DurabilityService, History,
         HistoryKind, Liveliness, LivelinessKind, Octets, OwnershipKind, PolicyId, Presentation,
-        PresentationAccessScope, QosPolicies, Reliability, ReliabilityKind, ResourceLimits,
+        PresentationAccessScope, QosPolicies, ReaderDataLifecycle, Reliability, ReliabilityKind,
+        ResourceLimits,
     },
     time,
 };
@@ -144,6 +145,8 @@ fn unusual_qos() -> QosPolicies {
             .collect(),
         lifespan: seconds(15),
         time_based_filter: seconds(16),
+        // Nobody is told of it.
+        reader_data_lifecycle: ReaderDataLifecycle::default(),
         data_representation: [DataRepresentationId::XCDR2, DataRepresentationId::XML]
             .into_iter()
             .collect(),

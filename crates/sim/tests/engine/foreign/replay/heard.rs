@@ -152,7 +152,8 @@ impl Heard {
 pub(super) fn kind_of(data: &Data<'_>) -> ChangeKind {
     let status = data.status_info();
     match (status.disposed, status.unregistered) {
-        (true, _) => ChangeKind::Dispose,
+        (true, true) => ChangeKind::DisposeAndUnregister,
+        (true, false) => ChangeKind::Dispose,
         (false, true) => ChangeKind::Unregister,
         (false, false) => ChangeKind::Alive,
     }

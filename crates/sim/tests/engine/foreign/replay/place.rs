@@ -295,12 +295,13 @@ impl<'a> Place<'a> {
                 let ledger = self.engine.reader_ledger(reader).expect("it exists");
                 assert_eq!(ledger.delivered as usize, self.taken.len());
                 assert_eq!(ledger.waiting, 0, "for ever");
-                for (kind, what) in [
-                    (ChangeKind::Alive, "samples"),
-                    (ChangeKind::Dispose, "disposed"),
-                    (ChangeKind::Unregister, "unregistered"),
+                let disposed = [ChangeKind::Dispose, ChangeKind::DisposeAndUnregister];
+                for (kinds, what) in [
+                    (&[ChangeKind::Alive][..], "samples"),
+                    (&disposed, "disposed"),
+                    (&[ChangeKind::Unregister], "unregistered"),
                 ] {
-                    text.extend(self.came(kind, what));
+                    text.extend(self.came(kinds, what));
                 }
                 let _ = write!(text, "{} asked for again", self.heard.repeated);
             }
@@ -331,8 +332,8 @@ impl<'a> Place<'a> {
     }
 
     /// Of what was said, how much has come.
-    fn came(&self, kind: ChangeKind, what: &str) -> Option<String> {
-        let of = |list: &[Change]| list.iter().filter(|it| it.1 == kind).count();
+    fn came(&self, kinds: &[ChangeKind], what: &str) -> Option<String> {
+        let of = |list: &[Change]| list.iter().filter(|it| kinds.contains(&it.1)).count();
         let (came, said) = (of(&self.taken), of(&self.heard.said));
         (said > 0).then(|| format!("{came} of {said} {what}, "))
     }

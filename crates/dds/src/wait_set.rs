@@ -1,0 +1,236 @@
+//! Waiting for conditions (DDS 1.4 §2.2.2.1.6).
+//!
+//! A wait set drives the participants its conditions are of, as [`Participant::run_until`] does, and stops as soon as one
+//! of them holds. It sleeps where the loop sleeps, in epoll, so nothing is polled for; after an activation the
+//! conditions are asked only if something has changed that they may depend on, a number of the participant says.
+//! Several participants of one thread take turns, and sleep together on the descriptors of all.
+//!
+//! What is not possible: a wait set cannot wait from another thread than that of its participants, nor from within a
+//! callback, since it runs their loops.
+
+use std::{cell::RefCell, fmt, os::fd::AsFd, rc::Rc, time::Duration};
+
+use heapless::Vec as BoundedVec;
+use isolane_datapath::clock::monotonic_now;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use thiserror::Error;
+
+use crate::{
+    conditions::Condition,
+    limits::{MAX_WAIT_SET_CONDITIONS, MAX_WAIT_SET_PARTICIPANTS},
+    participant::Participant,
+    runtime::Core,
+};
+
+/// The participants a wait set drives.
+type Cores = BoundedVec<Rc<Core>, MAX_WAIT_SET_PARTICIPANTS>;
+
+/// Why a condition was not attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum AttachError {
+    /// It has as many as it may have.
+    #[error(
+        "a wait set has at most {MAX_WAIT_SET_CONDITIONS} conditions: use several, or detach some"
+    )]
+    TooManyConditions,
+    /// It drives as many participants as it may.
+    #[error("a wait set drives at most {MAX_WAIT_SET_PARTICIPANTS} participants: use several")]
+    TooManyParticipants,
+    /// The guard could not wake it.
+    #[error(
+        "the guard condition was made by a participant that this wait set does not drive: make it by one that it does, or attach another condition of that participant first"
+    )]
+    ForeignGuard,
+}
+
+/// Conditions that are waited for together.
+///
+/// ```
+/// use std::{thread, time::Duration};
+/// use isolane::{Network, Participant, Qos, StateMask, StatusMask, TopicType, WaitSet};
+///
+/// #[derive(TopicType)]
+/// struct Order { number: u32 }
+///
+/// let network = Network::new(1);
+/// let participant = Participant::builder(0).memory(&network, [10, 0, 0, 1]).build()?;
+/// let writer = participant.create_writer::<Order>("Orders", &Qos::reliable())?;
+/// let reader = participant.create_reader::<Order>("Orders", &Qos::reliable())?;
+///
+/// let waits = WaitSet::new(&participant);
+/// let has_order = reader.create_read_condition(StateMask::NOT_READ);
+/// let matched = writer.status_condition(StatusMask::PUBLICATION_MATCHED);
+/// let stop = participant.create_guard_condition();
+/// waits.attach(&has_order)?;
+/// waits.attach(&matched)?;
+/// waits.attach(&stop)?;
+///
+/// // The loop runs in here, until a reader has joined.
+/// let long = Duration::from_secs(5);
+/// assert!(waits.wait(long).contains(&(&matched).into()));
+/// assert_eq!(writer.publication_matched_status().current_count, 1);
+///
+/// writer.write(&Order { number: 1 })?;
+/// assert!(waits.wait(long) == [(&has_order).into()]);
+/// assert_eq!(reader.take()?.and_then(|it| it.value).map(|order| order.number), Some(1));
+///
+/// // Another thread may end the waiting.
+/// let by_thread = stop.clone();
+/// let stopper = thread::spawn(move || by_thread.set_trigger_value(true));
+/// assert!(waits.wait(long) == [(&stop).into()]);
+/// stopper.join().unwrap();
+/// stop.set_trigger_value(false);
+/// assert!(waits.wait(Duration::from_millis(1)).is_empty(), "nothing holds any more");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct WaitSet {
+    conditions: RefCell<Vec<Condition>>,
+    cores: RefCell<Cores>,
+}
+
+impl fmt::Debug for WaitSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (conditions, cores) = (self.conditions.borrow().len(), self.cores.borrow().len());
+        write!(
+            formatter,
+            "WaitSet({conditions} conditions, {cores} participants)"
+        )
+    }
+}
+
+impl WaitSet {
+    /// A wait set without conditions that drives this participant.
+    #[must_use]
+    pub fn new(participant: &Participant) -> Self {
+        let first = Rc::clone(participant.core());
+        Self {
+            conditions: RefCell::new(Vec::with_capacity(MAX_WAIT_SET_CONDITIONS)),
+            cores: RefCell::new(Cores::from_iter([first])),
+        }
+    }
+
+    /// Attaches a condition, once. Its participant is driven from the next wait on.
+    ///
+    /// # Errors
+    /// [`AttachError`]; it is not attached then.
+    pub fn attach(&self, condition: impl Into<Condition>) -> Result<(), AttachError> {
+        let condition = condition.into();
+        let (mut conditions, mut cores) = (self.conditions.borrow_mut(), self.cores.borrow_mut());
+        if conditions.contains(&condition) {
+            return Ok(());
+        }
+        if conditions.len() == MAX_WAIT_SET_CONDITIONS {
+            return Err(AttachError::TooManyConditions);
+        }
+        if let Some(core) = condition.core()
+            && !cores.iter().any(|driven| Rc::ptr_eq(driven, core))
+        {
+            let core = Rc::clone(core);
+            cores
+                .push(core)
+                .map_err(|_| AttachError::TooManyParticipants)?;
+        }
+        if let Condition::Guard(guard) = &condition
+            && !cores.iter().any(|core| guard.is_of(core))
+        {
+            return Err(AttachError::ForeignGuard);
+        }
+        conditions.push(condition);
+        Ok(())
+    }
+
+    /// Detaches a condition; false: it was not attached. Its participant is driven as before.
+    pub fn detach(&self, condition: impl Into<Condition>) -> bool {
+        let condition = condition.into();
+        let mut conditions = self.conditions.borrow_mut();
+        let place = conditions.iter().position(|other| *other == condition);
+        place.map(|place| conditions.remove(place)).is_some()
+    }
+
+    /// The conditions that are attached.
+    #[must_use]
+    pub fn conditions(&self) -> Vec<Condition> {
+        self.conditions.borrow().clone()
+    }
+
+    /// Drives the participants until a condition holds, and returns those that do; none: the time was over first.
+    ///
+    /// # Panics
+    /// Inside a callback of one of them.
+    #[must_use]
+    pub fn wait(&self, timeout: Duration) -> Vec<Condition> {
+        let mut active = Vec::new();
+        self.wait_into(timeout, &mut active);
+        active
+    }
+
+    /// The same into a list of the caller's; with room for as many as are attached nothing is allocated. False: the
+    /// time was over first.
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait).
+    pub fn wait_into(&self, timeout: Duration, active: &mut Vec<Condition>) -> bool {
+        let cores = self.cores.borrow().clone();
+        let mut seen = None;
+        let is_any = || self.has_active(&cores, &mut seen);
+        match &cores[..] {
+            [core] => core.run_until(timeout, is_any),
+            all => run_until(all, timeout, is_any),
+        };
+        active.clear();
+        let conditions = self.conditions.borrow();
+        let holding = conditions.iter().filter(|it| it.trigger_value());
+        active.extend(holding.cloned());
+        !active.is_empty()
+    }
+
+    /// Whether some condition holds: of those that depend on a participant it is asked only if something has
+    /// changed since `seen`.
+    fn has_active(&self, cores: &[Rc<Core>], seen: &mut Option<u64>) -> bool {
+        let changes = cores.iter().map(|core| core.state.borrow().changes);
+        let now = changes.fold(0, u64::wrapping_add);
+        let is_news = seen.replace(now) != Some(now);
+        let conditions = self.conditions.borrow();
+        let mut asked = conditions.iter().filter(|it| is_news || it.is_guard());
+        asked.any(Condition::trigger_value)
+    }
+}
+
+/// Drives several participants until `done` says so; false: the time was over first.
+fn run_until(cores: &[Rc<Core>], timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let end = monotonic_now() + timeout;
+    loop {
+        for core in cores {
+            core.poll();
+        }
+        if done() {
+            return true;
+        }
+        let now = monotonic_now();
+        if now >= end {
+            return false;
+        }
+        let next = cores
+            .iter()
+            .filter_map(|core| core.state.borrow_mut().next_time())
+            .min();
+        let until = next.map_or(end, |next| next.min(end));
+        if until > now {
+            sleep(cores, until.saturating_since(now));
+        }
+    }
+}
+
+/// Sleeps until one of them has something to do, or the time is over.
+fn sleep(cores: &[Rc<Core>], time: Duration) {
+    let timeout = Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    let mut descriptors: BoundedVec<PollFd<'_>, MAX_WAIT_SET_PARTICIPANTS> = cores
+        .iter()
+        .map(|core| PollFd::from_borrowed_fd(core.descriptor.as_fd(), PollFlags::IN))
+        .collect();
+    // Interrupted by a signal it is as if the time were over: whoever waits looks again.
+    let _ = poll(&mut descriptors, Some(&timeout));
+}

@@ -1,0 +1,234 @@
+//! Several samples at a time: those of some states, of an instance, or of the next one, that a condition holds of
+//! (DDS 1.4 §2.2.2.5.3.8 and following).
+//!
+//! What is selected is remembered in a list whose room is taken with the cache, and looked at one by one; then all
+//! of it is marked as read, or goes. What is said of each sample is as of the selection: that of the first changes
+//! nothing for the second, and its ranks count what follows it in the same selection.
+
+use isolane_wire::cdr::KeyHash;
+
+use super::{Cache, SampleInfo};
+use crate::{history::ChangeKind, states::StateMask};
+
+/// A question about a payload.
+pub type Query<'a> = &'a dyn Fn(&[u8]) -> bool;
+
+/// Of which instances samples are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Which {
+    /// Of all.
+    #[default]
+    Any,
+    /// Of this one.
+    Instance(KeyHash),
+    /// Of the one with the lowest key hash behind this, of those that have such samples; `None`: with the lowest
+    /// of all.
+    After(Option<KeyHash>),
+}
+
+/// What samples are asked for.
+#[derive(Clone, Copy)]
+pub struct Selection<'a> {
+    /// Of which instances.
+    pub which: Which,
+    /// In which states.
+    pub mask: StateMask,
+    /// Which values; nothing is asked of what has none, and that is not selected then.
+    pub query: Option<Query<'a>>,
+    /// How many at most.
+    pub max_samples: usize,
+}
+
+impl Default for Selection<'_> {
+    /// All there is.
+    fn default() -> Self {
+        Self {
+            which: Which::Any,
+            mask: StateMask::empty(),
+            query: None,
+            max_samples: usize::MAX,
+        }
+    }
+}
+
+impl Cache {
+    /// Selects samples; returns how many there are.
+    pub(crate) fn select(&mut self, selection: &Selection<'_>) -> usize {
+        self.selected.clear();
+        let instance = match selection.which {
+            Which::Any => None,
+            Which::Instance(key) => Some(self.instances.known(key)),
+            Which::After(previous) => Some(self.next_instance(previous, selection)),
+        };
+        match instance {
+            None => self.select_any(selection),
+            Some(None) => {}
+            Some(Some(instance)) => self.select_of(instance, selection),
+        }
+        self.rank_selected();
+        self.selected.len()
+    }
+
+    /// Whether there is any such sample.
+    pub(crate) fn has_any(&self, selection: &Selection<'_>) -> bool {
+        match selection.which {
+            Which::Any => {
+                let mut available = self.available.iter();
+                available.any(|&slot| self.is_asked_for(slot, selection))
+            }
+            Which::Instance(key) => {
+                let instance = self.instances.known(key);
+                instance.is_some_and(|instance| self.has_any_of(instance, selection))
+            }
+            Which::After(previous) => self.next_instance(previous, selection).is_some(),
+        }
+    }
+
+    /// The `nth` selected sample.
+    pub(crate) fn selected(&self, nth: usize) -> Option<(SampleInfo, &[u8])> {
+        let index = *self.selected.get(nth)?;
+        let slot = self.slot(index);
+        let mut info = slot.info;
+        self.tell_states(slot, &mut info);
+        Some((info, self.payload_of(index)))
+    }
+
+    /// What was selected was looked at, and stays.
+    pub(crate) fn mark_selected(&mut self) {
+        while let Some(index) = self.selected.pop() {
+            if let Some(slot) = &mut self.slots[usize::from(index)] {
+                slot.read = true;
+                self.instances.note_look(slot.instance);
+            }
+        }
+    }
+
+    /// What was selected was looked at, and goes; returns how much of it counts in the ledger.
+    pub(crate) fn take_selected(&mut self) -> u64 {
+        for &index in &self.selected {
+            let instance = self.slot(index).instance;
+            self.instances.note_look(instance);
+        }
+        self.drop_selected()
+    }
+
+    fn drop_selected(&mut self) -> u64 {
+        for &index in &self.selected {
+            if let Some(slot) = &mut self.slots[usize::from(index)] {
+                slot.leaves = true;
+            }
+        }
+        let slots = &self.slots;
+        let leaves = |index: u16| slots[usize::from(index)].is_some_and(|slot| slot.leaves);
+        self.available.retain(|&index| !leaves(index));
+        let mut counted = 0;
+        while let Some(index) = self.selected.pop() {
+            counted += u64::from(!self.release(index).synthetic);
+        }
+        counted
+    }
+
+    /// Lets go of the samples of instances that were purged; returns how many there were.
+    pub(crate) fn drop_purged(&mut self) -> usize {
+        let (slots, instances) = (&self.slots, &self.instances);
+        let of_purged = |index: u16| {
+            slots[usize::from(index)].is_some_and(|slot| instances.is_to_empty(slot.instance))
+        };
+        self.selected.clear();
+        let purged = self.available.iter().copied().filter(|&at| of_purged(at));
+        self.selected.extend(purged);
+        let count = self.selected.len();
+        self.purged += self.drop_selected();
+        self.instances.note_emptied();
+        count
+    }
+
+    /// The states that a sample and its instance are in now.
+    pub(super) fn tell_states(&self, slot: &super::Slot, info: &mut SampleInfo) {
+        if slot.read {
+            info.sample_state = crate::states::SampleState::Read;
+        }
+        self.instances.tell(slot.instance, info);
+    }
+
+    pub(super) fn payload_of(&self, index: u16) -> &[u8] {
+        let start = usize::from(index) * self.slot_bytes;
+        &self.payload[start..][..self.slot(index).length as usize]
+    }
+
+    fn is_asked_for(&self, index: u16, selection: &Selection<'_>) -> bool {
+        let slot = self.slot(index);
+        let mut info = slot.info;
+        self.tell_states(slot, &mut info);
+        selection.mask.takes(&info)
+            && selection
+                .query
+                .is_none_or(|holds| info.kind == ChangeKind::Alive && holds(self.payload_of(index)))
+    }
+
+    fn select_any(&mut self, selection: &Selection<'_>) {
+        for at in 0..self.available.len() {
+            if self.selected.len() >= selection.max_samples {
+                return;
+            }
+            let index = self.available[at];
+            if self.is_asked_for(index, selection) {
+                self.selected.push(index);
+            }
+        }
+    }
+
+    fn select_of(&mut self, instance: u16, selection: &Selection<'_>) {
+        let mut next = self.instances.chain(instance).oldest();
+        while let Some(index) = next
+            && self.selected.len() < selection.max_samples
+        {
+            if self.is_asked_for(index, selection) {
+                self.selected.push(index);
+            }
+            next = self.links.younger(index);
+        }
+    }
+
+    fn has_any_of(&self, instance: u16, selection: &Selection<'_>) -> bool {
+        let mut next = self.instances.chain(instance).oldest();
+        while let Some(index) = next {
+            if self.is_asked_for(index, selection) {
+                return true;
+            }
+            next = self.links.younger(index);
+        }
+        false
+    }
+
+    /// The instance with the lowest key behind another that has such samples.
+    fn next_instance(&self, previous: Option<KeyHash>, selection: &Selection<'_>) -> Option<u16> {
+        let mut lowest = None;
+        for instance in 0..self.instances.end() {
+            let key = self.instances.key(instance);
+            let is_behind = previous.is_none_or(|previous| key > previous);
+            let is_lower = lowest.is_none_or(|(lowest, _)| key < lowest);
+            if is_behind && is_lower && self.has_any_of(instance, selection) {
+                lowest = Some((key, instance));
+            }
+        }
+        lowest.map(|(_, instance)| instance)
+    }
+
+    /// Works out how many samples of its instance follow each one, and how many lives lie between it and the last.
+    fn rank_selected(&mut self) {
+        for &index in &self.selected {
+            let instance = self.slot(index).instance;
+            self.instances.begin_rank(instance);
+        }
+        for &index in self.selected.iter().rev() {
+            let Some(slot) = &mut self.slots[usize::from(index)] else {
+                continue;
+            };
+            let generation = slot.info.generation();
+            let (rank, latest) = self.instances.rank(slot.instance, generation);
+            slot.info.sample_rank = rank;
+            slot.info.generation_rank = latest.wrapping_sub(generation);
+        }
+    }
+}

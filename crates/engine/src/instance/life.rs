@@ -1,0 +1,244 @@
+//! The lives of an instance (DDS 1.4 §2.2.2.5.1.3 and following, figure 2.11): it ends by being disposed, or when nobody
+//! writes it any more, and the next sample of it begins another life. What was looked at in one life is new in
+//! the next.
+
+use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
+
+use super::{InstanceState, Instances};
+use crate::{cache::SampleInfo, chain::Chain, clock::Purges, states::ViewState};
+
+/// What is known of an instance's lives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Life {
+    /// Its samples were looked at in this life.
+    is_seen: bool,
+    /// Lives that came after it was disposed, and after nobody wrote it.
+    disposed_generations: u32,
+    no_writers_generations: u32,
+    /// Samples of it are to go.
+    is_to_empty: bool,
+    /// Its end is so long ago that nothing is known of it; the next life is the first.
+    is_forgotten: bool,
+    /// For the ranks of samples that were selected together: how many of it follow, and the life of the last.
+    following: u32,
+    latest_generation: u32,
+}
+
+impl Life {
+    pub(super) const NEW: Self = Self {
+        is_seen: false,
+        disposed_generations: 0,
+        no_writers_generations: 0,
+        is_to_empty: false,
+        is_forgotten: false,
+        following: 0,
+        latest_generation: 0,
+    };
+
+    fn generation(&self) -> u32 {
+        self.disposed_generations
+            .wrapping_add(self.no_writers_generations)
+    }
+}
+
+impl Instances {
+    /// An instance that had ended is alive again.
+    #[cold]
+    pub(super) fn revive(&mut self, index: u16, at: Instant) {
+        let instance = &mut self.records[usize::from(index)];
+        let life = &mut instance.life;
+        let generations = match instance.state {
+            InstanceState::NotAliveDisposed => &mut life.disposed_generations,
+            _ => &mut life.no_writers_generations,
+        };
+        *generations = generations.wrapping_add(1);
+        life.is_seen = false;
+        if life.is_forgotten {
+            *life = Life::NEW;
+        }
+        instance.state = InstanceState::Alive;
+        self.note_turn(index, at);
+    }
+
+    /// An instance has ended.
+    pub(super) fn end_life(&mut self, index: u16, state: InstanceState, at: Instant) {
+        let instance = &mut self.records[usize::from(index)];
+        if instance.state != state {
+            instance.state = state;
+            self.note_turn(index, at);
+        }
+    }
+
+    fn note_turn(&mut self, index: u16, at: Instant) {
+        let instance = &self.records[usize::from(index)];
+        if let Some(purges) = &mut self.purges {
+            purges.turn(instance.key, instance.state, at);
+        }
+    }
+
+    /// Samples of an instance were looked at.
+    pub(crate) fn note_look(&mut self, index: u16) {
+        self.records[usize::from(index)].life.is_seen = true;
+    }
+
+    /// Says of a sample that comes in now in which life of its instance it does.
+    pub(crate) fn tell_generation(&self, index: u16, info: &mut SampleInfo) {
+        let life = &self.records[usize::from(index)].life;
+        info.disposed_generation_count = life.disposed_generations;
+        info.no_writers_generation_count = life.no_writers_generations;
+    }
+
+    /// Says of a sample what is so of its instance now.
+    pub(crate) fn tell(&self, index: u16, info: &mut SampleInfo) {
+        let instance = &self.records[usize::from(index)];
+        info.instance_state = instance.state;
+        info.view_state = match instance.life.is_seen {
+            true => ViewState::NotNew,
+            false => ViewState::New,
+        };
+        let generation = instance.life.generation();
+        info.absolute_generation_rank = generation.wrapping_sub(info.generation());
+    }
+
+    /// The place of an instance that is known.
+    pub(crate) fn known(&self, key: KeyHash) -> Option<u16> {
+        let &index = self.index.get(&key)?;
+        let is_known = !self.records[usize::from(index)].life.is_forgotten;
+        is_known.then_some(index)
+    }
+
+    pub(crate) fn key(&self, index: u16) -> KeyHash {
+        self.records[usize::from(index)].key
+    }
+
+    pub(crate) fn chain(&self, index: u16) -> &Chain {
+        &self.records[usize::from(index)].chain
+    }
+
+    /// Before samples of an instance are ranked among those that were selected with them.
+    pub(crate) fn begin_rank(&mut self, index: u16) {
+        self.records[usize::from(index)].life.following = 0;
+    }
+
+    /// The rank of a sample of this generation, the last one first: how many of its instance follow, and the
+    /// generation of the last of these.
+    pub(crate) fn rank(&mut self, index: u16, generation: u32) -> (u32, u32) {
+        let life = &mut self.records[usize::from(index)].life;
+        if life.following == 0 {
+            life.latest_generation = generation;
+        }
+        let rank = life.following;
+        life.following += 1;
+        (rank, life.latest_generation)
+    }
+
+    /// Sets what is to go after instances have ended; those that have, count from now.
+    pub(crate) fn set_purges(&mut self, policy: &ReaderDataLifecycle, seed: u64, now: Instant) {
+        let instances = u16::try_from(self.room).unwrap_or(u16::MAX);
+        self.purges = Purges::of(policy, instances, seed);
+        let records = 0..self.end();
+        records.for_each(|index| self.note_turn(index, now));
+    }
+
+    /// When samples of an instance are to go next.
+    pub(crate) fn next_purge(&self) -> Option<Instant> {
+        self.purges.as_ref()?.next()
+    }
+
+    /// Marks an instance whose samples are to go; false: there is none yet.
+    pub(crate) fn purge_next(&mut self, now: Instant) -> bool {
+        let due = self.purges.as_mut().and_then(|it| it.take_due(now));
+        let Some(key) = due else { return false };
+        if let Some(&index) = self.index.get(&key) {
+            let instance = &mut self.records[usize::from(index)];
+            instance.life.is_to_empty = true;
+            if instance.state == InstanceState::NotAliveNoWriters {
+                instance.life.is_forgotten = true;
+            }
+        }
+        true
+    }
+
+    /// Whether samples of an instance are to go.
+    pub(crate) fn is_to_empty(&self, index: u16) -> bool {
+        self.records[usize::from(index)].life.is_to_empty
+    }
+
+    /// What was to go has gone.
+    pub(crate) fn note_emptied(&mut self) {
+        for instance in &mut self.records {
+            instance.life.is_to_empty = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::ChangeKind;
+
+    const KEY: KeyHash = [1; 16];
+
+    fn told(instances: &Instances) -> SampleInfo {
+        let mut info = SampleInfo::UNSEEN;
+        instances.tell_generation(0, &mut info);
+        instances.tell(0, &mut info);
+        info
+    }
+
+    #[test]
+    fn an_instance_is_new_in_each_of_its_lives_and_its_ends_are_counted_by_kind() {
+        let mut instances = Instances::new(2, 1);
+        let mut note = |kind| {
+            instances.note(KEY, 7, kind, Instant::new(0));
+            let info = told(&instances);
+            instances.note_look(0);
+            info
+        };
+        let generations =
+            |it: SampleInfo| (it.disposed_generation_count, it.no_writers_generation_count);
+        assert_eq!(note(ChangeKind::Alive).view_state, ViewState::New);
+        assert_eq!(note(ChangeKind::Alive).view_state, ViewState::NotNew);
+        let disposed = note(ChangeKind::Dispose);
+        assert_eq!(disposed.instance_state, InstanceState::NotAliveDisposed);
+        assert_eq!(disposed.view_state, ViewState::NotNew);
+        let second = note(ChangeKind::Alive);
+        assert_eq!(second.view_state, ViewState::New);
+        assert_eq!(generations(second), (1, 0));
+        let left = note(ChangeKind::Unregister);
+        assert_eq!(left.instance_state, InstanceState::NotAliveNoWriters);
+        let third = note(ChangeKind::Alive);
+        assert_eq!(
+            (third.view_state, generations(third)),
+            (ViewState::New, (1, 1))
+        );
+        let both = note(ChangeKind::DisposeAndUnregister);
+        assert_eq!(both.instance_state, InstanceState::NotAliveDisposed);
+    }
+
+    #[test]
+    fn a_writer_that_disposes_and_unregisters_at_once_holds_the_instance_no_longer() {
+        let mut instances = Instances::new(2, 1);
+        let mut note = |writer, kind| {
+            instances.note(KEY, writer, kind, Instant::new(0));
+            told(&instances).instance_state
+        };
+        note(1, ChangeKind::Alive);
+        note(2, ChangeKind::Alive);
+        let disposed = note(1, ChangeKind::DisposeAndUnregister);
+        assert_eq!(disposed, InstanceState::NotAliveDisposed);
+        assert_eq!(note(2, ChangeKind::Alive), InstanceState::Alive);
+        let left = note(2, ChangeKind::Unregister);
+        assert_eq!(left, InstanceState::NotAliveNoWriters);
+    }
+
+    #[test]
+    fn ranks_count_backwards_and_know_the_life_of_the_last() {
+        let mut instances = Instances::new(2, 1);
+        instances.note(KEY, 7, ChangeKind::Alive, Instant::new(0));
+        instances.begin_rank(0);
+        assert_eq!(instances.rank(0, 3), (0, 3));
+        assert_eq!(instances.rank(0, 3), (1, 3));
+        assert_eq!(instances.rank(0, 1), (2, 3));
+    }
+}
