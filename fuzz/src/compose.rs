@@ -21,7 +21,7 @@ use isolane_wire::{
     time::{Duration, Timestamp},
 };
 
-use crate::input::Input;
+use crate::{input::Input, policies};
 
 /// Topics that endpoints of both sides have.
 pub(crate) const TOPICS: [&str; 3] = ["A", "B", "C"];
@@ -424,7 +424,9 @@ fn endpoint(input: &mut Input<'_>, cast: &Cast, prefix: GuidPrefix) -> EndpointD
     data.qos = qos(input);
     data.unicast = cast.locators(input);
     data.multicast = cast.locators(input);
-    data.expects_inline_qos = input.byte() == 255;
+    let choice = input.byte();
+    data.expects_inline_qos = choice == 255;
+    policies::add(&mut data.qos, choice);
     data
 }
 

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Targets that take operations read them with [`input::Input`], which makes sense of any bytes;
-//! `compose` builds the messages of a liar from valid pieces.
+//! `compose` builds the messages of a liar from valid pieces, `insider` those of one who listens. The target
+//! `engine` knows which states of the protocol its inputs have reached ([`reached`]).
 //!
 //! Nothing here opens a socket: participants meet on a network in memory.
 
@@ -29,8 +30,12 @@ mod compose;
 mod counting_allocator;
 mod engine;
 pub mod input;
+mod insider;
 pub mod limits;
 pub mod mutate;
+mod policies;
 pub mod runner;
 pub mod seeds;
 pub mod target;
+
+pub use engine::{Reached, reached};

@@ -1,11 +1,25 @@
 //! Inputs of fuzz targets by hand, without libFuzzer: `replay` runs files, `seeds` writes the inputs
-//! that the corpus began with. `cargo xtask fuzz` is the usual way here.
+//! that the corpus began with, `states` says which states of the protocol the engine's saved corpus reaches, and
+//! with a time looks for inputs that reach the others, and saves them. `cargo xtask fuzz` is the usual way here.
 
-use std::{env, error::Error, fs, path::PathBuf, process::ExitCode};
+use std::{
+    env,
+    error::Error,
+    fs,
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
-use isolane_fuzz::{runner::Runner, seeds, target};
+use isolane_fuzz::{
+    mutate::mutated,
+    reached,
+    runner::{Runner, corpus, corpus_folder},
+    seeds,
+    target::{self, Target},
+};
 
-const USAGE: &str = "usage: isolane-fuzz replay TARGET FILE... | isolane-fuzz seeds FOLDER";
+const USAGE: &str = "usage: isolane-fuzz replay TARGET FILE... | isolane-fuzz seeds FOLDER | isolane-fuzz states [SECONDS]";
 
 fn main() -> ExitCode {
     match run(env::args().skip(1).collect()) {
@@ -38,6 +52,59 @@ fn run(arguments: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
             println!("{written} inputs in {folder}");
             Ok(ExitCode::SUCCESS)
         }
+        ["states"] => states(Duration::ZERO),
+        ["states", seconds] => states(Duration::from_secs(seconds.parse()?)),
         _ => Err(USAGE.into()),
     }
+}
+
+/// Runs the engine's saved corpus, then looks for so long for inputs that reach further states.
+fn states(time: Duration) -> Result<ExitCode, Box<dyn Error>> {
+    let target = target::named("engine").ok_or("there is no target engine")?;
+    let mut corpus: Vec<_> = corpus(target)?
+        .into_iter()
+        .map(|(_, bytes)| bytes)
+        .collect();
+    let mut runner = Runner::new(target);
+    for input in &corpus {
+        runner.run(input).map_err(|_| "a saved input fails")?;
+    }
+    println!("{}", reached());
+    look_for_more(target, &mut runner, &mut corpus, time)?;
+    let reached = reached();
+    if !time.is_zero() {
+        println!("{reached}");
+    }
+    Ok(ExitCode::from(u8::from(!reached.unreached.is_empty())))
+}
+
+fn look_for_more(
+    target: Target,
+    runner: &mut Runner,
+    corpus: &mut Vec<Vec<u8>>,
+    time: Duration,
+) -> Result<(), Box<dyn Error>> {
+    let end = Instant::now() + time;
+    // Another one each time: what was found is saved.
+    let mut random = fastrand::Rng::with_seed(std::process::id().into());
+    while Instant::now() < end && !reached().unreached.is_empty() {
+        let before = reached();
+        let input = match random.bool() {
+            true => mutated(&mut random, corpus),
+            false => seeds::engine_script(random.u64(..)),
+        };
+        runner.run(&input).map_err(|_| "an input fails")?;
+        let now = reached();
+        let found = before
+            .unreached
+            .iter()
+            .find(|it| !now.unreached.contains(it));
+        if let Some(state) = found {
+            let words = state.replace(|letter: char| !letter.is_alphanumeric(), "-");
+            fs::write(corpus_folder(target).join(format!("state-{words}")), &input)?;
+            println!("reached: {state}");
+            corpus.push(input);
+        }
+    }
+    Ok(())
 }

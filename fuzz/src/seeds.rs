@@ -143,25 +143,59 @@ fn engine_scripts(messages: &[&[u8]]) -> Vec<Vec<u8>> {
         }
         scripts.push(script.finish());
     }
-    scripts.extend(user_scripts(13, 64));
+    scripts.extend(user_scripts(engine::OPERATIONS, 64));
+    scripts.extend((0..64).map(engine_script));
     scripts
 }
 
 /// Operations in order, with choices that a generator makes.
 fn user_scripts(operations: u8, count: u64) -> Vec<Vec<u8>> {
-    let script = |seed| {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let mut script = Script::default();
-        script.put(&[random.u8(..)]);
-        for _ in 0..40 {
-            script.put(&[random.u8(..operations.max(1))]);
-            for _ in 0..random.usize(2..12) {
-                script.put(&[random.u8(..8)]);
-            }
+    (0..count)
+        .map(|seed| user_script(operations, seed))
+        .collect()
+}
+
+fn user_script(operations: u8, seed: u64) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut script = Script::default();
+    script.put(&[random.u8(..)]);
+    for _ in 0..40 {
+        script.put(&[random.u8(..operations.max(1))]);
+        for _ in 0..random.usize(2..12) {
+            script.put(&[random.u8(..8)]);
         }
-        script.finish()
-    };
-    (0..count).map(script).collect()
+    }
+    script.finish()
+}
+
+/// Operations on engines that have found each other and have endpoints of all kinds, most of them of the kinds that
+/// lead further: users act, somebody who listens lies, time passes.
+#[must_use]
+pub fn engine_script(seed: u64) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut script = Script::default();
+    // Three of each kind of endpoint, which have found each other.
+    script.put(&[0x32 | random.u8(..8)]);
+    let policies = random.u8(..) & 0xf0;
+    let topic = random.u8(..3);
+    for at in 0..6 {
+        // Which node, topic, policies and sizes, QoS: mostly alike, so that most match.
+        let choice = policies | random.u8(..16);
+        let qos = if random.u8(..4) > 0 {
+            random.u8(..) & !1
+        } else {
+            random.u8(..)
+        };
+        script.put(&[at / 2 + at % 2, topic, choice, qos]);
+    }
+    for _ in 0..random.usize(20..60) {
+        let operation = random.choice([1, 2, 2, 3, 3, 3, 4, 5, 6, 9, 12, 13, 13, 13]);
+        script.put(&[operation.unwrap_or(12)]);
+        for _ in 0..random.usize(3..16) {
+            script.put(&[random.u8(..)]);
+        }
+    }
+    script.finish()
 }
 
 /// The example, whole and line by line.

@@ -1,7 +1,7 @@
 //! The saved corpus of every target is replayed, and inputs near it are tried, for a bounded time and
 //! always the same ones. What fails is saved; the message says how to run it again.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use isolane_fuzz::{
     runner::{Runner, corpus},
@@ -14,7 +14,8 @@ const TIME: Duration = Duration::from_secs(3);
 /// Chosen once.
 const SEED: u64 = 20_261_121;
 
-fn replay(name: &str) {
+/// Runs the saved inputs of a target, and returns them.
+fn replay_saved(name: &str) -> (Runner, Vec<(PathBuf, Vec<u8>)>) {
     let target: Target = target::named(name).expect("a target of this name");
     let saved = corpus(target).expect("a saved corpus");
     assert!(!saved.is_empty(), "the corpus of {name} is empty");
@@ -23,6 +24,10 @@ fn replay(name: &str) {
         let result = runner.run(input);
         assert!(result.is_ok(), "{} fails", path.display());
     }
+    (runner, saved)
+}
+
+fn mutate(name: &str, mut runner: Runner, saved: Vec<(PathBuf, Vec<u8>)>) {
     let corpus: Vec<Vec<u8>> = saved.into_iter().map(|(_, input)| input).collect();
     let result = runner.mutate(&corpus, SEED, MUTATIONS, TIME);
     if let Err(finding) = result {
@@ -33,6 +38,11 @@ fn replay(name: &str) {
         runner.inputs(),
         corpus.len()
     );
+}
+
+fn replay(name: &str) {
+    let (runner, saved) = replay_saved(name);
+    mutate(name, runner, saved);
 }
 
 #[test]
@@ -57,7 +67,14 @@ fn ethernet_frames() {
 
 #[test]
 fn engines() {
-    replay("engine");
+    let (runner, saved) = replay_saved("engine");
+    let reached = isolane_fuzz::reached();
+    println!("engine: {reached}");
+    assert!(
+        reached.unreached.is_empty(),
+        "the saved corpus {reached}\nlook for more: cargo run --manifest-path fuzz/Cargo.toml -- states 60"
+    );
+    mutate("engine", runner, saved);
 }
 
 #[test]

@@ -5,12 +5,14 @@
 //! - `cargo xtask classifier` builds the eBPF object and compares it with the checked-in one;
 //! - `cargo xtask conformance` shows what every datapath does, and whether each of them does it;
 //! - `cargo xtask coverage` counts the lines of `wire` that its tests run;
+//! - `cargo xtask discovery` counts what it costs to find each other, as numbers grow;
 //! - `cargo xtask fuzz` throws bytes at everything that reads what others send;
 //! - `cargo xtask hostile` lets somebody throw everything there is at a host with a critical topic;
 //! - `cargo xtask isolation` counts what a flood does to a critical topic, with and without what keeps it
 //!   away;
 //! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces;
 //! - `cargo xtask peers` measures isolane beside other DDS implementations;
+//! - `cargo xtask seeds` runs a thousand simulated systems that suffer;
 //! - `cargo xtask shapes` runs shapes test programs of one contract, one an implementation, in all pairs.
 //!
 //! Progress goes to standard error; standard output carries the summary, or JSON where asked for.
@@ -24,6 +26,7 @@ mod conformance;
 mod coverage;
 mod demo;
 mod dependencies;
+mod discovery;
 mod foreign;
 mod fuzz;
 mod hostile;
@@ -33,6 +36,7 @@ mod json;
 mod packages;
 mod page;
 mod peers;
+mod seeds;
 mod steps;
 mod test;
 mod workspace;
@@ -79,6 +83,9 @@ enum Command {
     /// Count the lines of `wire` that its tests run, by ptrace; fails below 95 %. Takes minutes, more where
     /// cargo-tarpaulin is built first: no part of `test`
     Coverage(coverage::Arguments),
+    /// Count instructions and datagrams of discovery, of up to 10,000 endpoints and of 500 participants (needs
+    /// valgrind)
+    Discovery(discovery::DiscoveryArguments),
     /// Fuzz what reads others' bytes, with libFuzzer (needs a C++ compiler)
     Fuzz(fuzz::FuzzArguments),
     /// Measure isolane beside other DDS implementations, in network namespaces (needs root)
@@ -87,6 +94,8 @@ enum Command {
     Hostile(hostile::HostileArguments),
     /// Count what a flood does to a critical topic, with and without what keeps it away (needs root)
     Isolation(isolation::Arguments),
+    /// Run a thousand simulated systems that crash, restart, are cut apart and lose what they send
+    Seeds(seeds::SeedsArguments),
     /// Run shapes test programs of one command-line contract, isolane's and others', in all pairs (needs root)
     Shapes(interop::shapes::Arguments),
     /// Who attacks: what `hostile` starts as a process of its own
@@ -107,9 +116,11 @@ fn main() -> ExitCode {
         Command::Budgets { json } => budgets::run(json.as_deref()),
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Peers(arguments) => peers::run(&arguments),
+        Command::Discovery(arguments) => discovery::run(&arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Hostile(arguments) => hostile::run(&arguments),
         Command::Isolation(arguments) => isolation::run(&arguments),
+        Command::Seeds(arguments) => seeds::run(&arguments),
         Command::Shapes(arguments) => interop::shapes::run(&arguments),
         Command::HostileSender(arguments) => hostile::run_sender(&arguments),
         Command::Cable { role } => return isolane_bench::child::main(&role),

@@ -180,6 +180,23 @@ impl Engine {
         })
     }
 
+    /// For each matched reader, as [`Self::matched_readers`] counts them: who, and the lowest number it still
+    /// owes an acknowledgement for; of a best-effort one that means nothing.
+    pub fn matched_reader_progress(
+        &self,
+        id: WriterId,
+    ) -> impl Iterator<Item = (Guid, SequenceNumber)> + '_ {
+        let proxies = self
+            .writers
+            .get(id.0)
+            .map_or(&[][..], |writer| &writer.proxies);
+        let proxies = proxies.iter().map(|&proxy| self.reader_proxies.get(proxy));
+        proxies
+            .flatten()
+            .filter(|proxy| proxy.is_joined)
+            .map(|proxy| (proxy.guid, proxy.done_to()))
+    }
+
     /// The last incompatible reader a writer has met.
     #[must_use]
     pub fn offered_incompatible(&self, id: WriterId) -> Option<Incompatible> {

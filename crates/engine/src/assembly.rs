@@ -154,6 +154,12 @@ impl Assemblies {
         place.is_some_and(|place| !place.is_stalled(now))
     }
 
+    /// Whether a sample has begun, and no new fragment of it came after this.
+    pub(crate) fn has_stood_still_since(&self, subject: Subject, at: Instant) -> bool {
+        let place = self.find(subject).and_then(|at| self.places.get(at));
+        place.is_some_and(|place| place.progress <= at)
+    }
+
     /// How many samples more a writer may be asked for where some places are taken; where none is, there is no
     /// telling whether any sample comes in fragments. What is stalled makes way; and for a writer that has no
     /// place it is one at least: those who have begun much must not keep the others from being asked.
@@ -279,13 +285,14 @@ impl Assemblies {
         }
     }
 
-    /// The writer says that it has sent the fragments of a sample up to this one.
-    pub(crate) fn note_sent(&mut self, subject: Subject, fragment: u32) {
-        if let Some(at) = self.find(subject)
-            && let Some(place) = self.places.get_mut(at)
-        {
-            place.sent = place.sent.max(fragment.min(place.total));
-        }
+    /// The writer says that it has sent the fragments of a sample up to this one. True: that is more than was known.
+    pub(crate) fn note_sent(&mut self, subject: Subject, fragment: u32) -> bool {
+        let place = self.find(subject).and_then(|at| self.places.get_mut(at));
+        place.is_some_and(|place| {
+            let before = place.sent;
+            place.sent = before.max(fragment.min(place.total));
+            place.sent > before
+        })
     }
 
     /// The nearest sample of a writer of which fragments are known to be missing, and which. Of those up to

@@ -24,6 +24,7 @@ use isolane_wire::{
     time::{Instant, Timestamp},
 };
 
+use self::expiry::Sweep;
 use crate::{
     chain::Links,
     history::{ChangeKind, Keep},
@@ -170,6 +171,7 @@ pub(crate) struct Cache {
     earliest_expiry: Instant,
     /// Which samples are shown together; `None`: none.
     sets: Option<Box<Sets>>,
+    sweep: Sweep,
 }
 
 impl Cache {
@@ -211,6 +213,7 @@ impl Cache {
             purged: 0,
             earliest_expiry: NEVER,
             sets: None,
+            sweep: Sweep::BEGIN,
         }
     }
 
@@ -449,6 +452,7 @@ impl Cache {
         let chain = self.instances.chain_mut(slot.instance);
         let is_removed = self.links.remove(chain, index);
         debug_assert!(is_removed, "a sample is in the chain of its instance");
+        self.sweep.note_removed();
         self.free.push(index);
         self.counted -= u64::from(!slot.synthetic);
         slot

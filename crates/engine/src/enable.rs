@@ -176,12 +176,18 @@ impl Engine {
     /// A writer takes part from now on: its clock runs, and it meets its readers.
     pub(crate) fn begin_writer(&mut self, now: Instant, index: u16) {
         self.set_writer_clock(now, index);
+        if let Some(writer) = self.writers.get(index) {
+            self.writer_topics.insert(&writer.data.topic_name, index);
+        }
         self.match_new_writer(now, index);
     }
 
     /// A reader takes part from now on.
     pub(crate) fn begin_reader(&mut self, now: Instant, index: u16) {
         self.set_reader_clock(now, index);
+        if let Some(reader) = self.readers.get(index) {
+            self.reader_topics.insert(&reader.data.topic_name, index);
+        }
         self.match_new_reader(now, index);
     }
 }

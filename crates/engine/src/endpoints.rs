@@ -345,6 +345,7 @@ impl Engine {
         self.board.withdraw(&kinds, id.0);
         self.forget_writer_notes(id.0);
         self.writer_by_entity.remove(&data.guid.entity);
+        self.writer_topics.remove(&data.topic_name, id.0);
         self.writers.remove(id.0);
         if was_enabled {
             self.retract(now, PUBLICATIONS, &data);
@@ -375,6 +376,7 @@ impl Engine {
         self.board.withdraw(&[WorkKind::ReaderClock], id.0);
         self.forget_reader_notes(id.0);
         self.leave_subscriber(id.0);
+        self.reader_topics.remove(&data.topic_name, id.0);
         self.readers.remove(id.0);
         if was_enabled {
             self.retract(now, SUBSCRIPTIONS, &data);

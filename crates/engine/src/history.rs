@@ -21,7 +21,12 @@
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
-use isolane_wire::{cdr::KeyHash, rtps::SetMark, sequence::SequenceNumber, time::Timestamp};
+use isolane_wire::{
+    cdr::KeyHash,
+    rtps::SetMark,
+    sequence::SequenceNumber,
+    time::{Instant, Timestamp},
+};
 
 use crate::{
     chain::{Chain, Links},
@@ -56,6 +61,8 @@ pub(crate) struct Change {
     pub(crate) kind: ChangeKind,
     pub(crate) key_hash: Option<KeyHash>,
     pub(crate) timestamp: Timestamp,
+    /// When it was written, by the monotonic clock, where the writer has one to look at it; 0: not known.
+    pub(crate) written: Instant,
     pub(crate) length: u32,
 }
 
@@ -131,6 +138,7 @@ impl History {
             kind: ChangeKind::Alive,
             key_hash: None,
             timestamp: Timestamp::INVALID,
+            written: Instant::new(0),
             length: 0,
         };
         Self {
@@ -265,10 +273,18 @@ impl History {
         Some((change, &self.bytes(slot)[..change.length as usize]))
     }
 
-    /// The `nth` change, in the order of their numbers.
-    pub(crate) fn nth(&self, nth: usize) -> Option<&Change> {
-        let &(_, slot) = self.order.get(nth)?;
+    /// The first change at or above this number.
+    pub(crate) fn next_from(&self, sequence: SequenceNumber) -> Option<&Change> {
+        let position = self.order.partition_point(|&(there, _)| there < sequence);
+        let &(_, slot) = self.order.get(position)?;
         Some(&self.changes[usize::from(slot)])
+    }
+
+    /// Says when the last change was written.
+    pub(crate) fn note_written(&mut self, at: Instant) {
+        if let Some(&(_, slot)) = self.order.back() {
+            self.changes[usize::from(slot)].written = at;
+        }
     }
 
     /// The same, also if it was pushed out and is still pinned.
@@ -391,6 +407,7 @@ mod tests {
             kind: ChangeKind::Alive,
             key_hash,
             timestamp: Timestamp::INVALID,
+            written: Instant::new(0),
             length: 1,
         });
         Ok(())
@@ -450,6 +467,7 @@ mod tests {
                 kind: ChangeKind::Dispose,
                 key_hash: Some([key; 16]),
                 timestamp: Timestamp::INVALID,
+                written: Instant::new(0),
                 length: 0,
             });
         };

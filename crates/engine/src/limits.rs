@@ -181,6 +181,10 @@ pub const MAX_NAME_BYTES: usize = 255;
 /// few microseconds, and a thousand instances that fall due together take sixty steps.
 pub(crate) const CLOCK_ITEMS: usize = 16;
 
+/// Samples that one such step looks at for their LIFESPAN, at a reader or in a writer's history: each costs little
+/// more than a comparison, so a cache of a thousand that expires at once takes sixteen steps.
+pub(crate) const EXPIRY_ITEMS: usize = 64;
+
 /// Instances of a keyed topic without RESOURCE_LIMITS whose DEADLINE is watched, or whose samples pass a
 /// TIME_BASED_FILTER. What exceeds it is counted ([`Counters::unwatched`](crate::Counters)), is not watched,
 /// and passes.

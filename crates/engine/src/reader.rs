@@ -287,6 +287,8 @@ pub(crate) struct WriterProxy {
     pub(crate) acknowledged: SequenceNumber,
     nacked_until: SequenceNumber,
     nacked_at: Instant,
+    /// When fragments were asked for last.
+    pub(crate) fragments_asked_at: Instant,
 }
 
 impl WriterProxy {
@@ -313,6 +315,7 @@ impl WriterProxy {
             acknowledged: SequenceNumber(1),
             nacked_until: SequenceNumber(0),
             nacked_at: Instant::new(0),
+            fragments_asked_at: Instant::new(0),
         }
     }
 

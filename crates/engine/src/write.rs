@@ -15,7 +15,7 @@ use isolane_wire::{
         SAMPLE_HEAD_BYTES, StatusInfo,
     },
     sequence::SequenceNumber,
-    time::Timestamp,
+    time::{Instant, Timestamp},
 };
 use thiserror::Error;
 
@@ -277,6 +277,7 @@ impl Engine {
             kind: sample.kind,
             key_hash: sample.key_hash,
             timestamp: sample.timestamp,
+            written: Instant::new(0),
             length: length as u32,
         });
         writer.last = sequence;

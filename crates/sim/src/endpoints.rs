@@ -10,7 +10,7 @@ use crate::{
     limits::MATCH_PATIENCE,
     node::NodeId,
     topic::Topic,
-    user::{ReaderRecord, Take, WriterRecord},
+    user::{MatchChange, ReaderRecord, Take, WriterRecord},
     world::World,
 };
 
@@ -53,6 +53,7 @@ impl World {
             written: Vec::new(),
             refused: 0,
             statuses: WriterStatus::empty(),
+            matches: Default::default(),
         });
         self.settle(node);
         WriterHandle(self.writers.len() - 1)
@@ -129,8 +130,7 @@ impl World {
             visit_filed: false,
             received: Vec::new(),
             statuses: ReaderStatus::empty(),
-            matched: Vec::new(),
-            has_lost_a_match: false,
+            matches: Default::default(),
         });
         self.settle(node);
         ReaderHandle(self.readers.len() - 1)
@@ -237,6 +237,32 @@ impl World {
     pub fn matched_writers(&self, reader: ReaderHandle) -> usize {
         let record = &self.readers[reader.0];
         self.engine(record.node).matched_writers(record.id)
+    }
+
+    /// Who the readers are that a writer is matched with now.
+    pub fn matched_reader_guids(&self, writer: WriterHandle) -> impl Iterator<Item = Guid> + '_ {
+        let record = &self.writers[writer.0];
+        let progress = self.engine(record.node).matched_reader_progress(record.id);
+        progress.map(|(guid, _)| guid)
+    }
+
+    /// Who the writers are that a reader is matched with now.
+    pub fn matched_writer_guids(&self, reader: ReaderHandle) -> impl Iterator<Item = Guid> + '_ {
+        let record = &self.readers[reader.0];
+        let progress = self.engine(record.node).matched_writer_progress(record.id);
+        progress.map(|(guid, _)| guid)
+    }
+
+    /// Every match that a writer was told of, and every end of one, in order.
+    #[must_use]
+    pub fn matches_of_writer(&self, writer: WriterHandle) -> &[MatchChange] {
+        &self.writers[writer.0].matches.changes
+    }
+
+    /// The same of a reader.
+    #[must_use]
+    pub fn matches_of_reader(&self, reader: ReaderHandle) -> &[MatchChange] {
+        &self.readers[reader.0].matches.changes
     }
 
     /// Who a writer is to its peers.

@@ -77,5 +77,5 @@ pub use partition::Partition;
 pub use random::Random;
 pub use sample::{Sample, key_of};
 pub use topic::Topic;
-pub use user::{Received, Take, Then, Written};
+pub use user::{MatchChange, Received, Take, Then, Written};
 pub use world::World;

@@ -21,3 +21,6 @@ pub const MATCH_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Failing seeds after which [`seeds::for_each`](crate::seeds::for_each) starts no further one.
 pub const FAILURES_SHOWN: usize = 3;
+
+/// Seeds after which a long run of them says how far it is: every few seconds.
+pub const PROGRESS_SEEDS: u64 = 50;

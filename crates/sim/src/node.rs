@@ -173,6 +173,8 @@ pub(crate) struct Node {
     pub(crate) engine: Option<Engine>,
     /// How often it was started.
     pub(crate) incarnation: u32,
+    /// Which of its GUID prefixes it has.
+    pub(crate) identity: u32,
     pub(crate) lanes: [VecDeque<Frame>; LANES],
     pub(crate) groups: BTreeSet<Locator>,
     /// A step is in the world's queue.
@@ -189,6 +191,7 @@ impl Node {
             config,
             engine: None,
             incarnation: 0,
+            identity: 0,
             lanes: Default::default(),
             groups: BTreeSet::new(),
             step_filed: false,
@@ -197,13 +200,15 @@ impl Node {
         }
     }
 
-    /// Starts a participant that never was before. `seed` is for its hash tables.
-    pub(crate) fn start(&mut self, id: NodeId, seed: u64, now: Instant) {
+    /// Starts a participant; its GUID prefix never was before if `identity` was not. `seed` is for its hash
+    /// tables.
+    pub(crate) fn start(&mut self, id: NodeId, identity: u32, seed: u64, now: Instant) {
         self.incarnation += 1;
+        self.identity = identity;
         let mut prefix = [0; 12];
         prefix[..2].copy_from_slice(&isolane_wire::rtps::VENDOR_ID);
         prefix[4..8].copy_from_slice(&(id.0 as u32).to_be_bytes());
-        prefix[8..].copy_from_slice(&self.incarnation.to_be_bytes());
+        prefix[8..].copy_from_slice(&identity.to_be_bytes());
         let mut config = EngineConfig::new(0, GuidPrefix(prefix), seed);
         config.wall_offset_ns = WALL_OFFSET_NS;
         config.metatraffic_unicast = LocatorList::from_iter([id.discovery_locator()]);

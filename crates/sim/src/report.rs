@@ -52,7 +52,7 @@ impl World {
                 "reader {reader}: {taken} were taken, the ledger says {ledger:?}"
             ));
         }
-        if record.has_lost_a_match {
+        if record.matches.has_lost_any() {
             // The numbers of writers that are gone are in the ledger still, and nowhere else.
             return None;
         }

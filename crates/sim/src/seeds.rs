@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use crate::limits::FAILURES_SHOWN;
+use crate::limits::{FAILURES_SHOWN, PROGRESS_SEEDS};
 
 /// The environment variable that names the one seed to run.
 pub const SEED_VARIABLE: &str = "ISOLANE_SEED";
@@ -17,6 +17,10 @@ pub const SEED_VARIABLE: &str = "ISOLANE_SEED";
 /// overnight.
 pub const FACTOR_VARIABLE: &str = "ISOLANE_SEED_FACTOR";
 
+/// The environment variable that says how many seeds each range has, from its first one on, and has
+/// [`for_each`] say how far it is.
+pub const COUNT_VARIABLE: &str = "ISOLANE_SEED_COUNT";
+
 /// Runs a test with each seed of a range, or with the one that [`SEED_VARIABLE`] names, and returns
 /// what it returned, in the order of the seeds.
 ///
@@ -24,14 +28,17 @@ pub const FACTOR_VARIABLE: &str = "ISOLANE_SEED_FACTOR";
 /// If the test panics with a seed. The message says which, and the command that runs it again. If
 /// one of the variables is not a number.
 pub fn for_each<T: Send>(seeds: Range<u64>, test: impl Fn(u64) -> T + Sync) -> Vec<T> {
-    let seeds = match number_in(SEED_VARIABLE) {
-        Some(seed) => seed..seed + 1,
-        None => {
+    let count = number_in(COUNT_VARIABLE);
+    let seeds = match (number_in(SEED_VARIABLE), count) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, Some(count)) => seeds.start..seeds.start + count,
+        (None, None) => {
             let factor = number_in(FACTOR_VARIABLE).unwrap_or(1);
             seeds.start..seeds.start + (seeds.end - seeds.start) * factor
         }
     };
     let next = AtomicU64::new(seeds.start);
+    let done = AtomicU64::new(0);
     let failures = AtomicUsize::new(0);
     let work = || {
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
@@ -46,6 +53,10 @@ pub fn for_each<T: Send>(seeds: Range<u64>, test: impl Fn(u64) -> T + Sync) -> V
                     failures.fetch_add(1, Ordering::Relaxed);
                     failed.push(seed);
                 }
+            }
+            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+            if count.is_some() && done.is_multiple_of(PROGRESS_SEEDS) {
+                eprintln!("{done} of {} seeds", seeds.end - seeds.start);
             }
         }
         (passed, failed)

@@ -4,7 +4,6 @@
 use isolane_engine::{
     Delivery, ReaderId, ReaderStatus, Selection, StatusChange, WriterId, WriterStatus,
 };
-use isolane_wire::guid::Guid;
 
 use crate::{
     endpoints::{ReaderHandle, WriterHandle},
@@ -171,6 +170,9 @@ impl World {
                 Some(StatusChange::Writer(id, status)) => {
                     let writer = self.writer_of(node, id);
                     self.writers[writer].statuses |= status;
+                    if status.contains(WriterStatus::PUBLICATION_MATCHED) {
+                        self.note_readers(writer);
+                    }
                     if status.contains(WriterStatus::ROOM) {
                         self.write_backlog(writer);
                     }
@@ -179,7 +181,7 @@ impl World {
                     let reader = self.reader_of(node, id);
                     self.readers[reader].statuses |= status;
                     if status.contains(ReaderStatus::SUBSCRIPTION_MATCHED) {
-                        self.note_matches(reader);
+                        self.note_writers(reader);
                     }
                     if status.contains(ReaderStatus::DATA_AVAILABLE) {
                         match self.readers[reader].take {
@@ -193,13 +195,18 @@ impl World {
         }
     }
 
-    fn note_matches(&mut self, reader: usize) {
+    fn note_writers(&mut self, reader: usize) {
         let record = &self.readers[reader];
         let progress = self.engine(record.node).matched_writer_progress(record.id);
-        let matched: Vec<Guid> = progress.map(|(guid, _)| guid).collect();
-        let record = &mut self.readers[reader];
-        record.has_lost_a_match |= record.matched.iter().any(|old| !matched.contains(old));
-        record.matched = matched;
+        let matched = progress.map(|(guid, _)| guid).collect();
+        self.readers[reader].matches.note(self.now, matched);
+    }
+
+    fn note_readers(&mut self, writer: usize) {
+        let record = &self.writers[writer];
+        let progress = self.engine(record.node).matched_reader_progress(record.id);
+        let matched = progress.map(|(guid, _)| guid).collect();
+        self.writers[writer].matches.note(self.now, matched);
     }
 
     fn writer_of(&self, node: NodeId, id: WriterId) -> usize {

@@ -73,6 +73,41 @@ pub struct Written {
     pub sample: Sample,
 }
 
+/// A match that an endpoint was told of, or its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatchChange {
+    /// When.
+    pub at: Instant,
+    /// Who is at the other end.
+    pub peer: Guid,
+    /// It begins; else it ends.
+    pub begins: bool,
+}
+
+/// The matches of an endpoint, as far as it was told.
+#[derive(Debug, Default)]
+pub(crate) struct Matches {
+    pub(crate) now: Vec<Guid>,
+    pub(crate) changes: Vec<MatchChange>,
+}
+
+impl Matches {
+    /// Takes note of who is matched now.
+    pub(crate) fn note(&mut self, at: Instant, now: Vec<Guid>) {
+        let before = std::mem::replace(&mut self.now, now);
+        let change = |begins| move |peer| MatchChange { at, peer, begins };
+        let ended = before.iter().filter(|old| !self.now.contains(old));
+        self.changes.extend(ended.copied().map(change(false)));
+        let begun = self.now.iter().filter(|new| !before.contains(new));
+        self.changes.extend(begun.copied().map(change(true)));
+    }
+
+    /// Whether any has ever ended.
+    pub(crate) fn has_lost_any(&self) -> bool {
+        self.changes.iter().any(|change| !change.begins)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct WriterRecord {
     pub(crate) node: NodeId,
@@ -90,6 +125,7 @@ pub(crate) struct WriterRecord {
     pub(crate) refused: u64,
     /// All that was ever reported.
     pub(crate) statuses: WriterStatus,
+    pub(crate) matches: Matches,
 }
 
 #[derive(Debug)]
@@ -105,7 +141,5 @@ pub(crate) struct ReaderRecord {
     pub(crate) received: Vec<Received>,
     /// All that was ever reported.
     pub(crate) statuses: ReaderStatus,
-    /// Matched writers when last looked; whether there were ever fewer than before.
-    pub(crate) matched: Vec<Guid>,
-    pub(crate) has_lost_a_match: bool,
+    pub(crate) matches: Matches,
 }

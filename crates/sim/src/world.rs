@@ -82,6 +82,11 @@ impl World {
         self.links.insert((from, to), link);
     }
 
+    /// Takes back what [`Self::set_link_between`] said.
+    pub fn clear_links_between(&mut self) {
+        self.links.clear();
+    }
+
     /// Cuts the network.
     pub fn partition(&mut self, partition: Partition) {
         self.partitions.push(partition);
@@ -153,8 +158,14 @@ impl World {
     }
 
     fn start(&mut self, id: NodeId) {
+        // As many as it was started ever: no two are the same.
+        let identity = self.nodes[id.0].incarnation + 1;
+        self.start_as(id, identity);
+    }
+
+    fn start_as(&mut self, id: NodeId, identity: u32) {
         let seed = self.engine_seeds.next();
-        self.nodes[id.0].start(id, seed, self.now);
+        self.nodes[id.0].start(id, identity, seed, self.now);
         self.settle(id);
     }
 
@@ -195,6 +206,21 @@ impl World {
             self.crash(id);
         }
         self.start(id);
+    }
+
+    /// The same, with the GUID prefix that it had before. RTPS wants another one (2.5 §8.2.4.2); some
+    /// implementations make theirs of what a restart leaves as it was.
+    pub fn restart_as_before(&mut self, id: NodeId) {
+        if self.nodes[id.0].engine.is_some() {
+            self.crash(id);
+        }
+        self.start_as(id, self.nodes[id.0].identity.max(1));
+    }
+
+    /// Whether a node runs.
+    #[must_use]
+    pub fn is_up(&self, id: NodeId) -> bool {
+        self.nodes[id.0].engine.is_some()
     }
 
     /// The engine of a node that runs.
@@ -326,7 +352,9 @@ impl World {
                 let now = self.now;
                 let mut buffer = std::mem::take(&mut self.buffer);
                 let engine = self.engine_mut(id);
-                if let Some(work) = engine.next_work(now, priority, &mut buffer)
+                // No more than a user with frames of several sizes would choose.
+                let room = engine.next_bytes(priority).min(buffer.len());
+                if let Some(work) = engine.next_work(now, priority, &mut buffer[..room])
                     && work.bytes > 0
                 {
                     let to = match &work.to {

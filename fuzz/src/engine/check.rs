@@ -7,7 +7,10 @@ use isolane_wire::{
     rtps::{HEADER_BYTES, Header, Submessages},
 };
 
-use super::world::{LIMITS, Node, World};
+use super::{
+    states::{Seen, note_engine, note_reader, note_seen, note_writer},
+    world::{LIMITS, Node, World},
+};
 
 impl World {
     /// Ledgers balance, tables keep to their limits, every datagram was counted.
@@ -20,10 +23,17 @@ impl World {
                 node.received,
                 "node {index}: datagrams received, {counters:?}"
             );
+            note_engine(counters);
             let participants = engine.remote_participants().count();
             assert!(participants <= usize::from(LIMITS.participants));
             let endpoints = engine.remote_endpoints().count();
             assert!(endpoints <= usize::from(LIMITS.remote_endpoints));
+            if participants > 0 {
+                note_seen(Seen::Participant);
+            }
+            if endpoints > 0 {
+                note_seen(Seen::Endpoint);
+            }
             assert_eq!(engine.local_writers().count(), node.writers.len());
             assert_eq!(engine.local_readers().count(), node.readers.len());
             let mut matches = 0;
@@ -31,10 +41,15 @@ impl World {
                 let ledger = engine.writer_ledger(writer).expect("it exists");
                 assert!(ledger.balances(), "node {index}: {ledger:?}");
                 matches += engine.matched_readers(writer);
-                let _ = (
-                    engine.all_acknowledged(writer),
-                    engine.has_room(writer, None),
-                );
+                note_writer(&ledger);
+                let _ = engine.has_room(writer, None);
+                let readers = engine.matched_readers(writer);
+                if readers > 0 {
+                    note_seen(Seen::MatchedReader);
+                }
+                if engine.all_acknowledged(writer) && readers > 0 && ledger.sent > 0 {
+                    note_seen(Seen::Acknowledged);
+                }
             }
             assert!(matches <= usize::from(LIMITS.matches), "{matches} matches");
             let mut matches = 0;
@@ -42,6 +57,10 @@ impl World {
                 let ledger = engine.reader_ledger(reader).expect("it exists");
                 assert!(ledger.balances(), "node {index}: {ledger:?}");
                 matches += engine.matched_writers(reader);
+                note_reader(&ledger);
+                if engine.matched_writers(reader) > 0 {
+                    note_seen(Seen::MatchedWriter);
+                }
                 let done = engine.matched_writer_progress(reader);
                 for (guid, done) in done {
                     assert!(done.get() >= 0, "{guid} is done with {done}");

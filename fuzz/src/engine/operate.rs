@@ -2,19 +2,26 @@
 
 use std::time::Duration;
 
-use isolane_engine::{ChangeKind, WriteError, WriteSample, limits::MAX_HEAD_BYTES};
+use isolane_engine::{
+    ChangeKind, InstanceState, WriteError, WriteSample,
+    limits::{MAX_HEAD_BYTES, WHOLE_BYTES},
+};
 
-use super::world::World;
+use super::{
+    states::{Seen, note_seen},
+    world::World,
+};
 use crate::{
     compose,
     input::{Input, Script},
+    insider,
 };
 
 /// Operations by the byte that chooses them.
 const ARRIVAL: u8 = 0;
 const LIE: u8 = 1;
 const TIME: u8 = 2;
-const OPERATIONS: u8 = 13;
+pub(crate) const OPERATIONS: u8 = 14;
 
 /// How long time passes, in microseconds: from less than a step to longer than the longest lease
 /// that is believed.
@@ -81,7 +88,14 @@ impl World {
                 }
             }
             11 => self.say_farewell(input),
-            _ => self.settle(),
+            12 => self.settle(),
+            _ => {
+                let to = input.index(self.nodes.len());
+                let lie = insider::message(input, &self.lines(to), self.now.as_nanos());
+                if !lie.is_empty() {
+                    self.arrive(to, &lie);
+                }
+            }
         }
     }
 
@@ -129,6 +143,9 @@ impl World {
         } else {
             self.write_best_effort(index, writer, &sample, key, length)
         };
+        if let Err(WriteError::HistoryFull) = written {
+            note_seen(Seen::Refused);
+        }
         let after = self.nodes[index].engine.writer_ledger(writer);
         assert_eq!(
             after.map(|ledger| ledger.written),
@@ -172,7 +189,17 @@ impl World {
             let available = node.engine.available(reader);
             let before = node.engine.reader_ledger(reader);
             match node.engine.sample(reader, 0) {
-                Some(sample) => assert!(sample.payload.len() <= 70_000 && available > 0),
+                Some(sample) => {
+                    assert!(sample.payload.len() <= 70_000 && available > 0);
+                    match sample.info.instance_state {
+                        InstanceState::Alive => {}
+                        InstanceState::NotAliveDisposed => note_seen(Seen::Disposed),
+                        InstanceState::NotAliveNoWriters => note_seen(Seen::NoWriters),
+                    }
+                    if sample.payload.len() > WHOLE_BYTES {
+                        note_seen(Seen::WholeSample);
+                    }
+                }
                 None => assert_eq!(available, 0),
             }
             node.engine.mark_read(reader, 0);

@@ -3,22 +3,28 @@
 use std::{collections::VecDeque, time::Duration};
 
 use isolane_engine::{
-    DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver,
-    Network, Priority, ReaderId, Timing, WriterId,
+    ContentFilter, DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, Limits,
+    MessageReceiver, Network, Priority, ReaderId, StatusChange, Timing, WriterId,
 };
 use isolane_wire::{
     discovery::LocatorList,
-    guid::{EntityId, GuidPrefix},
+    guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
+    sequence::SequenceNumber,
     time::Instant,
 };
 
-use super::check;
+use super::{
+    check,
+    states::{Seen, note_reader_told, note_seen, note_writer_told},
+};
 use crate::{
     compose::{Cast, TOPICS, TYPE, qos},
     counting_allocator::allocator_calls_of,
     input::Input,
+    insider::Line,
     limits::{MAX_ENDPOINTS, MAX_FLYING, MAX_STEPS},
+    policies,
 };
 
 /// Bytes of the largest datagram.
@@ -28,7 +34,7 @@ pub(super) const LIMITS: Limits = Limits {
     local_endpoints: MAX_ENDPOINTS as u16,
     participants: 4,
     remote_endpoints: 12,
-    matches: 24,
+    matches: 12,
 };
 const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
 /// Largest payloads of endpoints: of a fragment's size, of a datagram's, and beyond both.
@@ -138,7 +144,11 @@ impl World {
             // By the topic, as it is everywhere.
             keyed: topic_name == TOPICS[1],
             key_of: (topic_name == TOPICS[1]).then_some(key_of),
-            qos: qos(input),
+            qos: {
+                let mut qos = qos(input);
+                policies::add(&mut qos, choice >> 4);
+                qos
+            },
             max_payload_bytes: PAYLOAD_BYTES[usize::from(choice & 3)],
             max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             unicast: LocatorList::from_iter([address(index)]),
@@ -157,8 +167,15 @@ impl World {
             } else {
                 DeliveryMode::Cache
             };
-            node.readers
-                .extend(node.engine.create_reader(now, &config, delivery).ok());
+            let engine = &mut node.engine;
+            let created = match policies::is_filtered(choice >> 4) {
+                true => {
+                    let filter = ContentFilter::new(policies::wants);
+                    engine.create_filtered_reader(now, &config, delivery, filter)
+                }
+                false => engine.create_reader(now, &config, delivery),
+            };
+            node.readers.extend(created.ok());
         }
     }
 
@@ -190,6 +207,37 @@ impl World {
         cast.entities
             .extend(kinds.map(|kind| EntityId::user(9, kind)));
         cast
+    }
+
+    /// The matches of a node, as somebody knows them who listens.
+    pub(super) fn lines(&self, of: usize) -> Vec<Line> {
+        let engine = &self.nodes[of].engine;
+        let mut lines = Vec::new();
+        for &id in &self.nodes[of].readers {
+            let Some(data) = engine.reader_data(id) else {
+                continue;
+            };
+            let line = |(writer, done): (Guid, SequenceNumber)| Line {
+                writer,
+                reader: data.guid,
+                next: done.get() + 1,
+                is_to_reader: true,
+            };
+            lines.extend(engine.matched_writer_progress(id).map(line));
+        }
+        for &id in &self.nodes[of].writers {
+            let Some(data) = engine.writer_data(id) else {
+                continue;
+            };
+            let line = |(reader, next): (Guid, SequenceNumber)| Line {
+                writer: data.guid,
+                reader,
+                next: next.get(),
+                is_to_reader: false,
+            };
+            lines.extend(engine.matched_reader_progress(id).map(line));
+        }
+        lines
     }
 
     /// A datagram sets out, to everybody who is reached by the address.
@@ -225,6 +273,10 @@ impl World {
             };
             let payload = node.engine.payload(&delivery, bytes);
             assert_eq!(payload.len(), delivery.payload.len(), "{delivery:?}");
+            note_seen(match delivery.assembled {
+                Some(_) => Seen::WholeView,
+                None => Seen::View,
+            });
             // As it is shown to a user: the memory of what was put together is lent out meanwhile.
             let calls = allocator_calls_of(|| {
                 if let Some(lent) = node.engine.lend(&delivery) {
@@ -305,12 +357,32 @@ impl World {
                 check::describe(&self.nodes)
             );
         }
-        while self.nodes[index].engine.next_status().is_some() {
+        while let Some(change) = self.nodes[index].engine.next_status() {
+            self.hear_news(index, change);
             steps += 1;
             assert!(steps < MAX_STEPS, "news without end");
         }
         self.buffer = buffer;
         steps
+    }
+
+    /// What users are told.
+    fn hear_news(&mut self, index: usize, change: StatusChange) {
+        match change {
+            StatusChange::Discovery => {}
+            StatusChange::Writer(_, status) => note_writer_told(status),
+            StatusChange::Reader(id, status) => {
+                note_reader_told(status);
+                let engine = &mut self.nodes[index].engine;
+                if let Some(changed) = engine.take_liveliness_changed(id) {
+                    if changed.not_alive_change > 0 {
+                        note_seen(Seen::NotAlive);
+                    } else if changed.not_alive_change < 0 && changed.alive_change > 0 {
+                        note_seen(Seen::AliveAgain);
+                    }
+                }
+            }
+        }
     }
 
     /// A buffer for one datagram that a user fills.

@@ -20,6 +20,7 @@ use std::time::Instant;
 use limits::Kept;
 use report::{PathReport, Report};
 use tools::Walk;
+pub(crate) use tools::collected_instructions;
 use ways::{HALVES, Half};
 
 use crate::steps::Outcome;

@@ -9,6 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+pub(crate) use callgrind::collect as collected_instructions;
+
 use super::Programs;
 use super::ways::{FUNCTIONS, HALVES, Side};
 use crate::{Result, command};

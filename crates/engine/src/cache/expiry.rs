@@ -2,11 +2,36 @@
 //!
 //! Each sample carries the instant at which it is of no use any more. None is handed out after it: whoever
 //! looks into the cache lets go first of what has expired, which costs a comparison as long as nothing
-//! has. The endpoint's clock does the same when nobody looks, so that the room is free again.
+//! has. The endpoint's clock does the same when nobody looks, so that the room is free again: a bounded number
+//! of samples a step, where whoever looks pays once for each that waits.
 
 use isolane_wire::time::Instant;
 
 use super::{Cache, NEVER};
+use crate::limits::EXPIRY_ITEMS;
+
+/// How far the clock has looked through the available samples.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sweep {
+    /// Those before this place are fresh.
+    place: usize,
+    /// None of them expires before.
+    earliest: Instant,
+}
+
+impl Sweep {
+    pub(super) const BEGIN: Self = Self {
+        place: 0,
+        earliest: NEVER,
+    };
+
+    /// A sample was removed, and those behind it have moved up. Where it was not one before the place, one is looked
+    /// at twice.
+    #[inline]
+    pub(super) fn note_removed(&mut self) {
+        self.place = self.place.saturating_sub(1);
+    }
+}
 
 impl Cache {
     /// Whether some available sample may expire at all.
@@ -19,26 +44,54 @@ impl Cache {
         self.may_expire().then_some(self.earliest_expiry)
     }
 
-    /// Lets go of the available samples that have expired; returns how many.
+    /// Lets go of all available samples that have expired, in one pass; returns how many.
     pub(crate) fn expire(&mut self, now: Instant) -> u64 {
         if now < self.earliest_expiry {
             return 0;
         }
         self.earliest_expiry = NEVER;
+        let before = self.available.len();
+        for _ in 0..before {
+            let Some(index) = self.available.pop_front() else {
+                break;
+            };
+            let expires = self.slot(index).info.expires.unwrap_or(NEVER);
+            if expires <= now {
+                self.release(index);
+            } else {
+                self.available.push_back(index);
+                self.earliest_expiry = self.earliest_expiry.min(expires);
+            }
+        }
+        self.sweep = Sweep::BEGIN;
+        let expired = (before - self.available.len()) as u64;
+        self.expired += expired;
+        expired
+    }
+
+    /// The same of a bounded number of samples; the next time it goes on behind them. Some are left where
+    /// [`Self::next_expiry`] is not ahead.
+    pub(crate) fn expire_some(&mut self, now: Instant) -> u64 {
         let mut expired = 0;
-        let mut place = 0;
-        while let Some(&index) = self.available.get(place) {
-            match self.slot(index).info.expires {
-                Some(expires) if expires <= now => {
-                    self.available.remove(place);
-                    self.release(index);
-                    expired += 1;
-                }
-                expires => {
-                    let expires = expires.unwrap_or(NEVER);
-                    self.earliest_expiry = self.earliest_expiry.min(expires);
-                    place += 1;
-                }
+        for _ in 0..EXPIRY_ITEMS {
+            if now < self.earliest_expiry {
+                break;
+            }
+            let Some(&index) = self.available.get(self.sweep.place) else {
+                // All were looked at.
+                self.earliest_expiry = self.sweep.earliest;
+                self.sweep = Sweep::BEGIN;
+                break;
+            };
+            let expires = self.slot(index).info.expires.unwrap_or(NEVER);
+            // One that is let go counts as one before the place, as others that are taken do.
+            self.sweep.place += 1;
+            if expires <= now {
+                self.available.remove(self.sweep.place - 1);
+                self.release(index);
+                expired += 1;
+            } else {
+                self.sweep.earliest = self.sweep.earliest.min(expires);
             }
         }
         self.expired += expired;
@@ -92,5 +145,65 @@ mod tests {
         assert_eq!(left(&cache), [1, 5]);
         assert_eq!(cache.next_expiry(), None);
         assert_eq!(cache.expired, 3);
+    }
+
+    fn full_of(samples: i64, expires: impl Fn(i64) -> Option<u64>) -> Cache {
+        let room = Room {
+            samples: samples as u16,
+            waiting: 1,
+            held: 0,
+            slot_bytes: 8,
+        };
+        let mut cache = Cache::new(Keep::All, true, room, 1);
+        for sequence in 1..=samples {
+            let info = sample(sequence, 1, expires(sequence));
+            cache.push(0, info, &[]).unwrap();
+        }
+        cache
+    }
+
+    #[test]
+    fn a_step_looks_at_a_bounded_number_and_the_next_goes_on_behind_them() {
+        const ITEMS: i64 = EXPIRY_ITEMS as i64;
+        let mut cache = full_of(3 * ITEMS, |_| Some(10));
+        let now = Instant::new(10);
+        let steps = (0..).map_while(|_| {
+            let is_due = cache.next_expiry().is_some_and(|due| due <= now);
+            is_due.then(|| cache.expire_some(now))
+        });
+        let steps: alloc::vec::Vec<_> = steps.collect();
+        assert_eq!(steps, [EXPIRY_ITEMS as u64, ITEMS as u64, ITEMS as u64, 0]);
+        assert_eq!((cache.available(), cache.expired), (0, 3 * ITEMS as u64));
+    }
+
+    #[test]
+    fn what_is_taken_between_steps_hides_nothing_that_expires() {
+        const ITEMS: i64 = EXPIRY_ITEMS as i64;
+        // Every third lives longer than the others, the last one least.
+        let last = 2 * ITEMS;
+        let lives = |sequence| match sequence {
+            sequence if sequence == last => Some(20),
+            sequence if sequence % 3 == 0 => None,
+            _ => Some(10),
+        };
+        for taken in 0..8 {
+            let mut cache = full_of(last, lives);
+            cache.expire_some(Instant::new(10));
+            for _ in 0..taken {
+                cache.pop();
+            }
+            while cache
+                .next_expiry()
+                .is_some_and(|due| due <= Instant::new(15))
+            {
+                cache.expire_some(Instant::new(15));
+            }
+            assert_eq!(cache.next_expiry(), Some(Instant::new(20)), "{taken} taken");
+            let mut left = (0..).map_while(|nth| Some(cache.get(nth)?.0.sequence.get()));
+            assert!(
+                left.all(|sequence| lives(sequence) != Some(10)),
+                "{taken} taken"
+            );
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! LIFESPAN (DDS 1.4 §2.2.3.16): a sample is of use for so long after it was written, and is delivered to
 //! nobody afterwards.
 //!
-//! A writer counts from the source time stamp by its own wall clock. What has expired leaves its history: it
-//! is neither sent nor repaired, late joiners do not get it, and a GAP or the next HEARTBEAT tells readers
+//! A writer counts from the writing on, by the monotonic clock: the source time stamp, as the wall clock was then.
+//! Nothing expires because the wall clock is set. What has expired leaves its history: it is neither sent nor repaired, late joiners do not get it, and a GAP or the next HEARTBEAT tells readers
 //! that it is gone.
 //!
 //! A reader counts from the source time stamp by *its* wall clock, with the LIFESPAN that the writer has
@@ -20,7 +20,13 @@ use isolane_wire::{
     time::{Instant, Timestamp},
 };
 
-use crate::{engine::Engine, history::ChangeKind, ids::ReaderId, writer::WriterStatus};
+use crate::{
+    engine::Engine,
+    history::{Change, ChangeKind},
+    ids::ReaderId,
+    limits::EXPIRY_ITEMS,
+    writer::WriterStatus,
+};
 
 /// When a sample expires that came in at `now`, when the wall clock showed `wall_ns`.
 pub(crate) fn expiry(
@@ -34,6 +40,25 @@ pub(crate) fn expiry(
     now + lifespan.saturating_sub(Duration::from_nanos(age_ns))
 }
 
+/// What [`Engine::expire_history`] has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expired {
+    Nothing,
+    /// Something has expired: what was to be sent next may be gone.
+    Some,
+    /// There is more, which the next step looks at.
+    MoreThanThat,
+}
+
+/// When a change was written, by the monotonic clock: as it was then, whatever has become of the wall clock since.
+/// Of one that was written before its writer had a LIFESPAN only the time stamp tells.
+fn written_at(change: &Change, wall_offset_ns: u64) -> Instant {
+    match change.written.as_nanos() {
+        0 => Instant::new(change.timestamp.to_nanos().saturating_sub(wall_offset_ns)),
+        _ => change.written,
+    }
+}
+
 impl Engine {
     /// The instant at which the wall clock shows this time.
     pub(crate) fn instant_of(&self, timestamp: Timestamp) -> Instant {
@@ -41,56 +66,72 @@ impl Engine {
         Instant::new(timestamp.to_nanos().saturating_sub(offset_ns))
     }
 
-    /// Removes from a writer's history what has expired, up to the first sample that has not: a writer's time
-    /// stamps follow each other.
-    pub(crate) fn expire_history(&mut self, now: Instant, index: u16) {
-        let wall_ns = now.as_nanos().wrapping_add(self.config.wall_offset_ns);
+    /// When a sample with this time stamp was written. The stamp is what the wall clock showed, or what the user
+    /// says; so far ahead of the time that was told last that it would have been told again since, it is
+    /// neither.
+    pub(super) fn written_about(&self, timestamp: Timestamp) -> Instant {
+        let ahead = self.config.timing.announce_period.saturating_mul(2);
+        self.instant_of(timestamp).min(self.latest + ahead)
+    }
+
+    /// Removes from a writer's history what has expired, up to the first sample that has not: samples are written
+    /// one after the other. It looks at a bounded number of changes; where others are left behind those nothing
+    /// of the history may be sent yet.
+    pub(crate) fn expire_history(&mut self, now: Instant, index: u16) -> Expired {
+        let offset_ns = self.config.wall_offset_ns;
         let Some(writer) = self.writers.get_mut(index) else {
-            return;
+            return Expired::Nothing;
         };
         let Some(clock) = &mut writer.clock else {
-            return;
+            return Expired::Nothing;
         };
         if clock.next_expiry.is_none_or(|expires| now < expires) {
-            return;
+            return Expired::Nothing;
         }
         clock.next_expiry = None;
         let (Some(lifespan), Some(history)) = (clock.lifespan, &mut writer.history) else {
-            return;
+            return Expired::Nothing;
         };
         // Of that the rest still leaves, and it counts as sent.
         let under_way = writer.fragmenter.under_way.map(|at| at.sequence);
-        let (mut place, mut removed) = (0, 0);
-        while let Some(change) = history.nth(place) {
-            if change.kind != ChangeKind::Alive {
-                place += 1;
-                continue;
-            }
-            let age_ns = wall_ns.saturating_sub(change.timestamp.to_nanos());
-            let left = lifespan.saturating_sub(Duration::from_nanos(age_ns));
-            if !left.is_zero() {
-                clock.next_expiry = Some(now + left);
+        let (mut removed, mut looked_at) = (0, 0);
+        while let Some(change) = history.next_from(clock.mortal_from) {
+            if looked_at == EXPIRY_ITEMS {
+                clock.next_expiry = Some(now);
                 break;
             }
+            looked_at += 1;
             let sequence: SequenceNumber = change.sequence;
-            history.remove(sequence);
-            removed += 1;
-            let is_begun = under_way == Some(sequence);
-            if sequence < writer.next_unsent || is_begun {
-                writer.ledger.expired += 1;
-            } else {
-                clock.expired_unsent += 1;
+            if change.kind == ChangeKind::Alive {
+                let expires = written_at(change, offset_ns) + lifespan;
+                if now < expires {
+                    clock.next_expiry = Some(expires);
+                    break;
+                }
+                history.remove(sequence);
+                removed += 1;
+                if sequence < writer.next_unsent || under_way == Some(sequence) {
+                    writer.ledger.expired += 1;
+                } else {
+                    clock.expired_unsent += 1;
+                }
             }
+            clock.mortal_from = sequence.next();
         }
-        if removed == 0 {
-            return;
+        let is_more = clock.next_expiry == Some(now);
+        if removed > 0 {
+            if core::mem::take(&mut writer.wants_room) {
+                writer.status |= WriterStatus::ROOM;
+            }
+            self.note_writer(index);
+            // Readers learn by it that what they have not is gone.
+            self.arm_heartbeat(now, index);
         }
-        if core::mem::take(&mut writer.wants_room) {
-            writer.status |= WriterStatus::ROOM;
+        match (is_more, removed) {
+            (true, _) => Expired::MoreThanThat,
+            (false, 0) => Expired::Nothing,
+            (false, _) => Expired::Some,
         }
-        self.note_writer(index);
-        // Readers learn by it that what they have not is gone.
-        self.arm_heartbeat(now, index);
     }
 
     /// Whether samples of a reader may expire before they are taken: then
@@ -105,13 +146,18 @@ impl Engine {
     /// Lets go of a reader's samples that have outlived their LIFESPAN. What [`sample`](Self::sample) shows
     /// afterwards is of use at `now`.
     pub fn drop_expired(&mut self, now: Instant, id: ReaderId) {
-        self.expire_cache(now, id.0);
-    }
-
-    pub(super) fn expire_cache(&mut self, now: Instant, index: u16) {
-        let reader = self.readers.get_mut(index);
+        let reader = self.readers.get_mut(id.0);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
         if cache.is_some_and(|cache| cache.expire(now) > 0) {
+            self.go_on(id.0);
+        }
+    }
+
+    /// The same of a bounded number of samples; the cache says when it has others that are due.
+    pub(super) fn expire_some(&mut self, now: Instant, index: u16) {
+        let reader = self.readers.get_mut(index);
+        let cache = reader.and_then(|reader| reader.cache.as_mut());
+        if cache.is_some_and(|cache| cache.expire_some(now) > 0) {
             self.go_on(index);
         }
     }

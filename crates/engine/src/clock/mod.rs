@@ -27,6 +27,7 @@ use core::time::Duration;
 
 use isolane_wire::{
     qos::{DestinationOrderKind, LivelinessKind, OwnershipKind, QosPolicies, ReliabilityKind},
+    sequence::SequenceNumber,
     time::{self, Instant},
 };
 
@@ -46,6 +47,7 @@ use crate::{
 pub(crate) use self::{
     arrival::{Judged, judge, judge_waiting},
     assertion::{Assertions, MESSAGES, MessagesRefused, TOLD},
+    lifespan::Expired,
     liveliness::LivelinessTally,
     ownership::Claimant,
     purge::Purges,
@@ -62,6 +64,8 @@ pub(crate) struct WriterClock {
     pub(crate) lifespan: Option<Duration>,
     /// Nothing in the history expires before; `None`: nothing is known to.
     next_expiry: Option<Instant>,
+    /// Changes below this number do not expire: they are ends of instances, or gone.
+    mortal_from: SequenceNumber,
     /// Samples that expired before they were sent, and whose numbers lie ahead.
     pub(crate) expired_unsent: u64,
     pub(crate) deadline: Option<Deadline>,
@@ -130,6 +134,7 @@ impl WriterClock {
             lifespan: qos.lifespan.to_core(),
             // Looked for: a history that is there already has no lifespan, or another one.
             next_expiry: qos.lifespan.to_core().map(|_| now),
+            mortal_from: SequenceNumber(0),
             expired_unsent: 0,
             deadline: period(qos.deadline).map(|period| Deadline::new(period, instances, seed)),
             signal: lease.map(|lease| Signal::new(kind, lease, now)),
@@ -188,7 +193,7 @@ impl Engine {
     /// A writer has written a sample.
     #[inline(never)]
     pub(crate) fn note_written(&mut self, index: u16, sample: &WriteSample) {
-        let at = self.instant_of(sample.timestamp);
+        let (at, latest) = (self.written_about(sample.timestamp), self.latest);
         let Some(writer) = self.writers.get_mut(index) else {
             return;
         };
@@ -196,11 +201,12 @@ impl Engine {
             return;
         };
         // What is not kept is gone already.
-        if let Some(lifespan) = clock.lifespan.filter(|_| writer.history.is_some()) {
+        if let (Some(lifespan), Some(history)) = (clock.lifespan, &mut writer.history) {
+            history.note_written(at);
             clock.next_expiry.get_or_insert(at + lifespan);
         }
         if let Some(deadline) = &mut clock.deadline {
-            let is_watched = deadline.note_written(sample, at);
+            let is_watched = deadline.note_written(sample, at.max(latest));
             self.counters.unwatched += u64::from(!is_watched);
         }
         let deadline = clock.deadline.as_ref().and_then(Deadline::next);
@@ -271,7 +277,7 @@ impl Engine {
             writer.status |= WriterStatus::LIVELINESS_LOST;
         }
         let level = writer.level;
-        self.expire_history(now, index);
+        let _ = self.expire_history(now, index);
         self.note_writer(index);
         self.wind_writer(now, index);
         Some(silent(WorkKind::WriterClock, level))
@@ -300,7 +306,7 @@ impl Engine {
     /// One step of what time has brought a reader.
     pub(crate) fn run_reader_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
         self.readers.get_mut(index)?.clock_filed = false;
-        self.expire_cache(now, index);
+        self.expire_some(now, index);
         self.ask_writers_again(now, index);
         self.purge_cache(now, index);
         let reader = self.readers.get_mut(index)?;

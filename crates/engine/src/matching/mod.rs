@@ -9,6 +9,7 @@ mod change;
 mod partition;
 mod policies;
 mod proxies;
+mod topics;
 
 use isolane_wire::{
     discovery::EndpointData,
@@ -35,6 +36,7 @@ pub use change::{SetQosError, immutable_policy, inconsistent_policy};
 pub use partition::partitions_meet;
 use policies::{Before, Comparison, compare};
 pub use policies::{Incompatible, incompatible_policies, incompatible_policy};
+pub(crate) use topics::Topics;
 
 /// The other side of a possible match.
 struct Counterpart<'a> {
@@ -176,7 +178,23 @@ impl Engine {
         let endpoint = endpoint.clone();
         let other = self.as_remote(&endpoint, before);
         let mut is_refused = false;
+        let is_new = matches!(before, Before::Strangers);
         match endpoint.kind {
+            // One that is new is matched with none of another topic.
+            EndpointKind::Reader if is_new => {
+                let mut next = self.writer_topics.first(&endpoint.data.topic_name);
+                while let Some(writer) = next {
+                    next = self.writer_topics.next(writer);
+                    is_refused |= !self.match_writer(now, writer, &other);
+                }
+            }
+            EndpointKind::Writer if is_new => {
+                let mut next = self.reader_topics.first(&endpoint.data.topic_name);
+                while let Some(reader) = next {
+                    next = self.reader_topics.next(reader);
+                    is_refused |= !self.match_reader(now, reader, &other);
+                }
+            }
             EndpointKind::Reader => {
                 for writer in 0..self.writers.end() {
                     is_refused |= !self.match_writer(now, writer, &other);
@@ -194,6 +212,15 @@ impl Engine {
         }
     }
 
+    /// The topic of an endpoint of the user that is matched with peers' of this kind.
+    fn topic_of(&self, kind: EndpointKind, own: u16) -> Option<&str> {
+        let data = match kind {
+            EndpointKind::Reader => &self.writers.get(own)?.data,
+            EndpointKind::Writer => &self.readers.get(own)?.data,
+        };
+        Some(&data.topic_name)
+    }
+
     /// Matches an endpoint of the user with those of peers of the other kind.
     fn match_remotes(&mut self, now: Instant, kind: EndpointKind, own: u16, before: Before<'_>) {
         for index in 0..self.endpoints.end() {
@@ -201,6 +228,10 @@ impl Engine {
                 continue;
             };
             if endpoint.kind != kind || self.is_leaving(index, endpoint) {
+                continue;
+            }
+            let is_new = matches!(before, Before::Strangers);
+            if is_new && self.topic_of(kind, own) != Some(&endpoint.data.topic_name) {
                 continue;
             }
             let endpoint = endpoint.clone();

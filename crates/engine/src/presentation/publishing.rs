@@ -4,7 +4,7 @@ use isolane_wire::{
     cdr::KeyHash,
     rtps::{DataHead, HeartbeatGroup, PayloadKind, SetMark, group_digest},
     sequence::SequenceNumber,
-    time::Timestamp,
+    time::{Instant, Timestamp},
 };
 use thiserror::Error;
 
@@ -246,6 +246,7 @@ impl Engine {
             kind: ChangeKind::Alive,
             key_hash: Some(END_KEY),
             timestamp,
+            written: Instant::new(0),
             length: 0,
         });
         history.set_mark(sequence, mark);

@@ -265,6 +265,7 @@ impl Engine {
             prefix: message.prefix,
             entity: heartbeat.writer,
         };
+        let suppression = self.timing().nack_suppression;
         let mut next = self.proxies_of_writer.recall(&writer);
         let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {
@@ -284,11 +285,14 @@ impl Engine {
                 continue;
             };
             // A sample of which nothing has come is a matter of HEARTBEAT and ACKNACK.
-            assemblies.note_sent((index, sequence), heartbeat.last_fragment);
-            if assemblies
-                .missing(index, proxy.expected, proxy.last)
-                .is_some()
-            {
+            let is_news = assemblies.note_sent((index, sequence), heartbeat.last_fragment);
+            // What was asked for came, and was of no use: to ask for it at once would never end.
+            let asked_at = proxy.fragments_asked_at;
+            let is_in_vain = !is_news
+                && assemblies.has_stood_still_since((index, sequence), asked_at)
+                && now.saturating_since(asked_at) < suppression;
+            let missing = assemblies.missing(index, proxy.expected, proxy.last);
+            if missing.is_some() && !is_in_vain {
                 self.file_acknack(index);
                 is_answered = true;
             }

@@ -38,7 +38,8 @@ impl Engine {
         }
         let under_way = writer.fragmenter.under_way.map(|at| at.sequence);
         let is_sent = nack.sequence < writer.next_unsent || under_way == Some(nack.sequence);
-        if !is_sent || nack.state.is_empty() {
+        // What went in one piece has no fragments: one would be longer than its sample.
+        if !is_sent || nack.state.is_empty() || writer.goes_whole(nack.sequence) {
             return;
         }
         proxy.fragments.ask_for(nack.sequence, &nack.state);

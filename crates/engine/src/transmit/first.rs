@@ -15,6 +15,7 @@ use isolane_wire::{
 
 use super::gap;
 use crate::{
+    clock::Expired,
     engine::Engine,
     ids::WriterId,
     presentation::head_of,
@@ -145,8 +146,13 @@ impl Engine {
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = self.header;
-        if self.writers.get(index)?.clock.is_some() {
-            self.expire_history(now, index);
+        if self.writers.get(index)?.clock.is_some()
+            && self.expire_history(now, index) != Expired::Nothing
+        {
+            // What comes first now may be longer than the buffer was chosen for.
+            self.writers.get_mut(index)?.data_filed = false;
+            self.file_first(index);
+            return None;
         }
         let writer = self.writers.get_mut(index)?;
         writer.data_filed = false;

@@ -19,6 +19,7 @@ use isolane_wire::{
 
 use super::{gap, to_one};
 use crate::{
+    clock::Expired,
     engine::Engine,
     fragmenter::{FragmentOf, Owed},
     ids::WriterId,
@@ -43,6 +44,15 @@ impl Writer {
         let history = self.history.as_ref().filter(|_| self.fragmenter.cuts());
         let found = history.and_then(|history| history.get_pinned(sequence));
         found.is_some_and(|(_, payload)| self.fragmenter.is_cut(payload.len()))
+    }
+
+    /// Whether a change is kept that is sent in one piece.
+    pub(crate) fn goes_whole(&self, sequence: SequenceNumber) -> bool {
+        let found = self
+            .history
+            .as_ref()
+            .and_then(|history| history.get_pinned(sequence));
+        found.is_some_and(|(_, payload)| !self.fragmenter.is_cut(payload.len()))
     }
 
     /// Whether what is to be sent next for the first time is a fragment.
@@ -140,11 +150,14 @@ impl Engine {
     ) -> Option<Work> {
         let header = self.header;
         let writer = self.writers.get_mut(index)?;
-        if writer.clock.is_some() && writer.fragmenter.under_way.is_none() {
-            self.expire_history(now, index);
-        }
+        let is_between = writer.clock.is_some() && writer.fragmenter.under_way.is_none();
+        let is_held_up = is_between && self.expire_history(now, index) == Expired::MoreThanThat;
         let writer = self.writers.get_mut(index)?;
         writer.data_filed = false;
+        if is_held_up {
+            self.file_first(index);
+            return None;
+        }
         let level = writer.level;
         let gone = writer.skip_gone();
         let bytes = if let Some(gone) = gone {

@@ -9,6 +9,7 @@ use isolane_wire::{
 
 use super::{Withheld, gap, to_one};
 use crate::{
+    clock::Expired,
     engine::Engine,
     presentation::head_of,
     work::{Work, WorkKind},
@@ -33,6 +34,9 @@ impl Engine {
         let reader = self.readers.get_mut(proxy.reader)?;
         let acknack = proxy.acknack(index, reader, now);
         let nack_frag = proxy.nack_frag(index, reader);
+        if nack_frag.is_some() {
+            proxy.fragments_asked_at = now;
+        }
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);
         let bytes = self.finish(
             buffer,
@@ -61,8 +65,12 @@ impl Engine {
         buffer: &mut [u8],
     ) -> Option<Work> {
         let writer_index = self.reader_proxies.get(index)?.writer;
-        if self.writers.get(writer_index)?.clock.is_some() {
-            self.expire_history(now, writer_index);
+        if self.writers.get(writer_index)?.clock.is_some()
+            && self.expire_history(now, writer_index) == Expired::MoreThanThat
+        {
+            self.reader_proxies.get_mut(index)?.repair_filed = false;
+            self.file_repair(index);
+            return None;
         }
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.repair_filed = false;
@@ -190,8 +198,13 @@ impl Engine {
         buffer: &mut [u8],
     ) -> Option<Work> {
         let writer_index = self.reader_proxies.get(index)?.writer;
-        if self.writers.get(writer_index)?.clock.is_some() {
-            self.expire_history(now, writer_index);
+        let writer = self.writers.get(writer_index)?;
+        if writer.clock.is_some() {
+            let priority = writer.protocol_priority();
+            if self.expire_history(now, writer_index) == Expired::MoreThanThat {
+                self.file(priority, WorkKind::History, index);
+                return None;
+            }
         }
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.history_filed = false;

@@ -234,3 +234,17 @@ fn what_was_missed_is_told_also_when_no_deadline_is_asked_for_any_more_and_count
     assert_eq!((offered.total, offered.change), (3, 1));
     assert_eq!((requested.total, requested.change), (3, 1));
 }
+
+#[test]
+fn a_time_stamp_far_ahead_hides_no_period_without_a_sample() {
+    let mut world = World::new(1);
+    let a = world.node(isolane_sim::NodeConfig {
+        stamps_ahead: 3_600 * SECOND,
+        ..isolane_sim::NodeConfig::default()
+    });
+    let writer = world.create_writer(a, &reliable());
+    world.enqueue(writer, values(1));
+    world.run_for(10 * SECOND);
+    let missed = world.take_offered_deadline_missed(writer);
+    assert!(missed.is_some_and(|missed| missed.total > 50), "{missed:?}");
+}

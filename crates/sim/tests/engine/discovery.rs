@@ -185,6 +185,34 @@ fn one_that_restarts_at_the_same_address_is_another_participant() {
 }
 
 #[test]
+fn one_that_restarts_under_its_old_name_when_it_is_forgotten_is_another_participant_too() {
+    seeds::for_each(0..20, |seed| {
+        let mut world = World::new(seed).link(LinkConfig::lossy(0.1));
+        let (a, b) = two_nodes(&mut world);
+        let topic = topic().transient_local();
+        let writer = world.create_writer(a, &topic);
+        let reader = world.create_reader(b, &topic);
+        world.until_matched(&[writer], &[reader]);
+        world.enqueue(writer, values(20));
+        world.run_for(SECOND);
+        let before = world.writer_guid(writer);
+        world.crash(a);
+        world.run_for(LEASE_OVER);
+        assert_eq!(peers(&world, b), 0);
+        world.restart_as_before(a);
+        let writer = world.create_writer(a, &topic);
+        assert_eq!(world.writer_guid(writer), before);
+        world.until_matched(&[writer], &[reader]);
+        // The same numbers, of another writer.
+        world.enqueue(writer, (101..=120).map(Sample::value));
+        let both: Vec<_> = (1..=20).chain(101..=120).collect();
+        world.run_until("what is written now comes", PATIENCE, |world| {
+            world.values(reader) == both
+        });
+    });
+}
+
+#[test]
 fn a_short_partition_parts_nobody_and_loses_nothing() {
     seeds::for_each(0..20, |seed| {
         let (mut world, (a, b), writer, reader) =

@@ -275,3 +275,84 @@ fn a_first_lifespan_holds_for_what_the_history_already_has() {
     world.run_for(ms(10));
     assert_eq!(world.unwritten(writer), 0, "it was written long ago");
 }
+
+/// The wall clock of a node is set forward, or back.
+fn set_wall_clock(world: &mut World, node: isolane_sim::NodeId, seconds: i64) {
+    let offset_ns = world.with_engine(node, |engine, now| {
+        engine.timestamp(now).to_nanos() - now.as_nanos()
+    });
+    let offset_ns = offset_ns.saturating_add_signed(seconds * 1_000_000_000);
+    world.with_engine(node, |engine, _| engine.set_wall_offset(offset_ns));
+}
+
+#[test]
+fn a_wall_clock_that_is_set_neither_expires_what_is_fresh_nor_keeps_what_is_stale() {
+    for seconds in [3_600, -3_600] {
+        let topic = mortal(reliable().transient_local());
+        let mut world = World::new(1);
+        let (a, _) = two_nodes(&mut world);
+        let writer = world.create_writer(a, &topic);
+        world.run_for(ms(10));
+        world.enqueue(writer, values(4));
+        world.run_for(ms(20));
+        set_wall_clock(&mut world, a, seconds);
+        world.run_for(ms(70));
+        assert_eq!(world.writer_ledger(writer).expired, 0, "{seconds} s");
+        world.run_for(ms(20));
+        let ledger = world.writer_ledger(writer);
+        assert_eq!(ledger.expired + ledger.expired_unsent, 4, "{seconds} s");
+    }
+}
+
+#[test]
+fn a_time_stamp_far_ahead_keeps_a_sample_no_longer_than_the_clock_can_be_wrong() {
+    let mut world = World::new(1);
+    let config = NodeConfig {
+        stamps_ahead: 3_600 * SECOND,
+        ..NodeConfig::default()
+    };
+    let a = world.node(config);
+    let writer = world.create_writer(a, &mortal(reliable().transient_local()));
+    world.enqueue(writer, values(4));
+    world.run_for(10 * SECOND);
+    assert_eq!(world.writer_ledger(writer).expired, 4);
+}
+
+#[test]
+fn what_is_longer_than_what_has_expired_before_it_is_sent_whole() {
+    // The frame is chosen for the short one, which expires before it is filled.
+    let topic = mortal(reliable())
+        .max_payload_bytes(20_020)
+        .max_datagram_bytes(21_000);
+    let (mut world, (a, _), writer, reader) = a_pair(&topic);
+    world.stop_for(a, ms(120));
+    world.enqueue(writer, [Sample::value(1)]);
+    world.run_for(ms(60));
+    let long = Sample::value(2).padded(20_000);
+    world.enqueue(writer, [long]);
+    world.run_for(SECOND);
+    assert_eq!(world.engine(a).counters().buffer_too_small, 0);
+    assert_eq!(world.writer_ledger(writer).expired_unsent, 1);
+    assert_eq!(world.values(reader), [2]);
+}
+
+#[test]
+fn a_cache_full_of_samples_that_expire_at_once_is_emptied_step_by_step() {
+    let topic = mortal(Topic::new("Fresh").reliable().keep_all(1_000));
+    let (mut world, (_, b), writer, reader) = a_pair(&topic);
+    world.set_take(reader, Take::OnRequest);
+    world.enqueue(writer, values(1_000));
+    world.run_for(ms(50));
+    assert_eq!(world.reader_ledger(reader).available, 1_000);
+    // All are stale when it goes on; no step may look at more of them than its share.
+    world.stop_for(b, ms(100));
+    let expired = |world: &World| world.reader_ledger(reader).expired;
+    let mut most = 0;
+    let mut before = 0;
+    world.run_until("all have expired", SECOND, |world| {
+        most = most.max(expired(world) - before);
+        before = expired(world);
+        before == 1_000
+    });
+    assert!((1..=64).contains(&most), "{most} in a step");
+}

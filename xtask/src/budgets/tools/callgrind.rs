@@ -24,7 +24,7 @@ pub(super) fn instructions(
 }
 
 /// Runs callgrind; returns what it collected.
-pub(super) fn collect(callgrind: &mut Command) -> Result<u64> {
+pub(crate) fn collect(callgrind: &mut Command) -> Result<u64> {
     let output = callgrind
         .output()
         .map_err(|error| command::cannot_start(callgrind, &error))?;

@@ -5,7 +5,7 @@ use isolane_sim::{LinkConfig, Random, World, seeds};
 use isolane_wire::{
     guid::EntityId,
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
-    rtps::{HEADER_BYTES, HeartbeatFrag, NackFrag},
+    rtps::{DataFragHead, HEADER_BYTES, Header, HeartbeatFrag, MessageWriter, NackFrag},
     sequence::{FragmentNumberSet, SequenceNumber},
 };
 
@@ -63,6 +63,37 @@ fn a_lie_that_comes_first_keeps_its_sample_from_arriving_for_a_while_and_not_for
     assert_eq!(world.values(reader), [1]);
     let counters = world.engine(peer.target).counters();
     assert_eq!(counters.assemblies_dropped, 1, "the lie");
+}
+
+#[test]
+fn a_lie_in_a_writers_name_does_not_have_its_reader_ask_again_and_again() {
+    let topic = large().reliable().keep_all(8);
+    let (mut world, (a, b), writer, reader) = a_pair_in(World::new(1), &topic);
+    let lie = DataFragHead {
+        writer: world.writer_guid(writer).entity,
+        ..part(1, 1, 1, CYCLONE, 20_000)
+    };
+    let header = Header::new(world.engine(a).guid_prefix());
+    let mut buffer = [0; 2_000];
+    let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
+    message.data_frag(&lie, &[0xee; 1_344]).expect("it fits");
+    let length = message.len();
+    world.inject(
+        b.discovery_locator(),
+        a.discovery_locator(),
+        &buffer[..length],
+    );
+    world.run_for(ms(1));
+    world.enqueue(writer, [padded(1, 10_000)]);
+    world.run_for(ms(400));
+    assert!(world.values(reader).is_empty(), "the lie stands in its way");
+    let repaired = world.writer_ledger(writer).fragments_repaired;
+    assert!(
+        (1..200).contains(&repaired),
+        "{repaired} fragments of eight"
+    );
+    world.run_for(2 * SECOND);
+    assert_eq!(world.values(reader), [1]);
 }
 
 #[test]
@@ -220,6 +251,13 @@ fn a_reader_that_asks_without_sense_costs_a_bounded_number_of_answers() {
         "a sample that was not written"
     );
     assert_eq!(ask(&mut world, i64::MAX, 1, 256), 0);
+    world.enqueue(writer, [padded(3, 0)]);
+    world.run_for(SECOND);
+    assert_eq!(
+        ask(&mut world, 3, 1, 1),
+        0,
+        "a sample that went in one piece"
+    );
 }
 
 #[test]

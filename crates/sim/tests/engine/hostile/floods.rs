@@ -310,3 +310,36 @@ fn leases_of_nothing_and_for_ever_disturb_nobody() {
         assert!(counted(&honest, |counters| counters.leases_expired) >= 40);
     });
 }
+
+#[test]
+fn acknacks_with_huge_sets_draw_what_is_kept_and_disturb_nobody() {
+    const ACKNACKS: i32 = 400;
+    let mut honest = Honest::new(1);
+    let (world, node) = (&mut honest.world, honest.nodes[0]);
+    let mut peer = Peer::of(world, node);
+    let reader = EntityId::user(7, EntityKind::READER_NO_KEY);
+    peer.announce(world, reader, reliable());
+    let before = world.writer_ledger(honest.writer);
+    for count in 1..=ACKNACKS {
+        // All that has been sent is acknowledged but one, and asked for again with all there could be.
+        let written = world.written(honest.writer).len() as i64;
+        let mut state = SequenceNumberSet::new(SequenceNumber((written - 8).max(1)));
+        for bit in 0..256 {
+            state.insert(SequenceNumber(state.base().get() + bit));
+        }
+        let acknack = AckNack {
+            reader,
+            writer: world.writer_guid(honest.writer).entity,
+            state,
+            count,
+            is_final: true,
+        };
+        peer.say(world, |message| message.acknack(&acknack).map(drop));
+    }
+    let after = world.writer_ledger(honest.writer);
+    // What is not there is not owed, and what is asked for again before it is sent is sent once.
+    let drawn = after.repaired - before.repaired;
+    assert!(drawn > 0 && drawn <= 9 * ACKNACKS as u64, "{drawn} repairs");
+    peer.leave(&mut honest.world);
+    honest.assert_delivered();
+}

@@ -1,5 +1,7 @@
 //! Hostile peers: what they can do, what they cannot, and what is counted of it.
 //!
+//! `docs/threats.md` lists them for users, each with its test; [`page`] sees to it that those exist.
+//!
 //! # What an attacker is assumed to be able to do
 //!
 //! To send any datagram to any port of a participant, with any source address, in the name of any participant
@@ -13,7 +15,8 @@
 //! - Those that are matched go on: reliable KEEP_ALL topics deliver everything ([`floods`]).
 //! - What others announce is taken in, however fast it announces itself, its endpoints or made-up participants
 //!   ([`announcers`]).
-//! - Who has not shown that it hears us is sent at most three bytes for one ([`amplification`]).
+//! - Who has not shown that it hears us is sent at most three bytes for one ([`amplification`]); who has can name
+//!   addresses of others, which bounds what goes there ([`third_parties`]).
 //!
 //! # What cannot be withstood without authentication
 //!
@@ -27,6 +30,8 @@
 //!   there. One that acknowledges nothing holds a KEEP_ALL writer up as long as the reader is matched.
 //! - A farewell, or a lease of nothing, parts it from all until it announces itself again.
 //! - Another address in its announcement makes what is meant for it go there.
+//! - Another's address in a reader's announcement has samples go there, a few addresses a writer, until the lease
+//!   of who announced it ends ([`third_parties`]).
 //! - Participants that renew their leases keep the tables full: newcomers are refused, and counted, until
 //!   there is a place.
 
@@ -35,3 +40,5 @@ mod announcers;
 mod floods;
 mod forgery;
 mod noise;
+mod page;
+mod third_parties;

@@ -1,0 +1,76 @@
+//! Participants that find each other: how many datagrams that takes, against a ceiling by the square of their
+//! number. `cargo xtask discovery` runs it with 500.
+//!
+//! ```text
+//! cargo run --release --package isolane-sim --example participants 500
+//! ```
+
+use std::{env, error::Error, process::ExitCode, time::Duration};
+
+use isolane_engine::Limits;
+use isolane_sim::{LinkConfig, NodeConfig, NodeId, Topic, World};
+
+/// All start within this time, evenly: hosts that are switched on together. Those of one instant would find each
+/// other's inboxes full in the same order every time, which no clocks of real hosts do.
+const STARTS: Duration = Duration::from_secs(5);
+/// From the last start on: five announcements 100 ms apart, and those of two periods.
+const SETTLED: Duration = Duration::from_secs(5);
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("participants: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let argument = env::args().nth(1).ok_or("usage: participants COUNT")?;
+    let count: u16 = argument.parse()?;
+    let link = LinkConfig {
+        jitter: Duration::from_micros(200),
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(1).link(link);
+    let config = NodeConfig {
+        limits: Limits {
+            local_endpoints: 2,
+            participants: count,
+            remote_endpoints: 2 * count,
+            matches: 4 * count,
+        },
+        ..NodeConfig::default()
+    };
+    let topic = Topic::new("Pair").reliable().keep_last(1);
+    let mut nodes = Vec::new();
+    for number in 0..count {
+        let node = world.node(config.clone());
+        // Neighbours talk with each other.
+        let topic = topic.clone().name(&format!("Pair{}", number / 2));
+        match number % 2 {
+            0 => drop(world.create_writer(node, &topic)),
+            _ => drop(world.create_reader(node, &topic)),
+        }
+        nodes.push(node);
+        world.run_for(STARTS / u32::from(count));
+    }
+    let known = |world: &World| {
+        let peers = |&node: &NodeId| world.engine(node).remote_participants().count();
+        let endpoints = |&node: &NodeId| world.engine(node).remote_endpoints().count();
+        let all = usize::from(count) - 1;
+        nodes
+            .iter()
+            .all(|node| peers(node) == all && endpoints(node) == all)
+    };
+    world.run_for(SETTLED);
+    if !known(&world) {
+        return Err("not all know each other".into());
+    }
+    let ledger = world.link_ledger();
+    println!("participants {count}");
+    println!("datagrams {}", ledger.delivered);
+    println!("lane_full {}", ledger.lane_full);
+    Ok(())
+}
