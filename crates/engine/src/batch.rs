@@ -1,7 +1,7 @@
 //! LATENCY_BUDGET (DDS 1.4 §2.2.3.8): samples that may be late leave together.
 //!
-//! A writer with a budget keeps what is written back until its datagram is full or half of the budget is over,
-//! counted from the first of them, then files their first transmission, which takes as many into a datagram as fit
+//! A writer with a budget keeps what is written back until its datagram is full or half of the budget is over (or of
+//! LIFESPAN, DEADLINE, or a lease that its samples renew, if that is shorter), counted from the first of them, then files their first transmission, which takes as many into a datagram as fit
 //! ([`transmit`](crate::transmit)). The other half is left for the way. A writer without one, the default, has
 //! nothing of all this: what it writes is filed at once.
 
@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use isolane_wire::{
     guid::EntityId,
-    qos::QosPolicies,
+    qos::{LivelinessKind, QosPolicies},
     rtps::{HEADER_BYTES, HEARTBEAT_BYTES, INFO_TIMESTAMP_BYTES},
     sequence::SequenceNumber,
 };
@@ -40,7 +40,12 @@ impl Batch {
     /// keeps nothing back.
     pub(crate) fn of(qos: &QosPolicies, max_datagram_bytes: usize) -> Option<Self> {
         let budget = qos.latency_budget.to_core().unwrap_or(2 * MAX_HOLD);
-        let hold = (budget / 2).min(MAX_HOLD);
+        // A sample that is kept back is still of use when it leaves, and no reader misses it meanwhile.
+        let is_manual = qos.liveliness.kind == LivelinessKind::ManualByTopic;
+        let lease = qos.liveliness.lease.to_core().filter(|_| is_manual);
+        let others = [qos.lifespan.to_core(), qos.deadline.to_core(), lease];
+        let shortest = others.into_iter().flatten().fold(budget, Duration::min);
+        let hold = (shortest / 2).min(MAX_HOLD);
         // What is due at once is not kept back.
         (hold >= MIN_HOLD).then_some(Self {
             hold,
@@ -85,7 +90,7 @@ impl Engine {
             // It leaves with those that are about to.
             return;
         }
-        let half = writer.history.as_ref().map_or(0, |it| it.capacity() / 2);
+        let half = writer.history.as_ref().map_or(0, |it| it.depth() / 2);
         let is_cut = writer.fragmenter.is_cut(payload_bytes);
         let Some(batch) = &mut writer.batch else {
             return;
@@ -156,7 +161,7 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
         };
-        if writer.history.is_none() {
+        if writer.history.is_none() || writer.presents.is_some() {
             return;
         }
         let datagram_bytes = writer.batch.map_or(WHOLE_BYTES, |batch| batch.limit_bytes);

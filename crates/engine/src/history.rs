@@ -193,6 +193,14 @@ impl History {
         self.keep == Keep::All
     }
 
+    /// Changes of which none takes another one's place: with KEEP_LAST, of one instance.
+    pub(crate) fn depth(&self) -> usize {
+        match self.keep {
+            Keep::All => self.capacity(),
+            Keep::Last { depth } => self.capacity().min(usize::from(depth)),
+        }
+    }
+
     pub(crate) fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }

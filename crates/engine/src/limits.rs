@@ -192,7 +192,7 @@ pub const WATCHED_INSTANCES: u16 = 256;
 
 /// Readers of a writer whose content filters it asks before it sends: what a sample may cost in front of its
 /// sending is that of so many, each bounded by who compiles it. Other readers get all, and filter alone.
-pub const MAX_FILTERS: usize = 16;
+pub const MAX_FILTERS: usize = 4;
 
 /// Changes that one step of repair or history asks a filter about.
 pub(crate) const FILTERED_RUN: i64 = 16;

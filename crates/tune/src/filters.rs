@@ -76,6 +76,8 @@ pub(crate) enum Action {
     /// Nothing that ends the way: it counts, or marks.
     #[default]
     Continue,
+    /// Something that is not followed: it may let the datagram pass or drop it.
+    Unknown,
     Accept,
     Drop,
     Return,
@@ -148,6 +150,10 @@ fn way(chains: &[Chain], chain: &Chain, port: u16, depth: usize) -> Way {
         let text = || format!("{}: {}", chain.name, rule.text);
         match (&rule.action, of.has_more) {
             (Action::Continue, _) => {}
+            (Action::Unknown, _) => {
+                maybe_accepted = maybe_accepted.or_else(|| Some(text()));
+                maybe_dropped = maybe_dropped.or_else(|| Some(text()));
+            }
             (Action::Return, false) => break,
             (Action::Return, true) | (Action::Accept, true) => {
                 maybe_accepted = maybe_accepted.or_else(|| Some(text()));

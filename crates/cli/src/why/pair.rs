@@ -13,11 +13,23 @@ const LOOPBACK: u8 = 127;
 pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     let of = |kind| facts.here.of_topic(&facts.topic, kind);
     let writers = of(EndpointKind::Writer);
-    let pairs = writers.flat_map(|writer| of(EndpointKind::Reader).map(move |it| (writer, it)));
-    let pairs = pairs.take(WHY_PAIRS);
-    pairs
+    let mut pairs = writers.flat_map(|writer| of(EndpointKind::Reader).map(move |it| (writer, it)));
+    let mut reasons: Vec<Reason> = pairs
+        .by_ref()
+        .take(WHY_PAIRS)
         .map(|(writer, reader)| of_pair(facts, writer, reader))
-        .collect()
+        .collect();
+    let left = pairs.count();
+    if left > 0 {
+        reasons.push(Reason::new(
+            "too-many",
+            Verdict::Perhaps,
+            facts.here.domain,
+            format!("{left} pairs more of a writer and a reader were not compared"),
+            "ask where fewer endpoints of the topic are heard: --interface, --domain",
+        ));
+    }
+    reasons
 }
 
 fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
@@ -56,8 +68,13 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
             "do not ignore it: what is ignored stays so for as long as that participant lives";
         return no("ignored", because, remedy.into());
     }
-    if let Some((because, remedy)) = apart(facts, writer, reader) {
-        return no("network", because, remedy.into());
+    match apart(facts, writer, reader) {
+        Some((Verdict::Perhaps, because, remedy)) => {
+            let sentence = format!("{pair} may not reach each other: {because}");
+            return about("network", Verdict::Perhaps, sentence, remedy.into());
+        }
+        Some((_, because, remedy)) => return no("network", because, remedy.into()),
+        None => {}
     }
     about(
         "match",
@@ -176,7 +193,11 @@ fn ignored(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<String
 }
 
 /// Whether the two are on networks that are not connected, as far as that can be seen from this host.
-fn apart(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String, &'static str)> {
+fn apart(
+    facts: &Facts,
+    writer: &Endpoint,
+    reader: &Endpoint,
+) -> Option<(Verdict, String, &'static str)> {
     let (from, to) = (facts.here.addresses(writer), facts.here.addresses(reader));
     let is_known = !from.is_empty() && !to.is_empty();
     let is_one_host = from.iter().any(|address| to.contains(address));
@@ -188,6 +209,7 @@ fn apart(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String,
         let others = if of == "writer" { &to } else { &from };
         if is_loopback(all) != is_loopback(others) && is_loopback(all) {
             return Some((
+                Verdict::No,
                 format!("the {of} is reached by 127.0.0.1 alone, and the {other} is not there"),
                 "let both use the same interface: --interface, Builder::interfaces",
             ));
@@ -208,7 +230,9 @@ fn apart(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String,
             let names: Vec<&str> = of.iter().map(|net| net.interface.as_str()).collect();
             names.join(", ")
         };
+        // Routers may stand between them, and peers be named.
         (
+            Verdict::Perhaps,
             format!(
                 "the writer is on the network of {} and the reader on that of {}, as seen from this host, \
                  and on no common one",

@@ -241,6 +241,8 @@ impl Engine {
                 let held_back = proxy.take_held_back(proxy.expected.get()..end.get());
                 reader.ledger.withhold(held_back);
                 let missing = passed - held_back;
+                // What its writer holds back was written since the match.
+                proxy.begun |= held_back > 0;
                 if reader.ledger.lose(missing, proxy.begun) {
                     reader.status |= ReaderStatus::SAMPLE_LOST;
                 }

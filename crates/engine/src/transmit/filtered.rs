@@ -6,27 +6,28 @@
 //! readers share an address, or more addresses want a sample than one step can list, it goes to all, and each reader
 //! asks its own filter, as it does in any case.
 //!
-//! What leaves in fragments goes to all. Filters come from peers: how many are asked, and what one may cost, is
+//! What is longer than a frame goes to all, and so does everything of a KEEP_LAST writer. Filters come from peers: how many are asked, and what one may cost, is
 //! bounded (`limits`, and whoever compiles them).
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     guid::{Guid, GuidPrefix},
     locator::Locator,
+    qos::{Liveliness, LivelinessKind},
     rtps::{Gap, HEADER_BYTES, HEARTBEAT_BYTES, INFO_DESTINATION_BYTES, MessageWriter},
     sequence::SequenceNumber,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{gap, to_one};
 use crate::{
     content_filter::FilterText,
     engine::Engine,
-    history::ChangeKind,
+    history::{ChangeKind, History},
     ids::WriterId,
-    limits::{BATCH_BYTES, FILTERED_RUN, MAX_FILTERS, WINDOW},
+    limits::{BATCH_BYTES, FILTERED_RUN, MAX_FILTERS, WHOLE_BYTES, WINDOW},
     work::{Destinations, Work, WorkKind},
-    writer::Writer,
+    writer::{ReaderProxy, Writer},
 };
 
 /// Bytes of a GAP for one reader alone: INFO_DST, and a GAP with an empty list and a count.
@@ -59,12 +60,30 @@ fn filtered_gap(writer: &Writer, reader: Guid, numbers: &Withheld) -> Gap {
 }
 
 impl Writer {
+    /// Whether it may leave samples out. Not where what pushes one out of the history would make a loss of it
+    /// (KEEP_LAST), and not where its samples alone say that it is alive.
+    fn may_withhold(&self) -> bool {
+        let Liveliness { kind, lease } = self.data.qos.liveliness;
+        let is_heard_by_samples =
+            kind == LivelinessKind::ManualByTopic && lease != Duration::INFINITE;
+        let keeps_all = self.history.as_ref().is_some_and(History::keeps_all);
+        keeps_all && !is_heard_by_samples
+    }
+
     /// Nobody wants the sample: it counts as done.
     fn note_unwanted(&mut self, sequence: SequenceNumber) {
         self.pass_unsent(sequence);
         self.next_unsent = sequence.next();
         self.ledger.unwanted += 1;
         self.since_demand += 1;
+    }
+}
+
+impl ReaderProxy {
+    /// Whether so many numbers in a row, and it was told of none yet.
+    fn withholds(&self, numbers: u32) -> bool {
+        let withheld = self.withheld.as_ref();
+        withheld.is_some_and(|it| it.end.get() - it.start.get() >= i64::from(numbers))
     }
 }
 
@@ -85,7 +104,7 @@ impl Engine {
             .count();
         let compile = writer
             .compile
-            .filter(|_| is_reliable && filters < MAX_FILTERS);
+            .filter(|_| is_reliable && filters < MAX_FILTERS && writer.may_withhold());
         let filter = text
             .zip(compile)
             .and_then(|(text, compile)| text.compiled(compile));
@@ -112,8 +131,11 @@ impl Engine {
         let mut judged = Judged {
             to: BoundedVec::new(),
             unwanted: BoundedVec::new(),
-            is_for_all: false,
+            is_for_all: payload.len() > WHOLE_BYTES,
         };
+        if judged.is_for_all {
+            return Some(judged);
+        }
         // Indexed as `unwanted`.
         let mut addresses = BoundedVec::<Locator, MAX_FILTERS>::new();
         for &index in &writer.proxies {
@@ -130,6 +152,8 @@ impl Engine {
                 continue;
             };
             let filter = proxy.filter.as_ref();
+            // A reader's window of numbers says of so many that they are unwanted, and no more.
+            let filter = filter.filter(|_| !proxy.withholds(WINDOW));
             if filter.is_some_and(|filter| filter.holds_back(change.kind, payload)) {
                 // No more filters than there are places.
                 let _ = judged.unwanted.push(index);
@@ -356,6 +380,7 @@ impl Engine {
             sequence < writer.next_unsent
                 && found.is_some_and(|(change, payload)| {
                     change.kind == ChangeKind::Alive
+                        && payload.len() <= WHOLE_BYTES
                         && !writer.fragmenter.is_cut(payload.len())
                         && !filter.wants(payload)
                 })

@@ -5,7 +5,7 @@ use isolane_engine::{ChangeKind, ContentFilter, limits::MAX_FILTERS};
 use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, Random, ReaderHandle, Sample, Topic, World, WriterHandle, seeds,
 };
-use isolane_wire::discovery::ContentFilterProperty;
+use isolane_wire::{discovery::ContentFilterProperty, qos::LivelinessKind};
 
 use crate::{
     peer::{Peer, READER},
@@ -359,4 +359,29 @@ fn filters_made_of_anything_hurt_nobody() {
     all_accounted(&mut world, reader, 40);
     let ledger = world.reader_ledger(reader);
     assert_eq!((ledger.delivered, ledger.lost), (20, 0));
+}
+
+#[test]
+fn a_keep_last_writer_sends_what_is_not_wanted_too_so_that_nothing_counts_as_lost() {
+    let topic = Topic::new("Numbers").reliable().keep_last(1).keyed();
+    let (mut world, writer, reader) = a_pair(World::new(1), &topic, multiples(100));
+    world.publish(writer, ms(8), (1..=60).map(|value| Sample::keyed(7, value)));
+    all_accounted(&mut world, reader, 60);
+    let ledger = world.reader_ledger(reader);
+    assert_eq!((ledger.lost, ledger.unwanted), (0, 60), "{ledger:?}");
+    assert_eq!(world.writer_ledger(writer).unwanted, 0);
+}
+
+#[test]
+fn a_writer_whose_samples_say_that_it_is_alive_holds_none_back() {
+    let topic = Topic::new("Numbers").reliable().keep_all(32);
+    let topic = topic.qos(|qos| {
+        qos.liveliness.kind = LivelinessKind::ManualByTopic;
+        qos.liveliness.lease = ms(200).into();
+    });
+    let (mut world, writer, reader) = a_pair(World::new(1), &topic, multiples(100));
+    world.publish(writer, ms(50), values(40));
+    all_accounted(&mut world, reader, 40);
+    assert_eq!(world.reader_ledger(reader).unwanted, 40);
+    assert_eq!(world.writer_ledger(writer).unwanted, 0);
 }

@@ -171,3 +171,29 @@ fn datagrams_are_as_large_as_the_writer_may_make_them() {
     .0;
     assert!(2 * large < small, "{large} and {small}");
 }
+
+#[test]
+fn a_sample_is_not_held_for_longer_than_half_of_its_life_or_of_its_deadline() {
+    let topic = Topic::new("Traces").reliable().keep_all(64);
+    let of_life = topic.clone().qos(|qos| qos.lifespan = ms(20).into());
+    let of_deadline = topic.qos(|qos| qos.deadline = ms(20).into());
+    for topic in [of_life, of_deadline] {
+        let (_, held) = datagrams(&budget(topic, SECOND), ms(15), 40);
+        assert!(held >= ms(9) && held < ms(20), "{held:?}");
+    }
+}
+
+#[test]
+fn no_sample_pushes_out_one_of_its_instance_that_is_held() {
+    let topic = Topic::new("Traces").reliable().keep_last(1).keyed();
+    let (mut world, _, writer, reader) = a_pair(&budget(topic, ms(100)));
+    world.run_for(SECOND);
+    world.publish(
+        writer,
+        ms(10),
+        (1..=20).map(|value| Sample::keyed(7, value)),
+    );
+    world.run_for(SECOND);
+    assert_eq!(world.writer_ledger(writer).evicted_unsent, 0);
+    assert_eq!(taken(&world, reader, writer), written(&world, writer, 1));
+}

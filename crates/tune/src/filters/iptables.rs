@@ -88,6 +88,7 @@ fn action(target: &str, comes_back: bool) -> Action {
         "DROP" | "REJECT" => Action::Drop,
         "RETURN" => Action::Return,
         "LOG" | "MARK" | "CONNMARK" | "NFLOG" => Action::Continue,
+        "QUEUE" | "NFQUEUE" | "SYNPROXY" | "TPROXY" => Action::Unknown,
         chain => Action::Enter(chain.into(), comes_back),
     }
 }

@@ -67,7 +67,11 @@ fn rule_of(entry: &Value) -> Rule {
                 rule.action = Action::Enter(next, verb == "jump");
             }
             "counter" | "log" | "mangle" | "meta" => continue,
-            // A limit, a set, a map: it may be for this datagram, or not.
+            // Each of them decides for itself what passes.
+            "vmap" | "queue" | "xt" | "synproxy" | "tproxy" | "fwd" | "dup" => {
+                rule.action = Action::Unknown;
+            }
+            // A limit, a set: it may be for this datagram, or not.
             _ => rule.conditions.has_more = true,
         }
         if verb != "match" {
@@ -213,6 +217,20 @@ mod tests {
         let of_tcp = json!({"match": {"op": "==", "left": left, "right": "tcp"}});
         let of = filters("accept", &[json!([of_tcp, {"drop": null}])]);
         assert_eq!(of.verdict(Direction::In, 7_400), Verdict::Passes);
+    }
+
+    #[test]
+    fn a_map_of_verdicts_makes_a_perhaps_whatever_the_policy_is() {
+        let map = json!({"vmap": {"key": {"meta": {"key": "iifname"}},
+            "data": {"set": [["lo", {"accept": null}], ["eth0", {"drop": null}]]}}});
+        for policy in ["accept", "drop"] {
+            let of = filters(policy, &[json!([map])]);
+            let verdict = of.verdict(Direction::In, 7_400);
+            assert!(
+                matches!(verdict, Verdict::Perhaps(_)),
+                "{policy}: {verdict:?}"
+            );
+        }
     }
 
     #[test]
