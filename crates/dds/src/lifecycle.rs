@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use isolane_datapath::clock::monotonic_now;
 use isolane_engine::ChangeKind;
 use isolane_wire::{
     cdr::{TopicType, key_hash},
@@ -10,7 +11,8 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::WriteError, qos::Qos, reader::DataReader, selection::InstanceHandle, writer::DataWriter,
+    error::WriteError, qos::Qos, reader::DataReader, selection::InstanceHandle, state::State,
+    writer::DataWriter,
 };
 
 impl Qos {
@@ -68,7 +70,7 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_w_timestamp(&self, value: &T, timestamp: Timestamp) -> Result<(), WriteError> {
-        self.write_change(value, ChangeKind::Alive, |_| timestamp)
+        self.write_change(value, ChangeKind::Alive, stamped(timestamp))
     }
 
     /// Disposes an instance likewise (§2.2.2.4.2.14).
@@ -76,7 +78,7 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn dispose_w_timestamp(&self, key: &T, timestamp: Timestamp) -> Result<(), WriteError> {
-        self.write_change(key, ChangeKind::Dispose, |_| timestamp)
+        self.write_change(key, ChangeKind::Dispose, stamped(timestamp))
     }
 
     /// Unregisters an instance likewise (§2.2.2.4.2.8).
@@ -85,7 +87,15 @@ impl<T: TopicType> DataWriter<T> {
     /// As [`write`](Self::write).
     pub fn unregister_w_timestamp(&self, key: &T, timestamp: Timestamp) -> Result<(), WriteError> {
         let kind = unregistered(self.autodispose.get());
-        self.write_change(key, kind, |_| timestamp)
+        self.write_change(key, kind, stamped(timestamp))
+    }
+}
+
+/// A time stamp of the user's own, written now.
+fn stamped(timestamp: Timestamp) -> impl FnOnce(&mut State) -> Timestamp {
+    move |state| {
+        state.engine.note_time(monotonic_now());
+        timestamp
     }
 }
 

@@ -130,6 +130,11 @@ impl WaitSet {
                 .push(core)
                 .map_err(|_| AttachError::TooManyParticipants)?;
         }
+        // It may hold already: whoever waits asks again.
+        if let Some(core) = condition.core() {
+            let mut state = core.state.borrow_mut();
+            state.changes = state.changes.wrapping_add(1);
+        }
         if let Condition::Guard(guard) = &condition
             && !cores.iter().any(|core| guard.is_of(core))
         {

@@ -101,10 +101,12 @@ impl Encoding {
     }
 }
 
-/// The time stamp of what is written now.
+/// The time stamp of what is written now, which may be long after the loop ran last.
 #[inline]
-fn now(state: &State) -> Timestamp {
-    state.engine.timestamp(monotonic_now())
+fn now(state: &mut State) -> Timestamp {
+    let now = monotonic_now();
+    state.engine.note_time(now);
+    state.engine.timestamp(now)
 }
 
 /// The length of the payload of an instance's end, with zeros behind a short key where there is room.
@@ -171,7 +173,7 @@ impl<T: TopicType> DataWriter<T> {
         &self,
         value: &T,
         kind: ChangeKind,
-        timestamp: impl FnOnce(&State) -> Timestamp,
+        timestamp: impl FnOnce(&mut State) -> Timestamp,
     ) -> Result<(), WriteError> {
         let key = T::KEYED.then(|| key_hash(value)).transpose()?;
         if self.encoding.reliable && !self.max_blocking.is_zero() && !self.core.is_running() {
@@ -183,7 +185,7 @@ impl<T: TopicType> DataWriter<T> {
         let sample = WriteSample {
             kind,
             key_hash: key,
-            timestamp: timestamp(&state),
+            timestamp: timestamp(&mut state),
         };
         if self.encoding.reliable {
             self.keep(&mut state, value, &sample)

@@ -95,6 +95,12 @@ impl SampleInfo {
     }
 }
 
+/// The writer of samples whose writer is gone.
+const NOBODY: u16 = u16::MAX;
+
+/// Ends of an instance that lie beside as many samples as HISTORY says: it is disposed, and its writers leave.
+const ENDS_BESIDE: u16 = 2;
+
 /// A sample in a slot.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
@@ -267,10 +273,61 @@ impl Cache {
     }
 
     fn would_replace(&self, key: KeyHash) -> bool {
+        self.is_replaced_by(key, 0)
+    }
+
+    /// Whether an instance has as many samples as HISTORY says, and so many more.
+    fn is_replaced_by(&self, key: KeyHash, beside: u16) -> bool {
         match self.keep {
             Keep::All => false,
-            Keep::Last { depth } => self.instances.samples(key) >= depth,
+            Keep::Last { depth } => self.instances.samples(key) >= depth.saturating_add(beside),
         }
+    }
+
+    /// Lets go of what one more takes the place of.
+    fn evict_replaced(&mut self, key: KeyHash, beside: u16) {
+        while self.is_replaced_by(key, beside) && self.evict_oldest(key) {}
+    }
+
+    /// Makes room for one available sample more, or says why there is none. The end of an instance is no value: as
+    /// long as there is room at all it pushes none out, so that the last one is still seen.
+    fn make_room(&mut self, proxy: u16, info: &SampleInfo) -> Result<(), Refused> {
+        let key = info.key_hash.unwrap_or_default();
+        let is_full = self.available.len() >= self.available_room;
+        let beside = match info.valid_data() || is_full {
+            true => 0,
+            false => ENDS_BESIDE,
+        };
+        if self.is_replaced_by(key, beside) {
+            self.evict_replaced(key, beside);
+        } else if is_full {
+            return match self.evict_an_end() {
+                true => Ok(()),
+                false => Err(Refused::Full),
+            };
+        } else if self.is_over_share(proxy) {
+            return Err(Refused::PutOff);
+        }
+        Ok(())
+    }
+
+    /// Where KEEP_LAST promises each instance its room, lets go of the first end that lies beside it; its instance
+    /// still tells the state. False: there is none.
+    #[cold]
+    fn evict_an_end(&mut self) -> bool {
+        let Keep::Last { depth } = self.keep else {
+            return false;
+        };
+        let is_beside = |&&index: &&u16| {
+            let slot = self.slot(index);
+            let key = slot.info.key_hash.unwrap_or_default();
+            !slot.info.valid_data() && self.instances.samples(key) > depth
+        };
+        let Some(&index) = self.available.iter().find(is_beside) else {
+            return false;
+        };
+        self.evict(index);
+        true
     }
 
     /// Stores the next sample in order and makes it available.
@@ -283,14 +340,7 @@ impl Cache {
         if payload.len() > self.slot_bytes {
             return Err(Refused::TooLarge);
         }
-        let key = info.key_hash.unwrap_or_default();
-        if self.would_replace(key) {
-            self.evict_oldest(key);
-        } else if self.available.len() >= self.available_room {
-            return Err(Refused::Full);
-        } else if self.is_over_share(proxy) {
-            return Err(Refused::PutOff);
-        }
+        self.make_room(proxy, &info)?;
         let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
         self.make_available(slot);
         Ok(())
@@ -350,14 +400,7 @@ impl Cache {
         if found.proxy != proxy || found.info.sequence != sequence {
             return Ok(false);
         }
-        let key = found.info.key_hash.unwrap_or_default();
-        if self.would_replace(key) {
-            self.evict_oldest(key);
-        } else if self.available.len() >= self.available_room {
-            return Err(Refused::Full);
-        } else if self.is_over_share(proxy) {
-            return Err(Refused::PutOff);
-        }
+        self.make_room(proxy, &found.info)?;
         self.waiting.remove(place);
         self.make_available(slot);
         Ok(true)
@@ -375,7 +418,16 @@ impl Cache {
     /// Takes note that a writer is gone; see [`Self::writer_not_alive`].
     pub(crate) fn writer_gone(&mut self, proxy: u16, writer: Guid, now: Instant) -> u64 {
         self.forget_waiting(proxy);
-        self.writer_not_alive(proxy, writer, now)
+        let unseen = self.writer_not_alive(proxy, writer, now);
+        // The next writer may have its place: what this one leaves behind is not that one's.
+        for &index in &self.available {
+            if let Some(slot) = &mut self.slots[usize::from(index)]
+                && slot.proxy == proxy
+            {
+                slot.proxy = NOBODY;
+            }
+        }
+        unseen
     }
 
     /// Takes note that a writer writes no more; instances it was the last one of are no longer alive,
@@ -458,10 +510,16 @@ impl Cache {
         slot
     }
 
-    fn evict_oldest(&mut self, key: KeyHash) {
+    /// False: there is none.
+    fn evict_oldest(&mut self, key: KeyHash) -> bool {
         let Some(index) = self.instances.oldest(key) else {
-            return;
+            return false;
         };
+        self.evict(index);
+        true
+    }
+
+    fn evict(&mut self, index: u16) {
         // Without a key, or where all instances are written alike, it is the first.
         let position = self.available.iter().position(|&there| there == index);
         position.and_then(|position| self.available.remove(position));

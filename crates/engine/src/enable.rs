@@ -176,6 +176,7 @@ impl Engine {
     /// A writer takes part from now on: its clock runs, and it meets its readers.
     pub(crate) fn begin_writer(&mut self, now: Instant, index: u16) {
         self.set_writer_clock(now, index);
+        self.set_batch(index);
         if let Some(writer) = self.writers.get(index) {
             self.writer_topics.insert(&writer.data.topic_name, index);
         }

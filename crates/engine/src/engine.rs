@@ -341,6 +341,12 @@ impl Engine {
         self.timers.next()
     }
 
+    /// Tells the time, where the loop may not have run for a while: what is written counts from it.
+    #[inline]
+    pub fn note_time(&mut self, now: Instant) {
+        self.latest = self.latest.max(now);
+    }
+
     /// Files what has fallen due by `now`.
     pub fn advance(&mut self, now: Instant) {
         self.latest = now;

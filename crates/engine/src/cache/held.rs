@@ -86,7 +86,7 @@ impl Cache {
             return Err(Refused::Full);
         }
         if matches!(self.keep, Keep::Last { .. }) && self.would_replace(key) {
-            self.evict_oldest(key);
+            self.evict_replaced(key, 0);
         }
         self.held -= 1;
         self.make_available(slot);

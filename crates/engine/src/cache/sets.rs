@@ -298,7 +298,7 @@ impl Cache {
             };
             let key = self.slot(slot).info.key_hash.unwrap_or_default();
             if matches!(self.keep, Keep::Last { .. }) && self.would_replace(key) {
-                self.evict_oldest(key);
+                self.evict_replaced(key, 0);
             }
             self.make_available(slot);
             self.note_shown();

@@ -68,6 +68,13 @@ impl Purges {
         *policy != ReaderDataLifecycle::default()
     }
 
+    /// Whether an instance's time runs.
+    pub(crate) fn counts_for(&self, key: KeyHash) -> bool {
+        let lists = [&self.nowriter, &self.disposed];
+        let mut lists = lists.into_iter().flatten();
+        lists.any(|list| list.instances.get(key).is_some())
+    }
+
     /// An instance is in another state since `at`.
     pub(crate) fn turn(&mut self, key: KeyHash, state: InstanceState, at: Instant) {
         self.latest = self.latest.max(at);

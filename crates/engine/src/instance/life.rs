@@ -63,8 +63,15 @@ impl Instances {
     /// An instance has ended.
     pub(super) fn end_life(&mut self, index: u16, state: InstanceState, at: Instant) {
         let instance = &mut self.records[usize::from(index)];
-        if instance.state != state {
-            instance.state = state;
+        if instance.life.is_forgotten {
+            // What comes after its samples were let go begins anew.
+            instance.life = Life::NEW;
+        }
+        let is_repeated = core::mem::replace(&mut instance.state, state) == state;
+        // Where it had ended before, this end is a sample that is to go some day, too.
+        let key = instance.key;
+        let purges = self.purges.as_ref();
+        if !is_repeated || purges.is_some_and(|purges| !purges.counts_for(key)) {
             self.note_turn(index, at);
         }
     }

@@ -37,6 +37,7 @@ impl Engine {
         let (cache, untaken) = self.untaken(index)?;
         let step = (cache.keeps() / TAKEN_SHARE).max(1);
         let proxy = self.writer_proxies.get_mut(index)?;
+        let untaken = untaken.min(proxy.expected);
         let reader = self.readers.get_mut(proxy.reader)?;
         let is_worth_it = untaken.get().saturating_sub(proxy.acknowledged.get()) >= step as i64;
         let (to, level, prefix) = (proxy.reply_to, reader.level, proxy.guid.prefix);

@@ -11,7 +11,7 @@ use isolane_sim::{
 };
 use isolane_wire::{cdr::KeyHash, qos::LivelinessKind, qos::OwnershipKind};
 
-use crate::support::{SECOND, a_pair, keyed_samples, ms};
+use crate::support::{SECOND, a_pair, keyed_samples, ms, two_nodes};
 
 const ANY: StateMask = StateMask::empty();
 
@@ -393,4 +393,60 @@ fn over_bad_links_the_lives_of_instances_are_those_that_their_writer_has_written
             assert_eq!(last.info.instance_state, life.state, "seed {seed}");
         }
     });
+}
+
+/// A keyed pair of KEEP_LAST 1 readers whose user looks when the test does; the writer keeps more.
+fn last_only() -> Looked {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let topic = Topic::new("Keyed").keyed().reliable();
+    let writer = world.create_writer(a, &topic.clone().keep_last(8).max_instances(32));
+    let reader = world.create_reader(b, &topic.keep_last(1).max_instances(4));
+    world.until_matched(&[writer], &[reader]);
+    world.set_take(reader, Take::OnRequest);
+    Looked {
+        world,
+        nodes: (a, b),
+        writer,
+        reader,
+    }
+}
+
+#[test]
+fn the_end_of_an_instance_leaves_its_last_value_to_be_seen() {
+    let mut looked = last_only();
+    looked.write([Sample::keyed(7, 1), Sample::keyed(7, 2)]);
+    looked.write([Sample::dispose(7), Sample::unregister(7)]);
+    let seen = looked.select(&Selection::default(), Then::Leave);
+    let kinds: Vec<ChangeKind> = seen.iter().map(|(info, _)| info.kind).collect();
+    assert_eq!(seen[0].1, 2);
+    assert_eq!(
+        kinds,
+        [
+            ChangeKind::Alive,
+            ChangeKind::Dispose,
+            ChangeKind::Unregister
+        ]
+    );
+    assert_eq!(
+        seen[0].0.instance_state,
+        InstanceState::NotAliveDisposed,
+        "as it is now"
+    );
+    // A later value takes the place of all of them.
+    looked.write([Sample::keyed(7, 3)]);
+    assert_eq!(looked.values(&Selection::default(), Then::Leave), [3]);
+}
+
+#[test]
+fn ends_that_lie_beside_values_give_way_to_other_instances() {
+    let mut looked = last_only();
+    for key in [1, 2] {
+        looked.write([Sample::keyed(key, key.into()), Sample::dispose(key)]);
+    }
+    looked.write([Sample::keyed(3, 3), Sample::keyed(4, 4)]);
+    let mut values = looked.values(&Selection::default(), Then::Leave);
+    values.sort_unstable();
+    assert_eq!(values, [1, 2, 3, 4]);
+    assert!(looked.world.reader_ledger(looked.reader).balances());
 }
