@@ -182,8 +182,12 @@ impl Engine {
     ) -> Result<(), SetQosError> {
         let reader = self.readers.get_mut(id.0).filter(|it| it.level.is_some());
         let reader = reader.ok_or(SetQosError::Gone)?;
-        let data = reader.data.clone();
+        let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
         let former = core::mem::replace(&mut reader.content_filter, filter);
+        if !is_enabled {
+            // It is announced when it is enabled.
+            return Ok(());
+        }
         let announced = self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive);
         if announced.is_err() {
             if let Some(reader) = self.readers.get_mut(id.0) {

@@ -395,6 +395,11 @@ impl Engine {
             proxy.advance();
             reader.ledger.account();
             reader.ledger.rejected += 1;
+            if let Some(cache) = reader.cache.as_mut().filter(|cache| cache.groups()) {
+                // A set without it is not whole.
+                proxy.progress.lose();
+                reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
+            }
             reader.reject_reason = reason;
             reader.status |= ReaderStatus::SAMPLE_REJECTED;
             self.advance_proxy(proxy_index);

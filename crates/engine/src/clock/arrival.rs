@@ -94,6 +94,7 @@ impl Reader {
             return Judged::Done;
         }
         if clock.is_outdated(&info, cache.as_ref()) {
+            clock.note_outdated(writer, &info, cache.as_mut());
             ledger.outdated += 1;
             return Judged::Done;
         }
@@ -128,6 +129,7 @@ pub(crate) fn judge_waiting(
         return true;
     }
     if clock.is_outdated(&info, Some(cache)) {
+        clock.note_outdated(writer, &info, Some(cache));
         ledger.outdated += 1;
         cache.forget_first_waiting(index);
         return true;
@@ -217,6 +219,14 @@ impl ReaderClock {
             owners.release(key);
         }
         true
+    }
+
+    /// An outdated sample is not seen, but tells whether its writer writes the instance.
+    fn note_outdated(&self, writer: Claimant, info: &SampleInfo, cache: Option<&mut Cache>) {
+        let key = info.key_hash.unwrap_or_default();
+        if let Some(cache) = cache {
+            cache.note_other_writer(key, writer.proxy, info.kind);
+        }
     }
 
     /// Whether a sample in order is older than the latest of its instance, which it is from now on if it is not:

@@ -118,7 +118,9 @@ impl Engine {
     /// A writer goes from its group. A set it has a part in is incomplete.
     pub(crate) fn leave_publisher(&mut self, index: u16) {
         let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
-        let has_part = presents.is_some_and(|presents| presents.set.is_some());
+        // Of TOPIC scope each writer's set stands by itself.
+        let has_part =
+            presents.is_some_and(|presents| presents.access.is_group && presents.set.is_some());
         let group = self.writers.get(index).and_then(|it| it.publisher);
         let Some(group) = group else { return };
         if let Some(publisher) = self.publishers.get_mut(group) {

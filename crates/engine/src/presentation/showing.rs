@@ -154,10 +154,12 @@ impl Engine {
         if survey.ended.is_some_and(|ended| ended.set < number) {
             return false;
         }
+        // No other sample has this number: who is past the one before has nothing that comes first. Another reader of
+        // the same writer has the same sample.
         let others = self.peers(circle).filter(|&other| other != peer);
         if others
             .map(|other| self.known(other))
-            .any(|known| known < number)
+            .any(|known| known.next() < number)
         {
             self.wait_for(circle, number, true);
             return false;
@@ -311,7 +313,7 @@ impl Engine {
             let Some(peer) = self.peer_at(circle, nth) else {
                 break;
             };
-            if self.known(peer) >= number {
+            if self.known(peer).next() >= number {
                 continue;
             }
             let Some(proxy) = self.writer_proxies.get_mut(peer) else {

@@ -246,7 +246,7 @@ impl Engine {
                 if reader.ledger.lose(missing, proxy.begun) {
                     reader.status |= ReaderStatus::SAMPLE_LOST;
                 }
-                if groups {
+                if groups && missing > 0 {
                     proxy.progress.lose();
                     reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
                 }

@@ -407,3 +407,17 @@ fn what_a_set_cannot_be_kept_with_is_refused_at_creation() {
         Err(CreateError::InconsistentPolicy(policies.0, policies.1))
     );
 }
+
+#[test]
+fn a_set_of_which_a_sample_is_rejected_is_dropped_whole() {
+    let offered = reliable("Sets").keep_all(32).max_payload_bytes(1_000);
+    let requested = offered.clone().max_payload_bytes(200);
+    let mut group = groups(World::new(1), COHERENT_TOPIC, &[(offered, requested)]);
+    let of = |value| (0, Sample::value(value));
+    group.write_set([of(1), (0, Sample::value(2).padded(800)), of(3)]);
+    group.write_set([of(4), of(5)]);
+    group.world.run_for(SECOND);
+    let ledger = group.world.reader_ledger(group.readers[0]);
+    assert_eq!(group.values(), [[4, 5]], "{ledger:?}");
+    assert_eq!((ledger.rejected, ledger.incomplete), (1, 2), "{ledger:?}");
+}

@@ -189,3 +189,24 @@ fn a_writer_by_itself_is_a_group_of_its_own() {
         world.values(reader).len() == 10
     });
 }
+
+#[test]
+fn two_readers_of_one_topic_in_a_group_see_it_both() {
+    let mut group = groups(World::new(1), ORDERED_GROUP, &topics(&["Left", "Right"]));
+    let topic = reliable("Left").keep_all(64);
+    let second = group.world.create_reader_in(group.subscriber, &topic);
+    group.world.until_matched(&[group.writers[0]], &[second]);
+    for value in 1..=20 {
+        let writer = group.writers[usize::from(value > 10)];
+        group.world.enqueue(writer, [Sample::value(value)]);
+        group.world.run_for(ms(5));
+    }
+    group.world.run_for(SECOND);
+    let first: Vec<u64> = (1..=10).collect();
+    assert_eq!(group.world.values(group.readers[0]), first);
+    assert_eq!(group.world.values(second), first);
+    assert_eq!(
+        group.world.values(group.readers[1]),
+        (11..=20).collect::<Vec<u64>>()
+    );
+}
