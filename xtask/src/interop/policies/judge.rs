@@ -3,11 +3,10 @@
 //! The publisher prints what it writes, with sizes that count from 1, so that what came is told from what did
 //! not. All samples of a topic have one instance.
 
-use super::super::shapes::case::Sides;
+use super::super::shapes::judge::{Judgement, matched, nothing_flows};
 use super::super::shapes::printed::Sample;
+use super::super::shapes::sides::Sides;
 use super::setting::Setting;
-
-pub(super) type Judgement = Result<(), String>;
 
 /// What of all samples comes at least: discovery takes no more than most of a publisher's life.
 const SOME: usize = 3;
@@ -41,24 +40,6 @@ fn in_order(samples: &[Sample]) -> Judgement {
         )),
         None => Ok(()),
     }
-}
-
-fn matched(sides: &Sides) -> Judgement {
-    let first = [
-        (&sides.publisher, "on_publication_matched", "readers"),
-        (&sides.subscriber, "on_subscription_matched", "writers"),
-    ];
-    for (side, listener, others) in first {
-        let words = format!("matched {others} 1 (change = 1)");
-        if !side
-            .told(listener)
-            .iter()
-            .any(|line| line.ends_with(&words))
-        {
-            return Err(format!("{listener} did not tell: {words}"));
-        }
-    }
-    Ok(())
 }
 
 /// From the first that came to the last that was written, none is missing.
@@ -131,28 +112,6 @@ pub(super) fn not_from_the_first(sides: &Sides, setting: Setting) -> Judgement {
     }
 }
 
-/// Both sides tell which policy it is, and nothing comes.
-pub(super) fn incompatible(sides: &Sides, policy: &str) -> Judgement {
-    let both = [
-        (&sides.publisher, "on_offered_incompatible_qos"),
-        (&sides.subscriber, "on_requested_incompatible_qos"),
-    ];
-    for (side, listener) in both {
-        let told = side.told(listener);
-        if !told.iter().any(|line| line.ends_with(policy)) {
-            return Err(format!("{listener} did not tell {policy}, but {told:?}"));
-        }
-    }
-    nothing(sides)
-}
-
-fn nothing(sides: &Sides) -> Judgement {
-    match sides.subscriber.samples().len() {
-        0 => Ok(()),
-        some => Err(format!("{some} samples came where none were to come")),
-    }
-}
-
 /// Nobody is told, and nothing comes.
 pub(super) fn apart(sides: &Sides) -> Judgement {
     let matched = [
@@ -162,20 +121,7 @@ pub(super) fn apart(sides: &Sides) -> Judgement {
     .concat();
     match matched.first() {
         Some(line) => Err(format!("somebody was told: {line}")),
-        None => nothing(sides),
-    }
-}
-
-/// Whether deadlines were missed: at the publisher, at the subscriber.
-pub(super) fn missed(sides: &Sides, expected: [bool; 2]) -> Judgement {
-    let offered = sides.publisher.told("on_offered_deadline_missed");
-    let requested = sides.subscriber.told("on_requested_deadline_missed");
-    let told = [!offered.is_empty(), !requested.is_empty()];
-    match told == expected {
-        true => Ok(()),
-        false => Err(format!(
-            "missed offered, requested: {told:?} instead of {expected:?}"
-        )),
+        None => nothing_flows(sides),
     }
 }
 
@@ -208,14 +154,6 @@ pub(super) fn lost_liveliness(sides: &Sides) -> Judgement {
     match told.iter().find(is_lost) {
         Some(_) => Ok(()),
         None => Err(format!("the subscriber saw no writer lost, but {told:?}")),
-    }
-}
-
-/// The instance's end was told.
-pub(super) fn ends(sides: &Sides, state: &str) -> Judgement {
-    match sides.subscriber.ends(state) {
-        0 => Err(format!("no instance became {state}")),
-        _ => Ok(()),
     }
 }
 

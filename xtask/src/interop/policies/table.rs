@@ -2,10 +2,11 @@
 
 use super::super::cell::Role;
 use super::super::peer::Peer;
-use super::super::shapes::case::Sides;
+use super::super::shapes::judge::{Judgement, incompatible, missed, tells_end};
+use super::super::shapes::sides::Sides;
 use super::judge::{
-    Judgement, all_that_was_written, apart, ends, flows, from_the_first, incompatible, lively,
-    lost_liveliness, missed, newest_only, not_from_the_first, rarely, shows_data, whole_or_nothing,
+    all_that_was_written, apart, flows, from_the_first, lively, lost_liveliness, newest_only,
+    not_from_the_first, rarely, shows_data, whole_or_nothing,
 };
 use super::setting::Setting;
 
@@ -245,13 +246,13 @@ pub(super) const POLICIES: &[Policy] = &[
         "unregistered",
         "WRITER_DATA_LIFECYCLE",
         ["-k 0 --final-instance-state u", "-k 0"],
-        |sides, setting| flows(sides, setting).and_then(|()| ends(sides, "NO_WRITERS")),
+        |sides, setting| flows(sides, setting).and_then(|()| tells_end(sides, "NO_WRITERS")),
     ),
     policy(
         "disposed",
         "WRITER_DATA_LIFECYCLE",
         ["-k 0 --final-instance-state d", "-k 0"],
-        |sides, setting| flows(sides, setting).and_then(|()| ends(sides, "DISPOSED")),
+        |sides, setting| flows(sides, setting).and_then(|()| tells_end(sides, "DISPOSED")),
     ),
     policy(
         "data",

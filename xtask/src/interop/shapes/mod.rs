@@ -6,9 +6,12 @@
 //! runs with every pair that has isolane on one side (`vendor.rs`), each in a network of its own (`pair.rs`).
 //! What an implementation says it lacks is left out for its pairs, and counted.
 
-pub(super) mod case;
+mod case;
+pub(super) mod judge;
+mod known;
 pub(super) mod pair;
 pub(super) mod printed;
+pub(super) mod sides;
 pub(super) mod vendor;
 
 use std::fmt;

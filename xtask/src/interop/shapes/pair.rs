@@ -17,8 +17,10 @@ use super::super::network::Network;
 use super::super::program::{Ending, LOOK, Program};
 use super::super::recording::Recording;
 use super::Verdict;
-use super::case::{Case, KNOWN, Known, Sides};
+use super::case::Case;
+use super::known::{KNOWN, Known};
 use super::printed::Printed;
+use super::sides::Sides;
 use super::vendor::{Programs, Vendor};
 use crate::Result;
 

@@ -1,0 +1,75 @@
+//! What other implementations do otherwise.
+
+use super::vendor::Vendor;
+
+/// What an implementation does not do as the contract has it, and does not say: where it is the subscriber, or on
+/// either side. Two programs of its own are asked each time whether they do the same.
+pub(super) const KNOWN: &[Known] = &[
+    Known {
+        case: "a short life",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: true,
+        why: "its readers keep what a writer's LIFESPAN has ended",
+    },
+    Known {
+        case: "access of instances is less than of a topic",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: false,
+        why: "it does not compare PRESENTATION",
+    },
+    Known {
+        case: "a partition with wildcards",
+        vendor: Vendor::CycloneDds,
+        as_subscriber_only: false,
+        why: "its names have no sets of characters",
+    },
+    Known {
+        case: "partitions apart",
+        vendor: Vendor::CycloneDds,
+        as_subscriber_only: false,
+        why: "it tells of a PARTITION that differs as of an incompatible policy",
+    },
+    Known {
+        case: "a time-based filter",
+        vendor: Vendor::CycloneDds,
+        as_subscriber_only: true,
+        why: "its readers take in all",
+    },
+    Known {
+        case: "representations apart",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: false,
+        why: "it tells nobody of representations that differ",
+    },
+    Known {
+        case: "a writer that leaves",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: true,
+        why: "its readers tell of an end only where a writer has unregistered",
+    },
+];
+
+/// One of them.
+pub(super) struct Known {
+    pub(super) case: &'static str,
+    pub(super) vendor: Vendor,
+    pub(super) as_subscriber_only: bool,
+    pub(super) why: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::CASES;
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_of_a_case_that_there_is() {
+        for known in KNOWN {
+            assert!(
+                CASES.iter().any(|case| case.name == known.case),
+                "{}",
+                known.case
+            );
+        }
+    }
+}
