@@ -18,6 +18,12 @@ pub(super) const KNOWN: &[Known] = &[
         why: "it does not compare PRESENTATION",
     },
     Known {
+        case: "coherent is more than not",
+        vendor: Vendor::FastDds,
+        as_subscriber_only: false,
+        why: "it does not compare PRESENTATION",
+    },
+    Known {
         case: "a partition with wildcards",
         vendor: Vendor::CycloneDds,
         as_subscriber_only: false,
