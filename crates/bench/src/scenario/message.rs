@@ -16,6 +16,7 @@ pub struct RttMessage {
     /// [`nonce`](crate::record::nonce).
     pub nonce: u32,
     /// Zeros.
+    #[topic(bound = 1_048_576)]
     pub padding: Vec<u8>,
 }
 
@@ -78,6 +79,14 @@ mod tests {
             let padding = usize::from(payload[3] & 3);
             assert_eq!(length - padding - 4, size as usize);
         }
+    }
+
+    #[test]
+    fn a_mebibyte_can_be_written() {
+        let message = RttMessage::padded_to(1 << 20);
+        let mut payload = vec![0; RttMessage::max_bytes(1 << 20)];
+        let length = write_payload(&message, Representation::Xcdr1, &mut payload);
+        assert_eq!(length.map_err(|error| error.to_string()), Ok(payload.len()));
     }
 
     #[test]
