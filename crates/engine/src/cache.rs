@@ -273,20 +273,26 @@ impl Cache {
     }
 
     fn would_replace(&self, key: KeyHash) -> bool {
-        self.is_replaced_by(key, 0)
+        self.replaced_by_one(key, 0) > 0
     }
 
-    /// Whether an instance has as many samples as HISTORY says, and so many more.
-    fn is_replaced_by(&self, key: KeyHash, beside: u16) -> bool {
+    /// Samples of an instance that one more takes the place of, where it may have so many beside those that HISTORY
+    /// says.
+    fn replaced_by_one(&self, key: KeyHash, beside: u16) -> u16 {
         match self.keep {
-            Keep::All => false,
-            Keep::Last { depth } => self.instances.samples(key) >= depth.saturating_add(beside),
+            Keep::All => 0,
+            Keep::Last { depth } => {
+                let most = depth.saturating_add(beside).saturating_sub(1);
+                self.instances.samples(key).saturating_sub(most)
+            }
         }
     }
 
-    /// Lets go of what one more takes the place of.
-    fn evict_replaced(&mut self, key: KeyHash, beside: u16) {
-        while self.is_replaced_by(key, beside) && self.evict_oldest(key) {}
+    /// Lets go of what one more takes the place of; returns how many.
+    fn evict_replaced(&mut self, key: KeyHash, beside: u16) -> u16 {
+        let replaced = self.replaced_by_one(key, beside);
+        (0..replaced).for_each(|_| self.evict_oldest(key));
+        replaced
     }
 
     /// Makes room for one available sample more, or says why there is none. The end of an instance is no value: as
@@ -298,36 +304,31 @@ impl Cache {
             true => 0,
             false => ENDS_BESIDE,
         };
-        if self.is_replaced_by(key, beside) {
-            self.evict_replaced(key, beside);
-        } else if is_full {
-            return match self.evict_an_end() {
-                true => Ok(()),
-                false => Err(Refused::Full),
-            };
+        if self.evict_replaced(key, beside) > 0 {
+            return Ok(());
+        }
+        if is_full {
+            let end = self.end_beside().ok_or(Refused::Full)?;
+            self.evict(end);
         } else if self.is_over_share(proxy) {
             return Err(Refused::PutOff);
         }
         Ok(())
     }
 
-    /// Where KEEP_LAST promises each instance its room, lets go of the first end that lies beside it; its instance
-    /// still tells the state. False: there is none.
+    /// Where KEEP_LAST promises each instance its room, the first end that lies beside that: its instance tells the
+    /// state without it.
     #[cold]
-    fn evict_an_end(&mut self) -> bool {
+    fn end_beside(&self) -> Option<u16> {
         let Keep::Last { depth } = self.keep else {
-            return false;
+            return None;
         };
-        let is_beside = |&&index: &&u16| {
+        let is_beside = |&index: &u16| {
             let slot = self.slot(index);
             let key = slot.info.key_hash.unwrap_or_default();
             !slot.info.valid_data() && self.instances.samples(key) > depth
         };
-        let Some(&index) = self.available.iter().find(is_beside) else {
-            return false;
-        };
-        self.evict(index);
-        true
+        self.available.iter().copied().find(is_beside)
     }
 
     /// Stores the next sample in order and makes it available.
@@ -510,13 +511,10 @@ impl Cache {
         slot
     }
 
-    /// False: there is none.
-    fn evict_oldest(&mut self, key: KeyHash) -> bool {
-        let Some(index) = self.instances.oldest(key) else {
-            return false;
-        };
-        self.evict(index);
-        true
+    fn evict_oldest(&mut self, key: KeyHash) {
+        if let Some(index) = self.instances.oldest(key) {
+            self.evict(index);
+        }
     }
 
     fn evict(&mut self, index: u16) {
@@ -576,5 +574,30 @@ impl Cache {
             .waiting
             .partition_point(|&slot| self.slot(slot).proxy <= proxy);
         start..end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_departed_writer_left_is_not_the_next_ones_that_has_its_place() {
+        let room = Room {
+            samples: 4,
+            waiting: 1,
+            held: 0,
+            slot_bytes: 8,
+        };
+        let mut cache = Cache::new(Keep::All, false, room, 1);
+        let info = SampleInfo {
+            sequence: SequenceNumber(890),
+            ..SampleInfo::UNSEEN
+        };
+        cache.push(3, info, &[1]).unwrap();
+        assert_eq!(cache.first_untaken(3), Some(SequenceNumber(890)));
+        cache.writer_gone(3, Guid::UNKNOWN, Instant::new(1));
+        assert!(cache.available() > 0, "its sample is still to be taken");
+        assert_eq!(cache.first_untaken(3), None);
     }
 }

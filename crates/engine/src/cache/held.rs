@@ -7,7 +7,7 @@
 use isolane_wire::cdr::KeyHash;
 
 use super::{Cache, Refused, SampleInfo};
-use crate::history::{ChangeKind, Keep};
+use crate::history::ChangeKind;
 
 impl Cache {
     /// Whether an instance is known, and nobody writes it any more.
@@ -22,7 +22,8 @@ impl Cache {
 
     /// Whether the next sample of an instance would find room among the available ones.
     pub(crate) fn has_place(&self, key: KeyHash) -> bool {
-        self.would_replace(key) || self.available.len() < self.available_room
+        let has_room = self.available.len() < self.available_room;
+        has_room || self.would_replace(key) || self.end_beside().is_some()
     }
 
     /// What is known of the nearest sample of a writer that waits for others.
@@ -82,11 +83,9 @@ impl Cache {
     /// Makes a sample available that was kept back.
     pub(crate) fn show_held(&mut self, slot: u16) -> Result<(), Refused> {
         let key = self.slot(slot).info.key_hash.unwrap_or_default();
-        if !self.has_place(key) {
-            return Err(Refused::Full);
-        }
-        if matches!(self.keep, Keep::Last { .. }) && self.would_replace(key) {
-            self.evict_replaced(key, 0);
+        if self.evict_replaced(key, 0) == 0 && self.available.len() >= self.available_room {
+            let end = self.end_beside().ok_or(Refused::Full)?;
+            self.evict(end);
         }
         self.held -= 1;
         self.make_available(slot);

@@ -9,10 +9,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 use isolane_wire::{guid::Guid, sequence::SequenceNumber};
 
 use super::{Cache, Refused, SampleInfo};
-use crate::{
-    history::Keep,
-    presentation::{Access, Progress, Turn},
-};
+use crate::presentation::{Access, Progress, Turn};
 
 /// Where a sample belongs.
 #[derive(Debug, Clone, Copy)]
@@ -297,9 +294,7 @@ impl Cache {
                 None => return 0,
             };
             let key = self.slot(slot).info.key_hash.unwrap_or_default();
-            if matches!(self.keep, Keep::Last { .. }) && self.would_replace(key) {
-                self.evict_replaced(key, 0);
-            }
+            self.evict_replaced(key, 0);
             self.make_available(slot);
             self.note_shown();
         }

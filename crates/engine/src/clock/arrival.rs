@@ -94,7 +94,7 @@ impl Reader {
             return Judged::Done;
         }
         if clock.is_outdated(&info, cache.as_ref()) {
-            clock.note_outdated(writer, &info, cache.as_mut());
+            note_unseen(writer, &info, cache.as_mut());
             ledger.outdated += 1;
             return Judged::Done;
         }
@@ -107,6 +107,14 @@ impl Reader {
         });
         clock.keep_back(&info, kept, ledger);
         Judged::Done
+    }
+}
+
+/// A sample is not seen, but its writer writes the instance all the same, which is alive as long as somebody does.
+fn note_unseen(writer: Claimant, info: &SampleInfo, cache: Option<&mut Cache>) {
+    if let Some(cache) = cache {
+        let key = info.key_hash.unwrap_or_default();
+        cache.note_other_writer(key, writer.proxy, info.kind);
     }
 }
 
@@ -129,7 +137,7 @@ pub(crate) fn judge_waiting(
         return true;
     }
     if clock.is_outdated(&info, Some(cache)) {
-        clock.note_outdated(writer, &info, Some(cache));
+        note_unseen(writer, &info, Some(cache));
         ledger.outdated += 1;
         cache.forget_first_waiting(index);
         return true;
@@ -209,24 +217,13 @@ impl ReaderClock {
         };
         let key = info.key_hash.unwrap_or_default();
         if !owners.is_owner(key, writer, info.received) {
-            // It writes the instance all the same, which is alive as long as somebody does.
-            if let Some(cache) = cache {
-                cache.note_other_writer(key, writer.proxy, info.kind);
-            }
+            note_unseen(writer, info, cache);
             return false;
         }
         if info.kind.unregisters() {
             owners.release(key);
         }
         true
-    }
-
-    /// An outdated sample is not seen, but tells whether its writer writes the instance.
-    fn note_outdated(&self, writer: Claimant, info: &SampleInfo, cache: Option<&mut Cache>) {
-        let key = info.key_hash.unwrap_or_default();
-        if let Some(cache) = cache {
-            cache.note_other_writer(key, writer.proxy, info.kind);
-        }
     }
 
     /// Whether a sample in order is older than the latest of its instance, which it is from now on if it is not:

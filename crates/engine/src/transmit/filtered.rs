@@ -203,12 +203,7 @@ impl Engine {
             self.writers.get_mut(index)?.since_demand = 0;
             self.file_withheld(index);
         }
-        self.file_first(index);
-        self.release_acknowledged(index);
-        self.arm_heartbeat(now, index);
-        if begins_run {
-            self.hasten_heartbeat(now, index);
-        }
+        self.file_after_first(now, index, begins_run);
         Some(Work {
             kind: WorkKind::Data,
             level,

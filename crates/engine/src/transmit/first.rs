@@ -191,17 +191,22 @@ impl Engine {
                 Err(_) => self.counters.buffer_too_small += 1,
             }
         }
-        self.file_first(index);
-        self.release_acknowledged(index);
-        self.arm_heartbeat(now, index);
-        if begins_run {
-            self.hasten_heartbeat(now, index);
-        }
+        self.file_after_first(now, index, begins_run);
         Some(Work {
             kind: WorkKind::Data,
             level,
             bytes,
             to: Destinations::Writer(WriterId(index)),
         })
+    }
+
+    /// Files what is due after a first transmission: the next one, and the HEARTBEAT of all.
+    pub(super) fn file_after_first(&mut self, now: Instant, index: u16, begins_run: bool) {
+        self.file_first(index);
+        self.release_acknowledged(index);
+        self.arm_heartbeat(now, index);
+        if begins_run {
+            self.hasten_heartbeat(now, index);
+        }
     }
 }

@@ -179,3 +179,21 @@ fn a_reader_that_takes_in_time_loses_nothing() {
     let ledger = world.reader_ledger(reader);
     assert_eq!((ledger.delivered, ledger.purged), (20, 0));
 }
+
+#[test]
+fn an_end_that_comes_after_the_purge_goes_too_and_one_that_is_repeated_does_not_put_it_off() {
+    let mut ended = pair(&purging(keyed(32), None, Some(DELAY)));
+    ended.write([Sample::keyed(1, 1), Sample::dispose(1)]);
+    ended.world.run_for(2 * DELAY);
+    assert_eq!((ended.available(), ended.purged()), (0, 2));
+    ended.write([Sample::dispose(1)]);
+    assert_eq!(ended.available(), 1);
+    for _ in 0..4 {
+        ended.world.run_for(DELAY / 4);
+        ended.write([Sample::dispose(1)]);
+    }
+    ended.world.run_for(DELAY / 4);
+    assert!(ended.purged() > 2, "{}", ended.purged());
+    ended.world.run_for(2 * DELAY);
+    assert_eq!(ended.available(), 0);
+}

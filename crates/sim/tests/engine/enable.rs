@@ -1,6 +1,6 @@
 //! Endpoints that do not take part yet (DDS 1.4 §2.2.2.1.1.7), and history that is waited for (§2.2.2.5.3.34).
 
-use isolane_engine::{EnableError, WriteError};
+use isolane_engine::{ContentFilter, EnableError, WriteError};
 use isolane_sim::{LinkConfig, Sample, Topic, World, seeds};
 
 use crate::support::{PATIENCE, SECOND, endpoints, ms, two_nodes, values};
@@ -129,4 +129,39 @@ fn a_late_reader_has_its_history_when_it_says_so_and_not_before() {
         });
         assert_eq!(world.values(reader), (1..=50).collect::<Vec<_>>());
     });
+}
+
+#[test]
+fn another_filter_of_a_reader_that_is_not_enabled_tells_nobody_of_it() {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    world.with_engine(a, |engine, _| engine.set_autoenable(false));
+    let filtered = world.create_reader_with(a, &reliable(), ContentFilter::new(|_| true));
+    let id = world.reader_id(filtered);
+    let filter = Some(ContentFilter::new(|_| false));
+    let changed = world.with_engine(a, |engine, now| engine.set_reader_filter(now, id, filter));
+    assert_eq!(changed, Ok(()));
+    world.run_for(SECOND);
+    assert_eq!(endpoints(&world, b), 0);
+}
+
+#[test]
+fn a_budget_that_is_taken_back_before_the_writer_is_enabled_holds_nothing_back() {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    world.with_engine(a, |engine, _| engine.set_autoenable(false));
+    let topic = reliable().qos(|qos| qos.latency_budget = SECOND.into());
+    let writer = world.create_writer(a, &topic);
+    let reader = world.create_reader(b, &topic);
+    let id = world.writer_id(writer);
+    world.with_engine(a, |engine, now| {
+        let mut qos = engine.writer_data(id).expect("it exists").qos.clone();
+        qos.latency_budget = ms(0).into();
+        assert_eq!(engine.set_writer_qos(now, id, &qos), Ok(()));
+        assert_eq!(engine.enable_writer(now, id), Ok(()));
+    });
+    world.until_matched(&[writer], &[reader]);
+    world.enqueue(writer, values(1));
+    world.run_for(ms(20));
+    assert_eq!(world.values(reader), [1]);
 }

@@ -421,3 +421,20 @@ fn a_set_of_which_a_sample_is_rejected_is_dropped_whole() {
     assert_eq!(group.values(), [[4, 5]], "{ledger:?}");
     assert_eq!((ledger.rejected, ledger.incomplete), (1, 2), "{ledger:?}");
 }
+
+#[test]
+fn of_topic_scope_the_set_of_one_writer_is_whole_though_another_goes_within_its_own() {
+    let topics = ["Left", "Right"].map(|name| alike(reliable(name).keep_all(8)));
+    let mut group = groups(World::new(1), COHERENT_TOPIC, &topics);
+    group.world.begin_set(group.publisher);
+    for (at, value) in [(0, 1), (1, 2), (0, 3)] {
+        group
+            .world
+            .enqueue(group.writers[at], [Sample::value(value)]);
+    }
+    group.world.delete_writer(group.writers[1]);
+    let ended = group.world.end_set(group.publisher);
+    ended.expect("there is room for the end");
+    group.world.run_for(SECOND);
+    assert_eq!(group.values(), [vec![1, 3], vec![]]);
+}
