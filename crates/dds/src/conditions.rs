@@ -166,7 +166,7 @@ impl<T: TopicType> QueryCondition<T> {
     pub fn set_query_parameters(&self, parameters: &[&str]) -> Result<(), FilterError> {
         self.filter.borrow_mut().set_parameters(parameters)?;
         let mut state = self.condition.0.core.state.borrow_mut();
-        state.changes = state.changes.wrapping_add(1);
+        state.note_change();
         Ok(())
     }
 }
@@ -217,7 +217,7 @@ impl StatusCondition {
     pub fn set_enabled_statuses(&self, statuses: StatusMask) {
         self.0.enabled.set(statuses);
         let mut state = self.0.core.state.borrow_mut();
-        state.changes = state.changes.wrapping_add(1);
+        state.note_change();
     }
 }
 

@@ -9,7 +9,7 @@ use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_engine::{CoherentError, DeliveryMode, PublisherId, ReaderId, SubscriberId};
-use isolane_wire::cdr::TopicType;
+use isolane_wire::{cdr::TopicType, qos::QosPolicies};
 
 use crate::{
     error::{BuildError, QosError},
@@ -18,7 +18,7 @@ use crate::{
     qos::Qos,
     reader::DataReader,
     runtime::Core,
-    writer::DataWriter,
+    writer::{DataWriter, now},
 };
 
 /// A group of writers. A handle: its clones are the same publisher, which is there as long as one of them, or of
@@ -134,11 +134,19 @@ impl Qos {
     /// The same with what a group shares.
     fn in_group(&self, group: &Self) -> Self {
         let mut qos = self.clone();
-        qos.policies.presentation = group.policies.presentation;
-        qos.policies.partition = group.policies.partition.clone();
-        qos.policies.group_data = group.policies.group_data.clone();
+        qos.policies = shared(&qos.policies, &group.policies);
         qos.excess_partition = group.excess_partition.clone();
         qos
+    }
+}
+
+/// Policies of a member with what its group shares.
+fn shared(member: &QosPolicies, group: &QosPolicies) -> QosPolicies {
+    QosPolicies {
+        presentation: group.presentation,
+        partition: group.partition.clone(),
+        group_data: group.group_data.clone(),
+        ..member.clone()
     }
 }
 
@@ -205,7 +213,7 @@ impl Publisher {
 
     fn try_end(&self) -> Result<(), CoherentError> {
         let mut state = self.group.core.state.borrow_mut();
-        let timestamp = state.engine.timestamp(monotonic_now());
+        let timestamp = now(&mut state);
         state.engine.end_coherent_changes(self.group.id, timestamp)
     }
 
@@ -225,10 +233,7 @@ impl Publisher {
             let Some(data) = engine.writer_data(writer) else {
                 continue;
             };
-            let mut policies = data.qos.clone();
-            policies.presentation = qos.policies.presentation;
-            policies.partition = qos.policies.partition.clone();
-            policies.group_data = qos.policies.group_data.clone();
+            let policies = shared(&data.qos, &qos.policies);
             engine.set_writer_qos(monotonic_now(), writer, &policies)?;
         }
         *self.group.qos.borrow_mut() = qos.clone();
@@ -296,10 +301,7 @@ impl Subscriber {
             let Some(data) = engine.reader_data(reader) else {
                 continue;
             };
-            let mut policies = data.qos.clone();
-            policies.presentation = qos.policies.presentation;
-            policies.partition = qos.policies.partition.clone();
-            policies.group_data = qos.policies.group_data.clone();
+            let policies = shared(&data.qos, &qos.policies);
             engine.set_reader_qos(monotonic_now(), reader, &policies)?;
         }
         *self.group.qos.borrow_mut() = qos.clone();

@@ -179,7 +179,7 @@ impl State {
         if kinds == 0 {
             return;
         }
-        self.changes = self.changes.wrapping_add(1);
+        self.note_change();
         let listening = self.listening(of);
         for kind in Kind::ALL {
             if kinds & kind.bit() != 0 {

@@ -125,8 +125,8 @@ impl Participant {
     /// Creates a reader that takes in the samples that pass a filter (DDS 1.4 §2.2.2.3.3,
     /// *ContentFilteredTopic*). Others are acknowledged and counted
     /// ([`ReaderLedger::unwanted`](crate::ReaderLedger)), and take no room. A reliable reader announces its filter
-    /// (RTPS 2.5 §8.7.4), and a writer that can read it does not send what does not pass; what it sends all the same
-    /// is filtered here. [`DataReader::set_filter`] gives it another one.
+    /// (RTPS 2.5 §8.7.4), and a KEEP_ALL writer that can read it does not send what does not pass; what is sent all
+    /// the same is filtered here. [`DataReader::set_filter`] gives it another one.
     ///
     /// ```
     /// use std::time::Duration;

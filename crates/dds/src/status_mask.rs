@@ -62,17 +62,23 @@ impl Kind {
 }
 
 impl State {
+    /// Something has changed that a condition may depend on: who waits for one asks again.
+    #[inline]
+    pub(crate) fn note_change(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+    }
+
     /// Samples of a reader have become available.
     #[inline]
     pub(crate) fn note_data(&mut self, reader: ReaderId) {
-        self.changes = self.changes.wrapping_add(1);
+        self.note_change();
         self.reader_listening[reader.index()].changed |= StatusMask::DATA_AVAILABLE;
     }
 
     /// A reader's user looks into it: what is there is no news, and its states change by that.
     #[inline]
     pub(crate) fn note_look(&mut self, reader: ReaderId) {
-        self.changes = self.changes.wrapping_add(1);
+        self.note_change();
         self.reader_listening[reader.index()].changed -= StatusMask::DATA_AVAILABLE;
     }
 

@@ -132,8 +132,7 @@ impl WaitSet {
         }
         // It may hold already: whoever waits asks again.
         if let Some(core) = condition.core() {
-            let mut state = core.state.borrow_mut();
-            state.changes = state.changes.wrapping_add(1);
+            core.state.borrow_mut().note_change();
         }
         if let Condition::Guard(guard) = &condition
             && !cores.iter().any(|core| guard.is_of(core))

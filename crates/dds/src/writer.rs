@@ -103,7 +103,7 @@ impl Encoding {
 
 /// The time stamp of what is written now, which may be long after the loop ran last.
 #[inline]
-fn now(state: &mut State) -> Timestamp {
+pub(crate) fn now(state: &mut State) -> Timestamp {
     let now = monotonic_now();
     state.engine.note_time(now);
     state.engine.timestamp(now)

@@ -17,7 +17,7 @@ use isolane_bench::namespace::Host;
 use serde::Serialize;
 
 use super::cell::{Axis, Loss, Reliability};
-use super::network::{Network, USUAL_BITS_PER_S};
+use super::network::Network;
 use super::printed::{Carried, changes_written, has_begun};
 use super::program::{Ending, LOOK, Program};
 use super::side::{COLOR, TOPIC};
@@ -56,7 +56,7 @@ pub(super) struct Coexistence {
 /// Runs it. `peer` and `isolane` are programs; what they print is kept in `folder`.
 pub(super) fn run(peer: &Path, isolane: &Path, folder: &Path) -> Result<Coexistence> {
     fs::create_dir_all(folder)?;
-    let network = Network::new(Loss::None, USUAL_BITS_PER_S)?;
+    let network = Network::new(Loss::None)?;
     let mut pairs = Vec::new();
     for reliability in Reliability::ALL {
         pairs.push(Pair::start(*reliability, peer, folder, &network)?);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use isolane_bench::namespace::Host;
 
 use super::cell::Loss;
-use super::network::{Network, USUAL_BITS_PER_S};
+use super::network::Network;
 use super::peer::Peer;
 use super::printed::{Carried, changes_written, events, number};
 use super::program::{LOOK, Program};
@@ -54,7 +54,7 @@ pub(super) fn run(peer: Peer, program: &Path, isolane: &Path, folder: &Path) -> 
     fs::create_dir_all(folder)?;
     let description = folder.join("isolane.toml");
     fs::write(&description, DESCRIPTION)?;
-    let network = Network::new(Loss::None, USUAL_BITS_PER_S)?;
+    let network = Network::new(Loss::None)?;
     let mut command = Command::new(isolane);
     command.args(["sub", TOPIC, "--datapath", "xdp", "-vv", "--host", "b"]);
     command.args(["--seconds", &SECONDS.to_string(), "--config"]);

@@ -8,6 +8,7 @@
 //! what is no choice of axes runs besides (`beside.rs`). For whoever looks for the reason of a failure, what
 //! crossed the network can be recorded (`recording.rs`).
 
+mod at_once;
 mod beside;
 mod cell;
 mod coexistence;
@@ -30,11 +31,9 @@ mod verdict;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Instant;
 
+use at_once::at_once;
 use beside::Beside;
 use cell::{AXES, Axis, Cell};
 use peer::{Installed, Peer};
@@ -186,33 +185,19 @@ fn run_cells(
     let folder = metadata.target_directory.join("interop/cells");
     // Of an earlier run; that there is none is no fault.
     let _ = fs::remove_dir_all(&folder);
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let reports = Mutex::new(Vec::new());
-    // A program dies with the thread that started it, so a thread runs its cells to their ends.
-    let work = || {
-        while let Some((index, cell)) = next_of(cells, &next) {
-            let installed = peers.iter().find(|installed| installed.peer == cell.peer);
-            let installed = installed.expect("all peers were looked for");
-            let report = run_cell(cell, installed, isolane, &folder, captures);
-            let number = done.fetch_add(1, Ordering::Relaxed) + 1;
-            let account = match report.result {
-                Verdict::Pass | Verdict::Skip => "",
-                Verdict::Fail => &report.account,
-            };
-            eprint!("[{number}/{}] {}\n{account}", cells.len(), line(&report));
-            let mut reports = reports.lock().expect("no cell panics while it holds this");
-            reports.push((index, report));
-        }
+    let run_one = |cell: &Cell| {
+        let installed = peers.iter().find(|installed| installed.peer == cell.peer);
+        let installed = installed.expect("all peers were looked for");
+        run_cell(*cell, installed, isolane, &folder, captures)
     };
-    thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(work);
-        }
-    });
-    let mut reports = reports.into_inner().expect("all threads have ended");
-    reports.sort_by_key(|(index, _)| *index);
-    let reports = reports.into_iter().map(|(_, report)| report);
-    let cells = reports.collect::<Vec<_>>();
+    let show = |done, report: &CellReport| {
+        let account = match report.result {
+            Verdict::Pass | Verdict::Skip => "",
+            Verdict::Fail => &report.account,
+        };
+        eprint!("[{done}/{}] {}\n{account}", cells.len(), line(report));
+    };
+    let cells = at_once(cells, jobs, run_one, show);
     let policy_jobs = jobs * POLICY_JOBS / DEFAULT_JOBS;
     let policies = policies::run(&wanted.policies, &peers, metadata, policy_jobs, captures)?;
     let besides = wanted.besides.iter();
@@ -235,12 +220,6 @@ fn run_cells(
         eprint!("{beside}");
     }
     Ok(report)
-}
-
-/// The cell that nobody has taken yet.
-fn next_of(cells: &[Cell], next: &AtomicUsize) -> Option<(usize, Cell)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    cells.get(index).map(|cell| (index, *cell))
 }
 
 /// Runs one cell. What its programs printed stays in its folder if it failed, and what crossed its network

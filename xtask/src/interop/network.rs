@@ -10,9 +10,6 @@ use super::cell::Loss;
 use super::recording::Recording;
 use crate::{CABLE_COMMAND, Result};
 
-/// The usual rate, of which no cell takes much.
-pub(super) const USUAL_BITS_PER_S: u64 = 40_000_000;
-
 /// Two hosts that reach each other and nothing else.
 pub(super) struct Network {
     testbed: Testbed,
@@ -20,7 +17,12 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(loss: Loss, bits_per_s: u64) -> Result<Self> {
+    /// With the cable's usual rate, of which no cell takes much.
+    pub(super) fn new(loss: Loss) -> Result<Self> {
+        Self::with_rate(loss, Config::default().bits_per_s)
+    }
+
+    pub(super) fn with_rate(loss: Loss, bits_per_s: u64) -> Result<Self> {
         // The lanes of a device are on one of its queues, and where there are two the kernel chooses for
         // each frame: half of them would show sockets only.
         let testbed = Testbed::new(&TestbedConfig {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use isolane_bench::namespace::Host;
 
 use super::cell::{Axis, Cell, Datapath, End, First, Life, Reliability, Role};
-use super::network::{Network, USUAL_BITS_PER_S};
+use super::network::Network;
 use super::printed::{changes_written, events, has_begun, number};
 use super::program::{Ending, LOOK, Program};
 use super::recording::Recording;
@@ -63,7 +63,7 @@ pub(super) fn run(
     capture: Option<&Path>,
 ) -> Result<Ended> {
     fs::create_dir_all(folder)?;
-    let network = Network::new(cell.loss, USUAL_BITS_PER_S)?;
+    let network = Network::new(cell.loss)?;
     let recording = capture.map(|_| network.record()).transpose()?;
     let mut run = Run::start(cell, programs, folder, &network)?;
     let verdict = run.play();

@@ -4,11 +4,12 @@
 use std::{cell::RefCell, rc::Rc, thread, time::Duration};
 
 use isolane::{
-    BuildError, LivelinessChangedStatus, LivelinessKind, LivelinessLostStatus,
-    OfferedDeadlineMissedStatus, OwnershipKind, Qos, RequestedDeadlineMissedStatus,
+    BuildError, LivelinessChangedStatus, LivelinessKind, LivelinessLostStatus, Network,
+    OfferedDeadlineMissedStatus, OwnershipKind, Participant, Qos, RequestedDeadlineMissedStatus,
+    Timing,
 };
 
-use crate::support::{Message, Site, World, take_numbers};
+use crate::support::{Message, PATIENCE, Site, World, take_numbers};
 
 const SHORT: Duration = Duration::from_millis(30);
 
@@ -207,4 +208,25 @@ fn the_strongest_writer_is_seen_and_the_next_one_when_it_is_gone() {
     weak.write(&Message::number(3)).unwrap();
     world.until("it is seen", || reader.available() == 1);
     assert_eq!(take_numbers(&reader), [3]);
+}
+
+#[test]
+fn a_sample_that_is_written_long_after_the_loop_ran_last_lives_from_then_on() {
+    let network = Network::new(1);
+    let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+    let timing = Timing {
+        announce_period: Duration::from_millis(50),
+        ..Timing::default()
+    };
+    let alone = builder.timing(timing).build().unwrap();
+    let qos = Qos::reliable().keep_all();
+    let fresh = qos.clone().lifespan(Duration::from_secs(2));
+    let writer = alone.create_writer::<Message>("Late", &fresh).unwrap();
+    let reader = alone.create_reader::<Message>("Late", &qos).unwrap();
+    alone.run_for(Duration::from_millis(20));
+    // Longer than the life, and than it is believed that a loop stands still.
+    thread::sleep(Duration::from_millis(2_500));
+    writer.write(&Message::number(1)).unwrap();
+    assert!(alone.run_until(PATIENCE, || reader.available() == 1));
+    assert_eq!(writer.ledger().expired_unsent, 0);
 }

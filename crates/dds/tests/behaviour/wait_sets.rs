@@ -227,3 +227,53 @@ fn a_wait_set_says_when_it_is_full() {
     assert!(before.iter().all(Result::is_ok));
     assert_eq!(*last, Err(AttachError::TooManyParticipants));
 }
+
+#[test]
+fn who_waits_for_no_time_at_all_lets_the_loop_run() {
+    let network = Network::new(1);
+    let at = |address| Participant::builder(0).memory(&network, address).build();
+    let (a, b) = (at([10, 0, 0, 1]).unwrap(), at([10, 0, 0, 2]).unwrap());
+    let qos = Qos::reliable().keep_all();
+    let writer = a.create_writer::<Message>("Waited", &qos).unwrap();
+    let reader = b.create_reader::<Message>("Waited", &qos).unwrap();
+    let waits = WaitSet::new(&b);
+    let unread = reader.create_read_condition(StateMask::NOT_READ);
+    waits.attach(&unread).unwrap();
+    let end = Instant::now() + PATIENCE;
+    let mut is_written = false;
+    while waits.wait(Duration::ZERO).is_empty() {
+        assert!(Instant::now() < end, "nothing came");
+        a.run_for(Duration::from_millis(1));
+        is_written |= !is_written && writer.matched_readers() > 0 && {
+            writer.write(&Message::number(1)).unwrap();
+            true
+        };
+    }
+}
+
+#[test]
+fn a_condition_that_holds_already_wakes_a_wait_that_it_is_attached_in() {
+    let alone = participant();
+    let qos = Qos::reliable().keep_all();
+    let writer = alone.create_writer::<Message>("Waited", &qos).unwrap();
+    let reader = alone.create_reader::<Message>("Waited", &qos).unwrap();
+    writer.write(&Message::number(3)).unwrap();
+    assert!(alone.run_until(PATIENCE, || reader.available() == 1));
+    let waits = Rc::new(WaitSet::new(&alone));
+    let unread = reader.create_read_condition(StateMask::NOT_READ);
+    let (attached, of_timer) = (Rc::clone(&waits), unread.clone());
+    let _timer = alone
+        .create_timer(
+            "attach",
+            Level::clamp(1),
+            SHORT,
+            Duration::ZERO,
+            move |_| {
+                attached.attach(&of_timer).unwrap();
+            },
+        )
+        .unwrap();
+    let begin = Instant::now();
+    assert!(waits.wait(PATIENCE) == [(&unread).into()]);
+    assert!(begin.elapsed() < PATIENCE, "it woke by its end only");
+}

@@ -12,11 +12,9 @@ mod table;
 
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Instant;
 
+use super::at_once::at_once;
 use super::cell::{Axis, Loss, Role};
 use super::cover::Choice;
 use super::peer::{Installed, Peer};
@@ -112,7 +110,7 @@ impl PolicyCell {
             subscriber: &subscriber,
             is_late: self.policy.is_late,
             loss: self.setting.loss,
-            bits_per_s: setting::BITS_PER_S,
+            bits_per_s: Some(setting::BITS_PER_S),
             capture,
             longest_life: self.setting.longest_life(),
             judge: &judge,
@@ -147,40 +145,25 @@ pub(super) fn run(
     let folder = metadata.target_directory.join("interop/policies");
     // Of an earlier run; that there is none is no fault.
     let _ = fs::remove_dir_all(&folder);
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let reports = Mutex::new(Vec::new());
-    // A program dies with the thread that started it, so a thread runs its cells to their ends.
-    let work = || {
-        while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let start = Instant::now();
-            let capture = captures.map(|captures| captures.join(format!("{}.pcapng", cell.name())));
-            let folder = folder.join(cell.name());
-            let (result, detail) = cell.run(&programs, &folder, capture.as_deref());
-            let peer = peers.iter().find(|installed| installed.peer == cell.peer);
-            let report = PolicyReport {
-                name: cell.name(),
-                peer: peer.map_or_else(String::new, |peer| peer.identity.clone()),
-                peer_role: cell.peer_role.word(),
-                policy: cell.policy.policy,
-                case: cell.case(),
-                result,
-                detail,
-                seconds: start.elapsed().as_secs_f64(),
-            };
-            let number = done.fetch_add(1, Ordering::Relaxed) + 1;
-            eprintln!("[{number}/{}] {report}", cells.len());
-            let mut reports = reports.lock().expect("no cell panics while it holds this");
-            reports.push(report);
+    let run_one = |cell: &PolicyCell| {
+        let start = Instant::now();
+        let capture = captures.map(|captures| captures.join(format!("{}.pcapng", cell.name())));
+        let folder = folder.join(cell.name());
+        let (result, detail) = cell.run(&programs, &folder, capture.as_deref());
+        let peer = peers.iter().find(|installed| installed.peer == cell.peer);
+        PolicyReport {
+            name: cell.name(),
+            peer: peer.map_or_else(String::new, |peer| peer.identity.clone()),
+            peer_role: cell.peer_role.word(),
+            policy: cell.policy.policy,
+            case: cell.case(),
+            result,
+            detail,
+            seconds: start.elapsed().as_secs_f64(),
         }
     };
-    thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(work);
-        }
-    });
-    let mut reports = reports.into_inner().expect("all threads have ended");
-    reports.sort_by(|a: &PolicyReport, b| a.name.cmp(&b.name));
-    Ok(reports)
+    let show = |done, report: &PolicyReport| eprintln!("[{done}/{}] {report}", cells.len());
+    Ok(at_once(cells, jobs, run_one, show))
 }
 
 #[cfg(test)]

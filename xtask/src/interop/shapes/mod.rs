@@ -16,17 +16,14 @@ pub(super) mod vendor;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use case::{CASES, Case};
 use pair::{Pair, Task};
 use vendor::{Programs, Vendor};
 
+use super::at_once::at_once;
 use super::cell::Loss;
-use super::network::USUAL_BITS_PER_S;
 
 use crate::steps::Outcome;
 use crate::workspace::Metadata;
@@ -125,39 +122,25 @@ fn chosen(all: bool, patterns: &[String]) -> Vec<Run> {
 fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usize, usize)> {
     let programs = Programs::build(metadata)?;
     let folder = metadata.target_directory.join("interop/shapes");
-    let next = AtomicUsize::new(0);
-    let counts = Mutex::new((0, 0, 0));
-    // A program dies with the thread that started it, so a thread runs its runs to their ends.
-    let work = || {
-        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (verdict, account) = made(*run, &programs, &folder);
-            let mut counts = counts.lock().expect("no run panics while it holds this");
-            match verdict {
-                Verdict::Pass => {
-                    counts.0 += 1;
-                    eprintln!("pass {run}");
-                }
-                Verdict::Lacking(vendor) => {
-                    counts.1 += 1;
-                    eprintln!("left out {run}: {} does not have it", vendor.word());
-                }
-                Verdict::Known(why) => {
-                    counts.1 += 1;
-                    eprintln!("left out {run}: {why}");
-                }
-                Verdict::Fail(why) => {
-                    counts.2 += 1;
-                    eprint!("FAIL {run}: {why}\n{account}");
-                }
-            }
+    let run_one = |run: &Run| (*run, made(*run, &programs, &folder));
+    let show = |_, (run, (verdict, account)): &(Run, (Verdict, String))| match verdict {
+        Verdict::Pass => eprintln!("pass {run}"),
+        Verdict::Lacking(vendor) => {
+            eprintln!("left out {run}: {} does not have it", vendor.word());
         }
+        Verdict::Known(why) => eprintln!("left out {run}: {why}"),
+        Verdict::Fail(why) => eprint!("FAIL {run}: {why}\n{account}"),
     };
-    thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(work);
-        }
-    });
-    Ok(counts.into_inner().expect("all threads have ended"))
+    let ended = at_once(runs, jobs, run_one, show);
+    let count = |is_it: fn(&Verdict) -> bool| {
+        let verdicts = ended.iter().map(|(_, (verdict, _))| verdict);
+        verdicts.filter(|verdict| is_it(verdict)).count()
+    };
+    Ok((
+        count(|verdict| matches!(verdict, Verdict::Pass)),
+        count(|verdict| matches!(verdict, Verdict::Lacking(_) | Verdict::Known(_))),
+        count(|verdict| matches!(verdict, Verdict::Fail(_))),
+    ))
 }
 
 fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
@@ -168,7 +151,7 @@ fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
         subscriber: run.case.subscriber,
         is_late: run.case.is_late,
         loss: Loss::None,
-        bits_per_s: USUAL_BITS_PER_S,
+        bits_per_s: None,
         capture: None,
         longest_life: LONGEST_LIFE,
         judge: &run.case.judge,

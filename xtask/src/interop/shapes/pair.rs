@@ -44,8 +44,8 @@ pub(in super::super) struct Task<'a> {
     pub(in super::super) is_late: bool,
     /// What the cable does.
     pub(in super::super) loss: Loss,
-    /// Its rate.
-    pub(in super::super) bits_per_s: u64,
+    /// Its rate, if it is not the usual one.
+    pub(in super::super) bits_per_s: Option<u64>,
     /// Where what crossed the network is kept if the task fails.
     pub(in super::super) capture: Option<&'a Path>,
     /// What the publisher may take.
@@ -138,7 +138,10 @@ impl Pair {
         folder: &Path,
     ) -> Result<(Verdict, String)> {
         fs::create_dir_all(folder)?;
-        let network = Network::new(task.loss, task.bits_per_s)?;
+        let network = match task.bits_per_s {
+            Some(bits_per_s) => Network::with_rate(task.loss, bits_per_s)?,
+            None => Network::new(task.loss)?,
+        };
         let recording = task.capture.map(|_| network.record()).transpose()?;
         let start = |vendor: Vendor, host, side: &str, options: &str| {
             let mut command = Command::new(programs.of(vendor, options));
