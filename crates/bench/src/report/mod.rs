@@ -31,7 +31,7 @@ pub use run::{
     CableLedger, Distributions, EndLanes, FloodAsked, Lanes, Ledger, Run, RunCores, StormAsked,
     Took, Windows,
 };
-pub use scenario::{Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
+pub use scenario::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage};
 pub use table::table;
 pub use terminal::{Charset, terminal_width};
 

@@ -95,6 +95,18 @@ impl Publisher {
     }
 }
 
+/// What joins the two hosts of a run. An undisturbed run is made in the place of what is read against it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The cable, slow enough that a flood fills it: what waits for it is part of what is measured.
+    Link,
+    /// A cable that nothing waits for, and a core for each end, since the participants themselves disturb.
+    FastLink,
+    /// One veth pair: no process relays frames, which for a mebibyte would take the core of an end from it
+    /// for longer than anything in that end takes.
+    Pair,
+}
+
 impl Order {
     /// Its word.
     pub fn word(self) -> &'static str {
@@ -117,12 +129,18 @@ impl ReceiveWork {
 }
 
 impl Disturbance {
+    /// What joins the hosts of runs that it disturbs.
+    pub fn place(self) -> Place {
+        match self {
+            Disturbance::Flood | Disturbance::Storm => Place::Link,
+            Disturbance::Joining | Disturbance::Bulk | Disturbance::Repair => Place::FastLink,
+            Disturbance::Large => Place::Pair,
+        }
+    }
+
     /// Whether it is work of the participants themselves.
     pub fn is_inside(self) -> bool {
-        matches!(
-            self,
-            Disturbance::Joining | Disturbance::Bulk | Disturbance::Repair | Disturbance::Large
-        )
+        self.place() != Place::Link
     }
 
     /// Its word.

@@ -3,7 +3,7 @@
 use crate::cable::{self, Arbiter, Loss};
 use crate::clock::now_ns;
 use crate::flood;
-use crate::report::{Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage, Step};
+use crate::report::{Disturbance, Order, Place, Publisher, ReceiveWork, Scenario, Stage, Step};
 use crate::scenario::inside::{
     LINK_BITS_PER_S, LINK_QUEUE_FRAMES, REPAIR_LOSS, REPAIR_MIN_PAYLOAD_BYTES,
 };
@@ -177,12 +177,14 @@ pub fn scenario(
     }
 }
 
-/// A run of a scenario where its disturbance is at home: on the usual link, or, if it goes on inside
-/// the participants, as [`inside`].
+/// A run of a scenario where its disturbance is at home; undisturbed, on the usual link.
 pub fn config(scenario: Scenario, seconds: u32) -> Config {
-    if scenario.disturbance.is_some_and(Disturbance::is_inside) {
-        return inside(scenario, seconds);
-    }
+    let place = scenario.disturbance.map_or(Place::Link, Disturbance::place);
+    in_place(place, scenario, seconds)
+}
+
+/// A run on the usual link.
+fn on_link(scenario: Scenario, seconds: u32) -> Config {
     let flood = flood::Config {
         factor: FLOOD_FACTOR,
         payload_bytes: scenario.payload_bytes.max(MIN_FLOOD_PAYLOAD_BYTES),
@@ -200,7 +202,7 @@ pub fn config(scenario: Scenario, seconds: u32) -> Config {
         flood,
         storm: storm::Config::default(),
         repetition: 1,
-        ends_apart: false,
+        place: Place::Link,
     }
 }
 
@@ -248,7 +250,32 @@ pub fn inside(scenario: Scenario, seconds: u32) -> Config {
         flood: flood::Config::default(),
         storm: storm::Config::default(),
         repetition: 1,
-        ends_apart: true,
+        place: Place::FastLink,
+    }
+}
+
+/// A run about the executor between two hosts that one veth pair joins, without a cable.
+pub fn joined(scenario: Scenario, seconds: u32) -> Config {
+    // One queue has no other to steer to.
+    let receive_work = ReceiveWork::Softirq;
+    Config {
+        place: Place::Pair,
+        ..inside(
+            Scenario {
+                receive_work,
+                ..scenario
+            },
+            seconds,
+        )
+    }
+}
+
+/// A run of a scenario in that place.
+pub fn in_place(place: Place, scenario: Scenario, seconds: u32) -> Config {
+    match place {
+        Place::Link => on_link(scenario, seconds),
+        Place::FastLink => inside(scenario, seconds),
+        Place::Pair => joined(scenario, seconds),
     }
 }
 
@@ -321,7 +348,7 @@ mod tests {
             assert!(pair[0].scenario.stages.is_empty());
             assert_eq!(pair[1].scenario.order, Order::Priority);
             assert_eq!(pair[0].cable, pair[1].cable);
-            assert!(pair.iter().all(|row| row.ends_apart));
+            assert!(pair.iter().all(|row| row.place == Place::FastLink));
             assert!(pair.iter().all(|row| row.scenario.payload_bytes == 64));
         }
         assert_eq!(rows[7].cable.loss.probability, REPAIR_LOSS);

@@ -1,6 +1,6 @@
 //! `isolane bench rtt`: the round-trip time of small samples at a fixed rate.
 
-use isolane_bench::report::{self, Publisher, Step};
+use isolane_bench::report::{self, Place, Publisher, Step};
 use isolane_bench::scenario::ablation::{Ablation, Beside};
 use isolane_bench::scenario::{plan, rtt};
 
@@ -89,8 +89,8 @@ fn rows(settings: &BenchRttSettings, laboratory: &Laboratory) -> Result<Vec<rtt:
         for payload in &settings.runs.payloads.value {
             for &disturbance in &settings.disturbances.value {
                 reaches(datapath, disturbance)?;
-                for inside in places(disturbance, &settings.disturbances.value) {
-                    let of_place = variants(settings, datapath, payload.get(), disturbance, inside);
+                for place in places(disturbance, &settings.disturbances.value) {
+                    let of_place = variants(settings, datapath, payload.get(), disturbance, place);
                     rows.extend(of_place);
                 }
             }
@@ -107,20 +107,22 @@ fn rows(settings: &BenchRttSettings, laboratory: &Laboratory) -> Result<Vec<rtt:
     Ok(repeated.collect())
 }
 
-/// Where runs with a disturbance are made: on the usual link (false), or where work inside the
-/// participants disturbs (true). Undisturbed ones are made beside each of those they are read against.
-fn places(disturbance: Disturbance, all: &[Disturbance]) -> Vec<bool> {
-    let is_inside = |disturbance: Disturbance| {
+/// Where runs with a disturbance are made. Undisturbed ones are made in the place of each of those that they
+/// are read against.
+fn places(disturbance: Disturbance, all: &[Disturbance]) -> Vec<Place> {
+    let place = |disturbance: Disturbance| {
         let disturbance = disturbance.in_report();
-        disturbance.map(report::Disturbance::is_inside)
+        disturbance.map(report::Disturbance::place)
     };
-    if let Some(is_inside) = is_inside(disturbance) {
-        return vec![is_inside];
+    if let Some(place) = place(disturbance) {
+        return vec![place];
     }
-    let is_disturbed = |place| all.iter().any(|&other| is_inside(other) == Some(place));
-    match (is_disturbed(false), is_disturbed(true)) {
-        (true, true) => vec![false, true],
-        (_, inside) => vec![inside],
+    let is_disturbed = |of: &Place| all.iter().any(|&other| place(other) == Some(*of));
+    let mut places = vec![Place::Link, Place::FastLink, Place::Pair];
+    places.retain(is_disturbed);
+    match places.is_empty() {
+        true => vec![Place::Link],
+        false => places,
     }
 }
 
@@ -130,14 +132,14 @@ fn variants(
     datapath: &str,
     payload_bytes: u32,
     disturbance: Disturbance,
-    inside: bool,
+    place: Place,
 ) -> Vec<rtt::Config> {
     let seconds = settings.runs.run_for.value.as_secs() as u32;
     // On the one thread of the memory datapath there is no other to publish from; disturbed from
     // inside, pings are the executor's own work.
     let publisher = match datapath {
         "memory" => Publisher::Job,
-        _ if inside => Publisher::Job,
+        _ if place != Place::Link => Publisher::Job,
         _ => Publisher::Thread,
     };
     let mut rows = Vec::new();
@@ -148,17 +150,14 @@ fn variants(
             let mut scenario = plan::scenario(datapath, publisher, payload_bytes, disturbance);
             scenario.rate_hz = settings.rate_hz.value;
             let scenario = scenario.in_order(order.in_report());
-            let config = match inside {
-                true => plan::inside(scenario, seconds),
-                false => plan::config(scenario, seconds),
-            };
+            let config = plan::in_place(place, scenario, seconds);
             let config = match is_read {
                 true => config.read_as_bulk(),
                 false => config,
             };
             rows.push(config.through(arbiter.in_cable()));
             // Without a link nothing is served.
-            if !has_link(datapath) {
+            if !has_link(datapath) || place == Place::Pair {
                 break;
             }
         }
@@ -195,12 +194,17 @@ mod tests {
 
     #[test]
     fn undisturbed_runs_are_made_where_the_others_are() {
-        use Disturbance::{Bulk, Flood, None};
-        assert_eq!(places(None, &[None]), [false]);
-        assert_eq!(places(None, &[None, Flood]), [false]);
-        assert_eq!(places(None, &[None, Bulk]), [true]);
-        assert_eq!(places(None, &[None, Flood, Bulk]), [false, true]);
-        assert_eq!(places(Bulk, &[Flood, Bulk]), [true]);
-        assert_eq!(places(Flood, &[Flood, Bulk]), [false]);
+        use Disturbance::{Bulk, Flood, Large, None};
+        use Place::{FastLink, Link, Pair};
+        assert_eq!(places(None, &[None]), [Link]);
+        assert_eq!(places(None, &[None, Flood]), [Link]);
+        assert_eq!(places(None, &[None, Bulk]), [FastLink]);
+        assert_eq!(places(None, &[None, Large]), [Pair]);
+        assert_eq!(
+            places(None, &[Large, None, Flood, Bulk]),
+            [Link, FastLink, Pair]
+        );
+        assert_eq!(places(Bulk, &[Flood, Bulk]), [FastLink]);
+        assert_eq!(places(Flood, &[Flood, Bulk]), [Link]);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use isolane_bench::cable::Arbiter;
 use isolane_bench::report::{
-    Charset, Disturbance, Environment, Missing, Order, Report, Run, Series, ablation_table,
+    Charset, Disturbance, Environment, Missing, Order, Place, Report, Run, Series, ablation_table,
     arbiter_table, brought, brought_table, flood_table, histogram, order_table, overall,
     overall_table, page, ratios, table, terminal_width,
 };
@@ -114,7 +114,7 @@ fn row(config: rtt::Config) -> Row<rtt::Config> {
     if config.cable.arbiter == Arbiter::Strict {
         title.push_str(", strict");
     }
-    if config.ends_apart || scenario.order == Order::Fifo {
+    if config.place != Place::Link || scenario.order == Order::Fifo {
         title = format!("{title}, {} order", scenario.order.word());
     }
     if config.takes_lanes() {

@@ -28,6 +28,8 @@ pub enum Kind {
     Order,
     /// The dividend is beside a storm, the divisor is undisturbed.
     Storm,
+    /// The dividend is beside large samples of its own participants, the divisor is undisturbed.
+    Large,
     /// Disturbed in the same way, or not at all, the dividend has a socket a level, the divisor further
     /// steps of an ablation besides.
     Step,
@@ -189,7 +191,7 @@ impl Pair<'_> {
         match self.kind {
             Kind::Order => words.extend([run.order.word(), "order"]),
             Kind::Storm | Kind::Step => words.extend(Step::of_run(run).map(Step::name)),
-            Kind::Flood | Kind::Arbiter => {}
+            Kind::Flood | Kind::Arbiter | Kind::Large => {}
         }
         if of == Of::Host {
             words.push("hosts");
@@ -210,7 +212,7 @@ fn pairs(runs: &[Run], kind: Kind) -> impl Iterator<Item = Pair<'_>> {
     let valid = move || runs.iter().filter(|run| run.invalid.is_none());
     let most = match kind {
         Kind::Step => usize::MAX,
-        Kind::Flood | Kind::Arbiter | Kind::Order | Kind::Storm => 1,
+        Kind::Flood | Kind::Arbiter | Kind::Order | Kind::Storm | Kind::Large => 1,
     };
     valid().flat_map(move |dividend| {
         let divisors = valid().filter(move |divisor| compares(kind, dividend, divisor));
@@ -247,6 +249,7 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
     let differ = match kind {
         Kind::Flood => beside(Disturbance::Flood),
         Kind::Storm => beside(Disturbance::Storm),
+        Kind::Large => beside(Disturbance::Large),
         Kind::Arbiter => {
             let arbiters = (dividend.arbiter(), divisor.arbiter());
             let is_pair = arbiters == (Some(Arbiter::Fifo), Some(Arbiter::Strict));
@@ -275,7 +278,7 @@ fn compares(kind: Kind, dividend: &Run, divisor: &Run) -> bool {
 pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
     use Measure::{Max, Median, P99, P999, TypicalP99};
     let mut ratios = Vec::new();
-    for kind in [Kind::Flood, Kind::Arbiter] {
+    for kind in [Kind::Flood, Kind::Arbiter, Kind::Large] {
         for pair in pairs(runs, kind) {
             ratios.extend([Median, P99, TypicalP99].map(|measure| pair.ratio(Of::Rtt, measure)));
         }
@@ -299,7 +302,7 @@ pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
 mod tests {
     use super::*;
     use crate::record::{PingRecorder, PongRecorder, Rounds};
-    use crate::report::{Cable, RunCores};
+    use crate::report::{Cable, Place, RunCores};
     use crate::scenario::plan::{self, Part};
     use crate::scenario::rtt::Config;
 
@@ -316,7 +319,7 @@ mod tests {
         run.cable = Some(Cable::of(&config.cable));
         run.cores = Some(RunCores {
             ping: 0,
-            pong: usize::from(config.ends_apart),
+            pong: usize::from(config.place != Place::Link),
             cable: 1,
             receive_work: 0,
         });

@@ -170,11 +170,7 @@ fn is_quiet_baseline(run: &Run) -> bool {
 }
 
 fn is_inside(disturbance: &Disturbance) -> bool {
-    use Disturbance::{Bulk, Flood, Joining, Large, Repair, Storm};
-    match disturbance {
-        Joining | Bulk | Repair | Large => true,
-        Flood | Storm => false,
-    }
+    disturbance.is_inside()
 }
 
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {

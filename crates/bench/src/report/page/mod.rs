@@ -68,10 +68,16 @@ fn head(report: &Report) -> Markup {
 
 /// The most telling ratio of each kind of comparison.
 fn answers(report: &Report) -> Markup {
-    let told = [Kind::Flood, Kind::Arbiter, Kind::Order, Kind::Storm]
-        .into_iter()
-        .flat_map(|kind| answer(report, kind))
-        .chain(inversions(&report.runs));
+    let told = [
+        Kind::Flood,
+        Kind::Arbiter,
+        Kind::Order,
+        Kind::Storm,
+        Kind::Large,
+    ]
+    .into_iter()
+    .flat_map(|kind| answer(report, kind))
+    .chain(inversions(&report.runs));
     html! { ul.answers { @for (times, sentence) in told { li { strong { (times) } (sentence) } } } }
 }
 
@@ -79,7 +85,7 @@ fn answers(report: &Report) -> Markup {
 fn answer(report: &Report, kind: Kind) -> Option<(String, String)> {
     // The executor answers for the hosts' part; the link is in the way of all of it.
     let of = match kind {
-        Kind::Flood | Kind::Arbiter => Of::Rtt,
+        Kind::Flood | Kind::Arbiter | Kind::Large => Of::Rtt,
         Kind::Order | Kind::Storm | Kind::Step => Of::Host,
     };
     let largest = report
@@ -110,6 +116,9 @@ fn sentence(ratio: &Ratio) -> String {
         ),
         Kind::Storm => format!(
             "as long at p99, the hosts' part, beside a {disturbance} of receive work as undisturbed ({payload_bytes} B)"
+        ),
+        Kind::Large => format!(
+            "as long at p99 beside samples of a mebibyte in the same participants as undisturbed ({payload_bytes} B)"
         ),
         Kind::Step => format!(
             "as long at p99, the hosts' part, beside {disturbance} with a socket a level as with {} ({payload_bytes} B)",

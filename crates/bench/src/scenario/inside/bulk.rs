@@ -45,8 +45,8 @@ const SAMPLES_PER_ACTIVATION: u16 = 4;
 
 /// Time between two looks for room.
 const REFILL_PERIOD: Duration = Duration::from_millis(6);
-/// The same for large samples: what ten of them a second take of the relay's core, both ways, is some
-/// 17,000 frames.
+/// The same for large samples: what ten of them a second take of the cores, both ways, is some 17,000
+/// frames.
 const LARGE_REFILL_PERIOD: Duration = Duration::from_millis(100);
 
 /// Which samples.

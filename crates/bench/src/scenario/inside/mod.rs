@@ -8,7 +8,8 @@
 //! | repair | the same, with losses on its samples only | the ends' own |
 //! | large | the same topics with samples of a mebibyte, ten a second each way | the ends' own |
 //!
-//! These runs are about the executor, so nothing else shall be scarce: the link is fast
+//! These runs are about the executor, so nothing else shall be scarce. Beside large samples there is no
+//! link: one veth pair joins the hosts ([`Place::Pair`](crate::report::Place)). Else the link is fast
 //! ([`LINK_BITS_PER_S`]) and serves frames in the order they came in both orders of jobs (all levels of
 //! a FIFO participant share one socket, hence one DSCP: an arbiter that knows classes would compare
 //! links); each end has a core of its own, or one end's bulk would keep the other from running at all,

@@ -8,8 +8,8 @@ use crate::cable::{self, RoundPassages};
 use crate::process::Note;
 use crate::record::Rounds;
 use crate::report::{
-    Cable, Counted, Disturbance, Disturbed, EndLanes, FloodAsked, Inversions, Lanes, Run, RunCores,
-    StormAsked, Took,
+    Cable, Counted, Disturbance, Disturbed, EndLanes, FloodAsked, Inversions, Lanes, Place, Run,
+    RunCores, StormAsked, Took,
 };
 use crate::scenario::ScenarioError;
 use crate::scenario::flow::{CableFlow, Flow};
@@ -226,13 +226,19 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
 /// How a run is to be read.
 fn remarks(config: &Config) -> Vec<String> {
     let mut remarks = Vec::new();
-    if config.ends_apart {
-        remarks.push(format!(
+    match config.place {
+        Place::Link => {}
+        Place::FastLink => remarks.push(format!(
             "This run is about the executor: the link is fast and serves frames as they came, and each \
              end has a core of its own. What the executor is answerable for is host_us; cable_us is \
              the link's ({} Mbit/s, the same for both orders of jobs).",
             config.cable.bits_per_s / 1_000_000
-        ));
+        )),
+        Place::Pair => remarks.push(
+            "This run is about the executor: a veth pair joins the hosts, without a cable, and each end \
+             has a core of its own. All of the round trip is the hosts'."
+                .to_owned(),
+        ),
     }
     if let Some(bytes) = config.cable.loss.min_payload_bytes {
         remarks.push(format!(

@@ -8,9 +8,9 @@ use super::outcome::{Outcome, Parts, outcome};
 use crate::cable::{self, Cable, Observe};
 use crate::child::{Program, Role, Running};
 use crate::flood;
-use crate::namespace::{Host, Testbed};
+use crate::namespace::{Host, Testbed, TestbedConfig};
 use crate::process::HOST_PRIORITY;
-use crate::report::{Disturbance, Order, ReceiveWork, RunCores, Scenario, Took};
+use crate::report::{Disturbance, Order, Place, ReceiveWork, RunCores, Scenario, Took};
 use crate::scenario::inside::MAX_MESSAGE_BESIDE_REPAIR_BYTES;
 use crate::scenario::inside::bulk::BulkKind;
 use crate::scenario::transport::{BulkReader, Policing, Transport};
@@ -45,8 +45,9 @@ pub struct Config {
     pub policing: Policing,
     /// Who reads what a flood or a storm sends to the level of bulk.
     pub bulk_reader: Option<BulkReader>,
-    /// Whether the pong end runs on the cable's core instead of the ping end's.
-    pub ends_apart: bool,
+    /// What joins the hosts. Where it is not the link that disturbs, the pong end runs on the cable's core
+    /// instead of the ping end's.
+    pub place: Place,
 }
 
 impl Config {
@@ -79,7 +80,7 @@ impl Config {
         let cores = self.flood.cores;
         RunCores {
             ping: cores.hosts,
-            pong: if self.ends_apart {
+            pong: if self.place != Place::Link {
                 cores.cable
             } else {
                 cores.hosts
@@ -159,7 +160,7 @@ impl Config {
     }
 }
 
-/// Measures between the two hosts of a testbed, through the cable.
+/// Measures between two hosts: those of a testbed, through its cable, or two that are joined for the run.
 pub fn run_between_hosts(
     testbed: &Testbed,
     program: &Program,
@@ -167,14 +168,24 @@ pub fn run_between_hosts(
 ) -> Result<Outcome, ScenarioError> {
     config.check()?;
     let mut watch = Watch::start();
+    let joined = match config.place {
+        Place::Link | Place::FastLink => None,
+        // One queue: what is sent on it arrives where the lanes are.
+        Place::Pair => Some(Testbed::without_cable(&TestbedConfig {
+            queues: 1,
+            ..testbed.config().clone()
+        })?),
+    };
+    let testbed = joined.as_ref().unwrap_or(testbed);
     let ping_end = config.ping_end(Site::Host(Host::A));
     // Before anything attaches to the hosts' devices, and until all is over.
     let _threads = match config.scenario.receive_work {
         ReceiveWork::Softirq | ReceiveWork::Steered => None,
         ReceiveWork::Threads => Some(testbed.thread_receive_work(HOST_PRIORITY)?),
     };
-    let of_cable = ScenarioError::of("the cable");
-    let cable = Cable::start(testbed, program, &config.cable(&ping_end)).map_err(of_cable)?;
+    let of_cable = || ScenarioError::of("the cable");
+    let start = || Cable::start(testbed, program, &config.cable(&ping_end)).map_err(of_cable());
+    let cable = joined.is_none().then(start).transpose()?;
     let spawn = |host, role: Role| Running::spawn(testbed, host, program, &role);
     let pong_role = Role::RttPong(config.pong_end(Site::Host(Host::B)));
     let pong = spawn(Host::B, pong_role).map_err(ScenarioError::of("the pong end"))?;
@@ -201,10 +212,11 @@ pub fn run_between_hosts(
     let achieved = beside.finish()?;
     let pong = ends.pong.finish();
     let pong = pong.map_err(ScenarioError::of("the pong end"))?;
-    let mut cable = cable.finish().map_err(ScenarioError::of("the cable"))?;
+    let cable = cable.map(|cable| cable.finish().map_err(of_cable()));
+    let mut cable = cable.transpose()?;
     let parts = Parts {
-        passages: cable.passages.take(),
-        cable: Some(cable),
+        passages: cable.as_mut().and_then(|cable| cable.passages.take()),
+        cable,
         achieved,
         cores: Some(config.cores()),
         notes,
