@@ -109,7 +109,7 @@ pub(crate) struct BenchRttArguments {
     /// What to disturb the runs with, separated by commas: none, flood (on the link), read-flood (the
     /// same for a bulk reader of the participants; in the JSON it is `flood` with `bulk_reader` set),
     /// storm (receive work on the hosts), joining, bulk, repair (inside the participants, over a faster
-    /// link)
+    /// link), large (inside the participants, over a veth pair without a link)
     /// [default: none]
     #[arg(
         long,
