@@ -181,7 +181,9 @@ impl Publisher {
     /// the outermost counts. Samples leave as they are written; readers hold them back. A set that a sample is
     /// missing of, because the history gave it up, or that is larger than a reader's
     /// [`max_samples`](Qos::max_samples), is dropped there and counted
-    /// ([`ReaderLedger::incomplete`](crate::ReaderLedger)). Where [PRESENTATION](Qos::presentation) is not coherent, or
+    /// ([`ReaderLedger::incomplete`](crate::ReaderLedger)). So is one of GROUP scope where a writer that the reader is matched
+    /// with is deleted, or dies, and what it wrote of it has not come; and the largest one where several that do not end fill what a
+    /// reader has for sets for half a second. Where [PRESENTATION](Qos::presentation) is not coherent, or
     /// of INSTANCE scope, it has no effect.
     ///
     /// # Errors

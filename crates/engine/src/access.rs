@@ -79,7 +79,7 @@ impl Engine {
         if !was_blocked && !reader.asked_for_less {
             return;
         }
-        let mut is_missing_any = false;
+        let (mut is_missing_any, mut groups) = (false, false);
         for at in 0.. {
             let proxy = self
                 .readers
@@ -87,13 +87,17 @@ impl Engine {
                 .and_then(|reader| reader.proxies.get(at));
             let Some(&proxy) = proxy else { break };
             if was_blocked {
-                self.advance_proxy(proxy);
+                groups |= self.advance_alone(proxy, SequenceNumber(0));
             }
             let found = self.writer_proxies.get(proxy);
             is_missing_any |= found.is_some_and(WriterProxy::is_missing_any);
             if was_blocked || found.is_some_and(WriterProxy::may_ask_for_more) {
                 self.file_acknack(proxy);
             }
+        }
+        if groups {
+            // All of them have gone on as far as they can by themselves.
+            self.present_all_of(index);
         }
         if !is_missing_any && let Some(reader) = self.readers.get_mut(index) {
             reader.asked_for_less = false;

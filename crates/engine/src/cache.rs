@@ -125,6 +125,8 @@ pub(crate) enum Refused {
     PutOff,
     /// Others are before it; it waits.
     Order,
+    /// Every slot for samples of sets is taken; it waits.
+    Sets,
     /// Larger than a slot: the local limit for this topic.
     TooLarge,
 }

@@ -169,11 +169,6 @@ impl Engine {
             Some(_) => None,
         };
         let seed = self.config.seed;
-        // Ends of sets take no room from samples.
-        let samples = match access.filter(|access| access.is_coherent) {
-            Some(_) => samples.saturating_add(ends_kept(keeps)),
-            None => samples,
-        };
         let mut history = match (reliable, fragmenter.cuts()) {
             (true, false) => Some(History::new(keeps, samples, bytes, seed)),
             (true, true) => Some(History::with_pin(keeps, samples, bytes, seed)),
@@ -183,8 +178,8 @@ impl Engine {
             }
             (false, false) => None,
         };
-        if let (Some(_), Some(history)) = (access, &mut history) {
-            history.keep_marks();
+        if let (Some(access), Some(history)) = (access, &mut history) {
+            history.keep_marks(access.is_coherent);
         }
         let data = endpoint_data(guid, config, group)?;
         let mut writer = self.writer(guid, data, Some(level), history, bytes);
@@ -329,6 +324,7 @@ impl Engine {
         let (data, was_enabled) = (writer.data.clone(), writer.is_enabled());
         self.leave_publisher(id.0);
         self.remove_reader_proxies(id.0);
+        self.note_deleted(data.guid);
         self.unmatch(now, data.guid);
         self.timers
             .disarm(Subject::heartbeat(id.0, &self.config.limits));
@@ -361,6 +357,7 @@ impl Engine {
             return;
         }
         let (data, was_enabled) = (reader.data.clone(), reader.is_enabled);
+        self.leave_circles(id.0);
         for index in 0..self.writer_proxies.end() {
             if self
                 .writer_proxies
@@ -426,14 +423,6 @@ impl Engine {
             .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
         self.writer_by_entity.insert(entity, index);
         Ok(index)
-    }
-}
-
-/// Ends of coherent sets that a history has room for beside its samples.
-fn ends_kept(keeps: Keep) -> u16 {
-    match keeps {
-        Keep::Last { depth } => depth,
-        Keep::All => 1,
     }
 }
 

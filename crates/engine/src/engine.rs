@@ -91,6 +91,9 @@ pub struct Counters {
     /// Incomplete samples that gave their place to another, or were begun anew because what came of them later
     /// contradicted the first.
     pub assemblies_dropped: u64,
+    /// Writers that offer GROUP access and do not say how their samples are numbered in their group: each was taken for
+    /// a group of its own.
+    pub groups_unnumbered: u64,
 }
 
 /// Which timer is whose.
@@ -215,6 +218,8 @@ pub struct Engine {
     pub(crate) assertions: Assertions,
     /// How often something was shown in its order.
     pub(crate) shown: u64,
+    /// Looks at all rings of proxies that are seen together.
+    pub(crate) looks: u64,
     pub(crate) noted: VecDeque<Noted>,
     pub(crate) discovery_noted: bool,
 }
@@ -268,6 +273,7 @@ impl Engine {
             discovery_noted: false,
             latest: now,
             shown: 0,
+            looks: 0,
             assertions: Assertions::default(),
             announce_filed: false,
             discovery_filed: false,

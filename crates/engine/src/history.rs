@@ -19,6 +19,8 @@
 //! when the last fragment has left. Else a KEEP_LAST writer that writes faster than its samples leave would
 //! never send one to its end. One slot more is taken for that.
 
+mod set_ends;
+
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
 use isolane_wire::{
@@ -28,6 +30,7 @@ use isolane_wire::{
     time::{Instant, Timestamp},
 };
 
+use self::set_ends::SetEnds;
 use crate::{
     chain::{Chain, Links},
     index::{Index, index},
@@ -66,6 +69,17 @@ pub(crate) struct Change {
     pub(crate) length: u32,
 }
 
+impl Change {
+    const EMPTY: Self = Self {
+        sequence: SequenceNumber::UNKNOWN,
+        kind: ChangeKind::Alive,
+        key_hash: None,
+        timestamp: Timestamp::INVALID,
+        written: Instant::new(0),
+        length: 0,
+    };
+}
+
 /// How many changes the cache keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
@@ -102,6 +116,8 @@ pub(crate) struct History {
     pinned: Option<Pinned>,
     /// What each slot's change says of its set and group; none, where none says anything.
     marks: Vec<SetMark>,
+    /// Ends of coherent sets.
+    ends: SetEnds,
 }
 
 /// A change whose slot must not be used again yet.
@@ -133,19 +149,11 @@ impl History {
     fn with_spare(keep: Keep, samples: u16, spare: u16, slot_bytes: usize, seed: u64) -> Self {
         let room = samples.min(u16::MAX - 1 - spare);
         let slots = room + spare;
-        let empty = Change {
-            sequence: SequenceNumber::UNKNOWN,
-            kind: ChangeKind::Alive,
-            key_hash: None,
-            timestamp: Timestamp::INVALID,
-            written: Instant::new(0),
-            length: 0,
-        };
         Self {
             keep,
             slot_bytes,
             payload: vec![0; usize::from(slots) * slot_bytes].into_boxed_slice(),
-            changes: vec![empty; usize::from(slots)],
+            changes: vec![Change::EMPTY; usize::from(slots)],
             free: (0..slots).rev().collect(),
             order: VecDeque::with_capacity(usize::from(slots)),
             instances: index(usize::from(slots), seed),
@@ -154,12 +162,8 @@ impl History {
             room: usize::from(room),
             pinned: None,
             marks: Vec::new(),
+            ends: SetEnds::default(),
         }
-    }
-
-    /// Takes memory for what changes say of their sets and group.
-    pub(crate) fn keep_marks(&mut self) {
-        self.marks = vec![SetMark::default(); self.changes.len()];
     }
 
     /// A change that was just committed says this.
@@ -216,7 +220,7 @@ impl History {
 
     /// Whether a change of this instance could be committed now.
     pub(crate) fn room_for(&self, key_hash: Option<KeyHash>) -> Result<(), HistoryFull> {
-        let has_spare = self.order.len() < self.capacity();
+        let has_spare = self.order.len() - self.ends.kept < self.capacity();
         match self.keep {
             Keep::All if has_spare => Ok(()),
             Keep::All => Err(HistoryFull::Unacknowledged),
@@ -338,6 +342,9 @@ impl History {
             return;
         };
         let (_, slot) = self.order.remove(position).expect("the position was found");
+        if self.free_set_end(slot) {
+            return;
+        }
         let key = self.changes[usize::from(slot)].key_hash.unwrap_or_default();
         if let Some(instance) = self.instances.get_mut(&key) {
             // Mostly the oldest: KEEP_LAST pushes that out, and acknowledged changes go in the order of
@@ -394,8 +401,11 @@ impl History {
             .ok()
     }
 
+    /// Of the end of a set nothing.
     fn bytes(&self, slot: u16) -> &[u8] {
-        &self.payload[usize::from(slot) * self.slot_bytes..][..self.slot_bytes]
+        let start = usize::from(slot) * self.slot_bytes;
+        let bytes = self.payload.get(start..start + self.slot_bytes);
+        bytes.unwrap_or_default()
     }
 
     fn bytes_mut(&mut self, slot: u16) -> &mut [u8] {

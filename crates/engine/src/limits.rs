@@ -220,8 +220,28 @@ pub const MAX_HOLD: Duration = Duration::from_secs(1);
 pub const MAX_GROUPS: u16 = 32;
 
 /// After so long a reader asks again how far the writers of a group are that it waits for: as often as a
-/// HEARTBEAT that is not answered is repeated at first.
+/// HEARTBEAT that is not answered is repeated at first. The time doubles with each question that is not answered.
 pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The longest time between two such questions, as between two HEARTBEATs: what a writer that is silent for good costs.
+pub(crate) const ASK_AGAIN_MAX: Duration = Duration::from_secs(1);
+
+/// Questions after which a writer that answers, and never says how far its group is, counts as one that cannot. With
+/// the time between them doubling they take three seconds: more than are lost in a row.
+pub(crate) const UNANSWERED_QUESTIONS: u8 = 8;
+
+/// Writers of a peer's publisher that are compared with those that the ends of its sets name, when one of them has gone.
+/// Of more nobody can tell whether a set lacks its part.
+pub(crate) const MAX_KNOWN_WRITERS: usize = 128;
+
+/// How long a sample of a coherent set that finds every slot for such samples taken waits for other sets to end: as
+/// long as an incomplete sample is waited for.
+pub(crate) const SET_PATIENCE: Duration = ASSEMBLY_PATIENCE;
+
+/// Fewest ends of coherent sets that a writer's history has room for, beside as many as samples. They have no payload;
+/// a writer without a part in the sets of its group has nothing else to keep, and late readers judge by them whether a
+/// set is whole.
+pub(crate) const MIN_SET_ENDS: u16 = 64;
 
 /// The shortest period of anything the engine does by itself: below it a participant would do
 /// nothing else.

@@ -181,7 +181,7 @@ pub(crate) struct Reader {
     pub(crate) clock_filed: bool,
     /// The group it belongs to.
     pub(crate) subscriber: Option<u16>,
-    /// When writers are asked again how far they are.
+    /// When it is looked at again how far others are that it waits for.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) liveliness: LivelinessTally,
     pub(crate) matched: MatchTally,
@@ -220,7 +220,7 @@ impl Reader {
         match why {
             Refused::PutOff => self.put_off = true,
             Refused::Full | Refused::TooLarge => self.blocked = true,
-            Refused::Order => {}
+            Refused::Order | Refused::Sets => {}
         }
     }
 

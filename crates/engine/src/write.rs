@@ -217,7 +217,7 @@ impl Engine {
             return Err(WriteError::NotEnabled);
         }
         if let Err(full) = history.room_for(key_hash) {
-            let oldest = history.first();
+            let oldest = history.first_sample();
             let lowest = writer.lowest_unacknowledged();
             let is_replaced = writer.may_replace(lowest) || writer.fragmenter.replaces_unsent;
             match oldest.filter(|_| is_replaced) {

@@ -266,7 +266,7 @@ impl Writer {
     pub(crate) fn may_replace(&self, lowest: SequenceNumber) -> bool {
         !self.volatile
             && self.history.as_ref().is_some_and(|history| {
-                history.keeps_all() && history.first().is_some_and(|first| first < lowest)
+                history.keeps_all() && history.first_sample().is_some_and(|first| first < lowest)
             })
     }
 

@@ -147,6 +147,7 @@ fn of_counters(counters: &Counters) -> String {
         fragments_unused,
         assemblies_refused,
         assemblies_dropped,
+        groups_unnumbered,
     } = *counters;
     let others = [
         (malformed_messages, "malformed messages"),
@@ -180,6 +181,7 @@ fn of_counters(counters: &Counters) -> String {
             "fragments of samples that found no place",
         ),
         (assemblies_dropped, "incomplete samples that gave way"),
+        (groups_unnumbered, "writers that do not number their group"),
     ];
     words((messages, "messages"), &others)
 }

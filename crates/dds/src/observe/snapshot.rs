@@ -294,6 +294,7 @@ fn counters(report: &Report) -> Counts {
         ("fragments_unused", counters.fragments_unused),
         ("assemblies_refused", counters.assemblies_refused),
         ("assemblies_dropped", counters.assemblies_dropped),
+        ("groups_unnumbered", counters.groups_unnumbered),
     ])
 }
 

@@ -151,6 +151,30 @@ pub(crate) fn judge_waiting(
     true
 }
 
+/// Judges a sample of a coherent set that is about to be shown. True: the user sees it; otherwise it is counted.
+#[inline(never)]
+pub(crate) fn judge_held(
+    clock: &mut ReaderClock,
+    cache: &mut Cache,
+    ledger: &mut ReaderLedger,
+    writer: Claimant,
+    info: &SampleInfo,
+) -> bool {
+    if !clock.is_of_owner(writer, info, Some(cache)) {
+        ledger.not_owner += 1;
+        return false;
+    }
+    if clock.is_outdated(info, Some(cache)) {
+        note_unseen(writer, info, Some(cache));
+        ledger.outdated += 1;
+        return false;
+    }
+    let is_shown = clock.is_shown(info, Some(cache), ledger);
+    // TIME_BASED_FILTER does not go with sets.
+    ledger.filtered += u64::from(!is_shown);
+    is_shown
+}
+
 impl Reader {
     /// A writer is not alive, or gone: it owns nothing.
     pub(crate) fn release_owner(&mut self, index: u16) {

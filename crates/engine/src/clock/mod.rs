@@ -45,7 +45,7 @@ use crate::{
 };
 
 pub(crate) use self::{
-    arrival::{Judged, judge, judge_waiting},
+    arrival::{Judged, judge, judge_held, judge_waiting},
     assertion::{Assertions, MESSAGES, MessagesRefused, TOLD},
     lifespan::Expired,
     liveliness::LivelinessTally,
@@ -308,6 +308,7 @@ impl Engine {
         self.readers.get_mut(index)?.clock_filed = false;
         self.expire_some(now, index);
         self.ask_writers_again(now, index);
+        self.make_set_room(now, index);
         self.purge_cache(now, index);
         let reader = self.readers.get_mut(index)?;
         let level = reader.level;

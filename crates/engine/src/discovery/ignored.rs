@@ -54,6 +54,10 @@ impl Ignored {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entities.is_empty() && self.topics.is_empty()
+    }
+
     fn has_participant(&self, prefix: GuidPrefix) -> bool {
         let entity = EntityId::PARTICIPANT;
         self.entities.contains(&Guid { prefix, entity })

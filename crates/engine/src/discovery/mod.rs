@@ -78,7 +78,7 @@ pub struct RemoteParticipant {
     /// [`TOLD`](crate::clock::TOLD).
     pub(crate) asserted: [Option<Instant>; 2],
     /// Endpoints it announced found no place: its writers, its readers.
-    are_endpoints_refused: [bool; 2],
+    pub(crate) are_endpoints_refused: [bool; 2],
 }
 
 impl RemoteParticipant {

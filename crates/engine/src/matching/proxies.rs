@@ -7,7 +7,6 @@ use isolane_wire::{guid::Guid, time::Instant};
 
 use super::addresses::Address;
 use crate::{
-    cache::Cache,
     engine::Engine,
     ids::WriterId,
     reader::{ReaderStatus, WriterProxy},
@@ -94,6 +93,7 @@ impl Engine {
             reader.liveliness.join(guid);
             reader.status |= ReaderStatus::SUBSCRIPTION_MATCHED | ReaderStatus::LIVELINESS_CHANGED;
         }
+        self.enter_circle(index);
         self.note_reader(reader_index);
         if reliable {
             // Asks the writer for a heartbeat, so that what it wrote before is known at once.
@@ -164,6 +164,7 @@ impl Engine {
     /// Parts an endpoint that goes from one that it is matched with here; false: there is none.
     pub(crate) fn unmatch_one(&mut self, now: Instant, guid: Guid) -> bool {
         if let Some(proxy) = self.proxies_of_writer.get(&guid) {
+            self.note_deleted(guid);
             self.remove_writer_proxy(now, proxy);
             return true;
         }
@@ -217,7 +218,7 @@ impl Engine {
     }
 
     pub(crate) fn remove_writer_proxy(&mut self, now: Instant, index: u16) {
-        self.part_sets(index);
+        let other = self.part_sets(index);
         let Some(proxy) = self.writer_proxies.remove(index) else {
             return;
         };
@@ -236,7 +237,6 @@ impl Engine {
         if let Some(assemblies) = &mut reader.assemblies {
             assemblies.forget(index);
         }
-        let groups = reader.cache.as_ref().is_some_and(Cache::groups);
         reader.forget_held(index);
         reader.release_owner(index);
         if let Some(cache) = &mut reader.cache {
@@ -246,8 +246,9 @@ impl Engine {
             }
         }
         self.note_reader(proxy.reader);
-        if groups {
-            self.present_others(proxy.reader);
+        if let Some(other) = other {
+            // Nobody waits for it any longer.
+            self.present(other);
         }
         if proxy.clock.is_watched {
             // What is kept of its instances may be kept for a while only.

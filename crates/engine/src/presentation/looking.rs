@@ -31,9 +31,13 @@ impl Engine {
         let was_accessed =
             subscriber.is_some_and(|it| core::mem::replace(&mut it.is_accessed, false));
         if was_accessed {
-            let first = self.subscribers.get(id.0).and_then(|it| it.readers.first());
-            if let Some(&first) = first {
-                self.present_others(first);
+            self.looks += 1;
+            for nth in 0.. {
+                let found = self.subscribers.get(id.0);
+                let Some(&reader) = found.and_then(|it| it.readers.get(nth)) else {
+                    break;
+                };
+                self.present_rest_of(reader);
             }
         }
         was_accessed

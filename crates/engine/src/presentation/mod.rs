@@ -12,14 +12,18 @@
 //!
 //! **On the way in** all samples of a reader that asks for more than each instance by itself wait for their turn,
 //! among those that wait for others ([`progress`]). A sample of a set is then *held*, in slots set aside for
-//! that, until its set has ended at every writer of the group, and shown with it, or dropped with it where
-//! anything of it is missing ([`showing`]). A sample for which an order over several writers is asked stays where it
-//! waits, and is not acknowledged, until each of the others is known to have nothing before it: by a later
-//! sample, or by a HEARTBEAT, for which the reader asks.
+//! that, until its set has ended at every writer of the group ([`circle`]), and shown with it, or dropped with it where
+//! anything of it is missing ([`showing`]), or where there is no room for it ([`giving_up`]). A sample for which an order
+//! over several writers is asked stays where it waits, and is not acknowledged, until each of the others is known
+//! to have nothing before it: by a later sample, or by a HEARTBEAT, for which the reader asks ([`asking`]).
 //!
 //! Endpoints that ask for none of that have none of it: their samples pay a comparison.
 
+mod asking;
+mod circle;
+mod giving_up;
 mod looking;
+mod membership;
 mod progress;
 mod publishing;
 mod showing;

@@ -3,12 +3,12 @@
 
 use isolane_wire::{
     discovery::EndpointData,
-    guid::{EntityId, Guid},
-    rtps::SetMark,
+    guid::EntityId,
+    rtps::{GroupDigest, SetMark},
     sequence::SequenceNumber,
 };
 
-use super::Access;
+use super::{Access, asking::Question};
 use crate::{
     cache::{Cache, Place, Refused, SampleInfo},
     reader::{Reader, ReaderLedger, WriterProxy},
@@ -29,7 +29,20 @@ pub(crate) struct EndedSet {
     pub(crate) set: SequenceNumber,
     /// The number of its end.
     pub(crate) end: SequenceNumber,
+    /// Which writers the group had then, if it says so.
+    pub(super) writers: Option<GroupDigest>,
     pub(crate) is_whole: bool,
+}
+
+/// What a writer's samples are numbered among.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Numbering {
+    /// Those of its group.
+    Group,
+    /// Not those of its group, as it has turned out: it is yet to leave it.
+    Stranger,
+    /// Its own.
+    Alone,
 }
 
 /// How far a reader is with one writer.
@@ -37,27 +50,40 @@ pub(crate) struct EndedSet {
 pub(crate) struct Progress {
     /// The group of the writer.
     pub(crate) publisher: EntityId,
+    numbering: Numbering,
     /// All that the writer wrote up to this number has had its turn.
     pub(crate) horizon: SequenceNumber,
     pub(crate) open: Option<OpenSet>,
     pub(crate) ended: Option<EndedSet>,
     /// Something is missing, none of it beyond this number.
     hole: Option<SequenceNumber>,
-    /// Up to which number it was asked how far it is.
-    pub(crate) asked: SequenceNumber,
+    pub(super) question: Question,
     /// The next ACKNACK asks for a HEARTBEAT.
     pub(crate) asks: bool,
+    /// Its writer is deleted, or dead.
+    pub(super) is_deleted: bool,
+    /// Another of its ring was: what comes of sets may be from before that.
+    pub(super) is_doubtful: bool,
+    /// The next proxy in its ring of those that are seen together.
+    pub(super) next_peer: u16,
+    /// The look at all rings that has come by this one last.
+    pub(super) looked: u64,
 }
 
 impl Progress {
     pub(crate) const NONE: Self = Self {
         publisher: EntityId::UNKNOWN,
+        numbering: Numbering::Alone,
         horizon: SequenceNumber(0),
         open: None,
         ended: None,
         hole: None,
-        asked: SequenceNumber(0),
+        question: Question::NONE,
         asks: false,
+        is_deleted: false,
+        is_doubtful: false,
+        next_peer: u16::MAX,
+        looked: 0,
     };
 
     /// With a writer that has just been met.
@@ -67,8 +93,42 @@ impl Progress {
         let group = writer.group.filter(|_| is_group);
         Self {
             publisher: group.unwrap_or(writer.guid.entity),
+            numbering: match is_group {
+                true => Numbering::Group,
+                false => Numbering::Alone,
+            },
             ..Self::NONE
         }
+    }
+
+    /// Whether its samples are numbered among those of its group, for all that is known.
+    #[inline]
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.numbering == Numbering::Group
+    }
+
+    /// Whether it is to leave its group.
+    pub(super) fn is_stranger(&self) -> bool {
+        self.numbering == Numbering::Stranger
+    }
+
+    /// It turns out not to number its samples among those of its group.
+    pub(super) fn note_stranger(&mut self) {
+        self.numbering = Numbering::Stranger;
+    }
+
+    /// It is a group of its own, of which all up to this number has had its turn.
+    pub(super) fn number_alone(&mut self, writer: EntityId, horizon: SequenceNumber) {
+        *self = Self {
+            publisher: writer,
+            numbering: Numbering::Alone,
+            horizon,
+            open: None,
+            ended: None,
+            hole: None,
+            question: Question::NONE,
+            ..*self
+        };
     }
 
     /// All up to this number has had its turn.
@@ -92,6 +152,23 @@ impl Progress {
         }
     }
 
+    /// Its part in a set counts for nothing.
+    pub(super) fn tear(&mut self, set: SequenceNumber) {
+        if let Some(ended) = self.ended.as_mut().filter(|ended| ended.set == set) {
+            ended.is_whole = false;
+        }
+        if let Some(open) = self.open.as_mut().filter(|open| open.set == set) {
+            open.is_whole = false;
+        }
+    }
+
+    /// The same of all sets that it has a part in.
+    pub(super) fn tear_all(&mut self) {
+        for set in [self.open.map(|it| it.set), self.ended.map(|it| it.set)] {
+            set.into_iter().for_each(|set| self.tear(set));
+        }
+    }
+
     /// The writer says that a set has ended.
     fn end(&mut self, place: &Place) {
         self.reach(place.number);
@@ -106,6 +183,7 @@ impl Progress {
         self.ended = set.map(|set| EndedSet {
             set,
             end: place.number,
+            writers: place.writers,
             is_whole,
         });
         self.hole = None;
@@ -145,27 +223,27 @@ fn place_of(
     mark: &SetMark,
     is_end: bool,
 ) -> Place {
-    let numbered = mark.group_sequence.filter(|number| number.get() > 0);
-    let (entity, number, set) = match numbered.filter(|_| access.is_group) {
-        Some(number) => {
-            let set = mark.group_coherent_set.filter(|set| set.get() > 0);
-            (proxy.progress.publisher, number, set)
-        }
-        None => (proxy.guid.entity, sequence, mark.set()),
-    };
-    Place {
-        publisher: Guid {
-            prefix: proxy.guid.prefix,
-            entity,
-        },
-        number,
-        set: set.filter(|_| access.is_coherent),
+    let by_itself = Place {
+        publisher: proxy.guid,
+        number: sequence,
+        set: mark.set().filter(|_| access.is_coherent),
         first: mark.set(),
-        // Who does not number its samples has no order to be kept.
-        is_ordered: access.is_ordered && numbered.is_some(),
+        is_ordered: false,
         is_end,
+        writers: mark.writers,
         shown: 0,
-    }
+    };
+    let group_set = mark.group_coherent_set.filter(|set| set.get() > 0);
+    // A set that says nothing of its group is none of that.
+    let is_alone = !proxy.progress.is_numbered() || (mark.set().is_some() && group_set.is_none());
+    let number = mark.group_sequence.filter(|it| it.get() > 0 && !is_alone);
+    number.map_or(by_itself, |number| Place {
+        publisher: proxy.numbered_by(),
+        number,
+        set: group_set.filter(|_| access.is_coherent),
+        is_ordered: access.is_ordered,
+        ..by_itself
+    })
 }
 
 /// Stores a sample, or the end of a set, until its turn has come, which is to be looked at then.
@@ -181,12 +259,12 @@ pub(crate) fn keep_in_turn(
     let Some(cache) = &mut reader.cache else {
         return Ok(());
     };
-    if sequence == proxy.expected
-        && let Some(before) = cache.number_before_next()
-    {
-        proxy.progress.reach(before);
+    let is_next = sequence == proxy.expected;
+    let place = cache.next_place().filter(|_| is_next);
+    if let Some(place) = place.filter(|place| place.publisher == proxy.numbered_by()) {
+        proxy.progress.reach(SequenceNumber(place.number.get() - 1));
     }
-    let displaced = cache.wait_within_share(writers, index, info, payload)?;
+    let displaced = cache.wait_within_share(writers, is_next, index, info, payload)?;
     if let Some(displaced) = displaced {
         proxy.unmark(displaced);
         reader.ledger.deferred += 1;
@@ -205,13 +283,10 @@ pub(crate) fn admit(
     cache: &mut Cache,
     ledger: &mut ReaderLedger,
 ) -> Result<Turn, Refused> {
-    let Some(place) = cache.first_waiting_place(index) else {
-        return Ok(Turn::Show);
+    let Some(place) = place_in_turn(index, proxy, cache) else {
+        return Err(Refused::Order);
     };
     let progress = &mut proxy.progress;
-    if progress.ended.is_some() {
-        return Err(Refused::Order);
-    }
     progress.reach(SequenceNumber(place.number.get() - 1));
     if place.is_end {
         progress.end(&place);
@@ -225,6 +300,7 @@ pub(crate) fn admit(
         progress.ended = Some(EndedSet {
             set: open.set,
             end: SequenceNumber(place.number.get() - 1),
+            writers: None,
             is_whole: open.is_whole,
         });
         return Err(Refused::Order);
@@ -242,12 +318,8 @@ pub(crate) fn admit(
         is_whole: is_first,
     });
     progress.hole = None;
-    if open.is_whole && !cache.has_set_room() {
-        if cache.available() > 0 {
-            return Err(Refused::Full);
-        }
-        // All there is room for is taken by sets that go on.
-        open.is_whole = false;
+    if open.is_whole && !cache.makes_set_room(index) {
+        return Err(Refused::Sets);
     }
     if !open.is_whole {
         progress.reach(place.number);
@@ -256,4 +328,23 @@ pub(crate) fn admit(
         return Ok(Turn::Done);
     }
     Ok(Turn::Hold)
+}
+
+/// Where the sample belongs that waits for its turn; `None`: it waits still.
+fn place_in_turn(index: u16, proxy: &mut WriterProxy, cache: &mut Cache) -> Option<Place> {
+    let place = cache.first_waiting_place(index)?;
+    if proxy.progress.ended.is_some() {
+        return None;
+    }
+    if place.publisher == proxy.numbered_by() {
+        return Some(place);
+    }
+    if proxy.progress.numbering != Numbering::Alone {
+        proxy.progress.note_stranger();
+        return None;
+    }
+    // It came before that turned out.
+    let place = place.alone(proxy.guid.entity, proxy.expected, cache.access()?);
+    cache.move_first_waiting(index, place);
+    Some(place)
 }

@@ -1,7 +1,6 @@
 //! What writers say of the sets and the group their samples belong to.
 
 use isolane_wire::{
-    cdr::KeyHash,
     rtps::{DataHead, HeartbeatGroup, PayloadKind, SetMark, group_digest},
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
@@ -16,9 +15,6 @@ use crate::{
     work::WorkKind,
     writer::Writer,
 };
-
-/// The instance that ends of sets are of in a history: KEEP_LAST lets them push out no sample, nor one of them.
-const END_KEY: KeyHash = *b"\xffend of the set\xff";
 
 /// Why a coherent set was not begun or ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -181,7 +177,7 @@ impl Engine {
             let Some(index) = self.writer_of_group(id.0, at) else {
                 break;
             };
-            if self.owes_end(index, group_set) && !self.has_room(WriterId(index), Some(END_KEY)) {
+            if self.owes_end(index, group_set) && !self.has_room_for_end(index) {
                 self.request_room_notice(WriterId(index));
                 return Err(CoherentError::HistoryFull);
             }
@@ -226,32 +222,44 @@ impl Engine {
         })
     }
 
+    fn has_room_for_end(&self, index: u16) -> bool {
+        let Some(writer) = self.writers.get(index) else {
+            return true;
+        };
+        let Some(history) = &writer.history else {
+            return true;
+        };
+        let may_go = |first| first < writer.set_ends_may_go_below();
+        history.has_room_for_set_end() || history.first_set_end().is_some_and(may_go)
+    }
+
     /// Where the set is torn a number before the end is left out: by it readers know that something is missing.
     fn write_end(&mut self, index: u16, mark: SetMark, is_torn: bool, timestamp: Timestamp) {
-        if self.reserve(WriterId(index), Some(END_KEY)).is_err() {
-            return;
-        }
-        let Some(writer) = self.writers.get_mut(index) else {
+        let Some(writer) = self.writers.get_mut(index).filter(|it| it.is_enabled()) else {
             return;
         };
+        let below = writer.set_ends_may_go_below();
         let (Some(presents), Some(history)) = (&mut writer.presents, &mut writer.history) else {
             return;
         };
+        if !history.make_room_for_set_end(below) {
+            return;
+        }
         presents.set = None;
         if is_torn {
             writer.last = writer.last.next();
             writer.ledger.set_ends += 1;
         }
         let sequence = writer.last.next();
-        history.commit(Change {
+        let end = Change {
             sequence,
             kind: ChangeKind::Alive,
-            key_hash: Some(END_KEY),
+            key_hash: None,
             timestamp,
             written: Instant::new(0),
             length: 0,
-        });
-        history.set_mark(sequence, mark);
+        };
+        history.commit_set_end(end, mark);
         writer.last = sequence;
         writer.ledger.set_ends += 1;
         if writer.fragmenter.cuts() {
@@ -293,6 +301,17 @@ impl Engine {
 }
 
 impl Writer {
+    /// A full history may let ends of sets go below this number: KEEP_LAST any, others what all readers have
+    /// and only later ones would ask for.
+    fn set_ends_may_go_below(&self) -> SequenceNumber {
+        let keeps_all = self.history.as_ref().is_some_and(History::keeps_all);
+        match (keeps_all, self.volatile) {
+            (false, _) => SequenceNumber(i64::MAX),
+            (true, false) => self.lowest_unacknowledged(),
+            (true, true) => SequenceNumber(0),
+        }
+    }
+
     /// The number in the group of its next sample to be sent.
     fn unsent_number(&self) -> Option<SequenceNumber> {
         let history: &History = self.history.as_ref()?;

@@ -5,100 +5,97 @@
 //! with nothing missing, and dropped when all are known to be past its end and one of them had no such end. A
 //! sample that has an order is shown when all others are known to have nothing before it.
 //!
-//! Who has not said how far it is, is asked for a HEARTBEAT, and asked again by the reader's clock.
+//! What a set holds is judged when it is shown: which writer owns an instance, and which sample is the latest of one, is
+//! decided by what is seen. A set that is dropped has no say in it.
 
-use isolane_wire::{guid::Guid, sequence::SequenceNumber, time::Instant};
+use isolane_wire::{guid::Guid, sequence::SequenceNumber};
 
-use super::progress::{EndedSet, OpenSet};
+use super::{circle::Circle, progress::EndedSet};
 use crate::{
     cache::{Cache, Refused},
-    engine::{Engine, Subject},
-    limits::ASK_AGAIN,
+    clock::{Claimant, judge_held},
+    engine::Engine,
     reader::ReaderStatus,
 };
 
-/// Readers and writers that see and are seen together.
-#[derive(Debug, Clone, Copy)]
-struct Circle {
-    reader: u16,
-    subscriber: Option<u16>,
-    publisher: Guid,
-    is_ordered: bool,
-}
-
 /// What is known of the peers together.
 #[derive(Debug, Clone, Copy)]
-struct Survey {
+pub(super) struct Survey {
     /// Every peer has had its turn up to here, or has nothing up to here.
     known: SequenceNumber,
     /// The set that ends first of those that have ended somewhere.
     ended: Option<EndedSet>,
     /// The sample that comes first of those that wait for their turn alone, and its proxy.
     candidate: Option<(SequenceNumber, u16)>,
+    /// A peer that does not number its samples among those of its group.
+    stranger: Option<u16>,
+}
+
+impl Survey {
+    /// The set whose end all peers are past.
+    pub(super) fn settled(&self) -> Option<EndedSet> {
+        self.ended.filter(|ended| self.known >= ended.end)
+    }
+}
+
+/// What there was to be shown.
+pub(super) enum Step {
+    /// Something, and there may be more.
+    Made,
+    None,
+    /// Nothing as long as this peer counts as one.
+    Without(u16),
+}
+
+impl Step {
+    fn of(is_made: bool) -> Self {
+        match is_made {
+            true => Self::Made,
+            false => Self::None,
+        }
+    }
 }
 
 impl Engine {
     /// Shows what can be shown since something has come of a writer; `index` is its proxy's.
     #[inline(never)]
     pub(crate) fn present(&mut self, index: u16) {
-        if let Some(circle) = self.circle_of(index) {
-            self.present_all(&circle, false);
+        self.forget_displaced(index);
+        let mut at = self.circle_of(index);
+        while let Some(circle) = at {
+            if self.is_accessed(&circle) {
+                return;
+            }
+            at = match self.present_next(&circle) {
+                Step::Made => Some(circle),
+                Step::None => None,
+                Step::Without(peer) => self.leave_group(peer),
+            };
         }
     }
 
-    /// With `is_late` others have been waited for already.
-    fn present_all(&mut self, circle: &Circle, is_late: bool) {
+    fn is_accessed(&self, circle: &Circle) -> bool {
         let subscriber = circle.subscriber.and_then(|it| self.subscribers.get(it));
-        if subscriber.is_some_and(|subscriber| subscriber.is_accessed) {
-            return;
+        subscriber.is_some_and(|subscriber| subscriber.is_accessed)
+    }
+
+    /// The same for all writers that a reader is matched with, each ring of them once.
+    pub(crate) fn present_all_of(&mut self, reader: u16) {
+        self.looks += 1;
+        self.present_rest_of(reader);
+    }
+
+    /// The same of the rings that this look has not come by.
+    pub(super) fn present_rest_of(&mut self, reader: u16) {
+        for nth in 0.. {
+            let found = self.readers.get(reader);
+            let Some(&index) = found.and_then(|reader| reader.proxies.get(nth)) else {
+                return;
+            };
+            if self.circle_to_look_at(index).is_some() {
+                self.present(index);
+            }
         }
-        while self.present_next(circle, is_late) {}
-    }
-
-    fn circle_of(&self, index: u16) -> Option<Circle> {
-        let proxy = self.writer_proxies.get(index)?;
-        let reader = self.readers.get(proxy.reader)?;
-        let access = reader.cache.as_ref()?.access()?;
-        Some(Circle {
-            reader: proxy.reader,
-            subscriber: reader.subscriber.filter(|_| access.is_group),
-            publisher: Guid {
-                prefix: proxy.guid.prefix,
-                entity: proxy.progress.publisher,
-            },
-            is_ordered: access.is_ordered,
-        })
-    }
-
-    /// The `nth` reader that sees together with others.
-    fn reader_of(&self, circle: &Circle, nth: usize) -> Option<u16> {
-        match circle.subscriber {
-            Some(subscriber) => self.subscribers.get(subscriber)?.readers.get(nth).copied(),
-            None => (nth == 0).then_some(circle.reader),
-        }
-    }
-
-    /// The proxies of the peers.
-    fn peers<'a>(&'a self, circle: &'a Circle) -> impl Iterator<Item = u16> + 'a {
-        let readers = (0..).map_while(move |nth| self.reader_of(circle, nth));
-        let proxies = readers.flat_map(move |reader| {
-            let reader = self.readers.get(reader);
-            reader.map(|reader| &reader.proxies[..]).unwrap_or_default()
-        });
-        proxies.copied().filter(move |&proxy| {
-            self.writer_proxies.get(proxy).is_some_and(|proxy| {
-                proxy.guid.prefix == circle.publisher.prefix
-                    && proxy.progress.publisher == circle.publisher.entity
-            })
-        })
-    }
-
-    fn peer_at(&self, circle: &Circle, nth: usize) -> Option<u16> {
-        self.peers(circle).nth(nth)
-    }
-
-    pub(super) fn cache_of(&self, reader: u16) -> Option<&Cache> {
-        self.readers.get(reader)?.cache.as_ref()
     }
 
     /// The number of the sample of a peer that would be next, and waits.
@@ -111,23 +108,29 @@ impl Engine {
     }
 
     /// Up to which number a peer is known to have nothing that has not had its turn.
-    fn known(&self, index: u16) -> SequenceNumber {
+    pub(super) fn known(&self, index: u16) -> SequenceNumber {
         let proxy = self.writer_proxies.get(index);
         let horizon = proxy.map_or(SequenceNumber(0), |proxy| proxy.progress.horizon);
         let next = self.next_number(index);
         next.map_or(horizon, |next| horizon.max(SequenceNumber(next.get() - 1)))
     }
 
-    fn survey(&self, circle: &Circle) -> Survey {
+    pub(super) fn survey(&self, circle: &Circle) -> Survey {
         let mut survey = Survey {
             known: SequenceNumber(i64::MAX),
             ended: None,
             candidate: None,
+            stranger: None,
         };
         for peer in self.peers(circle) {
             survey.known = survey.known.min(self.known(peer));
-            let progress = self.writer_proxies.get(peer).map(|proxy| proxy.progress);
-            if let Some(ended) = progress.and_then(|progress| progress.ended) {
+            let Some(proxy) = self.writer_proxies.get(peer) else {
+                continue;
+            };
+            if proxy.progress.is_stranger() {
+                survey.stranger = Some(peer);
+            }
+            if let Some(ended) = proxy.progress.ended {
                 let first = survey.ended.filter(|first| first.end <= ended.end);
                 survey.ended = first.or(Some(ended));
             } else if let Some(next) = self.next_number(peer) {
@@ -138,33 +141,33 @@ impl Engine {
         survey
     }
 
-    /// Shows the next set or sample that can be shown; false: there is none.
-    fn present_next(&mut self, circle: &Circle, is_late: bool) -> bool {
+    /// Shows the next set or sample that can be shown.
+    pub(super) fn present_next(&mut self, circle: &Circle) -> Step {
         let survey = self.survey(circle);
+        if let Some(stranger) = survey.stranger {
+            return Step::Without(stranger);
+        }
+        if let Some(settled) = survey.settled() {
+            return Step::of(self.settle(circle, settled));
+        }
         if let Some(ended) = survey.ended {
-            if survey.known >= ended.end {
-                return self.settle(circle, ended);
-            }
             // The other ends are on their way, and repaired if they are lost.
-            self.wait_for(circle, ended.end, is_late);
+            self.wait_for(circle, ended.end.next(), false);
         }
         let Some((number, peer)) = survey.candidate.filter(|_| circle.is_ordered) else {
-            return false;
+            return Step::None;
         };
         if survey.ended.is_some_and(|ended| ended.set < number) {
-            return false;
+            return Step::None;
         }
         // No other sample has this number: who is past the one before has nothing that comes first. Another reader of
         // the same writer has the same sample.
-        let others = self.peers(circle).filter(|&other| other != peer);
-        if others
-            .map(|other| self.known(other))
-            .any(|known| known.next() < number)
-        {
+        let comes_first = |other| other != peer && self.known(other).next() < number;
+        if self.peers(circle).any(comes_first) {
             self.wait_for(circle, number, true);
-            return false;
+            return Step::None;
         }
-        self.show_next(peer, number)
+        Step::of(self.show_next(peer, number))
     }
 
     /// Shows the sample of a peer whose turn is next; false: there is no room for it.
@@ -190,30 +193,27 @@ impl Engine {
 
     /// All peers are past the end of a set: it is shown, or dropped. False: its readers have no room for it now.
     fn settle(&mut self, circle: &Circle, ended: EndedSet) -> bool {
-        if self.is_whole_everywhere(circle, ended.set) {
+        let has_lost = self.has_lost_a_writer(circle, &ended);
+        if !has_lost && self.is_whole_everywhere(circle, ended.set) {
             let mut has_room = true;
-            for nth in 0.. {
-                let Some(index) = self.reader_of(circle, nth) else {
-                    break;
-                };
-                has_room &= self.makes_room_for(index, circle.publisher, ended.set);
-            }
+            self.for_each_reader(circle, |engine, reader| {
+                has_room &= engine.makes_room_for(reader, circle.publisher, ended.set);
+            });
             if !has_room {
                 return false;
             }
             self.show_set(circle, ended.set);
         }
         self.drop_sets_to(circle, ended.set);
-        for nth in 0.. {
-            let Some(peer) = self.peer_at(circle, nth) else {
-                break;
-            };
+        let mut at = Some(circle.first);
+        while let Some(peer) = at {
+            at = self.peer_after(circle, peer);
             self.advance_alone(peer, SequenceNumber(0));
         }
         true
     }
 
-    fn is_whole_everywhere(&self, circle: &Circle, set: SequenceNumber) -> bool {
+    pub(super) fn is_whole_everywhere(&self, circle: &Circle, set: SequenceNumber) -> bool {
         self.peers(circle).all(|peer| {
             let proxy = self.writer_proxies.get(peer);
             let ended = proxy.and_then(|proxy| proxy.progress.ended);
@@ -226,7 +226,7 @@ impl Engine {
         let Some(reader) = self.readers.get_mut(index) else {
             return true;
         };
-        let cache = reader.cache.as_ref();
+        let cache = reader.cache.as_mut();
         let has_room = cache.is_none_or(|cache| cache.has_room_for_set(publisher, set));
         if !has_room {
             reader.refuse(Refused::Full);
@@ -234,182 +234,65 @@ impl Engine {
         has_room
     }
 
-    fn show_set(&mut self, circle: &Circle, set: SequenceNumber) {
+    pub(super) fn show_set(&mut self, circle: &Circle, set: SequenceNumber) {
         self.shown += 1;
-        let at = self.shown;
-        for nth in 0.. {
-            let Some(index) = self.reader_of(circle, nth) else {
-                return;
-            };
-            let Some(reader) = self.readers.get_mut(index) else {
-                continue;
-            };
-            let shown = match &mut reader.cache {
-                Some(cache) => cache.show_set(circle.publisher, set, at),
-                None => 0,
-            };
-            if shown > 0 {
-                reader.status |= ReaderStatus::DATA_AVAILABLE;
-                self.note_reader(index);
-                self.wind_reader(index);
+        self.for_each_reader(circle, |engine, reader| {
+            if engine.show_set_at(reader, circle.publisher, set) > 0 {
+                if let Some(reader) = engine.readers.get_mut(reader) {
+                    reader.status |= ReaderStatus::DATA_AVAILABLE;
+                }
+                engine.note_reader(reader);
+                engine.wind_reader(reader);
             }
-        }
+        });
+    }
+
+    /// Shows what one reader holds of a set, as far as its policies let the user see it; returns how many samples.
+    fn show_set_at(&mut self, index: u16, publisher: Guid, set: SequenceNumber) -> usize {
+        let (shown, latest, proxies) = (self.shown, self.latest, &self.writer_proxies);
+        let Some(reader) = self.readers.get_mut(index) else {
+            return 0;
+        };
+        let (Some(cache), clock, ledger) =
+            (&mut reader.cache, &mut reader.clock, &mut reader.ledger)
+        else {
+            return 0;
+        };
+        cache.show_set(publisher, set, shown, |cache, proxy, info| {
+            let Some(clock) = clock else { return true };
+            clock.note_time(latest);
+            let strength = proxies.get(proxy).map_or(0, |it| it.clock.strength);
+            let writer = Claimant {
+                proxy,
+                guid: info.writer,
+                strength,
+            };
+            judge_held(clock, cache, ledger, writer, info)
+        })
     }
 
     /// Nothing is held any more of a set, nor of any before it.
-    fn drop_sets_to(&mut self, circle: &Circle, set: SequenceNumber) {
-        for nth in 0.. {
-            let Some(index) = self.reader_of(circle, nth) else {
-                break;
-            };
-            if let Some(reader) = self.readers.get_mut(index)
-                && let Some(cache) = &mut reader.cache
-            {
-                reader.ledger.incomplete += cache.drop_sets_to(circle.publisher, set);
-            }
-        }
-        self.for_each_peer(circle, |ended, open| {
-            ended.take_if(|ended| ended.set <= set);
-            if let Some(open) = open.as_mut().filter(|open| open.set <= set) {
+    pub(super) fn drop_sets_to(&mut self, circle: &Circle, set: SequenceNumber) {
+        self.drop_sets(circle, SequenceNumber(0)..=set);
+        self.for_each_peer(circle, |progress| {
+            progress.ended.take_if(|ended| ended.set <= set);
+            if let Some(open) = progress.open.as_mut().filter(|open| open.set <= set) {
                 open.is_whole = false;
             }
         });
     }
 
-    fn for_each_peer(
-        &mut self,
-        circle: &Circle,
-        change: impl Fn(&mut Option<EndedSet>, &mut Option<OpenSet>),
-    ) {
-        for nth in 0.. {
-            let Some(peer) = self.peer_at(circle, nth) else {
-                return;
-            };
-            if let Some(proxy) = self.writer_proxies.get_mut(peer) {
-                change(&mut proxy.progress.ended, &mut proxy.progress.open);
-            }
-        }
-    }
-
-    /// Peers are not known to be past a number. They are asked how far they are, each once: now, or when nothing
-    /// has come of them for a while.
-    fn wait_for(&mut self, circle: &Circle, number: SequenceNumber, asks_now: bool) {
-        if asks_now {
-            self.ask(circle, number);
-        }
-        let again = self.latest + ASK_AGAIN;
-        let Some(reader) = self.readers.get_mut(circle.reader) else {
+    /// What gave its place to a sample whose turn is next is asked for again.
+    fn forget_displaced(&mut self, index: u16) {
+        let reader = self.writer_proxies.get(index).map(|proxy| proxy.reader);
+        let Some(reader) = reader.and_then(|reader| self.readers.get_mut(reader)) else {
             return;
         };
-        if reader.ask_at.is_none() {
-            reader.ask_at = Some(again);
-            let timer = Subject::reader_clock(circle.reader, &self.config.limits);
-            self.timers.bring_forward(timer, again);
-        }
-    }
-
-    fn ask(&mut self, circle: &Circle, number: SequenceNumber) {
-        for nth in 0.. {
-            let Some(peer) = self.peer_at(circle, nth) else {
-                break;
-            };
-            if self.known(peer).next() >= number {
-                continue;
-            }
-            let Some(proxy) = self.writer_proxies.get_mut(peer) else {
-                continue;
-            };
-            if proxy.progress.asked < number {
-                (proxy.progress.asked, proxy.progress.asks) = (number, true);
-                self.file_acknack(peer);
-            }
-        }
-    }
-
-    /// Asks again where a reader waits still.
-    pub(crate) fn ask_writers_again(&mut self, now: Instant, index: u16) {
-        let Some(reader) = self.readers.get_mut(index) else {
-            return;
-        };
-        if reader.ask_at.take_if(|at| *at <= now).is_none() {
-            return;
-        }
-        for nth in 0.. {
-            let reader = self.readers.get(index);
-            let Some(&proxy) = reader.and_then(|reader| reader.proxies.get(nth)) else {
-                return;
-            };
-            if let Some(circle) = self.circle_of(proxy) {
-                for peer in 0.. {
-                    let Some(peer) = self.peer_at(&circle, peer) else {
-                        break;
-                    };
-                    if let Some(proxy) = self.writer_proxies.get_mut(peer) {
-                        proxy.progress.asked = SequenceNumber(0);
-                    }
-                }
-                self.present_all(&circle, true);
-            }
-        }
-    }
-
-    /// A writer goes from a reader: a set that has ended at all is shown now, room or not; one that has not is
-    /// dropped.
-    pub(crate) fn part_sets(&mut self, index: u16) {
-        let Some(circle) = self.circle_of(index) else {
-            return;
-        };
-        let progress = self.writer_proxies.get(index).map(|proxy| proxy.progress);
-        let (ended, open) = progress.map_or((None, None), |it| (it.ended, it.open));
-        if let Some(ended) = ended
-            && self.is_whole_everywhere(&circle, ended.set)
-        {
-            self.show_set(&circle, ended.set);
-            self.drop_sets_to(&circle, ended.set);
-        }
-        let torn = open.map(|open| open.set).max(ended.map(|ended| ended.set));
-        if let Some(torn) = torn {
-            self.for_each_peer(&circle, |ended, open| {
-                if let Some(ended) = ended.as_mut().filter(|ended| ended.set == torn) {
-                    ended.is_whole = false;
-                }
-                if let Some(open) = open.as_mut().filter(|open| open.set == torn) {
-                    open.is_whole = false;
-                }
-            });
-        }
-        let reader = self.readers.get_mut(circle.reader);
-        if let Some(reader) = reader
-            && let Some(cache) = &mut reader.cache
-        {
-            reader.ledger.incomplete += cache.drop_sets_of(index);
-        }
-    }
-
-    /// What others of a group wait for no longer: a writer has gone from a reader, one of whose other proxies
-    /// this was.
-    pub(crate) fn present_others(&mut self, reader: u16) {
-        for nth in 0.. {
-            let found = self.readers.get(reader);
-            let Some(&proxy) = found.and_then(|reader| reader.proxies.get(nth)) else {
-                break;
-            };
-            self.present(proxy);
-        }
-        let subscriber = self.readers.get(reader).and_then(|it| it.subscriber);
-        let Some(subscriber) = subscriber else { return };
-        for nth in 0.. {
-            let found = self.subscribers.get(subscriber);
-            let Some(&other) = found.and_then(|it| it.readers.get(nth)) else {
-                return;
-            };
-            let found = self.readers.get(other).filter(|_| other != reader);
-            let count = found.map_or(0, |reader| reader.proxies.len());
-            for at in 0..count {
-                let found = self.readers.get(other);
-                if let Some(&proxy) = found.and_then(|reader| reader.proxies.get(at)) {
-                    self.present(proxy);
-                }
+        let displaced = reader.cache.as_mut().and_then(Cache::take_displaced);
+        if let Some((proxy, sequence)) = displaced {
+            reader.ledger.deferred += 1;
+            if let Some(proxy) = self.writer_proxies.get_mut(proxy) {
+                proxy.unmark(sequence);
             }
         }
     }

@@ -12,6 +12,7 @@ use isolane_wire::{
 
 use super::MessageReceiver;
 use crate::{
+    cache::Refused,
     clock::{Claimant, judge_waiting},
     content_filter::drop_unwanted,
     engine::Engine,
@@ -84,11 +85,9 @@ impl Engine {
                 proxy.last = last;
             }
             let answer = proxy.answer(heartbeat.is_final, now, suppression_ns);
-            if let Some(group) = &heartbeat.group
-                && proxy.expected > heartbeat.last
-            {
-                proxy.progress.hear(group.current);
-                self.present(index);
+            if proxy.expected > heartbeat.last && proxy.progress.is_numbered() {
+                let current = heartbeat.group.as_ref().map(|group| group.current);
+                self.hear_group(index, current);
             }
             if answer == Answer::AckNack {
                 self.file_acknack(index);
@@ -205,7 +204,8 @@ impl Engine {
                     reader.ledger.unwanted += u64::from(is_unwanted);
                     let is_done_with = is_unwanted
                         || turn == Turn::Done
-                        || reader.clock.as_mut().is_some_and(|clock| {
+                        // What is held is judged when it is shown.
+                        || reader.clock.as_mut().filter(|_| turn == Turn::Show).is_some_and(|clock| {
                             clock.note_time(self.latest);
                             let writer = Claimant {
                                 proxy: proxy_index,
@@ -260,6 +260,9 @@ impl Engine {
         if let Some(why) = refused {
             // The rest goes on when the user has taken one.
             reader.refuse(why);
+        }
+        if refused == Some(Refused::Sets) {
+            self.file_reader_clock(reader_index);
         }
         self.note_reader(reader_index);
         if is_watched {

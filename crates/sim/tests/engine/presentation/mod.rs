@@ -3,7 +3,11 @@
 mod coherent;
 mod foreign;
 mod group;
+mod judged;
 mod ordered;
+mod parting;
+mod room;
+mod silent;
 
 use isolane_sim::{
     NodeConfig, NodeId, PublisherHandle, ReaderHandle, Sample, SubscriberHandle, Topic, World,

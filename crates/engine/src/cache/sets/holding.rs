@@ -1,0 +1,244 @@
+//! Samples that are held until their set has ended.
+
+use core::{
+    ops::{Range, RangeInclusive},
+    time::Duration,
+};
+
+use isolane_wire::{guid::Guid, sequence::SequenceNumber, time::Instant};
+
+use super::{Place, Refusal};
+use crate::{
+    cache::{Cache, SampleInfo, Slot},
+    history::Keep,
+    presentation::Progress,
+};
+
+impl Cache {
+    /// Whether one more sample can be held.
+    pub(crate) fn has_set_room(&self) -> bool {
+        let sets = self.sets.as_ref();
+        sets.is_some_and(|sets| sets.set_aside() > 0)
+    }
+
+    /// The same for the nearest sample of a writer that waits. Where KEEP_LAST would push out one of its set when that is
+    /// seen, it does now.
+    pub(crate) fn makes_set_room(&mut self, proxy: u16) -> bool {
+        if self.has_set_room() || self.evict_within_set(proxy) {
+            return true;
+        }
+        let place = self.first_waiting_place(proxy);
+        let set = place.and_then(|place| Some((place.publisher, place.set?)));
+        if let (Some(set), Some(sets)) = (set, &mut self.sets) {
+            sets.refused.get_or_insert(Refusal { set, until: None });
+        }
+        false
+    }
+
+    /// A sample that was to be held found no slot, and waits.
+    pub(crate) fn has_refused_set(&self) -> bool {
+        self.sets
+            .as_ref()
+            .is_some_and(|sets| sets.refused.is_some())
+    }
+
+    /// Until when it waits for others to end, as long as there are others: from `now` on for so long as it was told
+    /// first. `None`: there is none to wait for.
+    pub(crate) fn refused_until(&mut self, now: Instant, patience: Duration) -> Option<Instant> {
+        let sets = self.sets.as_mut()?;
+        let refusal = sets.refused.as_mut()?;
+        let (publisher, set) = refusal.set;
+        let is_other = |&slot: &u16| {
+            let place = &sets.places[usize::from(slot)];
+            (place.publisher, place.set) != (publisher, Some(set))
+        };
+        let until = *refusal.until.get_or_insert(now + patience);
+        sets.held.iter().any(is_other).then_some(until)
+    }
+
+    /// It is looked at again.
+    pub(crate) fn forget_refused_set(&mut self) {
+        if let Some(sets) = &mut self.sets {
+            sets.refused = None;
+        }
+    }
+
+    /// What is to come would push out the oldest sample of its instance that the same writer wrote in the same set.
+    #[cold]
+    fn evict_within_set(&mut self, proxy: u16) -> bool {
+        let (Keep::Last { depth }, Some(sets)) = (self.keep, &self.sets) else {
+            return false;
+        };
+        let Some((next, place)) = self
+            .waiting_info(proxy)
+            .zip(self.first_waiting_place(proxy))
+        else {
+            return false;
+        };
+        let (key, set) = (next.key_hash, place.set);
+        let is_alike = |&(_, &slot): &(usize, &u16)| {
+            let held = self.slot(slot);
+            let is_of_set = sets.places[usize::from(slot)].set == set;
+            held.proxy == proxy && held.info.key_hash == key && is_of_set
+        };
+        let mut alike = sets.held.iter().enumerate().filter(is_alike);
+        let Some((at, &slot)) = alike.next() else {
+            return false;
+        };
+        if alike.count() + 1 < usize::from(depth) {
+            return false;
+        }
+        if let Some(sets) = &mut self.sets {
+            sets.held.remove(at);
+        }
+        self.empty(slot);
+        self.evicted += 1;
+        true
+    }
+
+    /// Holds the nearest sample of a writer that waits.
+    pub(super) fn hold_in_set(&mut self, proxy: u16) {
+        let slot = self.waiting.remove(self.waiting_of(proxy).start);
+        let Some(sets) = &mut self.sets else { return };
+        let key = |slot: u16| {
+            let place = &sets.places[usize::from(slot)];
+            (place.publisher, place.number)
+        };
+        let at = sets.held.partition_point(|&other| key(other) <= key(slot));
+        sets.held.insert(at, slot);
+    }
+
+    /// The set that most of the slots hold, and the proxy of one of its writers.
+    pub(crate) fn largest_set(&self) -> Option<(u16, SequenceNumber)> {
+        let sets = self.sets.as_ref()?;
+        let of = |slot: u16| {
+            let place = &sets.places[usize::from(slot)];
+            (place.publisher, place.set)
+        };
+        let same = |one: &u16, other: &u16| of(*one) == of(*other);
+        let largest = sets.held.chunk_by(same).max_by_key(|set| set.len())?;
+        let first = *largest.first()?;
+        Some((self.slot(first).proxy, of(first).1?))
+    }
+
+    /// Lets go of what is held of one writer; returns how many.
+    pub(crate) fn drop_sets_of(&mut self, proxy: u16) -> u64 {
+        self.drop_held_sets(|of, _| of == proxy)
+    }
+
+    /// Lets go of what is held of the set that goes on at one writer; returns how many samples.
+    pub(crate) fn drop_open_set(&mut self, proxy: u16, progress: &Progress) -> u64 {
+        let open = progress.open.map(|open| open.set);
+        self.drop_held_sets(|of, place| of == proxy && place.set == open)
+    }
+
+    /// Lets go of sets; returns how many samples.
+    pub(crate) fn drop_sets(
+        &mut self,
+        publisher: Guid,
+        dropped: &RangeInclusive<SequenceNumber>,
+    ) -> u64 {
+        self.drop_held_sets(|_, place| {
+            place.publisher == publisher && place.set.is_some_and(|set| dropped.contains(&set))
+        })
+    }
+
+    fn drop_held_sets(&mut self, is_dropped: impl Fn(u16, &Place) -> bool) -> u64 {
+        let sets = self.sets.as_mut().filter(|sets| !sets.held.is_empty());
+        let Some(sets) = sets else { return 0 };
+        let (slots, free, places) = (&mut self.slots, &mut self.free, &sets.places);
+        let before = sets.held.len();
+        sets.held.retain(|&slot| {
+            let at = usize::from(slot);
+            let proxy = slots[at].as_ref().map_or(u16::MAX, |slot| slot.proxy);
+            let is_kept = !is_dropped(proxy, &places[at]);
+            if !is_kept {
+                slots[at] = None;
+                free.push(slot);
+            }
+            is_kept
+        });
+        (before - sets.held.len()) as u64
+    }
+
+    /// Where in what is held a set lies.
+    fn held_set(&self, publisher: Guid, set: SequenceNumber) -> Range<usize> {
+        let Some(sets) = &self.sets else { return 0..0 };
+        let place = |slot: u16| &sets.places[usize::from(slot)];
+        let is_before =
+            |place: &Place| (place.publisher, place.set.unwrap_or(place.number)) < (publisher, set);
+        let start = sets.held.partition_point(|&slot| is_before(place(slot)));
+        let is_in = |&&slot: &&u16| {
+            let place = place(slot);
+            place.publisher == publisher && place.set == Some(set)
+        };
+        let count = sets.held[start..].iter().take_while(is_in).count();
+        start..start + count
+    }
+
+    /// Whether all of a set finds room among the samples the user may see. Where it is more than there can be
+    /// while others are there, it does when those are taken.
+    pub(crate) fn has_room_for_set(&mut self, publisher: Guid, set: SequenceNumber) -> bool {
+        let range = self.held_set(publisher, set);
+        let available = self.available.len();
+        available == 0 || available + self.new_of(range) <= self.available_room
+    }
+
+    /// How many of them would push out no other: of an instance as many as HISTORY leaves room for.
+    fn new_of(&mut self, range: Range<usize>) -> usize {
+        let Some(sets) = &mut self.sets else { return 0 };
+        let Keep::Last { depth } = self.keep else {
+            return range.len();
+        };
+        let slots = &self.slots;
+        let key = |slot: u16| {
+            let slot = slots[usize::from(slot)].as_ref();
+            slot.and_then(|slot| slot.info.key_hash).unwrap_or_default()
+        };
+        sets.by_instance.clear();
+        sets.by_instance.extend_from_slice(&sets.held[range]);
+        sets.by_instance.sort_unstable_by_key(|&slot| key(slot));
+        let instances = sets
+            .by_instance
+            .chunk_by(|&one, &other| key(one) == key(other));
+        let new = instances.map(|instance| {
+            let there = self.instances.samples(key(instance[0]));
+            instance.len().min(usize::from(depth.saturating_sub(there)))
+        });
+        new.sum()
+    }
+
+    /// Makes a set available that was held, as far as `is_seen` says so of each sample and the proxy of its writer; returns
+    /// how many samples.
+    pub(crate) fn show_set(
+        &mut self,
+        publisher: Guid,
+        set: SequenceNumber,
+        shown: u64,
+        mut is_seen: impl FnMut(&mut Self, u16, &SampleInfo) -> bool,
+    ) -> usize {
+        self.permit(SequenceNumber(0), shown);
+        let range = self.held_set(publisher, set);
+        let mut count = 0;
+        for at in range.clone() {
+            let slot = match &self.sets {
+                Some(sets) => sets.held[at],
+                None => return 0,
+            };
+            let Slot { proxy, info, .. } = *self.slot(slot);
+            if !is_seen(self, proxy, &info) {
+                self.empty(slot);
+                continue;
+            }
+            // The set as a whole has found room, or is seen without: its writer has gone.
+            let _ = self.make_room(proxy, &info);
+            self.make_available(slot);
+            self.note_shown();
+            count += 1;
+        }
+        if let Some(sets) = &mut self.sets {
+            sets.held.drain(range);
+        }
+        count
+    }
+}

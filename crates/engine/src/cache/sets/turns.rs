@@ -1,0 +1,133 @@
+//! Samples that wait for their turn, of several writers in the same slots.
+
+use isolane_wire::sequence::SequenceNumber;
+
+use super::Place;
+use crate::{
+    cache::{Cache, Refused, SampleInfo},
+    presentation::Turn,
+};
+
+impl Cache {
+    /// Where the sample belongs that is stored next.
+    pub(crate) fn note_place(&mut self, place: Place) {
+        if let Some(sets) = &mut self.sets {
+            sets.next = place;
+        }
+    }
+
+    /// The same, as it was noted.
+    pub(crate) fn next_place(&self) -> Option<Place> {
+        self.sets.as_ref().map(|sets| sets.next)
+    }
+
+    /// Where the nearest sample of a writer belongs that waits.
+    pub(crate) fn first_waiting_place(&self, proxy: u16) -> Option<Place> {
+        let slot = *self.waiting.get(self.waiting_of(proxy).start)?;
+        (self.slot(slot).proxy == proxy).then(|| self.place(slot))
+    }
+
+    /// It belongs elsewhere.
+    pub(crate) fn move_first_waiting(&mut self, proxy: u16, place: Place) {
+        let at = self.waiting_of(proxy).start;
+        if let (Some(&slot), Some(sets)) = (self.waiting.get(at), &mut self.sets) {
+            sets.places[usize::from(slot)] = place;
+        }
+    }
+
+    /// Its number; `None`: samples do not belong together.
+    pub(crate) fn first_waiting_number(&self, proxy: u16) -> Option<SequenceNumber> {
+        self.sets.as_ref()?;
+        self.first_waiting_place(proxy).map(|place| place.number)
+    }
+
+    /// As [`wait`](Self::wait), of so many writers that share what there is room for.
+    ///
+    /// Where it `is_next`, others may wait for it for ever: it finds a place however many writers there are, and
+    /// whenever they came. What gives it that is the furthest sample of the writer that has most;
+    /// [`take_displaced`](Self::take_displaced) tells which.
+    pub(crate) fn wait_within_share(
+        &mut self,
+        writers: usize,
+        is_next: bool,
+        proxy: u16,
+        info: SampleInfo,
+        payload: &[u8],
+    ) -> Result<Option<SequenceNumber>, Refused> {
+        if payload.len() > self.slot_bytes {
+            return Err(Refused::TooLarge);
+        }
+        let share = (self.waiting_room / writers.max(1)).max(1);
+        let own = self.waiting_of(proxy);
+        let mut displaced = None;
+        if own.len() >= share {
+            let furthest = self.slot(self.waiting[own.end - 1]).info.sequence;
+            if furthest < info.sequence {
+                return Err(Refused::Full);
+            }
+            self.stop_waiting(own.end - 1);
+            displaced = Some(furthest);
+        } else if is_next && own.is_empty() && self.waiting.len() >= self.waiting_room {
+            self.displace_another();
+        }
+        let further = self.wait(proxy, info, payload)?;
+        let at = self.waiting.partition_point(|&other| {
+            let other = self.slot(other);
+            (other.proxy, other.info.sequence) < (proxy, info.sequence)
+        });
+        if let (Some(&slot), Some(sets)) = (self.waiting.get(at), &mut self.sets) {
+            sets.places[usize::from(slot)] = sets.next;
+        }
+        Ok(further.or(displaced))
+    }
+
+    fn stop_waiting(&mut self, at: usize) {
+        let slot = self.waiting.remove(at);
+        self.empty(slot);
+    }
+
+    /// Of writers that have as many the one gives way whose sample has the highest number: all wait for it the least.
+    fn displace_another(&mut self) {
+        let mut most = None;
+        let mut start = 0;
+        while let Some(&slot) = self.waiting.get(start) {
+            let proxy = self.slot(slot).proxy;
+            let of_proxy = |&&slot: &&u16| self.slot(slot).proxy == proxy;
+            let count = self.waiting[start..].iter().take_while(of_proxy).count();
+            let last = start + count - 1;
+            most = most.max(Some((count, self.place(self.waiting[last]).number, last)));
+            start += count;
+        }
+        let Some((.., at)) = most else { return };
+        let found = self.slot(self.waiting[at]);
+        let displaced = (found.proxy, found.info.sequence);
+        self.stop_waiting(at);
+        if let Some(sets) = &mut self.sets {
+            sets.displaced = Some(displaced);
+        }
+    }
+
+    /// The proxy and the number of a sample that gave its place to another writer's: it counts as never received.
+    pub(crate) fn take_displaced(&mut self) -> Option<(u16, SequenceNumber)> {
+        self.sets.as_mut()?.displaced.take()
+    }
+
+    /// The nearest sample of a writer that waits is made available if there is room, or held.
+    #[inline]
+    pub(crate) fn take_turn(
+        &mut self,
+        turn: Turn,
+        proxy: u16,
+        sequence: SequenceNumber,
+    ) -> Result<(), Refused> {
+        if turn == Turn::Hold {
+            self.hold_in_set(proxy);
+            return Ok(());
+        }
+        self.promote(proxy, sequence)?;
+        if self.groups() {
+            self.note_shown();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! Who is seen together with whom: the proxies of one publisher's writers at the readers of one subscriber.
+//!
+//! They form a ring, in which each knows the next: what is looked for among them costs as many steps as there are,
+//! whoever else the readers are matched with. A proxy enters it when it is matched, and leaves it when its writer goes,
+//! or turns out not to number its samples among those of a group. Those of one reader follow one another. Without GROUP
+//! access each proxy is a ring by itself.
+
+use isolane_wire::guid::Guid;
+
+use super::progress::Progress;
+use crate::{
+    cache::Cache,
+    engine::Engine,
+    reader::{Reader, WriterProxy},
+};
+
+/// A ring of proxies, and what they have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Circle {
+    /// The one it is walked from.
+    pub(super) first: u16,
+    pub(super) subscriber: Option<u16>,
+    /// Whose samples they number: a publisher, or a writer by itself.
+    pub(super) publisher: Guid,
+    pub(super) is_ordered: bool,
+}
+
+impl WriterProxy {
+    /// Whose samples its numbers are among.
+    pub(super) fn numbered_by(&self) -> Guid {
+        Guid {
+            prefix: self.guid.prefix,
+            entity: self.progress.publisher,
+        }
+    }
+}
+
+impl Reader {
+    /// The subscriber whose other readers it sees together with.
+    fn circles(&self) -> Option<u16> {
+        let access = self.cache.as_ref()?.access()?;
+        self.subscriber.filter(|_| access.is_group)
+    }
+}
+
+impl Engine {
+    pub(super) fn circle_of(&self, index: u16) -> Option<Circle> {
+        let proxy = self.writer_proxies.get(index)?;
+        let reader = self.readers.get(proxy.reader)?;
+        let access = reader.cache.as_ref()?.access()?;
+        Some(Circle {
+            first: index,
+            subscriber: reader.circles(),
+            publisher: proxy.numbered_by(),
+            is_ordered: access.is_ordered,
+        })
+    }
+
+    /// The proxy behind this one; `None`: that is where the walk began.
+    pub(super) fn peer_after(&self, circle: &Circle, index: u16) -> Option<u16> {
+        let next = self.writer_proxies.get(index)?.progress.next_peer;
+        (next != circle.first).then_some(next)
+    }
+
+    pub(super) fn peers<'a>(&'a self, circle: &'a Circle) -> impl Iterator<Item = u16> + 'a {
+        core::iter::successors(Some(circle.first), |&at| self.peer_after(circle, at))
+    }
+
+    /// The ring of a proxy, unless this look at all of them has come by it.
+    pub(super) fn circle_to_look_at(&mut self, index: u16) -> Option<Circle> {
+        let look = self.looks;
+        let looked = self.writer_proxies.get(index)?.progress.looked;
+        let circle = self.circle_of(index).filter(|_| looked != look)?;
+        self.for_each_peer(&circle, |progress| progress.looked = look);
+        Some(circle)
+    }
+
+    /// Does something to each of them.
+    pub(super) fn for_each_peer(&mut self, circle: &Circle, mut change: impl FnMut(&mut Progress)) {
+        let mut at = Some(circle.first);
+        while let Some(peer) = at {
+            at = self.peer_after(circle, peer);
+            if let Some(proxy) = self.writer_proxies.get_mut(peer) {
+                change(&mut proxy.progress);
+            }
+        }
+    }
+
+    /// Does something to each of their readers: once, or twice where the walk begins in the midst of its proxies.
+    pub(super) fn for_each_reader(&mut self, circle: &Circle, mut act: impl FnMut(&mut Self, u16)) {
+        let (mut at, mut last) = (Some(circle.first), None);
+        while let Some(peer) = at {
+            at = self.peer_after(circle, peer);
+            let reader = self.writer_proxies.get(peer).map(|proxy| proxy.reader);
+            if let Some(reader) = reader.filter(|_| last != reader) {
+                last = Some(reader);
+                act(self, reader);
+            }
+        }
+    }
+
+    /// A writer was matched: its proxy enters the ring of those it is seen together with.
+    pub(crate) fn enter_circle(&mut self, index: u16) {
+        let before = self.peer_to_follow(index);
+        let next = before.and_then(|before| {
+            let proxy = self.writer_proxies.get_mut(before)?;
+            Some(core::mem::replace(&mut proxy.progress.next_peer, index))
+        });
+        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+            proxy.progress.next_peer = next.unwrap_or(index);
+        }
+    }
+
+    /// Of the same reader, if that has one.
+    fn peer_to_follow(&self, index: u16) -> Option<u16> {
+        let proxy = self.writer_proxies.get(index)?;
+        let reader = self.readers.get(proxy.reader)?;
+        reader.cache.as_ref().filter(|cache| cache.groups())?;
+        let found = self.peer_at(reader, index);
+        found.or_else(|| {
+            let subscriber = self.subscribers.get(reader.circles()?)?;
+            let others = subscriber.readers.iter();
+            let mut others = others.filter_map(|&other| self.readers.get(other));
+            others.find_map(|other| self.peer_at(other, index))
+        })
+    }
+
+    /// A proxy of the same publisher at a reader.
+    fn peer_at(&self, reader: &Reader, index: u16) -> Option<u16> {
+        let publisher = self.writer_proxies.get(index)?.numbered_by();
+        let is_peer = |&other: &u16| {
+            let found = self.writer_proxies.get(other);
+            other != index && found.is_some_and(|other| other.numbered_by() == publisher)
+        };
+        reader.proxies.iter().copied().find(is_peer)
+    }
+
+    /// A proxy leaves the ring, and is one by itself. Returns another that was in it.
+    pub(super) fn leave_circle(&mut self, index: u16) -> Option<u16> {
+        let circle = self.circle_of(index)?;
+        let before = self.peers(&circle).last().filter(|&last| last != index)?;
+        let proxy = self.writer_proxies.get_mut(index)?;
+        let next = core::mem::replace(&mut proxy.progress.next_peer, index);
+        if let Some(proxy) = self.writer_proxies.get_mut(before) {
+            proxy.progress.next_peer = next;
+        }
+        Some(next)
+    }
+
+    pub(super) fn cache_of(&self, reader: u16) -> Option<&Cache> {
+        self.readers.get(reader)?.cache.as_ref()
+    }
+}
