@@ -4,11 +4,13 @@
 //! certain values, a [`StatusCondition`] while statuses of an endpoint have changed and were not told, a
 //! [`GuardCondition`] while its user says so. Each is worked out when it is asked for, from what the reader
 //! has then: nothing is kept up to date beside it. A [`WaitSet`](crate::WaitSet) asks when something has changed.
+//!
+//! A condition keeps nothing alive: neither its endpoint nor the participant. When these are gone it holds no more.
 
 use std::{
     cell::{Cell, RefCell},
     os::fd::OwnedFd,
-    rc::Rc,
+    rc::{Rc, Weak},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -31,9 +33,21 @@ use crate::{
 /// A question about a payload.
 type OwnedQuery = Box<dyn Fn(&[u8]) -> bool>;
 
+/// Whether this is what a condition is of.
+fn is_same(core: &Rc<Core>, of: &Weak<Core>) -> bool {
+    Rc::as_ptr(core) == of.as_ptr()
+}
+
+/// A condition is about something else: who waits for it asks again.
+fn note_change(core: &Weak<Core>) {
+    if let Some(core) = core.upgrade() {
+        core.state.borrow_mut().note_change();
+    }
+}
+
 /// What a [`ReadCondition`] is made of.
 struct Asked {
-    core: Rc<Core>,
+    core: Weak<Core>,
     reader: ReaderId,
     /// Of the reader's place: another reader may have it one day.
     generation: u32,
@@ -41,8 +55,8 @@ struct Asked {
     query: Option<OwnedQuery>,
 }
 
-/// Holds while a reader has samples in some states. Once its reader is deleted it never does. Its clones are the
-/// same condition.
+/// Holds while a reader has samples in some states. Once its reader is deleted it never does; it does not keep its
+/// participant. Its clones are the same condition.
 #[derive(Clone)]
 pub struct ReadCondition(Rc<Asked>);
 
@@ -54,7 +68,7 @@ impl ReadCondition {
     ) -> Self {
         let generation = reader.core.state.borrow().readers[reader.id.index()].generation;
         Self(Rc::new(Asked {
-            core: Rc::clone(&reader.core),
+            core: Rc::downgrade(&reader.core),
             reader: reader.id,
             generation,
             mask,
@@ -66,7 +80,10 @@ impl ReadCondition {
     #[must_use]
     pub fn trigger_value(&self) -> bool {
         let asked = &*self.0;
-        let mut state = asked.core.state.borrow_mut();
+        let Some(core) = asked.core.upgrade() else {
+            return false;
+        };
+        let mut state = core.state.borrow_mut();
         if state.readers[asked.reader.index()].generation != asked.generation {
             return false;
         }
@@ -94,7 +111,7 @@ impl ReadCondition {
         let has_generation = |core: &Core| {
             core.state.borrow().readers[reader.index()].generation == asked.generation
         };
-        Rc::ptr_eq(core, &asked.core) && asked.reader == reader && has_generation(core)
+        is_same(core, &asked.core) && asked.reader == reader && has_generation(core)
     }
 }
 
@@ -165,15 +182,14 @@ impl<T: TopicType> QueryCondition<T> {
     /// As [`Filter::set_parameters`]; the former ones hold then.
     pub fn set_query_parameters(&self, parameters: &[&str]) -> Result<(), FilterError> {
         self.filter.borrow_mut().set_parameters(parameters)?;
-        let mut state = self.condition.0.core.state.borrow_mut();
-        state.note_change();
+        note_change(&self.condition.0.core);
         Ok(())
     }
 }
 
 /// What a [`StatusCondition`] is made of.
 struct Watched {
-    core: Rc<Core>,
+    core: Weak<Core>,
     of: Endpoint,
     generation: u32,
     enabled: Cell<StatusMask>,
@@ -188,7 +204,7 @@ impl StatusCondition {
     fn new(core: &Rc<Core>, of: Endpoint, enabled: StatusMask) -> Self {
         let generation = core.state.borrow_mut().listening(of).generation;
         Self(Rc::new(Watched {
-            core: Rc::clone(core),
+            core: Rc::downgrade(core),
             of,
             generation,
             enabled: Cell::new(enabled),
@@ -199,7 +215,10 @@ impl StatusCondition {
     #[must_use]
     pub fn trigger_value(&self) -> bool {
         let watched = &*self.0;
-        let mut state = watched.core.state.borrow_mut();
+        let Some(core) = watched.core.upgrade() else {
+            return false;
+        };
+        let mut state = core.state.borrow_mut();
         state.gather_notes();
         state.listening(watched.of).generation == watched.generation
             && state
@@ -216,8 +235,7 @@ impl StatusCondition {
     /// Makes it about other statuses (DDS 1.4 §2.2.2.1.9.1).
     pub fn set_enabled_statuses(&self, statuses: StatusMask) {
         self.0.enabled.set(statuses);
-        let mut state = self.0.core.state.borrow_mut();
-        state.note_change();
+        note_change(&self.0.core);
     }
 }
 
@@ -329,7 +347,7 @@ impl Condition {
     }
 
     /// The participant it depends on; of a guard only its own knows.
-    pub(crate) fn core(&self) -> Option<&Rc<Core>> {
+    pub(crate) fn core(&self) -> Option<&Weak<Core>> {
         match self {
             Self::Read(condition) => Some(&condition.0.core),
             Self::Status(condition) => Some(&condition.0.core),

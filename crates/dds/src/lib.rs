@@ -145,6 +145,7 @@ mod filtered;
 mod frames;
 mod gather;
 mod group;
+mod key_value;
 mod lifecycle;
 pub mod limits;
 mod listeners;
@@ -208,6 +209,7 @@ pub use isolane_wire::{
     },
     time::{Instant, Timestamp},
 };
+pub use key_value::KeyError;
 pub use participant::{Participant, Timer};
 pub use qos::Qos;
 pub use reader::{DataReader, Sample};
@@ -221,7 +223,7 @@ pub use status::{
     SubscriptionMatchedStatus,
 };
 pub use status_mask::StatusMask;
-pub use wait_set::{AttachError, WaitSet};
+pub use wait_set::{AttachError, WaitError, WaitSet};
 pub use waits::LevelReport;
 pub use writer::DataWriter;
 

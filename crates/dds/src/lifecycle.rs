@@ -18,8 +18,10 @@ use crate::{
 impl Qos {
     /// WRITER_DATA_LIFECYCLE `autodispose_unregistered_instances`: whether
     /// [`DataWriter::unregister`](crate::DataWriter::unregister) disposes the instance, too. A writer that is deleted
-    /// disposes none, whatever this says: its instances have lost a writer. On a reader it has no effect. Default:
-    /// yes.
+    /// disposes none, whatever this says: readers see what they would if it had unregistered each of its instances
+    /// without that. The standard would have them disposed (DDS 1.4 §2.2.3.21); but a writer that is deleted, like one
+    /// whose process ends, says nothing of the end of what it has described. Who wants it unregisters first. On a
+    /// reader this has no effect. Default: yes.
     #[must_use]
     pub fn autodispose(mut self, autodispose: bool) -> Self {
         self.autodispose = autodispose;

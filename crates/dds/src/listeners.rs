@@ -218,8 +218,13 @@ impl State {
             let config = JobConfig::event(&name, Priority::of_protocol(level).get());
             self.listening(of).job = Some(self.add_job(config, Task::Status(of))?);
         }
-        let former = self.listening(of).listeners[kind as usize].replace(listener);
-        self.note_statuses(monotonic_now(), of, kind.bit());
+        let listening = self.listening(of);
+        let former = listening.listeners[kind as usize].replace(listener);
+        // It asks whether there is something to tell; as long as there is none nothing has changed.
+        listening.pending |= kind.bit();
+        if let Some(job) = listening.job {
+            self.executor.activate(job, monotonic_now());
+        }
         Ok(former)
     }
 
@@ -272,6 +277,8 @@ impl State {
 
     /// The status of one kind now, with what has changed since it was last told.
     pub(crate) fn status(&mut self, of: Endpoint, kind: Kind) -> Statuses {
+        // What is told now is not to count as changed later.
+        self.gather_notes();
         self.take_status(of, kind);
         let told = &mut self.listening(of).told;
         let now = *told;
@@ -285,6 +292,7 @@ impl Core {
     pub(crate) fn tell(&self, of: Endpoint) -> bool {
         let (generation, kind, mut listener, statuses) = {
             let mut state = self.state.borrow_mut();
+            state.gather_notes();
             let Some(kind) = state.listening(of).next_pending() else {
                 return false;
             };

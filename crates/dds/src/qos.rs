@@ -316,6 +316,8 @@ impl Qos {
     /// *Ordered* with GROUP: the samples of a publisher's writers are seen in the order they were
     /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). One waits until each of the others is known
     /// to have none before it, so a writer that is silent is asked: a question and its answer on the wire.
+    /// With TOPIC, too, the lists of [`take_samples`](crate::DataReader::take_samples) and its siblings keep the order of
+    /// all instances, else samples of an instance are behind one another there.
     ///
     /// Both need RELIABILITY RELIABLE on both sides, and do not go with TIME_BASED_FILTER: other endpoints are refused.
     #[must_use]

@@ -1,7 +1,9 @@
 //! Reading and taking several samples at a time: by their states, by instance, by a condition (DDS 1.4 §2.2.2.5.3).
 //!
 //! [`DataReader::take`] and its siblings take one sample, the oldest, and allocate nothing for it. What is here gives a
-//! list, in which all that is said of the samples' states is as of one moment, and their ranks count within it.
+//! list, in which all that is said of the samples' states is as of one moment, and their ranks count within it. Samples
+//! of an instance are behind one another there, the instance first whose oldest sample came first; where
+//! [`Qos::presentation`](crate::Qos::presentation) asks for ordered access beyond an instance, all keep their order.
 
 use isolane_engine::{Query, Selection, StateMask, Which};
 use isolane_wire::cdr::{KeyHash, TopicType, key_hash, read_payload};

@@ -5,10 +5,19 @@
 //! conditions are asked only if something has changed that they may depend on, a number of the participant says.
 //! Several participants of one thread take turns, and sleep together on the descriptors of all.
 //!
+//! A wait set keeps no participant: one that is dropped is not driven any more, and its conditions never hold. Where
+//! none is left, waiting is an error rather than a sleep from which nothing could wake.
+//!
 //! What is not possible: a wait set cannot wait from another thread than that of its participants, nor from within a
 //! callback, since it runs their loops.
 
-use std::{cell::RefCell, fmt, os::fd::AsFd, rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    fmt,
+    os::fd::AsFd,
+    rc::{Rc, Weak},
+    time::Duration,
+};
 
 use heapless::Vec as BoundedVec;
 use isolane_datapath::clock::monotonic_now;
@@ -23,7 +32,10 @@ use crate::{
 };
 
 /// The participants a wait set drives.
-type Cores = BoundedVec<Rc<Core>, MAX_WAIT_SET_PARTICIPANTS>;
+type Cores = BoundedVec<Weak<Core>, MAX_WAIT_SET_PARTICIPANTS>;
+
+/// Those of them that are there, while they are driven.
+type Driven = BoundedVec<Rc<Core>, MAX_WAIT_SET_PARTICIPANTS>;
 
 /// Why a condition was not attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -41,6 +53,21 @@ pub enum AttachError {
         "the guard condition was made by a participant that this wait set does not drive: make it by one that it does, or attach another condition of that participant first"
     )]
     ForeignGuard,
+    /// The condition can never hold again.
+    #[error(
+        "the participant of the condition is gone, so it never holds again: make the condition of an endpoint that is there"
+    )]
+    ParticipantGone,
+}
+
+/// Why nothing was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum WaitError {
+    /// There is nothing to drive, and so nothing that could make a condition hold.
+    #[error(
+        "every participant that this wait set drives is gone, so nothing can happen that it waits for: make a wait set with a participant that is there"
+    )]
+    ParticipantsGone,
 }
 
 /// Conditions that are waited for together.
@@ -67,20 +94,20 @@ pub enum AttachError {
 ///
 /// // The loop runs in here, until a reader has joined.
 /// let long = Duration::from_secs(5);
-/// assert!(waits.wait(long).contains(&(&matched).into()));
+/// assert!(waits.wait(long)?.contains(&(&matched).into()));
 /// assert_eq!(writer.publication_matched_status().current_count, 1);
 ///
 /// writer.write(&Order { number: 1 })?;
-/// assert!(waits.wait(long) == [(&has_order).into()]);
+/// assert!(waits.wait(long)? == [(&has_order).into()]);
 /// assert_eq!(reader.take()?.and_then(|it| it.value).map(|order| order.number), Some(1));
 ///
 /// // Another thread may end the waiting.
 /// let by_thread = stop.clone();
 /// let stopper = thread::spawn(move || by_thread.set_trigger_value(true));
-/// assert!(waits.wait(long) == [(&stop).into()]);
+/// assert!(waits.wait(long)? == [(&stop).into()]);
 /// stopper.join().unwrap();
 /// stop.set_trigger_value(false);
-/// assert!(waits.wait(Duration::from_millis(1)).is_empty(), "nothing holds any more");
+/// assert!(waits.wait(Duration::from_millis(1))?.is_empty(), "nothing holds any more");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct WaitSet {
@@ -102,7 +129,7 @@ impl WaitSet {
     /// A wait set without conditions that drives this participant.
     #[must_use]
     pub fn new(participant: &Participant) -> Self {
-        let first = Rc::clone(participant.core());
+        let first = Rc::downgrade(participant.core());
         Self {
             conditions: RefCell::new(Vec::with_capacity(MAX_WAIT_SET_CONDITIONS)),
             cores: RefCell::new(Cores::from_iter([first])),
@@ -122,20 +149,19 @@ impl WaitSet {
         if conditions.len() == MAX_WAIT_SET_CONDITIONS {
             return Err(AttachError::TooManyConditions);
         }
-        if let Some(core) = condition.core()
-            && !cores.iter().any(|driven| Rc::ptr_eq(driven, core))
-        {
-            let core = Rc::clone(core);
-            cores
-                .push(core)
-                .map_err(|_| AttachError::TooManyParticipants)?;
-        }
-        // It may hold already: whoever waits asks again.
-        if let Some(core) = condition.core() {
+        if let Some(of) = condition.core() {
+            let core = of.upgrade().ok_or(AttachError::ParticipantGone)?;
+            if !cores.iter().any(|driven| driven.ptr_eq(of)) {
+                cores.retain(|driven| driven.strong_count() > 0);
+                cores
+                    .push(Weak::clone(of))
+                    .map_err(|_| AttachError::TooManyParticipants)?;
+            }
+            // It may hold already: whoever waits asks again.
             core.state.borrow_mut().note_change();
         }
         if let Condition::Guard(guard) = &condition
-            && !cores.iter().any(|core| guard.is_of(core))
+            && !driven(&cores).iter().any(|core| guard.is_of(core))
         {
             return Err(AttachError::ForeignGuard);
         }
@@ -159,33 +185,43 @@ impl WaitSet {
 
     /// Drives the participants until a condition holds, and returns those that do; none: the time was over first.
     ///
+    /// # Errors
+    /// [`WaitError::ParticipantsGone`].
+    ///
     /// # Panics
     /// Inside a callback of one of them.
-    #[must_use]
-    pub fn wait(&self, timeout: Duration) -> Vec<Condition> {
+    pub fn wait(&self, timeout: Duration) -> Result<Vec<Condition>, WaitError> {
         let mut active = Vec::new();
-        self.wait_into(timeout, &mut active);
-        active
+        self.wait_into(timeout, &mut active)?;
+        Ok(active)
     }
 
     /// The same into a list of the caller's; with room for as many as are attached nothing is allocated. False: the
     /// time was over first.
     ///
+    /// # Errors
+    /// As [`wait`](Self::wait); the list is empty then.
+    ///
     /// # Panics
     /// As [`wait`](Self::wait).
-    pub fn wait_into(&self, timeout: Duration, active: &mut Vec<Condition>) -> bool {
-        let cores = self.cores.borrow().clone();
+    pub fn wait_into(
+        &self,
+        timeout: Duration,
+        active: &mut Vec<Condition>,
+    ) -> Result<bool, WaitError> {
+        active.clear();
+        let cores = driven(&self.cores.borrow());
         let mut seen = None;
         let is_any = || self.has_active(&cores, &mut seen);
         match &cores[..] {
+            [] => return Err(WaitError::ParticipantsGone),
             [core] => core.run_until(timeout, is_any),
             all => run_until(all, timeout, is_any),
         };
-        active.clear();
         let conditions = self.conditions.borrow();
         let holding = conditions.iter().filter(|it| it.trigger_value());
         active.extend(holding.cloned());
-        !active.is_empty()
+        Ok(!active.is_empty())
     }
 
     /// Whether some condition holds: of those that depend on a participant it is asked only if something has
@@ -198,6 +234,11 @@ impl WaitSet {
         let mut asked = conditions.iter().filter(|it| is_news || it.is_guard());
         asked.any(Condition::trigger_value)
     }
+}
+
+/// The participants that are there.
+fn driven(cores: &Cores) -> Driven {
+    cores.iter().filter_map(Weak::upgrade).collect()
 }
 
 /// Drives several participants until `done` says so; false: the time was over first.

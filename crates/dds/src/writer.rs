@@ -151,7 +151,7 @@ impl<T: TopicType> DataWriter<T> {
         self.write_change(value, ChangeKind::Alive, now)
     }
 
-    /// Disposes the instance of this key (DDS 1.4 §2.2.2.4.2.10).
+    /// Disposes the instance of this key (DDS 1.4 §2.2.2.4.2.13).
     ///
     /// # Errors
     /// As [`write`](Self::write).

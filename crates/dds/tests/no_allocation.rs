@@ -141,7 +141,7 @@ fn waiting_for_conditions_and_being_woken_allocates_nothing() {
         let mut exchange = |count: u32| {
             for number in 0..count {
                 writer.write(&Message::new(number, "waited")).unwrap();
-                assert!(waits.wait_into(PATIENCE, &mut active));
+                assert!(waits.wait_into(PATIENCE, &mut active).unwrap());
                 assert!(active == [(&all).into()]);
                 assert!(reader.take_into(&mut value).unwrap().is_some());
                 assert_eq!(value.number, number);

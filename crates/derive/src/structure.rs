@@ -299,6 +299,21 @@ impl Structure<'_> {
                 }
             }
         });
+        let of_self = self.result(quote!(Self));
+        let decoded = self.each(|member, name, ty, bound| {
+            if self.is_in_key(member) {
+                return quote!(#name: members.decode_key::<#ty>(source, #bound)?,);
+            }
+            let initial = self.as_cdr_type(ty);
+            quote! {
+                #name: {
+                    if source == #types::KeySource::Sample {
+                        members.view::<#ty>(#bound)?;
+                    }
+                    #initial::initial()
+                },
+            }
+        });
         let measured = self.each(|member, _, ty, _| {
             if self.is_in_key(member) {
                 let bound = member.stated_bound();
@@ -327,6 +342,15 @@ impl Structure<'_> {
                         #transcribed
                         ::core::result::Result::Ok(())
                     })
+                })
+            }
+
+            fn decode_key(
+                source: #types::KeySource,
+                decoder: &mut #types::Decoder<'_>,
+            ) -> #of_self {
+                decoder.key_structure(source, #extensibility, |members| {
+                    ::core::result::Result::Ok(Self { #decoded })
                 })
             }
 

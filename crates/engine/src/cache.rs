@@ -10,96 +10,35 @@
 //! And waiting samples never take the room of the one that everybody waits for: the slots for
 //! waiting are apart, and a writer's furthest waiting sample gives way to a nearer one.
 
+mod ends;
 mod expiry;
 mod held;
+mod info;
+mod replacing;
 mod selection;
 mod sets;
+mod waiting;
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
 use isolane_wire::{
-    cdr::KeyHash,
-    guid::Guid,
+    qos::{Presentation, PresentationAccessScope},
     sequence::SequenceNumber,
-    time::{Instant, Timestamp},
+    time::Instant,
 };
 
 use self::expiry::Sweep;
-use crate::{
-    chain::Links,
-    history::{ChangeKind, Keep},
-    instance::{InstanceState, Instances},
-    states::{SampleState, ViewState},
-};
+use crate::{chain::Links, history::Keep, instance::Instances};
 
-pub use self::selection::{Query, Selection, Which};
 pub(crate) use self::sets::Place;
 use self::sets::Sets;
+pub use self::{
+    info::SampleInfo,
+    selection::{Query, Selection, Which},
+};
 
 /// An instant that never comes.
 const NEVER: Instant = Instant::new(u64::MAX);
-
-/// What is known of a sample beside its value (DDS 1.4 §2.2.2.5.5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SampleInfo {
-    /// The writer.
-    pub writer: Guid,
-    /// The writer's number for it.
-    pub sequence: SequenceNumber,
-    /// When the writer says it was written; `None` if it does not say.
-    pub source_timestamp: Option<Timestamp>,
-    /// When it came in, by this participant's clock.
-    pub received: Instant,
-    /// When it outlives the LIFESPAN its writer gave it, by this participant's clock; `None`: never.
-    pub expires: Option<Instant>,
-    /// A sample, or the end of its instance: then there is no value, only a key.
-    pub kind: ChangeKind,
-    /// Whether it was read before.
-    pub sample_state: SampleState,
-    /// Whether samples of its instance were looked at before, since that was born again last. Without a
-    /// cache always new.
-    pub view_state: ViewState,
-    /// The state of its instance now; without a cache what this sample says of it.
-    pub instance_state: InstanceState,
-    /// How often its instance had been born again after it was disposed, when the sample came in.
-    pub disposed_generation_count: u32,
-    /// How often after nobody wrote it any more.
-    pub no_writers_generation_count: u32,
-    /// Samples of its instance that follow it in the same selection; see [`Selection`].
-    pub sample_rank: u32,
-    /// Lives of its instance between it and the last sample of that in the same selection.
-    pub generation_rank: u32,
-    /// Lives of its instance between it and now.
-    pub absolute_generation_rank: u32,
-    /// The instance; `None` for topics without a key.
-    pub key_hash: Option<KeyHash>,
-}
-
-impl SampleInfo {
-    /// Whether there is a value (DDS 1.4: `valid_data`).
-    #[must_use]
-    pub fn valid_data(&self) -> bool {
-        self.kind == ChangeKind::Alive
-    }
-
-    /// What names its instance at the reader; zeros for topics without a key.
-    #[must_use]
-    pub fn instance_handle(&self) -> KeyHash {
-        self.key_hash.unwrap_or_default()
-    }
-
-    /// What names its writer.
-    #[must_use]
-    pub fn publication_handle(&self) -> Guid {
-        self.writer
-    }
-}
-
-/// The writer of samples whose writer is gone.
-const NOBODY: u16 = u16::MAX;
-
-/// Ends of an instance that lie beside as many samples as HISTORY says: it is disposed, and its writers leave.
-const ENDS_BESIDE: u16 = 2;
 
 /// A sample in a slot.
 #[derive(Debug, Clone, Copy)]
@@ -163,6 +102,8 @@ pub(crate) struct Cache {
     keyed: bool,
     /// Writers share the second half of the slots, one each.
     is_shared: bool,
+    /// What is selected keeps the order in which it came, whatever the instances.
+    is_ordered: bool,
     pub(crate) instances: Instances,
     links: Links,
     /// Slots that were asked for together.
@@ -175,6 +116,11 @@ pub(crate) struct Cache {
     pub(crate) expired: u64,
     /// Available samples that READER_DATA_LIFECYCLE let go.
     pub(crate) purged: u64,
+    /// What was taken note of, and is no sample: that a writer writes an instance no longer that others write, or
+    /// that had ended.
+    pub(crate) unregistered: u64,
+    /// Instances that lost their last writer where there was no room to say so, and that are yet to be counted.
+    unseen: u64,
     /// No available sample expires before.
     earliest_expiry: Instant,
     /// Which samples are shown together; `None`: none.
@@ -212,6 +158,7 @@ impl Cache {
             held: 0,
             keyed,
             is_shared: false,
+            is_ordered: false,
             instances: Instances::new(slots.saturating_add(1), seed),
             links: Links::new(slots),
             selected: Vec::with_capacity(usize::from(slots)),
@@ -219,6 +166,8 @@ impl Cache {
             evicted: 0,
             expired: 0,
             purged: 0,
+            unregistered: 0,
+            unseen: 0,
             earliest_expiry: NEVER,
             sets: None,
             sweep: Sweep::BEGIN,
@@ -228,6 +177,11 @@ impl Cache {
     /// From now on a writer that fills half of the slots leaves the others to other writers.
     pub(crate) fn share(&mut self) {
         self.is_shared = true;
+    }
+
+    /// What is selected is in the order that PRESENTATION asks for.
+    pub(crate) fn present(&mut self, asked: &Presentation) {
+        self.is_ordered = asked.ordered && asked.access_scope != PresentationAccessScope::Instance;
     }
 
     /// Whether a writer's next sample is to leave room for those of others.
@@ -274,66 +228,7 @@ impl Cache {
         }
     }
 
-    fn would_replace(&self, key: KeyHash) -> bool {
-        self.replaced_by_one(key, 0) > 0
-    }
-
-    /// Samples of an instance that one more takes the place of, where it may have so many beside those that HISTORY
-    /// says.
-    fn replaced_by_one(&self, key: KeyHash, beside: u16) -> u16 {
-        match self.keep {
-            Keep::All => 0,
-            Keep::Last { depth } => {
-                let most = depth.saturating_add(beside).saturating_sub(1);
-                self.instances.samples(key).saturating_sub(most)
-            }
-        }
-    }
-
-    /// Lets go of what one more takes the place of; returns how many.
-    fn evict_replaced(&mut self, key: KeyHash, beside: u16) -> u16 {
-        let replaced = self.replaced_by_one(key, beside);
-        (0..replaced).for_each(|_| self.evict_oldest(key));
-        replaced
-    }
-
-    /// Makes room for one available sample more, or says why there is none. The end of an instance is no value: as
-    /// long as there is room at all it pushes none out, so that the last one is still seen.
-    fn make_room(&mut self, proxy: u16, info: &SampleInfo) -> Result<(), Refused> {
-        let key = info.key_hash.unwrap_or_default();
-        let is_full = self.available.len() >= self.available_room;
-        let beside = match info.valid_data() || is_full {
-            true => 0,
-            false => ENDS_BESIDE,
-        };
-        if self.evict_replaced(key, beside) > 0 {
-            return Ok(());
-        }
-        if is_full {
-            let end = self.end_beside().ok_or(Refused::Full)?;
-            self.evict(end);
-        } else if self.is_over_share(proxy) {
-            return Err(Refused::PutOff);
-        }
-        Ok(())
-    }
-
-    /// Where KEEP_LAST promises each instance its room, the first end that lies beside that: its instance tells the
-    /// state without it.
-    #[cold]
-    fn end_beside(&self) -> Option<u16> {
-        let Keep::Last { depth } = self.keep else {
-            return None;
-        };
-        let is_beside = |&index: &u16| {
-            let slot = self.slot(index);
-            let key = slot.info.key_hash.unwrap_or_default();
-            !slot.info.valid_data() && self.instances.samples(key) > depth
-        };
-        self.available.iter().copied().find(is_beside)
-    }
-
-    /// Stores the next sample in order and makes it available.
+    /// Stores the next sample in order and makes it available, unless it is [no sample](Self::make_room).
     pub(crate) fn push(
         &mut self,
         proxy: u16,
@@ -343,130 +238,12 @@ impl Cache {
         if payload.len() > self.slot_bytes {
             return Err(Refused::TooLarge);
         }
-        self.make_room(proxy, &info)?;
+        if !self.make_room(proxy, &info)? {
+            return Ok(());
+        }
         let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
         self.make_available(slot);
         Ok(())
-    }
-
-    /// Stores a sample that others must come before. A sample of the same writer that lies
-    /// further ahead gives way: its number is returned, it counts as never received.
-    pub(crate) fn wait(
-        &mut self,
-        proxy: u16,
-        info: SampleInfo,
-        payload: &[u8],
-    ) -> Result<Option<SequenceNumber>, Refused> {
-        if payload.len() > self.slot_bytes {
-            return Err(Refused::TooLarge);
-        }
-        let mut displaced = None;
-        if self.waiting.len() >= self.waiting_room {
-            let furthest = self.waiting_of(proxy).end;
-            let last = furthest.checked_sub(1).filter(|&at| {
-                let slot = self.slot(self.waiting[at]);
-                slot.proxy == proxy && slot.info.sequence > info.sequence
-            });
-            let slot = self.waiting.remove(last.ok_or(Refused::Full)?);
-            displaced = Some(self.slot(slot).info.sequence);
-            self.slots[usize::from(slot)] = None;
-            self.free.push(slot);
-        }
-        let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
-        let place = self.waiting.partition_point(|&other| {
-            let other = self.slot(other);
-            (other.proxy, other.info.sequence) < (proxy, info.sequence)
-        });
-        self.waiting.insert(place, slot);
-        Ok(displaced)
-    }
-
-    /// The nearest sample of a writer that waits.
-    pub(crate) fn first_waiting(&self, proxy: u16) -> Option<SequenceNumber> {
-        let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
-        (slot.proxy == proxy).then_some(slot.info.sequence)
-    }
-
-    /// Makes a writer's waiting sample `sequence` available if there is room.
-    ///
-    /// `Ok(false)`: no such sample waits.
-    pub(crate) fn promote(
-        &mut self,
-        proxy: u16,
-        sequence: SequenceNumber,
-    ) -> Result<bool, Refused> {
-        let place = self.waiting_of(proxy).start;
-        let Some(&slot) = self.waiting.get(place) else {
-            return Ok(false);
-        };
-        let found = *self.slot(slot);
-        if found.proxy != proxy || found.info.sequence != sequence {
-            return Ok(false);
-        }
-        self.make_room(proxy, &found.info)?;
-        self.waiting.remove(place);
-        self.make_available(slot);
-        Ok(true)
-    }
-
-    /// Drops what waits for a writer that is gone.
-    pub(crate) fn forget_waiting(&mut self, proxy: u16) {
-        for place in self.waiting_of(proxy).rev() {
-            let slot = self.waiting.remove(place);
-            self.slots[usize::from(slot)] = None;
-            self.free.push(slot);
-        }
-    }
-
-    /// Takes note that a writer is gone; see [`Self::writer_not_alive`].
-    pub(crate) fn writer_gone(&mut self, proxy: u16, writer: Guid, now: Instant) -> u64 {
-        self.forget_waiting(proxy);
-        let unseen = self.writer_not_alive(proxy, writer, now);
-        // The next writer may have its place: what this one leaves behind is not that one's.
-        for &index in &self.available {
-            if let Some(slot) = &mut self.slots[usize::from(index)]
-                && slot.proxy == proxy
-            {
-                slot.proxy = NOBODY;
-            }
-        }
-        unseen
-    }
-
-    /// Takes note that a writer writes no more; instances it was the last one of are no longer alive,
-    /// which becomes visible as a sample without data where there is room for one. Returns how many found none.
-    pub(crate) fn writer_not_alive(&mut self, proxy: u16, writer: Guid, now: Instant) -> u64 {
-        let mut unseen = 0;
-        for instance in 0..self.instances.end() {
-            let Some(key) = self.instances.unregister_gone(instance, proxy, now) else {
-                continue;
-            };
-            let info = SampleInfo {
-                writer,
-                received: now,
-                kind: ChangeKind::Unregister,
-                instance_state: InstanceState::NotAliveNoWriters,
-                key_hash: self.keyed.then_some(key),
-                ..SampleInfo::UNSEEN
-            };
-            let of_sets = self.sets.as_ref().map_or(0, |sets| sets.set_aside());
-            let set_aside = self.waiting_room - self.waiting.len() + self.held_room - self.held;
-            let set_aside = set_aside + of_sets;
-            let pushed = self.free.len() > set_aside && self.push_synthetic(proxy, info);
-            unseen += u64::from(!pushed);
-        }
-        unseen
-    }
-
-    fn push_synthetic(&mut self, proxy: u16, info: SampleInfo) -> bool {
-        let Some(slot) = self.fill(proxy, info, &[]) else {
-            return false;
-        };
-        if let Some(filled) = &mut self.slots[usize::from(slot)] {
-            filled.synthetic = true;
-        }
-        self.make_available(slot);
-        true
     }
 
     /// The `nth` available sample, as a selection of its own.
@@ -504,28 +281,12 @@ impl Cache {
         let slot = self.slots[usize::from(index)]
             .take()
             .expect("an available slot is filled");
-        let chain = self.instances.chain_mut(slot.instance);
-        let is_removed = self.links.remove(chain, index);
-        debug_assert!(is_removed, "a sample is in the chain of its instance");
+        let links = &mut self.links;
+        self.instances.remove_sample(links, slot.instance, index);
         self.sweep.note_removed();
         self.free.push(index);
         self.counted -= u64::from(!slot.synthetic);
         slot
-    }
-
-    fn evict_oldest(&mut self, key: KeyHash) {
-        if let Some(index) = self.instances.oldest(key) {
-            self.evict(index);
-        }
-    }
-
-    fn evict(&mut self, index: u16) {
-        // Without a key, or where all instances are written alike, it is the first.
-        let position = self.available.iter().position(|&there| there == index);
-        position.and_then(|position| self.available.remove(position));
-        if !self.release(index).synthetic {
-            self.evicted += 1;
-        }
     }
 
     fn make_available(&mut self, index: u16) {
@@ -566,21 +327,12 @@ impl Cache {
             .as_ref()
             .expect("a listed slot is filled")
     }
-
-    /// The places in `waiting` of one writer's samples.
-    fn waiting_of(&self, proxy: u16) -> core::ops::Range<usize> {
-        let start = self
-            .waiting
-            .partition_point(|&slot| self.slot(slot).proxy < proxy);
-        let end = self
-            .waiting
-            .partition_point(|&slot| self.slot(slot).proxy <= proxy);
-        start..end
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use isolane_wire::guid::Guid;
+
     use super::*;
 
     #[test]

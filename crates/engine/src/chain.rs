@@ -2,8 +2,8 @@
 //!
 //! Both caches (a writer's history, a reader's cache) must find the oldest change of an
 //! instance at once, because KEEP_LAST replaces it. Each slot names the next younger one of
-//! its instance; the instance names both ends. Slots leave a chain oldest first, but for samples that
-//! outlive their LIFESPAN before older ones do, which are searched for.
+//! its instance and the one before it; the instance names both ends. So a slot enters and leaves in constant time,
+//! wherever it stands: mostly it is the oldest, but users take what they select, and LIFESPAN ends where it will.
 
 use alloc::{vec, vec::Vec};
 
@@ -32,27 +32,48 @@ impl Chain {
     pub(crate) fn oldest(&self) -> Option<u16> {
         (self.count > 0).then_some(self.oldest)
     }
+
+    pub(crate) fn youngest(&self) -> Option<u16> {
+        (self.count > 0).then_some(self.youngest)
+    }
+}
+
+/// The neighbours of a slot.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    younger: u16,
+    /// Of the oldest it means nothing.
+    older: u16,
 }
 
 /// The links between slots.
 #[derive(Debug)]
 pub(crate) struct Links {
-    younger: Vec<u16>,
+    links: Vec<Link>,
 }
 
 impl Links {
     pub(crate) fn new(slots: u16) -> Self {
+        let unlinked = Link {
+            younger: NONE,
+            older: NONE,
+        };
         Self {
-            younger: vec![NONE; usize::from(slots)],
+            links: vec![unlinked; usize::from(slots)],
         }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, chain: &mut Chain, slot: u16) {
-        self.younger[usize::from(slot)] = NONE;
+        let older = chain.youngest;
+        self.links[usize::from(slot)] = Link {
+            younger: NONE,
+            older,
+        };
         if chain.count == 0 {
             chain.oldest = slot;
         } else {
-            self.younger[usize::from(chain.youngest)] = slot;
+            self.links[usize::from(older)].younger = slot;
         }
         chain.youngest = slot;
         chain.count += 1;
@@ -60,38 +81,38 @@ impl Links {
 
     /// The next younger one of the same chain.
     pub(crate) fn younger(&self, slot: u16) -> Option<u16> {
-        let younger = self.younger[usize::from(slot)];
+        let younger = self.links[usize::from(slot)].younger;
         (younger != NONE).then_some(younger)
     }
 
+    #[inline]
     pub(crate) fn pop_oldest(&mut self, chain: &mut Chain) -> Option<u16> {
         let slot = chain.oldest()?;
-        chain.oldest = self.younger[usize::from(slot)];
+        chain.oldest = self.links[usize::from(slot)].younger;
         chain.count -= 1;
         Some(slot)
     }
 
-    /// Takes a slot out of a chain wherever it stands: the oldest at once, another by a walk from there.
-    /// False: it is not in this chain.
-    pub(crate) fn remove(&mut self, chain: &mut Chain, slot: u16) -> bool {
+    /// Takes a slot out of the chain it is in, wherever it stands.
+    #[inline]
+    pub(crate) fn remove(&mut self, chain: &mut Chain, slot: u16) {
         if chain.oldest() == Some(slot) {
             self.pop_oldest(chain);
-            return true;
+        } else {
+            self.remove_younger(chain, slot);
         }
-        let mut before = chain.oldest;
-        for _ in 1..chain.count {
-            let here = self.younger[usize::from(before)];
-            if here == slot {
-                self.younger[usize::from(before)] = self.younger[usize::from(slot)];
-                if chain.youngest == slot {
-                    chain.youngest = before;
-                }
-                chain.count -= 1;
-                return true;
-            }
-            before = here;
+    }
+
+    fn remove_younger(&mut self, chain: &mut Chain, slot: u16) {
+        let Link { younger, older } = self.links[usize::from(slot)];
+        let before = &mut self.links[usize::from(older)];
+        debug_assert_eq!(before.younger, slot, "a slot leaves the chain it is in");
+        before.younger = younger;
+        match younger {
+            NONE => chain.youngest = older,
+            younger => self.links[usize::from(younger)].older = older,
         }
-        false
+        chain.count -= 1;
     }
 }
 
@@ -121,12 +142,30 @@ mod tests {
             let mut links = Links::new(5);
             let mut chain = Chain::EMPTY;
             (0..4).for_each(|slot| links.push(&mut chain, slot));
-            assert!(links.remove(&mut chain, gone));
-            assert!(!links.remove(&mut chain, gone), "it is gone");
+            links.remove(&mut chain, gone);
             links.push(&mut chain, 4);
             let left: Vec<u16> = core::iter::from_fn(|| links.pop_oldest(&mut chain)).collect();
             let expected: Vec<u16> = (0..5).filter(|&slot| slot != gone).collect();
             assert_eq!(left, expected);
         }
+    }
+
+    #[test]
+    fn slots_leave_in_any_order_and_come_again() {
+        let mut links = Links::new(6);
+        let mut chain = Chain::EMPTY;
+        (0..6).for_each(|slot| links.push(&mut chain, slot));
+        for gone in [0, 3, 2, 5, 1] {
+            links.remove(&mut chain, gone);
+        }
+        assert_eq!((chain.oldest(), chain.youngest()), (Some(4), Some(4)));
+        for again in [5, 0, 3] {
+            links.push(&mut chain, again);
+        }
+        links.remove(&mut chain, 4);
+        links.remove(&mut chain, 0);
+        let left: Vec<u16> = core::iter::from_fn(|| links.pop_oldest(&mut chain)).collect();
+        assert_eq!(left, [5, 3]);
+        assert_eq!((chain.count(), chain.youngest()), (0, None));
     }
 }

@@ -24,8 +24,8 @@ use crate::{
     history::{ChangeKind, History, Keep},
     ids::{ReaderId, WriterId},
     limits::{
-        BATCHED_SAMPLES, DEFAULT_INSTANCES, DEFAULT_SAMPLES, MAX_NAME_BYTES, MAX_WAITING,
-        MIN_LARGE_WAITING, MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
+        BATCHED_SAMPLES, DEFAULT_INSTANCES, DEFAULT_SAMPLES, ENDS_BYTES, MAX_NAME_BYTES,
+        MAX_WAITING, MIN_LARGE_WAITING, MIN_WAITING, STAGED_SAMPLES, WAITING_BYTES,
     },
     matching::inconsistent_policy,
     presentation::{Access, WriterPresents},
@@ -169,10 +169,14 @@ impl Engine {
             Some(_) => None,
         };
         let seed = self.config.seed;
+        let ends = match config.keyed {
+            true => ends_beside(keeps, samples, bytes),
+            false => 0,
+        };
         let mut history = match (reliable, fragmenter.cuts()) {
-            (true, false) => Some(History::new(keeps, samples, bytes, seed)),
-            (true, true) => Some(History::with_pin(keeps, samples, bytes, seed)),
-            (false, true) => Some(History::with_pin(Keep::All, STAGED_SAMPLES, bytes, seed)),
+            (true, false) => Some(History::with_ends(keeps, samples, ends, bytes, seed)),
+            (true, true) => Some(History::with_pin(keeps, samples, ends, bytes, seed)),
+            (false, true) => Some(History::with_pin(Keep::All, STAGED_SAMPLES, 0, bytes, seed)),
             (false, false) if batch.is_some() => {
                 Some(History::new(Keep::All, BATCHED_SAMPLES, bytes, seed))
             }
@@ -283,6 +287,9 @@ impl Engine {
         };
         let mut cache = (delivery == DeliveryMode::Cache)
             .then(|| Cache::new(keeps, config.keyed, room, self.config.seed));
+        if let Some(cache) = &mut cache {
+            cache.present(&config.qos.presentation);
+        }
         if let (Some(access), Some(cache)) = (access, &mut cache) {
             cache.group(access, in_sets);
         }
@@ -313,7 +320,8 @@ impl Engine {
         Ok(ReaderId(index))
     }
 
-    /// Deletes a writer; peers are told, and its instances lose it (they are not disposed).
+    /// Deletes a writer; peers are told, and its instances lose it as if it had unregistered each (they are not
+    /// disposed).
     pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
         let Some(writer) = self.writers.get(id.0) else {
             return;
@@ -424,6 +432,16 @@ impl Engine {
         self.writer_by_entity.insert(entity, index);
         Ok(index)
     }
+}
+
+/// Ends of instances that a history has room for beside their values.
+fn ends_beside(keeps: Keep, samples: u16, slot_bytes: usize) -> u16 {
+    let Keep::Last { depth } = keeps else {
+        return 0;
+    };
+    let affordable = (ENDS_BYTES / slot_bytes.max(1)).max(1);
+    let instances = samples / depth;
+    u16::try_from(affordable).map_or(instances, |affordable| instances.min(affordable))
 }
 
 fn endpoint_data(

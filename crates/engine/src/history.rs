@@ -9,6 +9,12 @@
 //! refuse for good. There a new change takes the place of the oldest that every reader has
 //! acknowledged, as if DURABILITY_SERVICE (DDS 1.4 §2.2.3.5) were KEEP_LAST of `max_samples`.
 //!
+//! HISTORY counts values (DDS 1.4 §2.2.3.18): that an instance is disposed, or no longer written, is none, and pushes
+//! none out. Such an end lies *beside* its instance's values, so that a slow reader and one that comes late get the
+//! last value and then the end; the next value takes the place of both. There is room for as many ends as the writer
+//! was created with; where that is used up, or an instance has had several ends, an end takes the place of one that says
+//! no more than it does, or else of the instance's oldest change.
+//!
 //! Changes are found by sequence number in an ordered queue: the first and the last cost a
 //! constant, one in the middle a binary search. Only the removal from the middle (a KEEP_LAST
 //! writer of many instances) moves entries, at most as many as the history holds.
@@ -34,6 +40,7 @@ use self::set_ends::SetEnds;
 use crate::{
     chain::{Chain, Links},
     index::{Index, index},
+    limits::ENDS_BESIDE,
 };
 
 /// What a change says of its instance (RTPS 2.5 §8.2.1.2).
@@ -54,6 +61,18 @@ impl ChangeKind {
     #[must_use]
     pub fn unregisters(self) -> bool {
         matches!(self, Self::Unregister | Self::DisposeAndUnregister)
+    }
+
+    /// Whether the instance is disposed.
+    #[must_use]
+    pub fn disposes(self) -> bool {
+        matches!(self, Self::Dispose | Self::DisposeAndUnregister)
+    }
+
+    /// Whether it is an end that says all that a former one said.
+    pub(crate) fn repeats(self, former: Self) -> bool {
+        let is_end = former != Self::Alive && self != Self::Alive;
+        is_end && self.disposes() >= former.disposes() && self.unregisters() >= former.unregisters()
     }
 }
 
@@ -111,13 +130,17 @@ pub(crate) struct History {
     links: Links,
     /// The slot lent out by `reserve`.
     reserved: Option<u16>,
-    /// Changes there can be at a time.
+    /// Changes there can be at a time, without ends that lie beside values.
     room: usize,
+    /// Such ends there can be.
+    ends_room: usize,
+    /// Those there are: what instances have beyond what HISTORY says.
+    ends: usize,
     pinned: Option<Pinned>,
     /// What each slot's change says of its set and group; none, where none says anything.
     marks: Vec<SetMark>,
     /// Ends of coherent sets.
-    ends: SetEnds,
+    set_ends: SetEnds,
 }
 
 /// A change whose slot must not be used again yet.
@@ -138,17 +161,41 @@ impl History {
     /// A cache for `samples` changes of at most `slot_bytes` each. One slot more is taken, so
     /// that a change is serialised before the one it replaces goes.
     pub(crate) fn new(keep: Keep, samples: u16, slot_bytes: usize, seed: u64) -> Self {
-        Self::with_spare(keep, samples, 1, slot_bytes, seed)
+        Self::with_spare(keep, samples, (1, 0), slot_bytes, seed)
+    }
+
+    /// The same with room for so many ends of instances beside the values that HISTORY says.
+    pub(crate) fn with_ends(
+        keep: Keep,
+        samples: u16,
+        ends: u16,
+        slot_bytes: usize,
+        seed: u64,
+    ) -> Self {
+        Self::with_spare(keep, samples, (1, ends), slot_bytes, seed)
     }
 
     /// The same with another slot, for a change that is pinned.
-    pub(crate) fn with_pin(keep: Keep, samples: u16, slot_bytes: usize, seed: u64) -> Self {
-        Self::with_spare(keep, samples, 2, slot_bytes, seed)
+    pub(crate) fn with_pin(
+        keep: Keep,
+        samples: u16,
+        ends: u16,
+        slot_bytes: usize,
+        seed: u64,
+    ) -> Self {
+        Self::with_spare(keep, samples, (2, ends), slot_bytes, seed)
     }
 
-    fn with_spare(keep: Keep, samples: u16, spare: u16, slot_bytes: usize, seed: u64) -> Self {
+    fn with_spare(
+        keep: Keep,
+        samples: u16,
+        (spare, ends): (u16, u16),
+        slot_bytes: usize,
+        seed: u64,
+    ) -> Self {
         let room = samples.min(u16::MAX - 1 - spare);
-        let slots = room + spare;
+        let ends = ends.min(u16::MAX - 1 - spare - room);
+        let slots = room + ends + spare;
         Self {
             keep,
             slot_bytes,
@@ -160,9 +207,11 @@ impl History {
             links: Links::new(slots),
             reserved: None,
             room: usize::from(room),
+            ends_room: usize::from(ends),
+            ends: 0,
             pinned: None,
             marks: Vec::new(),
-            ends: SetEnds::default(),
+            set_ends: SetEnds::default(),
         }
     }
 
@@ -209,7 +258,7 @@ impl History {
         self.slot_bytes
     }
 
-    /// Changes the cache can hold.
+    /// Changes the cache can hold, without ends that lie beside values.
     pub(crate) fn capacity(&self) -> usize {
         self.room
     }
@@ -220,7 +269,7 @@ impl History {
 
     /// Whether a change of this instance could be committed now.
     pub(crate) fn room_for(&self, key_hash: Option<KeyHash>) -> Result<(), HistoryFull> {
-        let has_spare = self.order.len() - self.ends.kept < self.capacity();
+        let has_spare = self.order.len() - self.ends - self.set_ends.kept < self.capacity();
         match self.keep {
             Keep::All if has_spare => Ok(()),
             Keep::All => Err(HistoryFull::Unacknowledged),
@@ -253,8 +302,8 @@ impl History {
         Ok(self.bytes_mut(slot))
     }
 
-    /// Makes the reserved slot a change. Returns the change KEEP_LAST pushed out for it.
-    pub(crate) fn commit(&mut self, change: Change) -> Option<SequenceNumber> {
+    /// Makes the reserved slot a change, of which KEEP_LAST makes others give way.
+    pub(crate) fn commit(&mut self, change: Change) {
         let slot = self.reserved.take().expect("commit follows reserve");
         debug_assert!(
             self.order
@@ -262,25 +311,59 @@ impl History {
                 .is_none_or(|&(last, _)| last < change.sequence)
         );
         let key = change.key_hash.unwrap_or_default();
-        let evicted = match (self.keep, self.instances.get(&key)) {
-            (Keep::Last { depth }, Some(instance)) if instance.count() >= depth => {
-                let oldest = instance
-                    .oldest()
-                    .map(|slot| self.changes[usize::from(slot)].sequence);
-                oldest.inspect(|&sequence| self.remove(sequence))
-            }
-            _ => None,
-        };
+        if let Keep::Last { depth } = self.keep
+            && let Some(&instance) = self.instances.get(&key)
+            && instance.count() >= depth
+        {
+            self.replace(&instance, depth, change.kind);
+        }
         self.changes[usize::from(slot)] = change;
         self.order.push_back((change.sequence, slot));
         let instance = self.instances.entry(key).or_insert(Chain::EMPTY);
         self.links.push(instance, slot);
-        evicted
+    }
+
+    /// Makes place for one more change of an instance that has as many as HISTORY says, or more.
+    fn replace(&mut self, instance: &Chain, depth: u16, kind: ChangeKind) {
+        if kind != ChangeKind::Alive {
+            return self.replace_by_end(instance, depth, kind);
+        }
+        let mut oldest = instance.oldest();
+        for _ in depth..=instance.count() {
+            let Some(slot) = oldest else { return };
+            oldest = self.links.younger(slot);
+            self.remove(self.changes[usize::from(slot)].sequence);
+        }
+    }
+
+    #[cold]
+    fn replace_by_end(&mut self, instance: &Chain, depth: u16, kind: ChangeKind) {
+        let has_room = self.ends < self.ends_room;
+        if has_room && instance.count() - depth < ENDS_BESIDE {
+            self.ends += 1;
+            return;
+        }
+        let said = |slot: u16| self.changes[usize::from(slot)].kind;
+        let repeated = instance.youngest().filter(|&slot| kind.repeats(said(slot)));
+        let replaced = repeated.or(instance.oldest());
+        if let Some(slot) = replaced {
+            // It lies where the former did.
+            let beside = usize::from(instance.count() > depth);
+            self.remove(self.changes[usize::from(slot)].sequence);
+            self.ends += beside;
+        }
     }
 
     /// The change with this sequence number.
     pub(crate) fn get(&self, sequence: SequenceNumber) -> Option<(&Change, &[u8])> {
         let slot = self.order[self.position(sequence)?].1;
+        let change = &self.changes[usize::from(slot)];
+        Some((change, &self.bytes(slot)[..change.length as usize]))
+    }
+
+    /// The oldest change of an instance.
+    pub(crate) fn oldest_of(&self, key: KeyHash) -> Option<(&Change, &[u8])> {
+        let slot = self.instances.get(&key)?.oldest()?;
         let change = &self.changes[usize::from(slot)];
         Some((change, &self.bytes(slot)[..change.length as usize]))
     }
@@ -349,8 +432,12 @@ impl History {
         if let Some(instance) = self.instances.get_mut(&key) {
             // Mostly the oldest: KEEP_LAST pushes that out, and acknowledged changes go in the order of
             // their numbers.
-            let is_removed = self.links.remove(instance, slot);
-            debug_assert!(is_removed, "a change is in the chain of its instance");
+            self.links.remove(instance, slot);
+            if let Keep::Last { depth } = self.keep
+                && instance.count() >= depth
+            {
+                self.ends -= 1;
+            }
             if instance.count() == 0 {
                 self.instances.remove(&key);
             }
@@ -414,125 +501,4 @@ impl History {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn write(history: &mut History, sequence: i64, key: u8) -> Result<(), HistoryFull> {
-        let key_hash = Some([key; 16]);
-        history.reserve(key_hash)?[0] = sequence as u8;
-        history.commit(Change {
-            sequence: SequenceNumber(sequence),
-            kind: ChangeKind::Alive,
-            key_hash,
-            timestamp: Timestamp::INVALID,
-            written: Instant::new(0),
-            length: 1,
-        });
-        Ok(())
-    }
-
-    fn sequences(history: &History) -> Vec<i64> {
-        history
-            .order
-            .iter()
-            .map(|(sequence, _)| sequence.get())
-            .collect()
-    }
-
-    #[test]
-    fn keep_last_pushes_out_the_oldest_of_its_own_instance_only() {
-        let mut history = History::new(Keep::Last { depth: 2 }, 4, 8, 1);
-        for (sequence, key) in [(1, 1), (2, 2), (3, 1), (4, 1), (5, 1)] {
-            write(&mut history, sequence, key).unwrap();
-        }
-        assert_eq!(sequences(&history), [2, 4, 5]);
-        assert_eq!(history.get(SequenceNumber(4)).unwrap().1, [4]);
-        assert!(history.get(SequenceNumber(3)).is_none());
-    }
-
-    #[test]
-    fn keep_last_refuses_an_instance_for_which_no_slot_is_left() {
-        let mut history = History::new(Keep::Last { depth: 1 }, 2, 8, 1);
-        write(&mut history, 1, 1).unwrap();
-        write(&mut history, 2, 2).unwrap();
-        assert_eq!(write(&mut history, 3, 3), Err(HistoryFull::Instances));
-        write(&mut history, 3, 1).unwrap();
-        assert_eq!(sequences(&history), [2, 3]);
-    }
-
-    #[test]
-    fn keep_all_refuses_when_full_and_takes_again_what_was_acknowledged() {
-        let mut history = History::new(Keep::All, 3, 8, 1);
-        for sequence in 1..=3 {
-            write(&mut history, sequence, 0).unwrap();
-        }
-        assert_eq!(write(&mut history, 4, 0), Err(HistoryFull::Unacknowledged));
-        assert_eq!(history.remove_below(SequenceNumber(3)), 2);
-        write(&mut history, 4, 0).unwrap();
-        assert_eq!(sequences(&history), [3, 4]);
-    }
-
-    #[test]
-    fn the_oldest_end_of_an_instance_makes_room_once_it_is_acknowledged() {
-        let mut history = History::new(Keep::Last { depth: 1 }, 3, 8, 1);
-        for (sequence, key) in [(1, 1), (2, 2), (3, 3)] {
-            write(&mut history, sequence, key).unwrap();
-        }
-        let end = |history: &mut History, sequence: i64, key: u8| {
-            history.reserve(Some([key; 16])).unwrap();
-            history.commit(Change {
-                sequence: SequenceNumber(sequence),
-                kind: ChangeKind::Dispose,
-                key_hash: Some([key; 16]),
-                timestamp: Timestamp::INVALID,
-                written: Instant::new(0),
-                length: 0,
-            });
-        };
-        end(&mut history, 4, 2);
-        end(&mut history, 5, 1);
-        history.remove_oldest_end_below(SequenceNumber(4));
-        assert_eq!(sequences(&history), [3, 4, 5]);
-        history.remove_oldest_end_below(SequenceNumber(6));
-        assert_eq!(sequences(&history), [3, 5]);
-    }
-
-    #[test]
-    fn a_reserved_slot_that_is_not_committed_is_lent_again() {
-        let mut history = History::new(Keep::All, 1, 8, 1);
-        history.reserve(None).unwrap()[0] = 1;
-        history.reserve(None).unwrap()[0] = 2;
-        write(&mut history, 1, 0).unwrap();
-        assert_eq!(history.free.len(), 1);
-    }
-
-    #[test]
-    fn a_pinned_change_that_is_pushed_out_stays_readable_and_then_gives_its_slot_back() {
-        let mut history = History::with_pin(Keep::Last { depth: 1 }, 1, 8, 1);
-        write(&mut history, 1, 0).unwrap();
-        history.pin(SequenceNumber(1));
-        for sequence in 2..=5 {
-            write(&mut history, sequence, 0).unwrap();
-        }
-        assert_eq!(sequences(&history), [5]);
-        assert!(history.get(SequenceNumber(1)).is_none());
-        assert_eq!(history.get_pinned(SequenceNumber(1)).unwrap().1, [1]);
-        history.unpin();
-        assert!(history.get_pinned(SequenceNumber(1)).is_none());
-        assert_eq!(history.free.len(), 2);
-    }
-
-    #[test]
-    fn a_hole_in_the_numbers_does_not_hide_what_lies_behind_it() {
-        let mut history = History::new(Keep::Last { depth: 1 }, 4, 8, 1);
-        for (sequence, key) in [(1, 1), (2, 2), (9, 3), (10, 4)] {
-            write(&mut history, sequence, key).unwrap();
-        }
-        assert_eq!(history.get(SequenceNumber(9)).unwrap().1, [9]);
-        assert_eq!(
-            history.at_or_after(SequenceNumber(3)),
-            Some(SequenceNumber(9))
-        );
-        assert!(history.get(SequenceNumber(5)).is_none());
-    }
-}
+mod tests;

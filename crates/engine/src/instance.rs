@@ -4,6 +4,7 @@
 //! without samples to forget when a new one comes. Forgetting an instance loses no sample; should
 //! it come again it counts as new.
 
+mod idle;
 mod life;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -11,9 +12,12 @@ use alloc::{boxed::Box, vec::Vec};
 use heapless::Vec as BoundedVec;
 use isolane_wire::{cdr::KeyHash, time::Instant};
 
-use self::life::Life;
+use self::{
+    idle::{Idle, Listed},
+    life::Life,
+};
 use crate::{
-    chain::Chain,
+    chain::{Chain, Links},
     clock::Purges,
     history::ChangeKind,
     index::{Index, index},
@@ -40,6 +44,7 @@ struct Instance {
     writers: BoundedVec<u16, INSTANCE_WRITERS>,
     chain: Chain,
     life: Life,
+    listed: Listed,
 }
 
 #[derive(Debug)]
@@ -51,6 +56,9 @@ pub(crate) struct Instances {
     pub(crate) forgotten: u64,
     /// Those of which samples are to go some time after their end.
     purges: Option<Box<Purges>>,
+    idle: Idle,
+    /// The selection that is made now.
+    selection: u64,
 }
 
 impl Instances {
@@ -62,10 +70,13 @@ impl Instances {
             room,
             forgotten: 0,
             purges: None,
+            idle: Idle::new(room),
+            selection: 0,
         }
     }
 
     /// Samples of this instance in the cache.
+    #[inline]
     pub(crate) fn samples(&self, key: KeyHash) -> u16 {
         self.find(key).map_or(0, |instance| instance.chain.count())
     }
@@ -81,6 +92,22 @@ impl Instances {
         self.find(key)?.chain.oldest()
     }
 
+    /// The slot of its youngest.
+    pub(crate) fn youngest(&self, key: KeyHash) -> Option<u16> {
+        self.find(key)?.chain.youngest()
+    }
+
+    /// A sample of an instance goes.
+    #[inline]
+    pub(crate) fn remove_sample(&mut self, links: &mut Links, index: u16, slot: u16) {
+        let instance = &mut self.records[usize::from(index)];
+        links.remove(&mut instance.chain, slot);
+        if instance.chain.count() == 0 {
+            self.idle.note(index, instance.state, &mut instance.listed);
+        }
+    }
+
+    #[inline]
     pub(crate) fn chain_mut(&mut self, instance: u16) -> &mut Chain {
         &mut self.records[usize::from(instance)].chain
     }
@@ -131,18 +158,39 @@ impl Instances {
         ends
     }
 
-    /// Takes note of a change by a writer whose changes are not seen, if the instance is known.
-    pub(crate) fn note_other(&mut self, key: KeyHash, writer: u16, kind: ChangeKind) {
+    /// Whether what a writer says of an instance is to be seen. That it writes one no longer is no sample as long as
+    /// others write that, and none where it had ended before (DDS 1.4 §2.2.2.5.1.3).
+    pub(crate) fn is_seen(&self, key: KeyHash, writer: u16, kind: ChangeKind) -> bool {
+        if kind != ChangeKind::Unregister {
+            return true;
+        }
+        self.find(key).is_none_or(|instance| {
+            let is_last = instance.writers.iter().all(|&other| other == writer);
+            instance.is_forgotten() || (instance.state == InstanceState::Alive && is_last)
+        })
+    }
+
+    /// Takes note of a change by a writer whose changes are not seen, if the instance is known. True: it was the
+    /// last that wrote it, and does no longer.
+    pub(crate) fn note_other(
+        &mut self,
+        key: KeyHash,
+        writer: u16,
+        kind: ChangeKind,
+        at: Instant,
+    ) -> bool {
         let Some(&index) = self.index.get(&key) else {
-            return;
+            return false;
         };
-        let writers = &mut self.records[usize::from(index)].writers;
         if kind.unregisters() {
-            writers.retain(|&other| other != writer);
-        } else if !writers.contains(&writer) {
+            return self.unregister(index, writer, at);
+        }
+        let writers = &mut self.records[usize::from(index)].writers;
+        if !writers.contains(&writer) {
             // Beyond the bound it shares the last place.
             let _ = writers.push(writer);
         }
+        false
     }
 
     /// Unregisters a writer that is gone. The key, if that ended the instance.
@@ -170,29 +218,97 @@ impl Instances {
             writers: BoundedVec::new(),
             chain: Chain::EMPTY,
             life: Life::NEW,
+            listed: Listed::default(),
         };
         let index = if self.records.len() < self.room {
             self.records.push(fresh);
-            self.records.len() - 1
+            (self.records.len() - 1) as u16
         } else {
-            let idle = |instance: &Instance| instance.chain.count() == 0;
-            let ended = |instance: &Instance| instance.state != InstanceState::Alive;
             let index = self
-                .records
-                .iter()
-                .position(|instance| idle(instance) && ended(instance))
-                .or_else(|| self.records.iter().position(idle))
+                .take_idle()
                 .expect("there are more instances than slots, so one has no sample");
-            let former = self.records[index].key;
-            self.index.remove(&former);
+            let place = &mut self.records[usize::from(index)];
+            let listed = place.listed;
+            let former = core::mem::replace(place, Instance { listed, ..fresh });
+            self.index.remove(&former.key);
             if let Some(purges) = &mut self.purges {
-                purges.turn(former, InstanceState::Alive, Instant::new(0));
+                purges.turn(former.key, InstanceState::Alive, Instant::new(0));
             }
-            self.records[index] = fresh;
             self.forgotten += 1;
             index
         };
-        self.index.insert(key, index as u16);
-        index as u16
+        self.index.insert(key, index);
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u16) -> KeyHash {
+        let mut key = [0; 16];
+        key[..2].copy_from_slice(&number.to_be_bytes());
+        key
+    }
+
+    /// A table of three instances, each with a slot of the same number.
+    fn three() -> (Instances, Links) {
+        let (mut instances, mut links) = (Instances::new(3, 1), Links::new(8));
+        for number in 0..3 {
+            let index = instances.note(key(number), 7, ChangeKind::Alive, Instant::new(0));
+            links.push(instances.chain_mut(index), number);
+        }
+        (instances, links)
+    }
+
+    fn add(instances: &mut Instances, links: &mut Links, number: u16) {
+        let index = instances.note(key(number), 7, ChangeKind::Alive, Instant::new(0));
+        links.push(instances.chain_mut(index), number);
+    }
+
+    #[test]
+    fn of_those_without_samples_one_that_has_ended_makes_way_first() {
+        let (mut instances, mut links) = three();
+        instances.remove_sample(&mut links, 0, 0);
+        instances.note(key(2), 7, ChangeKind::Dispose, Instant::new(0));
+        instances.remove_sample(&mut links, 2, 2);
+        add(&mut instances, &mut links, 5);
+        assert!(instances.known(key(2)).is_none() && instances.known(key(0)).is_some());
+        add(&mut instances, &mut links, 6);
+        assert!(instances.known(key(0)).is_none() && instances.known(key(1)).is_some());
+        assert_eq!(instances.forgotten, 2);
+    }
+
+    #[test]
+    fn an_instance_that_has_samples_again_stays() {
+        let (mut instances, mut links) = three();
+        for number in [1, 0] {
+            instances.remove_sample(&mut links, number, number);
+        }
+        links.push(instances.chain_mut(1), 1);
+        add(&mut instances, &mut links, 5);
+        assert!(instances.known(key(0)).is_none() && instances.known(key(1)).is_some());
+        instances.remove_sample(&mut links, 1, 1);
+        add(&mut instances, &mut links, 6);
+        assert!(instances.known(key(1)).is_none() && instances.known(key(2)).is_some());
+    }
+
+    #[test]
+    fn instances_that_come_and_go_for_ever_take_no_further_room() {
+        let (mut instances, mut links) = three();
+        let rooms = |it: &Instances| it.idle.rooms();
+        let before = rooms(&instances);
+        for number in 3..1_000u16 {
+            let index = instances.index[&key(number - 3)];
+            if number % 2 == 0 {
+                instances.note(key(number - 3), 7, ChangeKind::Dispose, Instant::new(0));
+            }
+            instances.remove_sample(&mut links, index, (number - 3) % 8);
+            let index = instances.note(key(number), 7, ChangeKind::Alive, Instant::new(0));
+            links.push(instances.chain_mut(index), number % 8);
+        }
+        assert_eq!(rooms(&instances), before);
+        assert_eq!(instances.forgotten, 997);
     }
 }

@@ -168,6 +168,14 @@ pub const DEFAULT_SAMPLES: u16 = 64;
 /// Instances of a keyed KEEP_LAST topic without RESOURCE_LIMITS.
 pub const DEFAULT_INSTANCES: u16 = 16;
 
+/// Ends of an instance that lie beside as many samples as HISTORY says: it is disposed, and its writers leave.
+pub const ENDS_BESIDE: u16 = 2;
+
+/// Bytes that ends of instances may take in the history of a KEEP_LAST writer beside its values, one for each instance
+/// otherwise, and one in any case: an end is a key, but lies in a slot like any other. A hundred and eighty
+/// instances of samples that fit an Ethernet frame have one each.
+pub const ENDS_BYTES: usize = 256 << 10;
+
 /// Fewest samples out of order that a reliable reader keeps.
 pub const MIN_WAITING: u16 = 16;
 

@@ -103,6 +103,9 @@ pub struct ReaderLedger {
     pub in_sets: u64,
     /// Ends of coherent sets: no samples, and yet numbers.
     pub set_ends: u64,
+    /// Said that a writer writes an instance no longer which others write, or which had ended: taken note of, and
+    /// no samples.
+    pub unregistered: u64,
     /// Were not taken for so long after the end of their instance that READER_DATA_LIFECYCLE let them go.
     pub purged: u64,
     /// Came and wait for earlier ones; not yet accounted.
@@ -126,7 +129,11 @@ impl ReaderLedger {
         let timed = self.expired + self.filtered + self.held + self.purged;
         let not_for_it = self.not_owner + self.unwanted + self.outdated;
         let of_sets = self.incomplete + self.in_sets + self.set_ends;
-        self.accounted == self.lost.wrapping_add(came + timed + not_for_it + of_sets)
+        let not_samples = of_sets + self.unregistered;
+        self.accounted
+            == self
+                .lost
+                .wrapping_add(came + timed + not_for_it + not_samples)
     }
 
     /// Counts one number this reader is done with. Like what is lost, the sum is made of what
@@ -232,6 +239,7 @@ impl Reader {
             ledger.evicted = cache.evicted;
             ledger.expired += cache.expired;
             ledger.purged = cache.purged;
+            ledger.unregistered = cache.unregistered;
             ledger.held = cache.held() as u64;
             ledger.in_sets = cache.in_sets() as u64;
         }

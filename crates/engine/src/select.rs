@@ -10,7 +10,8 @@ use crate::{
     access::CachedSample,
     cache::{Cache, Selection},
     engine::Engine,
-    ids::ReaderId,
+    history::ChangeKind,
+    ids::{ReaderId, WriterId},
 };
 
 impl Engine {
@@ -34,8 +35,9 @@ impl Engine {
         self.cache(id).is_some_and(|cache| cache.has_any(selection))
     }
 
-    /// The `nth` of the selected samples: of an instance in the order they came, those of several instances in
-    /// the order all of them came.
+    /// The `nth` of the selected samples: those of an instance behind one another, in the order they came, and the
+    /// instance first whose oldest sample came first. Where PRESENTATION asks for ordered access of TOPIC or GROUP
+    /// scope, all in the order they came (DDS 1.4 §2.2.2.5.3.8).
     #[must_use]
     pub fn selected(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
         let (info, payload) = self.cache(id)?.selected(nth)?;
@@ -60,6 +62,26 @@ impl Engine {
         };
         reader.ledger.delivered += cache.take_selected();
         self.go_on(id.0);
+    }
+
+    /// What `find` finds in the samples of an instance, the oldest first, up to the first in which it finds something.
+    pub fn find_in_instance<T>(
+        &self,
+        id: ReaderId,
+        instance: KeyHash,
+        find: impl FnMut(CachedSample<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let samples = self.cache(id)?.of_instance(instance);
+        let mut samples = samples.map(|(info, payload)| CachedSample { info, payload });
+        samples.find_map(find)
+    }
+
+    /// The oldest change of an instance that a writer keeps: a value, or with `false` a key.
+    #[must_use]
+    pub fn kept_change(&self, id: WriterId, instance: KeyHash) -> Option<(bool, &[u8])> {
+        let history = self.writers.get(id.0)?.history.as_ref()?;
+        let (change, payload) = history.oldest_of(instance)?;
+        Some((change.kind == ChangeKind::Alive, payload))
     }
 
     /// Whether a reader knows an instance: it has samples of it, or had and has not forgotten it since.

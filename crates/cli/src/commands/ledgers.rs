@@ -23,6 +23,7 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
         incomplete,
         in_sets,
         set_ends,
+        unregistered,
         purged,
         waiting,
         duplicates,
@@ -43,6 +44,10 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
         (incomplete, "of incomplete sets"),
         (in_sets, "of sets that go on"),
         (set_ends, "ends of sets"),
+        (
+            unregistered,
+            "words that a writer of several has left an instance",
+        ),
         (purged, "let go after the end of their instance"),
         (waiting, "waiting for earlier ones"),
         (skipped, "skipped"),

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use isolane::{
-    ChangeKind, DataReader, DataWriter, Filter, FilterError, InstanceHandle, InstanceState, Qos,
-    ReadError, SampleState, StateMask, Timestamp, TopicType, ViewState, types::BoundedString,
+    ChangeKind, DataReader, DataWriter, Filter, FilterError, InstanceHandle, InstanceState,
+    KeyError, Qos, ReadError, SampleState, StateMask, Timestamp, TopicType, ViewState,
+    types::BoundedString,
 };
 
 use crate::support::{Message, Site, World};
@@ -49,14 +50,15 @@ fn samples_are_read_and_taken_by_their_states_and_number() {
     let samples = [shape("RED", 1), shape("BLUE", 2), shape("RED", 3)];
     let (_world, _writer, reader) = with_samples(&qos, &samples);
     let first = reader.read_samples(2, StateMask::NOT_READ).unwrap();
-    assert_eq!(places(&first), [1, 2]);
+    assert_eq!(places(&first), [1, 3], "of an instance behind one another");
     assert_eq!(first[0].info.sample_state, SampleState::NotRead);
     assert_eq!(first[0].info.view_state, ViewState::New);
     let rest = reader.take_samples(ALL, StateMask::NOT_READ).unwrap();
-    assert_eq!(places(&rest), [3]);
-    assert_eq!(rest[0].info.view_state, ViewState::NotNew);
+    assert_eq!(places(&rest), [2]);
+    assert_eq!(rest[0].info.view_state, ViewState::New);
     let again = reader.take_samples(ALL, StateMask::READ).unwrap();
-    assert_eq!(places(&again), [1, 2]);
+    assert_eq!(places(&again), [1, 3]);
+    assert_eq!(again[0].info.view_state, ViewState::NotNew);
     assert!(reader.take_samples(ALL, ANY).unwrap().is_empty());
     assert_eq!(reader.ledger().delivered, 3);
 }
@@ -234,4 +236,57 @@ fn a_late_reader_waits_for_its_history() {
         reader.matched_writers() == 1 && reader.wait_for_historical_data(Duration::ZERO)
     });
     assert_eq!(reader.available(), 20);
+}
+
+/// Its key is no longer than a handle.
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+struct Valve {
+    #[topic(key)]
+    line: u16,
+    #[topic(key)]
+    number: u32,
+    is_open: bool,
+}
+
+#[test]
+fn a_handle_that_is_a_key_gives_it_back_as_long_as_the_instance_is_known() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::reliable().keep_all();
+    let writer = alice.create_writer::<Valve>("Valves", &qos).unwrap();
+    let reader = bob.create_reader::<Valve>("Valves", &qos).unwrap();
+    world.until_matched(&writer, &reader);
+    let valve = |is_open| Valve {
+        line: 3,
+        number: 70_000,
+        is_open,
+    };
+    writer.write(&valve(true)).unwrap();
+    world.until("it came", || reader.available() == 1);
+    let handle = reader.take().unwrap().unwrap().info.instance_handle();
+    assert_eq!(reader.get_key_value(handle), Ok(valve(false)));
+    assert_eq!(writer.lookup_instance(&valve(true)), Some(handle));
+    assert_eq!(writer.get_key_value(handle), Ok(valve(false)));
+    let unknown = reader.get_key_value([0xff; 16]);
+    assert_eq!(unknown, Err(KeyError::UnknownInstance));
+}
+
+#[test]
+fn a_longer_key_is_read_from_what_is_left_of_the_instance() {
+    let qos = Qos::reliable().keep_last(1).transient_local();
+    let (world, writer, reader) = with_samples(&qos, &[shape("RED", 1)]);
+    let red = reader.lookup_instance(&shape("RED", 0)).expect("it came");
+    assert_eq!(reader.get_key_value(red), Ok(shape("RED", 0)));
+    assert_eq!(writer.get_key_value(red), Ok(shape("RED", 0)));
+    reader.take().unwrap().expect("it is there");
+    assert_eq!(reader.get_key_value(red), Err(KeyError::NotKept));
+    writer.unregister(&shape("RED", 0)).unwrap();
+    world.until("its end came", || reader.available() == 1);
+    let key = reader.get_key_value(red);
+    assert_eq!(
+        key,
+        Ok(shape("RED", 0)),
+        "the end of an instance has its key"
+    );
+    let never = writer.lookup_instance(&shape("BLACK", 0)).unwrap();
+    assert_eq!(writer.get_key_value(never), Err(KeyError::NotKept));
 }

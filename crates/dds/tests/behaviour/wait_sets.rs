@@ -9,7 +9,7 @@ use std::{
 
 use isolane::{
     AttachError, Condition, Filter, Level, Network, Participant, Qos, StateMask, StatusMask,
-    WaitSet, limits,
+    WaitError, WaitSet, limits,
 };
 
 use crate::support::{Message, PATIENCE, Site, World, take_numbers};
@@ -46,29 +46,29 @@ fn a_wait_set_wakes_by_each_kind_of_condition_and_says_which() {
     }
     assert_eq!(waits.conditions().len(), 4, "each once");
 
-    assert!(waits.wait(PATIENCE) == [(&matched).into()]);
+    assert!(waits.wait(PATIENCE).unwrap() == [(&matched).into()]);
     assert_eq!(reader.subscription_matched_status().current_count, 1);
-    assert!(waits.wait(SHORT).is_empty());
+    assert!(waits.wait(SHORT).unwrap().is_empty());
     writer.write(&Message::number(3)).unwrap();
-    assert!(waits.wait(PATIENCE) == [(&unread).into()]);
+    assert!(waits.wait(PATIENCE).unwrap() == [(&unread).into()]);
     assert!(
-        waits.wait(PATIENCE) == [(&unread).into()],
+        waits.wait(PATIENCE).unwrap() == [(&unread).into()],
         "it was not read"
     );
     reader.read_samples(usize::MAX, ANY).unwrap();
-    assert!(waits.wait(SHORT).is_empty());
+    assert!(waits.wait(SHORT).unwrap().is_empty());
     writer.write(&Message::number(7)).unwrap();
-    assert!(waits.wait(PATIENCE) == [(&unread).into(), (&large).into()]);
+    assert!(waits.wait(PATIENCE).unwrap() == [(&unread).into(), (&large).into()]);
     assert_eq!(take_numbers(&reader), [3, 7]);
     guard.set_trigger_value(true);
-    assert!(waits.wait(PATIENCE) == [(&guard).into()]);
+    assert!(waits.wait(PATIENCE).unwrap() == [(&guard).into()]);
     guard.set_trigger_value(false);
-    assert!(waits.wait(SHORT).is_empty());
+    assert!(waits.wait(SHORT).unwrap().is_empty());
 
     assert!(waits.detach(&unread) && !waits.detach(&unread));
     writer.write(&Message::number(1)).unwrap();
     assert!(
-        waits.wait(SHORT).is_empty(),
+        waits.wait(SHORT).unwrap().is_empty(),
         "it is not waited for any more"
     );
     assert!(unread.trigger_value());
@@ -127,7 +127,7 @@ fn a_wait_set_sleeps_until_another_thread_says_so() {
             by_thread.set_trigger_value(true);
         });
         let before = alone.report().jobs;
-        assert!(waits.wait(PATIENCE) == [(&guard).into()]);
+        assert!(waits.wait(PATIENCE).unwrap() == [(&guard).into()]);
         setter.join().unwrap();
         let ran = |jobs: &[isolane::JobReport]| -> u64 {
             jobs.iter().map(|job| job.observed.activations).sum()
@@ -157,12 +157,12 @@ fn participants_of_one_thread_are_waited_for_together() {
         waits.attach(&guard).unwrap();
         let end = Instant::now() + PATIENCE;
         while writer.matched_readers() < 2 && Instant::now() < end {
-            assert!(waits.wait(SHORT).is_empty());
+            assert!(waits.wait(SHORT).unwrap().is_empty());
         }
         writer.write(&Message::number(1)).unwrap();
         let mut came = [0, 0];
         while came != [1, 1] && Instant::now() < end {
-            for active in waits.wait(PATIENCE) {
+            for active in waits.wait(PATIENCE).unwrap() {
                 for at in 0..2 {
                     if active == (&conditions[at]).into() {
                         came[at] += readers[at].take_samples(usize::MAX, ANY).unwrap().len();
@@ -172,7 +172,7 @@ fn participants_of_one_thread_are_waited_for_together() {
         }
         assert_eq!(came, [1, 1]);
         let setter = thread::spawn(move || guard.set_trigger_value(true));
-        assert_eq!(waits.wait(PATIENCE).len(), 1);
+        assert_eq!(waits.wait(PATIENCE).unwrap().len(), 1);
         setter.join().unwrap();
     }
 }
@@ -197,7 +197,7 @@ fn a_callback_may_set_a_guard_and_attach_and_detach_meanwhile() {
             }
         })
         .unwrap();
-    assert!(waits.wait(PATIENCE) == [(&second).into()]);
+    assert!(waits.wait(PATIENCE).unwrap() == [(&second).into()]);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn who_waits_for_no_time_at_all_lets_the_loop_run() {
     waits.attach(&unread).unwrap();
     let end = Instant::now() + PATIENCE;
     let mut is_written = false;
-    while waits.wait(Duration::ZERO).is_empty() {
+    while waits.wait(Duration::ZERO).unwrap().is_empty() {
         assert!(Instant::now() < end, "nothing came");
         a.run_for(Duration::from_millis(1));
         is_written |= !is_written && writer.matched_readers() > 0 && {
@@ -274,6 +274,120 @@ fn a_condition_that_holds_already_wakes_a_wait_that_it_is_attached_in() {
         )
         .unwrap();
     let begin = Instant::now();
-    assert!(waits.wait(PATIENCE) == [(&unread).into()]);
+    assert!(waits.wait(PATIENCE).unwrap() == [(&unread).into()]);
     assert!(begin.elapsed() < PATIENCE, "it woke by its end only");
+}
+
+#[test]
+fn conditions_and_wait_sets_keep_no_participant() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::reliable().keep_all();
+    let writer = alice.create_writer::<Message>("Kept", &qos).unwrap();
+    let reader = bob.create_reader::<Message>("Kept", &qos).unwrap();
+    world.until_matched(&writer, &reader);
+    writer.write(&Message::number(7)).unwrap();
+    world.until("it came", || reader.available() == 1);
+
+    let waits = WaitSet::new(&bob);
+    let unread = reader.create_read_condition(StateMask::NOT_READ);
+    let large = Filter::new("number > 5", &[]).unwrap();
+    let large = reader.create_query_condition(ANY, large);
+    let matched = reader.status_condition(StatusMask::all());
+    let guard = bob.create_guard_condition();
+    for condition in [
+        Condition::from(&unread),
+        (&large).into(),
+        (&matched).into(),
+        (&guard).into(),
+    ] {
+        waits.attach(&condition).unwrap();
+    }
+    assert_eq!(waits.wait(SHORT).map(|active| active.len()), Ok(3));
+
+    drop((reader, world));
+    drop(bob);
+    let said_good_bye = alice.run_until(PATIENCE, || writer.matched_readers() == 0);
+    assert!(said_good_bye, "bob is kept by a condition or a wait set");
+    assert!(!unread.trigger_value() && !matched.trigger_value());
+    assert!(!large.as_read_condition().trigger_value());
+    large.set_query_parameters(&[]).unwrap();
+    matched.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
+    guard.set_trigger_value(true);
+    assert!(guard.trigger_value(), "it is its user's alone");
+
+    assert_eq!(
+        waits.wait(PATIENCE).err(),
+        Some(WaitError::ParticipantsGone)
+    );
+    waits.detach(&unread);
+    assert_eq!(waits.attach(&unread), Err(AttachError::ParticipantGone));
+    let others = WaitSet::new(&alice);
+    assert_eq!(others.attach(&matched), Err(AttachError::ParticipantGone));
+}
+
+#[test]
+fn a_wait_set_goes_on_with_the_participants_that_are_left() {
+    let (alice, bob) = (participant(), participant());
+    let qos = Qos::reliable().keep_all();
+    let writer = alice.create_writer::<Message>("Left", &qos).unwrap();
+    let [at_alice, at_bob] =
+        [&alice, &bob].map(|owner| owner.create_reader::<Message>("Left", &qos).unwrap());
+    let waits = WaitSet::new(&bob);
+    let conditions = [&at_alice, &at_bob].map(|reader| reader.create_read_condition(ANY));
+    for condition in &conditions {
+        waits.attach(condition).unwrap();
+    }
+    drop((bob, at_bob));
+    writer.write(&Message::number(1)).unwrap();
+    assert!(waits.wait(PATIENCE).unwrap() == [(&conditions[0]).into()]);
+}
+
+#[test]
+fn a_status_that_was_told_does_not_hold_again_because_somebody_begins_to_listen() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::reliable().keep_all();
+    let writer = alice.create_writer::<Message>("Heard", &qos).unwrap();
+    let reader = bob.create_reader::<Message>("Heard", &qos).unwrap();
+    let ends = [
+        writer.status_condition(StatusMask::all()),
+        reader.status_condition(StatusMask::SUBSCRIPTION_MATCHED),
+    ];
+    let holds = || ends.each_ref().map(|condition| condition.trigger_value());
+    world.until_matched(&writer, &reader);
+    assert_eq!(holds(), [true, true]);
+    assert_eq!(writer.publication_matched_status().current_count, 1);
+    assert_eq!(reader.subscription_matched_status().current_count, 1);
+    assert_eq!(holds(), [false, false]);
+
+    let told = Rc::new(Cell::new(0));
+    let (by_writer, by_reader) = (Rc::clone(&told), Rc::clone(&told));
+    writer
+        .on_publication_matched(move |_| by_writer.set(by_writer.get() + 1))
+        .unwrap();
+    reader
+        .on_subscription_matched(move |_| by_reader.set(by_reader.get() + 1))
+        .unwrap();
+    assert_eq!(holds(), [false, false], "nothing has changed");
+    world.run_for(Duration::from_millis(20));
+    assert_eq!((holds(), told.get()), ([false, false], 0));
+
+    drop(reader);
+    world.until("it was told", || told.get() == 1);
+    assert_eq!(holds(), [false, false], "the listener has taken it");
+}
+
+/// The getter may be asked before the loop has heard of what the engine knows.
+#[test]
+fn what_a_getter_tells_does_not_count_as_changed_afterwards() {
+    let alone = participant();
+    let qos = Qos::reliable().keep_all();
+    let writer = alone.create_writer::<Message>("Early", &qos).unwrap();
+    let reader = alone.create_reader::<Message>("Early", &qos).unwrap();
+    let matched = writer.status_condition(StatusMask::PUBLICATION_MATCHED);
+    assert!(alone.run_until(PATIENCE, || writer.matched_readers() == 1));
+    drop(reader);
+    assert_eq!(writer.publication_matched_status().current_count_change, 0);
+    assert!(!matched.trigger_value(), "both changes were told");
+    alone.run_for(Duration::from_millis(5));
+    assert!(!matched.trigger_value());
 }

@@ -7,7 +7,6 @@
 use isolane_wire::cdr::KeyHash;
 
 use super::{Cache, Refused, SampleInfo};
-use crate::history::ChangeKind;
 
 impl Cache {
     /// Whether an instance is known, and nobody writes it any more.
@@ -67,11 +66,6 @@ impl Cache {
     pub(crate) fn forget_first_waiting(&mut self, proxy: u16) {
         let slot = self.waiting.remove(self.waiting_of(proxy).start);
         self.empty(slot);
-    }
-
-    /// Takes note that a writer that does not own an instance writes it, or no longer does.
-    pub(crate) fn note_other_writer(&mut self, key: KeyHash, proxy: u16, kind: ChangeKind) {
-        self.instances.note_other(key, proxy, kind);
     }
 
     /// Lets a sample go that was kept back.

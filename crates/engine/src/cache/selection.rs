@@ -1,6 +1,10 @@
 //! Several samples at a time: those of some states, of an instance, or of the next one, that a condition holds of
 //! (DDS 1.4 §2.2.2.5.3.8 and following).
 //!
+//! Samples of an instance are behind one another, unless PRESENTATION asks for the order over all instances: the
+//! instance whose oldest sample came first is the first, so that none waits for ever behind others where few are asked
+//! for at a time.
+//!
 //! What is selected is remembered in a list whose room is taken with the cache, and looked at one by one; then all
 //! of it is marked as read, or goes. What is said of each sample is as of the selection: that of the first changes
 //! nothing for the second, and its ranks count what follows it in the same selection.
@@ -93,6 +97,13 @@ impl Cache {
         Some((info, self.payload_of(index)))
     }
 
+    /// The samples of an instance, the oldest first.
+    pub(crate) fn of_instance(&self, key: KeyHash) -> impl Iterator<Item = (SampleInfo, &[u8])> {
+        let oldest = self.instances.oldest(key);
+        let slots = core::iter::successors(oldest, |&slot| self.links.younger(slot));
+        slots.map(|index| (self.slot(index).info, self.payload_of(index)))
+    }
+
     /// What was selected was looked at, and stays.
     pub(crate) fn mark_selected(&mut self) {
         while let Some(index) = self.selected.pop() {
@@ -120,7 +131,17 @@ impl Cache {
         }
         let slots = &self.slots;
         let leaves = |index: u16| slots[usize::from(index)].is_some_and(|slot| slot.leaves);
-        self.available.retain(|&index| !leaves(index));
+        let mut left = self.selected.len();
+        // Mostly it is what came first.
+        while let Some(&first) = self.available.front()
+            && leaves(first)
+        {
+            self.available.pop_front();
+            left -= 1;
+        }
+        if left > 0 {
+            self.available.retain(|&index| !leaves(index));
+        }
         let mut counted = 0;
         while let Some(index) = self.selected.pop() {
             counted += u64::from(!self.release(index).synthetic);
@@ -144,6 +165,7 @@ impl Cache {
     }
 
     /// The states that a sample and its instance are in now.
+    #[inline]
     pub(super) fn tell_states(&self, slot: &super::Slot, info: &mut SampleInfo) {
         if slot.read {
             info.sample_state = crate::states::SampleState::Read;
@@ -151,6 +173,7 @@ impl Cache {
         self.instances.tell(slot.instance, info);
     }
 
+    #[inline]
     pub(super) fn payload_of(&self, index: u16) -> &[u8] {
         let start = usize::from(index) * self.slot_bytes;
         &self.payload[start..][..self.slot(index).length as usize]
@@ -167,19 +190,33 @@ impl Cache {
     }
 
     fn select_any(&mut self, selection: &Selection<'_>) {
+        self.instances.begin_selection();
         for at in 0..self.available.len() {
             if self.selected.len() >= selection.max_samples {
                 return;
             }
             let index = self.available[at];
-            if self.is_asked_for(index, selection) {
+            let instance = self.slot(index).instance;
+            let is_selected = !self.is_ordered && self.instances.is_selected(instance);
+            if is_selected || !self.is_asked_for(index, selection) {
+                continue;
+            }
+            if self.is_ordered {
                 self.selected.push(index);
+            } else {
+                self.instances.note_selected(instance);
+                self.select_from(Some(index), selection);
             }
         }
     }
 
     fn select_of(&mut self, instance: u16, selection: &Selection<'_>) {
-        let mut next = self.instances.chain(instance).oldest();
+        let oldest = self.instances.chain(instance).oldest();
+        self.select_from(oldest, selection);
+    }
+
+    /// Selects samples of an instance from this one on.
+    fn select_from(&mut self, mut next: Option<u16>, selection: &Selection<'_>) {
         while let Some(index) = next
             && self.selected.len() < selection.max_samples
         {

@@ -98,9 +98,10 @@ impl Reader {
             ledger.outdated += 1;
             return Judged::Done;
         }
-        if clock.is_shown(&info, cache.as_mut(), ledger) {
+        if clock.is_shown(writer.proxy, &info, cache.as_mut(), ledger) {
             return Judged::Take(info.expires);
         }
+        note_unseen(writer, &info, cache.as_mut());
         let kept = cache.as_mut().filter(|_| keeps_back).and_then(|cache| {
             clock.drop_kept(&info, cache, ledger);
             cache.hold(writer.proxy, info, payload)
@@ -110,11 +111,11 @@ impl Reader {
     }
 }
 
-/// A sample is not seen, but its writer writes the instance all the same, which is alive as long as somebody does.
+/// A sample is not seen, but its writer writes the instance all the same, or no longer does: that is alive as long as
+/// somebody does, and where the last one leaves so it is seen.
 fn note_unseen(writer: Claimant, info: &SampleInfo, cache: Option<&mut Cache>) {
     if let Some(cache) = cache {
-        let key = info.key_hash.unwrap_or_default();
-        cache.note_other_writer(key, writer.proxy, info.kind);
+        cache.note_other_writer(writer.proxy, info);
     }
 }
 
@@ -142,9 +143,10 @@ pub(crate) fn judge_waiting(
         cache.forget_first_waiting(index);
         return true;
     }
-    if clock.is_shown(&info, Some(cache), ledger) {
+    if clock.is_shown(index, &info, Some(cache), ledger) {
         return false;
     }
+    note_unseen(writer, &info, Some(cache));
     clock.drop_kept(&info, cache, ledger);
     let kept = cache.hold_waiting(index);
     clock.keep_back(&info, kept, ledger);
@@ -169,7 +171,7 @@ pub(crate) fn judge_held(
         ledger.outdated += 1;
         return false;
     }
-    let is_shown = clock.is_shown(info, Some(cache), ledger);
+    let is_shown = clock.is_shown(writer.proxy, info, Some(cache), ledger);
     // TIME_BASED_FILTER does not go with sets.
     ledger.filtered += u64::from(!is_shown);
     is_shown
@@ -206,12 +208,11 @@ impl Engine {
             // It was heard, which its lease does not know yet.
             self.file_reader_clock(reader);
         }
-        let clock = self
-            .readers
-            .get_mut(reader)
-            .and_then(|it| it.clock.as_mut());
-        let unwatched = clock.map_or(0, |clock| clock.take_unwatched());
-        self.counters.unwatched += unwatched;
+        if let Some(judged) = self.readers.get_mut(reader) {
+            let (clock, cache) = (judged.clock.as_mut(), judged.cache.as_mut());
+            self.counters.unwatched += clock.map_or(0, |clock| clock.take_unwatched());
+            self.counters.instance_ends_unseen += cache.map_or(0, Cache::take_unseen);
+        }
         self.advance_proxy(index);
         self.wind_reader(reader);
     }
@@ -269,6 +270,7 @@ impl ReaderClock {
     /// Takes note of a sample in order. True: the user may see it now; false: it comes too soon.
     fn is_shown(
         &mut self,
+        proxy: u16,
         info: &SampleInfo,
         cache: Option<&mut Cache>,
         ledger: &mut ReaderLedger,
@@ -292,6 +294,13 @@ impl ReaderClock {
         };
         if info.kind == ChangeKind::Alive && filter.is_too_soon(key, self.latest) {
             return false;
+        }
+        if cache
+            .as_ref()
+            .is_some_and(|cache| !cache.instances.is_seen(key, proxy, info.kind))
+        {
+            // Others write the instance: what is kept back of it stays so.
+            return true;
         }
         // What finds no room now is refused, comes again, and is judged then.
         if cache.as_ref().is_none_or(|cache| cache.has_place(key)) {

@@ -281,7 +281,8 @@ impl Engine {
         if turn == Turn::Lost
             && let Some(cache) = &mut reader.cache
         {
-            self.counters.instance_ends_unseen += cache.writer_not_alive(proxy, guid, now);
+            cache.writer_not_alive(proxy, guid, now);
+            self.counters.instance_ends_unseen += cache.take_unseen();
             if cache.available() > 0 {
                 reader.status |= ReaderStatus::DATA_AVAILABLE;
             }

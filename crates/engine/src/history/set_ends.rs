@@ -41,7 +41,7 @@ impl History {
             .resize(usize::from(slots + ends), Change::EMPTY);
         self.order.reserve_exact(usize::from(slots + ends));
         self.marks = alloc::vec![SetMark::default(); self.changes.len()];
-        self.ends = SetEnds {
+        self.set_ends = SetEnds {
             first_slot: has_ends.then_some(slots),
             free: (slots..slots + ends).rev().collect(),
             kept: 0,
@@ -50,12 +50,12 @@ impl History {
 
     /// Whether the end of a set could be committed now.
     pub(crate) fn has_room_for_set_end(&self) -> bool {
-        !self.ends.free.is_empty()
+        !self.set_ends.free.is_empty()
     }
 
     /// The oldest change that is a sample, or the end of an instance.
     pub(crate) fn first_sample(&self) -> Option<SequenceNumber> {
-        let is_sample = |&&(_, slot): &&(SequenceNumber, u16)| !self.ends.has_slot(slot);
+        let is_sample = |&&(_, slot): &&(SequenceNumber, u16)| !self.set_ends.has_slot(slot);
         let sample = self.order.iter().find(is_sample);
         sample.map(|&(sequence, _)| sequence)
     }
@@ -63,7 +63,7 @@ impl History {
     /// The number of the oldest.
     pub(crate) fn first_set_end(&self) -> Option<SequenceNumber> {
         let mut order = self.order.iter();
-        let end = order.find(|&&(_, slot)| self.ends.has_slot(slot));
+        let end = order.find(|&&(_, slot)| self.set_ends.has_slot(slot));
         end.map(|&(sequence, _)| sequence)
     }
 
@@ -73,7 +73,7 @@ impl History {
             return true;
         }
         let below = self.order.partition_point(|&(there, _)| there < sequence);
-        let is_end = |at: &usize| self.ends.has_slot(self.order[*at].1);
+        let is_end = |at: &usize| self.set_ends.has_slot(self.order[*at].1);
         let mut of_nothing = (0..below).filter(is_end).filter(|&at| {
             let before = at.checked_sub(1).map(|before| self.order[before].1);
             before.is_none_or(|before| self.marks[usize::from(before)].set().is_none())
@@ -86,22 +86,22 @@ impl History {
 
     /// Enters the end of a set, for which there is room.
     pub(crate) fn commit_set_end(&mut self, change: Change, mark: SetMark) {
-        let Some(slot) = self.ends.free.pop() else {
+        let Some(slot) = self.set_ends.free.pop() else {
             return;
         };
         self.changes[usize::from(slot)] = change;
         self.marks[usize::from(slot)] = mark;
         self.order.push_back((change.sequence, slot));
-        self.ends.kept += 1;
+        self.set_ends.kept += 1;
     }
 
     /// Gives the slot of an end back; false: it is a sample's.
     #[inline]
     pub(super) fn free_set_end(&mut self, slot: u16) -> bool {
-        let is_end = self.ends.has_slot(slot);
+        let is_end = self.set_ends.has_slot(slot);
         if is_end {
-            self.ends.free.push(slot);
-            self.ends.kept -= 1;
+            self.set_ends.free.push(slot);
+            self.set_ends.kept -= 1;
         }
         is_end
     }
@@ -164,7 +164,7 @@ mod tests {
             history.remove(SequenceNumber(2));
             write(&mut history, 5, 9, None);
             history.remove_below(SequenceNumber(6));
-            assert_eq!((history.first(), history.ends.kept), (None, 0));
+            assert_eq!((history.first(), history.set_ends.kept), (None, 0));
         }
     }
 

@@ -4,7 +4,7 @@
 
 use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 
-use super::{InstanceState, Instances};
+use super::{Instance, InstanceState, Instances};
 use crate::{cache::SampleInfo, chain::Chain, clock::Purges, states::ViewState};
 
 /// What is known of an instance's lives.
@@ -22,6 +22,8 @@ pub(super) struct Life {
     /// For the ranks of samples that were selected together: how many of it follow, and the life of the last.
     following: u32,
     latest_generation: u32,
+    /// The last selection that it was part of.
+    selection: u64,
 }
 
 impl Life {
@@ -33,11 +35,19 @@ impl Life {
         is_forgotten: false,
         following: 0,
         latest_generation: 0,
+        selection: 0,
     };
 
     fn generation(&self) -> u32 {
         self.disposed_generations
             .wrapping_add(self.no_writers_generations)
+    }
+}
+
+impl Instance {
+    /// Its end is so long ago that nothing is known of it.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.life.is_forgotten
     }
 }
 
@@ -84,11 +94,13 @@ impl Instances {
     }
 
     /// Samples of an instance were looked at.
+    #[inline]
     pub(crate) fn note_look(&mut self, index: u16) {
         self.records[usize::from(index)].life.is_seen = true;
     }
 
     /// Says of a sample that comes in now in which life of its instance it does.
+    #[inline]
     pub(crate) fn tell_generation(&self, index: u16, info: &mut SampleInfo) {
         let life = &self.records[usize::from(index)].life;
         info.disposed_generation_count = life.disposed_generations;
@@ -96,6 +108,7 @@ impl Instances {
     }
 
     /// Says of a sample what is so of its instance now.
+    #[inline]
     pub(crate) fn tell(&self, index: u16, info: &mut SampleInfo) {
         let instance = &self.records[usize::from(index)];
         info.instance_state = instance.state;
@@ -120,6 +133,21 @@ impl Instances {
 
     pub(crate) fn chain(&self, index: u16) -> &Chain {
         &self.records[usize::from(index)].chain
+    }
+
+    /// A selection begins: no instance is part of it yet.
+    pub(crate) fn begin_selection(&mut self) {
+        self.selection += 1;
+    }
+
+    /// Whether an instance is part of the selection that is made.
+    pub(crate) fn is_selected(&self, index: u16) -> bool {
+        self.records[usize::from(index)].life.selection == self.selection
+    }
+
+    /// It is from now on.
+    pub(crate) fn note_selected(&mut self, index: u16) {
+        self.records[usize::from(index)].life.selection = self.selection;
     }
 
     /// Before samples of an instance are ranked among those that were selected with them.

@@ -240,7 +240,8 @@ impl Engine {
         reader.forget_held(index);
         reader.release_owner(index);
         if let Some(cache) = &mut reader.cache {
-            self.counters.instance_ends_unseen += cache.writer_gone(index, proxy.guid, now);
+            cache.writer_gone(index, proxy.guid, now);
+            self.counters.instance_ends_unseen += cache.take_unseen();
             if cache.available() > 0 {
                 reader.status |= ReaderStatus::DATA_AVAILABLE;
             }

@@ -140,7 +140,10 @@ fn a_bad_world(seed: u64) -> Hardship {
 
     let everything = samples as usize * writers.len();
     world.run_until("every sample came", PATIENCE, |world| {
-        let all_of = |&reader: &ReaderHandle| world.reader_ledger(reader).delivered;
+        let all_of = |&reader: &ReaderHandle| {
+            let ledger = world.reader_ledger(reader);
+            ledger.delivered + ledger.unregistered
+        };
         readers
             .iter()
             .all(|reader| all_of(reader) as usize >= everything)

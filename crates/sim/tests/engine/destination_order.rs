@@ -1,5 +1,6 @@
 //! DESTINATION_ORDER: which of two samples of an instance is the later (DDS 1.4 §2.2.3.17).
 
+use isolane_engine::{ChangeKind, InstanceState};
 use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, Random, ReaderHandle, Sample, Topic, World, WriterHandle, seeds,
 };
@@ -217,4 +218,25 @@ fn of_an_owner_too_nothing_is_seen_that_is_older_than_what_was_seen() {
     clocks.world.run_for(SECOND);
     clocks.write(behind, Sample::value(4));
     assert_eq!(clocks.world.values(reader), [1, 4]);
+}
+
+/// What it says is older than what is known of the instance, and yet nobody writes that any more.
+#[test]
+fn an_instance_ends_with_its_last_writer_also_where_that_one_says_so_too_late() {
+    let topic = by_source(Topic::new("Places").reliable().keep_all(16).keyed());
+    let mut clocks = clocks(&topic, as_it_is);
+    let (ahead, behind) = (clocks.ahead, clocks.behind);
+    clocks.write(behind, Sample::keyed(1, 10));
+    clocks.write(ahead, Sample::keyed(1, 20));
+    clocks.write(ahead, Sample::unregister(1));
+    let ended = (ChangeKind::Unregister, InstanceState::NotAliveNoWriters);
+    let last = |clocks: &Clocks| {
+        let last = clocks.world.last_of_instance(clocks.reader, 1);
+        last.expect("some came").states()
+    };
+    assert_ne!(last(&clocks), ended, "the other writes it");
+    clocks.write(behind, Sample::unregister(1));
+    assert_eq!(last(&clocks), ended);
+    let ledger = clocks.world.reader_ledger(clocks.reader);
+    assert_eq!((ledger.unregistered, ledger.outdated), (1, 1));
 }

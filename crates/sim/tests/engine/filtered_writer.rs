@@ -99,7 +99,10 @@ fn a_reader_has_what_it_wants_once_and_in_order_whatever_the_link_loses() {
         assert_eq!(taken(&world, reader, writer), expected, "seed {seed}");
         let ledger = world.reader_ledger(reader);
         assert_eq!(
-            (ledger.lost, ledger.unwanted + ledger.delivered),
+            (
+                ledger.lost,
+                ledger.unwanted + ledger.delivered + ledger.unregistered
+            ),
             (0, 200),
             "seed {seed}"
         );

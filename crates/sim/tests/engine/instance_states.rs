@@ -1,6 +1,9 @@
 //! Sample, view and instance states, and samples asked for by them (DDS 1.4 §2.2.2.5.1, §2.2.2.5.3).
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use isolane_engine::{
     ChangeKind, InstanceState, SampleInfo, SampleState, Selection, StateMask, ViewState, Which,
@@ -9,7 +12,10 @@ use isolane_sim::{
     LinkConfig, NodeConfig, NodeId, Random, ReaderHandle, Received, Sample, Take, Then, Topic,
     World, WriterHandle, key_of, seeds,
 };
-use isolane_wire::{cdr::KeyHash, qos::LivelinessKind, qos::OwnershipKind};
+use isolane_wire::{
+    cdr::KeyHash,
+    qos::{LivelinessKind, OwnershipKind, PresentationAccessScope},
+};
 
 use crate::support::{SECOND, a_pair, keyed_samples, ms, two_nodes};
 
@@ -144,10 +150,9 @@ fn ranks_count_what_follows_and_the_lives_in_between() {
         selected.map(|(info, _)| ranks(info)).collect()
     };
     let all = ranks(&mut looked, &Selection::default());
-    let of_7 = [all[0], all[2], all[3], all[4], all[5]];
-    let expected = [[4, 2, 2], [3, 2, 2], [2, 1, 1], [1, 1, 1], [0, 0, 0]];
-    assert_eq!(of_7, expected);
-    assert_eq!([all[1], all[6]], [[1, 0, 0], [0, 0, 0]]);
+    let of_7 = [[4, 2, 2], [3, 2, 2], [2, 1, 1], [1, 1, 1], [0, 0, 0]];
+    assert_eq!(all[..5], of_7);
+    assert_eq!(all[5..], [[1, 0, 0], [0, 0, 0]]);
     let first_two = Selection {
         which: Which::Instance(key(7)),
         max_samples: 3,
@@ -170,11 +175,11 @@ fn samples_are_asked_for_by_state_by_value_by_instance_and_by_number() {
         max_samples: 2,
         ..mask(StateMask::NOT_READ)
     };
-    assert_eq!(looked.values(&two, Then::Read), [1, 2]);
-    assert_eq!(looked.values(&two, Then::Read), [3, 4]);
+    assert_eq!(looked.values(&two, Then::Read), [1, 3]);
+    assert_eq!(looked.values(&two, Then::Read), [2, 4]);
     assert_eq!(
         looked.values(&mask(StateMask::READ), Then::Leave),
-        [1, 2, 3, 4]
+        [1, 3, 2, 4]
     );
     let is_large = |payload: &[u8]| {
         Sample::parse(ChangeKind::Alive, payload).is_some_and(|sample| sample.value > 3)
@@ -183,14 +188,14 @@ fn samples_are_asked_for_by_state_by_value_by_instance_and_by_number() {
         query: Some(&is_large),
         ..Selection::default()
     };
-    assert_eq!(looked.values(&large, Then::Take), [4, 5, 6]);
+    assert_eq!(looked.values(&large, Then::Take), [4, 6, 5]);
     assert!(looked.values(&large, Then::Take).is_empty());
     let unknown = Selection {
         which: Which::Instance(key(9)),
         ..Selection::default()
     };
     assert!(looked.values(&unknown, Then::Take).is_empty());
-    assert_eq!(looked.values(&Selection::default(), Then::Take), [1, 2, 3]);
+    assert_eq!(looked.values(&Selection::default(), Then::Take), [1, 3, 2]);
     looked.write([Sample::dispose(0)]);
     assert!(
         looked.values(&large, Then::Take).is_empty(),
@@ -251,7 +256,7 @@ fn taking_from_the_middle_gives_its_room_back() {
     looked.world.run_for(SECOND);
     assert_eq!(
         looked.values(&Selection::default(), Then::Take),
-        [6, 7, 8, 9]
+        [6, 8, 7, 9]
     );
 }
 
@@ -319,11 +324,7 @@ fn an_instance_that_is_disposed_and_unregistered_at_once_is_disposed_and_has_los
         .world
         .until_matched(&[looked.writer, other], &[looked.reader]);
     looked.write([Sample::keyed(7, 1)]);
-    let both = Sample {
-        kind: ChangeKind::DisposeAndUnregister,
-        ..Sample::dispose(7)
-    };
-    looked.write([both]);
+    looked.write([dispose_and_unregister(7)]);
     let seen = looked.select(&Selection::default(), Then::Take);
     let (end, _) = seen.last().expect("its end came");
     assert_eq!(end.kind, ChangeKind::DisposeAndUnregister);
@@ -367,6 +368,7 @@ impl Life {
 
 #[test]
 fn over_bad_links_the_lives_of_instances_are_those_that_their_writer_has_written() {
+    let all_unregistered = AtomicU64::new(0);
     seeds::for_each(0..40, |seed| {
         let world = World::new(seed).link(LinkConfig::lossy(0.2));
         let topic = Topic::new("Keyed").keyed().reliable().keep_all(16);
@@ -376,7 +378,9 @@ fn over_bad_links_the_lives_of_instances_are_those_that_their_writer_has_written
         world.run_for(20 * SECOND);
         let mut lives = BTreeMap::<_, Life>::new();
         let received = world.received(reader);
-        assert_eq!(received.len(), 200, "seed {seed}");
+        let unregistered = world.reader_ledger(reader).unregistered;
+        assert_eq!(received.len() as u64 + unregistered, 200, "seed {seed}");
+        all_unregistered.fetch_add(unregistered, Ordering::Relaxed);
         for received in received {
             let life = lives.entry(received.info.key_hash).or_default();
             life.note(received.info.kind);
@@ -393,6 +397,7 @@ fn over_bad_links_the_lives_of_instances_are_those_that_their_writer_has_written
             assert_eq!(last.info.instance_state, life.state, "seed {seed}");
         }
     });
+    assert!(all_unregistered.into_inner() > 0, "some had ended before");
 }
 
 /// A keyed pair of KEEP_LAST 1 readers whose user looks when the test does; the writer keeps more.
@@ -420,14 +425,8 @@ fn the_end_of_an_instance_leaves_its_last_value_to_be_seen() {
     let seen = looked.select(&Selection::default(), Then::Leave);
     let kinds: Vec<ChangeKind> = seen.iter().map(|(info, _)| info.kind).collect();
     assert_eq!(seen[0].1, 2);
-    assert_eq!(
-        kinds,
-        [
-            ChangeKind::Alive,
-            ChangeKind::Dispose,
-            ChangeKind::Unregister
-        ]
-    );
+    assert_eq!(kinds, [ChangeKind::Alive, ChangeKind::Dispose]);
+    assert_eq!(looked.world.reader_ledger(looked.reader).unregistered, 1);
     assert_eq!(
         seen[0].0.instance_state,
         InstanceState::NotAliveDisposed,
@@ -449,4 +448,174 @@ fn ends_that_lie_beside_values_give_way_to_other_instances() {
     values.sort_unstable();
     assert_eq!(values, [1, 2, 3, 4]);
     assert!(looked.world.reader_ledger(looked.reader).balances());
+}
+
+#[test]
+fn an_end_that_is_said_again_and_again_leaves_the_last_value_too() {
+    let mut looked = last_only();
+    looked.write([Sample::keyed(7, 1)]);
+    for _ in 0..5 {
+        looked.write([Sample::dispose(7)]);
+    }
+    let seen = looked.select(&Selection::default(), Then::Leave);
+    assert_eq!((seen.len(), seen[0].1), (3, 1));
+    assert!(looked.world.reader_ledger(looked.reader).balances());
+}
+
+/// Both at once, as WRITER_DATA_LIFECYCLE has it by default.
+fn dispose_and_unregister(key: u32) -> Sample {
+    Sample {
+        kind: ChangeKind::DisposeAndUnregister,
+        ..Sample::dispose(key)
+    }
+}
+
+/// HISTORY counts values: the end of an instance pushes none out of the writer's history, however little room there is.
+#[test]
+fn a_reader_that_comes_late_gets_the_last_value_of_an_instance_and_then_its_end() {
+    seeds::for_each(0..20, |seed| {
+        let mut world = World::new(seed).link(LinkConfig::lossy(0.2));
+        let (a, b) = two_nodes(&mut world);
+        let topic = Topic::new("Keyed").keyed().reliable().transient_local();
+        let writer = world.create_writer(a, &topic.clone().keep_last(1).max_instances(2));
+        world.enqueue(
+            writer,
+            [
+                Sample::keyed(7, 1),
+                Sample::keyed(7, 2),
+                dispose_and_unregister(7),
+                Sample::keyed(8, 3),
+                Sample::unregister(8),
+            ],
+        );
+        world.run_for(SECOND);
+        let late = world.create_reader(b, &topic.keep_last(4).max_instances(4));
+        world.run_for(20 * SECOND);
+        let came = world.received(late).iter();
+        let came: Vec<_> = came
+            .map(|it| (it.sample().map(|it| (it.key, it.value)), it.states().0))
+            .collect();
+        let expected = [
+            (Some((7, 2)), ChangeKind::Alive),
+            (Some((7, 0)), ChangeKind::DisposeAndUnregister),
+            (Some((8, 3)), ChangeKind::Alive),
+            (Some((8, 0)), ChangeKind::Unregister),
+        ];
+        assert_eq!(came, expected, "seed {seed}");
+    });
+}
+
+#[test]
+fn an_end_that_is_written_at_once_does_not_take_the_place_of_an_unsent_value() {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let topic = Topic::new("Keyed").keyed().reliable();
+    let writer = world.create_writer(a, &topic.clone().keep_last(1).max_instances(1));
+    let reader = world.create_reader(b, &topic.keep_last(1).max_instances(4));
+    world.until_matched(&[writer], &[reader]);
+    world.enqueue(writer, [Sample::keyed(7, 1), dispose_and_unregister(7)]);
+    world.run_for(SECOND);
+    assert_eq!(world.values(reader), [1]);
+    assert_eq!(world.writer_ledger(writer).evicted_unsent, 0);
+    // A later value takes the place of both, sent or not.
+    world.enqueue(writer, [dispose_and_unregister(7), Sample::keyed(7, 2)]);
+    world.run_for(SECOND);
+    assert_eq!(world.values(reader), [1, 2]);
+    assert_eq!(world.writer_ledger(writer).evicted_unsent, 1);
+}
+
+/// Several instances, as they were written.
+fn interleaved() -> Vec<Sample> {
+    let keys = [3, 1, 3, 2, 1, 3];
+    let samples = keys.into_iter().zip(1..);
+    samples
+        .map(|(key, value)| Sample::keyed(key, value))
+        .collect()
+}
+
+#[test]
+fn samples_of_an_instance_are_behind_one_another_the_one_waiting_longest_first() {
+    let mut looked = looked();
+    looked.write(interleaved());
+    let all = Selection::default();
+    assert_eq!(looked.values(&all, Then::Leave), [1, 3, 6, 2, 5, 4]);
+    let four = Selection {
+        max_samples: 4,
+        ..all
+    };
+    assert_eq!(looked.values(&four, Then::Take), [1, 3, 6, 2]);
+    looked.write([Sample::keyed(3, 7)]);
+    assert_eq!(looked.values(&all, Then::Take), [4, 5, 7]);
+}
+
+#[test]
+fn where_ordered_access_is_asked_for_samples_of_all_instances_keep_their_order() {
+    let scopes = [
+        (PresentationAccessScope::Instance, [1, 3, 6, 2, 5, 4]),
+        (PresentationAccessScope::Topic, [1, 2, 3, 4, 5, 6]),
+    ];
+    for (scope, expected) in scopes {
+        let topic = keyed().qos(|qos| {
+            qos.presentation.access_scope = scope;
+            qos.presentation.ordered = true;
+        });
+        let (mut world, nodes, writer, reader) = a_pair(&topic);
+        world.set_take(reader, Take::OnRequest);
+        let mut looked = Looked {
+            world,
+            nodes,
+            writer,
+            reader,
+        };
+        looked.write(interleaved());
+        let seen = looked.values(&Selection::default(), Then::Take);
+        assert_eq!(seen, expected, "{scope:?}");
+    }
+}
+
+/// A writer that is deleted says nothing of its instances one by one: that it is gone says it of all.
+#[test]
+fn the_end_of_a_writer_shows_as_if_it_had_unregistered_each_of_its_instances() {
+    let ends = [true, false].map(|is_deleted| {
+        let mut looked = looked();
+        let other = looked.world.create_writer(looked.nodes.0, &keyed());
+        looked
+            .world
+            .until_matched(&[looked.writer, other], &[looked.reader]);
+        looked.write([
+            Sample::keyed(1, 1),
+            Sample::keyed(2, 2),
+            Sample::keyed(3, 3),
+            Sample::dispose(3),
+        ]);
+        looked.world.enqueue(other, [Sample::keyed(2, 4)]);
+        looked.world.run_for(SECOND);
+        looked.select(&Selection::default(), Then::Take);
+        match is_deleted {
+            true => looked.world.delete_writer(looked.writer),
+            false => looked
+                .world
+                .enqueue(looked.writer, (1..=3).map(Sample::unregister)),
+        }
+        looked.world.run_for(SECOND);
+        looked
+            .world
+            .enqueue(other, [Sample::keyed(1, 5), Sample::keyed(3, 6)]);
+        looked.world.run_for(SECOND);
+        let seen = looked.select(&Selection::default(), Then::Take).into_iter();
+        let states = seen.map(|(info, value)| {
+            (
+                info.key_hash,
+                value,
+                info.kind,
+                info.view_state,
+                info.instance_state,
+                info.disposed_generation_count,
+                info.no_writers_generation_count,
+            )
+        });
+        states.collect::<Vec<_>>()
+    });
+    assert_eq!(ends[0].len(), 3, "one end, and two values: {:?}", ends[0]);
+    assert_eq!(ends[0], ends[1]);
 }

@@ -67,13 +67,16 @@ fn an_instance_lives_until_its_last_writer_has_unregistered_it() {
     world.run_for(SECOND);
     world.enqueue(one, [Sample::unregister(7)]);
     world.run_for(SECOND);
+    assert_eq!(last(&world, reader, 7).1, InstanceState::Alive);
+    assert_eq!(world.received(reader).len(), 2, "nothing has ended");
+    assert_eq!(world.reader_ledger(reader).unregistered, 1);
+    world.enqueue(other, [Sample::unregister(7), Sample::unregister(7)]);
+    world.run_for(SECOND);
     assert_eq!(
         last(&world, reader, 7),
-        (ChangeKind::Unregister, InstanceState::Alive)
+        (ChangeKind::Unregister, InstanceState::NotAliveNoWriters)
     );
-    world.enqueue(other, [Sample::unregister(7)]);
-    world.run_for(SECOND);
-    assert_eq!(last(&world, reader, 7).1, InstanceState::NotAliveNoWriters);
+    assert_eq!(world.received(reader).len(), 3, "it has ended once");
 }
 
 #[test]

@@ -63,16 +63,22 @@ pub(crate) fn keyed_samples(count: u64, chance: &mut Random) -> Vec<Sample> {
 /// A sequence number and what came under it.
 pub(crate) type Numbered = (i64, Sample);
 
-/// What a writer has written from a number on.
+/// Whether a change is a sample whatever else there is of its instance: that a writer writes one no longer is not.
+fn is_sample(&(_, sample): &Numbered) -> bool {
+    sample.kind != ChangeKind::Unregister
+}
+
+/// What a writer has written from a number on, without the instances that it has unregistered.
 pub(crate) fn written(world: &World, writer: WriterHandle, from: i64) -> Vec<Numbered> {
     let written = world.written(writer).iter();
     written
         .map(|written| (written.sequence.get(), written.sample))
         .filter(|&(sequence, _)| sequence >= from)
+        .filter(is_sample)
         .collect()
 }
 
-/// What a reader has taken of a writer.
+/// What a reader has taken of a writer, likewise.
 pub(crate) fn taken(world: &World, reader: ReaderHandle, writer: WriterHandle) -> Vec<Numbered> {
     let received = world.received_from(reader, writer);
     received
@@ -82,5 +88,6 @@ pub(crate) fn taken(world: &World, reader: ReaderHandle, writer: WriterHandle) -
             assert_eq!(sample.kind == ChangeKind::Alive, received.info.valid_data());
             (received.info.sequence.get(), sample)
         })
+        .filter(is_sample)
         .collect()
 }

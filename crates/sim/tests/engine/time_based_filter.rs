@@ -204,3 +204,22 @@ fn of_large_samples_no_more_are_kept_back_than_may_wait() {
     let ledger = world.reader_ledger(reader);
     assert_eq!((ledger.held, ledger.filtered), (4, 4), "4 MiB: {ledger:?}");
 }
+
+#[test]
+fn a_writer_that_leaves_an_instance_to_others_takes_nothing_along_that_is_kept_back() {
+    let topic = reliable().keyed();
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let [leaving, staying] = [0, 1].map(|_| world.create_writer(a, &topic));
+    let reader = world.create_reader(b, &filtering(topic));
+    world.until_matched(&[leaving, staying], &[reader]);
+    world.enqueue(leaving, [Sample::keyed(1, 10)]);
+    world.run_for(ms(10));
+    world.enqueue(staying, [Sample::keyed(1, 11)]);
+    world.run_for(ms(10));
+    world.enqueue(leaving, [Sample::unregister(1)]);
+    world.run_for(SECOND);
+    assert_eq!(world.values(reader), [10, 11]);
+    let ledger = world.reader_ledger(reader);
+    assert_eq!((ledger.unregistered, ledger.filtered), (1, 0));
+}

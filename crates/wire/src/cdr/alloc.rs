@@ -160,6 +160,15 @@ impl<T: CdrType> CdrType for Vec<T> {
         sequence::transcribe_key::<T>(source, decoder, encoder, decoder.bound())
     }
 
+    fn decode_key(source: KeySource, decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut values = Self::new();
+        sequence::decode_key(source, decoder, decoder.bound(), |value| {
+            values.push(value);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
     #[inline]
     fn measure_key(size: &mut KeySize) {
         match size.bound() {

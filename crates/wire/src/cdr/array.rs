@@ -202,6 +202,17 @@ impl<T: CdrType, const N: usize> CdrType for [T; N] {
         })
     }
 
+    fn decode_key(source: KeySource, decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut values = Self::initial();
+        decoder.collection(Self::KIND.delimits_array(), |decoder| {
+            values.iter_mut().try_for_each(|value| {
+                *value = T::decode_key(source, decoder)?;
+                Ok(())
+            })
+        })?;
+        Ok(values)
+    }
+
     #[inline]
     fn measure_key(size: &mut KeySize) {
         if Self::KIND.delimits_array() {

@@ -191,6 +191,24 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
+    /// Reads a structure of which a key is made.
+    ///
+    /// # Errors
+    /// As [`structure`](Self::structure).
+    #[inline]
+    pub fn key_structure<R>(
+        &mut self,
+        source: KeySource,
+        extensibility: Extensibility,
+        read: impl FnOnce(&mut Members<'a>) -> Result<R, CdrError>,
+    ) -> Result<R, CdrError> {
+        if source == KeySource::Hash {
+            // None is delimited there, whatever its type.
+            self.announced = Some(false);
+        }
+        self.structure(extensibility, read)
+    }
+
     /// Reads a collection: in XCDR2 its DHEADER if its elements `need_delimiter`, then what `read`
     /// asks.
     ///
@@ -279,6 +297,22 @@ impl<'a> Members<'a> {
             return Ok(());
         }
         value.decode_into(self.bounded(bound))
+    }
+
+    /// Reads the next member as part of a key.
+    ///
+    /// # Errors
+    /// Those of [`CdrType::decode_key`].
+    #[inline]
+    pub fn decode_key<T: CdrType>(
+        &mut self,
+        source: KeySource,
+        bound: usize,
+    ) -> Result<T, CdrError> {
+        if self.at_early_end() {
+            return Ok(T::initial());
+        }
+        T::decode_key(source, self.bounded(bound))
     }
 
     /// Reads the next member and writes it as part of a key.

@@ -14,7 +14,7 @@
 //!   members.
 //!
 //! On top are the functions that everybody else calls: [`write_payload`], [`view_payload`],
-//! [`read_payload`], [`write_key_payload`], [`key_hash`], [`key_hash_of_payload`].
+//! [`read_payload`], [`write_key_payload`], [`read_key`], [`key_hash`], [`key_hash_of_payload`].
 //!
 //! What a peer sends never panics here, never makes a loop longer than the bytes it sent, and never
 //! takes memory beyond the bound of the type. Appendable types tolerate members added by newer
@@ -55,6 +55,7 @@ pub use key::{KeyHash, KeySize, key_hash, key_hash_of_payload};
 pub use primitive::{Char8, Primitive};
 pub use sequence_view::{Elements, SequenceView};
 pub use topic::{
-    TopicType, read_payload, read_payload_into, view_payload, write_key_payload, write_payload,
+    TopicType, read_key, read_key_hash, read_payload, read_payload_into, view_payload,
+    write_key_payload, write_payload,
 };
 pub use value::{CdrType, KeySource, Kind, LocallyBounded};

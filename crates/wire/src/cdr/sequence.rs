@@ -60,6 +60,19 @@ pub(super) fn transcribe_key<T: CdrType>(
     })
 }
 
+/// Reads a sequence of at most `bound` elements as part of a key, and hands out one after the other.
+pub(super) fn decode_key<T: CdrType>(
+    source: KeySource,
+    decoder: &mut Decoder<'_>,
+    bound: usize,
+    mut push: impl FnMut(T) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
+    decoder.collection(T::KIND.delimits_sequence(), |decoder| {
+        let length = decoder.length::<T>(bound)?;
+        (0..length).try_for_each(|_| push(T::decode_key(source, decoder)?))
+    })
+}
+
 /// Adds the size of a sequence of at most `bound` elements.
 #[inline]
 pub(super) fn measure_key<T: CdrType>(size: &mut KeySize, bound: usize) {
@@ -150,6 +163,14 @@ impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
         encoder: &mut Encoder<'_>,
     ) -> Result<(), CdrError> {
         transcribe_key::<T>(source, decoder, encoder, N)
+    }
+
+    fn decode_key(source: KeySource, decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        let mut values = Self::new();
+        decode_key(source, decoder, N, |value| {
+            values.push(value).map_err(|_| CdrError::BoundExceeded)
+        })?;
+        Ok(values)
     }
 
     #[inline]

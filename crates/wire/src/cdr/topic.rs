@@ -2,7 +2,7 @@
 
 use super::encapsulation::ENCAPSULATION_BYTES;
 use super::{
-    ByteOrder, CdrError, CdrType, Decoder, Encapsulation, Encoder, Extensibility, KeySize,
+    ByteOrder, CdrError, CdrType, Decoder, Encapsulation, Encoder, Extensibility, KeyHash, KeySize,
     KeySource, Representation,
 };
 
@@ -133,6 +133,38 @@ pub fn read_payload<T: TopicType>(payload: &[u8]) -> Result<T, CdrError> {
 #[inline]
 pub fn read_payload_into<T: TopicType>(payload: &[u8], value: &mut T) -> Result<(), CdrError> {
     value.decode_into(&mut Decoder::of_payload(payload)?)
+}
+
+/// The key of a payload, of a whole sample, or with `key_only` of what a dispose or unregister carries: a value
+/// whose other members are [initial](CdrType::initial).
+///
+/// # Errors
+/// Whatever of [`CdrError`] is wrong with the payload.
+pub fn read_key<T: TopicType>(payload: &[u8], key_only: bool) -> Result<T, CdrError> {
+    if !T::KEYED {
+        return Ok(T::initial());
+    }
+    let source = match key_only {
+        true => KeySource::Key,
+        false => KeySource::Sample,
+    };
+    T::decode_key(source, &mut Decoder::of_payload(payload)?)
+}
+
+/// The key that a key hash is, likewise. `None`: keys of this type can be longer than a hash, which then is
+/// a digest from which no key can be had.
+///
+/// # Errors
+/// Whatever of [`CdrError`] is wrong with the hash.
+pub fn read_key_hash<T: TopicType>(hash: &KeyHash) -> Option<Result<T, CdrError>> {
+    if T::max_key_bytes()? > hash.len() {
+        return None;
+    }
+    if !T::KEYED {
+        return Some(Ok(T::initial()));
+    }
+    let mut decoder = Decoder::new(hash, Representation::Xcdr2, ByteOrder::Big);
+    Some(T::decode_key(KeySource::Hash, &mut decoder))
 }
 
 #[inline]

@@ -87,6 +87,16 @@ pub trait CdrType: Sized {
         encoder: &mut Encoder<'_>,
     ) -> Result<(), CdrError>;
 
+    /// Reads a value of which only what belongs to a key counts: the members of a structure that do not are
+    /// [`initial`](Self::initial).
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    #[inline]
+    fn decode_key(_source: KeySource, decoder: &mut Decoder<'_>) -> Result<Self, CdrError> {
+        Self::decode(decoder)
+    }
+
     /// Adds the most bytes that [`encode_as_key`](Self::encode_as_key) can write.
     fn measure_key(size: &mut KeySize);
 
@@ -182,6 +192,9 @@ pub enum KeySource {
     Sample,
     /// The key alone.
     Key,
+    /// The key as a key hash is made of it: structures have no DHEADER there. Only
+    /// [`decode_key`](CdrType::decode_key) reads that.
+    Hash,
 }
 
 /// Marks the types that `#[topic(bound = N)]` applies to: those without a bound in the type.

@@ -3,7 +3,7 @@
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
     BoundedSequence, BoundedString, CdrError, Representation, TopicType, key_hash,
-    key_hash_of_payload, limits::MAX_KEY_BYTES, write_key_payload,
+    key_hash_of_payload, limits::MAX_KEY_BYTES, read_key, read_key_hash, write_key_payload,
 };
 use md5::{Digest, Md5};
 
@@ -15,7 +15,7 @@ fn key_payload<T: TopicType>(value: &T, representation: Representation) -> Vec<u
     out[..length].to_vec()
 }
 
-#[derive(TopicType)]
+#[derive(TopicType, Debug, PartialEq)]
 #[topic(crate = "isolane_wire::cdr")]
 struct Numbers {
     before: BoundedString<20>,
@@ -275,4 +275,123 @@ fn a_key_that_may_be_very_long_is_hashed_however_short_it_is() {
     };
     let key = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     assert_eq!(key_hash(&value), Ok(Md5::digest(key).into()));
+}
+
+/// The key of [`numbers`], and nothing else.
+fn key_of_numbers() -> Numbers {
+    Numbers {
+        before: BoundedString::new(),
+        between: 0.0,
+        ..numbers()
+    }
+}
+
+#[test]
+fn a_key_is_read_from_a_sample_from_what_ends_an_instance_and_from_a_hash_that_is_one() {
+    for form in ALL_FORMS {
+        let sample = payload(&numbers(), form);
+        assert_eq!(read_key(&sample, false), Ok(key_of_numbers()), "{form:?}");
+    }
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let key = key_payload(&numbers(), representation);
+        assert_eq!(read_key(&key, true), Ok(key_of_numbers()));
+        let cut = &key[..key.len() - 4];
+        assert_eq!(read_key::<Numbers>(cut, true), Err(CdrError::Truncated));
+    }
+    let hash = key_hash(&numbers()).unwrap();
+    assert_eq!(read_key_hash(&hash), Some(Ok(key_of_numbers())));
+}
+
+/// Structures inside a key, appendable, so that they are delimited in a payload and not in a hash.
+#[derive(TopicType, Debug, Clone, PartialEq)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Cell {
+    #[topic(key)]
+    row: u8,
+    is_lit: bool,
+    #[topic(key)]
+    column: u8,
+}
+
+#[derive(TopicType, Debug, PartialEq)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Board {
+    #[topic(key)]
+    corner: Cell,
+    #[topic(key)]
+    pair: [Cell; 2],
+    text: BoundedString<8>,
+}
+
+#[derive(TopicType, Debug, PartialEq)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Path {
+    number: u32,
+    #[topic(key)]
+    cells: BoundedSequence<Cell, 9>,
+    #[topic(key, bound = 3)]
+    more: Vec<Cell>,
+    #[topic(key)]
+    name: BoundedString<8>,
+}
+
+fn cell(row: u8, column: u8, is_lit: bool) -> Cell {
+    Cell {
+        row,
+        is_lit,
+        column,
+    }
+}
+
+#[test]
+fn of_structures_in_a_key_what_is_theirs_of_the_key_is_read() {
+    let board = |is_lit, text: &str| Board {
+        corner: cell(1, 2, is_lit),
+        pair: [cell(3, 4, is_lit), cell(5, 6, is_lit)],
+        text: text.try_into().unwrap(),
+    };
+    let (lit, key) = (board(true, "lit"), board(false, ""));
+    assert_eq!(Board::max_key_bytes(), Some(12));
+    let path = |is_lit, number| Path {
+        number,
+        cells: [cell(1, 2, is_lit), cell(3, 4, is_lit)]
+            .into_iter()
+            .collect(),
+        more: vec![cell(5, 6, is_lit)],
+        name: "way".try_into().unwrap(),
+    };
+    let (lit_path, path_key) = (path(true, 7), path(false, 0));
+    for form in ALL_FORMS {
+        assert_eq!(
+            read_key::<Board>(&payload(&lit, form), false).as_ref(),
+            Ok(&key)
+        );
+        let read = read_key::<Path>(&payload(&lit_path, form), false);
+        assert_eq!(read.as_ref(), Ok(&path_key));
+    }
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let payload = key_payload(&lit, representation);
+        assert_eq!(read_key::<Board>(&payload, true).as_ref(), Ok(&key));
+        let payload = key_payload(&lit_path, representation);
+        assert_eq!(read_key::<Path>(&payload, true).as_ref(), Ok(&path_key));
+    }
+    let hash = key_hash(&lit).unwrap();
+    assert_eq!(read_key_hash::<Board>(&hash), Some(Ok(key)));
+    let digest = key_hash(&lit_path).unwrap();
+    assert!(
+        read_key_hash::<Path>(&digest).is_none(),
+        "nobody can read a digest"
+    );
+}
+
+#[derive(TopicType, Debug, PartialEq)]
+#[topic(crate = "isolane_wire::cdr")]
+struct Keyless {
+    number: u32,
+}
+
+#[test]
+fn a_type_without_a_key_has_no_members_in_it() {
+    assert_eq!(read_key(&[], true), Ok(Keyless { number: 0 }));
+    assert_eq!(read_key_hash(&[9; 16]), Some(Ok(Keyless { number: 0 })));
 }

@@ -231,7 +231,10 @@ impl Cache {
                 continue;
             }
             // The set as a whole has found room, or is seen without: its writer has gone.
-            let _ = self.make_room(proxy, &info);
+            if self.make_room(proxy, &info) == Ok(false) {
+                self.empty(slot);
+                continue;
+            }
             self.make_available(slot);
             self.note_shown();
             count += 1;

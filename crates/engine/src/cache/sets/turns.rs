@@ -124,8 +124,7 @@ impl Cache {
             self.hold_in_set(proxy);
             return Ok(());
         }
-        self.promote(proxy, sequence)?;
-        if self.groups() {
+        if self.promote(proxy, sequence)? && self.groups() {
             self.note_shown();
         }
         Ok(())

@@ -1,0 +1,92 @@
+//! Samples out of order: each waits in a slot set aside for that until what lies before it has come.
+
+use core::ops::Range;
+
+use isolane_wire::sequence::SequenceNumber;
+
+use super::{Cache, Refused, SampleInfo};
+
+impl Cache {
+    /// Stores a sample that others must come before. A sample of the same writer that lies
+    /// further ahead gives way: its number is returned, it counts as never received.
+    pub(crate) fn wait(
+        &mut self,
+        proxy: u16,
+        info: SampleInfo,
+        payload: &[u8],
+    ) -> Result<Option<SequenceNumber>, Refused> {
+        if payload.len() > self.slot_bytes {
+            return Err(Refused::TooLarge);
+        }
+        let mut displaced = None;
+        if self.waiting.len() >= self.waiting_room {
+            let furthest = self.waiting_of(proxy).end;
+            let last = furthest.checked_sub(1).filter(|&at| {
+                let slot = self.slot(self.waiting[at]);
+                slot.proxy == proxy && slot.info.sequence > info.sequence
+            });
+            let slot = self.waiting.remove(last.ok_or(Refused::Full)?);
+            displaced = Some(self.slot(slot).info.sequence);
+            self.slots[usize::from(slot)] = None;
+            self.free.push(slot);
+        }
+        let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
+        let place = self.waiting.partition_point(|&other| {
+            let other = self.slot(other);
+            (other.proxy, other.info.sequence) < (proxy, info.sequence)
+        });
+        self.waiting.insert(place, slot);
+        Ok(displaced)
+    }
+
+    /// The nearest sample of a writer that waits.
+    pub(crate) fn first_waiting(&self, proxy: u16) -> Option<SequenceNumber> {
+        let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
+        (slot.proxy == proxy).then_some(slot.info.sequence)
+    }
+
+    /// Makes a writer's waiting sample `sequence` available if there is room.
+    ///
+    /// `Ok(false)`: no such sample waits, or it is [no sample](Self::make_room).
+    pub(crate) fn promote(
+        &mut self,
+        proxy: u16,
+        sequence: SequenceNumber,
+    ) -> Result<bool, Refused> {
+        let place = self.waiting_of(proxy).start;
+        let Some(&slot) = self.waiting.get(place) else {
+            return Ok(false);
+        };
+        let found = *self.slot(slot);
+        if found.proxy != proxy || found.info.sequence != sequence {
+            return Ok(false);
+        }
+        let is_sample = self.make_room(proxy, &found.info)?;
+        self.waiting.remove(place);
+        match is_sample {
+            true => self.make_available(slot),
+            false => self.empty(slot),
+        }
+        Ok(is_sample)
+    }
+
+    /// Drops what waits for a writer that is gone.
+    pub(crate) fn forget_waiting(&mut self, proxy: u16) {
+        for place in self.waiting_of(proxy).rev() {
+            let slot = self.waiting.remove(place);
+            self.slots[usize::from(slot)] = None;
+            self.free.push(slot);
+        }
+    }
+
+    /// The places in `waiting` of one writer's samples.
+    pub(super) fn waiting_of(&self, proxy: u16) -> Range<usize> {
+        let start = self
+            .waiting
+            .partition_point(|&slot| self.slot(slot).proxy < proxy);
+        let end = self
+            .waiting
+            .partition_point(|&slot| self.slot(slot).proxy <= proxy);
+        start..end
+    }
+}
