@@ -27,6 +27,7 @@ use crate::{
     },
     participant::Participant,
     state::{Parts, State},
+    static_discovery::Described,
     transport::{Lanes, Transport},
     wait::Waiter,
 };
@@ -87,6 +88,8 @@ pub struct Builder {
     observable: bool,
     enabled: bool,
     autoenable: bool,
+    described: Option<Described>,
+    described_peers: Vec<Described>,
 }
 
 impl Builder {
@@ -112,6 +115,8 @@ impl Builder {
             observable: false,
             enabled: true,
             autoenable: true,
+            described: None,
+            described_peers: Vec::new(),
         }
     }
 
@@ -292,6 +297,22 @@ impl Builder {
         self
     }
 
+    /// The participant is this one of those that its peers know by a description ([`Described`]): its GUID follows from
+    /// its name, its levels have the ports that are described, and its described endpoints are announced to nobody.
+    #[must_use]
+    pub fn described_as(mut self, own: Described) -> Self {
+        self.described = Some(own);
+        self
+    }
+
+    /// A participant that is known by its description and need not be found. Its described endpoints match those of
+    /// this one when they are created.
+    #[must_use]
+    pub fn described_peer(mut self, peer: Described) -> Self {
+        self.described_peers.push(peer);
+        self
+    }
+
     /// Makes the datapath fail as planned, repeatably and with every fault counted in the ledger:
     /// for tests of programs that must live with failures.
     ///
@@ -324,12 +345,17 @@ impl Builder {
             })?;
         }
         let prefault = self.prefault || self.lock_memory;
+        let level_ports = match &self.described {
+            Some(described) => described.level_ports()?,
+            None => [None; 8],
+        };
         let mut transport = match self.choice {
             Choice::Memory(memory) => Transport::Memory(memory),
             Choice::Network(choice) => {
                 let udp = UdpConfig {
                     interfaces: self.interfaces,
                     multicast: self.multicast,
+                    level_ports,
                     timestamps: self.receive_stamps,
                     receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
                     pool: PoolConfig {
@@ -350,6 +376,20 @@ impl Builder {
         let mut random = [0; 18];
         getrandom::fill(&mut random)
             .map_err(|error| system("read random bytes")(std::io::Error::other(error)))?;
+        if let Some(described) = &self.described {
+            described.check(&transport, Lanes::of(self.order))?;
+        }
+        let mut peers = self.peers;
+        if !transport.capabilities().multicast {
+            // By the group they would hear of this one; else they are named by where they are described.
+            let announced = self.described_peers.iter().filter(|it| it.is_announced());
+            let unnamed = announced.map(Described::address);
+            for address in unnamed {
+                if !peers.contains(&address) {
+                    peers.push(address);
+                }
+            }
+        }
         let (prefix, seed) = identity(&random);
         let now = monotonic_now();
         let mut config = EngineConfig::new(self.domain, prefix, seed);
@@ -360,11 +400,17 @@ impl Builder {
         config.metatraffic_unicast = locators(transport.unicast(Lane::Discovery));
         config.metatraffic_multicast = locators(transport.multicast(Lane::Discovery));
         config.default_unicast = config.metatraffic_unicast.clone();
-        config.announce_to = announce_to(&transport, self.domain, &self.peers, &self.peers_at)?;
+        config.announce_to = announce_to(&transport, self.domain, &peers, &self.peers_at)?;
         config.networks = networks(&transport);
         config.multicast = transport.capabilities().multicast;
         config.timing = self.timing;
         config.limits = self.limits;
+        let described = self.described.as_ref().map(Described::participant);
+        config.described = described.transpose()?;
+        let mut engine = Engine::new(config, now);
+        for peer in &self.described_peers {
+            engine.add_static_peer(now, peer.participant()?)?;
+        }
 
         let executor = Executor::new(ExecutorConfig {
             order: self.order,
@@ -372,7 +418,7 @@ impl Builder {
         });
         let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
         let mut state = State::new(Parts {
-            engine: Engine::new(config, now),
+            engine,
             executor,
             transport,
             lanes: Lanes::of(self.order),

@@ -2,7 +2,7 @@
 
 use isolane_datapath::{OpenError, ProtectError};
 use isolane_datapath_xdp::xdp::XdpError;
-use isolane_engine::{CreateError, EnableError, SetQosError};
+use isolane_engine::{CreateError, EnableError, SetQosError, StaticError};
 use isolane_wire::{cdr::CdrError, qos::PolicyId};
 
 /// Why a participant or an endpoint could not be created.
@@ -75,6 +75,32 @@ pub enum BuildError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// What is described cannot be.
+    #[error(transparent)]
+    Described(#[from] StaticError),
+    /// The participant is described to be reached where it is not.
+    #[error(
+        "participant {name:?} is described at {address}, which is no address of the interfaces it uses: start it on the host that has it, or describe it where it is"
+    )]
+    DescribedElsewhere {
+        /// Its name.
+        name: String,
+        /// Where it is described.
+        address: std::net::Ipv4Addr,
+    },
+    /// There are not enough ports from there on.
+    #[error(
+        "a described participant takes eight ports, one a level, and from {port} on there are fewer: describe it at 65528 at most"
+    )]
+    DescribedPort {
+        /// The first of them.
+        port: u16,
+    },
+    /// In the order of arrival all levels share a port.
+    #[error(
+        "a described participant has a port for each level, which there are not in the order of arrival: use Order::Priority"
+    )]
+    DescribedFifo,
     /// A timer without a period would always be due.
     #[error("a timer needs a period of at least a nanosecond")]
     NoPeriod,
@@ -113,6 +139,10 @@ impl BuildError {
     pub fn is_wrong_setting(&self) -> bool {
         let source = match self {
             Self::Endpoint(_)
+            | Self::Described(_)
+            | Self::DescribedElsewhere { .. }
+            | Self::DescribedPort { .. }
+            | Self::DescribedFifo
             | Self::SampleTooLarge { .. }
             | Self::Budget(_)
             | Self::Octets { .. } => return true,

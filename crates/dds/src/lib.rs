@@ -160,6 +160,7 @@ mod runtime;
 mod selection;
 mod sending;
 mod state;
+mod static_discovery;
 mod status;
 mod status_mask;
 mod transport;
@@ -190,7 +191,7 @@ pub use isolane_datapath_xdp::{
 };
 pub use isolane_derive::TopicType;
 pub use isolane_engine::{
-    ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
+    Announces, ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
     EndpointKind, IgnoreError, Incompatible, InstanceState, Limits, ReaderLedger, RejectReason,
     RemoteEndpoint, RemoteParticipant, SampleInfo, SampleState, SetQosError, StateMask, Timing,
     ViewState, WriterLedger,
@@ -216,6 +217,7 @@ pub use reader::{DataReader, Sample};
 pub use remote::RemoteWriter;
 pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};
 pub use selection::{InstanceHandle, ReadError};
+pub use static_discovery::{Described, DescribedPeer};
 pub use status::{
     LivelinessChangedStatus, LivelinessLostStatus, OfferedDeadlineMissedStatus,
     OfferedIncompatibleQosStatus, PublicationMatchedStatus, RequestedDeadlineMissedStatus,

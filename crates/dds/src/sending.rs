@@ -1,7 +1,7 @@
 //! What leaves: frames of writers, steps of the engine's work, and the good-bye.
 
 use isolane_datapath::{Class, Datapath, Frame, Lane, clock::monotonic_now, limits::MAX_MESSAGES};
-use isolane_engine::{Destinations, Engine, Priority, WriterId};
+use isolane_engine::{Announces, Destinations, Engine, Priority, WriterId};
 use isolane_wire::{locator::Locator, time::Instant};
 
 use crate::{
@@ -114,8 +114,8 @@ impl State {
     /// The last thing: what is filed for peers (the ends of endpoints) goes out, within a bound,
     /// then the good-bye.
     pub(crate) fn say_farewell(&mut self) {
-        if !self.engine.is_enabled() {
-            // Nobody has heard of it.
+        if !self.engine.is_enabled() || self.engine.announces() == Announces::Nothing {
+            // Nobody has heard of it, or is to hear.
             return;
         }
         let now = monotonic_now();

@@ -25,10 +25,11 @@ enum Kind {
     Frames,
     Overflow,
     Unsent,
+    Described,
 }
 
 impl Kind {
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
     const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::TableFull,
@@ -36,6 +37,7 @@ impl Kind {
         Self::Frames,
         Self::Overflow,
         Self::Unsent,
+        Self::Described,
     ];
 
     /// How often it has happened.
@@ -59,6 +61,7 @@ impl Kind {
             Self::Frames => seen.no_frame + lanes.receive.starved,
             Self::Overflow => lanes.receive.dropped(ReceiveDrop::KernelOverflow),
             Self::Unsent => lanes.transmit.refused_total(),
+            Self::Described => counters.static_disagreements + counters.static_impostors,
         }
     }
 
@@ -89,6 +92,11 @@ impl Kind {
             Self::Unsent => log::warn!(target: "isolane",
                 "datagrams not sent: {count} more ({}). The ledger of the report tells which lane",
                 Reasons(&seen.lanes)),
+            Self::Described => log::warn!(target: "isolane",
+                "described participants that are not as described: {count} more (descriptions that \
+                 disagree {}, datagrams in a described name from another address {}). Give all \
+                 hosts the same description; `isolane why TOPIC --config FILE` says who differs",
+                Grouped(seen.counters.static_disagreements), Grouped(seen.counters.static_impostors)),
         }
     }
 }

@@ -6,7 +6,7 @@ use core::time::Duration;
 use heapless::String as BoundedString;
 use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator, qos::Octets};
 
-use crate::{engine::BUILTIN_ENDPOINTS, limits::MIN_PERIOD};
+use crate::{discovery::StaticParticipant, engine::BUILTIN_ENDPOINTS, limits::MIN_PERIOD};
 
 /// How much an engine may hold. All of it is reserved when the engine is made; beyond it a
 /// newcomer is refused and counted, what is there goes on.
@@ -147,6 +147,9 @@ pub struct EngineConfig {
     pub is_enabled: bool,
     /// Whether its endpoints do.
     pub autoenable: bool,
+    /// This participant as it is described to others: its GUID prefix follows from its name then, and only the last
+    /// four bytes of `guid_prefix` count.
+    pub described: Option<StaticParticipant>,
 }
 
 impl EngineConfig {
@@ -170,6 +173,7 @@ impl EngineConfig {
             limits: Limits::default(),
             is_enabled: true,
             autoenable: true,
+            described: None,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     cache::{Cache, Room},
     clock::kept_back,
     content_filter::ContentFilter,
-    discovery::{PUBLICATIONS, SUBSCRIPTIONS},
+    discovery::{EndpointKind as RemoteKind, PUBLICATIONS, SUBSCRIPTIONS},
     durability::with_service,
     engine::{Engine, Subject},
     fragmenter::Fragmenter,
@@ -94,6 +94,21 @@ pub enum CreateError {
     /// Discovery has no room for what is to be announced.
     #[error("the endpoint cannot be announced: discovery's history is full")]
     AnnouncementFull,
+    /// The endpoint is described to peers, and is to be another one here.
+    #[error(
+        "the endpoint is described to its peers, and {0} is not what is described: create it as the description says, or change that on all sides"
+    )]
+    NotAsDescribed(&'static str),
+    /// The endpoint that peers know by the description is there already.
+    #[error(
+        "the description has one such endpoint, and this participant has created it already: use that one"
+    )]
+    DescribedOnce,
+    /// Nobody would learn of the endpoint.
+    #[error(
+        "this participant announces no endpoints, and the description does not have this one: describe it, or have the participant announce all"
+    )]
+    NotDescribed,
 }
 
 /// What HISTORY and RESOURCE_LIMITS come to.
@@ -154,11 +169,18 @@ impl Engine {
         if self.writers.is_full() {
             return Err(CreateError::TableFull(self.config.limits.local_endpoints));
         }
-        let guid = self.user_guid(
-            config.keyed,
-            EntityKind::WRITER_WITH_KEY,
-            EntityKind::WRITER_NO_KEY,
-        );
+        let described = match group {
+            None => self.described_entity(RemoteKind::Writer, config)?,
+            Some(_) => None,
+        };
+        let guid = match described {
+            Some(entity) => self.guid(entity),
+            None => self.user_guid(
+                config.keyed,
+                EntityKind::WRITER_WITH_KEY,
+                EntityKind::WRITER_NO_KEY,
+            ),
+        };
         let level = Level::clamp(config.qos.transport_priority);
         let bytes = config.max_payload_bytes;
         let mut fragmenter = Fragmenter::new(config.max_datagram_bytes, bytes);
@@ -258,11 +280,18 @@ impl Engine {
         if self.readers.is_full() {
             return Err(CreateError::TableFull(self.config.limits.local_endpoints));
         }
-        let guid = self.user_guid(
-            config.keyed,
-            EntityKind::READER_WITH_KEY,
-            EntityKind::READER_NO_KEY,
-        );
+        let described = match group {
+            None => self.described_entity(RemoteKind::Reader, config)?,
+            Some(_) => None,
+        };
+        let guid = match described {
+            Some(entity) => self.guid(entity),
+            None => self.user_guid(
+                config.keyed,
+                EntityKind::READER_WITH_KEY,
+                EntityKind::READER_NO_KEY,
+            ),
+        };
         let level = Level::clamp(config.qos.transport_priority);
         // One slot even for best effort: what tells that an instance has lost its writers.
         let waiting = if reliable {
@@ -444,7 +473,7 @@ fn ends_beside(keeps: Keep, samples: u16, slot_bytes: usize) -> u16 {
     u16::try_from(affordable).map_or(instances, |affordable| instances.min(affordable))
 }
 
-fn endpoint_data(
+pub(crate) fn endpoint_data(
     guid: Guid,
     config: &EndpointConfig<'_>,
     group: Option<(u16, EntityId)>,

@@ -1,8 +1,6 @@
 //! The engine: its tables, its creation, and what time brings.
 
-use alloc::collections::VecDeque;
-use core::time::Duration;
-
+use alloc::{collections::VecDeque, vec::Vec};
 use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
@@ -14,7 +12,7 @@ use isolane_wire::{
 use crate::{
     clock::{Assertions, TOLD},
     config::{EngineConfig, Limits, Timing},
-    discovery::{Events, Ignored, Inbox, RemoteEndpoint, RemoteParticipant},
+    discovery::{Announces, Events, Ignored, Inbox, RemoteEndpoint, RemoteParticipant, StaticPeer},
     index::{Index, index},
     limits::{MAX_GROUPS, SPDP_INBOX_SLOTS},
     matching::Topics,
@@ -94,6 +92,12 @@ pub struct Counters {
     /// Writers that offer GROUP access and do not say how their samples are numbered in their group: each was taken for
     /// a group of its own.
     pub groups_unnumbered: u64,
+    /// Described peers that were found to be described otherwise by themselves, and announcements of described
+    /// endpoints that say something else.
+    pub static_disagreements: u64,
+    /// Datagrams in the name of a described participant from an address that is not described, or in this one's
+    /// own name.
+    pub static_impostors: u64,
 }
 
 /// Which timer is whose.
@@ -198,9 +202,13 @@ pub struct Engine {
     pub(crate) timers: Timers,
     pub(crate) inbox: Inbox,
     pub(crate) ignored: Ignored,
+    /// Peers that are described.
+    pub(crate) statics: Vec<StaticPeer>,
     pub(crate) events: Events,
     pub(crate) next_entity: u32,
     pub(crate) announcements_sent: u32,
+    /// Announcements come at this participant's own point of the period.
+    pub(crate) is_in_phase: bool,
     pub(crate) counters: Counters,
     pub(crate) announce_filed: bool,
     pub(crate) discovery_filed: bool,
@@ -230,6 +238,10 @@ impl Engine {
     pub fn new(mut config: EngineConfig, now: Instant) -> Self {
         config.timing = config.timing.bounded();
         config.limits = config.limits.bounded();
+        if let Some(described) = &config.described {
+            let [.., a, b, c, d] = config.guid_prefix.0;
+            config.guid_prefix = described.prefix([a, b, c, d]);
+        }
         let limits = config.limits;
         let local = usize::from(limits.local_endpoints + BUILTIN_ENDPOINTS);
         let matches = usize::from(limits.matches);
@@ -265,9 +277,11 @@ impl Engine {
             timers: Timers::new(Subject::count(&limits)),
             inbox: Inbox::new(SPDP_INBOX_SLOTS),
             ignored: Ignored::new(),
+            statics: Vec::new(),
             events: Events::default(),
             next_entity: 0,
             announcements_sent: 0,
+            is_in_phase: false,
             counters: Counters::default(),
             noted: VecDeque::with_capacity(2 * local + 1),
             discovery_noted: false,
@@ -370,13 +384,13 @@ impl Engine {
     }
 
     fn announce_due(&mut self, now: Instant) {
-        let timing = self.config.timing;
-        let is_initial = self.announcements_sent < u32::from(timing.announce_initial_count);
-        let period: Duration = if is_initial {
-            timing.announce_initial_period
-        } else {
-            timing.announce_period
-        };
+        let period = self.announce_period();
+        self.timers.arm(Subject::ANNOUNCE, now + period);
+        self.ask_silent_peers();
+        if self.announces() == Announces::Nothing {
+            self.announcements_sent = self.announcements_sent.saturating_add(1);
+            return;
+        }
         if self.announce_filed {
             // It has waited for a whole period: more urgent work leaves no time for it. Peers would
             // take this participant for gone, and part from the very topics that keep it busy.
@@ -387,7 +401,6 @@ impl Engine {
             self.file_announcement(0);
         }
         self.file_announcements_to_unlisted();
-        self.timers.arm(Subject::ANNOUNCE, now + period);
     }
 
     pub(crate) fn file(&mut self, priority: Priority, kind: WorkKind, subject: u16) {

@@ -50,6 +50,7 @@ mod durability;
 mod enable;
 mod endpoints;
 mod engine;
+mod fingerprint;
 mod fragmenter;
 mod historical;
 mod history;
@@ -82,7 +83,8 @@ pub use clock::{DeadlineMissed, LivelinessChanged, LivelinessLost};
 pub use config::{EngineConfig, Limits, Network, Timing};
 pub use content_filter::{CompileFilter, ContentFilter};
 pub use discovery::{
-    DiscoveryChange, DiscoveryEvent, EndpointKind, IgnoreError, RemoteEndpoint, RemoteParticipant,
+    Announces, DiscoveryChange, DiscoveryEvent, EndpointKind, IgnoreError, RemoteEndpoint,
+    RemoteParticipant, StaticError, StaticParticipant, StaticPeerState,
 };
 pub use enable::EnableError;
 pub use endpoints::{CreateError, EndpointConfig};

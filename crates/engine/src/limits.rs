@@ -68,6 +68,21 @@ pub const LEASE_GRACE: Duration = Duration::from_millis(100);
 /// twenty endpoints that appear at once. What comes beyond them is told as missed.
 pub const MAX_DISCOVERY_EVENTS: usize = 256;
 
+/// Participants that are described as peers: every sender that is known to nobody is compared with all of them. A
+/// system's critical participants are a few dozen.
+pub const MAX_STATIC_PEERS: usize = 64;
+
+/// Endpoints of a described participant.
+pub const MAX_STATIC_ENDPOINTS: usize = 64;
+
+/// Former starts of a described peer that are remembered: what is late of them, in a queue behind more urgent ones, is
+/// not taken for another start. Of more than this nothing waits any longer.
+pub const RETIRED_STARTS: usize = 4;
+
+/// A described peer is believed to have started again no sooner than so long after the last time: a process that
+/// starts over and over, or one who forges that, costs ten partings a second.
+pub const START_PAUSE: Duration = Duration::from_millis(100);
+
 /// Participants and endpoints that are ignored. Each announcement is compared with all of them, and the
 /// names they have go out of use when their processes end; a program that ignores more than this wants
 /// another way of keeping others away.

@@ -91,6 +91,11 @@ impl MessageReceiver {
         }
     }
 
+    /// Who says what follows.
+    pub(crate) fn sender(&self) -> GuidPrefix {
+        self.prefix
+    }
+
     /// Where the datagram came from.
     #[must_use]
     pub fn source(&self) -> Locator {
@@ -231,7 +236,9 @@ impl Engine {
                 message.timestamp = None;
             }
             Submessage::InfoDestination(prefix) => {
-                message.for_others = prefix != GuidPrefix::UNKNOWN && prefix != self.guid_prefix();
+                message.for_others = prefix != GuidPrefix::UNKNOWN
+                    && prefix != self.guid_prefix()
+                    && !self.is_any_start_of_this(prefix);
             }
             // It was looked at before anything else of its message.
             Submessage::HeaderExtension(_) => {}
@@ -264,7 +271,7 @@ impl Engine {
                     return None;
                 }
                 EntityId::SPDP_WRITER => {
-                    self.file_participant_announcement(message.prefix, data);
+                    self.file_participant_announcement(now, message, data);
                     return None;
                 }
                 EntityId::P2P_MESSAGE_WRITER => self.hear_participant(now, message.prefix, &data),
@@ -281,6 +288,9 @@ impl Engine {
         let further = core::mem::take(&mut message.further);
         let resumes = further > 0;
         let mut next = self.proxies_of_writer.recall(&writer);
+        if next.is_none() {
+            next = self.recall_described(now, message, &writer);
+        }
         if next.is_none() {
             self.counters.unmatched_data += u64::from(!resumes);
             return None;
@@ -363,6 +373,23 @@ impl Engine {
             });
         }
         None
+    }
+
+    /// The first proxy of a writer that is known by a description and has now said its whole name.
+    #[cold]
+    #[inline(never)]
+    fn recall_described(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        writer: &Guid,
+    ) -> Option<u16> {
+        let is_met =
+            self.uses_descriptions() && self.meet_static(now, message.prefix, message.source);
+        match is_met {
+            true => self.proxies_of_writer.recall(writer),
+            false => None,
+        }
     }
 
     /// The first proxy from `at` on along a writer's chain whose reader a submessage is meant for,

@@ -82,6 +82,11 @@ impl<T> Table<T> {
         self.records.len() as u16
     }
 
+    /// Records there is room for.
+    pub(crate) fn free(&self) -> usize {
+        self.room - self.used
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.used == self.room
     }

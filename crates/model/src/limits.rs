@@ -22,6 +22,18 @@ pub const MAX_CORE: u16 = 1023;
 /// Bytes of a host's name: it becomes the participant's entity name in discovery.
 pub const MAX_HOST_NAME_BYTES: usize = 64;
 
+/// Participants that are described: the library knows 64 peers by description, and itself.
+pub const MAX_PARTICIPANTS: usize = 65;
+
+/// Bytes of a described participant's name: it becomes the entity name in discovery, which carries 63.
+pub const MAX_PARTICIPANT_NAME_BYTES: usize = 63;
+
+/// The lowest port of a described participant: those below are the system's.
+pub const MIN_FIRST_PORT: u32 = 1_024;
+
+/// The highest: eight ports, one a level, follow from it.
+pub const MAX_FIRST_PORT: u32 = 65_528;
+
 /// Bytes of an interface's name: Linux' `IFNAMSIZ` is 16 with the terminating zero.
 pub const MAX_INTERFACE_NAME_BYTES: usize = 15;
 

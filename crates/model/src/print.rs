@@ -5,6 +5,7 @@ use core::fmt::{self, Write};
 
 use crate::duration::format_duration;
 use crate::host::Host;
+use crate::participant::Participant;
 use crate::protect::{HostProtection, InterfaceBudget, OthersBudget};
 use crate::source::{Source, Sourced};
 use crate::system::System;
@@ -52,7 +53,35 @@ impl Printer {
             &system.domain.source,
         )?;
         system.hosts.iter().try_for_each(|host| self.host(host))?;
-        system.topics.iter().try_for_each(|topic| self.topic(topic))
+        system
+            .topics
+            .iter()
+            .try_for_each(|topic| self.topic(topic))?;
+        let mut participants = system.participants.iter();
+        participants.try_for_each(|participant| self.participant(participant))
+    }
+
+    fn participant(&mut self, participant: &Participant) -> fmt::Result {
+        let Participant {
+            name,
+            host,
+            address,
+            port,
+            announces,
+            writes,
+            reads,
+        } = participant;
+        self.header("participant", &name.value, &name.source)?;
+        self.value("host", &quoted(&host.value), &host.source)?;
+        self.value(
+            "address",
+            &quoted(&address.value.to_string()),
+            &address.source,
+        )?;
+        self.number("port", port)?;
+        self.word("announces", announces)?;
+        self.value("writes", &list(&writes.value), &writes.source)?;
+        self.value("reads", &list(&reads.value), &reads.source)
     }
 
     fn host(&mut self, host: &Host) -> fmt::Result {

@@ -2,6 +2,7 @@
 
 use crate::domain::Domain;
 use crate::host::Host;
+use crate::participant::Participant;
 use crate::problem::Problem;
 use crate::source::Sourced;
 use crate::topic::Topic;
@@ -13,6 +14,7 @@ pub struct System {
     pub(crate) domain: Sourced<Domain>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) topics: Vec<Topic>,
+    pub(crate) participants: Vec<Participant>,
     pub(crate) warnings: Vec<Problem>,
 }
 
@@ -45,6 +47,17 @@ impl System {
     /// The topic of that name.
     pub fn topic(&self, name: &str) -> Option<&Topic> {
         self.topics.iter().find(|topic| topic.name.value == name)
+    }
+
+    /// The participants that are known without discovery, in the order of the description.
+    pub fn participants(&self) -> &[Participant] {
+        &self.participants
+    }
+
+    /// The participant of that name.
+    pub fn participant(&self, name: &str) -> Option<&Participant> {
+        let mut all = self.participants.iter();
+        all.find(|participant| participant.name.value == name)
     }
 
     /// The topics a host sends.

@@ -48,6 +48,7 @@
 
 #![forbid(unsafe_code)]
 
+mod described;
 mod endpoints;
 mod groups;
 mod ledger;
@@ -68,6 +69,7 @@ mod user;
 mod world;
 mod writing;
 
+pub use described::Description;
 pub use endpoints::{ReaderHandle, WriterHandle};
 pub use groups::{PublisherHandle, SubscriberHandle};
 pub use ledger::LinkLedger;

@@ -16,7 +16,7 @@ use isolane_wire::{
     discovery::LocatorList, guid::GuidPrefix, level::Level, locator::Locator, time::Instant,
 };
 
-use crate::limits::MAX_NODES;
+use crate::{described::Description, limits::MAX_NODES};
 
 /// The multicast group of SPDP in domain 0 (RTPS 2.5 §9.6.1.4).
 pub(crate) const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
@@ -120,6 +120,8 @@ pub struct NodeConfig {
     pub step: Duration,
     /// So far the wall clock that samples are stamped with is ahead of the one its engine knows of.
     pub stamps_ahead: Duration,
+    /// What all nodes with it know without discovery.
+    pub described: Option<Rc<Description>>,
 }
 
 impl Default for NodeConfig {
@@ -137,6 +139,7 @@ impl Default for NodeConfig {
             },
             step: Duration::from_micros(5),
             stamps_ahead: Duration::ZERO,
+            described: None,
         }
     }
 }
@@ -229,7 +232,15 @@ impl Node {
                 config.announce_to = peers.iter().map(|peer| peer.discovery_locator()).collect();
             }
         }
-        self.engine = Some(Engine::new(config, now));
+        let described = self.config.described.clone();
+        config.described = described.as_ref().and_then(|all| all.of(id));
+        let mut engine = Engine::new(config, now);
+        for peer in described.iter().flat_map(|all| all.peers_of(id)) {
+            engine
+                .add_static_peer(now, peer)
+                .expect("there is room for what is described");
+        }
+        self.engine = Some(engine);
     }
 
     /// What is most urgent: of a frame and a work of the same priority the frame, as the executor

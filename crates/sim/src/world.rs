@@ -188,7 +188,9 @@ impl World {
         let engine = self.engine_mut(id);
         let length = engine.farewell(&mut buffer);
         let to: Vec<_> = engine.farewell_to().collect();
-        self.send(id, &buffer[..length], &to);
+        if length > 0 {
+            self.send(id, &buffer[..length], &to);
+        }
         self.buffer = buffer;
         self.crash(id);
     }

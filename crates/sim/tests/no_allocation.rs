@@ -11,8 +11,8 @@ use std::time::Duration;
 use counting_allocator::allocator_calls_of;
 
 use isolane_engine::{
-    ChangeKind, DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, MessageReceiver,
-    Priority, ReaderId, WriteSample, WriterId,
+    Announces, ChangeKind, DeliveryMode, Destinations, EndpointConfig, EndpointKind, Engine,
+    EngineConfig, MessageReceiver, Priority, ReaderId, StaticParticipant, WriteSample, WriterId,
 };
 use isolane_sim::{Sample, key_of};
 use isolane_wire::{
@@ -369,4 +369,61 @@ fn sets_and_the_order_of_a_group_allocate_nothing_either() {
         let ledger = pair.engines[1].reader_ledger(reader).expect("it exists");
         assert!(ledger.balances() && ledger.set_ends > 100, "{ledger:?}");
     }
+}
+
+/// One of two described participants, at one of its starts.
+fn described_engine(which: u8, start: u8, qos: &QosPolicies, now: Instant) -> Engine {
+    let described = |which: u8| {
+        let name = ["writing", "reading"][usize::from(which)];
+        let mut described = StaticParticipant::new(name, [10, 0, 0, which + 1], Announces::Nothing);
+        let kind = [EndpointKind::Writer, EndpointKind::Reader][usize::from(which)];
+        let added = described.add(kind, &endpoint("Described", false, qos, which));
+        added.expect("one endpoint");
+        described
+    };
+    let prefix = GuidPrefix([start; 12]);
+    let mut config = EngineConfig::new(0, prefix, u64::from(which));
+    config.described = Some(described(which));
+    let mut engine = Engine::new(config, now);
+    let added = engine.add_static_peer(now, described(1 - which));
+    added.expect("one peer");
+    engine
+}
+
+#[test]
+fn a_described_peer_that_starts_again_and_again_allocates_nothing_at_the_one_that_stays() {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.history.kind = HistoryKind::KeepAll;
+    qos.resource_limits.max_samples = 14;
+    let mut pair = Pair::new();
+    let now = pair.now;
+    pair.engines = [0, 1].map(|which| described_engine(which, 1, &qos, now));
+    let of_reader = endpoint("Described", false, &qos, 1);
+    let reader = pair.engines[1].create_reader(now, &of_reader, DeliveryMode::Cache);
+    let readers = [reader.expect("created")];
+    let payload = Sample::value(1).payload();
+    let mut calls = 0;
+    for start in 1..=5 {
+        let now = pair.now;
+        pair.engines[0] = described_engine(0, start, &qos, now);
+        let of_writer = endpoint("Described", false, &qos, 0);
+        let writer = pair.engines[0].create_writer(now, &of_writer);
+        let writer = writer.expect("created");
+        let before = pair.taken;
+        calls += allocator_calls_of(|| {
+            for _ in 0..40_000 {
+                pair.round(&readers);
+                if pair.engines[0].matched_readers(writer) == 1 {
+                    pair.write(writer, &payload, None);
+                }
+            }
+        });
+        assert!(pair.taken > before + 1_000, "{} taken", pair.taken);
+    }
+    assert_eq!(calls, 0, "allocations in five starts");
+    let known = pair.engines[1].static_peers().next().expect("one");
+    assert_eq!(known.restarts, 4);
+    let ledger = pair.engines[1].reader_ledger(readers[0]);
+    assert!(ledger.is_some_and(|ledger| ledger.balances()));
 }

@@ -1,5 +1,8 @@
 //! What a description wants of one of its hosts.
 
+use core::ops::Range;
+use std::net::Ipv4Addr;
+
 use isolane_model::{Host, System, Topic};
 use isolane_wire::level::Level;
 
@@ -23,6 +26,19 @@ pub struct Needs {
     /// Datagrams that may wait at one socket while the host is kept from reading, and of which level
     /// they are: the level with the most.
     pub waiting_datagrams: Option<(u8, u64)>,
+    /// Participants of the host that peers know without discovery.
+    pub participants: Vec<DescribedPlace>,
+}
+
+/// Where a described participant is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedPlace {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its UDP ports, one a level.
+    pub ports: Range<u16>,
 }
 
 impl Needs {
@@ -87,6 +103,15 @@ impl Needs {
             })
             .filter(|(_, datagrams)| *datagrams > 0)
             .max_by_key(|(_, datagrams)| *datagrams);
+        let own = system.participants().iter();
+        self.participants = own
+            .filter(|participant| participant.host.value == *name)
+            .map(|participant| DescribedPlace {
+                name: participant.name.value.clone(),
+                address: participant.address.value,
+                ports: participant.ports(),
+            })
+            .collect();
         self.host = Some(name.clone());
     }
 }

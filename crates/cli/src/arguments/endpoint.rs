@@ -113,6 +113,9 @@ pub(crate) struct EndpointArguments {
     /// Stop after so many seconds
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
+    /// Be this participant of the description: known to its peers, and knowing them, without discovery
+    #[arg(long, value_name = "NAME")]
+    pub(crate) participant: Option<String>,
     #[command(flatten)]
     pub(crate) lane: LaneArguments,
 }

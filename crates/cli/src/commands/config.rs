@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use isolane_model::{Budget, Host, Source, Sourced, System, Topic, Word, Xdp};
+use isolane_model::{Budget, Host, Participant, Source, Sourced, System, Topic, Word, Xdp};
 use isolane_wire::level::Level;
 use serde_json::{Value, json};
 
@@ -29,6 +29,7 @@ fn of_system(system: &System) -> Value {
         "domain": sourced(system.domain(), |domain| domain.get().into()),
         "hosts": system.hosts().iter().map(of_host).collect::<Vec<_>>(),
         "topics": system.topics().iter().map(of_topic).collect::<Vec<_>>(),
+        "participants": system.participants().iter().map(of_participant).collect::<Vec<_>>(),
     })
 }
 
@@ -89,6 +90,18 @@ fn of_topic(topic: &Topic) -> Value {
         "from": sourced(&topic.from, |hosts| hosts.as_slice().into()),
         "to": sourced(&topic.to, |hosts| hosts.as_slice().into()),
         "budget": topic.budget.as_ref().map(of_budget),
+    })
+}
+
+fn of_participant(participant: &Participant) -> Value {
+    json!({
+        "name": sourced(&participant.name, |name| name.as_str().into()),
+        "host": sourced(&participant.host, |host| host.as_str().into()),
+        "address": sourced(&participant.address, |address| address.to_string().into()),
+        "port": sourced(&participant.port, |port| (*port).into()),
+        "announces": sourced(&participant.announces, |announces| announces.word().into()),
+        "writes": sourced(&participant.writes, |topics| topics.as_slice().into()),
+        "reads": sourced(&participant.reads, |topics| topics.as_slice().into()),
     })
 }
 

@@ -153,6 +153,8 @@ fn of_counters(counters: &Counters) -> String {
         assemblies_refused,
         assemblies_dropped,
         groups_unnumbered,
+        static_disagreements,
+        static_impostors,
     } = *counters;
     let others = [
         (malformed_messages, "malformed messages"),
@@ -187,6 +189,11 @@ fn of_counters(counters: &Counters) -> String {
         ),
         (assemblies_dropped, "incomplete samples that gave way"),
         (groups_unnumbered, "writers that do not number their group"),
+        (static_disagreements, "descriptions that disagree"),
+        (
+            static_impostors,
+            "datagrams in a described name from elsewhere",
+        ),
     ];
     words((messages, "messages"), &others)
 }

@@ -5,6 +5,7 @@ mod bench_throughput;
 mod child;
 mod config;
 mod demo;
+mod described;
 mod doctor;
 mod laboratory;
 mod lane;

@@ -11,13 +11,14 @@ use isolane::{BuildError, Builder, Interfaces as Chosen, Participant, Qos};
 use isolane_model::{Durability, History, Reliability};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::described::with_described;
 use super::lane;
 use super::presence::Presence;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::ENCAPSULATION_HEADER_BYTES;
 use crate::output::tell;
-use crate::settings::{EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
+use crate::settings::{DescribedAs, EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
 use crate::values::{Peer, Representation};
 
 /// How long the loop runs before it is looked whether to stop: a signal interrupts its sleep, so
@@ -31,14 +32,23 @@ pub(super) fn build<'a>(
     lane: &LaneSettings,
     peers: &'a [Peer],
 ) -> Result<(Participant, Notes<'a>), Failure> {
-    build_with(name, network, lane, peers).map_err(failure)
+    build_with(name, (network, lane, None), peers).map_err(failure)
+}
+
+/// The same for an endpoint, whose participant may be one of the description.
+pub(super) fn build_endpoint<'a>(
+    name: &str,
+    settings: &'a EndpointSettings,
+) -> Result<(Participant, Notes<'a>), Failure> {
+    let described = settings.described.as_ref();
+    let of = (&settings.network, &settings.lane, described);
+    build_with(name, of, &settings.peers.value).map_err(failure)
 }
 
 /// The same, for who has more to say of an error.
 pub(super) fn build_with<'a>(
     name: &str,
-    network: &'a NetworkSettings,
-    lane: &LaneSettings,
+    (network, lane, described): (&'a NetworkSettings, &LaneSettings, Option<&DescribedAs>),
     peers: &'a [Peer],
 ) -> Result<(Participant, Notes<'a>), BuildError> {
     let builder = Participant::builder(network.domain.value.get());
@@ -53,7 +63,7 @@ pub(super) fn build_with<'a>(
             None => builder.peer(peer.address),
         };
     }
-    let participant = builder.build()?;
+    let participant = with_described(builder, described).build()?;
     let mut notes = Notes {
         network,
         peers,

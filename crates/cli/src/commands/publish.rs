@@ -10,7 +10,7 @@ use isolane_model::{Durability, Reliability, format_duration};
 
 use super::lane;
 use super::ledgers;
-use super::participant::{Until, build, failure, qos};
+use super::participant::{Until, build_endpoint, failure, qos};
 use super::watch::{Side, Watch};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -27,11 +27,9 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(crate) fn run(settings: PublishSettings) -> Result<ExitCode, Failure> {
     let until =
         Until::new(settings.endpoint.run_for.value)?.with_network(&settings.endpoint.network);
-    let (participant, mut notes) = build(
+    let (participant, mut notes) = build_endpoint(
         &format!("isolane pub {}", settings.endpoint.topic),
-        &settings.endpoint.network,
-        &settings.endpoint.lane,
-        &settings.endpoint.peers.value,
+        &settings.endpoint,
     )?;
     lane::protect(&participant, &settings.endpoint.lane)?;
     let writer = participant

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::lane;
 use super::ledgers;
-use super::participant::{Until, build, failure, qos};
+use super::participant::{Until, build_endpoint, failure, qos};
 use super::watch::{Side, Watch};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -28,11 +28,9 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     let until =
         Until::new(settings.endpoint.run_for.value)?.with_network(&settings.endpoint.network);
     let verbosity = settings.endpoint.network.verbosity;
-    let (participant, mut notes) = build(
+    let (participant, mut notes) = build_endpoint(
         &format!("isolane sub {}", settings.endpoint.topic),
-        &settings.endpoint.network,
-        &settings.endpoint.lane,
-        &settings.endpoint.peers.value,
+        &settings.endpoint,
     )?;
     lane::protect(&participant, &settings.endpoint.lane)?;
     let reader = participant

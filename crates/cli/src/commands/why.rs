@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use isolane::{BuildError, Interfaces as Chosen, Participant};
+use isolane::{BuildError, EndpointKind, Interfaces as Chosen, Participant};
 use isolane_tune::{PacketFilters, packet_filters};
 use serde::Serialize;
 
+use super::described::described_participant;
 use super::participant::{Until, build_with};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -14,7 +15,7 @@ use crate::output::{count_of, print, print_json, tell};
 use crate::settings::{Interfaces, WhySettings};
 use crate::top::watcher::Watcher;
 use crate::values::Destination;
-use crate::why::{Facts, Heard, Ignoring, LocalNetwork, Reason, Verdict, judge};
+use crate::why::{DescribedHere, Facts, Heard, Ignoring, LocalNetwork, Reason, Verdict, judge};
 
 /// The form of `--json`.
 #[derive(Serialize)]
@@ -46,8 +47,7 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
     let domain = settings.network.domain.value;
     let built = build_with(
         "isolane why",
-        &settings.network,
-        &settings.lane,
+        (&settings.network, &settings.lane, None),
         &settings.peers.value,
     );
     let participant = match built {
@@ -83,6 +83,7 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
             .collect(),
         networks: networks(),
         ignoring: ignoring(&watcher),
+        described: described(&settings),
         filters: packet_filters(),
     };
     answer(&settings, &facts, &judge(&facts))
@@ -141,6 +142,32 @@ fn ignoring(watcher: &Watcher) -> Vec<Ignoring> {
     of.collect()
 }
 
+/// Who writes and reads the topic by the description.
+fn described(settings: &WhySettings) -> Vec<DescribedHere> {
+    let Some(system) = &settings.system else {
+        return Vec::new();
+    };
+    let of = |participant: &isolane_model::Participant| {
+        let has = |topics: &[String]| topics.contains(&settings.topic);
+        let writes = has(&participant.writes.value).then_some(EndpointKind::Writer);
+        let reads = has(&participant.reads.value).then_some(EndpointKind::Reader);
+        let kinds: Vec<EndpointKind> = writes.into_iter().chain(reads).collect();
+        let known = described_participant(participant, system);
+        Some(DescribedHere {
+            name: participant.name.value.clone(),
+            said_in: participant.name.source.to_string(),
+            address: participant.address.value.octets(),
+            is_announced: participant.announces.value != isolane_model::Announces::Nothing,
+            prefix: known.prefix(),
+            // What the description cannot be made of is refused where somebody follows it.
+            digest: known.digest().ok()?,
+            kinds,
+        })
+        .filter(|described| !described.kinds.is_empty())
+    };
+    system.participants().iter().filter_map(of).collect()
+}
+
 /// Nothing could be listened to: that is the answer.
 fn answer_port(settings: &WhySettings, error: &BuildError) -> Result<ExitCode, Failure> {
     let domain = settings.network.domain.value.get();
@@ -161,6 +188,7 @@ fn answer_port(settings: &WhySettings, error: &BuildError) -> Result<ExitCode, F
         elsewhere: Vec::new(),
         networks: Vec::new(),
         ignoring: Vec::new(),
+        described: Vec::new(),
         filters: PacketFilters::Unreadable(String::from("nothing was listened to")),
     };
     answer(settings, &facts, &[reason])
@@ -180,8 +208,8 @@ fn answer(settings: &WhySettings, facts: &Facts, reasons: &[Reason]) -> Result<E
         domain: facts.here.domain,
         talks,
         participants: facts.here.participants.len(),
-        writers: count(isolane::EndpointKind::Writer),
-        readers: count(isolane::EndpointKind::Reader),
+        writers: count(EndpointKind::Writer),
+        readers: count(EndpointKind::Reader),
         other_domains: facts.elsewhere.iter().map(|heard| heard.domain).collect(),
         firewall: Firewall {
             read_by,

@@ -72,6 +72,10 @@ impl Lines {
     fn endpoint(&mut self, endpoint: &EndpointSettings) {
         self.network(&endpoint.network);
         self.lane(&endpoint.lane);
+        match &endpoint.described {
+            Some(described) => self.plain("participant", &described.name),
+            None => self.line("participant", "discovered", &Source::Default),
+        }
         self.line("topic", &endpoint.topic, &Source::CommandLine("TOPIC"));
         self.word("type", &endpoint.sample_type);
         self.word("reliability", &endpoint.reliability);

@@ -13,7 +13,9 @@ use crate::failure::Failure;
 use crate::limits::{MAX_COLOR_BYTES, READER_HISTORY};
 use crate::values::{Destination, Peer, ReceiveBudget, Representation, SampleType};
 
-use super::{LaneSettings, NetworkSettings, hostname, list_or_default, or_default, seconds};
+use super::{
+    DescribedAs, LaneSettings, NetworkSettings, hostname, list_or_default, or_default, seconds,
+};
 
 /// Period of a publisher nobody gave one, as shapes demonstrations have it.
 const DEFAULT_PERIOD: Duration = Duration::from_millis(33);
@@ -44,6 +46,8 @@ pub(crate) struct SubscribeSettings {
 pub(crate) struct EndpointSettings {
     pub(crate) network: NetworkSettings,
     pub(crate) lane: LaneSettings,
+    /// The participant of the description that it is.
+    pub(crate) described: Option<DescribedAs>,
     pub(crate) topic: String,
     pub(crate) sample_type: Sourced<SampleType>,
     pub(crate) reliability: Sourced<Reliability>,
@@ -172,7 +176,12 @@ impl EndpointSettings {
         system: Option<&System>,
     ) -> Result<Self, Failure> {
         let described = system.and_then(|system| system.topic(&arguments.topic));
-        let lane = LaneSettings::new(arguments.lane, &mut network, system, &hostname())?;
+        let described_as = DescribedAs::new(arguments.participant, system)?;
+        let mut of_lane = arguments.lane;
+        if of_lane.host.is_none() {
+            of_lane.host = described_as.as_ref().and_then(DescribedAs::host);
+        }
+        let lane = LaneSettings::new(of_lane, &mut network, system, &hostname())?;
         if let Err(reason) = check_topic_name(&arguments.topic) {
             return Err(Failure::wrong_usage(
                 format!(
@@ -211,6 +220,7 @@ impl EndpointSettings {
         Ok(Self {
             network,
             lane,
+            described: described_as,
             topic: arguments.topic,
             sample_type,
             reliability,

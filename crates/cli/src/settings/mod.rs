@@ -6,6 +6,7 @@
 //! ([`Sourced`]), and `-v` prints them all ([`Settings::describe`]).
 
 mod describe;
+mod described;
 mod doctor;
 mod endpoint;
 mod lane;
@@ -28,6 +29,7 @@ use crate::arguments::{Arguments, Bench, Command as Raw, CommonArguments};
 use crate::failure::Failure;
 use crate::values::Destination;
 
+pub(crate) use self::described::DescribedAs;
 pub(crate) use self::doctor::DoctorSettings;
 pub(crate) use self::endpoint::{AtEnd, EndpointSettings, PublishSettings, SubscribeSettings};
 pub(crate) use self::lane::LaneSettings;

@@ -21,6 +21,8 @@ pub(crate) struct WhySettings {
     pub(crate) listen_for: Sourced<Duration>,
     pub(crate) peers: Sourced<Vec<Peer>>,
     pub(crate) json: Option<Destination>,
+    /// Whose participants may know the topic without discovery.
+    pub(crate) system: Option<System>,
 }
 
 impl WhySettings {
@@ -53,6 +55,7 @@ impl WhySettings {
             listen_for: or_default(arguments.seconds, "--seconds", 3).map(seconds),
             peers: list_or_default(arguments.peer, "--peer", &[]),
             json: arguments.json,
+            system: system.cloned(),
         })
     }
 }

@@ -5,6 +5,7 @@ use isolane_tune::PacketFilters;
 use isolane_wire::discovery::{EndpointData, LocatorList};
 use isolane_wire::guid::{Guid, GuidPrefix};
 
+use super::described::DescribedHere;
 use crate::spy::names;
 
 /// All of it.
@@ -19,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) networks: Vec<LocalNetwork>,
     /// Participants of this host that let themselves be looked at.
     pub(crate) ignoring: Vec<Ignoring>,
+    /// Participants that write or read the topic by a description.
+    pub(crate) described: Vec<DescribedHere>,
     pub(crate) filters: PacketFilters,
 }
 
@@ -38,6 +41,8 @@ pub(crate) struct Who {
     pub(crate) vendor: String,
     /// Where its endpoints are reached that do not say.
     pub(crate) addresses: Vec<[u8; 4]>,
+    /// What stands for its description, if it follows one.
+    pub(crate) digest: Option<u64>,
 }
 
 /// A writer or a reader.
@@ -135,6 +140,7 @@ impl Who {
             name: data.entity_name.as_str().into(),
             vendor: names::vendor(data.vendor),
             addresses: addresses(&data.default_unicast),
+            digest: data.static_digest,
         }
     }
 }

@@ -19,6 +19,7 @@ fn who(number: u8, address: [u8; 4]) -> Who {
         name: format!("program {number}"),
         vendor: String::from("isolane"),
         addresses: vec![address],
+        digest: None,
     }
 }
 
@@ -59,6 +60,7 @@ fn pair() -> Facts {
             network("eth1", [10, 1, 0, 3]),
         ],
         ignoring: Vec::new(),
+        described: Vec::new(),
         filters: PacketFilters::Read {
             tool: "nft",
             chains: Vec::new(),
@@ -283,4 +285,83 @@ fn announced_addresses_of_an_endpoint_come_before_its_participants() {
         .push(near)
         .expect("room");
     says(&only(&facts), "network", &["at 10.1.0.7"]);
+}
+
+/// Two participants that know the topic by a description, and were heard.
+fn described() -> Facts {
+    let one = |number: u8, kind, address| DescribedHere {
+        name: format!("part {number}"),
+        said_in: format!("isolane.toml:{number}"),
+        address,
+        kinds: vec![kind],
+        is_announced: true,
+        prefix: GuidPrefix([
+            number, number, number, number, number, number, number, number, 0, 0, 0, 0,
+        ]),
+        digest: u64::from(number),
+    };
+    let mut facts = pair();
+    facts.here.endpoints.clear();
+    for (number, who) in (1..).zip(&mut facts.here.participants) {
+        who.digest = Some(number);
+    }
+    facts.described = vec![
+        one(1, EndpointKind::Writer, [10, 0, 0, 1]),
+        one(2, EndpointKind::Reader, [10, 0, 0, 2]),
+    ];
+    facts
+}
+
+#[test]
+fn described_participants_that_are_there_and_agree_are_said_to_know_each_other() {
+    let reason = only(&described());
+    assert_eq!(reason.verdict, Verdict::Yes);
+    says(
+        &reason,
+        "described",
+        &["part 1", "isolane.toml:2", "10.0.0.2"],
+    );
+}
+
+#[test]
+fn a_described_participant_that_is_not_there_or_follows_another_description_is_named() {
+    let mut facts = described();
+    facts.here.participants.pop();
+    says(
+        &only(&facts),
+        "described-absent",
+        &["part 2", "isolane.toml:2", "reader"],
+    );
+
+    for digest in [None, Some(7)] {
+        let mut facts = described();
+        facts.here.participants[0].digest = digest;
+        let reason = only(&facts);
+        assert_eq!(reason.verdict, Verdict::No);
+        says(
+            &reason,
+            "described-otherwise",
+            &["part 1", "than isolane.toml:"],
+        );
+    }
+
+    let mut facts = described();
+    facts.described[0].is_announced = false;
+    let reason = only(&facts);
+    assert_eq!(reason.verdict, Verdict::Perhaps);
+    says(&reason, "described-silent", &["part 1"]);
+
+    let mut facts = described();
+    facts.described.pop();
+    says(&only(&facts), "described-one-sided", &["no reader"]);
+}
+
+#[test]
+fn one_that_was_discovered_meets_none_that_is_described() {
+    let mut facts = described();
+    facts
+        .here
+        .endpoints
+        .push(endpoint(3, EndpointKind::Reader, "Square"));
+    says(&only(&facts), "not-described", &["reader", "discovered"]);
 }

@@ -297,6 +297,8 @@ fn counters(report: &Report) -> Counts {
         ("assemblies_refused", counters.assemblies_refused),
         ("assemblies_dropped", counters.assemblies_dropped),
         ("groups_unnumbered", counters.groups_unnumbered),
+        ("static_disagreements", counters.static_disagreements),
+        ("static_impostors", counters.static_impostors),
     ])
 }
 

@@ -8,6 +8,7 @@ mod budgets;
 mod bursts;
 mod callbacks;
 mod creation;
+mod described;
 mod discovered;
 mod enabling;
 mod faults;

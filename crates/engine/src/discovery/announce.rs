@@ -3,6 +3,8 @@
 //! An announcement is a datagram made on the spot. It goes to all by the clock, and to each participant
 //! that this does not reach; a newcomer is answered at once.
 
+use core::time::Duration;
+
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     discovery::{BuiltinEndpoints, EndpointKey, ParticipantData, emit_key_guid},
@@ -12,9 +14,10 @@ use isolane_wire::{
     sequence::SequenceNumber,
 };
 
-use super::RemoteParticipant;
+use super::{Announces, RemoteParticipant};
 use crate::{
     engine::Engine,
+    fingerprint::Fingerprint,
     limits::DISCOVERY_SLOT_BYTES,
     matching::choose,
     priority::Priority,
@@ -29,14 +32,7 @@ impl Engine {
             version: VERSION,
             vendor: VENDOR_ID,
             lease: self.config.timing.lease,
-            builtin_endpoints: BuiltinEndpoints::PARTICIPANT_ANNOUNCER
-                | BuiltinEndpoints::PARTICIPANT_DETECTOR
-                | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
-                | BuiltinEndpoints::PUBLICATIONS_DETECTOR
-                | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
-                | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR
-                | BuiltinEndpoints::P2P_MESSAGE_WRITER
-                | BuiltinEndpoints::P2P_MESSAGE_READER,
+            builtin_endpoints: self.builtin_endpoints(),
             domain_id: Some(self.config.domain),
             metatraffic_unicast: self.config.metatraffic_unicast.clone(),
             metatraffic_multicast: self.config.metatraffic_multicast.clone(),
@@ -44,11 +40,53 @@ impl Engine {
             default_multicast: Default::default(),
             entity_name: self.config.name.clone(),
             user_data: self.config.user_data.clone(),
+            static_digest: self.own_digest(),
         }
+    }
+
+    fn builtin_endpoints(&self) -> u32 {
+        let of_participants = BuiltinEndpoints::PARTICIPANT_ANNOUNCER
+            | BuiltinEndpoints::PARTICIPANT_DETECTOR
+            | BuiltinEndpoints::P2P_MESSAGE_WRITER
+            | BuiltinEndpoints::P2P_MESSAGE_READER;
+        match self.announces() {
+            Announces::Itself | Announces::Nothing => of_participants,
+            Announces::All => {
+                of_participants
+                    | BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
+                    | BuiltinEndpoints::PUBLICATIONS_DETECTOR
+                    | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
+                    | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR
+            }
+        }
+    }
+
+    /// The time to the next announcement to all.
+    ///
+    /// Participants that start in one instant, as those of a machine do that is switched on, would announce
+    /// themselves in one instant for ever, and find each other's boxes full in the same order every time. So behind
+    /// the first announcements each waits for a part of the period that follows from its GUID, and then announces
+    /// itself by the period: never later than without that, and each at a time of its own.
+    pub(crate) fn announce_period(&mut self) -> Duration {
+        let timing = self.config.timing;
+        let (first, period) = (timing.announce_initial_period, timing.announce_period);
+        if self.announcements_sent < u32::from(timing.announce_initial_count) {
+            return first;
+        }
+        if core::mem::replace(&mut self.is_in_phase, true) || first >= period {
+            return period;
+        }
+        let part = Fingerprint::NEW.with(&self.guid_prefix().0).part();
+        let spread_ns = (period - first).as_nanos() as u64;
+        let waits_ns = (u128::from(spread_ns) * u128::from(part)) >> 16;
+        first + Duration::from_nanos(waits_ns as u64)
     }
 
     /// Files an announcement: to all (0), or to the participant with the index below.
     pub(crate) fn file_announcement(&mut self, subject: u16) {
+        if self.announces() == Announces::Nothing {
+            return;
+        }
         let is_filed = match subject.checked_sub(1) {
             None => core::mem::replace(&mut self.announce_filed, true),
             Some(index) => self.participants.get_mut(index).is_none_or(|participant| {
@@ -130,6 +168,9 @@ impl Engine {
     /// Says good-bye: the datagram that tells every peer that this participant is gone, to be sent
     /// [to all](Self::farewell_to) as the last thing. Returns its length.
     pub fn farewell(&mut self, buffer: &mut [u8]) -> usize {
+        if self.announces() == Announces::Nothing {
+            return 0;
+        }
         let mut payload = [0; 64];
         let guid = self.guid(EntityId::PARTICIPANT);
         let Ok(length) = emit_key_guid(EndpointKey::Participant, guid, &mut payload) else {

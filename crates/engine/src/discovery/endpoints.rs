@@ -67,7 +67,9 @@ impl Engine {
                 self.update_endpoint(now, data, kind, filter);
             }
             Ok(None) => {
-                if let Some(guid) = ended.filter(|guid| guid.prefix == prefix) {
+                if let Some(guid) = ended.filter(|guid| guid.prefix == prefix)
+                    && !self.is_known_by_description(guid)
+                {
                     self.remove_endpoint(guid);
                 }
             }
@@ -90,6 +92,10 @@ impl Engine {
         if self.is_ignored_endpoint(&data) {
             return;
         }
+        if self.is_known_by_description(guid) {
+            self.compare_described(&data);
+            return;
+        }
         if let Some(&known) = self.endpoint_by_guid.get(&guid) {
             self.change_endpoint(now, known, data, filter);
             return;
@@ -100,9 +106,11 @@ impl Engine {
             kind,
             participant,
             is_refused: false,
+            is_described: false,
             filter,
         };
-        let Ok(index) = self.endpoints.insert(found) else {
+        let has_place = self.has_endpoint_place();
+        let Some(Ok(index)) = has_place.then(|| self.endpoints.insert(found)) else {
             self.counters.endpoints_refused += 1;
             if let Some(participant) = self.participants.get_mut(participant) {
                 let nth = usize::from(kind == EndpointKind::Reader);
@@ -146,6 +154,9 @@ impl Engine {
         data: &EndpointData,
         kind: ChangeKind,
     ) -> Result<(), WriteError> {
+        if self.is_described(data.guid.entity) {
+            return Ok(());
+        }
         let key_hash = Some(data.guid.to_bytes());
         let id = WriterId(builtin);
         let timestamp = self.timestamp(now);

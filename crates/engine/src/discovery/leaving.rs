@@ -107,6 +107,7 @@ impl Engine {
         }
         self.participant_by_prefix.remove(&prefix);
         self.participants.remove(index);
+        self.note_static_gone(index);
         self.note_discovery();
     }
 
@@ -128,7 +129,8 @@ impl Engine {
             };
             let lease_ends = participant.heard + participant.data.lease.min(MAX_LEASE);
             let is_heard = self.inbox.has(participant.data.guid.prefix);
-            if participant.leave_from.is_some() || is_heard || now < lease_ends {
+            let stays = participant.leave_from.is_some() || participant.is_assumed_alive;
+            if stays || is_heard || now < lease_ends {
                 continue;
             }
             let waited = participant.missed.map(|since| now.saturating_since(since));

@@ -19,6 +19,7 @@ mod leaving;
 mod participants;
 mod reach;
 mod refused;
+mod statics;
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
@@ -39,6 +40,8 @@ pub use events::{DiscoveryChange, DiscoveryEvent};
 pub use ignored::IgnoreError;
 pub(crate) use ignored::Ignored;
 pub(crate) use inbox::Inbox;
+pub(crate) use statics::StaticPeer;
+pub use statics::{Announces, StaticError, StaticParticipant, StaticPeerState};
 
 /// Which end an endpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,6 +82,10 @@ pub struct RemoteParticipant {
     pub(crate) asserted: [Option<Instant>; 2],
     /// Endpoints it announced found no place: its writers, its readers.
     pub(crate) are_endpoints_refused: [bool; 2],
+    /// It is described, and announces nothing.
+    is_assumed_alive: bool,
+    /// It is described, and has not announced itself yet.
+    awaits_first_word: bool,
 }
 
 impl RemoteParticipant {
@@ -98,6 +105,8 @@ impl RemoteParticipant {
             messages_refused: MessagesRefused::default(),
             asserted: [None; 2],
             are_endpoints_refused: [false; 2],
+            is_assumed_alive: false,
+            awaits_first_word: false,
         }
     }
 
@@ -116,6 +125,8 @@ pub struct RemoteEndpoint {
     pub(crate) participant: u16,
     /// A match of it found no place.
     pub(crate) is_refused: bool,
+    /// It is known by a description, which holds whatever is announced of it.
+    pub(crate) is_described: bool,
     /// What it has announced of its content filter.
     pub(crate) filter: Option<FilterText>,
 }
@@ -138,7 +149,7 @@ impl Engine {
     pub(crate) fn take_in_announcement(&mut self, now: Instant) -> Option<Work> {
         self.discovery_filed = false;
         // What goes, goes before anything comes: so nothing comes back while it is half gone.
-        let took = self.part_one(now) || self.take_in_next(now);
+        let took = self.part_one(now) || self.enter_static(now) || self.take_in_next(now);
         if took {
             // There may be more.
             self.file_discovery();

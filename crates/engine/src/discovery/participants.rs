@@ -11,7 +11,7 @@ use isolane_wire::{
 };
 
 use super::{
-    DiscoveryChange, DiscoveryEvent, RemoteParticipant,
+    Announces, DiscoveryChange, DiscoveryEvent, RemoteParticipant,
     inbox::{Put, Sender},
     reach::AROUND_ANNOUNCEMENT_BYTES,
 };
@@ -20,6 +20,7 @@ use crate::{
     limits::{MAX_ANSWERS_AGAIN, MAX_LEASE},
     matching::choose,
     reader::WriterProxy,
+    receive::MessageReceiver,
     writer::ReaderProxy,
 };
 
@@ -52,11 +53,20 @@ pub(super) const MESSAGE_ENDPOINTS: [EntityId; 2] =
 
 impl Engine {
     /// Puts an SPDP announcement into the box.
-    pub(crate) fn file_participant_announcement(&mut self, prefix: GuidPrefix, data: Data<'_>) {
+    pub(crate) fn file_participant_announcement(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        data: Data<'_>,
+    ) {
+        let prefix = message.sender();
         if prefix == self.guid_prefix() || !self.is_enabled() {
             return;
         }
         let is_farewell = data.status_info().disposed || data.status_info().unregistered;
+        if self.uses_descriptions() && !self.admits(now, prefix, message.source(), is_farewell) {
+            return;
+        }
         let is_known = self.participant_by_prefix.contains_key(&prefix);
         let sender = Sender { prefix, is_known };
         match self.inbox.put(sender, data.bytes, is_farewell) {
@@ -102,9 +112,12 @@ impl Engine {
         let lease = data.lease.min(MAX_LEASE);
         let octets_cut = u64::from(data.user_data.is_cut());
         self.counters.leases_shortened += u64::from(lease < data.lease);
+        let (mut is_first_word, mut is_assumed_alive) = (false, false);
         let index = match self.participant_by_prefix.get(&prefix) {
             Some(&index) => {
                 if let Some(known) = self.participants.get_mut(index) {
+                    is_first_word = core::mem::take(&mut known.awaits_first_word);
+                    is_assumed_alive = known.is_assumed_alive;
                     let moved = !is_reached_alike(&known.data, &data);
                     let is_changed = known.data != data;
                     known.data = data;
@@ -121,31 +134,50 @@ impl Engine {
                         ));
                     }
                 }
+                if is_first_word {
+                    self.connect_newcomer(now, index, prefix);
+                }
+                self.compare_digest(index);
                 self.answer_again(now, index);
                 self.ask_again(index, prefix);
                 index
             }
             None => {
+                if !self.is_stranger(prefix) {
+                    // It is entered by its description, and heard then.
+                    return;
+                }
                 self.counters.octets_cut += octets_cut;
                 let found = RemoteParticipant::new(data, now);
-                let Ok(index) = self.participants.insert(found) else {
+                let has_place = self.has_participant_place();
+                let inserted = has_place.then(|| self.participants.insert(found));
+                let Some(Ok(index)) = inserted else {
                     self.counters.participants_refused += 1;
                     return;
                 };
                 self.participant_by_prefix.insert(prefix, index);
-                // It may have started after our last announcement.
-                self.file_announcement(index + 1);
-                self.connect_sedp(now, index);
-                if !self.is_isolane(prefix) {
-                    // Others take it for granted, and ask until they are answered.
-                    self.connect_message_reader(prefix);
-                    self.connect_message_writer(now, prefix);
-                }
+                self.connect_newcomer(now, index, prefix);
                 self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
                 index
             }
         };
-        self.timers.arm(Subject::lease(index), now + lease);
+        if !is_assumed_alive {
+            self.timers.arm(Subject::lease(index), now + lease);
+        }
+    }
+
+    /// A participant has announced itself for the first time: it is answered, and its built-in endpoints are matched.
+    fn connect_newcomer(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
+        // It may have started after our last announcement.
+        self.file_announcement(index + 1);
+        self.connect_sedp(now, index);
+        let is_described = !self.is_stranger(prefix);
+        if is_described || !self.is_isolane(prefix) {
+            // Others take it for granted, and ask until they are answered; what is described was matched before
+            // these could be reached.
+            self.connect_message_reader(prefix);
+            self.connect_message_writer(now, prefix);
+        }
     }
 
     /// Answers a participant again that goes on announcing itself and has not shown that it hears us: the
@@ -172,7 +204,7 @@ impl Engine {
     /// likewise: they may have been out of reach for longer than they are asked by the clock.
     ///
     /// Of one that has not shown that it hears us only the endpoints of SEDP are asked.
-    fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
+    pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
         self.ask_for_refused(index);
         let Some(participant) = self.participants.get(index) else {
             return;
@@ -248,6 +280,9 @@ impl Engine {
 
     /// Matches the built-in endpoints with a participant's, as far as they are not.
     pub(super) fn connect_sedp(&mut self, now: Instant, index: u16) {
+        if self.announces() != Announces::All {
+            return;
+        }
         let Some(participant) = self.participants.get(index) else {
             return;
         };

@@ -37,6 +37,11 @@ pub enum SetQosError {
     /// Discovery has no room for what is to be announced.
     #[error("the change cannot be announced now: discovery's history is full; try again later")]
     AnnouncementFull,
+    /// Peers know the endpoint by a description, and are told of no change.
+    #[error(
+        "the endpoint is known by a description and not announced, so nobody would learn of the change; describe it so on all sides"
+    )]
+    Described,
     /// There is no such endpoint.
     #[error("the endpoint no longer exists")]
     Gone,
@@ -133,6 +138,9 @@ impl Engine {
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
         };
+        if self.is_described(data.guid.entity) {
+            return Err(SetQosError::Described);
+        }
         if !self.is_writer_enabled(id) {
             // Nobody knows it yet.
             if let Some(writer) = self.writers.get_mut(id.0) {
@@ -166,6 +174,9 @@ impl Engine {
         let Some(data) = changed(&former, qos)? else {
             return Ok(());
         };
+        if self.is_described(data.guid.entity) {
+            return Err(SetQosError::Described);
+        }
         if !self.is_reader_enabled(id) {
             if let Some(reader) = self.readers.get_mut(id.0) {
                 reader.data = data;

@@ -13,7 +13,7 @@ mod topics;
 
 use isolane_wire::{
     discovery::EndpointData,
-    guid::GuidPrefix,
+    guid::{EntityId, GuidPrefix},
     qos::{DurabilityKind, ReliabilityKind},
     rtps::VENDOR_ID,
     time::Instant,
@@ -47,6 +47,8 @@ struct Counterpart<'a> {
     before: Before<'a>,
     /// What it announces of its content filter.
     filter: Option<&'a FilterText>,
+    /// Whether it is known by a description; `None`: it is of this participant.
+    is_described: Option<bool>,
 }
 
 impl Engine {
@@ -62,6 +64,13 @@ impl Engine {
             // Discovery's own is matched with participants.
             return true;
         }
+        let entity = writer.guid.entity;
+        if !self.may_meet(entity, reader.is_described) {
+            return true;
+        }
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return true;
+        };
         let found = compare(&writer.data, reader.data);
         if let Comparison::Differ(policy) = found
             && reader.before.is_news(found, &writer.data, reader.data)
@@ -109,6 +118,13 @@ impl Engine {
         if reader.level.is_none() || !reader.is_enabled {
             return true;
         }
+        let entity = reader.guid.entity;
+        if !self.may_meet(entity, writer.is_described) {
+            return true;
+        }
+        let Some(reader) = self.readers.get_mut(reader_index) else {
+            return true;
+        };
         let found = compare(writer.data, &reader.data);
         if let Comparison::Differ(policy) = found
             && writer.before.is_news(found, writer.data, &reader.data)
@@ -145,6 +161,12 @@ impl Engine {
             self.watch_writer(now, proxy, clock);
         }
         has_place
+    }
+
+    /// Whether an endpoint here may be matched with another one: of another participant only with one that is known in
+    /// the same way, since a described one is announced to nobody.
+    fn may_meet(&self, own: EntityId, other_is_described: Option<bool>) -> bool {
+        other_is_described.is_none_or(|other| other == self.is_described(own))
     }
 
     /// Whether a participant is this one, or one of isolane.
@@ -332,6 +354,7 @@ impl Engine {
             address: (unicast, self.group_of(&data.multicast, unicast)),
             before,
             filter: None,
+            is_described: None,
         }
     }
 
@@ -341,6 +364,7 @@ impl Engine {
             address: self.address_of(endpoint),
             before,
             filter: endpoint.filter.as_ref(),
+            is_described: Some(endpoint.is_described),
         }
     }
 }

@@ -3,7 +3,10 @@
 //! A [`ReaderProxy`] is a matched reader at its writer, a [`WriterProxy`] a matched writer at its reader. Each
 //! lies in one table with all others of its kind; what finds no place there is counted.
 
-use isolane_wire::{guid::Guid, time::Instant};
+use isolane_wire::{
+    guid::{Guid, GuidPrefix},
+    time::Instant,
+};
 
 use super::addresses::Address;
 use crate::{
@@ -145,6 +148,36 @@ impl Engine {
         for writer in 0..self.writers.end() {
             if let Some(&index) = self.proxy_of_reader.get(&(writer, guid)) {
                 self.move_reader_proxy(index, address);
+            }
+        }
+    }
+
+    /// All that is matched of a participant under one name is matched under another one.
+    pub(crate) fn rename_proxies(&mut self, from: GuidPrefix, to: GuidPrefix) {
+        for index in 0..self.writer_proxies.end() {
+            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+                continue;
+            };
+            if proxy.guid.prefix == from {
+                let before = proxy.guid;
+                proxy.guid.prefix = to;
+                let now = proxy.guid;
+                // The first of a chain stands for all.
+                if self.proxies_of_writer.get(&before) == Some(index) {
+                    self.proxies_of_writer.remove(&before);
+                    self.proxies_of_writer.insert(now, index);
+                }
+            }
+        }
+        for index in 0..self.reader_proxies.end() {
+            let Some(proxy) = self.reader_proxies.get_mut(index) else {
+                continue;
+            };
+            if proxy.guid.prefix == from {
+                self.proxy_of_reader.remove(&(proxy.writer, proxy.guid));
+                proxy.guid.prefix = to;
+                self.proxy_of_reader
+                    .insert((proxy.writer, proxy.guid), index);
             }
         }
     }

@@ -25,7 +25,14 @@ impl Engine {
             self.counters.unmatched_acknacks += 1;
             return;
         };
-        let Some(&index) = self.proxy_of_reader.get(&(writer_index, reader)) else {
+        let mut known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
+        if known.is_none()
+            && self.uses_descriptions()
+            && self.meet_static(now, message.prefix, message.source)
+        {
+            known = self.proxy_of_reader.get(&(writer_index, reader)).copied();
+        }
+        let Some(index) = known else {
             self.counters.unmatched_acknacks += 1;
             return;
         };

@@ -35,6 +35,9 @@ impl Engine {
         };
         self.latest = now;
         let mut next = self.proxies_of_writer.recall(&writer);
+        if next.is_none() {
+            next = self.recall_described(now, message, &writer);
+        }
         let suppression_ns = self.timing().nack_suppression.as_nanos() as u64;
         let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {

@@ -8,6 +8,7 @@
 //! Nothing here panics or loops longer than the text, whatever the text.
 
 mod host;
+mod participant;
 mod protect;
 mod report;
 mod syntax;
@@ -22,7 +23,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::domain::Domain;
-use crate::limits::{MAX_FILE_BYTES, MAX_HOSTS, MAX_TOPICS};
+use crate::limits::{MAX_FILE_BYTES, MAX_HOSTS, MAX_PARTICIPANTS, MAX_TOPICS};
 use crate::problem::{Problem, Text};
 use crate::system::System;
 
@@ -66,15 +67,25 @@ fn read_system(tree: &DeTable<'_>, report: &mut Report) -> Option<System> {
         .field("domain", report, values::domain)
         .or(Domain::default());
     let (hosts, host_names) = read_hosts(&mut root, report);
-    let topics: Vec<_> = named_tables(&mut root, "topic", MAX_TOPICS, report)
+    let topic_tables = named_tables(&mut root, "topic", MAX_TOPICS, report);
+    let topic_names: Vec<&str> = topic_tables.iter().map(Table::name).collect();
+    let topics: Vec<_> = topic_tables
         .into_iter()
         .map(|table| topic::read(table, &host_names, report))
         .collect();
+    let participants = named_tables(&mut root, "participant", MAX_PARTICIPANTS, report);
+    let others = participant::Others {
+        hosts: &host_names,
+        topic_names: &topic_names,
+        topics: &topics,
+    };
+    let participants = participant::read_all(participants, &others, report);
     root.finish(report);
     Some(System {
         domain: domain?,
         hosts: hosts?,
         topics: topics.into_iter().collect::<Option<_>>()?,
+        participants: participants?,
         warnings: Vec::new(),
     })
 }

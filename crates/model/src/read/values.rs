@@ -3,6 +3,7 @@
 
 use core::num::NonZeroU32;
 use core::time::Duration;
+use std::net::Ipv4Addr;
 
 use isolane_wire::level::Level;
 use toml::de::DeValue;
@@ -11,9 +12,9 @@ use crate::domain::Domain;
 use crate::duration::{format_duration, parse_duration};
 use crate::host::is_interface_name;
 use crate::limits::{
-    MAX_BUDGET_FRAMES, MAX_BUDGET_PERIOD, MAX_CORE, MAX_DOMAIN, MAX_QUEUE, MAX_QUOTED_BYTES,
-    MAX_RECEIVE_FRAMES, MAX_RING_ENTRIES, MAX_SAMPLE_BYTES, MAX_SAMPLES, MAX_VLAN,
-    MIN_BUDGET_PERIOD, MIN_RING_ENTRIES,
+    MAX_BUDGET_FRAMES, MAX_BUDGET_PERIOD, MAX_CORE, MAX_DOMAIN, MAX_FIRST_PORT, MAX_QUEUE,
+    MAX_QUOTED_BYTES, MAX_RECEIVE_FRAMES, MAX_RING_ENTRIES, MAX_SAMPLE_BYTES, MAX_SAMPLES,
+    MAX_VLAN, MIN_BUDGET_PERIOD, MIN_FIRST_PORT, MIN_RING_ENTRIES,
 };
 use crate::topic::{History, HistoryDepth, SampleBytes, check_topic_name};
 use crate::word::{Word, closest, list};
@@ -89,6 +90,28 @@ pub(super) fn budget_period(value: &DeValue<'_>) -> Result<Duration, Wrong> {
 
 pub(super) fn reserved(value: &DeValue<'_>) -> Result<u32, Wrong> {
     whole(value, 0, MAX_BUDGET_FRAMES)
+}
+
+/// An IPv4 address of a host.
+pub(super) fn address(value: &DeValue<'_>) -> Result<Ipv4Addr, Wrong> {
+    let expected = "must be an IPv4 address of a host, like \"10.0.0.1\"";
+    let DeValue::String(text) = value else {
+        return Err(Wrong::new(expected, this_is(value)));
+    };
+    let is_of_host = |address: &Ipv4Addr| {
+        !address.is_unspecified() && !address.is_multicast() && !address.is_broadcast()
+    };
+    text.parse().ok().filter(is_of_host).ok_or_else(|| {
+        let label = format!("\"{}\" is none", shortened(text));
+        Wrong::new(expected, label).help("`ip address` lists those of this machine")
+    })
+}
+
+/// The first of a participant's ports.
+pub(super) fn first_port(value: &DeValue<'_>) -> Result<u16, Wrong> {
+    let number = whole(value, MIN_FIRST_PORT, MAX_FIRST_PORT)
+        .map_err(|wrong| wrong.help("eight ports follow from it, one a level"))?;
+    Ok(u16::try_from(number).expect("whole() keeps to the bounds"))
 }
 
 pub(super) fn queue(value: &DeValue<'_>) -> Result<u32, Wrong> {

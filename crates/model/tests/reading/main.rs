@@ -1,6 +1,7 @@
 //! What a description means, and what is said about one that means nothing.
 
 mod meaning;
+mod participants;
 mod values;
 mod warnings;
 mod writing;

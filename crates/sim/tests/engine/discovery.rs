@@ -336,3 +336,55 @@ fn a_participant_that_finds_the_table_full_is_refused_and_counted() {
     assert_eq!(peers(&world, small), 2);
     assert!(world.engine(small).counters().participants_refused > 0);
 }
+
+#[test]
+fn participants_that_start_in_one_instant_come_to_announce_themselves_one_after_the_other() {
+    const COUNT: u16 = 100;
+    seeds::for_each(0..3, |seed| {
+        let mut world = World::new(seed);
+        let mut config = NodeConfig::default();
+        config.limits.participants = COUNT;
+        config.limits.matches = 4 * COUNT;
+        let nodes = world.nodes(COUNT.into(), &config);
+        let dropped = |world: &World| -> u64 {
+            let of_one = |&node: &NodeId| world.engine(node).counters().announcements_dropped;
+            nodes.iter().map(of_one).sum()
+        };
+        world.run_for(5 * SECOND);
+        let at_first = dropped(&world);
+        assert!(at_first > 0, "the first announcements come together");
+        for &node in &nodes {
+            assert_eq!(peers(&world, node), usize::from(COUNT) - 1);
+        }
+        world.run_for(30 * SECOND);
+        assert_eq!(dropped(&world), at_first, "the later ones do not");
+    });
+}
+
+#[test]
+fn announcements_come_no_later_than_by_the_period() {
+    seeds::for_each(0..20, |seed| {
+        let mut world = World::new(seed);
+        for _ in 0..seed % 5 {
+            world.node_down(NodeConfig::default());
+        }
+        world.tap();
+        let config = NodeConfig::default();
+        let timing = config.timing;
+        world.node(config);
+        let mut last = announcements(&world);
+        // Five more at first, each in its time, and then at least one in each period.
+        for _ in 0..timing.announce_initial_count {
+            world.run_for(timing.announce_initial_period);
+            let so_far = announcements(&world);
+            assert!(so_far > last);
+            last = so_far;
+        }
+        for _ in 0..20 {
+            world.run_for(timing.announce_period);
+            let so_far = announcements(&world);
+            assert!((1..=2).contains(&(so_far - last)), "{}", so_far - last);
+            last = so_far;
+        }
+    });
+}

@@ -34,6 +34,7 @@ mod partition;
 mod peer;
 mod presentation;
 mod refused;
+mod static_discovery;
 mod support;
 mod time_based_filter;
 mod world;

@@ -4,6 +4,7 @@ mod cores;
 mod interfaces;
 mod kernel;
 mod lanes;
+mod participants;
 mod ports;
 mod rights;
 mod sockets;
@@ -51,6 +52,7 @@ pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
     rights::examine(facts, &mut findings);
     sockets::examine(facts, needs, &mut findings);
     ports::examine(facts, needs, &mut findings);
+    participants::examine(facts, needs, &mut findings);
     interfaces::examine(facts, needs, &mut findings);
     lanes::examine(facts, needs, &mut findings);
     findings.0

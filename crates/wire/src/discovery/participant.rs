@@ -9,6 +9,7 @@ use crate::{
     limits::MAX_ENTITY_NAME_BYTES,
     parameter::pid,
     qos::{Octets, WireForm},
+    rtps::VENDOR_ID,
     time,
 };
 
@@ -61,6 +62,8 @@ pub struct ParticipantData {
     pub entity_name: heapless::String<MAX_ENTITY_NAME_BYTES>,
     /// What its user says of it.
     pub user_data: Octets,
+    /// A number for what peers are described of its endpoints, of a participant of isolane that is described.
+    pub static_digest: Option<u64>,
 }
 
 impl ParticipantData {
@@ -86,6 +89,7 @@ impl ParticipantData {
             default_multicast: LocatorList::new(),
             entity_name: heapless::String::new(),
             user_data: Octets::new(),
+            static_digest: None,
         }
     }
 
@@ -131,6 +135,10 @@ impl ParticipantData {
                 pid::USER_DATA => {
                     data.user_data = Octets::read(reader).ok_or(Error::InvalidParameter(id))?;
                 }
+                // Of another vendor it means something else.
+                pid::ISOLANE_STATIC_DIGEST if data.vendor == VENDOR_ID => {
+                    data.static_digest = Some(u64::from_be_bytes(*valid(id, reader.array())?));
+                }
                 _ => skip(&parameter)?,
             }
         }
@@ -172,6 +180,9 @@ impl ParticipantData {
                 list.put_with(pid::USER_DATA, self.user_data.bytes(), |writer| {
                     self.user_data.write(writer);
                 });
+            }
+            if let Some(digest) = self.static_digest {
+                list.put(pid::ISOLANE_STATIC_DIGEST, &digest.to_be_bytes());
             }
         })
     }

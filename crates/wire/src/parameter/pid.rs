@@ -112,3 +112,6 @@ pub const DATA_REPRESENTATION: u16 = 0x0073;
 pub const TYPE_CONSISTENCY_ENFORCEMENT: u16 = 0x0074;
 /// The type's identifiers.
 pub const TYPE_INFORMATION: u16 = 0x0075;
+/// Of isolane: a number for what peers are described of a participant's endpoints, eight bytes, big-endian whatever the
+/// list is. Identifiers from 0x8000 up mean something else to each vendor.
+pub const ISOLANE_STATIC_DIGEST: u16 = 0x8101;

@@ -125,6 +125,7 @@ fn a_participant_survives_the_way_there_and_back() {
         default_multicast: locators,
         entity_name: "zone-left".try_into().unwrap(),
         user_data: Octets::of(b"left of the seat").unwrap(),
+        static_digest: Some(0x0102_0304_0506_0708),
         ..ParticipantData::new(PREFIX)
     };
     let mut buffer = [0; 2048];

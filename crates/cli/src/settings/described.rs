@@ -1,0 +1,55 @@
+//! Which participant of the description a command is, so that it meets the others without discovery.
+
+use isolane_model::{Source, Sourced, System};
+
+use crate::failure::Failure;
+
+/// A participant of a description, and all the others of it.
+#[derive(Clone, Debug)]
+pub(crate) struct DescribedAs {
+    pub(crate) name: Sourced<String>,
+    pub(crate) system: System,
+}
+
+impl DescribedAs {
+    /// The one of that name; none, if none is asked for.
+    pub(super) fn new(
+        name: Option<String>,
+        system: Option<&System>,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(name) = name else {
+            return Ok(None);
+        };
+        let Some(system) = system else {
+            return Err(Failure::wrong_usage(
+                "--participant names a participant of a description, and there is none",
+                "neither --config nor ISOLANE_CONFIG names one",
+            )
+            .with_remedy("name a description with --config FILE"));
+        };
+        if system.participant(&name).is_none() {
+            let all = system.participants().iter();
+            let names: Vec<&str> = all.map(|it| it.name.value.as_str()).collect();
+            let why = match names.as_slice() {
+                [] => String::from("it describes none: [participant.NAME]"),
+                names => format!("its participants are {}", names.join(", ")),
+            };
+            let name = name.escape_debug();
+            return Err(Failure::wrong_usage(
+                format!("the description has no participant \"{name}\""),
+                why,
+            )
+            .with_remedy("name one of these, or describe it: isolane config --example shows how"));
+        }
+        Ok(Some(Self {
+            name: Sourced::new(name, Source::CommandLine("--participant")),
+            system: system.clone(),
+        }))
+    }
+
+    /// The host it runs on.
+    pub(super) fn host(&self) -> Option<String> {
+        let participant = self.system.participant(&self.name.value)?;
+        Some(participant.host.value.clone())
+    }
+}

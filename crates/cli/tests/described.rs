@@ -1,0 +1,157 @@
+//! `isolane pub` and `sub` as participants of a description: two processes that meet without a word of discovery, in a
+//! network namespace of the test's own.
+
+mod command;
+#[path = "../../../tests/support/own_namespace.rs"]
+mod own_namespace;
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use command::{Folder, Running, isolane, run};
+use own_namespace::in_namespace;
+
+/// The file of both sides.
+fn description(announces: &str, level: u8) -> String {
+    format!(
+        r#"
+[host.here]
+interface = "lo"
+
+[topic.Square]
+type = "ShapeType"
+keyed = true
+level = {level}
+max_bytes = 160
+reliability = "reliable"
+history = 8
+from = ["here"]
+to = ["here"]
+
+[participant.pedal]
+host = "here"
+address = "127.0.0.1"
+port = 7600
+announces = "{announces}"
+writes = ["Square"]
+
+[participant.wheel]
+host = "here"
+address = "127.0.0.1"
+port = 7700
+announces = "{announces}"
+reads = ["Square"]
+"#
+    )
+}
+
+/// The file that the documentation shows, in which nothing is announced: a sample that comes was sent by the
+/// description alone.
+fn of_the_page() -> &'static str {
+    let page = include_str!("../../../docs/static-discovery.md");
+    let (_, behind) = page.split_once("```toml\n").expect("a file on the page");
+    let (file, _) = behind.split_once("```").expect("its end");
+    assert!(file.contains("announces = \"nothing\""));
+    file
+}
+
+/// Runs as one of them until it is ended.
+fn start(command: &str, participant: &str, file: &str) -> Running {
+    let mut command = isolane(&[command, "Square", "--config", file]);
+    command.args(["--participant", participant]);
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::null());
+    Running(piped.spawn().expect("the command starts"))
+}
+
+#[test]
+fn two_processes_talk_that_announce_nothing_and_one_that_is_killed_is_met_again() {
+    in_namespace(
+        "two_processes_talk_that_announce_nothing_and_one_that_is_killed_is_met_again",
+        || {
+            let folder = Folder::new("described");
+            folder.write("isolane.toml", of_the_page());
+            let file = folder.file("isolane.toml");
+            let mut reader = start("sub", "wheel", &file);
+            let printed = reader.0.stdout.take().expect("piped");
+            let mut lines = BufReader::new(printed).lines();
+            for _ in 0..3 {
+                let mut writer = start("pub", "pedal", &file);
+                for _ in 0..5 {
+                    let line = lines.next().expect("a sample").expect("UTF-8");
+                    assert!(line.contains("BLUE"), "{line}");
+                }
+                writer.kill();
+            }
+        },
+    );
+}
+
+#[test]
+fn why_names_who_is_absent_and_who_follows_another_description() {
+    in_namespace(
+        "why_names_who_is_absent_and_who_follows_another_description",
+        || {
+            let folder = Folder::new("described-why");
+            folder.write("isolane.toml", &description("itself", 5));
+            folder.write("other.toml", &description("itself", 4));
+            let (file, other) = (folder.file("isolane.toml"), folder.file("other.toml"));
+            let ask = || {
+                let mut why = isolane(&["why", "Square", "--json", "-", "--seconds", "3"]);
+                why.args(["--no-other-domains", "--config", &file]);
+                why.args(["--peer", "127.0.0.1"]);
+                let (code, out, err) = run(&mut why);
+                let answer: Value =
+                    serde_json::from_str(&out).unwrap_or_else(|why| panic!("{why}: {out}{err}"));
+                let reasons = answer["reasons"].as_array().expect("a list").iter();
+                let ids = reasons.map(|it| it["id"].as_str().expect("a word").to_owned());
+                (code, ids.collect::<Vec<_>>(), answer)
+            };
+            let until = |what: &str, wanted: &[&str]| {
+                let mut said = None;
+                for _ in 0..10 {
+                    let (code, ids, answer) = ask();
+                    if wanted.iter().all(|id| ids.iter().any(|it| it == id)) {
+                        return (code, answer);
+                    }
+                    said = Some(answer);
+                }
+                panic!("{what}: {said:#?}");
+            };
+            let _writer = start("pub", "pedal", &file);
+            let (code, _) = until("one is absent", &["described-absent"]);
+            assert_eq!(code, 1);
+
+            let differing = start("sub", "wheel", &other);
+            let (code, answer) = until("one differs", &["described-otherwise"]);
+            assert_eq!(code, 1);
+            let reasons = answer["reasons"].to_string();
+            assert!(reasons.contains("wheel") && reasons.contains("isolane.toml"));
+            drop(differing);
+
+            let _agreeing = start("sub", "wheel", &file);
+            let (code, answer) = until("both agree", &["described"]);
+            assert_eq!((code, &answer["talks"]), (0, &Value::Bool(true)));
+        },
+    );
+}
+
+#[test]
+fn a_participant_that_is_not_described_is_refused_by_name() {
+    let folder = Folder::new("described-wrong");
+    folder.write("isolane.toml", &description("all", 5));
+    let file = folder.file("isolane.toml");
+    let refused = |arguments: &[&str]| {
+        let (code, _, err) = run(&mut isolane(arguments));
+        assert_eq!(code, 2, "{err}");
+        err
+    };
+    let err = refused(&["pub", "Square", "--config", &file, "--participant", "pedl"]);
+    assert!(
+        err.contains("pedl") && err.contains("pedal, wheel"),
+        "{err}"
+    );
+    let err = refused(&["pub", "Square", "--participant", "pedal"]);
+    assert!(err.contains("--config FILE"), "{err}");
+}

@@ -1,0 +1,153 @@
+//! Names that follow from a description: who a described participant is, and what its endpoints are called.
+//!
+//! All sides work them out of the same words, so nothing has to be told. A participant's GUID prefix is the vendor, six
+//! bytes of its name, and four that differ at every start, since a GUID is not to come again (RTPS 2.5 §8.2.4.2,
+//! §9.3.1.5); as long as nothing has come of it these are zeros. An endpoint's key is made of its topic and type,
+//! never of its place in a list: where descriptions differ, endpoints do not find each other, rather than others. Its
+//! highest bit is set, which those of endpoints that are numbered never get to.
+
+use heapless::String as BoundedString;
+use isolane_wire::{
+    discovery::EndpointData,
+    guid::{EntityId, EntityKind, GuidPrefix},
+    rtps::VENDOR_ID,
+};
+
+use crate::{discovery::EndpointKind, fingerprint::Fingerprint};
+
+/// Bytes of a GUID prefix that are the same at every start.
+const NAMED: usize = 8;
+
+/// What tells the starts of a described participant apart.
+pub(crate) type Start = [u8; 4];
+
+/// Nothing has come of it yet.
+pub(crate) const NOT_HEARD: Start = [0; 4];
+
+/// The GUID prefix of a described participant at one of its starts.
+pub(crate) fn prefix_of(name: &str, start: Start) -> GuidPrefix {
+    let mut prefix = [0; 12];
+    prefix[..2].copy_from_slice(&VENDOR_ID);
+    let [a, b, c, d, e, f, g, h] = Fingerprint::NEW
+        .with(name.as_bytes())
+        .number()
+        .to_be_bytes();
+    // Two bytes more than there is room for are folded into the others.
+    prefix[2..NAMED].copy_from_slice(&[a ^ g, b ^ h, c, d, e, f]);
+    prefix[NAMED..].copy_from_slice(&start);
+    GuidPrefix(prefix)
+}
+
+/// The start that a prefix tells of, if it is of the same name as `named`.
+pub(crate) fn start_of(named: GuidPrefix, prefix: GuidPrefix) -> Option<Start> {
+    let [.., a, b, c, d] = prefix.0;
+    (prefix.0[..NAMED] == named.0[..NAMED]).then_some([a, b, c, d])
+}
+
+/// The entity of a described endpoint.
+pub(crate) fn entity_of(kind: EndpointKind, keyed: bool, topic: &str, type_name: &str) -> EntityId {
+    let hash = Fingerprint::NEW
+        .with(topic.as_bytes())
+        .with(&[0])
+        .with(type_name.as_bytes())
+        .number();
+    let folded = (hash ^ (hash >> 23) ^ (hash >> 46)) as u32;
+    let key = (1 << 23) | (folded & ((1 << 23) - 1));
+    let kind = match (kind, keyed) {
+        (EndpointKind::Writer, true) => EntityKind::WRITER_WITH_KEY,
+        (EndpointKind::Writer, false) => EntityKind::WRITER_NO_KEY,
+        (EndpointKind::Reader, true) => EntityKind::READER_WITH_KEY,
+        (EndpointKind::Reader, false) => EntityKind::READER_NO_KEY,
+    };
+    EntityId::user(key, kind)
+}
+
+/// Which end an entity is.
+pub(crate) fn kind_of(entity: EntityId) -> EndpointKind {
+    match entity.is_writer() {
+        true => EndpointKind::Writer,
+        false => EndpointKind::Reader,
+    }
+}
+
+/// A number for all that both sides must know alike of a participant's endpoints, in whatever order they are listed:
+/// name and type by the entity, what decides about a match, and where they are reached.
+pub(crate) fn digest_of(endpoints: &[EndpointData]) -> u64 {
+    let of_one = |endpoint: &EndpointData| {
+        let qos = &endpoint.qos;
+        let mut hash = Fingerprint::NEW
+            .with(&endpoint.guid.entity.0)
+            .with(&qos.reliability.kind.number().to_be_bytes())
+            .with(&qos.durability.number().to_be_bytes())
+            .with(&qos.transport_priority.to_be_bytes());
+        for locator in &endpoint.unicast {
+            hash = hash
+                .with(&locator.address)
+                .with(&locator.port.to_be_bytes());
+        }
+        hash.number()
+    };
+    endpoints.iter().map(of_one).fold(0, u64::wrapping_add)
+}
+
+/// As much of a name as fits.
+pub(crate) fn bounded(name: &str) -> BoundedString<64> {
+    let mut bounded = BoundedString::new();
+    for character in name.chars() {
+        if bounded.push(character).is_err() {
+            break;
+        }
+    }
+    bounded
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::guid::Guid;
+
+    use super::*;
+
+    #[test]
+    fn a_participant_is_called_alike_at_every_start_but_for_four_bytes() {
+        let (first, second) = (prefix_of("brake", [1; 4]), prefix_of("brake", [2; 4]));
+        assert_ne!(first, second);
+        assert_eq!(start_of(first, second), Some([2; 4]));
+        assert_eq!(start_of(first, prefix_of("steer", [1; 4])), None);
+        assert_eq!(first.0[..2], VENDOR_ID);
+    }
+
+    #[test]
+    fn an_endpoint_is_called_by_topic_type_key_and_end() {
+        let writer = entity_of(EndpointKind::Writer, false, "Brake", "t::Brake");
+        assert!(writer.is_writer() && !writer.is_keyed() && !writer.is_builtin());
+        assert!(writer.0[0] >= 0x80);
+        for other in [
+            entity_of(EndpointKind::Writer, false, "Brake", "t::Brakes"),
+            entity_of(EndpointKind::Writer, false, "Brakes", "t::Brake"),
+            entity_of(EndpointKind::Writer, true, "Brake", "t::Brake"),
+            entity_of(EndpointKind::Reader, false, "Brake", "t::Brake"),
+            // What separates topic and type counts.
+            entity_of(EndpointKind::Writer, false, "Braket::", "Brake"),
+        ] {
+            assert_ne!(writer, other);
+        }
+    }
+
+    #[test]
+    fn a_digest_tells_what_is_known_alike_and_not_in_which_order() {
+        let endpoint = |topic, level| {
+            let entity = entity_of(EndpointKind::Reader, false, topic, "t::T");
+            let mut data = EndpointData::new(Guid {
+                prefix: GuidPrefix::UNKNOWN,
+                entity,
+            });
+            data.qos.transport_priority = level;
+            data
+        };
+        let (one, other) = (endpoint("A", 7), endpoint("B", 7));
+        let both = digest_of(&[one.clone(), other.clone()]);
+        assert_eq!(both, digest_of(&[other.clone(), one.clone()]));
+        assert_ne!(both, digest_of(&[one]));
+        assert_ne!(both, digest_of(&[other, endpoint("A", 6)]));
+    }
+}

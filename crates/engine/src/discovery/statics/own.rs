@@ -1,0 +1,99 @@
+//! This participant as it is described to its peers: what it announces, and what its endpoints are called.
+
+use isolane_wire::guid::{EntityId, GuidPrefix};
+
+use super::{
+    super::EndpointKind,
+    Announces, StaticParticipant,
+    names::{NOT_HEARD, kind_of, start_of},
+};
+use crate::{
+    endpoints::{CreateError, EndpointConfig},
+    engine::Engine,
+};
+
+impl Engine {
+    /// What this participant says of itself.
+    #[must_use]
+    pub fn announces(&self) -> Announces {
+        let described = self.config.described.as_ref();
+        described.map_or(Announces::All, |described| described.announces)
+    }
+
+    /// The digest of its own description, to be announced.
+    pub(in crate::discovery) fn own_digest(&self) -> Option<u64> {
+        self.config
+            .described
+            .as_ref()
+            .map(StaticParticipant::digest)
+    }
+
+    /// Whether an endpoint of this participant is described, and so not announced.
+    pub(crate) fn is_described(&self, entity: EntityId) -> bool {
+        let described = self.config.described.as_ref();
+        described.is_some_and(|described| {
+            let mut endpoints = described.endpoints.iter();
+            endpoints.any(|endpoint| endpoint.guid.entity == entity)
+        })
+    }
+
+    /// The entity of a new endpoint of this participant, if it is described; `None`: it is to be numbered.
+    pub(crate) fn described_entity(
+        &self,
+        kind: EndpointKind,
+        config: &EndpointConfig<'_>,
+    ) -> Result<Option<EntityId>, CreateError> {
+        let Some(described) = &self.config.described else {
+            return Ok(None);
+        };
+        let mut endpoints = described.endpoints.iter();
+        let found = endpoints.find(|endpoint| {
+            endpoint.topic_name == config.topic_name && kind_of(endpoint.guid.entity) == kind
+        });
+        let Some(found) = found else {
+            return match described.announces {
+                Announces::All => Ok(None),
+                Announces::Itself | Announces::Nothing => Err(CreateError::NotDescribed),
+            };
+        };
+        let (is, wanted) = (&config.qos, &found.qos);
+        let checks = [
+            (found.type_name == config.type_name, "its type"),
+            (found.is_keyed() == config.keyed, "whether it has a key"),
+            (
+                is.transport_priority == wanted.transport_priority,
+                "its level",
+            ),
+            (
+                is.reliability.kind == wanted.reliability.kind,
+                "RELIABILITY",
+            ),
+            (is.durability == wanted.durability, "DURABILITY"),
+            (
+                kind == EndpointKind::Reader
+                    || is.data_representation == wanted.data_representation,
+                "DATA_REPRESENTATION",
+            ),
+        ];
+        if let Some(&(_, what)) = checks.iter().find(|(agrees, _)| !agrees) {
+            return Err(CreateError::NotAsDescribed(what));
+        }
+        let entity = found.guid.entity;
+        let is_taken = match kind {
+            EndpointKind::Writer => self.writer_by_entity.contains_key(&entity),
+            EndpointKind::Reader => self
+                .readers
+                .find(|reader| reader.guid.entity == entity)
+                .is_some(),
+        };
+        match is_taken {
+            true => Err(CreateError::DescribedOnce),
+            false => Ok(Some(entity)),
+        }
+    }
+
+    /// Whether what is sent to this name is meant for this participant, whichever start of it.
+    pub(crate) fn is_any_start_of_this(&self, prefix: GuidPrefix) -> bool {
+        self.config.described.is_some() && start_of(self.guid_prefix(), prefix) == Some(NOT_HEARD)
+    }
+}
