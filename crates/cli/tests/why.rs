@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use isolane::{Interfaces, Participant, Qos, TopicType};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use command::{Folder, Running, isolane, run};
 use own_namespace::in_namespace;
@@ -203,7 +203,7 @@ fn rules_of_a_packet_filter_that_drop_the_ports_are_named() {
             command.env("PATH", format!("{}:{path}", folder.0.display()));
             let (code, answer) = answer(&mut command);
             assert_eq!(code, 1);
-            assert_eq!(answer["firewall"]["read_by"], "nft");
+            assert_eq!(answer["firewall"]["read_by"], json!(["nft"]));
             let reasons = answer["reasons"].as_array().expect("a list");
             let dropped = reasons.iter().find(|reason| reason["id"] == "firewall");
             let sentence = dropped.and_then(|reason| reason["sentence"].as_str());
@@ -219,7 +219,7 @@ fn rules_of_a_packet_filter_that_drop_the_ports_are_named() {
 
             command.env("PATH", folder.0.join("nowhere"));
             let (_, answer) = self::answer(&mut command);
-            assert_eq!(answer["firewall"]["read_by"], Value::Null);
+            assert_eq!(answer["firewall"]["read_by"], json!([]));
             let unreadable = answer["firewall"]["unreadable"].as_str().expect("why");
             assert!(unreadable.contains("no command `nft`"), "{unreadable}");
         },

@@ -121,6 +121,19 @@ pub const PEER_COMPARISONS: usize = 16;
 /// 1,400 at most: some 20,000 comparisons of bytes a reader, tens of microseconds, in the worst case.
 pub const PEER_PATTERN_BYTES: usize = 16;
 
+/// Steps of one comparison of such a filter, as the engine counts them
+/// ([`MAX_FILTER_STEPS`](isolane_engine::limits::MAX_FILTER_STEPS)): a member is looked up by its name, and compared.
+pub(crate) const COMPARISON_STEPS: usize = 64;
+
+/// The same of a byte of a pattern, which is compared with each byte of a sample.
+pub(crate) const PATTERN_BYTE_STEPS: usize = 1_400;
+
+const _: () = assert!(
+    PEER_COMPARISONS * COMPARISON_STEPS + PEER_PATTERN_BYTES * PATTERN_BYTE_STEPS
+        <= isolane_engine::limits::MAX_FILTER_STEPS as usize / 4,
+    "a writer can ask four of the dearest"
+);
+
 /// Datagrams of its level that a best-effort writer sends before `write` or `flush` returns, where it keeps samples
 /// back: what half of its history comes to, and some of others that are before it. More is left to the loop.
 pub(crate) const FLUSHED_DATAGRAMS: usize = 16;

@@ -73,9 +73,14 @@ impl State {
             let Some(work) = work else { break };
             if work.bytes > 0 {
                 frame.set_range(head..head + work.bytes);
+                let subset;
                 let addresses = match &work.to {
                     Destinations::Writer(writer) => Addresses::Writer(*writer),
                     Destinations::Announce => Addresses::Announce,
+                    Destinations::Subset(writer, places) => {
+                        subset = self.engine.some_destinations(*writer, *places);
+                        Addresses::Listed(&subset)
+                    }
                     Destinations::Listed(list) => Addresses::Listed(list),
                 };
                 self.collect(lane, frame, addresses);

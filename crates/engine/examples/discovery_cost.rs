@@ -134,6 +134,7 @@ impl Both {
             let copies = match &work.to {
                 Destinations::Writer(writer) => engine.destinations(*writer).len(),
                 Destinations::Announce => engine.announce_to().len(),
+                Destinations::Subset(_, places) => places.count_ones() as usize,
                 Destinations::Listed(listed) => listed.len(),
             };
             for _ in 0..if work.bytes > 0 { copies } else { 0 } {

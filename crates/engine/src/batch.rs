@@ -33,6 +33,8 @@ pub(crate) struct Batch {
     /// Bytes of those that wait, with what stands in front of each.
     bytes: usize,
     samples: usize,
+    /// The same of all that are not sent yet: of those that were let go as well.
+    unsent_bytes: usize,
 }
 
 impl Batch {
@@ -55,6 +57,7 @@ impl Batch {
             },
             bytes: 0,
             samples: 0,
+            unsent_bytes: 0,
         })
     }
 
@@ -74,6 +77,18 @@ impl Writer {
     pub(crate) fn batch_bytes(&self) -> usize {
         self.batch.map_or(BATCH_BYTES, |batch| batch.limit_bytes)
     }
+
+    /// Bytes that the next such datagram takes at most: where few samples wait, no large frame is asked for.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.batch.map_or(BATCH_BYTES, |batch| {
+            let around = HEADER_BYTES + HEARTBEAT_BYTES;
+            let bytes = batch.unsent_bytes.saturating_add(around);
+            match self.has_part() {
+                true => batch.limit_bytes,
+                false => bytes.clamp(BATCH_BYTES, batch.limit_bytes),
+            }
+        })
+    }
 }
 
 impl Engine {
@@ -86,6 +101,11 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
         };
+        let is_alone = writer.next_unsent == writer.last;
+        if let Some(batch) = &mut writer.batch {
+            let before = if is_alone { 0 } else { batch.unsent_bytes };
+            batch.unsent_bytes = before.saturating_add(INFO_TIMESTAMP_BYTES + data_bytes);
+        }
         if writer.data_filed {
             // It leaves with those that are about to.
             return;
@@ -164,12 +184,12 @@ impl Engine {
         if writer.history.is_none() || writer.presents.is_some() {
             return;
         }
-        let datagram_bytes = writer.batch.map_or(WHOLE_BYTES, |batch| batch.limit_bytes);
-        let datagram_bytes = match datagram_bytes {
-            BATCH_BYTES => WHOLE_BYTES,
-            more => more,
-        };
-        writer.batch = Batch::of(&writer.data.qos, datagram_bytes);
+        let datagram_bytes = writer.fragmenter.whole_bytes();
+        writer.batch = Batch::of(&writer.data.qos, datagram_bytes).map(|batch| Batch {
+            // What waits was not counted.
+            unsent_bytes: batch.limit_bytes,
+            ..batch
+        });
         self.flush_batch(index);
     }
 }

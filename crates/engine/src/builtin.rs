@@ -62,6 +62,8 @@ impl Engine {
             batch: None,
             compile: None,
             has_filters: false,
+            filters: None,
+            unwanted_from: crate::writer::NOTHING_UNWANTED,
             status: WriterStatus::empty(),
             noted: false,
             incompatible: None,

@@ -23,6 +23,7 @@ use crate::{
     engine::Engine,
     history::ChangeKind,
     ids::{ReaderId, WriterId},
+    limits::{FILTER_STEPS, MAX_FILTER_STEPS},
     matching::SetQosError,
     reader::Reader,
 };
@@ -37,6 +38,7 @@ pub type CompileFilter = fn(&ContentFilterProperty<'_>) -> Option<ContentFilter>
 pub struct ContentFilter {
     wants: Box<Wants>,
     text: Option<FilterText>,
+    steps: u32,
 }
 
 /// A filter as it is announced.
@@ -63,6 +65,17 @@ impl FilterText {
         &self.value
     }
 
+    /// Whether a writer would make the same function of both. What readers call their filtered topics says nothing
+    /// of samples.
+    pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
+        let (Some(one), Some(two)) = (self.property(), other.property()) else {
+            return false;
+        };
+        one.class_name == two.class_name
+            && one.expression == two.expression
+            && one.parameters == two.parameters
+    }
+
     /// The function that a writer makes of it.
     pub(crate) fn compiled(&self, compile: CompileFilter) -> Option<ContentFilter> {
         compile(&self.property()?)
@@ -82,7 +95,21 @@ impl ContentFilter {
         Self {
             wants: Box::new(wants),
             text: None,
+            steps: FILTER_STEPS,
         }
+    }
+
+    /// The same, which takes so many steps for a sample at most, each about as long as comparing two bytes:
+    /// what a writer can ask of its readers' filters is bounded by the sum
+    /// ([`MAX_FILTER_STEPS`](crate::limits::MAX_FILTER_STEPS)). Where nothing is said it is a quarter of that.
+    #[must_use]
+    pub fn taking(mut self, steps: u32) -> Self {
+        self.steps = steps.min(MAX_FILTER_STEPS);
+        self
+    }
+
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps
     }
 
     /// The same, to be announced as this; a text longer than [`MAX_CONTENT_FILTER_BYTES`] is not.
@@ -96,6 +123,11 @@ impl ContentFilter {
             FilterText { value, order }
         });
         self
+    }
+
+    /// As it is announced, if it is.
+    pub(crate) fn text(&self) -> Option<&FilterText> {
+        self.text.as_ref()
     }
 
     /// Whether it lets a payload through.
@@ -129,7 +161,7 @@ impl Reader {
     pub(crate) fn filter_text(&self) -> Option<&FilterText> {
         // A best-effort one could not tell what a writer holds back from what is lost.
         let filter = self.content_filter.as_ref().filter(|_| self.reliable)?;
-        filter.text.as_ref()
+        filter.text()
     }
 }
 

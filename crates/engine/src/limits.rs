@@ -213,12 +213,22 @@ pub(crate) const EXPIRY_ITEMS: usize = 64;
 /// and passes.
 pub const WATCHED_INSTANCES: u16 = 256;
 
-/// Readers of a writer whose content filters it asks before it sends: what a sample may cost in front of its
-/// sending is that of so many, each bounded by who compiles it. Other readers get all, and filter alone.
-pub const MAX_FILTERS: usize = 4;
+/// Different content filters that a writer asks before it sends, however many of its readers have each: as many as
+/// it has addresses to send to, so that each may want something else. Readers beyond get all, and filter alone.
+pub const MAX_FILTERS: usize = MAX_DESTINATIONS;
 
-/// Changes that one step of repair or history asks a filter about.
-pub(crate) const FILTERED_RUN: i64 = 16;
+/// Steps that all filters of a writer together take for one sample at most, each about as long as comparing two
+/// bytes: about a tenth of a millisecond, which is what a sample may cost in front of its sending where peers
+/// bring the dearest filters there are. One that would exceed it is its reader's alone. So many steps, too, are taken
+/// at most by what is asked in one activation, unless a single sample takes them.
+pub const MAX_FILTER_STEPS: u32 = 100_000;
+
+/// Steps of a filter that says nothing of them.
+pub(crate) const FILTER_STEPS: u32 = MAX_FILTER_STEPS / 4;
+
+/// Changes that filters are asked about in one step of first sending, repair or history: most of what fits a shared
+/// datagram of small samples.
+pub(crate) const FILTERED_RUN: usize = 16;
 
 /// Messages within one lease that say that writers are alive: two of three may be lost.
 pub(crate) const ASSERTIONS_PER_LEASE: u32 = 3;

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use core::ops::Range;
 
-use isolane_wire::rtps::Gap;
+use isolane_wire::{rtps::Gap, sequence::SequenceNumber};
 
 use crate::{
     engine::Engine,
@@ -29,7 +29,8 @@ impl WriterProxy {
     pub(crate) fn note_held_back(&mut self, gap: &Gap) {
         let (expected, base) = (self.expected.get(), gap.list.base().get());
         let numbers = base.saturating_sub(gap.start.get());
-        if !gap.list.is_empty() || gap.filtered.is_none_or(|filtered| filtered < numbers) {
+        let numbers = numbers.saturating_add(gap.list.iter().count() as i64);
+        if gap.filtered.is_none_or(|filtered| filtered < numbers) {
             return;
         }
         let window_end = expected.saturating_add(i64::from(WINDOW));
@@ -38,6 +39,12 @@ impl WriterProxy {
         if let Some(held_back) = &mut self.held_back {
             for (word, marked) in words(run) {
                 held_back.0[word] |= marked & !received[word];
+            }
+            let singles = gap.list.iter().map(SequenceNumber::get);
+            for number in singles.filter(|number| (expected..window_end).contains(number)) {
+                for (word, marked) in words(number..number + 1) {
+                    held_back.0[word] |= marked & !received[word];
+                }
             }
         }
     }

@@ -85,6 +85,8 @@ pub enum Destinations {
     Writer(WriterId),
     /// Where participants are announced, [`Engine::announce_to`](crate::Engine::announce_to).
     Announce,
+    /// Some of those of a writer, [`Engine::some_destinations`](crate::Engine::some_destinations).
+    Subset(WriterId, u16),
     /// These.
     Listed(BoundedVec<Locator, 4>),
 }

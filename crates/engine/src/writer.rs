@@ -20,7 +20,8 @@ use isolane_wire::{
 use crate::{
     batch::Batch,
     clock::WriterClock,
-    content_filter::{CompileFilter, ContentFilter},
+    content_filter::CompileFilter,
+    filters::Filters,
     fragmenter::{Fragmenter, OwedFragments},
     history::History,
     limits::{MAX_DESTINATIONS, MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
@@ -30,7 +31,7 @@ use crate::{
     reader::is_news,
     status::MatchTally,
     table::Table,
-    transmit::Withheld,
+    unwanted::Unwanted,
 };
 
 bitflags! {
@@ -105,6 +106,9 @@ impl WriterLedger {
 /// What all reliable readers have acknowledged where there is none: everything.
 pub(crate) const NO_RELIABLE_READER: SequenceNumber = SequenceNumber(i64::MAX);
 
+/// From where on readers do not want something, where there is nothing like that.
+pub(crate) const NOTHING_UNWANTED: SequenceNumber = SequenceNumber(i64::MAX);
+
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) guid: Guid,
@@ -149,6 +153,10 @@ pub(crate) struct Writer {
     pub(crate) compile: Option<CompileFilter>,
     /// Some reader's filter is asked before a sample is sent.
     pub(crate) has_filters: bool,
+    /// Those, once there was one.
+    pub(crate) filters: Option<Box<Filters>>,
+    /// From here on there are numbers that readers do not want and have not acknowledged.
+    pub(crate) unwanted_from: SequenceNumber,
     pub(crate) status: WriterStatus,
     /// It is on the list of endpoints with something to tell.
     pub(crate) noted: bool,
@@ -198,7 +206,9 @@ impl Writer {
     /// transmission is not announced, or readers would ask for it before it is due.
     pub(crate) fn heartbeat(&mut self, is_final: bool) -> Heartbeat {
         let last = SequenceNumber(self.next_unsent.get() - 1);
+        // What a reader does not want, and was not sent, is not gone: until it has acknowledged it, it is to ask.
         let first = self.first_kept().min(self.next_unsent);
+        let first = first.min(self.unwanted_from);
         self.heartbeat_count = self.heartbeat_count.wrapping_add(1);
         if !is_final {
             self.since_demand = 0;
@@ -322,10 +332,10 @@ pub(crate) struct ReaderProxy {
     pub(crate) history_end: SequenceNumber,
     pub(crate) repair_filed: bool,
     pub(crate) history_filed: bool,
-    /// What it wants of the samples, where the writer asks that before it sends.
-    pub(crate) filter: Option<ContentFilter>,
-    /// The last numbers that were not sent to it, and that it was not told of yet.
-    pub(crate) withheld: Option<Withheld>,
+    /// The number of the filter that its writer asks for it before it sends.
+    pub(crate) filter: Option<u8>,
+    /// What it does not want, and has not acknowledged; none, where it never had such a filter.
+    pub(crate) unwanted: Option<Box<Unwanted>>,
     /// Of the last ACKNACK that was news, and when that was.
     acknack_count: Option<(i32, Instant)>,
 }
@@ -388,7 +398,7 @@ impl ReaderProxy {
             repair_filed: false,
             history_filed: false,
             filter: None,
-            withheld: None,
+            unwanted: None,
             acknack_count: None,
         }
     }

@@ -117,7 +117,7 @@ impl Pair {
                 };
                 let is_for_anyone = match &work.to {
                     Destinations::Writer(writer) => !engine.destinations(*writer).is_empty(),
-                    Destinations::Announce => true,
+                    Destinations::Announce | Destinations::Subset(..) => true,
                     Destinations::Listed(listed) => !listed.is_empty(),
                 };
                 if work.bytes > 0 && is_for_anyone {

@@ -1,32 +1,43 @@
-//! What the packet filters of this network namespace do with a datagram to a port: rules of nftables or iptables,
+//! What the packet filters of this network namespace do with a datagram to a port: rules of nftables and iptables,
 //! as far as this process may read them.
 //!
-//! [`packet_filters`] asks the tools of the system for their rules, which takes the right CAP_NET_ADMIN;
+//! [`packet_filters`] asks the tools of the system for their rules, which takes the right CAP_NET_ADMIN and a few
+//! seconds at most. Rules of `iptables` lie among those of nftables, or, of its older form, in tables of their own,
+//! which a datagram passes as well: where the kernel has such tables, their tool is asked too. Where it has none that tool is
+//! left alone, since asking it makes them.
 //! [`PacketFilters::verdict`] follows the chains as the kernel does, for a UDP datagram of which nothing but
 //! port and direction is known. So a rule with further conditions (an address, an interface, a state) does perhaps
 //! what it says, and where that decides the answer it is [`Verdict::Perhaps`].
 
 mod iptables;
 mod nft;
-
-use std::process::{Command, Stdio};
+mod tool;
 
 use serde::Serialize;
 
-use crate::limits::{MAX_CHAIN_DEPTH, MAX_FILE_BYTES};
+use crate::limits::MAX_CHAIN_DEPTH;
 
 /// What could be read of packet filters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketFilters {
-    /// The rules, and the tool that told them.
+    /// The rules.
     Read {
-        /// `nft` or `iptables`.
-        tool: &'static str,
-        /// The chains.
-        chains: Vec<Chain>,
+        /// By the tools that told them.
+        rules: Vec<Rules>,
+        /// Why others, which there are, could not be read.
+        unread: Option<String>,
     },
     /// Why they could not be read.
     Unreadable(String),
+}
+
+/// The rules that a tool told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// `nft`, `iptables` or `iptables-legacy`.
+    pub tool: &'static str,
+    /// The chains.
+    pub chains: Vec<Chain>,
 }
 
 /// Rules in their order.
@@ -105,11 +116,29 @@ enum Way {
 }
 
 impl PacketFilters {
-    /// What becomes of a UDP datagram over IPv4 to this port.
+    /// What becomes of a UDP datagram over IPv4 to this port. A rule is named with its tool.
     pub fn verdict(&self, direction: Direction, port: u16) -> Verdict {
-        let Self::Read { chains, .. } = self else {
+        let Self::Read { rules, .. } = self else {
             return Verdict::Passes;
         };
+        let mut perhaps = None;
+        for rules in rules {
+            let of_tool = |rule: String| format!("{}: {rule}", rules.tool);
+            match rules.verdict(direction, port) {
+                Verdict::Dropped(rule) => return Verdict::Dropped(of_tool(rule)),
+                Verdict::Perhaps(rule) => {
+                    perhaps = perhaps.or_else(|| Some(Verdict::Perhaps(of_tool(rule))));
+                }
+                Verdict::Passes => {}
+            }
+        }
+        perhaps.unwrap_or(Verdict::Passes)
+    }
+}
+
+impl Rules {
+    fn verdict(&self, direction: Direction, port: u16) -> Verdict {
+        let chains = &self.chains;
         let mut perhaps = None;
         // Every chain of the hook is asked: one that drops is enough.
         for chain in chains.iter().filter(|chain| chain.hook == Some(direction)) {
@@ -203,54 +232,45 @@ fn way(chains: &[Chain], chain: &Chain, port: u16, depth: usize) -> Way {
     }
 }
 
-/// Asks `nft`, and where there is none `iptables`, for the rules of this network namespace.
+/// Asks `nft`, and where there is none `iptables`, for the rules of this network namespace, and `iptables-legacy`
+/// where the kernel has tables of it.
 pub fn packet_filters() -> PacketFilters {
-    let nft = rules_of("nft", &["-j", "list", "ruleset"], nft::chains);
-    let iptables = || rules_of("iptables", &["-w", "1", "-S"], iptables::chains);
-    match nft {
-        Ok(chains) => PacketFilters::Read {
-            tool: "nft",
-            chains,
+    let mut rules = Vec::new();
+    let mut unread = Vec::new();
+    match rules_of_nft() {
+        Ok(told) => rules.push(told),
+        Err(why) => match iptables::rules("iptables", &["filter"]) {
+            Ok(told) => rules.push(told),
+            Err(other) => unread.push(format!("{why}; {other}")),
         },
-        Err(why) => match iptables() {
-            Ok(chains) => PacketFilters::Read {
-                tool: "iptables",
-                chains,
-            },
-            Err(other) => PacketFilters::Unreadable(format!("{why}; {other}")),
-        },
+    }
+    match iptables::legacy_rules() {
+        None => {}
+        Some(Ok(told)) => {
+            // Where there is but one form of the tool it was asked already, for less.
+            rules.retain(|other| other.tool != told.tool);
+            rules.push(told);
+        }
+        Some(Err(why)) => unread.push(format!("rules of iptables-legacy: {why}")),
+    }
+    let unread = (!unread.is_empty()).then(|| unread.join("; "));
+    match (rules.is_empty(), unread) {
+        (true, Some(why)) => PacketFilters::Unreadable(why),
+        (_, unread) => PacketFilters::Read { rules, unread },
     }
 }
 
-fn rules_of(
-    tool: &'static str,
-    arguments: &[&str],
-    read: impl FnOnce(&str) -> Option<Vec<Chain>>,
-) -> Result<Vec<Chain>, String> {
-    let output = Command::new(tool)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => format!("there is no command `{tool}` here"),
-            _ => format!("{tool}: {error}"),
-        })?;
-    let said = |bytes: &[u8]| {
-        let text = String::from_utf8_lossy(bytes);
-        let line = text.lines().next().unwrap_or_default().to_owned();
-        line.chars()
-            .filter(|it| !it.is_control())
-            .take(120)
-            .collect::<String>()
-    };
-    if !output.status.success() {
-        return Err(format!("{tool} says: {}", said(&output.stderr)));
-    }
-    if output.stdout.len() as u64 > MAX_FILE_BYTES {
-        return Err(format!("{tool} says more than is read"));
-    }
-    read(&String::from_utf8_lossy(&output.stdout))
-        .ok_or_else(|| format!("what {tool} says is not understood"))
+fn rules_of_nft() -> Result<Rules, String> {
+    let told = tool::answer("nft", &["-j", "list", "ruleset"])?;
+    let chains = nft::chains(&told).ok_or_else(|| not_understood("nft"))?;
+    Ok(Rules {
+        tool: "nft",
+        chains,
+    })
+}
+
+fn not_understood(tool: &str) -> String {
+    format!("what {tool} says is not understood")
 }
 
 #[cfg(test)]
@@ -258,9 +278,10 @@ mod tests {
     use super::*;
 
     fn filters(chains: Vec<Chain>) -> PacketFilters {
+        let tool = "nft";
         PacketFilters::Read {
-            tool: "nft",
-            chains,
+            rules: vec![Rules { tool, chains }],
+            unread: None,
         }
     }
 
@@ -304,7 +325,7 @@ mod tests {
         let Verdict::Dropped(by) = dropping.verdict(Direction::In, 7_400) else {
             panic!("it passes")
         };
-        assert_eq!(by, "policy drop of filter input");
+        assert_eq!(by, "nft: policy drop of filter input");
         let accepting = filters(vec![input(false, vec![])]);
         assert_eq!(accepting.verdict(Direction::In, 7_400), Verdict::Passes);
     }
@@ -323,6 +344,27 @@ mod tests {
             of.verdict(Direction::In, 7_400),
             Verdict::Perhaps(_)
         ));
+    }
+
+    #[test]
+    fn one_of_several_tools_that_tells_of_a_drop_is_enough() {
+        let of = |tool, chain| Rules {
+            tool,
+            chains: vec![chain],
+        };
+        let perhaps = rule(None, true, Action::Drop);
+        let drops = rule(None, false, Action::Drop);
+        let both = PacketFilters::Read {
+            rules: vec![
+                of("nft", input(false, vec![perhaps])),
+                of("iptables-legacy", input(false, vec![drops])),
+            ],
+            unread: None,
+        };
+        assert_eq!(
+            both.verdict(Direction::In, 7_400),
+            Verdict::Dropped("iptables-legacy: filter input: rule".into())
+        );
     }
 
     #[test]
@@ -345,7 +387,7 @@ mod tests {
         let of = filters(vec![chain("a", Some(Direction::In), "b"), drops]);
         assert_eq!(
             of.verdict(Direction::In, 7_400),
-            Verdict::Dropped("b: rule".into())
+            Verdict::Dropped("nft: b: rule".into())
         );
     }
 }

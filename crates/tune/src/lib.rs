@@ -23,6 +23,6 @@ pub use facts::{
     Cores, Facts, Firewall, IdleState, Interface, Kernel, LaneGround, Memory, Network, Permission,
     Rights, Scheduling,
 };
-pub use filters::{Chain, Direction, PacketFilters, Verdict, packet_filters};
+pub use filters::{Chain, Direction, PacketFilters, Rules, Verdict, packet_filters};
 pub use needs::Needs;
 pub use probe::{interfaces, probe};

@@ -1,5 +1,7 @@
 //! Every bound of this crate, with its reason.
 
+use std::time::Duration;
+
 /// Bytes of one file of sysfs or procfs that are read: the longest, `/proc/net/udp` of a busy host,
 /// has a line of 128 bytes a socket.
 pub const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -31,3 +33,10 @@ pub const BUFFER_PERCENT: u64 = 80;
 
 /// Chains of a packet filter that enter one another: the kernel allows 16.
 pub const MAX_CHAIN_DEPTH: usize = 16;
+
+/// How long a tool may take to tell the rules of a packet filter. Those of a container host with tens of thousands
+/// take it below a second; longer takes one that waits for a lock, and may wait for ever.
+pub const FILTER_TOOL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two looks whether such a tool has ended.
+pub(crate) const FILTER_TOOL_LOOK: Duration = Duration::from_millis(5);

@@ -346,6 +346,9 @@ impl World {
                 let to = match &work.to {
                     Destinations::Writer(writer) => engine.destinations(*writer).to_vec(),
                     Destinations::Announce => engine.announce_to().to_vec(),
+                    Destinations::Subset(writer, places) => {
+                        engine.some_destinations(*writer, *places).to_vec()
+                    }
                     Destinations::Listed(listed) => listed.to_vec(),
                 };
                 self.send(&to, datagram);

@@ -37,8 +37,9 @@ struct Answer<'a> {
 /// What could be read of packet filters.
 #[derive(Serialize)]
 struct Firewall {
-    /// `nft` or `iptables`.
-    read_by: Option<&'static str>,
+    /// The tools that told the rules: `nft`, `iptables`, `iptables-legacy`.
+    read_by: Vec<&'static str>,
+    /// Why rules that there are, or may be, were not read.
     unreadable: Option<String>,
 }
 
@@ -198,8 +199,11 @@ fn answer(settings: &WhySettings, facts: &Facts, reasons: &[Reason]) -> Result<E
     let talks = reasons.iter().all(|reason| reason.verdict != Verdict::No)
         && reasons.iter().any(|reason| reason.verdict == Verdict::Yes);
     let (read_by, unreadable) = match &facts.filters {
-        PacketFilters::Read { tool, .. } => (Some(*tool), None),
-        PacketFilters::Unreadable(why) => (None, Some(why.clone())),
+        PacketFilters::Read { rules, unread } => {
+            let tools = rules.iter().map(|rules| rules.tool).collect();
+            (tools, unread.clone())
+        }
+        PacketFilters::Unreadable(why) => (Vec::new(), Some(why.clone())),
     };
     let count = |kind| facts.here.of_topic(&facts.topic, kind).count();
     let answer = Answer {

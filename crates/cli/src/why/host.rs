@@ -13,21 +13,28 @@ const OFFSETS: [u32; 3] = [0, 1, 10];
 /// `is_explained`: something else was found already, so that what cannot be seen is not worth a word.
 pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
     let domain = facts.here.domain;
-    let tool = match &facts.filters {
-        PacketFilters::Read { tool, .. } => *tool,
-        PacketFilters::Unreadable(_) if is_explained => return Vec::new(),
-        PacketFilters::Unreadable(why) => {
-            return vec![Reason::new(
-                "firewall-unreadable",
-                Verdict::Perhaps,
-                domain,
-                format!(
-                    "whether this host's packet filter drops the datagrams could not be seen: {why}"
-                ),
-                "look as root, with nft or iptables installed; on the other hosts too",
-            )];
-        }
+    let mut reasons = dropping(facts);
+    let unread = match &facts.filters {
+        PacketFilters::Read { unread, .. } => unread.as_ref(),
+        PacketFilters::Unreadable(why) => Some(why),
     };
+    if let Some(why) = unread.filter(|_| !is_explained && reasons.is_empty()) {
+        reasons.push(Reason::new(
+            "firewall-unreadable",
+            Verdict::Perhaps,
+            domain,
+            format!(
+                "whether this host's packet filter drops the datagrams could not be seen: {why}"
+            ),
+            "look as root, with nft or iptables installed; on the other hosts too",
+        ));
+    }
+    reasons
+}
+
+/// What rules that were read do.
+fn dropping(facts: &Facts) -> Vec<Reason> {
+    let domain = facts.here.domain;
     let mut reasons = Vec::new();
     for (direction, words) in [(Direction::In, "to"), (Direction::Out, "from")] {
         let mut perhaps = None;
@@ -46,8 +53,7 @@ pub(super) fn reasons(facts: &Facts, is_explained: bool) -> Vec<Reason> {
                 verdict,
                 domain,
                 format!(
-                    "the packet filter of this host {drops} datagrams {words} it by UDP port {port} ({tool}: \
-                     {rule})"
+                    "the packet filter of this host {drops} datagrams {words} it by UDP port {port} ({rule})"
                 ),
                 format!(
                     "let in and out UDP from port {} on, the group 239.255.0.0/16, and IGMP",

@@ -62,8 +62,8 @@ fn pair() -> Facts {
         ignoring: Vec::new(),
         described: Vec::new(),
         filters: PacketFilters::Read {
-            tool: "nft",
-            chains: Vec::new(),
+            rules: Vec::new(),
+            unread: None,
         },
     }
 }
@@ -267,10 +267,17 @@ fn who_ignores_the_other_is_named() {
 #[test]
 fn a_packet_filter_that_cannot_be_read_is_a_perhaps_unless_something_else_explains_it() {
     let mut facts = pair();
-    facts.filters = PacketFilters::Unreadable(String::from("nft says: not permitted"));
-    let reasons = judge(&facts);
-    assert_eq!(reasons[0].verdict, Verdict::Perhaps);
-    says(&reasons[0], "firewall-unreadable", &["not permitted"]);
+    let why = String::from("nft says: not permitted");
+    let one_of_two = PacketFilters::Read {
+        rules: Vec::new(),
+        unread: Some(why.clone()),
+    };
+    for filters in [PacketFilters::Unreadable(why), one_of_two] {
+        facts.filters = filters;
+        let reasons = judge(&facts);
+        assert_eq!(reasons[0].verdict, Verdict::Perhaps);
+        says(&reasons[0], "firewall-unreadable", &["not permitted"]);
+    }
     facts.here.endpoints[0].data.qos.reliability.kind = ReliabilityKind::BestEffort;
     assert_eq!(only(&facts).id, "policy");
 }

@@ -21,7 +21,10 @@ use isolane_wire::{
 };
 use thiserror::Error;
 
-use crate::limits::{MAX_FILTER_BYTES, MAX_FILTER_DEPTH, PEER_COMPARISONS, PEER_PATTERN_BYTES};
+use crate::limits::{
+    COMPARISON_STEPS, MAX_FILTER_BYTES, MAX_FILTER_DEPTH, PATTERN_BYTE_STEPS, PEER_COMPARISONS,
+    PEER_PATTERN_BYTES,
+};
 use bind::Bound;
 use parse::Condition;
 
@@ -202,7 +205,10 @@ pub(crate) fn of_peer<T: TopicType>(property: &ContentFilterProperty<'_>) -> Opt
     let filter = Filter::<T>::new(property.expression, &property.parameters).ok()?;
     let (comparisons, pattern_bytes) = filter.bound.cost();
     let is_cheap = comparisons <= PEER_COMPARISONS && pattern_bytes <= PEER_PATTERN_BYTES;
-    is_cheap.then(|| engine_filter::<T>(filter.bound))
+    is_cheap.then(|| {
+        let steps = comparisons * COMPARISON_STEPS + pattern_bytes * PATTERN_BYTE_STEPS;
+        engine_filter::<T>(filter.bound).taking(steps as u32)
+    })
 }
 
 /// Of the type only a function is left, so it may have references.

@@ -33,6 +33,30 @@ fn what_no_reader_wants_does_not_leave() {
 }
 
 #[test]
+fn a_writer_that_keeps_the_last_alone_holds_back_too_and_loses_nothing() {
+    for site in Site::both() {
+        let (world, alice, bob) = World::pair(site);
+        let newest = Qos::reliable().keep_last(1);
+        let writer = alice.create_writer::<Message>("Messages", &newest).unwrap();
+        let reader = bob
+            .create_filtered_reader("Messages", &newest, below("5"))
+            .unwrap();
+        world.until_matched(&writer, &reader);
+        for number in 0..30 {
+            writer.write(&Message::number(number)).unwrap();
+            world.until("it is sent", || writer.ledger().pending == 0);
+        }
+        world.until("all is acknowledged", || writer.all_acknowledged());
+        let (sent, counted) = (writer.ledger(), reader.ledger());
+        assert_eq!((sent.sent, sent.unwanted), (5, 25), "{sent:?}");
+        assert_eq!(counted.unwanted, 25, "{counted:?}");
+        let came = counted.available + counted.evicted + counted.delivered;
+        assert_eq!(came + counted.lost, 5, "{counted:?}");
+        assert_eq!(take_numbers(&reader), [4]);
+    }
+}
+
+#[test]
 fn other_parameters_hold_from_their_announcement_on() {
     let (world, alice, bob) = World::pair(Site::memory());
     let writer = alice.create_writer::<Message>("Messages", &qos()).unwrap();

@@ -52,12 +52,16 @@ impl Engine {
         let before = proxy.done_to();
         let progress = proxy.acknowledge(base);
         let after = proxy.done_to();
+        let had_unwanted = progress && proxy.pass_unwanted();
         let lowest = writer.lowest_acknowledged;
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
         self.file_what_is_asked(index, !was_ready, acknack);
         if was_silent || before != after && (before <= lowest || after < lowest) {
             // It was this reader that all the others wait for, or is now.
             self.refresh_lowest(writer_index);
+        }
+        if had_unwanted {
+            self.refresh_unwanted(writer_index);
         }
         if !was_ready {
             self.hear_reader(index);

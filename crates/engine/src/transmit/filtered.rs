@@ -1,75 +1,44 @@
 //! First transmissions of a writer that knows what some of its readers do not want (RTPS 2.5 §8.7.4).
 //!
-//! A sample goes to the addresses of those that want it. A reader that does not, and whose address is none of
-//! these, is told by a GAP, with the next sample that it wants, or, where none comes, when a quarter of the history
-//! waits to be acknowledged, or when it asks. So a run of samples that nobody wants costs one GAP a reader. Where
-//! readers share an address, or more addresses want a sample than one step can list, it goes to all, and each reader
-//! asks its own filter, as it does in any case.
+//! A step asks the filters about a run of samples: as many as one datagram holds. Each address gets those that any of
+//! its readers wants, and all addresses that get the same share one datagram. So readers without a filter share one as
+//! they would without the others, and readers of the same filter share theirs. The first datagram leaves with the
+//! step that asks, the others one a step: readers without a filter, some of which may be best effort, come first.
 //!
-//! What is longer than a frame goes to all, and so does everything of a KEEP_LAST writer. Filters come from peers: how many are asked, and what one may cost, is
+//! What an address does not get its readers are told by a GAP (`told.rs`), with the next sample that they want, or,
+//! where none comes, when a quarter of the history waits to be acknowledged, or when they ask. So a run of samples
+//! that nobody wants costs one GAP a reader. Each is noted until it is acknowledged (`unwanted.rs`), so that it
+//! is called unwanted also when KEEP_LAST or LIFESPAN has taken it from the history meanwhile.
+//!
+//! What is longer than a frame goes to all. Filters come from peers: how many are asked, and what they may cost, is
 //! bounded (`limits`, and whoever compiles them).
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
-    guid::{Guid, GuidPrefix},
-    locator::Locator,
-    qos::{Liveliness, LivelinessKind},
-    rtps::{Gap, HEADER_BYTES, HEARTBEAT_BYTES, INFO_DESTINATION_BYTES, MessageWriter},
+    guid::GuidPrefix,
+    rtps::{HEADER_BYTES, HEARTBEAT_BYTES, INFO_DESTINATION_BYTES, MessageWriter},
     sequence::SequenceNumber,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use super::{gap, to_one};
 use crate::{
-    content_filter::FilterText,
+    clock::Expired,
     engine::Engine,
-    history::{ChangeKind, History},
+    filters::{AddressBits, FilterBits, Part, Run, SampleBits, SampleOfRun},
+    history::History,
     ids::WriterId,
-    limits::{BATCH_BYTES, FILTERED_RUN, MAX_FILTERS, WHOLE_BYTES, WINDOW},
+    limits::{FILTERED_RUN, MAX_DESTINATIONS, WHOLE_BYTES, WINDOW},
     work::{Destinations, Work, WorkKind},
     writer::{ReaderProxy, Writer},
 };
 
-/// Bytes of a GAP for one reader alone: INFO_DST, and a GAP with an empty list and a count.
-const GAP_TO_ONE_BYTES: usize = INFO_DESTINATION_BYTES + 4 + 16 + 12 + 8;
+/// What each address gets of a run, by its place.
+type Gets = [SampleBits; MAX_DESTINATIONS];
 
-/// Numbers that were not sent to a reader, because it does not want their samples.
-pub(crate) type Withheld = core::ops::Range<SequenceNumber>;
-
-/// Who wants a sample.
-struct Judged {
-    /// Addresses of those that do.
-    to: BoundedVec<Locator, 4>,
-    /// Readers that do not, and are not reached by these.
-    unwanted: BoundedVec<u16, MAX_FILTERS>,
-    /// More addresses want it than can be listed: it goes to all.
-    is_for_all: bool,
-}
-
-/// A GAP over numbers all of which a filter holds back.
-fn filtered_gap(writer: &Writer, reader: Guid, numbers: &Withheld) -> Gap {
-    Gap {
-        filtered: Some(numbers.end.get() - numbers.start.get()),
-        ..gap(
-            writer.guid.entity,
-            reader.entity,
-            numbers.start,
-            numbers.end,
-        )
-    }
-}
+/// The filters that hold back each sample of a run.
+type Asked = BoundedVec<FilterBits, FILTERED_RUN>;
 
 impl Writer {
-    /// Whether it may leave samples out. Not where what pushes one out of the history would make a loss of it
-    /// (KEEP_LAST), and not where its samples alone say that it is alive.
-    fn may_withhold(&self) -> bool {
-        let Liveliness { kind, lease } = self.data.qos.liveliness;
-        let is_heard_by_samples =
-            kind == LivelinessKind::ManualByTopic && lease != Duration::INFINITE;
-        let keeps_all = self.history.as_ref().is_some_and(History::keeps_all);
-        keeps_all && !is_heard_by_samples
-    }
-
     /// Nobody wants the sample: it counts as done.
     fn note_unwanted(&mut self, sequence: SequenceNumber) {
         self.pass_unsent(sequence);
@@ -77,342 +46,346 @@ impl Writer {
         self.ledger.unwanted += 1;
         self.since_demand += 1;
     }
+
+    /// Samples after which readers are told what was not sent to them: a quarter of the history, as far as it waits
+    /// for them to acknowledge, but never more than half of what can be noted.
+    fn tell_after(&self) -> u32 {
+        let history = self.history.as_ref();
+        let waits = |history: &History| history.depth() < history.capacity();
+        let waits = history.is_some_and(|history| history.keeps_all() || waits(history));
+        match waits {
+            true => self.demand_after().min(WINDOW / 2),
+            false => WINDOW / 2,
+        }
+    }
+
+    /// Whether something is still to be sent of a run.
+    pub(crate) fn has_part(&self) -> bool {
+        let filters = self.filters.as_ref();
+        filters.is_some_and(|filters| !filters.run.parts.is_empty())
+    }
+
+    /// Where first transmissions for this reader go, by its place among the destinations; `None`: it is reached by
+    /// none of them, is served alone, and asks.
+    pub(super) fn place_of(&self, proxy: &ReaderProxy) -> Option<usize> {
+        if !proxy.is_reachable || !proxy.is_reached {
+            return None;
+        }
+        let place = |to| self.destinations.iter().position(|there| *there == to);
+        let group = proxy.multicast.and_then(place);
+        group.or_else(|| place(proxy.address()?))
+    }
+
+    /// The samples that wait, as many as a datagram of so many bytes holds and may be asked about in a step; which
+    /// filters hold each back.
+    fn next_run(
+        &self,
+        buffer_bytes: usize,
+    ) -> Option<(BoundedVec<SampleOfRun, FILTERED_RUN>, Asked)> {
+        let filters = self.filters.as_ref()?;
+        let (mut samples, mut asked) = (BoundedVec::new(), Asked::new());
+        let limit_bytes = self.batch_bytes().min(buffer_bytes);
+        let mut bytes = HEADER_BYTES + HEARTBEAT_BYTES;
+        let mut cursor = self.next_unsent;
+        while samples.len() < filters.run_length()
+            && let Some(next) = self.unsent_from(cursor)
+        {
+            bytes += next.bytes();
+            let is_cut = self.fragmenter.is_cut(next.payload.len());
+            if !samples.is_empty() && (is_cut || bytes > limit_bytes) {
+                break;
+            }
+            let sequence = next.sequence;
+            let held_back = match next.payload.len() <= WHOLE_BYTES {
+                true => filters.holding_back(next.kind, next.payload),
+                false => 0,
+            };
+            // Both are as long as a run can be.
+            let _ = asked.push(held_back);
+            let _ = samples.push(SampleOfRun {
+                sequence,
+                gone_from: cursor,
+            });
+            cursor = sequence.next();
+        }
+        Some((samples, asked))
+    }
 }
 
 impl ReaderProxy {
-    /// Whether so many numbers in a row, and it was told of none yet.
-    fn withholds(&self, numbers: u32) -> bool {
-        let withheld = self.withheld.as_ref();
-        withheld.is_some_and(|it| it.end.get() - it.start.get() >= i64::from(numbers))
+    /// Which samples of a run the reader wants.
+    fn wants(&self, samples: &[SampleOfRun], asked: &Asked) -> SampleBits {
+        let all = all_of(samples.len());
+        let Some((filter, unwanted)) = self.filter.zip(self.unwanted.as_ref()) else {
+            return all;
+        };
+        let mut wants = all;
+        for (at, (sample, held_back)) in samples.iter().zip(asked).enumerate() {
+            let is_held_back = held_back >> filter & 1 == 1;
+            if is_held_back && unwanted.has_place(sample.sequence) {
+                wants &= !(1 << at);
+            }
+        }
+        wants
     }
 }
 
+/// The bits of so many samples.
+fn all_of(samples: usize) -> SampleBits {
+    SampleBits::MAX
+        .checked_shr(SampleBits::BITS.saturating_sub(samples as u32))
+        .unwrap_or(0)
+}
+
 impl Engine {
-    /// Gives the proxy of a reader the filter that its writer can make of what the reader announces.
-    pub(crate) fn set_proxy_filter(&mut self, index: u16, text: Option<&FilterText>) {
-        let Some(proxy) = self.reader_proxies.get(index) else {
-            return;
-        };
-        let (writer_index, is_reliable) = (proxy.writer, proxy.reliable);
-        let Some(writer) = self.writers.get(writer_index) else {
-            return;
-        };
-        let is_other = |&&other: &&u16| other != index;
-        let others = writer.proxies.iter().filter(is_other);
-        let filters = others
-            .filter_map(|&other| self.reader_proxies.get(other)?.filter.as_ref())
-            .count();
-        let compile = writer
-            .compile
-            .filter(|_| is_reliable && filters < MAX_FILTERS && writer.may_withhold());
-        let filter = text
-            .zip(compile)
-            .and_then(|(text, compile)| text.compiled(compile));
-        if let Some(proxy) = self.reader_proxies.get_mut(index) {
-            proxy.filter = filter;
-        }
-        self.refresh_filters(writer_index);
-    }
-
-    /// Works out whether any reader of a writer has a filter.
-    pub(crate) fn refresh_filters(&mut self, writer_index: u16) {
-        if let Some(writer) = self.writers.get_mut(writer_index) {
-            writer.has_filters = writer.proxies.iter().any(|&proxy| {
-                let proxy = self.reader_proxies.get(proxy);
-                proxy.is_some_and(|proxy| proxy.filter.is_some())
-            });
-        }
-    }
-
-    /// Asks the filters of a writer's readers about one of its changes.
-    fn judge(&self, writer_index: u16, sequence: SequenceNumber) -> Option<Judged> {
-        let writer = self.writers.get(writer_index)?;
-        let (change, payload) = writer.history.as_ref()?.get(sequence)?;
-        let mut judged = Judged {
-            to: BoundedVec::new(),
-            unwanted: BoundedVec::new(),
-            is_for_all: payload.len() > WHOLE_BYTES,
-        };
-        if judged.is_for_all {
-            return Some(judged);
-        }
-        // Indexed as `unwanted`.
-        let mut addresses = BoundedVec::<Locator, MAX_FILTERS>::new();
-        for &index in &writer.proxies {
-            let Some(proxy) = self.reader_proxies.get(index) else {
-                continue;
-            };
-            // Who is reached by no destination is served alone, and asks.
-            if !proxy.is_reachable || !proxy.is_reached {
-                continue;
-            }
-            let group = proxy.multicast;
-            let group = group.filter(|group| writer.destinations.contains(group));
-            let Some(to) = group.or(proxy.address()) else {
-                continue;
-            };
-            let filter = proxy.filter.as_ref();
-            // A reader's window of numbers says of so many that they are unwanted, and no more.
-            let filter = filter.filter(|_| !proxy.withholds(WINDOW));
-            if filter.is_some_and(|filter| filter.holds_back(change.kind, payload)) {
-                // No more filters than there are places.
-                let _ = judged.unwanted.push(index);
-                let _ = addresses.push(to);
-            } else if !judged.to.contains(&to) && judged.to.push(to).is_err() {
-                judged.is_for_all = true;
-            }
-        }
-        if judged.is_for_all {
-            judged.unwanted.clear();
-        } else {
-            let mut addresses = addresses.iter();
-            let to = &judged.to;
-            judged.unwanted.retain(|_| {
-                addresses
-                    .next()
-                    .is_some_and(|address| !to.contains(address))
-            });
-        }
-        Some(judged)
-    }
-
-    /// First transmission of the next unsent sample to those that want it.
+    /// First transmission of the next samples to those that want them. `None`: as by a writer without filters.
+    #[inline(never)]
     pub(super) fn send_filtered(
         &mut self,
         now: Instant,
         index: u16,
-        begins_run: bool,
         buffer: &mut [u8],
     ) -> Option<Work> {
-        let writer = self.writers.get(index)?;
-        let (level, sequence) = (writer.level, writer.unsent()?.sequence);
-        let judged = self.judge(index, sequence)?;
-        let is_wanted = judged.is_for_all || !judged.to.is_empty();
-        let demands = writer.since_demand + 1 >= writer.demand_after();
-        let bytes = if is_wanted {
-            self.emit_wanted(index, sequence, &judged, buffer)
+        let writer = self.writers.get_mut(index)?;
+        writer.data_filed = false;
+        if !writer.has_part() {
+            if writer.clock.is_some() && self.expire_history(now, index) != Expired::Nothing {
+                // What comes first now may be longer than the buffer was chosen for.
+                self.file_first(index);
+                return Some(self.data_work(index, 0, Destinations::Writer(WriterId(index))));
+            }
+            let writer = self.writers.get(index)?;
+            let first = writer.unsent()?;
+            if writer.fragmenter.is_cut(first.payload.len()) || writer.destinations.is_empty() {
+                return None;
+            }
+            self.begin_run(index, buffer.len());
+        }
+        let mut bytes = 0;
+        let mut to = Destinations::Writer(WriterId(index));
+        let parts = &mut self.writers.get_mut(index)?.filters.as_mut()?.run.parts;
+        if let Some(part) = parts.pop() {
+            bytes = self.emit_part(index, part, buffer);
+            if self.writers.get(index)?.destinations.len() != part.to.count_ones() as usize {
+                to = Destinations::Subset(WriterId(index), part.to);
+            }
+        }
+        let writer = self.writers.get_mut(index)?;
+        if writer.has_part() {
+            writer.data_filed = true;
+            let priority = writer.data_priority();
+            self.file(priority, WorkKind::Data, index);
         } else {
-            self.writers.get_mut(index)?.note_unwanted(sequence);
-            0
-        };
-        for &proxy in &judged.unwanted {
-            self.withhold(proxy, sequence);
+            let begins = writer.filters.as_ref()?.run.begins;
+            self.file_after_first(now, index, begins);
         }
-        if demands {
-            // Those that the HEARTBEAT behind a sample does not reach hold the history back as well.
-            self.writers.get_mut(index)?.since_demand = 0;
-            self.file_withheld(index);
-        }
-        self.file_after_first(now, index, begins_run);
-        Some(Work {
-            kind: WorkKind::Data,
-            level,
-            bytes,
-            to: match judged.is_for_all {
-                true => Destinations::Writer(WriterId(index)),
-                false => Destinations::Listed(judged.to),
-            },
-        })
+        Some(self.data_work(index, bytes, to))
     }
 
-    /// The sample, in front of it what its readers have not been sent before it, behind it a HEARTBEAT where one
-    /// is due.
-    fn emit_wanted(
-        &mut self,
-        index: u16,
-        sequence: SequenceNumber,
-        judged: &Judged,
-        buffer: &mut [u8],
-    ) -> usize {
+    fn data_work(&self, index: u16, bytes: usize, to: Destinations) -> Work {
+        Work {
+            kind: WorkKind::Data,
+            level: self.writers.get(index).and_then(|writer| writer.level),
+            bytes,
+            to,
+        }
+    }
+
+    /// Asks about the next samples, notes who does not want them, and divides them among the addresses.
+    fn begin_run(&mut self, index: u16, buffer_bytes: usize) {
+        let Some(writer) = self.writers.get(index) else {
+            return;
+        };
+        let begins = writer.highest_acknowledged >= writer.next_unsent;
+        let Some((samples, asked)) = writer.next_run(buffer_bytes) else {
+            return;
+        };
+        let mut gets: Gets = [0; MAX_DESTINATIONS];
+        for &proxy in &writer.proxies {
+            let proxy = self.reader_proxies.get(proxy);
+            let place = proxy.and_then(|proxy| writer.place_of(proxy));
+            if let (Some(proxy), Some(place)) = (proxy, place) {
+                gets[place] |= proxy.wants(&samples, &asked);
+            }
+        }
+        let mut unwanted_from = writer.unwanted_from;
+        for &proxy in &writer.proxies {
+            let Some(proxy) = self.reader_proxies.get_mut(proxy) else {
+                continue;
+            };
+            let Some(place) = writer.place_of(proxy) else {
+                continue;
+            };
+            let unwanted_bits = !proxy.wants(&samples, &asked);
+            let Some(unwanted) = &mut proxy.unwanted else {
+                continue;
+            };
+            for (at, sample) in samples.iter().enumerate() {
+                if unwanted_bits >> at & 1 == 1 {
+                    unwanted.note(sample.sequence, gets[place] >> at & 1 == 0);
+                    unwanted_from = unwanted_from.min(sample.sequence);
+                }
+            }
+        }
+        if let Some(writer) = self.writers.get_mut(index) {
+            writer.unwanted_from = unwanted_from;
+        }
+        self.enter_run(index, &samples, &gets, begins);
+        self.tell_in_time(index, &gets);
+    }
+
+    /// Counts the samples of a run, and files what each address gets of it.
+    fn enter_run(&mut self, index: u16, samples: &[SampleOfRun], gets: &Gets, begins: bool) {
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        let is_wanted = gets.iter().fold(0, |all, gets| all | gets);
+        for (at, sample) in samples.iter().enumerate() {
+            match is_wanted >> at & 1 {
+                0 => writer.note_unwanted(sample.sequence),
+                _ => writer.note_first(sample.sequence, true),
+            }
+        }
+        let demands = writer.since_demand >= writer.demand_after();
+        let is_last = writer.next_unsent > writer.last;
+        let run = writer.filters.as_mut().map(|filters| &mut filters.run);
+        let Some(run) = run else { return };
+        *run = Run {
+            samples: samples.iter().copied().collect(),
+            parts: parts_of(gets),
+            heartbeat: (demands || is_last).then_some(!demands),
+            begins,
+        };
+        // Whoever gets all is sent to first.
+        let all = all_of(samples.len());
+        run.parts.sort_unstable_by_key(|part| part.samples == all);
+    }
+
+    /// Files what readers were not sent, where it is time that they acknowledge it, and no part tells them.
+    fn tell_in_time(&mut self, index: u16, gets: &Gets) {
+        let Some(writer) = self.writers.get_mut(index) else {
+            return;
+        };
+        let tell_after = writer.tell_after();
+        let is_due = writer.since_demand >= tell_after;
+        if is_due {
+            writer.since_demand = 0;
+        }
+        for at in 0.. {
+            let Some(writer) = self.writers.get(index) else {
+                return;
+            };
+            let Some(&proxy_index) = writer.proxies.get(at) else {
+                return;
+            };
+            let Some(proxy) = self.reader_proxies.get(proxy_index) else {
+                continue;
+            };
+            let untold = proxy.unwanted.as_ref().map_or(0, |it| it.untold());
+            let is_told = || writer.place_of(proxy).is_some_and(|place| gets[place] != 0);
+            let is_time = untold > 0 && is_due || untold >= WINDOW / 2;
+            if is_time && !is_told() {
+                self.file_repair(proxy_index);
+            }
+        }
+    }
+
+    /// Writes what some addresses get of a run: in front of it what their readers were not sent, behind it a
+    /// HEARTBEAT where one is due.
+    fn emit_part(&mut self, index: u16, part: Part, buffer: &mut [u8]) -> usize {
         let header = self.header;
-        let gaps = self.take_withheld(index, judged);
         let Some(writer) = self.writers.get(index) else {
             return 0;
         };
-        let Some(sample) = writer.unsent() else {
+        let Some(run) = writer.filters.as_ref().map(|filters| &filters.run) else {
             return 0;
         };
+        let is_of_part = |&(at, _): &(usize, &SampleOfRun)| part.samples >> at & 1 == 1;
+        let samples = run.samples.iter().enumerate().filter(is_of_part);
+        // What was pushed out since it was asked about is asked for, and told then.
+        let samples = samples.filter_map(|(_, of)| writer.sample(of.gone_from, of.sequence));
+        let heartbeat = run.heartbeat;
+        let bytes: usize = samples.clone().map(|sample| sample.bytes()).sum();
+        let around = HEADER_BYTES + INFO_DESTINATION_BYTES + HEARTBEAT_BYTES;
+        let room = writer.batch_bytes().min(buffer.len());
+        let room = room.saturating_sub(around + bytes);
         let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
-            for (reader, numbers) in &gaps {
-                let told = filtered_gap(writer, *reader, numbers);
-                message.info_destination(reader.prefix)?.gap(&told)?;
-            }
-            if !gaps.is_empty() {
+            let told = writer.tell(&mut self.reader_proxies, part.to, room, &mut message)?;
+            if told > 0 {
                 // What follows is for everybody again (RTPS 2.5 §8.3.8.8).
                 message.info_destination(GuidPrefix::UNKNOWN)?;
             }
-            sample.emit(&mut message, None)?;
-            Ok(message)
+            let mut last = None;
+            for sample in samples {
+                sample.emit(&mut message, last)?;
+                last = Some(sample.timestamp);
+            }
+            Ok((message, told))
         });
+        let Ok((mut message, told)) = written else {
+            self.counters.buffer_too_small += 1;
+            return 0;
+        };
         let Some(writer) = self.writers.get_mut(index) else {
             return 0;
         };
-        let told: i64 = gaps
-            .iter()
-            .map(|(_, numbers)| numbers.end.get() - numbers.start.get())
-            .sum();
-        writer.ledger.gaps += told.unsigned_abs();
-        writer.note_first(sequence, true);
-        match written {
-            Ok(mut message) => {
-                writer.add_heartbeat(&mut message);
-                message.len()
-            }
-            Err(_) => {
-                self.counters.buffer_too_small += 1;
-                0
-            }
+        writer.ledger.gaps += told;
+        if let Some(is_final) = heartbeat {
+            let heartbeat = writer.heartbeat(is_final);
+            // Where it finds no room the timer's heartbeat follows.
+            let _ = message.heartbeat(&heartbeat);
         }
+        message.len()
     }
 
-    /// What the readers that get the next sample were not sent before it, as far as it fits the datagram.
-    fn take_withheld(
-        &mut self,
-        index: u16,
-        judged: &Judged,
-    ) -> BoundedVec<(Guid, Withheld), MAX_FILTERS> {
-        let mut gaps = BoundedVec::new();
-        let Some(writer) = self.writers.get(index) else {
-            return gaps;
-        };
-        let sample_bytes = writer.next_bytes();
-        let mut room = BATCH_BYTES.saturating_sub(sample_bytes + INFO_DESTINATION_BYTES);
-        for at in 0.. {
-            let writer = self.writers.get(index);
-            let Some(&proxy_index) = writer.and_then(|writer| writer.proxies.get(at)) else {
-                break;
-            };
-            let Some(proxy) = self.reader_proxies.get_mut(proxy_index) else {
-                continue;
-            };
-            if proxy.withheld.is_none() || judged.unwanted.contains(&proxy_index) {
-                continue;
-            }
-            let has_room = room >= GAP_TO_ONE_BYTES && !gaps.is_full();
-            if let Some(numbers) = proxy.withheld.take_if(|_| has_room) {
-                room -= GAP_TO_ONE_BYTES;
-                let _ = gaps.push((proxy.guid, numbers));
-            } else {
-                self.file_repair(proxy_index);
-            }
-        }
-        gaps
-    }
-
-    /// A sample was not sent to a reader that does not want it.
-    fn withhold(&mut self, proxy_index: u16, sequence: SequenceNumber) {
-        let Some(proxy) = self.reader_proxies.get_mut(proxy_index) else {
-            return;
-        };
-        let start = match &proxy.withheld {
-            Some(numbers) if numbers.end == sequence => numbers.start,
-            // What lay before is asked for, and answered then.
-            _ => sequence,
-        };
-        proxy.withheld = Some(start..sequence.next());
-        if sequence.get() - start.get() >= i64::from(WINDOW) - 1 {
-            self.file_repair(proxy_index);
-        }
-    }
-
-    /// Files what readers were not sent, so that they acknowledge it.
-    fn file_withheld(&mut self, index: u16) {
-        for at in 0.. {
-            let writer = self.writers.get(index);
-            let Some(&proxy_index) = writer.and_then(|writer| writer.proxies.get(at)) else {
-                return;
-            };
-            let proxy = self.reader_proxies.get(proxy_index);
-            if proxy.is_some_and(|proxy| proxy.withheld.is_some()) {
-                self.file_repair(proxy_index);
-            }
-        }
-    }
-
-    /// A GAP over what a reader was not sent, and a HEARTBEAT that demands its acknowledgement. `None`: there is
-    /// nothing like that.
-    pub(super) fn send_withheld(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
-        let header = self.header;
-        let proxy = self.reader_proxies.get_mut(index)?;
-        let numbers = proxy.withheld.take()?;
-        for told in proxy.requested.iter() {
-            if numbers.contains(&told) {
-                proxy.requested.remove(told);
-            }
-        }
-        let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
-        let writer = self.writers.get_mut(writer_index)?;
-        let level = writer.level;
-        writer.ledger.gaps += (numbers.end.get() - numbers.start.get()).unsigned_abs();
-        let told = filtered_gap(writer, guid, &numbers);
-        let heartbeat = writer.heartbeat_to(guid.entity);
-        let bytes = self.finish(
-            buffer,
-            |message| {
-                let message = message.info_destination(guid.prefix)?.gap(&told)?;
-                message.heartbeat(&heartbeat).map(drop)
-            },
-            header,
-        );
-        self.file_rest_of_repair(index);
-        Some(Work {
-            kind: WorkKind::Repair,
-            level,
-            bytes,
-            to: to_one(to),
-        })
-    }
-
-    /// The run of changes from `sequence` on that a reader asks for, or is due to get, and does not want; `None`: it
-    /// wants that one, or has no filter. One that leaves in fragments was sent to all, and is none.
-    pub(super) fn unwanted_run(&self, index: u16, sequence: SequenceNumber) -> Option<Withheld> {
-        let proxy = self.reader_proxies.get(index)?;
-        let filter = proxy.filter.as_ref()?;
-        let writer = self.writers.get(proxy.writer)?;
-        let history = writer.history.as_ref()?;
-        let is_unwanted = |sequence: SequenceNumber| {
-            let found = history.get(sequence);
-            sequence < writer.next_unsent
-                && found.is_some_and(|(change, payload)| {
-                    change.kind == ChangeKind::Alive
-                        && payload.len() <= WHOLE_BYTES
-                        && !writer.fragmenter.is_cut(payload.len())
-                        && !filter.wants(payload)
-                })
-        };
-        let mut end = sequence;
-        while end.get() - sequence.get() < FILTERED_RUN && is_unwanted(end) {
-            end = end.next();
-        }
-        (end > sequence).then_some(sequence..end)
-    }
-
-    /// A GAP over changes that a reader does not want.
-    pub(super) fn emit_filtered_gap(
-        &mut self,
-        writer_index: u16,
-        numbers: &Withheld,
-        reader: Guid,
-        buffer: &mut [u8],
-    ) -> usize {
-        let header = self.header;
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return 0;
-        };
-        writer.ledger.gaps += (numbers.end.get() - numbers.start.get()).unsigned_abs();
-        let told = filtered_gap(writer, reader, numbers);
-        self.finish(
-            buffer,
-            |message| {
-                let message = message.info_destination(reader.prefix)?;
-                message.gap(&told).map(drop)
-            },
-            header,
-        )
+    /// Some of the addresses of a writer's matched readers: those whose bit is set, by their place among
+    /// [`destinations`](Self::destinations).
+    #[must_use]
+    pub fn some_destinations(
+        &self,
+        writer: WriterId,
+        places: u16,
+    ) -> BoundedVec<isolane_wire::locator::Locator, MAX_DESTINATIONS> {
+        let all = self.destinations(writer).iter().enumerate();
+        let some = all.filter(|(place, _)| places >> place & 1 == 1);
+        some.map(|(_, locator)| *locator).collect()
     }
 }
 
-const _: () = assert!(
-    HEADER_BYTES + GAP_TO_ONE_BYTES + HEARTBEAT_BYTES <= BATCH_BYTES,
-    "a GAP for one reader and a HEARTBEAT fit a shared datagram"
-);
+/// Addresses that get the same share a part.
+fn parts_of(gets: &Gets) -> BoundedVec<Part, MAX_DESTINATIONS> {
+    let mut parts = BoundedVec::<Part, MAX_DESTINATIONS>::new();
+    for (place, &samples) in gets.iter().enumerate() {
+        let to: AddressBits = 1 << place;
+        if samples == 0 {
+            continue;
+        }
+        match parts.iter_mut().find(|part| part.samples == samples) {
+            Some(part) => part.to |= to,
+            // No more parts than addresses.
+            None => drop(parts.push(Part { samples, to })),
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_get_the_same_share_a_datagram() {
+        let mut gets: Gets = [0; MAX_DESTINATIONS];
+        gets[..6].copy_from_slice(&[0b111, 0b010, 0b111, 0, 0b010, 0b100]);
+        let parts = parts_of(&gets);
+        let found = parts.iter().map(|part| (part.samples, part.to));
+        let expected = [(0b111, 0b101), (0b010, 0b1_0010), (0b100, 0b10_0000)];
+        assert!(found.eq(expected), "{parts:?}");
+    }
+
+    #[test]
+    fn there_is_a_bit_for_each_sample() {
+        assert_eq!((all_of(0), all_of(1), all_of(3)), (0, 1, 0b111));
+        assert_eq!(all_of(FILTERED_RUN), SampleBits::MAX);
+    }
+}

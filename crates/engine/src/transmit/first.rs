@@ -17,6 +17,7 @@ use super::gap;
 use crate::{
     clock::Expired,
     engine::Engine,
+    history::ChangeKind,
     ids::WriterId,
     presentation::head_of,
     work::{Destinations, Work, WorkKind},
@@ -28,15 +29,16 @@ use crate::{
 pub(super) struct Unsent<'a> {
     gone: Option<Gap>,
     pub(super) sequence: SequenceNumber,
-    timestamp: Timestamp,
+    pub(super) kind: ChangeKind,
+    pub(super) timestamp: Timestamp,
     head: DataHead,
     mark: Option<&'a SetMark>,
-    payload: &'a [u8],
+    pub(super) payload: &'a [u8],
 }
 
 impl Unsent<'_> {
     /// Bytes it takes at most, behind other samples.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let gap_bytes = self.gone.as_ref().map_or(0, Gap::buffer_len);
         let head_bytes = match self.mark {
             None => self.head.buffer_len(),
@@ -68,18 +70,35 @@ impl Unsent<'_> {
 
 impl Writer {
     /// The next sample that was not sent yet and is still there.
+    #[inline]
     pub(super) fn unsent(&self) -> Option<Unsent<'_>> {
+        self.unsent_from(self.next_unsent)
+    }
+
+    /// The same from a number on; what is gone before it is gone from there.
+    #[inline]
+    pub(super) fn unsent_from(&self, skipped: SequenceNumber) -> Option<Unsent<'_>> {
+        let sequence = self.history.as_ref()?.at_or_after(skipped)?;
+        self.sample(skipped, sequence)
+    }
+
+    /// A sample for all; from `skipped` on to it, all is gone.
+    #[inline]
+    pub(super) fn sample(
+        &self,
+        skipped: SequenceNumber,
+        sequence: SequenceNumber,
+    ) -> Option<Unsent<'_>> {
         let history = self.history.as_ref()?;
-        let sequence = history.at_or_after(self.next_unsent)?;
         let (change, payload) = history.get(sequence)?;
         let sample = change.sample();
         let entity = self.guid.entity;
-        let skipped = self.next_unsent;
         let mark = history.mark_of(sequence);
         let head = data_head(entity, EntityId::UNKNOWN, sequence, &sample);
         Some(Unsent {
             gone: (skipped < sequence).then(|| gap(entity, EntityId::UNKNOWN, skipped, sequence)),
             sequence,
+            kind: sample.kind,
             timestamp: sample.timestamp,
             head: mark.map_or(head, |mark| head_of(head, mark)),
             mark,
@@ -146,6 +165,11 @@ impl Engine {
         buffer: &mut [u8],
     ) -> Option<Work> {
         let header = self.header;
+        if self.writers.get(index)?.has_filters
+            && let Some(work) = self.send_filtered(now, index, buffer)
+        {
+            return Some(work);
+        }
         if self.writers.get(index)?.clock.is_some()
             && self.expire_history(now, index) != Expired::Nothing
         {
@@ -169,9 +193,6 @@ impl Engine {
             // Others before it were pushed out since this was filed.
             self.file_first(index);
             return None;
-        }
-        if writer.has_filters && !writer.destinations.is_empty() {
-            return self.send_filtered(now, index, begins_run, buffer);
         }
         let (sequence, timestamp) = (first.sequence, first.timestamp);
         let mut bytes = 0;

@@ -10,8 +10,8 @@ mod fragment;
 mod heartbeat;
 mod repair;
 mod taken;
+mod told;
 
-pub(crate) use filtered::Withheld;
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     guid::EntityId,
@@ -153,7 +153,7 @@ impl Engine {
             WorkKind::Data => self
                 .writers
                 .get(subject)
-                .map_or(0, |writer| writer.next_bytes().max(writer.batch_bytes())),
+                .map_or(0, |writer| writer.next_bytes().max(writer.waiting_bytes())),
             WorkKind::Repair | WorkKind::History => self
                 .reader_proxies
                 .get(subject)

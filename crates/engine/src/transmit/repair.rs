@@ -7,7 +7,7 @@ use isolane_wire::{
     time::Instant,
 };
 
-use super::{Withheld, gap, to_one};
+use super::{gap, to_one};
 use crate::{
     clock::Expired,
     engine::Engine,
@@ -74,8 +74,8 @@ impl Engine {
         }
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.repair_filed = false;
-        if proxy.withheld.is_some() {
-            return self.send_withheld(index, buffer);
+        if proxy.has_untold() {
+            return self.send_untold(index, buffer);
         }
         if proxy.fragments.repair.is_some() {
             return self.send_fragment_repair(index, buffer);
@@ -85,12 +85,13 @@ impl Engine {
         };
         proxy.requested.remove(sequence);
         let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
-        if proxy.filter.is_some()
-            && let Some(numbers) = self.unwanted_run(index, sequence)
-        {
+        // What was never for it is no matter of its filter.
+        let is_asked = proxy.unwanted.is_some() && sequence >= start;
+        if is_asked && let Some(numbers) = self.unwanted_run(index, sequence) {
             return self.answer_unwanted(index, &numbers, buffer);
         }
         let proxy = self.reader_proxies.get_mut(index)?;
+        let next_unwanted = proxy.next_unwanted(sequence);
         let writer = self.writers.get_mut(writer_index)?;
         let level = writer.level;
         // The next number there is for this reader: everything up to it is gone, asked for or not.
@@ -99,6 +100,8 @@ impl Engine {
             .as_ref()
             .and_then(|history| history.at_or_after(sequence.max(start)))
             .map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
+        // What is gone of what it did not want is not lost to it.
+        let kept = next_unwanted.map_or(kept, |unwanted| kept.min(unwanted));
         if kept == sequence && writer.is_cut(sequence) {
             return self.begin_fragment_repair(index, sequence, buffer);
         }
@@ -147,6 +150,10 @@ impl Engine {
         let history = writer.history.as_ref();
         let kept = history.and_then(|history| history.at_or_after(sequence.max(start)));
         let end = kept.map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
+        let proxy = self.proxy_of_reader.get(&(writer_index, reader));
+        let proxy = proxy.and_then(|&proxy| self.reader_proxies.get(proxy));
+        let unwanted = proxy.and_then(|proxy| proxy.next_unwanted(sequence));
+        let end = unwanted.map_or(end, |unwanted| end.min(unwanted));
         if end <= sequence {
             return 0;
         }
@@ -224,16 +231,16 @@ impl Engine {
             self.arm_heartbeat(now, writer_index);
             return None;
         };
+        let unwanted = self.reader_proxies.get(index)?.next_unwanted(cursor);
+        let unwanted = unwanted.map_or(sequence, |unwanted| unwanted.min(sequence));
+        if let Some(numbers) = self.unwanted_run(index, unwanted) {
+            // Before it there may be some that are gone: those are not the filter's.
+            let bytes = self.emit_unwanted(index, cursor, &numbers, buffer);
+            return self.go_on_with_history(index, numbers.end, bytes);
+        }
+        let writer = self.writers.get(writer_index)?;
         if writer.is_cut(sequence) {
             return self.send_history_fragment(index, cursor, sequence, buffer);
-        }
-        if let Some(numbers) = self.unwanted_run(index, sequence) {
-            // Before it there may be some that are gone: those are not the filter's.
-            let bytes = match cursor < sequence {
-                true => self.emit_gap(writer_index, cursor, numbers.end, guid, buffer),
-                false => self.emit_filtered_gap(writer_index, &numbers, guid, buffer),
-            };
-            return self.go_on_with_history(index, numbers.end, bytes);
         }
         let writer = self.writers.get_mut(writer_index)?;
         writer.ledger.history += 1;
@@ -258,31 +265,6 @@ impl Engine {
         self.file(priority, WorkKind::History, index);
         Some(Work {
             kind: WorkKind::History,
-            level,
-            bytes,
-            to: to_one(to),
-        })
-    }
-
-    /// A GAP over what a reader asks for and does not want.
-    fn answer_unwanted(
-        &mut self,
-        index: u16,
-        numbers: &Withheld,
-        buffer: &mut [u8],
-    ) -> Option<Work> {
-        let proxy = self.reader_proxies.get_mut(index)?;
-        for told in proxy.requested.iter() {
-            if numbers.contains(&told) {
-                proxy.requested.remove(told);
-            }
-        }
-        let (guid, to, writer) = (proxy.guid, proxy.address(), proxy.writer);
-        let level = self.writers.get(writer)?.level;
-        let bytes = self.emit_filtered_gap(writer, numbers, guid, buffer);
-        self.file_rest_of_repair(index);
-        Some(Work {
-            kind: WorkKind::Repair,
             level,
             bytes,
             to: to_one(to),

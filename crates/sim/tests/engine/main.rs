@@ -17,6 +17,8 @@ mod discovered;
 mod discovery;
 mod durability;
 mod enable;
+mod filtered_history;
+mod filtered_sharing;
 mod filtered_writer;
 mod foreign;
 mod fragments;

@@ -1,32 +1,77 @@
 //! Rules as `iptables -S` writes them: a line each, as the options that would make it.
 
-use super::{Action, Chain, Conditions, Direction, Rule};
+use super::{Action, Chain, Conditions, Direction, Rule, Rules, not_understood, tool};
 
-/// The chains; `None`: this is no such list.
-pub(super) fn chains(text: &str) -> Option<Vec<Chain>> {
+/// Tables whose rules may drop a datagram; that of address translation refuses such rules.
+const TABLES: [&str; 4] = ["raw", "mangle", "filter", "security"];
+
+/// Rules of the older form, which lie beside those of nftables; `None`: the kernel has no tables of it here, as far
+/// as this process may see.
+pub(super) fn legacy_rules() -> Option<Result<Rules, String>> {
+    let names = std::fs::read_to_string("/proc/thread-self/net/ip_tables_names").ok()?;
+    let tables: Vec<&str> = names.lines().filter(|name| TABLES.contains(name)).collect();
+    (!tables.is_empty()).then(|| rules(legacy_tool()?, &tables))
+}
+
+/// The tool for them. Before there were two forms it was called as both are now.
+fn legacy_tool() -> Result<&'static str, String> {
+    let Err(why) = tool::answer("iptables-legacy", &["-V"]) else {
+        return Ok("iptables-legacy");
+    };
+    match tool::answer("iptables", &["-V"]) {
+        Ok(version) if !version.contains("nf_tables") => Ok("iptables"),
+        _ => Err(why),
+    }
+}
+
+/// Asks a tool for the rules of some tables.
+pub(super) fn rules(tool: &'static str, tables: &[&str]) -> Result<Rules, String> {
+    let mut rules = Rules {
+        tool,
+        chains: Vec::new(),
+    };
+    for table in tables {
+        let told = tool::answer(tool, &["-w", "1", "-t", table, "-S"])?;
+        let chains = chains(&told, table).ok_or_else(|| not_understood(tool))?;
+        rules.chains.extend(chains);
+    }
+    Ok(rules)
+}
+
+/// The chains of a table; `None`: this is no such list.
+fn chains(text: &str, table: &str) -> Option<Vec<Chain>> {
+    // Tables may have chains of the same name.
+    let in_table = |name: &str| match table {
+        "filter" => String::from(name),
+        other => format!("{other} {name}"),
+    };
     let mut chains = Vec::<Chain>::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["-P", name, policy] => chains.push(Chain {
-                name: (*name).into(),
+                name: in_table(name),
                 hook: match *name {
-                    "INPUT" => Some(Direction::In),
-                    "OUTPUT" => Some(Direction::Out),
+                    "INPUT" | "PREROUTING" => Some(Direction::In),
+                    "OUTPUT" | "POSTROUTING" => Some(Direction::Out),
                     _ => None,
                 },
                 drops_rest: *policy == "DROP",
                 rules: Vec::new(),
             }),
             ["-N", name] => chains.push(Chain {
-                name: (*name).into(),
+                name: in_table(name),
                 hook: None,
                 drops_rest: false,
                 rules: Vec::new(),
             }),
             ["-A", name, conditions @ ..] => {
-                let rule = rule(conditions, line);
-                let chain = chains.iter_mut().find(|chain| chain.name == *name)?;
+                let mut rule = rule(conditions, line);
+                if let Action::Enter(next, _) = &mut rule.action {
+                    *next = in_table(next);
+                }
+                let name = in_table(name);
+                let chain = chains.iter_mut().find(|chain| chain.name == name)?;
                 chain.rules.push(rule);
             }
             [] => {}
@@ -134,8 +179,11 @@ mod tests {
 
     fn verdict(text: &str, port: u16) -> Verdict {
         let of = PacketFilters::Read {
-            tool: "iptables",
-            chains: chains(text).expect("a list"),
+            rules: vec![Rules {
+                tool: "iptables",
+                chains: chains(text, "filter").expect("a list"),
+            }],
+            unread: None,
         };
         of.verdict(Direction::In, port)
     }
@@ -176,13 +224,33 @@ mod tests {
         let Verdict::Dropped(by) = verdict(&text, 7_400) else {
             panic!("it passes")
         };
-        assert!(by.starts_with("mine: -A mine"), "{by}");
+        assert!(by.starts_with("iptables: mine: -A mine"), "{by}");
     }
 
     #[test]
     fn what_is_no_list_of_rules_is_not_understood() {
-        assert_eq!(chains(""), None);
-        assert_eq!(chains("*filter\n"), None);
-        assert_eq!(chains("-A INPUT -j DROP\n"), None, "of no chain");
+        assert_eq!(chains("", "filter"), None);
+        assert_eq!(chains("*filter\n", "filter"), None);
+        assert_eq!(chains("-A INPUT -j DROP\n", "filter"), None, "of no chain");
+    }
+
+    #[test]
+    fn chains_of_the_same_name_in_several_tables_are_told_apart() {
+        let drops =
+            "-P PREROUTING ACCEPT\n-N mine\n-A PREROUTING -j mine\n-A mine -p udp -j DROP\n";
+        let passes = format!("{POLICIES}-N mine\n-A INPUT -j mine\n");
+        let tables = [chains(&passes, "filter"), chains(drops, "raw")];
+        let rules = Rules {
+            tool: "iptables-legacy",
+            chains: tables.into_iter().flatten().flatten().collect(),
+        };
+        let of = PacketFilters::Read {
+            rules: vec![rules],
+            unread: None,
+        };
+        let Verdict::Dropped(by) = of.verdict(Direction::In, 7_400) else {
+            panic!("it passes")
+        };
+        assert!(by.contains("raw mine: -A mine"), "{by}");
     }
 }

@@ -151,7 +151,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::filters::{PacketFilters, Verdict};
+    use crate::filters::{PacketFilters, Rules, Verdict};
 
     fn filters(policy: &str, rules: &[Value]) -> PacketFilters {
         let head = |name: &str| json!({"family": "inet", "table": "filter", "chain": name});
@@ -169,8 +169,11 @@ mod tests {
         }
         let text = json!({"nftables": entries}).to_string();
         PacketFilters::Read {
-            tool: "nft",
-            chains: chains(&text).expect("a list"),
+            rules: vec![Rules {
+                tool: "nft",
+                chains: chains(&text).expect("a list"),
+            }],
+            unread: None,
         }
     }
 
@@ -188,7 +191,7 @@ mod tests {
         };
         assert_eq!(
             by,
-            "inet filter input: udp dport 7400,7410-7420 drop (handle 4)"
+            "nft: inet filter input: udp dport 7400,7410-7420 drop (handle 4)"
         );
         assert_eq!(of.verdict(Direction::In, 7_401), Verdict::Passes);
     }

@@ -1,0 +1,299 @@
+//! The filters that a writer asks before it sends: each question once, however many of its readers ask it, and which
+//! samples it has asked about last.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use heapless::Vec as BoundedVec;
+use isolane_wire::{
+    qos::{Liveliness, LivelinessKind},
+    sequence::SequenceNumber,
+    time::Duration,
+};
+
+use crate::{
+    content_filter::{CompileFilter, ContentFilter, FilterText},
+    engine::Engine,
+    history::ChangeKind,
+    limits::{FILTERED_RUN, MAX_DESTINATIONS, MAX_FILTER_STEPS, MAX_FILTERS},
+    unwanted::Unwanted,
+    writer::{NOTHING_UNWANTED, Writer},
+};
+
+/// A bit for each filter of a writer.
+pub(crate) type FilterBits = u16;
+
+/// A bit for each address of a writer, by its place among [`destinations`](crate::Engine::destinations).
+pub(crate) type AddressBits = u16;
+
+/// A bit for each sample of a [`Run`].
+pub(crate) type SampleBits = u16;
+
+/// What a writer asks, by number.
+#[derive(Debug)]
+pub(crate) struct Filters {
+    asked: Vec<Option<Asked>>,
+    pub(crate) run: Run,
+}
+
+#[derive(Debug)]
+struct Asked {
+    text: FilterText,
+    filter: ContentFilter,
+}
+
+/// Samples that were asked about together, and are sent together: one datagram for all addresses that get the same
+/// of them.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) samples: BoundedVec<SampleOfRun, FILTERED_RUN>,
+    /// What is still to be sent of them; the last one is next.
+    pub(crate) parts: BoundedVec<Part, MAX_DESTINATIONS>,
+    /// Whether a HEARTBEAT goes behind each part, and is final.
+    pub(crate) heartbeat: Option<bool>,
+    /// All before had been acknowledged by somebody.
+    pub(crate) begins: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SampleOfRun {
+    pub(crate) sequence: SequenceNumber,
+    /// From here on to it, all is gone.
+    pub(crate) gone_from: SequenceNumber,
+}
+
+/// What some of the addresses get.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) samples: SampleBits,
+    pub(crate) to: AddressBits,
+}
+
+impl Filters {
+    pub(crate) fn new() -> Box<Self> {
+        Box::new(Self {
+            asked: Vec::new(),
+            run: Run::default(),
+        })
+    }
+
+    /// The number of the filter that an announcement asks for, made of it unless it is there. `None`: it cannot be
+    /// made, or there are too many, or too dear ones.
+    pub(crate) fn ask(&mut self, text: &FilterText, compile: CompileFilter) -> Option<u8> {
+        let mut there = (0..self.asked.len()).filter_map(|number| u8::try_from(number).ok());
+        if let Some(there) = there.find(|&number| self.asks(number, text)) {
+            return Some(there);
+        }
+        if self.asked.iter().flatten().count() >= MAX_FILTERS {
+            return None;
+        }
+        let filter = text.compiled(compile)?;
+        if self.steps() + filter.steps() > MAX_FILTER_STEPS {
+            return None;
+        }
+        let text = text.clone();
+        let asked = Some(Asked { text, filter });
+        let place = match self.asked.iter().position(Option::is_none) {
+            Some(place) => {
+                self.asked[place] = asked;
+                place
+            }
+            None => {
+                self.asked.push(asked);
+                self.asked.len() - 1
+            }
+        };
+        u8::try_from(place).ok()
+    }
+
+    /// Whether this one is what an announcement asks for.
+    pub(crate) fn asks(&self, number: u8, text: &FilterText) -> bool {
+        let asked = self.asked.get(usize::from(number));
+        let asked = asked.and_then(Option::as_ref);
+        asked.is_some_and(|asked| asked.text.asks_the_same(text))
+    }
+
+    /// Forgets all but these.
+    pub(crate) fn keep(&mut self, used: FilterBits) {
+        for (number, asked) in self.asked.iter_mut().enumerate() {
+            if used >> number & 1 == 0 {
+                *asked = None;
+            }
+        }
+    }
+
+    /// Those that hold a sample back.
+    pub(crate) fn holding_back(&self, kind: ChangeKind, payload: &[u8]) -> FilterBits {
+        let mut bits = 0;
+        for (number, asked) in self.asked.iter().enumerate() {
+            let asked = asked.as_ref();
+            let holds_back = asked.is_some_and(|it| it.filter.holds_back(kind, payload));
+            bits |= FilterBits::from(holds_back) << number;
+        }
+        bits
+    }
+
+    /// Whether this one wants a sample.
+    pub(crate) fn wants(&self, number: u8, payload: &[u8]) -> bool {
+        let asked = self.asked.get(usize::from(number));
+        let asked = asked.and_then(Option::as_ref);
+        asked.is_none_or(|asked| asked.filter.wants(payload))
+    }
+
+    /// Steps that all of them take for a sample.
+    fn steps(&self) -> u32 {
+        let asked = self.asked.iter().flatten();
+        asked.map(|asked| asked.filter.steps()).sum()
+    }
+
+    /// Samples that may be asked about in one step.
+    pub(crate) fn run_length(&self) -> usize {
+        let steps = self.steps().max(1);
+        ((MAX_FILTER_STEPS / steps) as usize).clamp(1, FILTERED_RUN)
+    }
+}
+
+impl Writer {
+    /// Whether it may leave samples out: not where they alone say that it is alive.
+    fn may_withhold(&self) -> bool {
+        let Liveliness { kind, lease } = self.data.qos.liveliness;
+        kind != LivelinessKind::ManualByTopic || lease == Duration::INFINITE
+    }
+}
+
+impl Engine {
+    /// Gives the proxy of a reader the filter that its writer can make of what the reader announces.
+    pub(crate) fn set_proxy_filter(&mut self, index: u16, text: Option<&FilterText>) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let (writer_index, is_reliable) = (proxy.writer, proxy.reliable);
+        // What it had asked until now makes room, unless it asks the same.
+        let former = proxy.filter.take();
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        let compile = writer.compile;
+        let compile = compile.filter(|_| is_reliable && writer.may_withhold());
+        let asks = text.zip(compile);
+        let is_same = former.is_some_and(|former| {
+            let filters = writer.filters.as_ref();
+            asks.is_some_and(|(text, _)| filters.is_some_and(|it| it.asks(former, text)))
+        });
+        let filter = match is_same {
+            true => former,
+            false => {
+                self.refresh_filters(writer_index);
+                asks.and_then(|(text, compile)| {
+                    let filters = &mut self.writers.get_mut(writer_index)?.filters;
+                    let filters = filters.get_or_insert_with(Filters::new);
+                    filters.ask(text, compile)
+                })
+            }
+        };
+        if let Some(proxy) = self.reader_proxies.get_mut(index) {
+            let base = proxy.done_to();
+            proxy.filter = filter;
+            if filter.is_some() && proxy.unwanted.is_none() {
+                proxy.unwanted = Some(Box::new(Unwanted::new(base)));
+            }
+        }
+        self.refresh_filters(writer_index);
+    }
+
+    /// Works out which filters the readers of a writer have. What was to be sent by addresses it had until now
+    /// its readers ask for.
+    pub(crate) fn refresh_filters(&mut self, writer_index: u16) {
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        let Some(filters) = &mut writer.filters else {
+            return;
+        };
+        let proxies = writer.proxies.iter();
+        let used = proxies.filter_map(|&proxy| self.reader_proxies.get(proxy)?.filter);
+        let used = used.fold(0, |bits: FilterBits, filter| bits | 1 << filter);
+        filters.keep(used);
+        filters.run.parts.clear();
+        writer.has_filters = used != 0;
+        self.refresh_unwanted(writer_index);
+    }
+
+    /// Works out from where on something is noted of what readers do not want.
+    pub(crate) fn refresh_unwanted(&mut self, writer_index: u16) {
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
+        let noted = writer.proxies.iter().filter_map(|&proxy| {
+            let proxy = self.reader_proxies.get(proxy)?;
+            // Who is waited for no longer would keep it for ever.
+            let proxy = Some(proxy).filter(|proxy| !proxy.is_silent())?;
+            proxy.unwanted.as_ref()?.first()
+        });
+        writer.unwanted_from = noted.min().unwrap_or(NOTHING_UNWANTED);
+    }
+}
+
+const _: () = assert!(
+    MAX_FILTERS <= FilterBits::BITS as usize
+        && MAX_DESTINATIONS <= AddressBits::BITS as usize
+        && FILTERED_RUN <= SampleBits::BITS as usize,
+    "there is a bit for each"
+);
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::discovery::ContentFilterProperty;
+
+    use super::*;
+
+    /// Wants payloads of the length that the expression says.
+    fn compile(property: &ContentFilterProperty<'_>) -> Option<ContentFilter> {
+        let (length, steps) = property.expression.split_once(' ')?;
+        let length: usize = length.parse().ok()?;
+        let filter = ContentFilter::new(move |payload| payload.len() == length);
+        Some(filter.taking(steps.parse().ok()?))
+    }
+
+    fn text(name: &str, expression: &str) -> FilterText {
+        let property = ContentFilterProperty {
+            filtered_topic_name: name,
+            related_topic_name: "Topic",
+            class_name: ContentFilterProperty::DDSSQL,
+            expression,
+            parameters: Default::default(),
+        };
+        let filter = ContentFilter::new(|_| true).announced(&property);
+        filter.text().cloned().expect("it is short enough")
+    }
+
+    #[test]
+    fn the_same_question_is_asked_once_whoever_asks_it() {
+        let mut filters = Filters::new();
+        let first = filters.ask(&text("Mine", "3 10"), compile);
+        assert_eq!(first, Some(0));
+        assert_eq!(filters.ask(&text("Yours", "3 10"), compile), Some(0));
+        assert_eq!(filters.ask(&text("Mine", "4 10"), compile), Some(1));
+        assert_eq!(filters.holding_back(ChangeKind::Alive, &[0; 3]), 0b10);
+        assert_eq!(filters.holding_back(ChangeKind::Dispose, &[0; 3]), 0);
+        filters.keep(0b10);
+        assert_eq!(filters.holding_back(ChangeKind::Alive, &[0; 3]), 0b10);
+        assert_eq!(filters.ask(&text("Mine", "5 10"), compile), Some(0));
+    }
+
+    #[test]
+    fn there_are_no_more_than_so_many_and_they_take_no_more_than_so_many_steps() {
+        let mut filters = Filters::new();
+        for number in 0..MAX_FILTERS {
+            let asked = filters.ask(&text("A", &alloc::format!("{number} 10")), compile);
+            assert_eq!(asked.map(usize::from), Some(number));
+        }
+        assert_eq!(filters.ask(&text("A", "99 10"), compile), None);
+        assert_eq!(filters.run_length(), FILTERED_RUN);
+        let mut filters = Filters::new();
+        let most = MAX_FILTER_STEPS - 1;
+        let dear = text("A", &alloc::format!("1 {most}"));
+        assert_eq!(filters.ask(&dear, compile), Some(0));
+        assert_eq!(filters.ask(&text("A", "2 2"), compile), None);
+        assert_eq!(filters.run_length(), 1);
+    }
+}
