@@ -88,12 +88,14 @@ fn this_machine_is_looked_at_and_can_be_recorded() {
 fn a_description_is_compared_with_the_host_it_names() {
     let (_, example, _) = run(&mut isolane(&["config", "--example"]));
     let folder = Folder::new("doctor");
-    let folder = folder.write("isolane.toml", &example);
+    // The machine's address is where one of its participants is described.
+    let here = example.replace("10.0.0.1", "192.0.2.2");
+    let at_home = folder.write("isolane.toml", &here);
     let machine = machine("untuned-vm");
     let machine = machine.to_str().expect("UTF-8");
     let of = |arguments: &[&str]| {
         let mut command = doctor(&["--from", machine]);
-        run(command.args(arguments).current_dir(folder))
+        run(command.args(arguments).current_dir(at_home))
     };
     let (code, out, err) = of(&["--host", "zone-left"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
@@ -106,6 +108,22 @@ fn a_description_is_compared_with_the_host_it_names() {
     let (code, _, err) = of(&["--host", "zone-middle"]);
     assert_eq!(code, 2);
     assert!(err.contains("zone-left, zone-right"), "{err}");
+
+    folder.write("isolane.toml", &example);
+    let (code, out, _) = of(&["--host", "zone-left"]);
+    assert_eq!(code, 1);
+    let absent = "participant brake-pedal is described at 10.0.0.1, which eth0 does not have";
+    assert!(out.contains(absent), "{out}");
+
+    // Each finding has its group: none is counted and not shown.
+    let (_, all, _) = of(&["--host", "zone-left", "--all"]);
+    let marks = ["  ok ", "  info ", "  WARN ", "  ERROR "];
+    let shown = all
+        .lines()
+        .filter(|line| marks.iter().any(|mark| line.starts_with(mark)));
+    let counts = all.lines().last().unwrap_or_default().split(' ');
+    let counted: usize = counts.filter_map(|word| word.parse::<usize>().ok()).sum();
+    assert_eq!(shown.count(), counted, "{all}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn needs(settings: &DoctorSettings, facts: &Facts) -> Result<Needs, Failure> {
 }
 
 /// The groups of findings, by what their ids begin with.
-const GROUPS: [(&str, &str); 11] = [
+const GROUPS: [(&str, &str); 12] = [
     ("description", "Description"),
     ("kernel", "Kernel and time"),
     ("cores", "Cores"),
@@ -96,6 +96,7 @@ const GROUPS: [(&str, &str); 11] = [
     ("memory", "Memory"),
     ("sockets", "Sockets"),
     ("ports", "Ports and filters"),
+    ("participant", "Described participants"),
     ("interface", "Interfaces"),
     ("lane", "Lanes of AF_XDP"),
 ];
