@@ -15,6 +15,7 @@ mod tool;
 
 use serde::Serialize;
 
+use self::tool::Patience;
 use crate::limits::MAX_CHAIN_DEPTH;
 
 /// What could be read of packet filters.
@@ -237,20 +238,17 @@ fn way(chains: &[Chain], chain: &Chain, port: u16, depth: usize) -> Way {
 pub fn packet_filters() -> PacketFilters {
     let mut rules = Vec::new();
     let mut unread = Vec::new();
-    match rules_of_nft() {
+    let patience = Patience::begin();
+    match rules_of_nft(patience) {
         Ok(told) => rules.push(told),
-        Err(why) => match iptables::rules("iptables", &["filter"]) {
+        Err(why) => match iptables::rules_among_nftables(patience) {
             Ok(told) => rules.push(told),
             Err(other) => unread.push(format!("{why}; {other}")),
         },
     }
-    match iptables::legacy_rules() {
+    match iptables::legacy_rules(patience) {
         None => {}
-        Some(Ok(told)) => {
-            // Where there is but one form of the tool it was asked already, for less.
-            rules.retain(|other| other.tool != told.tool);
-            rules.push(told);
-        }
+        Some(Ok(told)) => rules.push(told),
         Some(Err(why)) => unread.push(format!("rules of iptables-legacy: {why}")),
     }
     let unread = (!unread.is_empty()).then(|| unread.join("; "));
@@ -260,8 +258,8 @@ pub fn packet_filters() -> PacketFilters {
     }
 }
 
-fn rules_of_nft() -> Result<Rules, String> {
-    let told = tool::answer("nft", &["-j", "list", "ruleset"])?;
+fn rules_of_nft(patience: Patience) -> Result<Rules, String> {
+    let told = tool::answer("nft", &["-j", "list", "ruleset"], patience)?;
     let chains = nft::chains(&told).ok_or_else(|| not_understood("nft"))?;
     Ok(Rules {
         tool: "nft",

@@ -1,37 +1,54 @@
 //! Rules as `iptables -S` writes them: a line each, as the options that would make it.
 
-use super::{Action, Chain, Conditions, Direction, Rule, Rules, not_understood, tool};
+use super::tool::{self, Patience};
+use super::{Action, Chain, Conditions, Direction, Rule, Rules, not_understood};
 
 /// Tables whose rules may drop a datagram; that of address translation refuses such rules.
 const TABLES: [&str; 4] = ["raw", "mangle", "filter", "security"];
 
 /// Rules of the older form, which lie beside those of nftables; `None`: the kernel has no tables of it here, as far
 /// as this process may see.
-pub(super) fn legacy_rules() -> Option<Result<Rules, String>> {
+pub(super) fn legacy_rules(patience: Patience) -> Option<Result<Rules, String>> {
     let names = std::fs::read_to_string("/proc/thread-self/net/ip_tables_names").ok()?;
     let tables: Vec<&str> = names.lines().filter(|name| TABLES.contains(name)).collect();
-    (!tables.is_empty()).then(|| rules(legacy_tool()?, &tables))
+    (!tables.is_empty()).then(|| rules(legacy_tool(patience)?, &tables, patience))
 }
 
 /// The tool for them. Before there were two forms it was called as both are now.
-fn legacy_tool() -> Result<&'static str, String> {
-    let Err(why) = tool::answer("iptables-legacy", &["-V"]) else {
+fn legacy_tool(patience: Patience) -> Result<&'static str, String> {
+    let Err(why) = tool::answer("iptables-legacy", &["-V"], patience) else {
         return Ok("iptables-legacy");
     };
-    match tool::answer("iptables", &["-V"]) {
-        Ok(version) if !version.contains("nf_tables") => Ok("iptables"),
+    match is_of_nftables(patience) {
+        Ok(false) => Ok("iptables"),
         _ => Err(why),
     }
 }
 
+/// Whether the rules that `iptables` tells lie among those of nftables.
+fn is_of_nftables(patience: Patience) -> Result<bool, String> {
+    let version = tool::answer("iptables", &["-V"], patience)?;
+    Ok(version.contains("nf_tables"))
+}
+
+/// Rules of nftables as far as `iptables` made them, where nftables' own tool cannot be asked.
+pub(super) fn rules_among_nftables(patience: Patience) -> Result<Rules, String> {
+    match is_of_nftables(patience)? {
+        true => rules("iptables", &["filter"], patience),
+        false => Err(String::from(
+            "iptables is of the older form, and asking it would make a table",
+        )),
+    }
+}
+
 /// Asks a tool for the rules of some tables.
-pub(super) fn rules(tool: &'static str, tables: &[&str]) -> Result<Rules, String> {
+fn rules(tool: &'static str, tables: &[&str], patience: Patience) -> Result<Rules, String> {
     let mut rules = Rules {
         tool,
         chains: Vec::new(),
     };
     for table in tables {
-        let told = tool::answer(tool, &["-w", "1", "-t", table, "-S"])?;
+        let told = tool::answer(tool, &["-w", "1", "-t", table, "-S"], patience)?;
         let chains = chains(&told, table).ok_or_else(|| not_understood(tool))?;
         rules.chains.extend(chains);
     }

@@ -9,17 +9,37 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::limits::{FILTER_TOOL_LOOK, FILTER_TOOL_PATIENCE, MAX_FILE_BYTES};
+use crate::limits::{FILTER_TOOL_END, FILTER_TOOL_LOOK, FILTER_TOOL_PATIENCE, MAX_RULES_BYTES};
+
+/// Until when tools are waited for: all that are asked for one answer share it.
+#[derive(Clone, Copy)]
+pub(super) struct Patience {
+    whole: Duration,
+    until: Instant,
+}
+
+impl Patience {
+    pub(super) fn begin() -> Self {
+        Self::of(FILTER_TOOL_PATIENCE)
+    }
+
+    fn of(whole: Duration) -> Self {
+        Self {
+            whole,
+            until: Instant::now() + whole,
+        }
+    }
+
+    fn rest(self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+}
 
 /// What a tool writes to standard output.
 ///
 /// # Errors
 /// Why there is no answer, in words.
-pub(super) fn answer(tool: &str, arguments: &[&str]) -> Result<String, String> {
-    answer_within(tool, arguments, FILTER_TOOL_PATIENCE)
-}
-
-fn answer_within(tool: &str, arguments: &[&str], patience: Duration) -> Result<String, String> {
+pub(super) fn answer(tool: &str, arguments: &[&str], patience: Patience) -> Result<String, String> {
     let mut child = Command::new(tool)
         .args(arguments)
         .stdin(Stdio::null())
@@ -35,24 +55,22 @@ fn answer_within(tool: &str, arguments: &[&str], patience: Duration) -> Result<S
     // It may say more than a pipe holds: both are read while it runs.
     let said = child.stdout.take().map(read_all);
     let complained = child.stderr.take().map(read_all);
-    let until = Instant::now() + patience;
-    let rest = || until.saturating_duration_since(Instant::now());
-    let status = wait(&mut child, until);
-    let said = said.and_then(|said| said.recv_timeout(rest()).ok());
-    let complained = complained.and_then(|said| said.recv_timeout(rest()).ok());
+    let status = wait(&mut child, patience.until);
+    let said = said.and_then(|said| said.recv_timeout(patience.rest()).ok());
+    let complained = complained.and_then(|said| said.recv_timeout(patience.rest()).ok());
     let Some((status, said)) = status.zip(said) else {
-        end(&mut child);
+        end(child);
         let command = arguments.join(" ");
         return Err(format!(
             "{tool} did not answer within {} s: another program may hold the rules, see what `{tool} {command}` does",
-            patience.as_secs_f32()
+            patience.whole.as_secs_f32()
         ));
     };
     if !status.success() {
         let line = first_line(&complained.unwrap_or_default());
         return Err(format!("{tool} says: {line}"));
     }
-    if said.len() as u64 > MAX_FILE_BYTES {
+    if said.len() as u64 > MAX_RULES_BYTES {
         return Err(format!("{tool} says more than is read"));
     }
     Ok(String::from_utf8_lossy(&said).into_owned())
@@ -66,7 +84,7 @@ fn read_all(from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
         let mut read = Vec::new();
         let end = from
             .by_ref()
-            .take(MAX_FILE_BYTES + 1)
+            .take(MAX_RULES_BYTES + 1)
             .read_to_end(&mut read);
         if end.is_ok() {
             // Who has stopped waiting wants it no more.
@@ -89,13 +107,16 @@ fn wait(child: &mut Child, until: Instant) -> Option<ExitStatus> {
 }
 
 /// Ends it, and what it has started.
-fn end(child: &mut Child) {
+fn end(mut child: Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some(group) = group {
         // It may have ended by itself meanwhile.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    let _ = child.wait();
+    if wait(&mut child, Instant::now() + FILTER_TOOL_END).is_none() {
+        // The kernel does not let go of one that waits for it; when it does, the tool is gone.
+        std::thread::spawn(move || child.wait());
+    }
 }
 
 /// What may be repeated of it.
@@ -113,7 +134,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, patience: Duration) -> Result<String, String> {
-        answer_within("sh", &["-c", script], patience)
+        answer("sh", &["-c", script], Patience::of(patience))
     }
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -122,7 +143,8 @@ mod tests {
     fn what_a_tool_says_is_read_however_much_more_than_a_pipe_holds_it_is() {
         let all = shell("seq 1 40000", PATIENCE).expect("it ends");
         assert!(all.ends_with("39999\n40000\n"), "{} bytes", all.len());
-        let too_much = shell("yes | head -c 5000000", PATIENCE);
+        let bytes = MAX_RULES_BYTES + 1;
+        let too_much = shell(&format!("yes | head -c {bytes}"), PATIENCE);
         assert_eq!(too_much, Err("sh says more than is read".into()));
     }
 
@@ -130,7 +152,7 @@ mod tests {
     fn a_tool_that_refuses_is_quoted() {
         let refused = shell("echo 'not permitted' >&2; exit 1", PATIENCE);
         assert_eq!(refused, Err("sh says: not permitted".into()));
-        let absent = answer_within("no-such-tool", &[], PATIENCE);
+        let absent = answer("no-such-tool", &[], Patience::of(PATIENCE));
         assert_eq!(
             absent,
             Err("there is no command `no-such-tool` here".into())
@@ -139,11 +161,45 @@ mod tests {
 
     #[test]
     fn a_tool_that_never_answers_is_ended_with_what_it_started() {
-        for script in ["sleep 1000", "sleep 1000 & echo a", "sleep 1000 & wait"] {
-            let begin = Instant::now();
-            let never = shell(script, Duration::from_millis(200)).expect_err("it sleeps");
-            assert!(never.contains("did not answer within 0.2 s"), "{never}");
-            assert!(begin.elapsed() < Duration::from_secs(500), "{script}");
+        let file = std::env::temp_dir().join(format!("isolane-tool-{}", std::process::id()));
+        let name = file.to_str().expect("UTF-8");
+        for script in [
+            "sleep 1000 & echo $! >FILE",
+            "sleep 1000 & echo $! >FILE; wait",
+        ] {
+            let script = script.replace("FILE", name);
+            let never = shell(&script, Duration::from_secs(2)).expect_err("it sleeps");
+            assert!(never.contains("did not answer within 2 s"), "{never}");
+            let started = std::fs::read_to_string(&file).expect("the shell wrote it");
+            let started: i32 = started.trim().parse().expect("a number");
+            let started = Pid::from_raw(started).expect("of a process");
+            // Whoever inherits it may take a while to note its end.
+            let until = Instant::now() + PATIENCE;
+            while is_running(started) {
+                assert!(Instant::now() < until, "{script}: it was left behind");
+                std::thread::sleep(FILTER_TOOL_LOOK);
+            }
         }
+        let _ = std::fs::remove_file(&file);
+    }
+
+    /// A process that has ended and is still in the table runs no more.
+    fn is_running(process: Pid) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    #[test]
+    fn tools_share_the_time_there_is() {
+        let patience = Patience::of(Duration::from_secs(2));
+        let begin = Instant::now();
+        let ask = || answer("sh", &["-c", "sleep 1000"], patience).expect_err("it sleeps");
+        for _ in 0..20 {
+            assert!(ask().contains("did not answer"));
+        }
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "each had its own"
+        );
     }
 }
