@@ -6,7 +6,8 @@
 //! Several participants of one thread take turns, and sleep together on the descriptors of all.
 //!
 //! A wait set keeps no participant: one that is dropped is not driven any more, and its conditions never hold. Where
-//! none is left, waiting is an error rather than a sleep from which nothing could wake.
+//! none is left, waiting is an error rather than a sleep from which nothing could wake; so it is where a guard is attached
+//! whose participant is gone, since setting that would wake nobody.
 //!
 //! What is not possible: a wait set cannot wait from another thread than that of its participants, nor from within a
 //! callback, since it runs their loops.
@@ -68,6 +69,11 @@ pub enum WaitError {
         "every participant that this wait set drives is gone, so nothing can happen that it waits for: make a wait set with a participant that is there"
     )]
     ParticipantsGone,
+    /// A guard that is attached could not wake it.
+    #[error(
+        "the participant that made an attached guard condition is gone, so setting it cannot end the wait: detach it, and attach a guard of a participant that is there"
+    )]
+    GuardGone,
 }
 
 /// Conditions that are waited for together.
@@ -186,7 +192,7 @@ impl WaitSet {
     /// Drives the participants until a condition holds, and returns those that do; none: the time was over first.
     ///
     /// # Errors
-    /// [`WaitError::ParticipantsGone`].
+    /// [`WaitError`].
     ///
     /// # Panics
     /// Inside a callback of one of them.
@@ -211,6 +217,9 @@ impl WaitSet {
     ) -> Result<bool, WaitError> {
         active.clear();
         let cores = driven(&self.cores.borrow());
+        if !cores.is_empty() && self.has_dead_guard(&cores) {
+            return Err(WaitError::GuardGone);
+        }
         let mut seen = None;
         let is_any = || self.has_active(&cores, &mut seen);
         match &cores[..] {
@@ -222,6 +231,15 @@ impl WaitSet {
         let holding = conditions.iter().filter(|it| it.trigger_value());
         active.extend(holding.cloned());
         Ok(!active.is_empty())
+    }
+
+    /// Whether a guard is attached that wakes none of the participants that are driven.
+    fn has_dead_guard(&self, cores: &[Rc<Core>]) -> bool {
+        let conditions = self.conditions.borrow();
+        conditions.iter().any(|condition| match condition {
+            Condition::Guard(guard) => !cores.iter().any(|core| guard.is_of(core)),
+            _ => false,
+        })
     }
 
     /// Whether some condition holds: of those that depend on a participant it is asked only if something has

@@ -11,7 +11,8 @@
 //!
 //! HISTORY counts values (DDS 1.4 §2.2.3.18): that an instance is disposed, or no longer written, is none, and pushes
 //! none out. Such an end lies *beside* its instance's values, so that a slow reader and one that comes late get the
-//! last value and then the end; the next value takes the place of both. There is room for as many ends as the writer
+//! last value and then the end. That holds until the instance's next value: with a depth of one that takes the place of
+//! both, with more the end counts as one of the instance's changes from then on, in the place of a value. There is room for as many ends as the writer
 //! was created with; where that is used up, or an instance has had several ends, an end takes the place of one that says
 //! no more than it does, or else of the instance's oldest change.
 //!

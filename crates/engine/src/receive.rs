@@ -430,6 +430,7 @@ impl Engine {
             reader.reject_reason = reason;
             reader.status |= ReaderStatus::SAMPLE_REJECTED;
             self.advance_proxy(proxy_index);
+            self.go_on_with_sets(reader_index);
         }
         self.note_reader(reader_index);
     }

@@ -1,6 +1,6 @@
 //! Groups of writers, and of readers, in a world.
 
-use isolane_engine::{CoherentError, PublisherId, SubscriberId};
+use isolane_engine::{CoherentError, ContentFilter, PublisherId, SubscriberId};
 use isolane_wire::qos::Presentation;
 
 use crate::{
@@ -51,10 +51,29 @@ impl World {
 
     /// Creates a reader of a group, whose user takes samples at once.
     pub fn create_reader_in(&mut self, group: SubscriberHandle, topic: &Topic) -> ReaderHandle {
+        self.create_reader_in_with(group, topic, None)
+    }
+
+    /// The same with a content filter on the payload.
+    pub fn create_filtered_reader_in(
+        &mut self,
+        group: SubscriberHandle,
+        topic: &Topic,
+        wants: impl Fn(&[u8]) -> bool + 'static,
+    ) -> ReaderHandle {
+        self.create_reader_in_with(group, topic, Some(ContentFilter::new(wants)))
+    }
+
+    fn create_reader_in_with(
+        &mut self,
+        group: SubscriberHandle,
+        topic: &Topic,
+        filter: Option<ContentFilter>,
+    ) -> ReaderHandle {
         let (now, SubscriberHandle(node, subscriber)) = (self.now, group);
         let config = topic.endpoint(node, true);
         let engine = self.engine_mut(node);
-        let created = engine.create_reader_in(now, subscriber, &config, None);
+        let created = engine.create_reader_in(now, subscriber, &config, filter);
         self.enter_reader(node, topic, created.expect("the reader can be created"))
     }
 

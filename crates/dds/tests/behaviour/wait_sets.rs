@@ -343,6 +343,24 @@ fn a_wait_set_goes_on_with_the_participants_that_are_left() {
 }
 
 #[test]
+fn a_guard_whose_participant_is_gone_is_an_error_and_no_sleep() {
+    let (alice, bob) = (participant(), participant());
+    let qos = Qos::reliable();
+    let reader = bob.create_reader::<Message>("Guarded", &qos).unwrap();
+    let waits = WaitSet::new(&alice);
+    let [of_alice, of_bob] = [&alice, &bob].map(|owner| owner.create_guard_condition());
+    waits.attach(&reader.create_read_condition(ANY)).unwrap();
+    waits.attach(&of_alice).unwrap();
+    waits.attach(&of_bob).unwrap();
+    assert_eq!(waits.wait(SHORT).map(|active| active.len()), Ok(0));
+    drop((bob, reader));
+    assert_eq!(waits.wait(SHORT).err(), Some(WaitError::GuardGone));
+    assert!(waits.detach(&of_bob));
+    of_alice.set_trigger_value(true);
+    assert!(waits.wait(PATIENCE).unwrap() == [(&of_alice).into()]);
+}
+
+#[test]
 fn a_status_that_was_told_does_not_hold_again_because_somebody_begins_to_listen() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::reliable().keep_all();

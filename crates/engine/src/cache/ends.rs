@@ -85,6 +85,7 @@ impl Cache {
         if let Some(filled) = &mut self.slots[usize::from(slot)] {
             filled.synthetic = true;
         }
+        self.note_end_shown(slot);
         self.make_available(slot);
         true
     }

@@ -69,7 +69,8 @@ impl Place {
 /// A sample of a set has found no slot.
 #[derive(Debug, Clone, Copy)]
 struct Refusal {
-    set: (Guid, SequenceNumber),
+    /// `None`: it has found one since. Others may have been refused meanwhile.
+    set: Option<(Guid, SequenceNumber)>,
     /// Until when others may end; `None`: it was not looked at yet.
     until: Option<Instant>,
 }
@@ -146,6 +147,13 @@ impl Cache {
         }
     }
 
+    /// What is made available from now on counts as shown then.
+    pub(crate) fn count_as_shown(&mut self, shown: u64) {
+        if let Some(sets) = &mut self.sets {
+            sets.shown = shown;
+        }
+    }
+
     pub(crate) fn permitted(&self) -> SequenceNumber {
         let sets = self.sets.as_ref();
         sets.map_or(SequenceNumber(0), |sets| sets.permitted)
@@ -155,6 +163,17 @@ impl Cache {
     fn note_shown(&mut self) {
         if let (Some(&slot), Some(sets)) = (self.available.back(), &mut self.sets) {
             sets.places[usize::from(slot)].shown = sets.shown;
+        }
+    }
+
+    /// What is about to be made available nobody numbered: it comes behind all that was shown before.
+    pub(super) fn note_end_shown(&mut self, slot: u16) {
+        if let Some(sets) = &mut self.sets {
+            sets.places[usize::from(slot)] = Place {
+                number: SequenceNumber(i64::MAX),
+                shown: sets.shown,
+                ..Place::NONE
+            };
         }
     }
 

@@ -281,6 +281,7 @@ impl Engine {
         if turn == Turn::Lost
             && let Some(cache) = &mut reader.cache
         {
+            cache.count_as_shown(self.shown);
             cache.writer_not_alive(proxy, guid, now);
             self.counters.instance_ends_unseen += cache.take_unseen();
             if cache.available() > 0 {

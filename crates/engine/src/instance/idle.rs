@@ -2,7 +2,8 @@
 //!
 //! An instance is listed when its last sample goes, among those that have ended or among those that are alive,
 //! and looked at when a place is needed: one that has samples again is passed by, since it is listed anew
-//! when those have gone. So nothing is paid for while instances come and go within the table, and each entry that is
+//! when those have gone. One that had samples again meanwhile, and has none now, keeps its place in the list: the order
+//! is that in which they were first without samples, not that in which their last ones went. So nothing is paid for while instances come and go within the table, and each entry that is
 //! passed by was paid for by the sample that went. An instance is in each list once at most; both have
 //! their room from the beginning.
 
@@ -52,8 +53,8 @@ impl Idle {
 }
 
 impl Instances {
-    /// The instance that is forgotten for a new one: of those without samples one that has ended, else the one whose
-    /// last sample went first.
+    /// The instance that is forgotten for a new one: of those without samples one that has ended, else one that is
+    /// alive; of these the one that was without samples first since it was listed.
     pub(super) fn take_idle(&mut self) -> Option<u16> {
         while let Some(index) = self.idle.ended.pop_front() {
             let instance = &mut self.records[usize::from(index)];

@@ -273,6 +273,7 @@ impl Engine {
         reader.forget_held(index);
         reader.release_owner(index);
         if let Some(cache) = &mut reader.cache {
+            cache.count_as_shown(self.shown);
             cache.writer_gone(index, proxy.guid, now);
             self.counters.instance_ends_unseen += cache.take_unseen();
             if cache.available() > 0 {

@@ -28,7 +28,7 @@ use crate::{cache::Refused, engine::Engine, limits::SET_PATIENCE};
 
 impl Engine {
     /// Slots for sets may be free again: who was refused one is looked at.
-    pub(super) fn go_on_with_sets(&mut self, index: u16) {
+    pub(crate) fn go_on_with_sets(&mut self, index: u16) {
         let cache = self.cache_of(index);
         if cache.is_some_and(|cache| cache.has_refused_set()) {
             self.file_reader_clock(index);
@@ -41,7 +41,7 @@ impl Engine {
         let Some(cache) = cache.filter(|cache| cache.has_refused_set()) else {
             return;
         };
-        if !cache.has_set_room() {
+        if !cache.has_set_room() && cache.is_still_refused() {
             let largest = cache.largest_set();
             if self.waits_for_user(index) {
                 if let Some(reader) = self.readers.get_mut(index) {
@@ -69,7 +69,8 @@ impl Engine {
         self.go_on(index);
     }
 
-    /// Whether a set is ready to be seen at a reader as soon as its user has taken something.
+    /// Whether a set of which a reader may hold a part is ready to be seen as soon as users have taken something, or have
+    /// looked: those of any reader that it is seen at.
     fn waits_for_user(&mut self, index: u16) -> bool {
         self.looks += 1;
         for nth in 0.. {
@@ -82,15 +83,23 @@ impl Engine {
             };
             let settled = self.survey(&circle).settled();
             let settled = settled.filter(|it| self.is_whole_everywhere(&circle, it.set));
-            let reader = self.readers.get_mut(index);
-            let cache = reader.and_then(|reader| reader.cache.as_mut());
-            if let (Some(settled), Some(cache)) = (settled, cache)
-                && !cache.has_room_for_set(circle.publisher, settled.set)
+            if let Some(settled) = settled
+                && (self.is_accessed(&circle) || !self.has_room_everywhere(&circle, settled.set))
             {
                 return true;
             }
         }
         false
+    }
+
+    fn has_room_everywhere(&mut self, circle: &Circle, set: SequenceNumber) -> bool {
+        let mut has_room = true;
+        self.for_each_reader(circle, |engine, reader| {
+            let reader = engine.readers.get_mut(reader);
+            let cache = reader.and_then(|reader| reader.cache.as_mut());
+            has_room &= cache.is_none_or(|cache| cache.has_room_for_set(circle.publisher, set));
+        });
+        has_room
     }
 
     /// A set of a writer is dropped whole, though it may not have ended.

@@ -11,6 +11,7 @@ use isolane_wire::{
 use super::{Access, asking::Question};
 use crate::{
     cache::{Cache, Place, Refused, SampleInfo},
+    content_filter::{ContentFilter, drop_unwanted},
     reader::{Reader, ReaderLedger, WriterProxy},
 };
 
@@ -282,6 +283,7 @@ pub(crate) fn admit(
     proxy: &mut WriterProxy,
     cache: &mut Cache,
     ledger: &mut ReaderLedger,
+    filter: Option<&ContentFilter>,
 ) -> Result<Turn, Refused> {
     let Some(place) = place_in_turn(index, proxy, cache) else {
         return Err(Refused::Order);
@@ -318,6 +320,12 @@ pub(crate) fn admit(
         is_whole: is_first,
     });
     progress.hole = None;
+    // What is not wanted takes no slot from what is, and pushes nothing of it out.
+    if open.is_whole && filter.is_some_and(|filter| drop_unwanted(filter, cache, index)) {
+        progress.reach(place.number);
+        ledger.unwanted += 1;
+        return Ok(Turn::Done);
+    }
     if open.is_whole && !cache.makes_set_room(index) {
         return Err(Refused::Sets);
     }

@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    fn is_accessed(&self, circle: &Circle) -> bool {
+    pub(super) fn is_accessed(&self, circle: &Circle) -> bool {
         let subscriber = circle.subscriber.and_then(|it| self.subscribers.get(it));
         subscriber.is_some_and(|subscriber| subscriber.is_accessed)
     }

@@ -183,14 +183,16 @@ impl Engine {
         };
         let mut refused = None;
         let mut groups = false;
+        let incomplete = reader.ledger.incomplete;
         if let Some(cache) = &mut reader.cache {
             groups = cache.groups();
             let mut waiting = cache.first_waiting(proxy_index);
             while proxy.reliable {
                 if waiting == Some(proxy.expected) {
+                    let filter = reader.content_filter.as_ref();
                     let turn = match groups {
                         false => Ok(Turn::Show),
-                        true => admit(proxy_index, proxy, cache, &mut reader.ledger),
+                        true => admit(proxy_index, proxy, cache, &mut reader.ledger, filter),
                     };
                     let turn = match turn {
                         Ok(turn) => turn,
@@ -201,8 +203,8 @@ impl Engine {
                     };
                     let is_left = groups && turn != Turn::Done;
                     let number = is_left.then(|| cache.first_waiting_number(proxy_index));
-                    let filter = reader.content_filter.as_ref();
-                    let is_unwanted = turn != Turn::Done
+                    // Of what is held it was asked before there was room made for it.
+                    let is_unwanted = turn == Turn::Show
                         && filter.is_some_and(|filter| drop_unwanted(filter, cache, proxy_index));
                     reader.ledger.unwanted += u64::from(is_unwanted);
                     let is_done_with = is_unwanted
@@ -260,12 +262,13 @@ impl Engine {
             }
         }
         let is_watched = proxy.clock.is_watched;
+        let has_dropped = reader.ledger.incomplete > incomplete;
         if let Some(why) = refused {
             // The rest goes on when the user has taken one.
             reader.refuse(why);
         }
-        if refused == Some(Refused::Sets) {
-            self.file_reader_clock(reader_index);
+        if refused == Some(Refused::Sets) || has_dropped {
+            self.go_on_with_sets(reader_index);
         }
         self.note_reader(reader_index);
         if is_watched {

@@ -30,7 +30,12 @@ impl Cache {
         let place = self.first_waiting_place(proxy);
         let set = place.and_then(|place| Some((place.publisher, place.set?)));
         if let (Some(set), Some(sets)) = (set, &mut self.sets) {
-            sets.refused.get_or_insert(Refusal { set, until: None });
+            let is_over = |refusal: &mut Refusal| refusal.set.is_none();
+            sets.refused.take_if(is_over);
+            sets.refused.get_or_insert(Refusal {
+                set: Some(set),
+                until: None,
+            });
         }
         false
     }
@@ -42,12 +47,18 @@ impl Cache {
             .is_some_and(|sets| sets.refused.is_some())
     }
 
+    /// Whether the one that was refused first waits still.
+    pub(crate) fn is_still_refused(&self) -> bool {
+        let refusal = self.sets.as_ref().and_then(|sets| sets.refused.as_ref());
+        refusal.is_some_and(|refusal| refusal.set.is_some())
+    }
+
     /// Until when it waits for others to end, as long as there are others: from `now` on for so long as it was told
     /// first. `None`: there is none to wait for.
     pub(crate) fn refused_until(&mut self, now: Instant, patience: Duration) -> Option<Instant> {
         let sets = self.sets.as_mut()?;
         let refusal = sets.refused.as_mut()?;
-        let (publisher, set) = refusal.set;
+        let (publisher, set) = refusal.set?;
         let is_other = |&slot: &u16| {
             let place = &sets.places[usize::from(slot)];
             (place.publisher, place.set) != (publisher, Some(set))
@@ -106,6 +117,12 @@ impl Cache {
         };
         let at = sets.held.partition_point(|&other| key(other) <= key(slot));
         sets.held.insert(at, slot);
+        let place = &sets.places[usize::from(slot)];
+        let set = place.set.map(|set| (place.publisher, set));
+        if let Some(refusal) = sets.refused.as_mut().filter(|it| it.set == set) {
+            // How long others are waited for is told anew by the next refusal.
+            refusal.set = None;
+        }
     }
 
     /// The set that most of the slots hold, and the proxy of one of its writers.

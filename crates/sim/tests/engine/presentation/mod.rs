@@ -8,6 +8,8 @@ mod ordered;
 mod parting;
 mod room;
 mod silent;
+mod unseen;
+mod waiting;
 
 use isolane_sim::{
     NodeConfig, NodeId, PublisherHandle, ReaderHandle, Sample, SubscriberHandle, Topic, World,

@@ -86,6 +86,7 @@ impl Crowd {
     fn add(&mut self) {
         let publisher = self.world.create_publisher(self.nodes[0], COHERENT_TOPIC);
         let topic = reliable("Sets").keep_all(64).keyed();
+        let topic = topic.max_payload_bytes(1_000);
         let writer = self.world.create_writer_in(publisher, &topic);
         self.publishers.push(publisher);
         self.writers.push(writer);
@@ -152,6 +153,27 @@ fn of_sets_that_do_not_end_one_is_dropped_so_that_the_others_can() {
         });
         assert_eq!(whole.iter().filter(|&&is_whole| is_whole).count(), 2);
     }
+}
+
+#[test]
+fn what_is_dropped_since_it_cannot_be_whole_makes_room_at_once() {
+    let requested = reliable("Sets").keep_all(2).keyed().max_payload_bytes(200);
+    let mut crowd = crowd(3, &requested);
+    for (nth, value) in (0..).zip([1, 2, 3]) {
+        crowd.world.begin_set(crowd.publishers[nth]);
+        let sample = Sample::keyed(value as u32, value);
+        crowd.world.enqueue(crowd.writers[nth], [sample]);
+        crowd.world.run_for(ms(20));
+    }
+    let too_large = Sample::keyed(1, 4).padded(800);
+    crowd.world.enqueue(crowd.writers[0], [too_large]);
+    crowd.world.run_for(ms(50));
+    let ledger = crowd.world.reader_ledger(crowd.reader);
+    let counts = (ledger.rejected, ledger.incomplete, ledger.in_sets);
+    assert_eq!(counts, (1, 1, 2), "the third has its slot: {ledger:?}");
+    (0..3).for_each(|nth| crowd.end(nth));
+    crowd.world.take(crowd.reader, 99);
+    assert_eq!(crowd.world.values(crowd.reader), [2, 3]);
 }
 
 #[test]
