@@ -33,14 +33,14 @@ to = ["here"]
 [participant.pedal]
 host = "here"
 address = "127.0.0.1"
-port = 7600
+port = 7000
 announces = "{announces}"
 writes = ["Square"]
 
 [participant.wheel]
 host = "here"
 address = "127.0.0.1"
-port = 7700
+port = 7010
 announces = "{announces}"
 reads = ["Square"]
 "#

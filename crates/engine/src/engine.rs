@@ -95,8 +95,8 @@ pub struct Counters {
     /// Described peers that were found to be described otherwise by themselves, and announcements of described
     /// endpoints that say something else.
     pub static_disagreements: u64,
-    /// Datagrams in the name of a described participant from an address that is not described, or in this one's
-    /// own name.
+    /// Datagrams in the name of a described participant from an address that is not described, with no start, or that
+    /// announce one that is described to announce nothing; and those in this one's own name.
     pub static_impostors: u64,
 }
 

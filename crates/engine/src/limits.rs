@@ -79,6 +79,10 @@ pub const MAX_STATIC_ENDPOINTS: usize = 64;
 /// not taken for another start. Of more than this nothing waits any longer.
 pub const RETIRED_STARTS: usize = 4;
 
+/// For so long: what was still in queues has come by then. One that speaks on was parted from by mistake, as when
+/// somebody forged a start of it, and is met again.
+pub const START_MEMORY: Duration = Duration::from_secs(1);
+
 /// A described peer is believed to have started again no sooner than so long after the last time: a process that
 /// starts over and over, or one who forges that, costs ten partings a second.
 pub const START_PAUSE: Duration = Duration::from_millis(100);

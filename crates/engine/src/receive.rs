@@ -139,6 +139,10 @@ impl Engine {
                     message.prefix = header.prefix;
                     message.offset = HEADER_BYTES;
                     self.counters.messages += 1;
+                    if self.is_nobodys(header.prefix) {
+                        message.offset = bytes.len();
+                        return None;
+                    }
                 }
                 _ => {
                     self.counters.malformed_messages += 1;
@@ -232,7 +236,10 @@ impl Engine {
         match submessage {
             Submessage::InfoSource(source) => {
                 // RTPS 2.5 §8.3.8.10: it ends what INFO_TS said, too.
-                message.prefix = source.prefix;
+                message.prefix = match self.is_nobodys(source.prefix) {
+                    true => GuidPrefix::UNKNOWN,
+                    false => source.prefix,
+                };
                 message.timestamp = None;
             }
             Submessage::InfoDestination(prefix) => {

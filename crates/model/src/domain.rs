@@ -19,6 +19,12 @@ impl Domain {
         }
     }
 
+    /// The UDP ports that RTPS gives to its participants (2.5 §9.6.2.3), 250 a domain.
+    pub const fn ports(self) -> core::ops::Range<u32> {
+        let first = 7_400 + 250 * self.0;
+        first..first + 250
+    }
+
     /// Its number.
     pub const fn get(self) -> u32 {
         self.0

@@ -31,6 +31,10 @@ pub const MAX_PARTICIPANT_NAME_BYTES: usize = 63;
 /// The lowest port of a described participant: those below are the system's.
 pub const MIN_FIRST_PORT: u32 = 1_024;
 
+/// Where a described participant finds ports that no domain has (RTPS 2.5 §9.6.2.3), far below those that Linux gives
+/// away of itself.
+pub const SUGGESTED_PORTS: core::ops::Range<u16> = 7_000..7_400;
+
 /// The highest: eight ports, one a level, follow from it.
 pub const MAX_FIRST_PORT: u32 = 65_528;
 

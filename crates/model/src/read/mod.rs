@@ -9,6 +9,7 @@
 
 mod host;
 mod participant;
+mod ports;
 mod protect;
 mod report;
 mod syntax;
@@ -75,6 +76,7 @@ fn read_system(tree: &DeTable<'_>, report: &mut Report) -> Option<System> {
         .collect();
     let participants = named_tables(&mut root, "participant", MAX_PARTICIPANTS, report);
     let others = participant::Others {
+        domain: domain.as_ref().map(|domain| domain.value),
         hosts: &host_names,
         topic_names: &topic_names,
         topics: &topics,

@@ -1,21 +1,24 @@
-//! Reads the `[participant.NAME]` tables, and checks what only several of them together can tell.
+//! Reads the `[participant.NAME]` tables.
 
 use std::collections::BTreeSet;
 
 use toml::de::DeValue;
 
+use crate::domain::Domain;
 use crate::limits::MAX_PARTICIPANT_NAME_BYTES;
 use crate::participant::{Announces, Participant};
 use crate::source::Sourced;
 use crate::topic::Topic;
 use crate::word::closest;
 
+use super::ports;
 use super::report::{Report, Wrong};
 use super::table::{Field, Table};
 use super::values::{self, shortened};
 
 /// What else the file describes, by name; topics as far as they could be read.
 pub(super) struct Others<'a> {
+    pub(super) domain: Option<Domain>,
     pub(super) hosts: &'a [&'a str],
     pub(super) topic_names: &'a [&'a str],
     pub(super) topics: &'a [Option<Topic>],
@@ -33,7 +36,7 @@ pub(super) fn read_all(
         let place = table.place();
         match participant(table, others, report) {
             Some(participant) => {
-                is_right &= !overlaps(&participant, &read, place, report);
+                is_right &= ports::are_its_own(&participant, &read, others.domain, place, report);
                 read.push(participant);
             }
             None => is_right = false,
@@ -55,7 +58,7 @@ fn participant(
     let why_address = "say where it is reached: address = \"10.0.0.1\"";
     let address = table.require("address", why_address, address, report);
     let port = table.field("port", report, values::first_port);
-    let why_port = "say at which UDP port its level 0 is reached, the others follow: port = 7600";
+    let why_port = "say at which UDP port its level 0 is reached, the others follow: port = 7000";
     let port = table.require("port", why_port, port, report);
     let announces = table
         .field("announces", report, values::word)
@@ -203,36 +206,4 @@ fn is_on_host(
         }
     }
     is_right
-}
-
-/// Two participants at one address have no port in common.
-fn overlaps(
-    participant: &Participant,
-    before: &[Participant],
-    place: core::ops::Range<usize>,
-    report: &mut Report,
-) -> bool {
-    let (own, address) = (participant.ports(), participant.address.value);
-    let other = before.iter().find(|other| {
-        let theirs = other.ports();
-        other.address.value == address && own.start < theirs.end && theirs.start < own.end
-    });
-    let Some(other) = other else {
-        return false;
-    };
-    let what = format!(
-        "participants `{}` and `{}` share ports of {address}",
-        shortened(&participant.name.value),
-        shortened(&other.name.value)
-    );
-    let label = format!(
-        "this one has {} to {}, the other {} to {}",
-        own.start,
-        own.end - 1,
-        other.ports().start,
-        other.ports().end - 1
-    );
-    let help = "each level has a port of its own: leave eight between them";
-    report.error(place, Wrong::new(what, label).help(help));
-    true
 }

@@ -37,6 +37,7 @@ mod peer;
 mod presentation;
 mod refused;
 mod static_discovery;
+mod static_impostors;
 mod support;
 mod time_based_filter;
 mod world;

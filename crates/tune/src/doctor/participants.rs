@@ -71,7 +71,7 @@ mod tests {
 
     const FILE: &str = "[host.here]\ninterface = \"eth0\"\n\
         [topic.T]\ntype = \"T\"\nmax_bytes = 64\nfrom = [\"here\"]\nto = [\"here\"]\n\
-        [participant.part]\nhost = \"here\"\naddress = \"10.0.0.1\"\nport = 7600\nwrites = [\"T\"]\n";
+        [participant.part]\nhost = \"here\"\naddress = \"10.0.0.1\"\nport = 7000\nwrites = [\"T\"]\n";
 
     /// The severity of what is found of the address, and of the ports.
     fn found(address: [u8; 4], local_ports: (u16, u16), reserved: &[(u16, u16)]) -> [Severity; 2] {
@@ -98,9 +98,9 @@ mod tests {
         let elsewhere = [Severity::Error, Severity::Ok];
         assert_eq!(found([10, 0, 0, 2], usual, &[]), elsewhere);
         let given_away = [Severity::Ok, Severity::Warn];
-        assert_eq!(found([10, 0, 0, 1], (7_607, 9_000), &[]), given_away);
-        assert_eq!(found([10, 0, 0, 1], (7_608, 9_000), &[]), [Severity::Ok; 2]);
-        let reserved = [(7_600, 7_607)];
+        assert_eq!(found([10, 0, 0, 1], (7_007, 9_000), &[]), given_away);
+        assert_eq!(found([10, 0, 0, 1], (7_008, 9_000), &[]), [Severity::Ok; 2]);
+        let reserved = [(7_000, 7_007)];
         assert_eq!(
             found([10, 0, 0, 1], (7_000, 9_000), &reserved),
             [Severity::Ok; 2]

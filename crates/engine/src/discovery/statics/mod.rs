@@ -15,6 +15,7 @@
 //! one that is gone, by its word or by its silence, is entered again as soon as something comes of it. One that
 //! announces nothing is taken to be alive. What SEDP brings of described endpoints is not believed: the description holds.
 
+mod impostors;
 mod names;
 mod own;
 mod peers;

@@ -26,22 +26,44 @@ pub(crate) const NOT_HEARD: Start = [0; 4];
 
 /// The GUID prefix of a described participant at one of its starts.
 pub(crate) fn prefix_of(name: &str, start: Start) -> GuidPrefix {
-    let mut prefix = [0; 12];
-    prefix[..2].copy_from_slice(&VENDOR_ID);
-    let [a, b, c, d, e, f, g, h] = Fingerprint::NEW
-        .with(name.as_bytes())
-        .number()
-        .to_be_bytes();
-    // Two bytes more than there is room for are folded into the others.
-    prefix[2..NAMED].copy_from_slice(&[a ^ g, b ^ h, c, d, e, f]);
-    prefix[NAMED..].copy_from_slice(&start);
-    GuidPrefix(prefix)
+    Named::new(name).at(start)
+}
+
+/// What the GUID prefixes of all starts begin with: worked out once, since whoever is unknown is compared with every
+/// described peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Named(u64);
+
+impl Named {
+    pub(crate) fn new(name: &str) -> Self {
+        let [a, b, c, d, e, f, g, h] = Fingerprint::NEW
+            .with(name.as_bytes())
+            .number()
+            .to_be_bytes();
+        let [v, w] = VENDOR_ID;
+        // Two bytes more than there is room for are folded into the others.
+        Self(u64::from_be_bytes([v, w, a ^ g, b ^ h, c, d, e, f]))
+    }
+
+    /// The GUID prefix at a start.
+    pub(crate) fn at(self, start: Start) -> GuidPrefix {
+        let mut prefix = [0; 12];
+        prefix[..NAMED].copy_from_slice(&self.0.to_be_bytes());
+        prefix[NAMED..].copy_from_slice(&start);
+        GuidPrefix(prefix)
+    }
+}
+
+/// What a prefix begins with, and the start that it ends in.
+pub(crate) fn split(prefix: GuidPrefix) -> (Named, Start) {
+    let [a, b, c, d, e, f, g, h, start @ ..] = prefix.0;
+    (Named(u64::from_be_bytes([a, b, c, d, e, f, g, h])), start)
 }
 
 /// The start that a prefix tells of, if it is of the same name as `named`.
 pub(crate) fn start_of(named: GuidPrefix, prefix: GuidPrefix) -> Option<Start> {
-    let [.., a, b, c, d] = prefix.0;
-    (prefix.0[..NAMED] == named.0[..NAMED]).then_some([a, b, c, d])
+    let ((named, _), (other, start)) = (split(named), split(prefix));
+    (other == named).then_some(start)
 }
 
 /// The entity of a described endpoint.

@@ -14,24 +14,25 @@ use isolane_wire::{
 use super::{
     super::{DiscoveryChange, DiscoveryEvent, RemoteEndpoint, RemoteParticipant},
     Announces, StaticError, StaticParticipant, StaticPeerState,
-    names::{NOT_HEARD, Start, digest_of, kind_of, prefix_of, start_of},
+    names::{NOT_HEARD, Named, Start, digest_of, kind_of, split, start_of},
 };
 use crate::{
     engine::{Engine, Subject},
-    limits::{MAX_STATIC_PEERS, RETIRED_STARTS, START_PAUSE},
+    limits::{MAX_STATIC_PEERS, RETIRED_STARTS, START_MEMORY, START_PAUSE},
 };
 
 /// A described peer.
 #[derive(Debug)]
 pub(crate) struct StaticPeer {
-    described: StaticParticipant,
+    pub(super) described: StaticParticipant,
+    named: Named,
     /// Which start of it is in the tables, or was last; [`NOT_HEARD`]: nothing came of any.
-    start: Start,
-    /// Starts that are over: what is late of them is nobody's.
-    retired: [Start; RETIRED_STARTS],
+    pub(super) start: Start,
+    /// Starts that are over, and since when: what is late of them is nobody's for a while.
+    retired: [(Start, Instant); RETIRED_STARTS],
     next_retired: usize,
     /// The start that has said good-bye, which only an announcement takes back.
-    left: Option<Start>,
+    pub(super) left: Option<Start>,
     /// Where it lies in the table of participants; `None`: it is gone.
     place: Option<u16>,
     /// So many of its endpoints were entered.
@@ -45,12 +46,17 @@ pub(crate) struct StaticPeer {
 
 impl StaticPeer {
     fn prefix(&self) -> GuidPrefix {
-        prefix_of(&self.described.name, self.start)
+        self.named.at(self.start)
     }
 
-    fn is_over(&self, start: Start, announces: bool) -> bool {
-        let has_left = self.left == Some(start) && !announces;
-        start == NOT_HEARD || has_left || self.retired.contains(&start)
+    /// Whether what comes of a start is not to bring it back. Who announces itself is there, whatever was believed of
+    /// it: another start may have been forged.
+    fn is_over(&self, now: Instant, start: Start, announces: bool) -> bool {
+        let is_retired = || {
+            let mut retired = self.retired.iter();
+            retired.any(|&(over, since)| over == start && now < since + START_MEMORY)
+        };
+        start == NOT_HEARD || !announces && (self.left == Some(start) || is_retired())
     }
 
     /// Whether a step is to be made to enter it.
@@ -75,7 +81,8 @@ impl Engine {
         if self.statics.len() >= MAX_STATIC_PEERS {
             return Err(StaticError::TooManyPeers);
         }
-        let prefix = prefix_of(&described.name, NOT_HEARD);
+        let named = Named::new(&described.name);
+        let prefix = named.at(NOT_HEARD);
         if self.static_named(prefix).is_some() || start_of(self.guid_prefix(), prefix).is_some() {
             return Err(StaticError::SameName);
         }
@@ -84,8 +91,9 @@ impl Engine {
         }
         self.statics.push(StaticPeer {
             described,
+            named,
             start: NOT_HEARD,
-            retired: [NOT_HEARD; RETIRED_STARTS],
+            retired: [(NOT_HEARD, now); RETIRED_STARTS],
             next_retired: 0,
             left: None,
             place: None,
@@ -114,9 +122,11 @@ impl Engine {
     }
 
     /// The peer of this name at whichever start, and the start.
-    fn static_named(&self, prefix: GuidPrefix) -> Option<(usize, Start)> {
-        let mut peers = self.statics.iter().enumerate();
-        peers.find_map(|(which, peer)| Some((which, start_of(peer.prefix(), prefix)?)))
+    pub(super) fn static_named(&self, prefix: GuidPrefix) -> Option<(usize, Start)> {
+        let (named, start) = split(prefix);
+        let mut peers = self.statics.iter();
+        let which = peers.position(|peer| peer.named == named)?;
+        Some((which, start))
     }
 
     /// Something came of a participant that is in no table. True: it is, under that name, from now on.
@@ -130,7 +140,13 @@ impl Engine {
         self.meet(now, prefix, source, false)
     }
 
-    fn meet(&mut self, now: Instant, prefix: GuidPrefix, source: Locator, announces: bool) -> bool {
+    pub(super) fn meet(
+        &mut self,
+        now: Instant,
+        prefix: GuidPrefix,
+        source: Locator,
+        announces: bool,
+    ) -> bool {
         let Some((which, start)) = self.static_named(prefix) else {
             return false;
         };
@@ -141,7 +157,7 @@ impl Engine {
             self.counters.static_impostors += 1;
             return false;
         }
-        if peer.is_over(start, announces) {
+        if peer.is_over(now, start, announces) {
             return false;
         }
         if announces {
@@ -203,42 +219,6 @@ impl Engine {
         }
     }
 
-    /// Whether an announcement is to be looked at: not one in the name of a described participant that comes from
-    /// elsewhere, and none of strangers where this participant announces nothing itself.
-    pub(in crate::discovery) fn admits(
-        &mut self,
-        now: Instant,
-        prefix: GuidPrefix,
-        source: Locator,
-        is_farewell: bool,
-    ) -> bool {
-        let is_described = self.config.described.is_some();
-        if is_described && start_of(self.guid_prefix(), prefix).is_some() {
-            // Somebody else has our name.
-            self.counters.static_impostors += 1;
-            return false;
-        }
-        let Some((which, start)) = self.static_named(prefix) else {
-            return self.announces() != Announces::Nothing;
-        };
-        let Some(peer) = self.statics.get_mut(which) else {
-            return false;
-        };
-        if source.ipv4() != Some(peer.described.address) {
-            self.counters.static_impostors += 1;
-            return false;
-        }
-        if !is_farewell {
-            self.meet(now, prefix, source, true);
-            return true;
-        }
-        let is_its = peer.start == start;
-        if is_its {
-            peer.left = Some(start);
-        }
-        is_its
-    }
-
     /// Whether a participant that is not in the tables may be entered by what it announces. A described one is entered
     /// by its description alone.
     pub(in crate::discovery) fn is_stranger(&self, prefix: GuidPrefix) -> bool {
@@ -285,7 +265,7 @@ impl Engine {
         };
         if peer.start != start {
             if peer.start != NOT_HEARD {
-                peer.retired[peer.next_retired] = peer.start;
+                peer.retired[peer.next_retired] = (peer.start, now);
                 peer.next_retired = (peer.next_retired + 1) % RETIRED_STARTS;
                 peer.restarts += 1;
             }
