@@ -25,10 +25,9 @@ impl Cache {
                 let slot = self.slot(self.waiting[at]);
                 slot.proxy == proxy && slot.info.sequence > info.sequence
             });
-            let slot = self.waiting.remove(last.ok_or(Refused::Full)?);
-            displaced = Some(self.slot(slot).info.sequence);
-            self.slots[usize::from(slot)] = None;
-            self.free.push(slot);
+            let last = last.ok_or(Refused::Full)?;
+            displaced = Some(self.slot(self.waiting[last]).info.sequence);
+            self.stop_waiting(last);
         }
         let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
         let place = self.waiting.partition_point(|&other| {
@@ -88,5 +87,10 @@ impl Cache {
             .waiting
             .partition_point(|&slot| self.slot(slot).proxy <= proxy);
         start..end
+    }
+
+    pub(super) fn stop_waiting(&mut self, at: usize) {
+        let slot = self.waiting.remove(at);
+        self.empty(slot);
     }
 }

@@ -268,13 +268,7 @@ impl Engine {
                 self.emit_gone(writer_index, at.sequence, start, guid, buffer)
             }
         };
-        self.file_rest_of_repair(index);
-        Some(Work {
-            kind: WorkKind::Repair,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(self.repaired(index, level, bytes, to))
     }
 
     /// A reader is owed all fragments of a sample that it has asked for whole.

@@ -2,6 +2,8 @@
 
 use isolane_wire::{
     guid::Guid,
+    level::Level,
+    locator::Locator,
     rtps::{HEADER_BYTES, HEARTBEAT_BYTES, Heartbeat, INFO_DESTINATION_BYTES, MessageWriter},
     sequence::SequenceNumber,
     time::Instant,
@@ -116,13 +118,24 @@ impl Engine {
             }
             self.emit_gap(writer_index, sequence, kept, guid, buffer)
         };
+        Some(self.repaired(index, level, bytes, to))
+    }
+
+    /// Part of a repair, to one reader; what it is owed besides is filed.
+    pub(super) fn repaired(
+        &mut self,
+        index: u16,
+        level: Option<Level>,
+        bytes: usize,
+        to: Option<Locator>,
+    ) -> Work {
         self.file_rest_of_repair(index);
-        Some(Work {
+        Work {
             kind: WorkKind::Repair,
             level,
             bytes,
             to: to_one(to),
-        })
+        }
     }
 
     /// Files what a reader has asked for and is still owed.

@@ -9,14 +9,14 @@ use isolane_wire::{
     sequence::SequenceNumber,
 };
 
-use super::{gap, to_one};
+use super::gap;
 use crate::{
     engine::Engine,
     filters::AddressBits,
     history::ChangeKind,
     limits::{BATCH_BYTES, WHOLE_BYTES},
     table::Table,
-    work::{Work, WorkKind},
+    work::Work,
     writer::{ReaderProxy, Writer},
 };
 
@@ -126,13 +126,7 @@ impl Engine {
             },
             header,
         );
-        self.file_rest_of_repair(index);
-        Some(Work {
-            kind: WorkKind::Repair,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(self.repaired(index, level, bytes, to))
     }
 
     /// The run of numbers from `sequence` on that a reader asks for, or is due to get, and does not want: as was noted,
@@ -221,13 +215,7 @@ impl Engine {
         let (to, writer) = (proxy.address(), proxy.writer);
         let level = self.writers.get(writer)?.level;
         let bytes = self.emit_unwanted(index, numbers.start, numbers, buffer);
-        self.file_rest_of_repair(index);
-        Some(Work {
-            kind: WorkKind::Repair,
-            level,
-            bytes,
-            to: to_one(to),
-        })
+        Some(self.repaired(index, level, bytes, to))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use isolane_engine::Announces;
-use isolane_sim::{NodeConfig, NodeId, Sample, World};
+use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Sample, World, WriterHandle};
 use isolane_wire::{
     guid::{EntityId, GuidPrefix},
     rtps::{DataHead, Heartbeat, InfoSource, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
@@ -27,14 +27,20 @@ fn impostor(world: &mut World, start: u8) -> Peer {
     peer
 }
 
+/// Two described nodes that have met: a writer of the first, a reader of the second.
+fn met(announces: Announces) -> (World, WriterHandle, ReaderHandle) {
+    let mut world = World::new(1);
+    two_described(&mut world, one_way(announces, &[report()]));
+    let writer = world.create_writer(A, &report());
+    let reader = world.create_reader(B, &report());
+    world.until_matched(&[writer], &[reader]);
+    (world, writer, reader)
+}
+
 #[test]
 fn whoever_takes_a_described_name_at_another_address_is_not_believed() {
     for announces in [Announces::All, Announces::Itself, Announces::Nothing] {
-        let mut world = World::new(1);
-        two_described(&mut world, one_way(announces, &[report()]));
-        let writer = world.create_writer(A, &report());
-        let reader = world.create_reader(B, &report());
-        world.until_matched(&[writer], &[reader]);
+        let (mut world, writer, reader) = met(announces);
         world.run_for(SECOND);
         let mut refused = 0;
         for start in [1, 2, 3] {
@@ -57,11 +63,7 @@ fn whoever_takes_a_described_name_at_another_address_is_not_believed() {
 
 #[test]
 fn a_good_bye_in_the_whole_name_from_another_address_is_not_believed() {
-    let mut world = World::new(1);
-    two_described(&mut world, one_way(Announces::Itself, &[report()]));
-    let writer = world.create_writer(A, &report());
-    let reader = world.create_reader(B, &report());
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, _writer, reader) = met(Announces::Itself);
     let mut peer = impostor(&mut world, 1);
     peer.prefix = world.engine(A).guid_prefix();
     peer.leave(&mut world);
@@ -71,11 +73,7 @@ fn a_good_bye_in_the_whole_name_from_another_address_is_not_believed() {
 
 #[test]
 fn starts_that_are_forged_from_the_right_address_cost_ten_partings_a_second() {
-    let mut world = World::new(1);
-    two_described(&mut world, one_way(Announces::Nothing, &[report()]));
-    let writer = world.create_writer(A, &report());
-    let reader = world.create_reader(B, &report());
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, writer, reader) = met(Announces::Nothing);
     world.run_for(SECOND);
     let mut peer = impostor(&mut world, 0);
     peer.node = A;
@@ -101,11 +99,7 @@ fn is_the_true_one(world: &World, node: NodeId) -> bool {
 #[test]
 fn one_start_that_is_forged_from_the_right_address_silences_the_true_one_for_a_second() {
     for announces in [Announces::All, Announces::Itself, Announces::Nothing] {
-        let mut world = World::new(1);
-        two_described(&mut world, one_way(announces, &[report()]));
-        let writer = world.create_writer(A, &report());
-        let reader = world.create_reader(B, &report());
-        world.until_matched(&[writer], &[reader]);
+        let (mut world, writer, reader) = met(announces);
         world.enqueue(writer, values(3));
         world.run_for(SECOND);
         assert!(is_the_true_one(&world, B));
@@ -128,11 +122,7 @@ fn one_start_that_is_forged_from_the_right_address_silences_the_true_one_for_a_s
 
 #[test]
 fn a_good_bye_or_an_announcement_of_one_that_announces_nothing_is_not_believed() {
-    let mut world = World::new(1);
-    two_described(&mut world, one_way(Announces::Nothing, &[report()]));
-    let writer = world.create_writer(A, &report());
-    let reader = world.create_reader(B, &report());
-    world.until_matched(&[writer], &[reader]);
+    let (mut world, writer, reader) = met(Announces::Nothing);
     world.enqueue(writer, values(3));
     world.run_for(SECOND);
     let mut peer = impostor(&mut world, 1);

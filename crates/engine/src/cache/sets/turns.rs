@@ -81,11 +81,6 @@ impl Cache {
         Ok(further.or(displaced))
     }
 
-    fn stop_waiting(&mut self, at: usize) {
-        let slot = self.waiting.remove(at);
-        self.empty(slot);
-    }
-
     /// Of writers that have as many the one gives way whose sample has the highest number: all wait for it the least.
     fn displace_another(&mut self) {
         let mut most = None;
