@@ -9,6 +9,10 @@ use crate::{Result, command};
 /// Every package, with what needs it.
 const NEEDED: &[(&str, &str)] = &[
     ("iproute2", "network namespaces: `ip`"),
+    (
+        "ethtool",
+        "tests of lanes: switches a test device's checksums",
+    ),
     ("cyclonedds-dev", "interop: the peer Cyclone DDS"),
     ("cyclonedds-tools", "interop: its type compiler, `idlc`"),
     ("libfastrtps-dev", "interop: the peer Fast DDS"),
