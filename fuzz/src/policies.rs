@@ -1,13 +1,17 @@
 //! Policies of time, ownership and partitions, of endpoints of either side: one choice, so that two that chose
 //! alike match and others often do as well.
 
+use isolane_engine::ContentFilter;
 use isolane_wire::{
+    discovery::ContentFilterProperty,
     qos::{LivelinessKind, OwnershipKind, QosPolicies},
     time::Duration,
 };
 
-/// The choice with which a reader has a content filter.
+/// The choice with which a reader has a content filter, and announces it, and a writer asks those of its readers.
 const FILTERED: u8 = 5;
+/// The words of that filter, which writers understand.
+const EXPRESSION: &str = "key % 4 <> 1";
 /// A period that passes with the times that operations let pass.
 const PERIOD: Duration = Duration::from_millis(20);
 /// A lease that outlives a few of them.
@@ -42,12 +46,29 @@ pub(crate) fn add(qos: &mut QosPolicies, choice: u8) {
     }
 }
 
-/// Whether a reader that chose so has a content filter.
+/// Whether a reader that chose so has a content filter, and a writer asks such filters.
 pub(crate) fn is_filtered(choice: u8) -> bool {
     choice & 15 == FILTERED
 }
 
+/// The filter of such a reader, as it announces it.
+pub(crate) fn filter() -> ContentFilter {
+    ContentFilter::new(wants).announced(&ContentFilterProperty {
+        filtered_topic_name: "Filtered",
+        related_topic_name: "Unfiltered",
+        class_name: ContentFilterProperty::DDSSQL,
+        expression: EXPRESSION,
+        parameters: Default::default(),
+    })
+}
+
+/// What a writer makes of an announced filter.
+pub(crate) fn compile(property: &ContentFilterProperty<'_>) -> Option<ContentFilter> {
+    // A comparison, and no more.
+    (property.expression == EXPRESSION).then(|| ContentFilter::new(wants).taking(64))
+}
+
 /// What such a filter lets pass: three of four keys.
-pub(crate) fn wants(payload: &[u8]) -> bool {
+fn wants(payload: &[u8]) -> bool {
     payload.get(4).is_none_or(|key| key % 4 != 1)
 }

@@ -155,3 +155,28 @@ fn a_participant_that_is_not_described_is_refused_by_name() {
     let err = refused(&["pub", "Square", "--participant", "pedal"]);
     assert!(err.contains("--config FILE"), "{err}");
 }
+
+#[test]
+fn a_domain_whose_ports_the_description_has_is_refused_with_what_to_do() {
+    let folder = Folder::new("described-domain");
+    // Of domain 3: 8150 to 8399.
+    let text = description("all", 5).replace("port = 7010", "port = 8160");
+    folder.write("isolane.toml", &text);
+    let file = folder.file("isolane.toml");
+    for arguments in [
+        &["pub", "Square", "--participant", "pedal"][..],
+        &["why", "Square"],
+    ] {
+        let mut command = isolane(arguments);
+        let (code, _, err) = run(command.args(["--config", &file, "--domain", "3"]));
+        assert_eq!(code, 2, "{err}");
+        for said in [
+            "domain 3 (command line --domain)",
+            "\"wheel\"",
+            "8160 to 8167",
+            "leave that domain out",
+        ] {
+            assert!(err.contains(said), "{said}: {err}");
+        }
+    }
+}

@@ -11,11 +11,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use isolane::{Interfaces, Participant, Qos, TopicType};
 use serde_json::{Value, json};
 
-use command::{Folder, Running, isolane, run};
+use command::{Folder, PATIENCE, Running, isolane, run};
 use own_namespace::in_namespace;
 
 const LOOPBACK: [&str; 4] = ["--interface", "lo", "--peer", "127.0.0.1"];
@@ -160,8 +161,8 @@ fn a_participant_that_ignores_the_topic_is_named() {
                 .create_writer::<Reading>("Readings", &qos)
                 .expect("a writer");
             while !stopped.load(Ordering::Relaxed) {
-                here.run_for(std::time::Duration::from_millis(2));
-                there.run_for(std::time::Duration::from_millis(2));
+                here.run_for(Duration::from_millis(2));
+                there.run_for(Duration::from_millis(2));
             }
         });
         let mut last = Value::Null;
@@ -222,6 +223,44 @@ fn rules_of_a_packet_filter_that_drop_the_ports_are_named() {
             assert_eq!(answer["firewall"]["read_by"], json!([]));
             let unreadable = answer["firewall"]["unreadable"].as_str().expect("why");
             assert!(unreadable.contains("no command `nft`"), "{unreadable}");
+        },
+    );
+}
+
+#[test]
+fn it_is_ended_by_a_signal_while_a_tool_of_the_system_does_not_answer() {
+    in_namespace(
+        "it_is_ended_by_a_signal_while_a_tool_of_the_system_does_not_answer",
+        || {
+            let folder = Folder::new("why-signal");
+            let (tool, asked) = (folder.file("nft"), folder.file("asked"));
+            let script = format!("#!/bin/sh\necho >'{asked}'\nexec sleep 1000\n");
+            std::fs::write(&tool, script).expect("a file");
+            let executable = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&tool, executable).expect("it is ours");
+            let path = std::env::var("PATH").unwrap_or_default();
+            let mut command = isolane(&["why", "Square", "--seconds", "1", "--no-other-domains"]);
+            command.args(LOOPBACK);
+            command.env("PATH", format!("{}:{path}", folder.0.display()));
+            let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+            let mut running = Running(quiet.spawn().expect("the command starts"));
+            let begin = Instant::now();
+            while !std::fs::exists(&asked).expect("a folder of ours") {
+                assert!(begin.elapsed() < PATIENCE, "the tool was not asked");
+                thread::sleep(Duration::from_millis(5));
+            }
+            let told = Instant::now();
+            let process = running.0.id().to_string();
+            let kill = Command::new("kill").args(["-TERM", &process]).status();
+            assert!(kill.expect("kill exists").success());
+            let status = running.0.wait().expect("it ends");
+            assert_eq!(status.code(), Some(130));
+            // It waits for the tool for five seconds.
+            assert!(
+                told.elapsed() < Duration::from_secs(3),
+                "{:?}",
+                told.elapsed()
+            );
         },
     );
 }

@@ -27,7 +27,7 @@ use crate::{
     },
     participant::Participant,
     state::{Parts, State},
-    static_discovery::Described,
+    static_discovery::{Described, with_places},
     transport::{Lanes, Transport},
     wait::Waiter,
 };
@@ -202,7 +202,7 @@ impl Builder {
         self
     }
 
-    /// How much the engine may hold.
+    /// How much the engine may hold, beside what is described ([`described_peer`](Self::described_peer)).
     #[must_use]
     pub fn limits(mut self, limits: isolane_engine::Limits) -> Self {
         self.limits = limits;
@@ -404,7 +404,7 @@ impl Builder {
         config.networks = networks(&transport);
         config.multicast = transport.capabilities().multicast;
         config.timing = self.timing;
-        config.limits = self.limits;
+        config.limits = with_places(self.limits, self.described.as_ref(), &self.described_peers);
         let described = self.described.as_ref().map(Described::participant);
         config.described = described.transpose()?;
         let mut engine = Engine::new(config, now);

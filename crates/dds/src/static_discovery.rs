@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{Datapath, Lane};
-use isolane_engine::{Announces, EndpointConfig, EndpointKind, StaticParticipant};
+use isolane_engine::{Announces, EndpointConfig, EndpointKind, Limits, StaticParticipant};
 use isolane_wire::{
     cdr::TopicType, discovery::LocatorList, guid::GuidPrefix, level::Level, locator::Locator,
 };
@@ -221,6 +221,31 @@ impl Described {
                 address: self.address(),
             }),
         }
+    }
+}
+
+/// Matches that discovery takes of a participant that announces itself: two, and one for liveliness.
+const DISCOVERY_MATCHES: usize = 3;
+
+/// The limits with places for all that is described, beside those for what is discovered: how much that is, is known
+/// before start.
+pub(crate) fn with_places(limits: Limits, own: Option<&Described>, peers: &[Described]) -> Limits {
+    let endpoints = peers.iter().flat_map(|peer| &peer.endpoints);
+    let meets = |own: &DescribedEndpoint, it: &DescribedEndpoint| {
+        it.kind != own.kind && it.topic == own.topic
+    };
+    let of_own = own.into_iter().flat_map(|own| &own.endpoints);
+    let pairs: usize = of_own
+        .map(|own| endpoints.clone().filter(|it| meets(own, it)).count())
+        .sum();
+    let plus = |places: u16, more: usize| {
+        u16::try_from(more).map_or(u16::MAX, |more| places.saturating_add(more))
+    };
+    Limits {
+        participants: plus(limits.participants, peers.len()),
+        remote_endpoints: plus(limits.remote_endpoints, endpoints.clone().count()),
+        matches: plus(limits.matches, pairs + DISCOVERY_MATCHES * peers.len()),
+        ..limits
     }
 }
 

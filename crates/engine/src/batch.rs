@@ -83,10 +83,7 @@ impl Writer {
         self.batch.map_or(BATCH_BYTES, |batch| {
             let around = HEADER_BYTES + HEARTBEAT_BYTES;
             let bytes = batch.unsent_bytes.saturating_add(around);
-            match self.has_part() {
-                true => batch.limit_bytes,
-                false => bytes.clamp(BATCH_BYTES, batch.limit_bytes),
-            }
+            bytes.clamp(BATCH_BYTES, batch.limit_bytes)
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     content_filter::{CompileFilter, ContentFilter, FilterText},
     engine::Engine,
     history::ChangeKind,
-    limits::{FILTERED_RUN, MAX_DESTINATIONS, MAX_FILTER_STEPS, MAX_FILTERS},
+    limits::{FILTERED_RUN, MAX_DESCRIBED_DESTINATIONS, MAX_FILTER_STEPS, MAX_FILTERS},
     unwanted::Unwanted,
     writer::{NOTHING_UNWANTED, Writer},
 };
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) type FilterBits = u16;
 
 /// A bit for each address of a writer, by its place among [`destinations`](crate::Engine::destinations).
-pub(crate) type AddressBits = u16;
+pub(crate) type AddressBits = u64;
 
 /// A bit for each sample of a [`Run`].
 pub(crate) type SampleBits = u16;
@@ -47,7 +47,7 @@ struct Asked {
 pub(crate) struct Run {
     pub(crate) samples: BoundedVec<SampleOfRun, FILTERED_RUN>,
     /// What is still to be sent of them; the last one is next.
-    pub(crate) parts: BoundedVec<Part, MAX_DESTINATIONS>,
+    pub(crate) parts: BoundedVec<Part, MAX_DESCRIBED_DESTINATIONS>,
     /// Whether a HEARTBEAT goes behind each part, and is final.
     pub(crate) heartbeat: Option<bool>,
     /// All before had been acknowledged by somebody.
@@ -235,7 +235,7 @@ impl Engine {
 
 const _: () = assert!(
     MAX_FILTERS <= FilterBits::BITS as usize
-        && MAX_DESTINATIONS <= AddressBits::BITS as usize
+        && MAX_DESCRIBED_DESTINATIONS <= AddressBits::BITS as usize
         && FILTERED_RUN <= SampleBits::BITS as usize,
     "there is a bit for each"
 );

@@ -125,7 +125,7 @@ pub(crate) struct History {
     payload: Box<[u8]>,
     changes: Vec<Change>,
     free: Vec<u16>,
-    /// (sequence, slot), ascending.
+    /// (sequence, slot), ascending, without ends of sets.
     order: VecDeque<(SequenceNumber, u16)>,
     instances: Index<KeyHash, Chain>,
     links: Links,
@@ -218,8 +218,7 @@ impl History {
 
     /// A change that was just committed says this.
     pub(crate) fn set_mark(&mut self, sequence: SequenceNumber, mark: SetMark) {
-        if let Some(position) = self.position(sequence) {
-            let slot = self.order[position].1;
+        if let Some(slot) = self.slot_of(sequence) {
             self.marks[usize::from(slot)] = mark;
         }
     }
@@ -238,7 +237,7 @@ impl History {
         let pinned = self.pinned.filter(|pinned| pinned.sequence == sequence);
         let slot = match pinned {
             Some(pinned) => pinned.slot,
-            None => self.order[self.position(sequence)?].1,
+            None => self.slot_of(sequence)?,
         };
         self.marks.get(usize::from(slot))
     }
@@ -265,12 +264,14 @@ impl History {
     }
 
     pub(crate) fn first(&self) -> Option<SequenceNumber> {
-        self.order.front().map(|&(sequence, _)| sequence)
+        let (sample, end) = (self.first_sample(), self.set_ends.first());
+        // `None` is less than any number.
+        sample.min(end).or(sample).or(end)
     }
 
     /// Whether a change of this instance could be committed now.
     pub(crate) fn room_for(&self, key_hash: Option<KeyHash>) -> Result<(), HistoryFull> {
-        let has_spare = self.order.len() - self.ends - self.set_ends.kept < self.capacity();
+        let has_spare = self.order.len() - self.ends < self.capacity();
         match self.keep {
             Keep::All if has_spare => Ok(()),
             Keep::All => Err(HistoryFull::Unacknowledged),
@@ -357,7 +358,7 @@ impl History {
 
     /// The change with this sequence number.
     pub(crate) fn get(&self, sequence: SequenceNumber) -> Option<(&Change, &[u8])> {
-        let slot = self.order[self.position(sequence)?].1;
+        let slot = self.slot_of(sequence)?;
         let change = &self.changes[usize::from(slot)];
         Some((change, &self.bytes(slot)[..change.length as usize]))
     }
@@ -371,9 +372,16 @@ impl History {
 
     /// The first change at or above this number.
     pub(crate) fn next_from(&self, sequence: SequenceNumber) -> Option<&Change> {
-        let position = self.order.partition_point(|&(there, _)| there < sequence);
-        let &(_, slot) = self.order.get(position)?;
+        let (_, slot) = self.from(sequence)?;
         Some(&self.changes[usize::from(slot)])
+    }
+
+    /// The number and the slot of that.
+    fn from(&self, sequence: SequenceNumber) -> Option<(SequenceNumber, u16)> {
+        let position = self.order.partition_point(|&(there, _)| there < sequence);
+        let sample = self.order.get(position).copied();
+        let end = self.set_ends.from(sequence);
+        sample.min(end).or(sample).or(end)
     }
 
     /// Says when the last change was written.
@@ -395,8 +403,7 @@ impl History {
     /// Keeps the slot of a change until [`Self::unpin`].
     pub(crate) fn pin(&mut self, sequence: SequenceNumber) {
         self.unpin();
-        if let Some(position) = self.position(sequence) {
-            let slot = self.order[position].1;
+        if let Some(slot) = self.slot_of(sequence) {
             self.pinned = Some(Pinned {
                 sequence,
                 slot,
@@ -416,19 +423,16 @@ impl History {
 
     /// The first change at or above this sequence number.
     pub(crate) fn at_or_after(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
-        let position = self.order.partition_point(|&(there, _)| there < sequence);
-        self.order.get(position).map(|&(there, _)| there)
+        self.from(sequence).map(|(there, _)| there)
     }
 
     /// Removes a change, wherever it stands.
     pub(crate) fn remove(&mut self, sequence: SequenceNumber) {
         let Some(position) = self.position(sequence) else {
+            self.set_ends.remove(sequence);
             return;
         };
         let (_, slot) = self.order.remove(position).expect("the position was found");
-        if self.free_set_end(slot) {
-            return;
-        }
         let key = self.changes[usize::from(slot)].key_hash.unwrap_or_default();
         if let Some(instance) = self.instances.get_mut(&key) {
             // Mostly the oldest: KEEP_LAST pushes that out, and acknowledged changes go in the order of
@@ -463,7 +467,7 @@ impl History {
     /// Removes every change below `sequence`; returns how many.
     pub(crate) fn remove_below(&mut self, sequence: SequenceNumber) -> usize {
         let mut removed = 0;
-        while let Some(&(first, _)) = self.order.front() {
+        while let Some(first) = self.first() {
             if first >= sequence {
                 break;
             }
@@ -473,8 +477,16 @@ impl History {
         removed
     }
 
+    fn slot_of(&self, sequence: SequenceNumber) -> Option<u16> {
+        match self.position(sequence) {
+            Some(position) => Some(self.order[position].1),
+            None => self.set_ends.slot_of(sequence),
+        }
+    }
+
+    /// The place of a change that is no end of a set.
     fn position(&self, sequence: SequenceNumber) -> Option<usize> {
-        let first = self.first()?;
+        let first = self.first_sample()?;
         // Without a hole the distance to the first is the place.
         let guess = usize::try_from(sequence.get().checked_sub(first.get())?).ok()?;
         if self

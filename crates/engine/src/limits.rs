@@ -13,6 +13,10 @@ use isolane_wire::sequence::SequenceNumber;
 /// their own, and ask for all; the others get nothing.
 pub const MAX_DESTINATIONS: usize = 16;
 
+/// The same of a described writer, whose readers' addresses nobody has made up: one for each described peer, and as
+/// many as a burst of the datapath has.
+pub const MAX_DESCRIBED_DESTINATIONS: usize = MAX_STATIC_PEERS;
+
 /// Sequence numbers behind the lowest missing one that a reader keeps track of: the bits an
 /// ACKNACK can carry (RTPS 2.5 §9.4.2.6), so that all it knows to be missing can be asked for.
 pub const WINDOW: u32 = 256;
@@ -218,7 +222,7 @@ pub(crate) const EXPIRY_ITEMS: usize = 64;
 pub const WATCHED_INSTANCES: u16 = 256;
 
 /// Different content filters that a writer asks before it sends, however many of its readers have each: as many as
-/// it has addresses to send to, so that each may want something else. Readers beyond get all, and filter alone.
+/// it has addresses of discovered readers, so that each may want something else. Readers beyond get all, and filter alone.
 pub const MAX_FILTERS: usize = MAX_DESTINATIONS;
 
 /// Steps that all filters of a writer together take for one sample at most, each about as long as comparing two

@@ -1,5 +1,10 @@
 //! What a reliable reader's writers have held back because of the reader's content filter (RTPS 2.5 §8.3.8.4,
 //! `filteredCount` of GAP): such numbers are unwanted, not lost.
+//!
+//! A GAP need not have that count, and says without it no more than that its numbers are irrelevant to the reader
+//! (§8.4.12, `irrelevant_change_set`): they are filtered, or gone. Writers of isolane say which, so that what they
+//! do not call filtered is lost. What those of other implementations do not call so is counted as irrelevant; lost is of
+//! theirs what their HEARTBEATs no longer reach back to (`lost_changes_update`).
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -61,6 +66,28 @@ impl WriterProxy {
             held_back.0[word] &= !passed;
         }
         count
+    }
+
+    /// Takes note of a GAP that begins no later than what is expected next.
+    #[inline]
+    pub(crate) fn note_irrelevant(&mut self, to: SequenceNumber) {
+        if self.is_foreign {
+            self.irrelevant_to = self.irrelevant_to.max(to);
+        }
+    }
+
+    /// How many of these numbers, the first in the window, and none of which waits, a writer of another implementation
+    /// has said that they are irrelevant.
+    #[cold]
+    pub(crate) fn irrelevant_among(&self, run: Range<i64>) -> u64 {
+        if !self.is_foreign {
+            return 0;
+        }
+        let told_to = self.irrelevant_to.get().clamp(run.start, run.end);
+        let window_end = run.start.saturating_add(i64::from(WINDOW));
+        let marked = words(told_to.min(window_end)..run.end.min(window_end))
+            .map(|(word, numbers)| u64::from((self.received[word] & numbers).count_ones()));
+        told_to.abs_diff(run.start) + marked.sum::<u64>()
     }
 }
 

@@ -86,7 +86,7 @@ pub enum Destinations {
     /// Where participants are announced, [`Engine::announce_to`](crate::Engine::announce_to).
     Announce,
     /// Some of those of a writer, [`Engine::some_destinations`](crate::Engine::some_destinations).
-    Subset(WriterId, u16),
+    Subset(WriterId, u64),
     /// These.
     Listed(BoundedVec<Locator, 4>),
 }

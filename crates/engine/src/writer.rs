@@ -24,7 +24,7 @@ use crate::{
     filters::Filters,
     fragmenter::{Fragmenter, OwedFragments},
     history::History,
-    limits::{MAX_DESTINATIONS, MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
+    limits::{MAX_DESCRIBED_DESTINATIONS, MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
     matching::Incompatible,
     presentation::WriterPresents,
     priority::Priority,
@@ -135,7 +135,7 @@ pub(crate) struct Writer {
     /// so that neither a sample nor an acknowledgement costs a look at all of them.
     pub(crate) lowest_acknowledged: SequenceNumber,
     pub(crate) proxies: Vec<u16>,
-    pub(crate) destinations: BoundedVec<Locator, MAX_DESTINATIONS>,
+    pub(crate) destinations: BoundedVec<Locator, MAX_DESCRIBED_DESTINATIONS>,
     pub(crate) data_filed: bool,
     pub(crate) heartbeat_filed: bool,
     pub(crate) heartbeat_count: i32,

@@ -234,11 +234,12 @@ fn way(chains: &[Chain], chain: &Chain, port: u16, depth: usize) -> Way {
 }
 
 /// Asks `nft`, and where there is none `iptables`, for the rules of this network namespace, and `iptables-legacy`
-/// where the kernel has tables of it.
-pub fn packet_filters() -> PacketFilters {
+/// where the kernel has tables of it. What they say is waited for as long as `is_stopped` says that it is wanted, and
+/// that is a few seconds at most.
+pub fn packet_filters(is_stopped: &dyn Fn() -> bool) -> PacketFilters {
     let mut rules = Vec::new();
     let mut unread = Vec::new();
-    let patience = Patience::begin();
+    let patience = Patience::begin(is_stopped);
     match rules_of_nft(patience) {
         Ok(told) => rules.push(told),
         Err(why) => match iptables::rules_among_nftables(patience) {
@@ -258,7 +259,7 @@ pub fn packet_filters() -> PacketFilters {
     }
 }
 
-fn rules_of_nft(patience: Patience) -> Result<Rules, String> {
+fn rules_of_nft(patience: Patience<'_>) -> Result<Rules, String> {
     let told = tool::answer("nft", &["-j", "list", "ruleset"], patience)?;
     let chains = nft::chains(&told).ok_or_else(|| not_understood("nft"))?;
     Ok(Rules {

@@ -181,6 +181,10 @@ const STATES: &[(&str, Shown)] = &[
     ("filtered by time", Shown::Reader(|it| it.filtered)),
     ("kept back by time", Shown::Reader(|it| it.held)),
     ("filtered by content", Shown::Reader(|it| it.unwanted)),
+    (
+        "filtered by content at the writer",
+        Shown::Writer(|it| it.unwanted),
+    ),
     ("not of the owner", Shown::Reader(|it| it.not_owner)),
     (
         "offered deadline missed",

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, time::Duration};
 
 use isolane_engine::{
-    ContentFilter, DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, Limits,
-    MessageReceiver, Network, Priority, ReaderId, StatusChange, Timing, WriterId,
+    DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver,
+    Network, Priority, ReaderId, StatusChange, Timing, Work, WorkKind, WriterId,
 };
 use isolane_wire::{
     discovery::LocatorList,
@@ -158,9 +158,13 @@ impl World {
                 LocatorList::new()
             },
         };
+        let is_filtered = policies::is_filtered(choice >> 4);
         if is_writer && node.writers.len() < MAX_ENDPOINTS {
-            node.writers
-                .extend(node.engine.create_writer(now, &config).ok());
+            let created = node.engine.create_writer(now, &config).ok();
+            if let Some(writer) = created.filter(|_| is_filtered) {
+                node.engine.evaluate_filters(writer, policies::compile);
+            }
+            node.writers.extend(created);
         } else if !is_writer && node.readers.len() < MAX_ENDPOINTS {
             let delivery = if choice & 8 != 0 {
                 DeliveryMode::View
@@ -168,11 +172,8 @@ impl World {
                 DeliveryMode::Cache
             };
             let engine = &mut node.engine;
-            let created = match policies::is_filtered(choice >> 4) {
-                true => {
-                    let filter = ContentFilter::new(policies::wants);
-                    engine.create_filtered_reader(now, &config, delivery, filter)
-                }
+            let created = match is_filtered {
+                true => engine.create_filtered_reader(now, &config, delivery, policies::filter()),
                 false => engine.create_reader(now, &config, delivery),
             };
             node.readers.extend(created.ok());
@@ -338,7 +339,12 @@ impl World {
             assert!(engine.next_level(priority).is_some(), "ready without work");
             let mut work = None;
             let calls = allocator_calls_of(|| work = engine.next_work(now, priority, &mut buffer));
-            assert_eq!(calls, 0, "{work:?} takes or returns memory");
+            // A peer's filter is the one thing that memory is taken for later: when its reader is discovered and matched.
+            let is_discovery = |work: &Work| work.kind == WorkKind::Discovery;
+            assert!(
+                calls == 0 || work.as_ref().is_some_and(is_discovery),
+                "{work:?} takes or returns memory"
+            );
             let work = work.expect("what is ready can be done");
             let datagram = &buffer[..work.bytes];
             if !datagram.is_empty() {

@@ -63,6 +63,25 @@ pub struct Flow {
     /// Where others used the same lanes: then `send_refused` and `receive_dropped` are the samples that
     /// are missing, which these must cover.
     pub shared_lane: Option<SharedLane>,
+    /// Where a datagram is not a sample: what became of the datagrams. Then `sent`, `send_refused`, `received` and
+    /// `receive_dropped` follow from the samples, and what is missing must be covered by lost datagrams.
+    #[serde(default)]
+    pub datagrams: Option<Datagrams>,
+}
+
+/// Datagrams of a topic whose samples share them, or leave in several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Datagrams {
+    /// Taken by the sender's datapath.
+    pub sent: u64,
+    /// Refused by it.
+    pub send_refused: u64,
+    /// Received.
+    pub received: u64,
+    /// Dropped on the receiving host.
+    pub receive_dropped: u64,
+    /// Samples that go with one that is lost, at most.
+    pub most_samples: u64,
 }
 
 /// Datagrams of all topics that share a lane.
@@ -99,19 +118,41 @@ impl Flow {
             rejected: to.rejected,
             delivered: to.delivered,
             shared_lane: None,
+            datagrams: None,
         };
         if from.is_lane_shared {
+            flow.shared_lane = Some(SharedLane {
+                send_refused: flow.send_refused,
+                receive_dropped: flow.receive_dropped,
+            });
             flow.infer_from_samples();
         }
         flow
     }
 
-    /// Where the lanes' counts are of all topics: this one's are what its samples leave open.
-    fn infer_from_samples(&mut self) {
-        self.shared_lane = Some(SharedLane {
-            send_refused: self.send_refused,
-            receive_dropped: self.receive_dropped,
+    /// The same without a cable, of samples that share datagrams or leave in several: with one that is lost go
+    /// `most_samples` at most.
+    pub fn in_datagrams(
+        topic: &str,
+        offered: (u64, u64),
+        from: &EndCounts,
+        to: &EndCounts,
+        most_samples: u64,
+    ) -> Flow {
+        let mut flow = Flow::between(topic, offered, from, to, None);
+        flow.datagrams = Some(Datagrams {
+            sent: from.sent,
+            send_refused: from.send_refused,
+            received: to.received,
+            receive_dropped: to.receive_dropped,
+            most_samples,
         });
+        flow.infer_from_samples();
+        flow
+    }
+
+    /// Where the lanes' counts are not of this topic's samples: its own are what the samples leave open.
+    fn infer_from_samples(&mut self) {
         let handed_over = self.written.saturating_sub(self.unsent);
         self.sent = self.cable.map_or(handed_over, |cable| cable.arrived);
         self.send_refused = handed_over.saturating_sub(self.sent);
@@ -157,7 +198,7 @@ impl Flow {
     pub fn unaccounted(&self) -> u64 {
         let hops = self.hops().into_iter();
         let of_hops: u64 = hops.map(|(_, came, named)| came.abs_diff(named)).sum();
-        of_hops + self.uncovered()
+        of_hops + self.uncovered() + self.uncovered_by_datagrams()
     }
 
     /// Whether each sample is accounted for exactly once.
@@ -173,6 +214,7 @@ impl Flow {
                 ));
             }
         }
+        self.check_datagrams()?;
         self.check_shared_lane()
     }
 
@@ -192,6 +234,47 @@ impl Flow {
         }
     }
 
+    /// Samples that are missing and went with no datagram that is known to be lost.
+    fn uncovered_by_datagrams(&self) -> u64 {
+        let Some(datagrams) = self.datagrams else {
+            return 0;
+        };
+        let lost = datagrams.send_refused + datagrams.receive_dropped;
+        let missing = self.send_refused + self.receive_dropped;
+        missing.saturating_sub(lost.saturating_mul(datagrams.most_samples))
+    }
+
+    /// Where a datagram is not a sample, each datagram has one place, and samples are missing with those alone that
+    /// are lost.
+    fn check_datagrams(&self) -> Result<(), String> {
+        let Some(datagrams) = self.datagrams else {
+            return Ok(());
+        };
+        let Datagrams {
+            sent,
+            received,
+            receive_dropped,
+            ..
+        } = datagrams;
+        if sent != received + receive_dropped {
+            return Err(format!(
+                "{}: {sent} datagrams were sent, {} are accounted for",
+                self.topic,
+                received + receive_dropped
+            ));
+        }
+        match self.uncovered_by_datagrams() {
+            0 => Ok(()),
+            _ => Err(format!(
+                "{}: {} samples are missing, {} datagrams were refused and {receive_dropped} dropped, of {} samples at most",
+                self.topic,
+                self.send_refused + self.receive_dropped,
+                datagrams.send_refused,
+                datagrams.most_samples,
+            )),
+        }
+    }
+
     /// Samples that are missing where a lane is shared must be among the lane's named drops.
     fn check_shared_lane(&self) -> Result<(), String> {
         let (Some(lane), 1..) = (self.shared_lane, self.uncovered()) else {
@@ -206,105 +289,4 @@ impl Flow {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn balanced() -> Flow {
-        Flow {
-            topic: "T".into(),
-            offered: 100,
-            refused: 1,
-            written: 99,
-            unsent: 2,
-            send_refused: 3,
-            sent: 94,
-            cable: Some(CableFlow {
-                arrived: 94,
-                dropped: 10,
-            }),
-            receive_dropped: 4,
-            received: 80,
-            duplicates: 0,
-            rejected: 0,
-            delivered: 80,
-            shared_lane: None,
-        }
-    }
-
-    #[test]
-    fn a_flow_balances_when_every_sample_has_one_place() {
-        assert_eq!(balanced().check(), Ok(()));
-        assert_eq!(balanced().unaccounted(), 0);
-        let direct = Flow {
-            cable: None,
-            receive_dropped: 14,
-            ..balanced()
-        };
-        assert_eq!(direct.check(), Ok(()));
-    }
-
-    #[test]
-    fn a_sample_that_vanished_names_its_hop() {
-        let vanished = Flow {
-            received: 79,
-            delivered: 79,
-            ..balanced()
-        };
-        assert_eq!(
-            vanished.check().unwrap_err(),
-            "T: 84 samples were on their last way, 83 are accounted for"
-        );
-        assert_eq!(vanished.unaccounted(), 1);
-        let made_up = Flow {
-            delivered: 81,
-            ..balanced()
-        };
-        assert!(made_up.check().unwrap_err().contains("received"));
-        assert_eq!(made_up.unaccounted(), 1);
-        let both = Flow {
-            received: 79,
-            ..balanced()
-        };
-        assert_eq!(both.unaccounted(), 2, "one vanished, another was made up");
-    }
-
-    /// Both ends with one lane for all: 500 other datagrams were sent, 3 of all refused, 4 dropped.
-    fn through_a_shared_lane(delivered: u64) -> Flow {
-        let from = EndCounts {
-            written: 99,
-            unsent: 2,
-            sent: 594,
-            send_refused: 3,
-            is_lane_shared: true,
-            ..EndCounts::default()
-        };
-        let to = EndCounts {
-            received: 500,
-            receive_dropped: 4,
-            delivered,
-            ..EndCounts::default()
-        };
-        let cable = CableFlow {
-            arrived: 94,
-            dropped: 10,
-        };
-        Flow::between("T", (100, 1), &from, &to, Some(cable))
-    }
-
-    #[test]
-    fn in_a_shared_lane_samples_that_are_missing_are_among_its_drops() {
-        let flow = through_a_shared_lane(80);
-        assert_eq!(flow.check(), Ok(()));
-        assert_eq!((flow.sent, flow.send_refused), (94, 3));
-        assert_eq!((flow.received, flow.receive_dropped), (80, 4));
-        assert_eq!(flow.unaccounted(), 0);
-        assert_eq!(through_a_shared_lane(79).unaccounted(), 1);
-        let vanished = through_a_shared_lane(79).check().unwrap_err();
-        assert!(
-            vanished.starts_with("T: 8 samples are missing"),
-            "{vanished}"
-        );
-        let made_up = through_a_shared_lane(85).check().unwrap_err();
-        assert!(made_up.contains("on their last way"), "{made_up}");
-    }
-}
+mod tests;

@@ -36,6 +36,38 @@ fn over_loopback_best_effort_samples_are_accounted_for() {
     assert!(run.samples_delivered > 0);
 }
 
+#[test]
+fn over_loopback_best_effort_samples_that_share_datagrams_are_accounted_for() {
+    let _one = ONE_AT_A_TIME.lock();
+    let config = throughput::Config {
+        latency_budget_us: 5_000,
+        payload_bytes: 64,
+        ..config(Reliability::BestEffort)
+    };
+    let run = throughput::run_over_loopback(&program(), &config).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    assert!(run.samples_delivered > 0);
+    let sent = run
+        .flow
+        .as_ref()
+        .and_then(|flow| flow.datagrams)
+        .unwrap()
+        .sent;
+    assert!(sent < run.samples_written / 4, "{run:#?}");
+}
+
+#[test]
+fn over_loopback_best_effort_samples_in_fragments_are_accounted_for() {
+    let _one = ONE_AT_A_TIME.lock();
+    let config = throughput::Config {
+        payload_bytes: 8_192,
+        ..config(Reliability::BestEffort)
+    };
+    let run = throughput::run_over_loopback(&program(), &config).unwrap();
+    assert_eq!(run.invalid, None, "{run:#?}");
+    assert!(run.samples_delivered > 0);
+}
+
 /// Two hosts joined without a cable, with devices of one queue; `None` where there can be none.
 fn joined() -> Option<Testbed> {
     testbed()?;

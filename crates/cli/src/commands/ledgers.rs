@@ -12,6 +12,7 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
         delivered,
         available,
         lost,
+        irrelevant,
         evicted,
         rejected,
         expired,
@@ -33,6 +34,7 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
     let others = [
         (available, "not taken"),
         (lost, "lost"),
+        (irrelevant, "that their writers call irrelevant"),
         (evicted, "evicted"),
         (rejected, "rejected"),
         (expired, "expired"),

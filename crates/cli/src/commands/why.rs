@@ -85,8 +85,11 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
         networks: networks(),
         ignoring: ignoring(&watcher),
         described: described(&settings),
-        filters: packet_filters(),
+        filters: packet_filters(&|| until.interrupted()),
     };
+    if until.interrupted() {
+        return Ok(ExitCode::Interrupted);
+    }
     answer(&settings, &facts, &judge(&facts))
 }
 

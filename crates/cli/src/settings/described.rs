@@ -1,6 +1,7 @@
-//! Which participant of the description a command is, so that it meets the others without discovery.
+//! Which participant of the description a command is, so that it meets the others without discovery; and whether what is
+//! described can be in the command's domain.
 
-use isolane_model::{Source, Sourced, System};
+use isolane_model::{Domain, Source, Sourced, System};
 
 use crate::failure::Failure;
 
@@ -16,6 +17,7 @@ impl DescribedAs {
     pub(super) fn new(
         name: Option<String>,
         system: Option<&System>,
+        domain: &Sourced<Domain>,
     ) -> Result<Option<Self>, Failure> {
         let Some(name) = name else {
             return Ok(None);
@@ -41,6 +43,7 @@ impl DescribedAs {
             )
             .with_remedy("name one of these, or describe it: isolane config --example shows how"));
         }
+        check_ports(system, domain)?;
         Ok(Some(Self {
             name: Sourced::new(name, Source::CommandLine("--participant")),
             system: system.clone(),
@@ -52,4 +55,33 @@ impl DescribedAs {
         let participant = self.system.participant(&self.name.value)?;
         Some(participant.host.value.clone())
     }
+}
+
+/// Whether the described participants have no port that RTPS gives to those of the command's domain. The description was
+/// checked for its own, and the command may be in another.
+pub(super) fn check_ports(system: &System, domain: &Sourced<Domain>) -> Result<(), Failure> {
+    let taken = domain.value.ports();
+    let mut participants = system.participants().iter();
+    let Some(wrong) = participants.find(|participant| {
+        let ports = participant.ports();
+        u32::from(ports.start) < taken.end && taken.start < u32::from(ports.end)
+    }) else {
+        return Ok(());
+    };
+    let (name, ports) = (&wrong.name.value, wrong.ports());
+    Err(Failure::wrong_usage(
+        format!("what is described cannot be in domain {} ({})", domain.value, domain.source),
+        format!(
+            "participant \"{name}\" ({}) has ports {} to {}, and RTPS gives {} to {} to participants of that domain",
+            wrong.port.source,
+            ports.start,
+            ports.end - 1,
+            taken.start,
+            taken.end - 1
+        ),
+    )
+    .with_remedy(
+        "leave that domain out, and the description's own counts; or give its participants ports below 7400, which no \
+         domain has",
+    ))
 }

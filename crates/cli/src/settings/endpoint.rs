@@ -176,7 +176,7 @@ impl EndpointSettings {
         system: Option<&System>,
     ) -> Result<Self, Failure> {
         let described = system.and_then(|system| system.topic(&arguments.topic));
-        let described_as = DescribedAs::new(arguments.participant, system)?;
+        let described_as = DescribedAs::new(arguments.participant, system, &network.domain)?;
         let mut of_lane = arguments.lane;
         if of_lane.host.is_none() {
             of_lane.host = described_as.as_ref().and_then(DescribedAs::host);

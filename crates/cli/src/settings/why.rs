@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use isolane_model::{Domain, Sourced, System, check_topic_name};
 
+use super::described::check_ports;
 use super::lane::LaneSettings;
 use super::{NetworkSettings, hostname, list_or_default, or_default, seconds};
 use crate::arguments::WhyArguments;
@@ -38,6 +39,9 @@ impl WhySettings {
                 format!("\"{topic}\" cannot be the name of a topic"),
                 reason.to_string(),
             ));
+        }
+        if let Some(system) = system {
+            check_ports(system, &network.domain)?;
         }
         let own = network.domain.value;
         let is_other = |domain: &Domain| *domain != own;

@@ -1,7 +1,7 @@
 //! A topic that participants write and read by a description: nothing of it is announced, so what can be seen is
 //! whether these participants are there, and whether they follow the same description.
 
-use isolane::EndpointKind;
+use isolane::{EndpointKind, differences};
 use isolane_wire::guid::GuidPrefix;
 
 use super::facts::{Endpoint, Facts, Who, kind_of};
@@ -51,24 +51,13 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
         .iter()
         .filter_map(|one| of_participant(facts, one))
         .collect();
-    reasons.extend(
-        facts
-            .here
-            .endpoints
-            .iter()
-            .filter(|it| it.data.topic_name == facts.topic.as_str())
-            .map(|endpoint| discovered(facts, endpoint)),
-    );
     let has = |kind: EndpointKind| {
         let mut all = facts.described.iter();
         all.any(|one| one.kinds.contains(&kind))
     };
-    for (kind, key) in [
-        (EndpointKind::Writer, "writes"),
-        (EndpointKind::Reader, "reads"),
-    ] {
+    for kind in [EndpointKind::Writer, EndpointKind::Reader] {
         if !has(kind) {
-            let kind = kind_of(kind);
+            let (key, kind) = (key_of(kind), kind_of(kind));
             reasons.push(about(
                 facts,
                 "described-one-sided",
@@ -91,6 +80,10 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
             "if samples are missing all the same: `isolane top` shows where they went",
         ));
     }
+    // Whoever was discovered beside them changes nothing of that.
+    let discovered_ones = facts.here.endpoints.iter();
+    let of_topic = discovered_ones.filter(|it| it.data.topic_name == facts.topic.as_str());
+    reasons.extend(of_topic.map(|endpoint| discovered(facts, endpoint)));
     reasons
 }
 
@@ -158,16 +151,68 @@ fn disagreement(facts: &Facts, one: &DescribedHere, who: &Who) -> Option<Reason>
     ))
 }
 
-/// An endpoint that is announced meets none that is described.
+/// An endpoint that is announced meets none that is described, but for those of its own participant.
 fn discovered(facts: &Facts, endpoint: &Endpoint) -> Reason {
-    about(
-        facts,
-        "not-described",
-        Verdict::No,
-        format!(
-            "the {} was discovered, and meets none of those that are described: these are announced to nobody",
-            facts.here.said(endpoint)
+    let (said, kind) = (facts.here.said(endpoint), endpoint.kind);
+    let topic = topic(facts);
+    let mut described = facts.described.iter();
+    let prefix = endpoint.guid().prefix;
+    if let Some(own) = described.clone().find(|one| one.is(prefix)) {
+        let sentence = format!(
+            "the {said} is one that {} has beside those that are described: it is announced, and meets described ones of \
+             its own participant alone",
+            own.said()
+        );
+        let remedy = format!(
+            "describe it as well: {topic} in `{}` of that participant, on all hosts",
+            key_of(kind)
+        );
+        return about(facts, "not-described", Verdict::No, sentence, &remedy);
+    }
+    let sentence = format!(
+        "the {said} was discovered, and meets none of those that are described: these are announced to nobody{}",
+        talks_beside(facts, endpoint)
+    );
+    // What it was meant to be, most likely: one of those that do the same, and were not heard.
+    let is_heard = |one: &DescribedHere| {
+        let mut heard = facts.here.participants.iter();
+        heard.any(|who| one.is(who.prefix))
+    };
+    let meant = described.find(|one| one.kinds.contains(&kind) && !is_heard(one));
+    let remedy = match meant {
+        Some(one) => format!(
+            "start it as the described participant that {} the topic: --participant {}; or describe another one for it",
+            key_of(kind),
+            one.name.escape_debug()
         ),
-        "describe its participant as well, and start it as that one (--participant NAME)",
-    )
+        None => String::from(
+            "describe its participant as well, and start it as that one (--participant NAME)",
+        ),
+    };
+    about(facts, "not-described", Verdict::No, sentence, &remedy)
+}
+
+/// Whether others that were discovered talk with it all the same.
+fn talks_beside(facts: &Facts, endpoint: &Endpoint) -> String {
+    let (other, said) = match endpoint.kind {
+        EndpointKind::Writer => (EndpointKind::Reader, "readers"),
+        EndpointKind::Reader => (EndpointKind::Writer, "writers"),
+    };
+    let others = facts.here.of_topic(&facts.topic, other);
+    let fits = |it: &&Endpoint| match endpoint.kind {
+        EndpointKind::Writer => differences(&endpoint.data, &it.data).is_empty(),
+        EndpointKind::Reader => differences(&it.data, &endpoint.data).is_empty(),
+    };
+    match others.filter(fits).count() {
+        0 => String::new(),
+        count => format!("; of the discovered {said} {count} fit it"),
+    }
+}
+
+/// Where a description says it.
+fn key_of(kind: EndpointKind) -> &'static str {
+    match kind {
+        EndpointKind::Writer => "writes",
+        EndpointKind::Reader => "reads",
+    }
 }

@@ -363,12 +363,54 @@ fn a_described_participant_that_is_not_there_or_follows_another_description_is_n
     says(&only(&facts), "described-one-sided", &["no reader"]);
 }
 
+/// What is said of an endpoint that was discovered beside those that are described.
+fn said_of_discovered(facts: &Facts) -> Reason {
+    let mut reasons = judge(facts).into_iter();
+    let found = reasons.find(|reason| reason.id == "not-described");
+    found.expect("it was discovered")
+}
+
 #[test]
-fn one_that_was_discovered_meets_none_that_is_described() {
+fn one_that_was_discovered_meets_none_that_is_described_and_these_meet_all_the_same() {
     let mut facts = described();
-    facts
-        .here
-        .endpoints
-        .push(endpoint(3, EndpointKind::Reader, "Square"));
-    says(&only(&facts), "not-described", &["reader", "discovered"]);
+    let reader = endpoint(3, EndpointKind::Reader, "Square");
+    facts.here.endpoints.push(reader);
+    let ids: Vec<&str> = judge(&facts).iter().map(|reason| reason.id).collect();
+    assert_eq!(ids, ["not-described", "described"]);
+    let reason = said_of_discovered(&facts);
+    assert_eq!(reason.verdict, Verdict::No);
+    says(&reason, "not-described", &["reader", "discovered"]);
+    assert!(reason.remedy.contains("describe its participant"));
+
+    let writer = endpoint(4, EndpointKind::Writer, "Square");
+    facts.here.endpoints.push(writer);
+    let reason = said_of_discovered(&facts);
+    says(
+        &reason,
+        "not-described",
+        &["of the discovered writers 1 fit it"],
+    );
+}
+
+#[test]
+fn what_a_discovered_endpoint_was_meant_to_be_is_told() {
+    // Started without --participant, it seems: the described reader is absent.
+    let mut facts = described();
+    facts.here.participants.remove(1);
+    let reader = endpoint(3, EndpointKind::Reader, "Square");
+    facts.here.endpoints.push(reader);
+    let reason = said_of_discovered(&facts);
+    assert!(reason.remedy.contains("--participant part 2"), "{reason:?}");
+
+    // Created beside what is described.
+    let mut facts = described();
+    let writer = endpoint(2, EndpointKind::Writer, "Square");
+    facts.here.endpoints.push(writer);
+    let reason = said_of_discovered(&facts);
+    says(
+        &reason,
+        "not-described",
+        &["writer", "\"part 2\" (reader by"],
+    );
+    assert!(reason.remedy.contains("`writes`"), "{reason:?}");
 }

@@ -4,7 +4,10 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
 use isolane::{
     Announces, BuildError, Builder, Described, EndpointKind, Network, Order, Participant, Qos,
+    TopicType,
 };
+
+use isolane_datapath::Lane;
 
 use crate::support::{Message, Site, World, level, take_numbers};
 
@@ -199,4 +202,52 @@ fn an_endpoint_that_is_not_as_described_is_not_created() {
         error.to_string().contains("announces no endpoints"),
         "{error}"
     );
+}
+
+#[test]
+fn however_many_participants_and_endpoints_are_described_there_are_places_for_them() {
+    const PEERS: u8 = 60;
+    let (network, qos) = (Network::new(1), brake());
+    let at = |host| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, host), IN_MEMORY);
+    let topic = |number: u8| format!("Topic {number}");
+    let described = |host: u8, kind| {
+        let one = Described::new(&format!("part {host}"), at(host)).announces(Announces::Nothing);
+        (0..12).fold(one, |one, number| {
+            one.endpoint(
+                kind,
+                &topic(number),
+                (Message::TYPE_NAME, Message::KEYED),
+                &qos,
+            )
+        })
+    };
+    let own = described(1, EndpointKind::Writer);
+    let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+    let builder = (2..2 + PEERS).fold(builder.described_as(own), |builder, host| {
+        builder.described_peer(described(host, EndpointKind::Reader))
+    });
+    let participant = builder.build().expect("there are places");
+    let peers = participant.described_peers();
+    assert!(peers.len() == usize::from(PEERS) && peers.iter().all(|peer| peer.is_present));
+    let writer = |number| participant.create_writer::<Message>(&topic(number), &qos);
+    let writers: Vec<_> = (0..12)
+        .map(|number| writer(number).expect("it is described"))
+        .collect();
+    for writer in &writers {
+        assert_eq!(writer.matched_readers(), usize::from(PEERS));
+    }
+    // Each has an address of its own, and none would ask for what it has missed.
+    let offered = || {
+        let report = participant.report();
+        let transmit = &report.datagrams.lane(Lane::Level(level(7))).transmit;
+        transmit.sent + transmit.refused_total()
+    };
+    let before = offered();
+    writers[0]
+        .write(&Message::default())
+        .expect("it is matched");
+    assert_eq!(offered() - before, u64::from(PEERS));
+    let counters = participant.report().counters;
+    let refused = counters.endpoints_refused + counters.matches_refused;
+    assert_eq!((refused, counters.destinations_full), (0, 0));
 }

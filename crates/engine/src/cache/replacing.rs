@@ -50,26 +50,46 @@ impl Cache {
         Ok(true)
     }
 
-    /// The end of an instance is no value: as long as there is room at all it pushes none out, so that the last one
-    /// is still seen; and rather than that it takes the place of an end that says no more than it does.
+    /// The end of an instance is no value, and pushes out none that the user has not seen. Where it finds no room beside
+    /// them it takes the place of an end that says no more than it does, or of something seen. Where there is nothing of
+    /// that it is taken note of, and no sample: samples tell the state of their instance as it is when they are looked
+    /// at (DDS 1.4 §2.2.2.5.1.3).
     #[cold]
     fn make_room_for_end(&mut self, proxy: u16, info: &SampleInfo) -> Result<bool, Refused> {
         let key = info.key_hash.unwrap_or_default();
         if self.is_word_only(proxy, info) {
             return Ok(false);
         }
-        let beside = match self.available.len() >= self.available_room {
-            true => 0,
-            false => ENDS_BESIDE,
-        };
+        let is_full = self.available.len() >= self.available_room;
+        let beside = if is_full { 0 } else { ENDS_BESIDE };
         if self.replaced_by_one(key, beside) == 0 {
             self.find_room(proxy)?;
-        } else if let Some(repeated) = self.end_repeated_by(key, info.kind) {
-            self.evict(repeated);
-        } else {
-            self.evict_replaced(key, beside);
+            return Ok(true);
         }
-        Ok(true)
+        let repeated = self.end_repeated_by(key, info.kind);
+        let replaced = repeated.or_else(|| self.seen_or_end_of(key));
+        let replaced = replaced.or_else(|| self.end_beside().filter(|_| is_full));
+        match replaced {
+            Some(replaced) => self.evict(replaced),
+            None => {
+                self.instances.note(key, proxy, info.kind, info.received);
+                self.evicted += 1;
+            }
+        }
+        Ok(replaced.is_some())
+    }
+
+    /// The oldest sample of an instance that is no value which the user has yet to see.
+    fn seen_or_end_of(&self, key: KeyHash) -> Option<u16> {
+        let mut at = self.instances.oldest(key);
+        while let Some(index) = at {
+            let slot = self.slot(index);
+            if slot.read || !slot.info.valid_data() {
+                return at;
+            }
+            at = self.links.younger(index);
+        }
+        None
     }
 
     /// The youngest sample of an instance, if it is an end that this one says again.

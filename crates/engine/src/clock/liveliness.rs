@@ -107,6 +107,8 @@ pub(crate) struct Lease {
     /// When it was found to have run out.
     missed: Option<Instant>,
     pub(crate) is_alive: bool,
+    /// It has run out, and nothing was heard since.
+    pub(crate) is_silent: bool,
 }
 
 /// What becomes of a writer by a look at its lease.
@@ -125,6 +127,7 @@ impl Lease {
             heard: now,
             missed: None,
             is_alive: true,
+            is_silent: false,
         }
     }
 
@@ -139,7 +142,10 @@ impl Lease {
 
     /// The writer was heard.
     pub(crate) fn hear(&mut self, at: Instant) {
-        self.heard = self.heard.max(at);
+        if at > self.heard {
+            self.heard = at;
+            self.is_silent = false;
+        }
     }
 
     /// Whether a HEARTBEAT says that the writer is alive (RTPS 2.5 §8.4.13.4).
@@ -162,7 +168,7 @@ impl Lease {
         match self.missed.map(|since| now.saturating_since(since)) {
             Some(waited) if waited < grace => {}
             Some(waited) if waited <= grace + LEASE_GRACE => {
-                self.is_alive = false;
+                (self.is_alive, self.is_silent) = (false, true);
                 self.missed = None;
                 return (Some(Turn::Lost), None);
             }
@@ -277,10 +283,24 @@ impl Engine {
         reader.status |= ReaderStatus::LIVELINESS_CHANGED;
         if turn == Turn::Lost {
             reader.release_owner(proxy);
+            self.end_instances_of(now, index, proxy, guid);
         }
-        if turn == Turn::Lost
-            && let Some(cache) = &mut reader.cache
-        {
+    }
+
+    /// A sample of a writer that has been silent for long was shown, because it waited for something else until now. Its
+    /// instance is alive by it no longer than the writer was.
+    pub(crate) fn end_if_silent(&mut self, proxy: u16) {
+        let found = self.writer_proxies.get(proxy);
+        if let Some(found) = found.filter(|found| found.clock.is_silent()) {
+            self.end_instances_of(self.latest, found.reader, proxy, found.guid);
+        }
+    }
+
+    fn end_instances_of(&mut self, now: Instant, index: u16, proxy: u16, guid: Guid) {
+        let Some(reader) = self.readers.get_mut(index) else {
+            return;
+        };
+        if let Some(cache) = &mut reader.cache {
             cache.count_as_shown(self.shown);
             cache.writer_not_alive(proxy, guid, now);
             self.counters.instance_ends_unseen += cache.take_unseen();
@@ -307,12 +327,15 @@ mod tests {
             heard: at(0),
             missed: None,
             is_alive: true,
+            is_silent: false,
         };
         assert_eq!(lease.look(at(79)), (None, Some(at(80))));
         assert_eq!(lease.look(at(80)), (None, Some(at(90))));
         assert_eq!(lease.look(at(90)), (Some(Turn::Lost), None));
         assert_eq!(lease.look(at(200)), (None, None));
+        assert!(lease.is_silent);
         lease.hear(at(200));
+        assert!(!lease.is_silent && !lease.is_alive, "it is looked at first");
         assert_eq!(lease.look(at(200)), (Some(Turn::Back), Some(at(280))));
         // Whoever was stopped meanwhile looks once more.
         assert_eq!(lease.look(at(1_000)), (None, Some(at(1_010))));

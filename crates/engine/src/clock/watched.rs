@@ -45,4 +45,9 @@ impl ProxyClock {
     pub(crate) fn is_alive(&self) -> bool {
         self.lease.is_none_or(|lease| lease.is_alive)
     }
+
+    /// Whether the writer is not alive, and was not heard since.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.lease.is_some_and(|lease| lease.is_silent)
+    }
 }

@@ -3,8 +3,11 @@
 //! They lie in slots without a payload, apart from those of samples: a history that is full of samples has room for the
 //! end of their set, and ends take no room from samples. There is room for as many as for samples, since each of those may
 //! be a set. Where more are needed, under KEEP_LAST, an end goes first of whose set no sample is left.
+//!
+//! They have a queue of their own, too: the oldest sample is found, and goes, at the same cost however many ends there are
+//! before it.
 
-use alloc::vec::Vec;
+use alloc::{collections::VecDeque, vec::Vec};
 
 use isolane_wire::{rtps::SetMark, sequence::SequenceNumber};
 
@@ -13,17 +16,36 @@ use crate::limits::MIN_SET_ENDS;
 
 #[derive(Debug, Default)]
 pub(super) struct SetEnds {
-    /// The first slot for an end; `None`: there are none.
-    first_slot: Option<u16>,
     free: Vec<u16>,
-    /// Ends that are in the history.
-    pub(super) kept: usize,
+    /// Those in the history: (sequence, slot), ascending.
+    order: VecDeque<(SequenceNumber, u16)>,
 }
 
 impl SetEnds {
-    #[inline]
-    fn has_slot(&self, slot: u16) -> bool {
-        self.first_slot.is_some_and(|first| slot >= first)
+    /// The number of the oldest.
+    pub(super) fn first(&self) -> Option<SequenceNumber> {
+        self.order.front().map(|&(sequence, _)| sequence)
+    }
+
+    /// The first at or above this number, and its slot.
+    pub(super) fn from(&self, sequence: SequenceNumber) -> Option<(SequenceNumber, u16)> {
+        let at = self.order.partition_point(|&(there, _)| there < sequence);
+        self.order.get(at).copied()
+    }
+
+    /// The slot of the one with this number.
+    pub(super) fn slot_of(&self, sequence: SequenceNumber) -> Option<u16> {
+        let found = self.from(sequence).filter(|&(there, _)| there == sequence);
+        found.map(|(_, slot)| slot)
+    }
+
+    /// Lets go of the one with this number, if there is one.
+    #[cold]
+    pub(super) fn remove(&mut self, sequence: SequenceNumber) {
+        let found = self.order.binary_search_by_key(&sequence, |&(at, _)| at);
+        if let Some((_, slot)) = found.ok().and_then(|at| self.order.remove(at)) {
+            self.free.push(slot);
+        }
     }
 }
 
@@ -39,12 +61,10 @@ impl History {
         };
         self.changes
             .resize(usize::from(slots + ends), Change::EMPTY);
-        self.order.reserve_exact(usize::from(slots + ends));
         self.marks = alloc::vec![SetMark::default(); self.changes.len()];
         self.set_ends = SetEnds {
-            first_slot: has_ends.then_some(slots),
             free: (slots..slots + ends).rev().collect(),
-            kept: 0,
+            order: VecDeque::with_capacity(usize::from(ends)),
         };
     }
 
@@ -55,16 +75,12 @@ impl History {
 
     /// The oldest change that is a sample, or the end of an instance.
     pub(crate) fn first_sample(&self) -> Option<SequenceNumber> {
-        let is_sample = |&&(_, slot): &&(SequenceNumber, u16)| !self.set_ends.has_slot(slot);
-        let sample = self.order.iter().find(is_sample);
-        sample.map(|&(sequence, _)| sequence)
+        self.order.front().map(|&(sequence, _)| sequence)
     }
 
     /// The number of the oldest.
     pub(crate) fn first_set_end(&self) -> Option<SequenceNumber> {
-        let mut order = self.order.iter();
-        let end = order.find(|&&(_, slot)| self.set_ends.has_slot(slot));
-        end.map(|&(sequence, _)| sequence)
+        self.set_ends.first()
     }
 
     /// Makes room for the end of a set, if one below `sequence` can go.
@@ -72,16 +88,27 @@ impl History {
         if self.has_room_for_set_end() {
             return true;
         }
-        let below = self.order.partition_point(|&(there, _)| there < sequence);
-        let is_end = |at: &usize| self.set_ends.has_slot(self.order[*at].1);
-        let mut of_nothing = (0..below).filter(is_end).filter(|&at| {
-            let before = at.checked_sub(1).map(|before| self.order[before].1);
-            before.is_none_or(|before| self.marks[usize::from(before)].set().is_none())
-        });
-        let found = of_nothing.next().or_else(|| (0..below).find(is_end));
-        let Some(at) = found else { return false };
-        self.remove(self.order[at].0);
+        let ends = self.set_ends.order.iter().map(|&(end, _)| end);
+        let below = ends.take_while(|&end| end < sequence);
+        let of_nothing = below.clone().find(|&end| self.is_end_of_nothing(end));
+        let Some(end) = of_nothing.or_else(|| below.clone().next()) else {
+            return false;
+        };
+        self.set_ends.remove(end);
         true
+    }
+
+    /// Whether no sample of a set lies right before this end of one.
+    fn is_end_of_nothing(&self, end: SequenceNumber) -> bool {
+        let last_below = |order: &VecDeque<(SequenceNumber, u16)>| {
+            let at = order.partition_point(|&(there, _)| there < end);
+            at.checked_sub(1).map(|at| order[at])
+        };
+        let sample = last_below(&self.order);
+        if last_below(&self.set_ends.order) > sample {
+            return true;
+        }
+        sample.is_none_or(|(_, slot)| self.marks[usize::from(slot)].set().is_none())
     }
 
     /// Enters the end of a set, for which there is room.
@@ -91,19 +118,7 @@ impl History {
         };
         self.changes[usize::from(slot)] = change;
         self.marks[usize::from(slot)] = mark;
-        self.order.push_back((change.sequence, slot));
-        self.set_ends.kept += 1;
-    }
-
-    /// Gives the slot of an end back; false: it is a sample's.
-    #[inline]
-    pub(super) fn free_set_end(&mut self, slot: u16) -> bool {
-        let is_end = self.set_ends.has_slot(slot);
-        if is_end {
-            self.set_ends.free.push(slot);
-            self.set_ends.kept -= 1;
-        }
-        is_end
+        self.set_ends.order.push_back((change.sequence, slot));
     }
 }
 
@@ -164,7 +179,8 @@ mod tests {
             history.remove(SequenceNumber(2));
             write(&mut history, 5, 9, None);
             history.remove_below(SequenceNumber(6));
-            assert_eq!((history.first(), history.set_ends.kept), (None, 0));
+            assert_eq!(history.first(), None);
+            assert!(history.set_ends.order.is_empty());
         }
     }
 
@@ -194,5 +210,27 @@ mod tests {
         assert!(!history.make_room_for_set_end(SequenceNumber(1)));
         assert!(history.make_room_for_set_end(SequenceNumber(2)));
         assert_eq!(history.first(), Some(SequenceNumber(2)));
+    }
+
+    /// A full KEEP_ALL history of a TRANSIENT_LOCAL writer gives up its oldest sample with each that is written.
+    #[test]
+    fn the_oldest_sample_is_the_first_of_its_queue_however_many_ends_lie_before_it() {
+        let mut history = a_history(Keep::All, 100);
+        assert!((1..=90).all(|number| end(&mut history, number)));
+        write(&mut history, 91, 1, Some(91));
+        end(&mut history, 92);
+        write(&mut history, 93, 1, None);
+        assert_eq!(history.first(), Some(SequenceNumber(1)));
+        for sample in [91, 93] {
+            let first = history.order.front().map(|&(sequence, _)| sequence);
+            assert_eq!(first, Some(SequenceNumber(sample)));
+            assert_eq!(history.first_sample(), first);
+            history.remove(SequenceNumber(sample));
+        }
+        assert_eq!(history.first_sample(), None);
+        let from = |number| history.at_or_after(SequenceNumber(number));
+        assert_eq!((from(91), from(93)), (Some(SequenceNumber(92)), None));
+        assert_eq!(history.remove_below(SequenceNumber(90)), 89);
+        assert_eq!(history.first(), Some(SequenceNumber(90)));
     }
 }

@@ -2,7 +2,12 @@
 
 use isolane_wire::{discovery::LocatorList, locator::Locator};
 
-use crate::{config::Network, engine::Engine, limits::MAX_DESTINATIONS};
+use crate::{
+    config::Network,
+    engine::Engine,
+    ids::WriterId,
+    limits::{MAX_DESCRIBED_DESTINATIONS, MAX_DESTINATIONS},
+};
 
 /// A unicast and a multicast address.
 pub(crate) type Address = (Option<Locator>, Option<Locator>);
@@ -49,6 +54,11 @@ impl Engine {
     /// readers share, one to each other address. Readers of participants that are not known to hear
     /// this one are left out.
     pub(crate) fn refresh_destinations(&mut self, writer_index: u16) {
+        let entity = self.writers.get(writer_index).map(|it| it.guid.entity);
+        let most = match entity.is_some_and(|entity| self.is_described(entity)) {
+            true => MAX_DESCRIBED_DESTINATIONS,
+            false => MAX_DESTINATIONS,
+        };
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
@@ -71,7 +81,7 @@ impl Engine {
                 None => drop(groups.push((multicast, proxy.unicast, false))),
             }
         }
-        let mut destinations = heapless::Vec::<Locator, MAX_DESTINATIONS>::new();
+        let mut destinations = heapless::Vec::<Locator, MAX_DESCRIBED_DESTINATIONS>::new();
         for &index in &writer.proxies {
             let Some(proxy) = self.reader_proxies.get(index) else {
                 continue;
@@ -86,7 +96,10 @@ impl Engine {
             };
             let is_reachable = proxy.is_reachable;
             let is_reached = is_reachable
-                && to.is_some_and(|to| destinations.contains(&to) || destinations.push(to).is_ok());
+                && to.is_some_and(|to| {
+                    let has_room = destinations.len() < most;
+                    destinations.contains(&to) || has_room && destinations.push(to).is_ok()
+                });
             if let Some(proxy) = self.reader_proxies.get_mut(index) {
                 let was_reached = core::mem::replace(&mut proxy.is_reached, is_reached);
                 let is_full = is_reachable && !is_reached && was_reached;
@@ -95,5 +108,18 @@ impl Engine {
         }
         writer.destinations = destinations;
         self.refresh_filters(writer_index);
+    }
+
+    /// Some of the addresses of a writer's matched readers: those whose bit is set, by their place among
+    /// [`destinations`](Self::destinations).
+    #[must_use]
+    pub fn some_destinations(
+        &self,
+        writer: WriterId,
+        places: u64,
+    ) -> heapless::Vec<Locator, MAX_DESCRIBED_DESTINATIONS> {
+        let all = self.destinations(writer).iter().enumerate();
+        let some = all.filter(|(place, _)| places >> place & 1 == 1);
+        some.map(|(_, locator)| *locator).collect()
     }
 }

@@ -111,7 +111,7 @@ impl Engine {
     fn match_reader(&mut self, now: Instant, reader_index: u16, writer: &Counterpart<'_>) -> bool {
         let guid = writer.data.guid;
         let known = self.proxy_of_writer_at(guid, reader_index);
-        let says_where_to_begin = self.is_isolane(guid.prefix);
+        let is_foreign = !self.is_isolane(guid.prefix);
         let Some(reader) = self.readers.get_mut(reader_index) else {
             return true;
         };
@@ -148,13 +148,13 @@ impl Engine {
         // A best-effort reader of a reliable writer is told nothing and asks for nothing.
         let mut proxy = WriterProxy::new(reader_index, guid, reader.reliable);
         proxy.held_back = HeldBack::of(reader);
+        proxy.is_foreign = is_foreign;
         proxy.progress = Progress::with(reader, writer.data);
         // A writer of isolane answers with a GAP what was written before it knew of the reader.
         // Of others a VOLATILE reader cannot tell history from what was written just after the
         // match: it begins with the first sample that comes unasked, or behind the first heartbeat.
-        proxy.skips_history = reader.volatile
-            && writer.data.qos.durability > DurabilityKind::Volatile
-            && !says_where_to_begin;
+        proxy.skips_history =
+            reader.volatile && writer.data.qos.durability > DurabilityKind::Volatile && is_foreign;
         proxy.reply_to = writer.address.0.or(writer.address.1);
         let has_place = self.add_writer_proxy(proxy);
         if let Some(proxy) = self.proxy_of_writer_at(guid, reader_index) {

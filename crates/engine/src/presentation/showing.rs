@@ -245,6 +245,11 @@ impl Engine {
                 engine.wind_reader(reader);
             }
         });
+        let mut at = Some(circle.first);
+        while let Some(peer) = at {
+            at = self.peer_after(circle, peer);
+            self.end_if_silent(peer);
+        }
     }
 
     /// Shows what one reader holds of a set, as far as its policies let the user see it; returns how many samples.

@@ -125,6 +125,7 @@ impl Engine {
             }
             let base = gap.list.base();
             if gap.start <= proxy.expected {
+                proxy.note_irrelevant(base);
                 self.advance_to(index, base);
             } else {
                 let window_end = proxy.expected.get().saturating_add(i64::from(WINDOW));
@@ -177,7 +178,7 @@ impl Engine {
         let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
             return false;
         };
-        let reader_index = proxy.reader;
+        let (reader_index, before) = (proxy.reader, proxy.expected);
         let Some(reader) = self.readers.get_mut(reader_index) else {
             return false;
         };
@@ -248,7 +249,14 @@ impl Engine {
                 let missing = passed - held_back;
                 // What its writer holds back was written since the match.
                 proxy.begun |= held_back > 0;
-                if reader.ledger.lose(missing, proxy.begun) {
+                let mut lost = missing;
+                if missing > 0 && proxy.is_foreign {
+                    let told = proxy.irrelevant_among(proxy.expected.get()..end.get());
+                    let irrelevant = told.saturating_sub(held_back).min(missing);
+                    reader.ledger.pass_irrelevant(irrelevant, proxy.begun);
+                    lost -= irrelevant;
+                }
+                if reader.ledger.lose(lost, proxy.begun) {
                     reader.status |= ReaderStatus::SAMPLE_LOST;
                 }
                 if groups && missing > 0 {
@@ -262,6 +270,7 @@ impl Engine {
             }
         }
         let is_watched = proxy.clock.is_watched;
+        let has_passed = proxy.expected > before;
         let has_dropped = reader.ledger.incomplete > incomplete;
         if let Some(why) = refused {
             // The rest goes on when the user has taken one.
@@ -272,6 +281,9 @@ impl Engine {
         }
         self.note_reader(reader_index);
         if is_watched {
+            if has_passed {
+                self.end_if_silent(proxy_index);
+            }
             self.wind_reader(reader_index);
         }
         groups

@@ -21,19 +21,23 @@ use isolane_wire::{
     time::Instant,
 };
 
+use super::first::Unsent;
 use crate::{
     clock::Expired,
     engine::Engine,
     filters::{AddressBits, FilterBits, Part, Run, SampleBits, SampleOfRun},
     history::History,
     ids::WriterId,
-    limits::{FILTERED_RUN, MAX_DESTINATIONS, WHOLE_BYTES, WINDOW},
+    limits::{BATCH_BYTES, FILTERED_RUN, MAX_DESCRIBED_DESTINATIONS, WHOLE_BYTES, WINDOW},
     work::{Destinations, Work, WorkKind},
     writer::{ReaderProxy, Writer},
 };
 
 /// What each address gets of a run, by its place.
-type Gets = [SampleBits; MAX_DESTINATIONS];
+type Gets = [SampleBits; MAX_DESCRIBED_DESTINATIONS];
+
+/// What a datagram of a run has beside its samples, and the GAPs that tell what is not among them.
+const AROUND_BYTES: usize = HEADER_BYTES + INFO_DESTINATION_BYTES + HEARTBEAT_BYTES;
 
 /// The filters that hold back each sample of a run.
 type Asked = BoundedVec<FilterBits, FILTERED_RUN>;
@@ -63,6 +67,23 @@ impl Writer {
     pub(crate) fn has_part(&self) -> bool {
         let filters = self.filters.as_ref();
         filters.is_some_and(|filters| !filters.run.parts.is_empty())
+    }
+
+    /// Bytes of the next datagram of a run, if one is still to be sent: as much as its samples take, and a GAP in front of
+    /// them where there is room in a frame that others have as well.
+    pub(super) fn next_part_bytes(&self) -> Option<usize> {
+        let run = &self.filters.as_ref()?.run;
+        let samples = self.samples_of(run, *run.parts.last()?);
+        let bytes: usize = samples.map(|sample| sample.bytes()).sum();
+        Some((AROUND_BYTES + bytes).max(BATCH_BYTES))
+    }
+
+    /// What is still there of the samples of a part. What was pushed out since it was asked about is asked for, and told
+    /// then.
+    fn samples_of(&self, run: &Run, part: Part) -> impl Iterator<Item = Unsent<'_>> + Clone {
+        let samples = run.samples.iter().enumerate();
+        let samples = samples.filter(move |(at, _)| part.samples >> at & 1 == 1);
+        samples.filter_map(|(_, of)| self.sample(of.gone_from, of.sequence))
     }
 
     /// Where first transmissions for this reader go, by its place among the destinations; `None`: it is reached by
@@ -200,7 +221,7 @@ impl Engine {
         let Some((samples, asked)) = writer.next_run(buffer_bytes) else {
             return;
         };
-        let mut gets: Gets = [0; MAX_DESTINATIONS];
+        let mut gets: Gets = [0; MAX_DESCRIBED_DESTINATIONS];
         for &proxy in &writer.proxies {
             let proxy = self.reader_proxies.get(proxy);
             let place = proxy.and_then(|proxy| writer.place_of(proxy));
@@ -300,15 +321,11 @@ impl Engine {
         let Some(run) = writer.filters.as_ref().map(|filters| &filters.run) else {
             return 0;
         };
-        let is_of_part = |&(at, _): &(usize, &SampleOfRun)| part.samples >> at & 1 == 1;
-        let samples = run.samples.iter().enumerate().filter(is_of_part);
-        // What was pushed out since it was asked about is asked for, and told then.
-        let samples = samples.filter_map(|(_, of)| writer.sample(of.gone_from, of.sequence));
+        let samples = writer.samples_of(run, part);
         let heartbeat = run.heartbeat;
         let bytes: usize = samples.clone().map(|sample| sample.bytes()).sum();
-        let around = HEADER_BYTES + INFO_DESTINATION_BYTES + HEARTBEAT_BYTES;
         let room = writer.batch_bytes().min(buffer.len());
-        let room = room.saturating_sub(around + bytes);
+        let room = room.saturating_sub(AROUND_BYTES + bytes);
         let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
             let told = writer.tell(&mut self.reader_proxies, part.to, room, &mut message)?;
             if told > 0 {
@@ -337,24 +354,11 @@ impl Engine {
         }
         message.len()
     }
-
-    /// Some of the addresses of a writer's matched readers: those whose bit is set, by their place among
-    /// [`destinations`](Self::destinations).
-    #[must_use]
-    pub fn some_destinations(
-        &self,
-        writer: WriterId,
-        places: u16,
-    ) -> BoundedVec<isolane_wire::locator::Locator, MAX_DESTINATIONS> {
-        let all = self.destinations(writer).iter().enumerate();
-        let some = all.filter(|(place, _)| places >> place & 1 == 1);
-        some.map(|(_, locator)| *locator).collect()
-    }
 }
 
 /// Addresses that get the same share a part.
-fn parts_of(gets: &Gets) -> BoundedVec<Part, MAX_DESTINATIONS> {
-    let mut parts = BoundedVec::<Part, MAX_DESTINATIONS>::new();
+fn parts_of(gets: &Gets) -> BoundedVec<Part, MAX_DESCRIBED_DESTINATIONS> {
+    let mut parts = BoundedVec::<Part, MAX_DESCRIBED_DESTINATIONS>::new();
     for (place, &samples) in gets.iter().enumerate() {
         let to: AddressBits = 1 << place;
         if samples == 0 {
@@ -375,7 +379,7 @@ mod tests {
 
     #[test]
     fn addresses_that_get_the_same_share_a_datagram() {
-        let mut gets: Gets = [0; MAX_DESTINATIONS];
+        let mut gets: Gets = [0; MAX_DESCRIBED_DESTINATIONS];
         gets[..6].copy_from_slice(&[0b111, 0b010, 0b111, 0, 0b010, 0b100]);
         let parts = parts_of(&gets);
         let found = parts.iter().map(|part| (part.samples, part.to));

@@ -150,10 +150,14 @@ impl Engine {
             WorkKind::Announce | WorkKind::Discovery => MAX_DATAGRAM_BYTES,
             WorkKind::WriterClock | WorkKind::ReaderClock => 0,
             WorkKind::Fragment | WorkKind::Heartbeat | WorkKind::AckNack => BATCH_BYTES,
-            WorkKind::Data => self
-                .writers
-                .get(subject)
-                .map_or(0, |writer| writer.next_bytes().max(writer.waiting_bytes())),
+            WorkKind::Data => {
+                self.writers
+                    .get(subject)
+                    .map_or(0, |writer| match writer.next_part_bytes() {
+                        None => writer.next_bytes().max(writer.waiting_bytes()),
+                        Some(bytes) => bytes,
+                    })
+            }
             WorkKind::Repair | WorkKind::History => self
                 .reader_proxies
                 .get(subject)

@@ -2,7 +2,7 @@
 //! together go on leaving together.
 
 use isolane_engine::{Priority, limits::BATCH_BYTES};
-use isolane_sim::{LinkConfig, NodeConfig, ReaderHandle, Topic, World, seeds};
+use isolane_sim::{LinkConfig, NodeConfig, ReaderHandle, Sample, Topic, World, seeds};
 use isolane_wire::level::Level;
 
 use crate::{
@@ -146,4 +146,39 @@ fn a_few_samples_of_a_large_batch_ask_for_no_large_frame() {
     world.run_for(SECOND);
     assert_eq!(world.reader_ledger(reader).delivered, 63);
     assert_eq!(asked(&mut world, 3), BATCH_BYTES, "again");
+}
+
+#[test]
+fn what_is_left_of_a_run_asks_for_no_larger_frame_than_it_needs() {
+    let topic = Topic::new("Numbers").reliable().keep_all(64).level(3);
+    let topic = topic.max_payload_bytes(8_000).max_datagram_bytes(8_000);
+    let batched = topic.clone();
+    let batched = batched.qos(|qos| qos.latency_budget = (10 * SECOND).into());
+    // Neither the next sample nor what else may leave together says how much that is.
+    let next = [Sample::value(4).padded(6_000), Sample::value(4)];
+    for (topic, next) in [topic, batched].into_iter().zip(next) {
+        let mut world = World::new(1);
+        let nodes = world.nodes(3, &NodeConfig::default());
+        let writer = evaluating(&mut world, nodes[0], &topic);
+        let readers = [
+            world.create_reader(nodes[1], &topic),
+            world.create_reader_with(nodes[2], &topic, multiples(2)),
+        ];
+        world.until_matched(&[writer], &readers);
+        world.run_for(SECOND);
+        for sample in values(3).chain([next]) {
+            world.write(writer, sample).expect("it has room");
+        }
+        let (id, priority) = (world.writer_id(writer), Priority::of_data(Level::clamp(3)));
+        let asked = world.with_engine(nodes[0], |engine, now| {
+            engine.flush(id);
+            let mut buffer = [0; 8_000];
+            let work = engine.next_work(now, priority, &mut buffer);
+            assert!(work.is_some_and(|work| work.bytes > 0));
+            engine.next_bytes(priority)
+        });
+        assert_eq!(asked, BATCH_BYTES);
+        all_accounted(&mut world, readers[0], 4);
+        all_accounted(&mut world, readers[1], 4);
+    }
 }

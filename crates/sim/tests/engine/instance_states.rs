@@ -451,6 +451,70 @@ fn ends_that_lie_beside_values_give_way_to_other_instances() {
 }
 
 #[test]
+fn in_a_full_reader_an_end_pushes_out_no_value_that_was_not_seen() {
+    let mut looked = last_only();
+    looked.write((1..=4).map(|key| Sample::keyed(key, key.into())));
+    looked.write([Sample::dispose(1)]);
+    let seen = looked.select(&Selection::default(), Then::Read);
+    let values: Vec<u64> = seen.iter().map(|&(_, value)| value).collect();
+    assert_eq!(values, [1, 2, 3, 4]);
+    assert_eq!(seen[0].0.instance_state, InstanceState::NotAliveDisposed);
+    let ledger = looked.world.reader_ledger(looked.reader);
+    assert!(ledger.evicted == 1 && ledger.balances(), "{ledger:?}");
+    // What was seen gives way.
+    looked.write([Sample::dispose(2)]);
+    let news = looked.select(&mask(StateMask::NOT_READ), Then::Leave);
+    let kinds: Vec<ChangeKind> = news.iter().map(|(info, _)| info.kind).collect();
+    assert_eq!(kinds, [ChangeKind::Dispose]);
+    let left = looked.values(&Selection::default(), Then::Leave);
+    assert!(!left.contains(&2), "{left:?}");
+}
+
+#[test]
+fn ends_of_every_kind_push_out_no_value_that_was_not_seen() {
+    let mut looked = last_only();
+    looked.write([Sample::keyed(7, 1)]);
+    for _ in 0..3 {
+        looked.write([dispose_and_unregister(7)]);
+        looked.write([Sample::dispose(7)]);
+    }
+    let seen = looked.values(&Selection::default(), Then::Leave);
+    assert_eq!((seen.len(), seen[0]), (3, 1));
+    assert!(looked.world.reader_ledger(looked.reader).balances());
+}
+
+#[test]
+fn what_is_shown_when_its_writer_is_not_alive_any_more_leaves_its_instance_without_writers() {
+    let topic = keyed().qos(|qos| {
+        qos.liveliness.kind = LivelinessKind::Automatic;
+        qos.liveliness.lease = ms(200).into();
+    });
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, &topic);
+    let reader = world.create_reader(b, &topic.keep_all(2));
+    world.until_matched(&[writer], &[reader]);
+    world.set_take(reader, Take::OnRequest);
+    // The first is lost, the others wait for it, and of these the last for the user.
+    world.set_link_between(a, b, LinkConfig::losing(1.0));
+    world.enqueue(writer, [Sample::keyed(7, 1)]);
+    world.run_for(ms(1));
+    world.set_link_between(a, b, LinkConfig::default());
+    world.enqueue(writer, [2, 3].map(|value| Sample::keyed(7, value)));
+    world.run_for(ms(100));
+    world.crash(a);
+    world.run_for(SECOND);
+    while world.take(reader, 1) > 0 {
+        world.run_for(ms(1));
+    }
+    assert_eq!(world.values(reader), [1, 2, 3]);
+    // There was no room for its end: it is told with the last value.
+    let (_, state) = world.last_of_instance(reader, 7).expect("it came").states();
+    assert_eq!(state, InstanceState::NotAliveNoWriters);
+    assert!(world.reader_ledger(reader).balances());
+}
+
+#[test]
 fn an_end_that_is_said_again_and_again_leaves_the_last_value_too() {
     let mut looked = last_only();
     looked.write([Sample::keyed(7, 1)]);

@@ -8,14 +8,14 @@ const TABLES: [&str; 4] = ["raw", "mangle", "filter", "security"];
 
 /// Rules of the older form, which lie beside those of nftables; `None`: the kernel has no tables of it here, as far
 /// as this process may see.
-pub(super) fn legacy_rules(patience: Patience) -> Option<Result<Rules, String>> {
+pub(super) fn legacy_rules(patience: Patience<'_>) -> Option<Result<Rules, String>> {
     let names = std::fs::read_to_string("/proc/thread-self/net/ip_tables_names").ok()?;
     let tables: Vec<&str> = names.lines().filter(|name| TABLES.contains(name)).collect();
     (!tables.is_empty()).then(|| rules(legacy_tool(patience)?, &tables, patience))
 }
 
 /// The tool for them. Before there were two forms it was called as both are now.
-fn legacy_tool(patience: Patience) -> Result<&'static str, String> {
+fn legacy_tool(patience: Patience<'_>) -> Result<&'static str, String> {
     let Err(why) = tool::answer("iptables-legacy", &["-V"], patience) else {
         return Ok("iptables-legacy");
     };
@@ -26,13 +26,13 @@ fn legacy_tool(patience: Patience) -> Result<&'static str, String> {
 }
 
 /// Whether the rules that `iptables` tells lie among those of nftables.
-fn is_of_nftables(patience: Patience) -> Result<bool, String> {
+fn is_of_nftables(patience: Patience<'_>) -> Result<bool, String> {
     let version = tool::answer("iptables", &["-V"], patience)?;
     Ok(version.contains("nf_tables"))
 }
 
 /// Rules of nftables as far as `iptables` made them, where nftables' own tool cannot be asked.
-pub(super) fn rules_among_nftables(patience: Patience) -> Result<Rules, String> {
+pub(super) fn rules_among_nftables(patience: Patience<'_>) -> Result<Rules, String> {
     match is_of_nftables(patience)? {
         true => rules("iptables", &["filter"], patience),
         false => Err(String::from(
@@ -42,7 +42,7 @@ pub(super) fn rules_among_nftables(patience: Patience) -> Result<Rules, String> 
 }
 
 /// Asks a tool for the rules of some tables.
-fn rules(tool: &'static str, tables: &[&str], patience: Patience) -> Result<Rules, String> {
+fn rules(tool: &'static str, tables: &[&str], patience: Patience<'_>) -> Result<Rules, String> {
     let mut rules = Rules {
         tool,
         chains: Vec::new(),

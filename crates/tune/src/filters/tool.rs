@@ -1,10 +1,10 @@
 //! Asks a tool of the system, and waits for its answer no longer than is reasonable: one that waits for a lock of
-//! the kernel's rules may wait for ever.
+//! the kernel's rules may wait for ever. Nor longer than whoever asks wants to.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -13,25 +13,39 @@ use crate::limits::{FILTER_TOOL_END, FILTER_TOOL_LOOK, FILTER_TOOL_PATIENCE, MAX
 
 /// Until when tools are waited for: all that are asked for one answer share it.
 #[derive(Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct Patience<'a> {
     whole: Duration,
     until: Instant,
+    /// Whether the answer is not wanted any more.
+    is_stopped: &'a dyn Fn() -> bool,
 }
 
-impl Patience {
-    pub(super) fn begin() -> Self {
-        Self::of(FILTER_TOOL_PATIENCE)
+impl<'a> Patience<'a> {
+    pub(super) fn begin(is_stopped: &'a dyn Fn() -> bool) -> Self {
+        Self::of(FILTER_TOOL_PATIENCE, is_stopped)
     }
 
-    fn of(whole: Duration) -> Self {
+    fn of(whole: Duration, is_stopped: &'a dyn Fn() -> bool) -> Self {
         Self {
             whole,
             until: Instant::now() + whole,
+            is_stopped,
         }
     }
 
-    fn rest(self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
+    fn is_over(self) -> bool {
+        Instant::now() >= self.until || (self.is_stopped)()
+    }
+
+    /// Why there is no answer of a tool that was asked so.
+    fn excuse(self, tool: &str, arguments: &[&str]) -> String {
+        if (self.is_stopped)() {
+            return format!("{tool} was not waited for");
+        }
+        let (seconds, command) = (self.whole.as_secs_f32(), arguments.join(" "));
+        format!(
+            "{tool} did not answer within {seconds} s: another program may hold the rules, see what `{tool} {command}` does"
+        )
     }
 }
 
@@ -39,7 +53,14 @@ impl Patience {
 ///
 /// # Errors
 /// Why there is no answer, in words.
-pub(super) fn answer(tool: &str, arguments: &[&str], patience: Patience) -> Result<String, String> {
+pub(super) fn answer(
+    tool: &str,
+    arguments: &[&str],
+    patience: Patience<'_>,
+) -> Result<String, String> {
+    if (patience.is_stopped)() {
+        return Err(patience.excuse(tool, arguments));
+    }
     let mut child = Command::new(tool)
         .args(arguments)
         .stdin(Stdio::null())
@@ -55,16 +76,12 @@ pub(super) fn answer(tool: &str, arguments: &[&str], patience: Patience) -> Resu
     // It may say more than a pipe holds: both are read while it runs.
     let said = child.stdout.take().map(read_all);
     let complained = child.stderr.take().map(read_all);
-    let status = wait(&mut child, patience.until);
-    let said = said.and_then(|said| said.recv_timeout(patience.rest()).ok());
-    let complained = complained.and_then(|said| said.recv_timeout(patience.rest()).ok());
+    let status = wait(&mut child, || patience.is_over());
+    let said = said.and_then(|said| receive(&said, patience));
+    let complained = complained.and_then(|said| receive(&said, patience));
     let Some((status, said)) = status.zip(said) else {
         end(child);
-        let command = arguments.join(" ");
-        return Err(format!(
-            "{tool} did not answer within {} s: another program may hold the rules, see what `{tool} {command}` does",
-            patience.whole.as_secs_f32()
-        ));
+        return Err(patience.excuse(tool, arguments));
     };
     if !status.success() {
         let line = first_line(&complained.unwrap_or_default());
@@ -96,11 +113,22 @@ fn read_all(from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receiver
 }
 
-fn wait(child: &mut Child, until: Instant) -> Option<ExitStatus> {
+/// What was read, as soon as all was.
+fn receive(read: &Receiver<Vec<u8>>, patience: Patience<'_>) -> Option<Vec<u8>> {
+    loop {
+        match read.recv_timeout(FILTER_TOOL_LOOK) {
+            Ok(read) => return Some(read),
+            Err(RecvTimeoutError::Timeout) if !patience.is_over() => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+fn wait(child: &mut Child, is_over: impl Fn() -> bool) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < until => std::thread::sleep(FILTER_TOOL_LOOK),
+            Ok(None) if !is_over() => std::thread::sleep(FILTER_TOOL_LOOK),
             _ => return None,
         }
     }
@@ -113,7 +141,8 @@ fn end(mut child: Child) {
         // It may have ended by itself meanwhile.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    if wait(&mut child, Instant::now() + FILTER_TOOL_END).is_none() {
+    let until = Instant::now() + FILTER_TOOL_END;
+    if wait(&mut child, || Instant::now() >= until).is_none() {
         // The kernel does not let go of one that waits for it; when it does, the tool is gone.
         std::thread::spawn(move || child.wait());
     }
@@ -134,7 +163,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, patience: Duration) -> Result<String, String> {
-        answer("sh", &["-c", script], Patience::of(patience))
+        answer("sh", &["-c", script], Patience::of(patience, &|| false))
     }
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -152,7 +181,7 @@ mod tests {
     fn a_tool_that_refuses_is_quoted() {
         let refused = shell("echo 'not permitted' >&2; exit 1", PATIENCE);
         assert_eq!(refused, Err("sh says: not permitted".into()));
-        let absent = answer("no-such-tool", &[], Patience::of(PATIENCE));
+        let absent = answer("no-such-tool", &[], Patience::of(PATIENCE, &|| false));
         assert_eq!(
             absent,
             Err("there is no command `no-such-tool` here".into())
@@ -190,8 +219,20 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_whose_answer_is_not_wanted_any_more_is_not_waited_for() {
+        let begin = Instant::now();
+        let is_stopped = || begin.elapsed() > Duration::from_millis(200);
+        for script in ["sleep 1000", "sleep 1000 &"] {
+            let patience = Patience::of(PATIENCE, &is_stopped);
+            let stopped = answer("sh", &["-c", script], patience);
+            assert_eq!(stopped, Err("sh was not waited for".into()));
+        }
+        assert!(begin.elapsed() < PATIENCE / 4, "{:?}", begin.elapsed());
+    }
+
+    #[test]
     fn tools_share_the_time_there_is() {
-        let patience = Patience::of(Duration::from_secs(2));
+        let patience = Patience::of(Duration::from_secs(2), &|| false);
         let begin = Instant::now();
         let ask = || answer("sh", &["-c", "sleep 1000"], patience).expect_err("it sleeps");
         for _ in 0..20 {

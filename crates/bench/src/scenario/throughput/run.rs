@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use isolane_engine::limits::{BATCH_BYTES, WHOLE_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::{EndConfig, ReaderReport, Reliability, TOPIC, WriterReport};
@@ -13,7 +14,7 @@ use crate::namespace::{Host, Testbed};
 use crate::process::{Cores, Note};
 use crate::scenario::flow::Flow;
 use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
-use crate::scenario::{ScenarioError, Site};
+use crate::scenario::{RttMessage, ScenarioError, Site};
 
 /// What is on the way when the writer ends has arrived after this time.
 const DRAIN: Duration = Duration::from_millis(300);
@@ -166,6 +167,25 @@ impl Config {
         }
     }
 
+    /// Samples that go with a datagram that is lost, at most; `None`: each sample is one datagram.
+    fn samples_a_datagram(&self) -> Option<u64> {
+        let sample_bytes = RttMessage::max_bytes(self.payload_bytes);
+        match () {
+            () if sample_bytes > WHOLE_BYTES => Some(1),
+            () if self.latency_budget_us > 0 => Some((BATCH_BYTES / sample_bytes).max(1) as u64),
+            () => None,
+        }
+    }
+
+    fn flow(&self, writer: &WriterReport, reader: &ReaderReport) -> Flow {
+        let offered = (writer.offered, writer.refused);
+        let (from, to) = (&writer.counts, &reader.counts);
+        match self.samples_a_datagram() {
+            None => Flow::between(TOPIC, offered, from, to, None),
+            Some(most) => Flow::in_datagrams(TOPIC, offered, from, to, most),
+        }
+    }
+
     fn run(
         &self,
         datapath: &str,
@@ -173,9 +193,8 @@ impl Config {
         (writer, reader): (WriterReport, ReaderReport),
         notes: Vec<Note>,
     ) -> Run {
-        let offered = (writer.offered, writer.refused);
-        let flow = (self.reliability == Reliability::BestEffort)
-            .then(|| Flow::between(TOPIC, offered, &writer.counts, &reader.counts, None));
+        let flow =
+            (self.reliability == Reliability::BestEffort).then(|| self.flow(&writer, &reader));
         let faults = [&writer.counts.faults[..], &reader.counts.faults[..]].concat();
         let written = writer.counts.written;
         let incomplete = || {

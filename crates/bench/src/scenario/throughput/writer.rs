@@ -71,6 +71,11 @@ pub fn run_writer(
     if config.reliability == Reliability::Reliable {
         let all = || writer.all_acknowledged();
         report.acknowledged = end::run_until(&participant, stop, ACKNOWLEDGE, all)?;
+    } else {
+        // What waits for a full datagram, or in fragments, would else leave after it was counted as unsent.
+        writer.flush();
+        let none_waits = || writer.ledger().pending == 0;
+        end::run_until(&participant, stop, ACKNOWLEDGE, none_waits)?;
     }
     report.counts = EndCounts::of(&participant, None, &[TOPIC], None);
     Ok(report)

@@ -133,7 +133,16 @@ fn an_empty_writers_heartbeat_and_a_gap_are_understood() {
     peer.value(&mut world, 8);
     assert_eq!(world.values(reader), [6, 8, 10]);
     let ledger = world.reader_ledger(reader);
-    assert_eq!((ledger.lost, ledger.skipped), (2, 5));
+    assert_eq!(
+        (ledger.lost, ledger.irrelevant, ledger.skipped),
+        (0, 2, 5),
+        "why they are not for the reader it was not told"
+    );
+    // What the writer no longer has, and has said nothing of, is lost.
+    peer.heartbeat(&mut world, (13, 13), 3);
+    let ledger = world.reader_ledger(reader);
+    assert_eq!((ledger.lost, ledger.irrelevant), (2, 2));
+    assert!(ledger.balances());
 }
 
 #[test]

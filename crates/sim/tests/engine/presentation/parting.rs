@@ -1,6 +1,8 @@
 //! Writers and readers that go while a set of their group is not seen yet.
 
+use isolane_engine::{ChangeKind, InstanceState};
 use isolane_sim::{LinkConfig, NodeConfig, Sample, World, seeds};
+use isolane_wire::qos::LivelinessKind;
 
 use super::{BOTH_OF_GROUP, COHERENT_GROUP, Groups, alike, groups, reliable};
 use crate::support::{PATIENCE, SECOND, ms};
@@ -75,6 +77,35 @@ fn whatever_is_lost_when_writers_go_or_die_no_set_is_seen_in_part() {
     });
     assert!(seen.iter().any(|&whole| whole < 6), "all came: {seen:?}");
     assert!(seen.iter().any(|&whole| whole > 0), "none came: {seen:?}");
+}
+
+#[test]
+fn a_set_that_is_shown_when_its_writer_is_not_alive_any_more_leaves_its_instance_without_writers() {
+    let topic = reliable("Sets").keyed().keep_all(8).qos(|qos| {
+        qos.liveliness.kind = LivelinessKind::Automatic;
+        qos.liveliness.lease = ms(200).into();
+    });
+    let mut group = groups(World::new(1), COHERENT_GROUP, &[alike(topic)]);
+    let reader = group.readers[0];
+    let last = |group: &Groups| {
+        let last = group.world.last_of_instance(reader, 7);
+        last.expect("it came").states()
+    };
+    group.write_set([(0, Sample::keyed(7, 1))]);
+    group.world.run_for(ms(20));
+    assert_eq!(last(&group), (ChangeKind::Alive, InstanceState::Alive));
+    group.world.begin_access(group.subscriber);
+    group.write_set([(0, Sample::keyed(7, 2)), (0, Sample::keyed(7, 3))]);
+    group.world.run_for(ms(20));
+    group.world.crash(group.nodes.0);
+    group.world.run_for(SECOND);
+    assert_eq!(group.values(), [[1]], "the user has not looked yet");
+    let ended = (ChangeKind::Unregister, InstanceState::NotAliveNoWriters);
+    assert_eq!(last(&group), ended);
+    group.world.end_access(group.subscriber);
+    group.world.run_for(ms(20));
+    assert_eq!(group.values(), [[1, 2, 3]]);
+    assert_eq!(last(&group), ended);
 }
 
 #[test]
