@@ -2,7 +2,6 @@
 //! the right to listen.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -83,8 +82,12 @@ fn an_interface_that_is_not_there_cannot_be_listened_to() {
 fn listening_takes_a_right() {
     // Wherever the command was built, everybody may run the copy.
     let copy = std::env::temp_dir().join(format!("isolane-spy-copy-{}", std::process::id()));
-    std::fs::copy(env!("CARGO_BIN_EXE_isolane"), &copy).expect("a copy");
-    std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).expect("its mode");
+    // Copied by another process: a program that is still open to be written, in a child that a test beside this one
+    // has just forked too, cannot be started.
+    let mut install = Command::new("install");
+    install.args(["-m", "755", env!("CARGO_BIN_EXE_isolane")]);
+    let copied = install.arg(&copy).status().expect("install exists");
+    assert!(copied.success());
     let mut command = Command::new(&copy);
     command.args(["spy", "--seconds", "1"]).current_dir("/");
     if is_root() {
