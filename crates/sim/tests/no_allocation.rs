@@ -23,6 +23,7 @@ use isolane_wire::{
         DestinationOrderKind, HistoryKind, LivelinessKind, Presentation, PresentationAccessScope,
         QosPolicies, ReliabilityKind,
     },
+    rtps::VENDOR_ID,
     time::{Instant, Timestamp},
 };
 
@@ -76,7 +77,10 @@ impl Pair {
     fn new() -> Self {
         let now = Instant::new(1);
         let engine = |which: u8| {
-            let mut config = EngineConfig::new(0, GuidPrefix([which + 1; 12]), u64::from(which));
+            // One of ours by its first bytes: what others need beside is not for it.
+            let mut prefix = [which + 1; 12];
+            prefix[..2].copy_from_slice(&VENDOR_ID);
+            let mut config = EngineConfig::new(0, GuidPrefix(prefix), u64::from(which));
             config.metatraffic_unicast = LocatorList::from_iter([address(which)]);
             config.announce_to = vec![GROUP];
             Engine::new(config, now)

@@ -12,7 +12,7 @@
 use isolane_wire::{
     BufferTooSmall,
     guid::{EntityId, Guid},
-    rtps::{DataFragHead, Gap, HeartbeatFrag, MessageWriter, PayloadKind, SetMark},
+    rtps::{DataFragHead, Gap, HeartbeatFrag, MessageWriter, PayloadKind, SetMark, VENDOR_ID},
     sequence::SequenceNumber,
     time::{Instant, Timestamp},
 };
@@ -258,6 +258,12 @@ impl Engine {
                 let proxy = self.reader_proxies.get_mut(index)?;
                 let is_last = proxy.fragments.note_repaired(at, total);
                 let told = is_last.then_some(total);
+                if is_last && guid.prefix.0[..2] != VENDOR_ID {
+                    // A HEARTBEAT goes behind it. Our readers answer the HEARTBEAT_FRAG; others ask for the fragments
+                    // of one sample at a time, and for those of the next when they hear a HEARTBEAT (Cyclone DDS):
+                    // they would lag by a heartbeat period a sample.
+                    self.file_repair(index);
+                }
                 match at.number <= total {
                     true => self.emit_fragment(writer_index, at, guid, told, buffer),
                     false => 0,

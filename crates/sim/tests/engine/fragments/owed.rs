@@ -10,13 +10,13 @@ use isolane_sim::{NodeConfig, Sample, World, WriterHandle};
 use isolane_wire::{
     level::Level,
     qos::{QosPolicies, ReliabilityKind},
-    rtps::AckNack,
-    sequence::{SequenceNumber, SequenceNumberSet},
+    rtps::{AckNack, NackFrag, Submessage},
+    sequence::{FragmentNumberSet, SequenceNumber, SequenceNumberSet},
 };
 
 use super::{large, padded};
 use crate::{
-    peer::{Peer, READER},
+    peer::{Peer, READER, for_each_submessage},
     support::{SECOND, a_pair, ms},
 };
 
@@ -65,6 +65,44 @@ fn ask(world: &mut World, peer: &Peer, writer: WriterHandle, base: i64, asked: &
         is_final: true,
     };
     peer.say(world, |message| message.acknack(&acknack).map(drop));
+}
+
+/// Cyclone DDS asks for the fragments of one sample at a time, and for those of the next when it hears a HEARTBEAT: 120
+/// samples of 64 KiB with a tenth of the fragments lost took it 8 s longer than it took to send them.
+#[test]
+fn a_reader_of_others_hears_a_heartbeat_behind_the_fragments_it_asked_for() {
+    let (mut world, peer, writer) = a_foreign_reader();
+    // It has spoken, so it is repaired; and all that was sent in answer has gone.
+    ask(&mut world, &peer, writer, 1, &[], 1);
+    world.run_for(SECOND);
+    let heartbeats = |world: &World| {
+        let mut asking = 0;
+        for_each_submessage(world, |submessage| {
+            if let Submessage::Heartbeat(heartbeat) = submessage {
+                asking += u32::from(heartbeat.reader == READER && !heartbeat.is_final);
+            }
+        });
+        asking
+    };
+    let before = (
+        heartbeats(&world),
+        world.writer_ledger(writer).fragments_repaired,
+    );
+    let mut state = FragmentNumberSet::new(3);
+    state.insert(3);
+    state.insert(7);
+    let nack = NackFrag {
+        reader: READER,
+        writer: world.writer_guid(writer).entity,
+        sequence: SequenceNumber(1),
+        state,
+        count: 1,
+    };
+    peer.say(&mut world, |message| message.nack_frag(&nack).map(drop));
+    // Sooner than any period.
+    world.run_for(ms(1));
+    let repaired = world.writer_ledger(writer).fragments_repaired - before.1;
+    assert_eq!((repaired, heartbeats(&world) - before.0), (2, 1));
 }
 
 #[test]
