@@ -125,10 +125,14 @@ pub(super) fn apart(sides: &Sides) -> Judgement {
     }
 }
 
-/// The writer was alive all the time.
+/// The writer was alive all the time it wrote: who then waits longer than the lease until all is acknowledged says
+/// nothing, and is not alive by its topic.
 pub(super) fn lively(sides: &Sides, setting: Setting) -> Judgement {
     flows(sides, setting)?;
-    match sides.publisher.told("on_liveliness_lost").first() {
+    let lost = sides
+        .publisher
+        .told_before_the_last_sample("on_liveliness_lost");
+    match lost.first() {
         Some(line) => Err(format!("the publisher was told {line}")),
         None => came_alive(sides),
     }

@@ -40,6 +40,16 @@ impl Printed {
             .collect()
     }
 
+    /// The same, before its last sample: of what a publisher was told while it wrote.
+    pub(in super::super) fn told_before_the_last_sample(&self, listener: &str) -> Vec<&str> {
+        let last = self.lines.iter().rposition(|line| sample(line).is_some());
+        let before = Self {
+            lines: self.lines[..last.unwrap_or(self.lines.len())].to_vec(),
+        };
+        let count = before.told(listener).len();
+        self.told(listener).into_iter().take(count).collect()
+    }
+
     pub(in super::super) fn samples(&self) -> Vec<Sample> {
         self.lines.iter().filter_map(|line| sample(line)).collect()
     }
@@ -121,6 +131,14 @@ Done.
             (1, 0)
         );
         assert_eq!(printed.told("on_subscription_matched").len(), 1);
+        let late = Printed::of(&format!("{TEXT}on_liveliness_lost() x\n"));
+        assert_eq!(late.told("on_liveliness_lost"), ["x"]);
+        assert!(
+            late.told_before_the_last_sample("on_liveliness_lost")
+                .is_empty()
+        );
+        let before = late.told_before_the_last_sample("on_subscription_matched");
+        assert_eq!(before.len(), 1);
         assert_eq!(printed.last(), Some("Done."));
     }
 }
