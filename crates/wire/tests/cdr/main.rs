@@ -4,6 +4,7 @@
 mod appendable;
 mod bounds;
 mod captures;
+mod fields;
 mod keys;
 mod layout;
 mod properties;

@@ -77,6 +77,27 @@ fn inline_qos_is_read_in_either_byte_order_and_status_info_always_big_endian() {
 }
 
 #[test]
+fn a_lifespan_of_its_own_is_read_in_either_byte_order_and_one_below_zero_is_none() {
+    for order in ORDERS {
+        let number = |value: u32| match order {
+            ByteOrder::Little => value.to_le_bytes(),
+            ByteOrder::Big => value.to_be_bytes(),
+        };
+        let of = |seconds: i32| {
+            let value = [number(seconds as u32), number(1 << 31)].concat();
+            let body = sentinel(parameter(fixed(order, 1), pid::LIFESPAN, &value));
+            parse(&body, Q).unwrap().lifespan()
+        };
+        let lifespan = of(3).unwrap();
+        assert_eq!((lifespan.seconds, lifespan.fraction), (3, 1 << 31));
+        assert_eq!(of(-1), None);
+        let short = sentinel(parameter(fixed(order, 1), pid::LIFESPAN, &[0; 4]));
+        assert_eq!(parse(&short, Q).unwrap().lifespan(), None);
+        assert_eq!(parse(&fixed(order, 1), 0).unwrap().lifespan(), None);
+    }
+}
+
+#[test]
 fn the_two_bits_of_status_info_are_told_apart() {
     for (flags, disposed, unregistered) in [
         (0, false, false),
