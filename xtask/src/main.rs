@@ -13,7 +13,8 @@
 //! - `cargo xtask interop` runs isolane against other DDS implementations in network namespaces;
 //! - `cargo xtask peers` measures isolane beside other DDS implementations;
 //! - `cargo xtask seeds` runs a thousand simulated systems that suffer;
-//! - `cargo xtask shapes` runs shapes test programs of one contract, one an implementation, in all pairs.
+//! - `cargo xtask shapes` runs shapes test programs of one contract, one an implementation, in all pairs;
+//! - `cargo xtask testbed` runs isolane in emulated machines with a real-time kernel.
 //!
 //! Progress goes to standard error; standard output carries the summary, or JSON where asked for.
 //! Nothing here touches the machine's own network namespace. As root, `test` installs the packages
@@ -39,6 +40,7 @@ mod peers;
 mod seeds;
 mod steps;
 mod test;
+mod testbed;
 mod workspace;
 
 use std::error::Error;
@@ -65,7 +67,7 @@ struct Arguments {
 enum Command {
     /// Run all checks: format, lints, dependencies, the classifier's object, tests, conformance of the
     /// datapaths, fuzzing, documentation, budgets, other implementations, a comparison with them, the demo
-    /// and its page, isolation by counters, a hostile sender
+    /// and its page, isolation by counters, a hostile sender, an emulated machine
     Test,
     /// Build the classifier's eBPF object and compare it with the checked-in one (needs clang-16)
     Classifier(classifier::Arguments),
@@ -98,6 +100,11 @@ enum Command {
     Seeds(seeds::SeedsArguments),
     /// Run shapes test programs of one command-line contract, isolane's and others', in all pairs (needs root)
     Shapes(interop::shapes::Arguments),
+    /// Run isolane in emulated machines with a real-time kernel and network devices of several queues
+    Testbed(testbed::Arguments),
+    /// What the first process of a machine of `testbed` does
+    #[command(name = testbed::inside::COMMAND, hide = true)]
+    TestbedGuest { task: Vec<String> },
     /// Who attacks: what `hostile` starts as a process of its own
     #[command(name = hostile::SENDER_COMMAND, hide = true)]
     HostileSender(hostile::SenderArguments),
@@ -122,6 +129,8 @@ fn main() -> ExitCode {
         Command::Isolation(arguments) => isolation::run(&arguments),
         Command::Seeds(arguments) => seeds::run(&arguments),
         Command::Shapes(arguments) => interop::shapes::run(&arguments),
+        Command::Testbed(arguments) => testbed::run(&arguments),
+        Command::TestbedGuest { task } => testbed::inside::run(&task),
         Command::HostileSender(arguments) => hostile::run_sender(&arguments),
         Command::Cable { role } => return isolane_bench::child::main(&role),
     };

@@ -23,6 +23,14 @@ const NEEDED: &[(&str, &str)] = &[
         "the classifier's object is built and compared: its compiler",
     ),
     ("llvm-16", "the classifier's object: `llvm-strip`"),
+    (
+        "binutils",
+        "the testbed's machines: `strip` makes their programs small",
+    ),
+    (
+        "xz-utils",
+        "the testbed's machines: their kernel's modules are packed with `xz`",
+    ),
     ("strace", "tests that count system calls"),
     ("valgrind", "tests that count instructions and copies"),
 ];

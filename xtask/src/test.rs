@@ -8,7 +8,7 @@ use crate::steps::{Outcome, Steps};
 use crate::workspace::{Metadata, build_commands, cargo};
 use crate::{
     Result, budgets, classifier, command, conformance, demo, dependencies, fuzz, hostile, interop,
-    isolation, packages, page, peers,
+    isolation, packages, page, peers, testbed,
 };
 
 /// Runs all steps, prints the summary, and says whether nothing failed.
@@ -55,8 +55,10 @@ pub(crate) fn run() -> Result<bool> {
     let built = steps.run("build", || passes(&mut build_commands()));
     if built {
         steps.run("budgets", || budgets::step(&metadata));
+        steps.run("testbed", || testbed::step(&metadata));
     } else {
         steps.leave_out("budgets", "the build failed");
+        steps.leave_out("testbed", "the build failed");
     }
     let obstacle = match (built, is_root()) {
         (false, _) => Some("the build failed"),

@@ -120,6 +120,18 @@ struct udp {
 
 /* BPF runs in the host's byte order, and hosts we know are little-endian. */
 #define HOST(number) __builtin_bswap16(number)
+/*
+ * The same for numbers that become a place in memory. Verifiers before Linux 6.18 (6.12 is Debian 13's) hold
+ * what comes out of the swap for any number at all, and believe it to have 16 bits only where a mask says
+ * so. The compiler, which knows, must not see that the mask changes nothing.
+ */
+INLINE u32 host_bounded(u16 number)
+{
+	u64 swapped = HOST(number);
+
+	asm volatile("%0 &= 0xffff" : "+r"(swapped));
+	return swapped;
+}
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "RTPS_MAGIC and HOST assume it");
 #define RTPS_MAGIC 0x53505452 /* "RTPS" */
 
@@ -165,7 +177,7 @@ INLINE enum others_reason parse_udp(struct udp *udp, u32 available, void *end,
 		return NOT_RTPS;
 	if (*magic != RTPS_MAGIC)
 		return NOT_RTPS;
-	address->port = HOST(udp->destination_port);
+	address->port = host_bounded(udp->destination_port);
 	return IS_RTPS;
 }
 
@@ -175,7 +187,7 @@ INLINE enum others_reason parse_ipv4(struct ipv4 *ip, void *end, struct address 
 		return MALFORMED_IPV4;
 	/* Options are skipped. */
 	u32 header_length = (ip->version_and_length & 0x0f) * 4;
-	u32 total_length = HOST(ip->total_length);
+	u32 total_length = host_bounded(ip->total_length);
 	if (header_length < sizeof(*ip) || total_length < header_length)
 		return MALFORMED_IPV4;
 	if ((void *)ip + total_length > end)

@@ -34,7 +34,7 @@ use crate::process::{Cores, Note};
 
 use error::{CONFIGURE_RIGHT, ENTER_RIGHT, step};
 use netlink::Netlink;
-use setup::{Namespace, configure_host, connect, introduce, join};
+use setup::{Namespace, configure_host, connect, introduce, join, plug_in};
 
 pub use error::TestbedError;
 pub use place::{Host, Place};
@@ -112,6 +112,26 @@ impl Testbed {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         let ends = [Host::A.interface(), Host::B.interface()];
         join([&mut a, &mut b], ends, config)?;
+        let hardware_a = configure_host(&mut a, Host::A)?;
+        let hardware_b = configure_host(&mut b, Host::B)?;
+        introduce(&mut a, Host::A, &hardware_b)?;
+        introduce(&mut b, Host::B, &hardware_a)?;
+        Ok(Testbed {
+            host_a: Arc::new(a.descriptor),
+            host_b: Arc::new(b.descriptor),
+            cable: Arc::new(cable.descriptor),
+            config: config.clone(),
+            notes: [a.notes, b.notes].concat(),
+        })
+    }
+
+    /// Makes two hosts of two network devices of the calling thread's namespace, which something real joins:
+    /// a cable, a switch, an emulator's hub. The devices are called `host-a` and `host-b` meanwhile. When
+    /// the testbed and all processes in it are gone, the kernel gives them back to the machine.
+    pub fn of_devices(devices: [&str; 2], config: &TestbedConfig) -> Result<Testbed, TestbedError> {
+        let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
+        plug_in(&mut a, Host::A, devices[0])?;
+        plug_in(&mut b, Host::B, devices[1])?;
         let hardware_a = configure_host(&mut a, Host::A)?;
         let hardware_b = configure_host(&mut b, Host::B)?;
         introduce(&mut a, Host::A, &hardware_b)?;

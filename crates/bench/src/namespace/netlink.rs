@@ -78,6 +78,22 @@ impl Netlink {
         )
     }
 
+    /// Moves a device of this socket's namespace into another one, under that name.
+    pub(super) fn move_into(
+        &mut self,
+        index: u32,
+        namespace: BorrowedFd<'_>,
+        name: &str,
+    ) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes = vec![
+            LinkAttribute::NetNsFd(namespace.as_raw_fd()),
+            LinkAttribute::IfName(name.into()),
+        ];
+        self.change(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
     /// Sets a device up.
     pub(super) fn set_up(&mut self, index: u32) -> io::Result<()> {
         let mut message = LinkMessage::default();

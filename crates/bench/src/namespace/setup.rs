@@ -101,6 +101,19 @@ pub(super) fn join(
     step("make a veth pair", CONFIGURE_RIGHT, join())
 }
 
+/// Moves a device of the calling thread's namespace to a host, under the name that hosts' devices have,
+/// and sets it up. Its offloads and queues stay as they are: they are part of what is measured.
+pub(super) fn plug_in(host: &mut Namespace, name: Host, device: &str) -> Result<(), TestbedError> {
+    let mut plug_in = || -> io::Result<()> {
+        let mut here = Netlink::open()?;
+        let index = here.link(device)?.index;
+        here.move_into(index, host.descriptor.as_fd(), name.interface())?;
+        let index = host.netlink.link(name.interface())?.index;
+        host.netlink.set_up(index)
+    };
+    step("move a device to a test host", CONFIGURE_RIGHT, plug_in())
+}
+
 /// Gives a host its address and a way for multicast; returns its hardware address.
 pub(super) fn configure_host(
     namespace: &mut Namespace,

@@ -105,6 +105,10 @@ pub enum Place {
     /// One veth pair: no process relays frames, which for a mebibyte would take the core of an end from it
     /// for longer than anything in that end takes.
     Pair,
+    /// Whatever joins two devices of the machine that the hosts have ([`Testbed::of_devices`]).
+    ///
+    /// [`Testbed::of_devices`]: crate::namespace::Testbed::of_devices
+    Devices,
 }
 
 impl Order {

@@ -53,6 +53,9 @@ pub enum ScenarioError {
     /// The stamps.
     #[error(transparent)]
     Merge(#[from] MergeError),
+    /// What the caller did to the hosts when the ends were there.
+    #[error("the hosts could not be set up: {0}")]
+    SetUp(String),
 }
 
 impl ScenarioError {

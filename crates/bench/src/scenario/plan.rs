@@ -276,6 +276,10 @@ pub fn in_place(place: Place, scenario: Scenario, seconds: u32) -> Config {
         Place::Link => on_link(scenario, seconds),
         Place::FastLink => inside(scenario, seconds),
         Place::Pair => joined(scenario, seconds),
+        Place::Devices => Config {
+            place: Place::Devices,
+            ..on_link(scenario, seconds)
+        },
     }
 }
 

@@ -42,7 +42,7 @@ pub use memory::{MemoryRun, run_in_memory};
 pub use outcome::Outcome;
 pub use ping::{PingReport, run_ping};
 pub use pong::{PongReport, run_pong};
-pub use run::{Config, run_between_hosts, run_over_loopback};
+pub use run::{Config, run_between_hosts, run_between_prepared_hosts, run_over_loopback};
 
 /// The topic of the way there.
 pub const PING_TOPIC: &str = "RTTPing";

@@ -228,6 +228,11 @@ fn remarks(config: &Config) -> Vec<String> {
     let mut remarks = Vec::new();
     match config.place {
         Place::Link => {}
+        Place::Devices => remarks.push(
+            "The hosts have devices of the machine, joined by what is between them; no cable of ours stamps \
+             what passes. All of the round trip is the hosts'."
+                .to_owned(),
+        ),
         Place::FastLink => remarks.push(format!(
             "This run is about the executor: the link is fast and serves frames as they came, and each \
              end has a core of its own. What the executor is answerable for is host_us; cable_us is \

@@ -80,10 +80,9 @@ impl Config {
         let cores = self.flood.cores;
         RunCores {
             ping: cores.hosts,
-            pong: if self.place != Place::Link {
-                cores.cable
-            } else {
-                cores.hosts
+            pong: match self.place {
+                Place::Link | Place::Devices => cores.hosts,
+                Place::FastLink | Place::Pair => cores.cable,
             },
             cable: cores.cable,
             receive_work: cores.hosts,
@@ -166,10 +165,21 @@ pub fn run_between_hosts(
     program: &Program,
     config: &Config,
 ) -> Result<Outcome, ScenarioError> {
+    run_between_prepared_hosts(testbed, program, config, || Ok(()))
+}
+
+/// The same, where the caller sets up the hosts when the ends are there and before anything is measured: there are
+/// drivers that make a device anew, its interrupts and their threads, for a lane that is attached.
+pub fn run_between_prepared_hosts(
+    testbed: &Testbed,
+    program: &Program,
+    config: &Config,
+    set_up: impl FnOnce() -> Result<(), String>,
+) -> Result<Outcome, ScenarioError> {
     config.check()?;
     let mut watch = Watch::start();
     let joined = match config.place {
-        Place::Link | Place::FastLink => None,
+        Place::Link | Place::FastLink | Place::Devices => None,
         // One queue: what is sent on it arrives where the lanes are.
         Place::Pair => Some(Testbed::without_cable(&TestbedConfig {
             queues: 1,
@@ -185,7 +195,8 @@ pub fn run_between_hosts(
     };
     let of_cable = || ScenarioError::of("the cable");
     let start = || Cable::start(testbed, program, &config.cable(&ping_end)).map_err(of_cable());
-    let cable = joined.is_none().then(start).transpose()?;
+    let has_cable = matches!(config.place, Place::Link | Place::FastLink);
+    let cable = has_cable.then(start).transpose()?;
     let spawn = |host, role: Role| Running::spawn(testbed, host, program, &role);
     let pong_role = Role::RttPong(config.pong_end(Site::Host(Host::B)));
     let pong = spawn(Host::B, pong_role).map_err(ScenarioError::of("the pong end"))?;
@@ -193,6 +204,7 @@ pub fn run_between_hosts(
         spawn(Host::A, Role::RttPing(ping_end)).map_err(ScenarioError::of("the ping end"))?;
     let mut ends = Ends { ping, pong };
     ends.wait_until_ready()?;
+    set_up().map_err(ScenarioError::SetUp)?;
     let set_up = watch.lap_s();
 
     let beside = Beside::start(testbed, program, config)?;
