@@ -5,6 +5,7 @@
 mod endpoint;
 mod measure;
 mod observe;
+mod tune;
 mod value;
 mod why;
 
@@ -23,6 +24,11 @@ pub(crate) use self::measure::{
     Bench, BenchArguments, BenchRttArguments, BenchThroughputArguments, DemoArguments,
 };
 pub(crate) use self::observe::{DoctorArguments, ListArguments, SpyArguments, TopArguments};
+pub(crate) use self::tune::{
+    AnswerArguments, LearnArguments, PortsArguments, Tune, TuneApplyArguments, TuneArguments,
+    TuneExportArguments, TunePlanArguments, TuneSourceArguments, TuneStateArguments,
+    TuneVerifyArguments,
+};
 pub(crate) use self::why::WhyArguments;
 
 /// The arguments of `isolane`.
@@ -62,18 +68,34 @@ impl Arguments {
     pub(crate) fn grammar() -> clap::Command {
         let whole = Self::command();
         let common: Vec<clap::Arg> = whole.get_arguments().cloned().collect();
-        whole.mut_subcommands(|command| {
-            let refused: &[&str] = match command.get_name() {
-                "demo" | "bench" | "completions" | "man" => &["domain", "interface", "config"],
-                "config" | "doctor" => &["interface"],
-                "top" => &["interface", "config"],
-                _ => &[],
-            };
-            let is_refused = |option: &&clap::Arg| refused.contains(&option.get_id().as_str());
-            let hidden = common.iter().filter(is_refused).cloned();
-            command.args(hidden.map(|option| option.hide(true)))
+        whole.mut_subcommands(|command| match command.get_name() {
+            "tune" => command.mut_subcommands(|command| {
+                let refused: &[&str] = match command.get_name() {
+                    "plan" | "export" => &["interface"],
+                    "apply" | "status" | "rollback" => &["domain", "interface", "config"],
+                    "ports" => &["domain", "config"],
+                    _ => &[],
+                };
+                hiding(command, &common, refused)
+            }),
+            name => {
+                let refused: &[&str] = match name {
+                    "demo" | "bench" | "completions" | "man" => &["domain", "interface", "config"],
+                    "config" | "doctor" => &["interface"],
+                    "top" => &["interface", "config"],
+                    _ => &[],
+                };
+                hiding(command, &common, refused)
+            }
         })
     }
+}
+
+/// The command, with those of the common options hidden that it refuses.
+fn hiding(command: clap::Command, common: &[clap::Arg], refused: &[&str]) -> clap::Command {
+    let is_refused = |option: &&clap::Arg| refused.contains(&option.get_id().as_str());
+    let hidden = common.iter().filter(is_refused).cloned();
+    command.args(hidden.map(|option| option.hide(true)))
 }
 
 /// Options every command takes.
@@ -89,7 +111,7 @@ pub(crate) struct CommonArguments {
     #[arg(long, short = 'i', value_name = "NAME", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) interface: Vec<String>,
     /// System description; `pub`, `sub`, `ls` and `why` use its domain, its topics, and of its hosts the one
-    /// this machine is [default: none; for `config` and `doctor`: isolane.toml] [env: ISOLANE_CONFIG]
+    /// this machine is [default: none; for `config`, `doctor` and `tune`: isolane.toml] [env: ISOLANE_CONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
     /// Say more: once, the settings and where each comes from, what the library logs, and (`spy`)
@@ -181,6 +203,14 @@ pub(crate) enum Command {
         ("isolane doctor --json - | jq '.findings[] | select(.severity != \"ok\")'", "for programs"),
     ], "config (the description it compares with), bench rtt (what it costs here)"))]
     Doctor(DoctorArguments),
+    /// Set this machine up for critical topics: planned with reasons and prices, undone to the last bit
+    #[command(after_help = ExitCode::help_with_examples(&[
+        ("isolane tune plan plan.json", "what to change on this machine, and why; nothing is changed"),
+        ("sudo isolane tune apply plan.json", "all of it, or nothing"),
+        ("isolane tune status", "does it still stand"),
+        ("sudo isolane tune rollback", "as it was found"),
+    ], "doctor (what of this machine stands in the way), config (the switches of the profile)"))]
+    Tune(TuneArguments),
     /// Measure round trips or throughput on this machine
     #[command(after_help = ExitCode::help_with_examples(&[
         ("isolane bench rtt --payload 64", "as root: between two test hosts and an emulated cable"),

@@ -236,6 +236,32 @@ impl Word for Representation {
         &[("xcdr1", Self::Xcdr1), ("xcdr2", Self::Xcdr2)];
 }
 
+/// The form of an exported plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExportFormat {
+    Tuned,
+    Systemd,
+    Shell,
+}
+
+impl Word for ExportFormat {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("tuned", Self::Tuned),
+        ("systemd", Self::Systemd),
+        ("sh", Self::Shell),
+    ];
+}
+
+impl From<ExportFormat> for isolane_tune::Format {
+    fn from(format: ExportFormat) -> Self {
+        match format {
+            ExportFormat::Tuned => Self::Tuned,
+            ExportFormat::Systemd => Self::Systemd,
+            ExportFormat::Shell => Self::Shell,
+        }
+    }
+}
+
 /// What this version disturbs a measurement with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disturbance {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Every command, with its subcommands.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 24] = [
     "demo",
     "pub",
     "sub",
@@ -14,6 +14,16 @@ const COMMANDS: [&str; 14] = [
     "top",
     "config",
     "doctor",
+    "tune",
+    "tune-plan",
+    "tune-apply",
+    "tune-status",
+    "tune-verify",
+    "tune-ports",
+    "tune-learn",
+    "tune-answer",
+    "tune-export",
+    "tune-rollback",
     "bench",
     "bench-rtt",
     "bench-throughput",
@@ -156,16 +166,24 @@ fn no_help_names_an_option_that_the_command_refuses() {
         let words: Vec<&str> = words.iter().copied().chain(["--help"]).collect();
         isolane(&words).contains(option)
     };
-    for words in [&["demo"][..], &["bench", "rtt"], &["completions"], &["man"]] {
+    for words in [
+        &["demo"][..],
+        &["bench", "rtt"],
+        &["completions"],
+        &["man"],
+        &["tune", "apply"],
+        &["tune", "rollback"],
+    ] {
         for option in ["--domain", "--interface <", "--config"] {
             assert!(!takes(words, option), "{words:?} names {option}");
         }
         assert!(takes(words, "--verbose"), "{words:?}");
     }
-    for words in [&["config"][..], &["doctor"], &["top"]] {
+    for words in [&["config"][..], &["doctor"], &["tune", "plan"], &["top"]] {
         assert!(takes(words, "--domain") && !takes(words, "--interface <"));
     }
     assert!(!takes(&["top"], "--config"));
+    assert!(takes(&["tune", "ports"], "--interface <") && !takes(&["tune", "ports"], "--config"));
     assert!(takes(&["ls"], "--interface <"));
     // Refused, they are known: the reason is told (command_line.rs).
 }

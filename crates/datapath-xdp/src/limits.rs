@@ -157,3 +157,17 @@ pub const LANE_MTU_BYTES: u32 = (4_096 - KERNEL_HEAD_ROOM_BYTES - LINK_HEADER_BY
 /// How often the kernel is asked to take a program whose verification was interrupted: that happens to
 /// a few of a thousand on a busy machine, so to this many in a row never.
 pub const LOAD_ATTEMPTS: usize = 10;
+
+/// Entries of a receive hash's table: devices have 16 to 2,048.
+pub const MAX_HASH_ENTRIES: u32 = 16_384;
+
+/// Bytes of its key: devices have 40 to 52.
+pub const MAX_HASH_KEY_BYTES: u32 = 1_024;
+
+/// Steering rules of a device that are looked at: the largest tables have 8,192, and mostly empty. So many places
+/// are taken for there, too, where a driver does not say how many it has.
+pub const MAX_STEERING_RULES: u32 = 8_192;
+
+/// Queues whose landings are told apart: a socket each for every port that is looked at. What lands on
+/// others is counted as landing on none that is known.
+pub const MAX_LANDING_QUEUES: u32 = 64;

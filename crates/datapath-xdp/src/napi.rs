@@ -38,8 +38,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::error::NapiError;
 pub use self::plan::{Plan, Polling, QueuePlan};
-use self::scheduling::Scheduling;
-pub use self::scheduling::{Policy, ThreadState};
+pub use self::scheduling::{Policy, Scheduling, ThreadState};
 use crate::limits::{MAX_NAPI_INSTANCES, NAPI_THREAD_PATIENCE};
 use crate::netdev::{Instance, Netdev, ReceiveQueue};
 

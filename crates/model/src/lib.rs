@@ -49,6 +49,7 @@ mod read;
 mod source;
 mod system;
 mod topic;
+mod tuning;
 mod word;
 mod xdp;
 
@@ -65,5 +66,6 @@ pub use topic::{
     Budget, Durability, History, HistoryDepth, HistoryError, OverBudget, Reliability, SampleBytes,
     Topic, TopicNameError, check_topic_name,
 };
+pub use tuning::{Isolation, ProfileName, Steering, Switch, Transmit, Tuning, switches};
 pub use word::Word;
 pub use xdp::{RingEntries, Xdp, XdpAttach, XdpMode, XdpWaiting};

@@ -94,3 +94,6 @@ pub const MAX_SUGGESTION_BYTES: usize = 64;
 
 /// Bytes of a wrong value that a message repeats.
 pub const MAX_QUOTED_BYTES: usize = 40;
+
+/// The largest number of `[tune]`: frames of the longest rings, and microseconds beyond which nothing is critical.
+pub const MAX_TUNED_NUMBER: u32 = 65_536;

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use crate::limits::MAX_FILE_BYTES;
 use crate::problem::Problem;
-use crate::read::read;
+use crate::read::{read, read_tuning};
 use crate::system::System;
+use crate::tuning::Tuning;
 
 /// A commented description that shows every setting.
 pub fn example() -> &'static str {
@@ -40,6 +41,26 @@ impl System {
         let path = path.as_ref();
         let bytes = read_bounded(path).map_err(|error| vec![unreadable(path, &error)])?;
         read(&bytes, &path.display().to_string())
+    }
+}
+
+impl Tuning {
+    /// Reads a file with the switches of `[tune]` and nothing else.
+    ///
+    /// # Errors
+    /// As [`System::load`].
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Vec<Problem>> {
+        let path = path.as_ref();
+        let bytes = read_bounded(path).map_err(|error| vec![unreadable(path, &error)])?;
+        read_tuning(&bytes, &path.display().to_string())
+    }
+
+    /// Reads the same from a text; `file_name` is what sources and problems call it.
+    ///
+    /// # Errors
+    /// As [`System::from_toml`].
+    pub fn from_toml(text: &str, file_name: &str) -> Result<Self, Vec<Problem>> {
+        read_tuning(text.as_bytes(), file_name)
     }
 }
 

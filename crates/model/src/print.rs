@@ -10,6 +10,7 @@ use crate::protect::{HostProtection, InterfaceBudget, OthersBudget};
 use crate::source::{Source, Sourced};
 use crate::system::System;
 use crate::topic::{Budget, History, Topic};
+use crate::tuning::Tuning;
 use crate::word::Word;
 use crate::xdp::Xdp;
 
@@ -52,6 +53,7 @@ impl Printer {
             &system.domain.value.to_string(),
             &system.domain.source,
         )?;
+        self.tuning(&system.tuning)?;
         system.hosts.iter().try_for_each(|host| self.host(host))?;
         system
             .topics
@@ -59,6 +61,14 @@ impl Printer {
             .try_for_each(|topic| self.topic(topic))?;
         let mut participants = system.participants.iter();
         participants.try_for_each(|participant| self.participant(participant))
+    }
+
+    fn tuning(&mut self, tuning: &Tuning) -> fmt::Result {
+        // Dotted keys, for a table's header would have no source of its own.
+        for (key, value, source) in tuning.entries() {
+            self.value(&format!("tune.{key}"), &value, source)?;
+        }
+        Ok(())
     }
 
     fn participant(&mut self, participant: &Participant) -> fmt::Result {

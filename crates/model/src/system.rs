@@ -6,6 +6,7 @@ use crate::participant::Participant;
 use crate::problem::Problem;
 use crate::source::Sourced;
 use crate::topic::Topic;
+use crate::tuning::Tuning;
 
 /// A described system. There is no way to make one but to read a description, and reading refuses
 /// everything that is incomplete or contradicts itself: whoever holds one need not check it again.
@@ -15,6 +16,7 @@ pub struct System {
     pub(crate) hosts: Vec<Host>,
     pub(crate) topics: Vec<Topic>,
     pub(crate) participants: Vec<Participant>,
+    pub(crate) tuning: Tuning,
     pub(crate) warnings: Vec<Problem>,
 }
 
@@ -72,6 +74,11 @@ impl System {
         self.topics
             .iter()
             .filter(move |topic| topic.to.value.iter().any(|name| name == host))
+    }
+
+    /// What `isolane tune` may change on the hosts.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
     }
 
     /// What is allowed but probably not meant.

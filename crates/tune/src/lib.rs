@@ -1,28 +1,56 @@
-//! What a machine is like, and what of it stands in the way of critical topics.
+//! A machine set up for critical topics: what it is like, what of it stands in the way, what to change, and whether
+//! that works.
 //!
 //! [`probe`] reads a machine into [`Facts`], which are plain values that can be recorded;
 //! [`examine`] turns facts, and what a description needs, into [`Finding`]s: what is so, what it
-//! costs, what to do. Only `probe` touches the machine, and it changes nothing: it reads sysfs and
-//! procfs, asks netlink, and opens a socket that it closes again. `examine` is a pure function, so
-//! that recorded machines are its tests.
+//! costs, what to do; [`plan()`] into a [`Plan`]: settings, from what to what, why, at what price. Both are
+//! pure functions, so that recorded machines are their tests. `probe` changes nothing: it reads sysfs and
+//! procfs, asks netlink, and opens a socket that it closes again.
+//!
+//! [`mod@apply`] carries plans out, with a journal of what was found, and undoes them; [`verify`] measures what
+//! settings only promise: where datagrams land and leave, and how late threads wake. [`steer`] knows where a receive
+//! hash brings datagrams. [`export()`] writes plans in the forms of other tools.
 //!
 //! Beside them, for those who ask why nothing arrives: what packet filters do with a port
 //! ([`packet_filters`]), which starts the system's own tools to list their rules.
 
 #![forbid(unsafe_code)]
 
+pub mod apply;
+mod clock;
 mod doctor;
+mod ethtool;
+mod export;
 mod facts;
 mod filters;
 pub mod limits;
+mod lists;
+mod machine;
 mod needs;
+mod netlink;
+mod plan;
 mod probe;
+mod qdisc;
+mod setting;
+pub mod steer;
+pub mod verify;
 
+pub use clock::{ClockError, clock_error};
 pub use doctor::{Finding, Severity, examine};
+pub use export::{Exported, ExportedFile, Format, Omission, export};
 pub use facts::{
-    Cores, Facts, Firewall, IdleState, Interface, Kernel, LaneGround, Memory, Network, Permission,
-    Rights, Scheduling,
+    Boot, Clock, Coalescing, Cores, CreditShaper, Device, EarliestTime, Facts, Feature, Firewall,
+    FlowRule, FlowRules, GateSchedule, IdleState, Interface, Interrupt, Kernel, LaneGround, Loader,
+    Memory, Network, Permission, QueueQdisc, Queues, ReceiveHash, Rights, RingSizes, RootQdisc,
+    Scheduling, Timestamps, TrafficClasses,
 };
 pub use filters::{Chain, Direction, PacketFilters, Rules, Verdict, packet_filters};
-pub use needs::Needs;
-pub use probe::{interfaces, probe};
+pub use isolane_model::Tuning;
+pub use machine::ThisMachine;
+pub use needs::{DescribedFlow, DescribedPlace, NeededTopic, Needs, Way};
+pub use plan::{
+    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Identity, Place,
+    PlacedFlow, Placement, Plan, Refusal, Reliance, SCHEMA, Step, When, plan, replan,
+};
+pub use probe::{here, interfaces, probe};
+pub use setting::{Machine, Setting, SettingError, ThreadClass, Value};

@@ -3,10 +3,14 @@
 use core::ops::Range;
 use std::net::Ipv4Addr;
 
-use isolane_model::{Host, System, Topic};
+use isolane_model::{Host, Source, System, Topic, Tuning, XdpWaiting};
 use isolane_wire::level::Level;
 
 use crate::limits::STALL_US;
+
+mod flows;
+
+pub use flows::{DescribedFlow, Way};
 
 /// What one host of a system needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +32,31 @@ pub struct Needs {
     pub waiting_datagrams: Option<(u8, u64)>,
     /// Participants of the host that peers know without discovery.
     pub participants: Vec<DescribedPlace>,
+    /// Its topics, in the order of the description.
+    pub topics: Vec<NeededTopic>,
+    /// The flows between described participants of this host and of others.
+    pub flows: Vec<DescribedFlow>,
+    /// The device's queue of each level's lane.
+    pub lane_queues: [u32; Level::COUNT],
+    /// Whether the description names them, rather than leaving them all on the first queue.
+    pub names_queues: bool,
+    /// Whether its executor never sleeps.
+    pub spins: bool,
+    /// The VLAN its frames are sent in.
+    pub vlan: Option<u16>,
+}
+
+/// A topic that a host has to do with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeededTopic {
+    /// Its name.
+    pub name: String,
+    /// Its level.
+    pub level: u8,
+    /// The host sends it.
+    pub is_sent: bool,
+    /// The host receives it.
+    pub is_received: bool,
 }
 
 /// Where a described participant is reached.
@@ -42,6 +71,21 @@ pub struct DescribedPlace {
 }
 
 impl Needs {
+    /// The topics from a level on, of this host.
+    pub fn topics_from(&self, level: u8) -> impl Iterator<Item = &NeededTopic> {
+        self.topics.iter().filter(move |topic| topic.level >= level)
+    }
+
+    /// The level from which on topics are critical, by a profile: the one it names, else the highest there is.
+    /// `None`: the host has none.
+    pub fn critical_level(&self, tuning: &Tuning) -> Option<u8> {
+        let highest = self.highest_level?;
+        match tuning.critical_level.value {
+            Some(level) => (highest >= level.get()).then(|| level.get()),
+            None => Some(highest),
+        }
+    }
+
     /// The needs of the domain alone, where there is no description.
     pub fn of_domain(domain: u32) -> Self {
         Self {
@@ -112,6 +156,19 @@ impl Needs {
                 ports: participant.ports(),
             })
             .collect();
+        let needed = |topic: &Topic| NeededTopic {
+            name: topic.name.value.clone(),
+            level: level(topic),
+            is_sent: topic.from.value.contains(name),
+            is_received: topic.to.value.contains(name),
+        };
+        let all = system.topics().iter().map(needed);
+        self.topics = all.filter(|it| it.is_sent || it.is_received).collect();
+        self.flows = flows::of_host(system, name);
+        self.lane_queues = Level::ALL.map(|level| host.xdp.queue_of(level));
+        self.names_queues = !host.xdp.queues.is_empty() || host.xdp.queue.source != Source::Default;
+        self.spins = host.xdp.waiting.value != XdpWaiting::Sleep;
+        self.vlan = host.xdp.vlan.value;
         self.host = Some(name.clone());
     }
 }

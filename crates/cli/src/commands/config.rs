@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use isolane_model::{Budget, Host, Participant, Source, Sourced, System, Topic, Word, Xdp};
+use isolane_model::{Budget, Host, Participant, Source, Sourced, System, Topic, Tuning, Word, Xdp};
 use isolane_wire::level::Level;
 use serde_json::{Value, json};
 
@@ -27,6 +27,7 @@ fn of_system(system: &System) -> Value {
     json!({
         "schema": "isolane/config/1",
         "domain": sourced(system.domain(), |domain| domain.get().into()),
+        "tune": of_tuning(system.tuning()),
         "hosts": system.hosts().iter().map(of_host).collect::<Vec<_>>(),
         "topics": system.topics().iter().map(of_topic).collect::<Vec<_>>(),
         "participants": system.participants().iter().map(of_participant).collect::<Vec<_>>(),
@@ -52,6 +53,16 @@ fn of_host(host: &Host) -> Value {
         },
         "xdp": of_xdp(&host.xdp),
     })
+}
+
+/// The switches: as they are written, but for the quotes.
+fn of_tuning(tuning: &Tuning) -> Value {
+    let switch = |(key, written, source): (&str, String, &Source)| {
+        let value = serde_json::from_str(&written).unwrap_or(Value::String(written));
+        let switch = json!({ "value": value, "source": source.to_string() });
+        (key.to_owned(), switch)
+    };
+    Value::Object(tuning.entries().into_iter().map(switch).collect())
 }
 
 fn of_xdp(xdp: &Xdp) -> Value {

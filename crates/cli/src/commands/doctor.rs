@@ -12,6 +12,8 @@ use crate::output::{count_of, print, print_json};
 use crate::settings::DoctorSettings;
 use crate::values::Destination;
 
+use super::needs;
+
 /// The form of `--json`.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -32,7 +34,13 @@ pub(crate) fn run(settings: DoctorSettings) -> Result<ExitCode, Failure> {
         let destination = settings.json.unwrap_or(Destination::StandardOutput);
         return print_json(&facts, &destination);
     }
-    let needs = needs(&settings, &facts)?;
+    let domain = settings.network.domain.value.get();
+    let needs = needs::of(
+        settings.system.as_deref(),
+        domain,
+        settings.host.as_deref(),
+        &facts.hostname,
+    )?;
     let findings = examine(&facts, &needs);
     let printed = match &settings.json {
         Some(destination) => print_json(
@@ -65,24 +73,6 @@ fn recorded(path: &Path) -> Result<Facts, Failure> {
     };
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
-}
-
-fn needs(settings: &DoctorSettings, facts: &Facts) -> Result<Needs, Failure> {
-    let domain = settings.network.domain.value.get();
-    let Some(system) = &settings.system else {
-        return Ok(Needs::of_domain(domain));
-    };
-    let wanted = settings.host.as_deref();
-    Needs::of_system(system, wanted, &facts.hostname).map_err(|hosts| {
-        Failure::wrong_usage(
-            format!(
-                "the description has no host \"{}\"",
-                wanted.unwrap_or_default().escape_debug()
-            ),
-            format!("its hosts are {}", hosts.join(", ")),
-        )
-        .with_remedy("name one of them: --host NAME")
-    })
 }
 
 /// The groups of findings, by what their ids begin with.

@@ -13,6 +13,7 @@ mod ledgers;
 mod list;
 mod manual;
 mod measurement;
+mod needs;
 mod participant;
 mod presence;
 mod progress;
@@ -21,6 +22,7 @@ mod round_trips;
 mod spy;
 mod subscribe;
 mod top;
+mod tune;
 mod watch;
 mod why;
 
@@ -40,6 +42,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::List(settings) => list::run(settings),
         Command::Why(settings) => why::run(settings),
         Command::Doctor(settings) => doctor::run(settings),
+        Command::Tune(settings) => tune::run(settings),
         Command::Completions(shell) => manual::completions(shell),
         Command::Man(directory) => manual::man(directory.as_deref()),
         Command::Spy(settings) => spy::run(settings),

@@ -168,6 +168,11 @@ impl Until {
         self
     }
 
+    /// What a signal sets, for loops of others.
+    pub(super) fn flag(&self) -> &AtomicBool {
+        &self.interrupted
+    }
+
     pub(super) fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }

@@ -8,7 +8,8 @@ use isolane_model::{Source, Sourced, Word, format_duration};
 use super::{
     AtEnd, BenchRttSettings, BenchThroughputSettings, Command, ConfigSettings, DemoSettings,
     DoctorSettings, EndpointSettings, Interfaces, LaneSettings, ListSettings, NetworkSettings,
-    PublishSettings, RunSettings, Settings, SpySettings, SpySource, TopSettings, WhySettings,
+    PublishSettings, RunSettings, Settings, SpySettings, SpySource, TopSettings, TuneSettings,
+    WhySettings,
 };
 use crate::values::Destination;
 
@@ -37,6 +38,7 @@ impl Settings {
             Command::Spy(spy) => lines.spy(spy),
             Command::Top(top) => lines.top(top),
             Command::Doctor(doctor) => lines.doctor(doctor),
+            Command::Tune(tune) => lines.tune(tune),
             Command::Completions(_) | Command::Man(_) => {}
             // The command prints it itself.
             Command::Config(ConfigSettings::Example | ConfigSettings::System(..)) => {}
@@ -125,6 +127,11 @@ impl Lines {
             None => self.line("description", "none", &Source::Default),
         }
         self.json(doctor.json.as_ref());
+    }
+
+    fn tune(&mut self, tune: &TuneSettings) {
+        tune.describe(&mut |name, value, source| self.line(name, value, source));
+        self.json(tune.json());
     }
 
     fn spy(&mut self, spy: &SpySettings) {

@@ -17,6 +17,7 @@ mod spy;
 #[cfg(test)]
 mod tests;
 mod top;
+mod tune;
 mod why;
 
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use isolane_model::{Problem, Source, Sourced, System};
 
-use crate::arguments::{Arguments, Bench, Command as Raw, CommonArguments};
+use crate::arguments::{Arguments, Bench, Command as Raw, CommonArguments, Tune};
 use crate::failure::Failure;
 use crate::values::Destination;
 
@@ -41,6 +42,10 @@ use self::network::network;
 pub(crate) use self::network::{Interfaces, NetworkSettings};
 pub(crate) use self::spy::{SpySettings, SpySource};
 pub(crate) use self::top::TopSettings;
+pub(crate) use self::tune::{
+    AnswerSettings, LearnSettings, PlanSource, PortsSettings, TuneApplySettings,
+    TuneExportSettings, TunePlan, TunePlanSettings, TuneSettings, TuneState, TuneVerifySettings,
+};
 pub(crate) use self::why::WhySettings;
 
 /// The description `config` reads when nobody names one.
@@ -72,6 +77,7 @@ pub(crate) enum Command {
     Spy(SpySettings),
     Top(TopSettings),
     Doctor(DoctorSettings),
+    Tune(TuneSettings),
     Completions(clap_complete::Shell),
     /// Where to; `None`: print it.
     Man(Option<PathBuf>),
@@ -93,6 +99,7 @@ impl Command {
             Self::Spy(spy) => spy.json.as_ref(),
             Self::Top(top) => top.json.as_ref(),
             Self::Doctor(doctor) => doctor.json.as_ref(),
+            Self::Tune(tune) => tune.json(),
             Self::Config(ConfigSettings::System(_, json)) => json.as_ref(),
             Self::BenchRtt(rtt) => rtt.runs.json.as_ref(),
             Self::BenchThroughput(throughput) => throughput.runs.json.as_ref(),
@@ -177,6 +184,11 @@ impl Settings {
                 doctor,
                 system.zip(described_in),
             )?),
+            Raw::Tune(raw) => Command::Tune(TuneSettings::new(
+                raw.tune,
+                network,
+                system.zip(described_in),
+            )?),
             Raw::Completions(completions) => Command::Completions(completions.shell),
             Raw::Man(man) => Command::Man(man.directory),
             Raw::Spy(spy) => Command::Spy(SpySettings::new(network, spy)?),
@@ -228,6 +240,22 @@ fn refuse_without_effect(common: &CommonArguments, command: &Raw) -> Result<(), 
             "it looks at all interfaces, or at the one the description names for the host",
             [!common.interface.is_empty(), false, false],
         ),
+        Raw::Tune(raw) => match &raw.tune {
+            Tune::Plan(_) | Tune::Export(_) => (
+                "tune",
+                "it sets up the interface that the description names for the host, and no other",
+                [!common.interface.is_empty(), false, false],
+            ),
+            Tune::Verify(_) | Tune::Learn(_) | Tune::Answer(_) => return Ok(()),
+            Tune::Ports(_) => (
+                "tune",
+                "ports and queues are the machine's, whatever uses them",
+                [false, common.domain.is_some(), common.config.is_some()],
+            ),
+            Tune::Apply(_) | Tune::Status(_) | Tune::Rollback(_) => {
+                ("tune", "all it needs is in its plan", given)
+            }
+        },
         Raw::Top(_) => (
             "top",
             "it looks at processes of this host, which have told it all they use",
@@ -292,7 +320,9 @@ fn description(
         Raw::Completions(_) | Raw::Man(_) | Raw::Top(_) => return Ok(None),
         Raw::Config(_) => Some(PathBuf::from(USUAL_DESCRIPTION)),
         // It compares with one if there is one.
-        Raw::Doctor(_) => Some(PathBuf::from(USUAL_DESCRIPTION)).filter(|path| path.exists()),
+        Raw::Doctor(_) | Raw::Tune(_) => {
+            Some(PathBuf::from(USUAL_DESCRIPTION)).filter(|path| path.exists())
+        }
         _ => None,
     };
     let from_environment = || environment("ISOLANE_CONFIG").filter(|path| !path.is_empty());

@@ -43,10 +43,11 @@ impl ThreadState {
 
 /// What can be set of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Scheduling {
-    policy: Policy,
-    /// `None`: as it is.
-    cores: Option<Vec<usize>>,
+pub struct Scheduling {
+    /// Its class.
+    pub policy: Policy,
+    /// The cores it may run on; `None`: as they are.
+    pub cores: Option<Vec<usize>>,
 }
 
 impl Scheduling {
@@ -57,7 +58,11 @@ impl Scheduling {
         }
     }
 
-    pub(super) fn of(process_id: i32) -> io::Result<Scheduling> {
+    /// How a thread is scheduled; 0 is the calling one.
+    ///
+    /// # Errors
+    /// What the system said; `ESRCH` if there is no such thread.
+    pub fn of(process_id: i32) -> io::Result<Scheduling> {
         // SAFETY: no memory is involved.
         let number = checked(unsafe { libc::sched_getscheduler(process_id) })?;
         let mut parameters = libc::sched_param { sched_priority: 0 };
@@ -83,7 +88,11 @@ impl Scheduling {
         })
     }
 
-    pub(super) fn apply(&self, process_id: i32) -> io::Result<()> {
+    /// Schedules a thread so.
+    ///
+    /// # Errors
+    /// What the system said; `ESRCH` if there is no such thread.
+    pub fn apply(&self, process_id: i32) -> io::Result<()> {
         let (number, priority) = match self.policy {
             Policy::Ordinary => (libc::SCHED_OTHER, 0),
             Policy::Fifo(priority) => (libc::SCHED_FIFO, priority),

@@ -7,19 +7,10 @@ use std::os::fd::AsRawFd;
 use serde::{Deserialize, Serialize};
 
 /// Commands (linux/ethtool.h).
-const DRIVER: u32 = 0x3;
 const FLAGS: u32 = 0x25;
 const CHANNELS: u32 = 0x3c;
 /// In FLAGS: VLAN tags of received frames are taken off by the device.
 const STRIPS_VLAN_TAGS: u32 = 1 << 8;
-
-/// `struct ethtool_drvinfo`.
-#[repr(C)]
-struct DriverInformation {
-    command: u32,
-    driver: [u8; 32],
-    rest: [u8; 160],
-}
 
 /// `struct ethtool_value`.
 #[repr(C)]
@@ -61,18 +52,6 @@ impl Channels {
     pub fn receiving(&self) -> u32 {
         self.receive + self.combined
     }
-}
-
-/// A device's driver.
-pub(super) fn driver(interface: &str) -> Option<String> {
-    let mut information = DriverInformation {
-        command: DRIVER,
-        driver: [0; 32],
-        rest: [0; 160],
-    };
-    ask(interface, &mut information)?;
-    let name = information.driver.split(|byte| *byte == 0).next()?;
-    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// A device's queues.
@@ -127,7 +106,6 @@ mod tests {
 
     #[test]
     fn an_interface_that_is_not_there_says_nothing() {
-        assert_eq!(driver("no-such-one"), None);
         assert_eq!(channels("a name that is too long"), None);
         assert_eq!(strips_vlan_tags("no-such-one"), None);
     }

@@ -11,6 +11,7 @@ use crate::classifier::{Foreign, rights};
 use crate::egress::{Egress, EgressConfig};
 use crate::interface::{self, index_of};
 use crate::netdev::Netdev;
+use crate::steering;
 
 /// Whether AF_XDP sockets can be opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,7 +167,7 @@ fn device(name: &str, index: u32) -> Option<Device> {
     let link = interface::describe(index).ok()?;
     let mut device = Device {
         index,
-        driver: ethtool::driver(name),
+        driver: steering::driver(name),
         channels: ethtool::channels(name),
         strips_vlan_tags: ethtool::strips_vlan_tags(name),
         program: Foreign::named_by(&link).map(|program| program.to_string()),

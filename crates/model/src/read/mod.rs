@@ -15,6 +15,7 @@ mod report;
 mod syntax;
 mod table;
 mod topic;
+mod tuning;
 mod values;
 mod xdp;
 
@@ -28,11 +29,37 @@ use crate::limits::{MAX_FILE_BYTES, MAX_HOSTS, MAX_PARTICIPANTS, MAX_TOPICS};
 use crate::problem::{Problem, Text};
 use crate::system::System;
 
-use self::report::{Report, Wrong};
-use self::table::Table;
+pub(crate) use self::report::Report;
+use self::report::Wrong;
+pub(crate) use self::table::Table;
+pub(crate) use self::tuning::SwitchValue;
+pub(crate) use self::values::word;
+use crate::tuning::Tuning;
 
 /// Reads a description. Problems come in the order of the file.
 pub(crate) fn read(bytes: &[u8], file_name: &str) -> Result<System, Vec<Problem>> {
+    let (mut system, warnings) = read_whole(bytes, file_name, read_system)?;
+    system.warnings = warnings;
+    Ok(system)
+}
+
+/// Reads a file that holds the switches of `[tune]` and nothing else.
+pub(crate) fn read_tuning(bytes: &[u8], file_name: &str) -> Result<Tuning, Vec<Problem>> {
+    let (tuning, _) = read_whole(bytes, file_name, |tree, report| {
+        let mut root = Table::root(tree);
+        let tuning = Tuning::read(&mut root, report);
+        root.finish(report);
+        tuning
+    })?;
+    Ok(tuning)
+}
+
+/// Reads a file by what its tree means; beside it, what is allowed and probably not meant.
+fn read_whole<T>(
+    bytes: &[u8],
+    file_name: &str,
+    meaning: impl FnOnce(&DeTable<'_>, &mut Report) -> Option<T>,
+) -> Result<(T, Vec<Problem>), Vec<Problem>> {
     if bytes.len() > MAX_FILE_BYTES {
         let what = format!("{file_name} is longer than {MAX_FILE_BYTES} bytes");
         let help = Some(String::from("is it a system description?"));
@@ -51,12 +78,8 @@ pub(crate) fn read(bytes: &[u8], file_name: &str) -> Result<System, Vec<Problem>
     }
     let (tree, errors) = DeTable::parse_recoverable(&content);
     syntax::report(&content, &errors, &mut report);
-    let system = read_system(tree.get_ref(), &mut report);
-    match system {
-        Some(mut system) if !report.has_errors() => {
-            system.warnings = report.into_problems();
-            Ok(system)
-        }
+    match meaning(tree.get_ref(), &mut report) {
+        Some(meant) if !report.has_errors() => Ok((meant, report.into_problems())),
         _ => Err(report.into_problems()),
     }
 }
@@ -82,12 +105,14 @@ fn read_system(tree: &DeTable<'_>, report: &mut Report) -> Option<System> {
         topics: &topics,
     };
     let participants = participant::read_all(participants, &others, report);
+    let tuning = tuning::read(&mut root, report);
     root.finish(report);
     Some(System {
         domain: domain?,
         hosts: hosts?,
         topics: topics.into_iter().collect::<Option<_>>()?,
         participants: participants?,
+        tuning: tuning?,
         warnings: Vec::new(),
     })
 }

@@ -9,7 +9,7 @@ use crate::source::Source;
 
 /// What is wrong at a place, before the place is known.
 #[derive(Debug)]
-pub(super) struct Wrong {
+pub(crate) struct Wrong {
     what: String,
     label: String,
     help: Option<String>,
@@ -39,7 +39,7 @@ impl Wrong {
 }
 
 /// The problems of one file so far.
-pub(super) struct Report {
+pub(crate) struct Report {
     text: Arc<Text>,
     problems: Vec<Problem>,
     /// Lines with an error of syntax. What the parser made up there is not worth a second message.

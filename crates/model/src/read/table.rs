@@ -13,7 +13,7 @@ use super::report::{Report, Wrong};
 use super::values::{shortened, this_is};
 
 /// A table being read.
-pub(super) struct Table<'a> {
+pub(crate) struct Table<'a> {
     /// How messages call it, `[topic.NAME]`; empty for the root.
     path: String,
     /// The name alone.
@@ -108,7 +108,7 @@ impl<'a> Table<'a> {
     }
 
     /// Reads a key with a function from its value to what it means.
-    pub(super) fn field<T>(
+    pub(crate) fn field<T>(
         &mut self,
         key: &'static str,
         report: &mut Report,
@@ -165,7 +165,7 @@ impl<'a> Table<'a> {
 }
 
 /// What became of a key.
-pub(super) enum Field<T> {
+pub(crate) enum Field<T> {
     /// It is not there.
     Absent,
     /// It is there, and the problem has been reported.
@@ -192,12 +192,12 @@ impl<T> Field<T> {
     }
 
     /// The value, or this one if none was given. `None` only if a wrong one was.
-    pub(super) fn or(self, default: T) -> Option<Sourced<T>> {
+    pub(crate) fn or(self, default: T) -> Option<Sourced<T>> {
         self.or_from(default, Source::Default)
     }
 
     /// [`Field::or`] with a default that has a reason.
-    pub(super) fn or_from(self, default: T, source: Source) -> Option<Sourced<T>> {
+    pub(crate) fn or_from(self, default: T, source: Source) -> Option<Sourced<T>> {
         match self {
             Self::Given(value, _) => Some(value),
             Self::Absent => Some(Sourced::new(default, source)),

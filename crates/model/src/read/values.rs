@@ -203,7 +203,7 @@ pub(super) fn truth(value: &DeValue<'_>) -> Result<bool, Wrong> {
 }
 
 /// One word out of a few.
-pub(super) fn word<W: Word>(value: &DeValue<'_>) -> Result<W, Wrong> {
+pub(crate) fn word<W: Word>(value: &DeValue<'_>) -> Result<W, Wrong> {
     let words: Vec<&str> = W::WORDS.iter().map(|(word, _)| *word).collect();
     let expected = format!("must be {}", list(&words, "\""));
     let DeValue::String(text) = value else {
@@ -247,7 +247,7 @@ fn positive(value: &DeValue<'_>, most: u32) -> Result<NonZeroU32, Wrong> {
 }
 
 /// A whole number within bounds.
-fn whole(value: &DeValue<'_>, least: u32, most: u32) -> Result<u32, Wrong> {
+pub(super) fn whole(value: &DeValue<'_>, least: u32, most: u32) -> Result<u32, Wrong> {
     let expected = format!("must be a whole number from {least} to {most}");
     let DeValue::Integer(number) = value else {
         return Err(Wrong::new(expected, this_is(value)));

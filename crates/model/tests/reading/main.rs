@@ -2,6 +2,7 @@
 
 mod meaning;
 mod participants;
+mod tuning;
 mod values;
 mod warnings;
 mod writing;

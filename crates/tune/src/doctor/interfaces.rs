@@ -1,6 +1,6 @@
 //! The interfaces that would carry topics.
 
-use super::Findings;
+use super::{Findings, devices};
 use crate::facts::{Facts, Interface};
 use crate::needs::Needs;
 
@@ -20,7 +20,7 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
         interface.is_up && interface.has_carrier && !interface.addresses.is_empty()
     };
     match &needs.interface {
-        Some(name) => described(facts, name, findings),
+        Some(name) => described(facts, name, needs, findings),
         None => {
             let chosen: Vec<&Interface> = facts
                 .interfaces
@@ -34,13 +34,13 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
                 .iter()
                 .filter(|interface| !is_of_containers(interface))
             {
-                one(facts, interface, findings);
+                one(facts, interface, needs, findings);
             }
         }
     }
 }
 
-fn described(facts: &Facts, name: &str, findings: &mut Findings) {
+fn described(facts: &Facts, name: &str, needs: &Needs, findings: &mut Findings) {
     let Some(interface) = facts.interfaces.iter().find(|known| known.name == name) else {
         let there: Vec<&str> = facts
             .interfaces
@@ -83,7 +83,7 @@ fn described(facts: &Facts, name: &str, findings: &mut Findings) {
             format!("ip address add 192.0.2.1/24 dev {name}, with an address of your network"),
         );
     }
-    one(facts, interface, findings);
+    one(facts, interface, needs, findings);
 }
 
 /// Whether there is any at all.
@@ -137,7 +137,7 @@ fn bridges(chosen: &[&Interface], findings: &mut Findings) {
     );
 }
 
-fn one(facts: &Facts, interface: &Interface, findings: &mut Findings) {
+fn one(facts: &Facts, interface: &Interface, needs: &Needs, findings: &mut Findings) {
     let name = interface.name.as_str();
     multicast(interface, findings);
     if let Some(mtu) = interface.mtu.filter(|mtu| *mtu < USUAL_MTU) {
@@ -159,6 +159,9 @@ fn one(facts: &Facts, interface: &Interface, findings: &mut Findings) {
         );
     }
     queues(facts, interface, findings);
+    if let Some(device) = facts.device(name) {
+        devices::examine(facts, device, needs, findings);
+    }
     if interface.has_xdp_program {
         findings.info(
             &format!("interface.xdp.{name}"),

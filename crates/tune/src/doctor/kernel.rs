@@ -5,8 +5,14 @@ use crate::facts::Facts;
 
 /// Sources of time that are read without asking a device or a hypervisor.
 const FAST_CLOCKS: [&str; 3] = ["tsc", "arch_sys_counter", "riscv_clocksource"];
-/// Programs that keep the time.
-const TIME_KEEPERS: [&str; 5] = ["chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys"];
+
+/// Programs that set up devices and cores: by the name the kernel shows (15 bytes), and their own.
+const MANAGERS: [(&str, &str); 4] = [
+    ("NetworkManager", "NetworkManager"),
+    ("systemd-network", "systemd-networkd"),
+    ("tuned", "TuneD"),
+    ("power-profiles-", "power-profiles-daemon"),
+];
 
 pub(super) fn examine(facts: &Facts, findings: &mut Findings) {
     realtime(facts, findings);
@@ -23,7 +29,8 @@ fn realtime(facts: &Facts, findings: &mut Findings) {
             "kernel.realtime",
             format!("kernel {release} is not PREEMPT_RT"),
             "a critical sample waits for whatever the kernel is doing: usually tens of \
-             microseconds, milliseconds behind heavy receive work, and no bound can be stated",
+             microseconds, milliseconds behind heavy receive work, and no bound can be stated; the latest \
+             wake-up of 4,000 under load was 862 and 1,218 us, with PREEMPT_RT 26 and 30 (emulated)",
             "install a PREEMPT_RT kernel (Debian: apt install linux-image-rt-amd64) and boot it",
         ),
         None => findings.info(
@@ -59,26 +66,6 @@ fn clock(facts: &Facts, findings: &mut Findings) {
              sound, boot with tsc=reliable clocksource=tsc",
         ),
         None => {}
-    }
-    let keepers: Vec<&str> = facts
-        .programs
-        .iter()
-        .map(String::as_str)
-        .filter(|name| TIME_KEEPERS.contains(name))
-        .collect();
-    if keepers.is_empty() {
-        findings.info(
-            "kernel.time-keeping",
-            "no program that sets the clock is running",
-            "source time stamps of different hosts drift apart, and one-way delays between hosts \
-             mean nothing; round trips are right",
-            "run chrony, or linuxptp (ptp4l and phc2sys) where the interface stamps in hardware",
-        );
-    } else {
-        findings.ok(
-            "kernel.time-keeping",
-            format!("the clock is kept by {}", keepers.join(", ")),
-        );
     }
 }
 
@@ -119,9 +106,22 @@ fn programs(facts: &Facts, findings: &mut Findings) {
              tens of microseconds for each that arrives there, and what was set up by hand is \
              undone",
             "systemctl disable --now irqbalance; or keep it off the executor's core: \
-             IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance",
+             IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance; and off a critical queue's interrupt: \
+             IRQBALANCE_ARGS=\"--banirq=NUMBER\"",
         );
     } else {
         findings.ok("programs.irqbalance", "irqbalance is not running");
+    }
+    let there = MANAGERS.iter().filter(|(shown, _)| runs(shown));
+    let names: Vec<&str> = there.map(|(_, name)| *name).collect();
+    if !names.is_empty() {
+        findings.info(
+            "programs.managers",
+            format!("{} set up devices by rules of their own", names.join(", ")),
+            "what was set up beside them may be undone when they start again, or a link comes up: everything is then as \
+             late as it was before",
+            "look whether it stands: isolane tune status; and watch: isolane tune verify --watch; TuneD takes a plan as \
+             its profile: isolane tune export --format tuned",
+        );
     }
 }

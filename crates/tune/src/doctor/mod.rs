@@ -1,6 +1,9 @@
 //! Facts and needs become findings: a pure function, a file a subject.
 
+mod budget;
+mod clock;
 mod cores;
+mod devices;
 mod interfaces;
 mod kernel;
 mod lanes;
@@ -12,6 +15,7 @@ mod sockets;
 use serde::Serialize;
 
 use crate::facts::Facts;
+use crate::lists::list;
 use crate::needs::Needs;
 
 /// How much a finding matters.
@@ -48,6 +52,7 @@ pub struct Finding {
 pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
     let mut findings = Findings::default();
     kernel::examine(facts, &mut findings);
+    clock::examine(facts, needs, &mut findings);
     cores::examine(facts, needs, &mut findings);
     rights::examine(facts, &mut findings);
     sockets::examine(facts, needs, &mut findings);
@@ -55,7 +60,48 @@ pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
     participants::examine(facts, needs, &mut findings);
     interfaces::examine(facts, needs, &mut findings);
     lanes::examine(facts, needs, &mut findings);
+    findings.0.iter_mut().for_each(name_step);
     findings.0
+}
+
+/// What a plan does about findings: how the id of a finding begins, and the id of the step.
+const STEPS: [(&str, &str); 23] = [
+    ("cores.governor", "cores.governor"),
+    ("cores.idle-states", "cores.idle-state"),
+    ("cores.isolated", "boot"),
+    ("cores.smt", "cores.sibling"),
+    ("cores.tick", "boot.arguments"),
+    ("interface.filters.", "interface.receive-table"),
+    ("interface.hash-key.", "interface.receive-table"),
+    ("interface.hash-ports.", "interface.udp-hash"),
+    ("interface.interrupts.", "interface.interrupt"),
+    ("interface.moderation.", "interface.moderation"),
+    ("interface.offload.", "interface.offload"),
+    ("interface.offloads-xdp.", "interface.offload"),
+    ("interface.queues-used.", "interface.queues"),
+    ("interface.rings.", "interface.rings"),
+    ("interface.transmit.", "interface.transmit"),
+    ("lane.polling.", "interface.deferred-interrupts"),
+    ("lane.receive-work.", "interface.thread"),
+    ("memory.huge-pages", "memory.huge-pages"),
+    ("participant.ports.", "sockets.ports"),
+    ("programs.irqbalance", "services.irqbalance"),
+    ("scheduler.fair-server", "scheduler.fair-server"),
+    ("scheduler.throttling", "scheduler.throttling"),
+    ("sockets.receive-buffer", "sockets.buffer"),
+];
+
+/// Says in a finding's remedy which step of a plan it is.
+fn name_step(finding: &mut Finding) {
+    let is_meant = |(start, _): &&(&str, &str)| finding.id.starts_with(start);
+    if finding.severity == Severity::Ok {
+        return;
+    }
+    if let Some((_, step)) = STEPS.iter().find(is_meant) {
+        finding
+            .remedy
+            .push_str(&format!("; or isolane tune: {step}"));
+    }
 }
 
 /// What was found so far.
@@ -95,23 +141,4 @@ impl Findings {
             remedy: remedy.into(),
         });
     }
-}
-
-/// Numbers as the kernel lists them, `0-2,6`.
-fn list(numbers: &[u16]) -> String {
-    let mut ranges: Vec<(u16, u16)> = Vec::new();
-    for number in numbers {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
-            _ => ranges.push((*number, *number)),
-        }
-    }
-    let ranges: Vec<String> = ranges
-        .into_iter()
-        .map(|(first, last)| match last - first {
-            0 => first.to_string(),
-            _ => format!("{first}-{last}"),
-        })
-        .collect();
-    ranges.join(",")
 }

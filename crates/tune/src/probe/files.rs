@@ -9,10 +9,15 @@ use crate::limits::{MAX_ENTRIES, MAX_FILE_BYTES};
 
 /// The text of a file, without white space at its ends; `None` if it cannot be read.
 pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
+    Some(whole(path)?.trim().to_owned())
+}
+
+/// The text of a file as it is; `None` if it cannot be read.
+pub(super) fn whole(path: impl AsRef<Path>) -> Option<String> {
     let mut bytes = Vec::new();
     let file = File::open(path).ok()?;
     file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The value a file holds; `None` if it cannot be read, or holds none.
@@ -21,7 +26,7 @@ pub(super) fn value<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
 }
 
 /// Names of a directory's entries, sorted; none if it cannot be read.
-pub(super) fn entries(path: impl AsRef<Path>) -> Vec<String> {
+pub(crate) fn entries(path: impl AsRef<Path>) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(path) else {
         return Vec::new();
     };
@@ -34,7 +39,7 @@ pub(super) fn entries(path: impl AsRef<Path>) -> Vec<String> {
 }
 
 /// Numbers as the kernel lists them: `0-3,6`.
-pub(super) fn number_list(text: &str) -> Vec<u16> {
+pub(crate) fn number_list(text: &str) -> Vec<u16> {
     ranges(text)
         .into_iter()
         .flat_map(|(first, last)| first..=last)
@@ -42,7 +47,7 @@ pub(super) fn number_list(text: &str) -> Vec<u16> {
 }
 
 /// Ranges as the kernel lists them.
-pub(super) fn ranges(text: &str) -> Vec<(u16, u16)> {
+pub(crate) fn ranges(text: &str) -> Vec<(u16, u16)> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some((first.trim().parse().ok()?, last.trim().parse().ok()?))

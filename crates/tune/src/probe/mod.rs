@@ -1,32 +1,62 @@
 //! Reading the machine this program runs on. Nothing is changed, and what cannot be read is `None`.
 
-mod files;
+mod device;
+pub(crate) mod files;
+mod interrupts;
 mod lanes;
 mod links;
 mod network;
+mod places;
 mod rights;
 mod system;
 
+pub(crate) use device::queue_folders;
+pub(crate) use files::number_list;
+pub(crate) use interrupts::{device_interrupts, interrupt_names};
 pub use links::interfaces;
 
+use self::files::text;
+use crate::apply::Here;
 use crate::facts::Facts;
+use crate::plan::Identity;
 
 /// Reads the machine, as this process in its namespaces sees it.
 pub fn probe() -> Facts {
     let name = rustix::system::uname();
     // Without netlink there is nothing to say about interfaces.
     let interfaces = interfaces().unwrap_or_default();
+    let cores = system::cores();
     Facts {
         origin: String::from("probed"),
         hostname: name.nodename().to_string_lossy().into_owned(),
+        machine_id: text("/etc/machine-id").filter(|id| !id.is_empty()),
+        boot_id: text("/proc/sys/kernel/random/boot_id"),
         kernel: system::kernel(&name),
-        cores: system::cores(),
         rights: rights::rights(),
         scheduling: system::scheduling(),
         memory: system::memory(),
         network: network::network(),
+        devices: device::devices(&interfaces),
         lanes: lanes::lanes(&interfaces),
-        interfaces,
+        interrupts: interrupts::all_interrupts(),
         programs: system::programs(),
+        boot: places::boot(),
+        clock: system::clock(),
+        attributes: places::attributes(&cores.online, &interfaces),
+        documents: places::documents(),
+        cores,
+        interfaces,
+    }
+}
+
+/// Which machine this is, and which run of it.
+pub fn here() -> Here {
+    let name = rustix::system::uname();
+    Here {
+        machine: Identity {
+            hostname: name.nodename().to_string_lossy().into_owned(),
+            machine_id: text("/etc/machine-id").filter(|id| !id.is_empty()),
+        },
+        boot_id: text("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
     }
 }

@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use rustix::system::Uname;
 
 use super::files::{entries, number_list, text, value};
-use crate::facts::{Cores, IdleState, Kernel, Memory, Scheduling};
+use crate::facts::{Clock, Cores, IdleState, Kernel, Memory, Scheduling};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Programs whose running matters, by the name the kernel shows (15 bytes).
-const PROGRAMS: [&str; 10] = [
+/// Programs whose running matters, by the name the kernel shows (15 bytes: `systemd-network` is
+/// systemd-networkd).
+const PROGRAMS: [&str; 12] = [
     "irqbalance",
+    "NetworkManager",
+    "systemd-network",
     "chronyd",
     "ntpd",
     "systemd-timesyn",
@@ -38,6 +41,7 @@ pub(super) fn kernel(name: &Uname) -> Kernel {
         realtime: flag.or(Some(version.contains("PREEMPT_RT"))),
         virtual_machine: processor.as_ref().and_then(has_hypervisor),
         clocksource: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        command_line: text("/proc/cmdline"),
     }
 }
 
@@ -84,6 +88,15 @@ pub(super) fn scheduling() -> Scheduling {
             .iter()
             .filter_map(runtime)
             .collect::<BTreeMap<_, _>>(),
+    }
+}
+
+pub(super) fn clock() -> Clock {
+    let clock = isolane_datapath_xdp::clock::kernel_clock().ok();
+    Clock {
+        is_kept: clock.map(|clock| clock.is_kept),
+        maximum_error_us: clock.map(|clock| clock.maximum_error_us),
+        estimated_error_us: clock.map(|clock| clock.estimated_error_us),
     }
 }
 

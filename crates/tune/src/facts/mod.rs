@@ -8,6 +8,19 @@ use isolane_datapath_xdp::napi::QueueState;
 use isolane_datapath_xdp::preflight::Ground;
 use serde::{Deserialize, Serialize};
 
+mod attribute;
+mod boot;
+mod clock;
+mod device;
+
+pub(crate) use attribute::port_list;
+pub use boot::{Boot, Loader};
+pub use clock::Clock;
+pub use device::{
+    Coalescing, CreditShaper, Device, EarliestTime, Feature, FlowRule, FlowRules, GateSchedule,
+    Interrupt, QueueQdisc, Queues, ReceiveHash, RingSizes, RootQdisc, Timestamps, TrafficClasses,
+};
+
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -16,6 +29,10 @@ pub struct Facts {
     pub origin: String,
     /// Its name.
     pub hostname: String,
+    /// What tells it from others of that name (`/etc/machine-id`).
+    pub machine_id: Option<String>,
+    /// The kernel's number of this run of the machine.
+    pub boot_id: Option<String>,
     /// The kernel.
     pub kernel: Kernel,
     /// The processors.
@@ -30,10 +47,25 @@ pub struct Facts {
     pub network: Network,
     /// Interfaces of this network namespace, in the kernel's order.
     pub interfaces: Vec<Interface>,
+    /// The devices behind them, in the same order; interfaces without one (`lo`) are missing.
+    pub devices: Vec<Device>,
     /// What lanes would stand on: the interfaces that could have some.
     pub lanes: Vec<LaneGround>,
-    /// Programs that run and matter here, by name.
+    /// All interrupts of the machine that are in use, ascending: number, name, cores, and whether they can
+    /// be moved. What else is known of those of devices stands there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<Interrupt>,
+    /// Programs that run and matter here, by the name the kernel shows (15 bytes).
     pub programs: Vec<String>,
+    /// How it starts.
+    pub boot: Boot,
+    /// How well its clock is kept.
+    pub clock: Clock,
+    /// What stands in other small files that a plan may change or has to know, by path. Those of which
+    /// there are fields above are not repeated: [`Facts::attribute`] finds both.
+    pub attributes: BTreeMap<String, String>,
+    /// Files on disk that are ours, by path.
+    pub documents: BTreeMap<String, String>,
 }
 
 /// What the lanes of one interface would stand on.
@@ -58,6 +90,8 @@ pub struct Kernel {
     pub virtual_machine: Option<bool>,
     /// What it takes the time from, `tsc`.
     pub clocksource: Option<String>,
+    /// What it was started with.
+    pub command_line: Option<String>,
 }
 
 /// The processors.

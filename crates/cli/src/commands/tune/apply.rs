@@ -1,0 +1,138 @@
+//! `isolane tune apply`: a plan, carried out.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use isolane_tune::apply::{Applied, BootPart, Numbers, Obstacle, SavedPlan, apply};
+use isolane_tune::{Plan, ThisMachine, here, interfaces};
+
+use super::failure::failure;
+use super::stopped;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{count_of, print, tell};
+use crate::settings::{TuneApplySettings, TunePlan};
+
+pub(super) fn run(settings: TuneApplySettings) -> Result<ExitCode, Failure> {
+    let stopped = stopped()?;
+    let folder = &settings.state.0.value;
+    let mut machine = ThisMachine::new();
+    let is_stopped = || stopped.load(Ordering::Relaxed);
+    let (path, is_kept) = match &settings.plan {
+        TunePlan::File { path, is_kept } => (path, *is_kept),
+        TunePlan::Kept => return at_boot(folder, &mut machine, &is_stopped),
+    };
+    let plan = read(path)?;
+    let plan = match is_kept {
+        true => kept(plan, folder, &mut machine)?,
+        false => plan,
+    };
+    let applied = apply(&mut machine, &here(), &plan, folder, false, &is_stopped)
+        .map_err(|error| failure("the plan was not carried out", &error))?;
+    print(&text(&plan, &applied))
+}
+
+/// Carries out the plan that was kept, once its interfaces are up: in two parts, for numbers that the second
+/// needs may be new behind the first.
+fn at_boot(
+    folder: &Path,
+    machine: &mut ThisMachine,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<ExitCode, Failure> {
+    let saved = saved(folder)?;
+    for interface in saved.wait() {
+        tell(format!("note: {interface} is not up"));
+    }
+    let mut carry_out = |plan: &Plan, what: &str| {
+        let applied = apply(machine, &here(), plan, folder, true, is_stopped);
+        let applied = applied.map_err(|error| failure(what, &error))?;
+        left_out(&applied.left_out);
+        print(&text(plan, &applied))
+    };
+    carry_out(&saved.first_part(), "the kept plan was not carried out")?;
+    let names = saved.interfaces();
+    let (plan, lost) = saved.second_part(&Numbers::look(names.iter().map(String::as_str)));
+    left_out(&lost);
+    carry_out(
+        &plan,
+        "the rest of the kept plan, about receive work, was not carried out",
+    )
+}
+
+/// Tells which steps were not carried out at boot.
+fn left_out(obstacles: &[Obstacle]) {
+    for Obstacle {
+        id, setting, why, ..
+    } in obstacles
+    {
+        tell(format!("note: left out: {id}: {setting}: {why}"));
+    }
+}
+
+fn read(path: &Path) -> Result<Plan, Failure> {
+    let failed = |why: String| {
+        Failure::wrong_usage(format!("cannot read the plan in {}", path.display()), why)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
+}
+
+/// The plan, with what carries it out after each boot, where that can be had.
+fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Failure> {
+    if !BootPart::is_possible() {
+        tell(
+            "note: this machine was not started by systemd: the plan holds until the next boot, and \
+             `isolane tune apply PLAN` sets it again",
+        );
+        return Ok(plan);
+    }
+    let failed = |why: String| {
+        Failure::new(
+            ExitCode::MachineForbids,
+            "the plan cannot be kept for the next boot",
+            why,
+        )
+        .with_remedy("--no-boot carries it out until then")
+    };
+    let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    let folder = std::path::absolute(folder).map_err(|error| failed(error.to_string()))?;
+    let names = interfaces().unwrap_or_default();
+    let numbers = Numbers::look(names.iter().map(|interface| interface.name.as_str()));
+    BootPart { program, folder }
+        .added_to(&plan, numbers, machine)
+        .map_err(|error| failed(error.to_string()))
+}
+
+fn saved(folder: &Path) -> Result<SavedPlan, Failure> {
+    BootPart::load(folder).map_err(|error| {
+        Failure::new(
+            ExitCode::MachineForbids,
+            format!("there is no kept plan in {}", folder.display()),
+            error.to_string(),
+        )
+        .with_remedy("isolane tune apply PLAN keeps one")
+    })
+}
+
+fn text(plan: &Plan, applied: &Applied) -> String {
+    let mut lines = Vec::new();
+    for step in &plan.steps {
+        let has = |ids: &[String]| ids.contains(&step.id);
+        let said = match (has(&applied.changed), has(&applied.unexpected)) {
+            (false, _) => continue,
+            (true, false) => format!("{} -> {}", step.from, step.to),
+            (true, true) => format!("{}, though it was not {}", step.to, step.from),
+        };
+        let reboot = match has(&applied.after_reboot) {
+            true => "  (after the next boot)",
+            false => "",
+        };
+        lines.push(format!("  {}: {}: {said}{reboot}\n", step.id, step.setting));
+    }
+    lines.push(format!(
+        "{} set, {} as they should be; isolane tune rollback undoes it\n",
+        count_of(applied.changed.len() as u64, "setting"),
+        applied.already.len(),
+    ));
+    lines.concat()
+}

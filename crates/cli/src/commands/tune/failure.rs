@@ -1,0 +1,121 @@
+//! Why a plan was not carried out, told to the person who asked for it.
+
+use std::fmt::Write as _;
+
+use isolane_tune::apply::{ApplyError, Hindrance, Left, StateError, Undone};
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::count_of;
+
+/// What became of a plan, as a failure. `what`: what was to be done.
+pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
+    match error {
+        ApplyError::Foreign { plan, here } => Failure::wrong_usage(
+            format!("{what}: it is for another machine, and nothing was changed"),
+            format!(
+                "it is for {} ({}), and this is {} ({})",
+                plan.hostname,
+                plan.machine_id.as_deref().unwrap_or("no machine-id"),
+                here.hostname,
+                here.machine_id.as_deref().unwrap_or("no machine-id"),
+            ),
+        )
+        .with_remedy("plan on this machine"),
+        ApplyError::OtherBoot { .. } => Failure::new(
+            ExitCode::AnswerIsNo,
+            format!("{what}: {error}, and nothing was changed"),
+            "devices take another key for their receive hash at each boot: the same datagrams may come to other \
+             queues now",
+        )
+        .with_remedy(
+            "look again where they land (isolane tune learn, isolane tune ports), and plan with that: isolane \
+             tune plan --placement FILE",
+        ),
+        ApplyError::Refused(obstacles) => {
+            let mut why = format!(
+                "{} cannot be done",
+                count_of(obstacles.len() as u64, "step")
+            );
+            for obstacle in obstacles {
+                // Writing to a string does not fail.
+                let _ = write!(why, "\n           {}: {}: ", obstacle.id, obstacle.setting);
+                let _ = match &obstacle.why {
+                    Hindrance::Stale { found } => {
+                        write!(why, "planned from {}, found {found}", obstacle.planned)
+                    }
+                    other => write!(why, "{other}"),
+                };
+            }
+            Failure::new(
+                ExitCode::AnswerIsNo,
+                format!(
+                    "{what}: the machine is not as it was planned for, and nothing was changed"
+                ),
+                why,
+            )
+            .with_remedy("plan again, and look what has changed since")
+        }
+        ApplyError::Undone(undone) => undone_half_way(what, undone),
+        ApplyError::State(error) => state(what, error),
+        ApplyError::Journal(error) => Failure::new(
+            ExitCode::AnswerIsNo,
+            format!("{what}: the journal is damaged, and nothing was changed"),
+            error.to_string(),
+        )
+        .with_remedy(
+            "isolane tune rollback: it restores what can be read, and sets the journal aside",
+        ),
+    }
+}
+
+fn undone_half_way(what: &str, undone: &Undone) -> Failure {
+    let code = match undone.why {
+        Hindrance::Stopped => ExitCode::Interrupted,
+        _ => ExitCode::MachineForbids,
+    };
+    let mut why = match &undone.step {
+        Some((id, setting)) => format!("{id}: {setting}: {}", undone.why),
+        None => undone.why.to_string(),
+    };
+    if undone.left.is_empty() {
+        return Failure::new(code, format!("{what}: all was undone again"), why);
+    }
+    why.push_str(&left(&undone.left));
+    Failure::new(code, format!("{what}: not all could be undone"), why)
+        .with_remedy("isolane tune rollback tries it again; its journal is kept")
+}
+
+/// What is not as it was found, a line each.
+pub(super) fn left(left: &[Left]) -> String {
+    let line = |left: &Left| {
+        format!(
+            "\n           {} is not again {}: {}",
+            left.what, left.found, left.why
+        )
+    };
+    left.iter().map(line).collect()
+}
+
+fn state(what: &str, error: &StateError) -> Failure {
+    let path = error.path.display();
+    if error.is_busy() {
+        return Failure::new(
+            ExitCode::MachineForbids,
+            format!("{what}: another `isolane tune` is at work"),
+            format!("it holds {path}"),
+        )
+        .with_remedy("wait until it is done");
+    }
+    let failure = Failure::new(
+        ExitCode::MachineForbids,
+        format!("{what}: the journal cannot be kept in {path}"),
+        error.error.to_string(),
+    );
+    match error.error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            failure.with_remedy("run it as root, or name another folder: --state DIR")
+        }
+        _ => failure.with_remedy("name a folder that can be written to: --state DIR"),
+    }
+}

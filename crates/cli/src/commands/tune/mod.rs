@@ -1,0 +1,120 @@
+//! `isolane tune`, a file for each of its commands.
+
+mod answer;
+mod apply;
+mod export;
+mod failure;
+mod learn;
+mod plan;
+mod ports;
+mod rollback;
+mod source;
+mod status;
+mod verify;
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use isolane_tune::interfaces;
+use isolane_tune::verify::{PlaceError, ReceiveQueues};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::settings::TuneSettings;
+
+pub(super) fn run(settings: TuneSettings) -> Result<ExitCode, Failure> {
+    match settings {
+        TuneSettings::Plan(settings) => plan::run(*settings),
+        TuneSettings::Apply(settings) => apply::run(settings),
+        TuneSettings::Status(state, json) => status::run(&state, json.as_ref()),
+        TuneSettings::Verify(settings) => verify::run(&settings),
+        TuneSettings::Ports(settings) => ports::run(&settings),
+        TuneSettings::Learn(settings) => learn::run(&settings),
+        TuneSettings::Answer(settings) => answer::run(&settings),
+        TuneSettings::Export(settings) => export::run(&settings),
+        TuneSettings::Rollback(state) => rollback::run(&state),
+    }
+}
+
+/// An interface's first address, and its queues.
+fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
+    let failed = |why: String| {
+        let what = format!("{interface} cannot be used");
+        Failure::new(ExitCode::MachineForbids, what, why)
+    };
+    let all = interfaces().map_err(|error| failed(error.to_string()))?;
+    let known = all.iter().find(|known| known.name == interface);
+    let known = known.ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
+        failed(format!(
+            "there is none of that name, only {}",
+            names.join(", ")
+        ))
+    })?;
+    let Some((address, _)) = known.addresses.first() else {
+        let remedy = format!("give it one: ip address add ADDRESS/24 dev {interface}");
+        return Err(failed(String::from("it has no IPv4 address")).with_remedy(remedy));
+    };
+    let queues =
+        ReceiveQueues::of(interface).ok_or_else(|| failed(String::from("it has just gone")))?;
+    Ok((*address, queues))
+}
+
+/// Why a port could not be had.
+fn taken(port: u16, error: &io::Error) -> Failure {
+    let what = format!("port {port} cannot be had");
+    Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
+        match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "end the participant that has it, or name others: --ports LIST"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "level 7 takes CAP_NET_ADMIN or CAP_NET_RAW: run it as root, or give --level 6"
+            }
+            _ => "name others: --ports LIST",
+        },
+    )
+}
+
+/// Why a peer could not be asked. `remedy`: what is to run there.
+fn unanswered(peer: Ipv4Addr, error: PlaceError, remedy: &str) -> Failure {
+    match error {
+        PlaceError::Port(port, error) => taken(port, &error),
+        PlaceError::Silent => Failure::new(
+            ExitCode::AnswerIsNo,
+            format!("{peer} does not answer"),
+            "no question was answered at any of the ports",
+        )
+        .with_remedy(remedy),
+        PlaceError::Restarted => Failure::new(
+            ExitCode::AnswerIsNo,
+            format!("{peer} was started anew meanwhile"),
+            "answers before and after are of two keys of its receive hash",
+        )
+        .with_remedy("ask again"),
+        PlaceError::System(error) => Failure::new(
+            ExitCode::MachineForbids,
+            "asking ended early",
+            error.to_string(),
+        ),
+    }
+}
+
+/// Raised when this process shall stop. SIGHUP too: a plan may take away the very connection that
+/// its terminal is at the end of.
+fn stopped() -> Result<Arc<AtomicBool>, Failure> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stopped)).map_err(|error| {
+            Failure::new(
+                ExitCode::MachineForbids,
+                "signals cannot be caught",
+                error.to_string(),
+            )
+        })?;
+    }
+    Ok(stopped)
+}

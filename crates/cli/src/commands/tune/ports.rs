@@ -1,0 +1,160 @@
+//! `isolane tune ports`: where each pair of ports lands, and which pairs land where they should.
+
+use std::fmt::Write as _;
+use std::hash::{BuildHasher, RandomState};
+
+use isolane_tune::verify::{BootMark, Landing, Landings, Pair, Question, each_with_each, place};
+use isolane_tune::{PlacedFlow, here};
+use serde::Serialize;
+
+use super::{place_of, unanswered};
+use crate::commands::participant::Until;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{print, print_json, tell};
+use crate::settings::PortsSettings;
+use crate::values::Destination;
+
+/// The form of `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    interface: &'a str,
+    level: u8,
+    peer: std::net::Ipv4Addr,
+    /// The run of this machine, and of the peer's where it tells: what was found holds for these.
+    boot_id: &'a str,
+    peer_boot: Option<BootMark>,
+    /// Queues that were asked for.
+    queue: Option<u32>,
+    peer_queue: Option<u32>,
+    pairs: &'a [Pair],
+    /// Those that land there.
+    fitting: Vec<(u16, u16)>,
+    /// The same as flows, for `tune plan --placement`.
+    flows: Vec<PlacedFlow>,
+}
+
+/// Exit code 1 if queues were asked for, and no pair of ports lands on them.
+pub(super) fn run(settings: &PortsSettings) -> Result<ExitCode, Failure> {
+    let (address, queues) = place_of(&settings.interface)?;
+    let question = Question {
+        address,
+        peer: settings.peer,
+        pairs: each_with_each(&settings.ports.value, &settings.peer_ports.value),
+        level: settings.level.value,
+        times: settings.times.value,
+        // The standard library's hashers begin with a random key.
+        run: RandomState::new().hash_one(std::process::id()),
+    };
+    let until = Until::new(None)?;
+    let landings = place(&question, queues, |_| !until.interrupted()).map_err(|error| {
+        let remedy = "run `isolane tune answer -i NAME` there, with the same --level and ports";
+        unanswered(settings.peer, error, remedy)
+    })?;
+    let fitting: Vec<&Pair> = landings
+        .pairs
+        .iter()
+        .filter(|pair| fits(pair, settings))
+        .collect();
+    if let Some(destination) = &settings.json {
+        let report = Report {
+            schema: "isolane/ports/1",
+            interface: &settings.interface,
+            level: settings.level.value.get(),
+            peer: settings.peer,
+            boot_id: &here().boot_id,
+            peer_boot: landings.peer_boot,
+            queue: settings.queue,
+            peer_queue: settings.peer_queue,
+            pairs: &landings.pairs,
+            fitting: fitting
+                .iter()
+                .map(|pair| (pair.port, pair.peer_port))
+                .collect(),
+            flows: landings.flows(address, settings.peer),
+        };
+        print_json(&report, destination)?;
+    }
+    if settings.json != Some(Destination::StandardOutput) {
+        print(&text(settings, &landings, &fitting))?;
+    }
+    let asked_for = settings.queue.is_some() || settings.peer_queue.is_some();
+    Ok(match () {
+        () if until.interrupted() => {
+            tell("interrupted: not all pairs were tried");
+            ExitCode::Interrupted
+        }
+        () if asked_for && fitting.is_empty() => ExitCode::AnswerIsNo,
+        () => ExitCode::Done,
+    })
+}
+
+/// Whether all datagrams of a pair took one known way each way, and the way that was asked for.
+fn fits(pair: &Pair, settings: &PortsSettings) -> bool {
+    let is = |landing: &Landing, wanted: Option<u32>| {
+        let only = landing.only();
+        only.is_some() && (wanted.is_none() || only == wanted)
+    };
+    pair.lost == 0 && is(&pair.there, settings.peer_queue) && is(&pair.back, settings.queue)
+}
+
+fn text(settings: &PortsSettings, landings: &Landings, fitting: &[&Pair]) -> String {
+    // Writing to a string does not fail.
+    let mut text = String::from("  port  peer's  lands there on  answers land on  lost\n");
+    for pair in &landings.pairs {
+        let mark = if fits(pair, settings) { "*" } else { " " };
+        let _ = writeln!(
+            text,
+            "{mark}{:>5} {:>7} {:>15} {:>16} {:>5}",
+            pair.port,
+            pair.peer_port,
+            landed(&pair.there),
+            landed(&pair.back),
+            pair.lost
+        );
+    }
+    let wanted = |name: &str, queue: Option<u32>| match queue {
+        Some(queue) => format!("queue {queue} {name}"),
+        None => format!("one queue {name}"),
+    };
+    let _ = writeln!(
+        text,
+        "\n* all on {} and {}: {} of {}",
+        wanted("there", settings.peer_queue),
+        wanted("here", settings.queue),
+        fitting.len(),
+        landings.pairs.len()
+    );
+    if let Some(pair) = fitting.first() {
+        let base = |port: u16| port.checked_sub(u16::from(settings.level.value.get()));
+        if let (Some(own), Some(peer)) = (base(pair.port), base(pair.peer_port)) {
+            let _ = writeln!(
+                text,
+                "a participant described here with `port = {own}`, and there with `port = {peer}`, has level \
+                 {} on these",
+                settings.level.value.get()
+            );
+        }
+    }
+    text
+}
+
+/// `1`, or `0:2 1:1` where they were spread.
+pub(super) fn landed(landing: &Landing) -> String {
+    if let Some(only) = landing.only() {
+        return only.to_string();
+    }
+    let mut parts: Vec<String> = landing
+        .by_queue
+        .iter()
+        .map(|(queue, count)| format!("{queue}:{count}"))
+        .collect();
+    if landing.untold > 0 {
+        parts.push(format!("?:{}", landing.untold));
+    }
+    match parts.is_empty() {
+        true => String::from("-"),
+        false => parts.join(" "),
+    }
+}

@@ -1,0 +1,51 @@
+//! `isolane tune rollback`: what was found before the first plan, restored.
+
+use isolane_tune::apply::rollback;
+use isolane_tune::{ThisMachine, here};
+
+use super::failure::{failure, left};
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{count_of, print};
+use crate::settings::TuneState;
+
+pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
+    let folder = &state.0.value;
+    let done = rollback(&mut ThisMachine::new(), &here(), folder)
+        .map_err(|error| failure("nothing was rolled back", &error))?;
+    let Some(restored) = done.restored else {
+        return print("nothing to undo: no plan was applied, or it was undone\n");
+    };
+    let mut text = String::new();
+    for setting in &restored.restored {
+        text.push_str(&format!("  {setting}\n"));
+    }
+    for setting in &restored.gone {
+        text.push_str(&format!("  {setting}: it is not there any more\n"));
+    }
+    text.push_str(&format!(
+        "{} restored\n",
+        count_of(restored.restored.len() as u64, "setting")
+    ));
+    print(&text)?;
+    if !restored.left.is_empty() {
+        return Err(Failure::new(
+            ExitCode::MachineForbids,
+            "not all could be restored",
+            format!("the journal is kept for{}", left(&restored.left)),
+        )
+        .with_remedy("remove what is in the way, and call it again"));
+    }
+    match done.broken {
+        None => Ok(ExitCode::Done),
+        Some((error, kept)) => Err(Failure::new(
+            ExitCode::AnswerIsNo,
+            "all that the journal tells was restored, but it is damaged",
+            error.to_string(),
+        )
+        .with_remedy(format!(
+            "look into {}: settings of these lines may still be changed; a reboot resets all but files",
+            kept.display()
+        ))),
+    }
+}

@@ -1,0 +1,81 @@
+//! `isolane tune status`: what is applied, and whether it still stands.
+
+use isolane_tune::apply::{Standing, Status, status};
+use isolane_tune::{ThisMachine, here};
+use serde::Serialize;
+
+use super::failure::failure;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::output::{count_of, print, print_json};
+use crate::settings::TuneState;
+use crate::values::Destination;
+
+/// The form of `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    applied: Option<&'a Status>,
+}
+
+pub(super) fn run(state: &TuneState, json: Option<&Destination>) -> Result<ExitCode, Failure> {
+    let folder = &state.0.value;
+    let status = status(&mut ThisMachine::new(), &here(), folder)
+        .map_err(|error| failure("what is applied cannot be told", &error))?;
+    if let Some(destination) = json {
+        let report = Report {
+            schema: "isolane/tune-status/1",
+            applied: status.as_ref(),
+        };
+        print_json(&report, destination)?;
+    }
+    if json != Some(&Destination::StandardOutput) {
+        print(&text(status.as_ref()))?;
+    }
+    let stands = status.as_ref().is_none_or(|status| {
+        status.is_complete && status.settings.iter().all(|setting| setting.stands)
+    });
+    Ok(match stands {
+        true => ExitCode::Done,
+        false => ExitCode::AnswerIsNo,
+    })
+}
+
+fn text(status: Option<&Status>) -> String {
+    let Some(status) = status else {
+        return String::from("no plan is applied\n");
+    };
+    let mut text = format!("profile {}\n", status.profile);
+    if !status.is_complete {
+        text.push_str("it was not carried out to its end: isolane tune rollback undoes it\n");
+    } else if !status.is_of_this_boot {
+        text.push_str("it was carried out before the last boot, and not since\n");
+    }
+    for setting in &status.settings {
+        text.push_str(&line(setting));
+    }
+    let undone = status.settings.iter().filter(|setting| !setting.stands);
+    text.push_str(&format!(
+        "{} applied, {} undone since\n",
+        count_of(status.settings.len() as u64, "setting"),
+        undone.count()
+    ));
+    text
+}
+
+fn line(standing: &Standing) -> String {
+    let Standing {
+        id,
+        setting,
+        before,
+        applied,
+        now,
+        stands,
+        ..
+    } = standing;
+    match (stands, now) {
+        (true, _) => format!("  ok      {id}: {setting}: {applied} (was {before})\n"),
+        (false, Some(now)) => format!("  UNDONE  {id}: {setting}: {now}, and not {applied}\n"),
+        (false, None) => format!("  UNDONE  {id}: {setting}: it cannot be read\n"),
+    }
+}

@@ -1,0 +1,60 @@
+//! The settings of `tune apply`, `rollback` and `status`: which plan, and where its journal is.
+
+use std::path::PathBuf;
+
+use isolane_model::{Source, Sourced};
+use isolane_tune::apply::STATE_FOLDER;
+
+use crate::arguments::{TuneApplyArguments, TuneStateArguments};
+use crate::settings::or_default;
+
+/// The folder of the journal.
+#[derive(Debug)]
+pub(crate) struct TuneState(pub(crate) Sourced<PathBuf>);
+
+#[derive(Debug)]
+pub(crate) struct TuneApplySettings {
+    pub(crate) plan: TunePlan,
+    pub(crate) state: TuneState,
+}
+
+/// Which plan is carried out.
+#[derive(Debug)]
+pub(crate) enum TunePlan {
+    /// That of a file, now, and after each boot if it is kept.
+    File { path: PathBuf, is_kept: bool },
+    /// The one that was kept.
+    Kept,
+}
+
+impl TuneState {
+    pub(super) fn describe(&self, line: &mut dyn FnMut(&str, String, &Source)) {
+        line("state", self.0.value.display().to_string(), &self.0.source);
+    }
+}
+
+impl From<TuneStateArguments> for TuneState {
+    fn from(arguments: TuneStateArguments) -> Self {
+        Self(or_default(
+            arguments.state,
+            "--state",
+            PathBuf::from(STATE_FOLDER),
+        ))
+    }
+}
+
+impl From<TuneApplyArguments> for TuneApplySettings {
+    fn from(arguments: TuneApplyArguments) -> Self {
+        Self {
+            // Without a file it is the kept one: the grammar asks for one of both.
+            plan: match arguments.plan {
+                Some(path) => TunePlan::File {
+                    path,
+                    is_kept: !arguments.no_boot,
+                },
+                None => TunePlan::Kept,
+            },
+            state: arguments.state.into(),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! `isolane tune` seen from outside, on a device of its own: each test runs itself again in a network
+//! namespace with a pair of virtual devices, whose settings are changed for real. The machine's own
+//! are never touched. It takes root; without, it says so, and fails in CI.
+
+#[path = "../command/mod.rs"]
+mod command;
+mod killed;
+mod place;
+mod verify;
+
+use std::fs;
+use std::process::Command;
+
+use isolane_tune::{Machine as _, Plan, Setting, ThisMachine, Value};
+
+use self::place::{Place, inside};
+use command::run;
+
+fn apply(place: &Place) -> Command {
+    place.tune(&["apply", &place.plan_file(), "--no-boot"])
+}
+
+#[test]
+fn a_plan_is_applied_shown_and_rolled_back() {
+    inside("a_plan_is_applied_shown_and_rolled_back", || {
+        let place = Place::new("tune-whole");
+        let before = place.look();
+        place.write_plan(&place.plan());
+        let (code, out, err) = run(&mut apply(&place));
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        for said in [
+            "queues of eth0: 4 receive, 4 transmit -> 2 receive, 2 transmit",
+            "rx-gro of eth0: off -> on",
+            "napi_defer_hard_irqs: \"0\" -> \"2\"",
+            "12 settings set, 0 as they should be",
+        ] {
+            assert!(out.contains(said), "no {said} in {out}");
+        }
+        let (code, out, _) = run(&mut apply(&place));
+        assert!(out.contains("0 settings set, 12 as"), "{code} {out}");
+        let (code, out, _) = run(&mut place.tune(&["status"]));
+        assert!(
+            code == 0 && out.contains("12 settings applied, 0 undone since"),
+            "{out}"
+        );
+
+        fs::write("/sys/class/net/eth0/gro_flush_timeout", "7").expect("of this namespace");
+        let (code, out, _) = run(&mut place.tune(&["status"]));
+        let undone =
+            "UNDONE  flush: /sys/class/net/eth0/gro_flush_timeout: \"7\", and not \"20000\"";
+        assert!(code == 1 && out.contains(undone), "{out}");
+
+        let (code, out, err) = run(&mut place.tune(&["rollback"]));
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        place.assert_is(&before, "after the rollback");
+        let (code, out, _) = run(&mut place.tune(&["rollback"]));
+        assert!(code == 0 && out.contains("nothing to undo"), "{out}");
+    });
+}
+
+#[test]
+fn what_is_not_as_planned_is_refused_and_named() {
+    inside("what_is_not_as_planned_is_refused_and_named", || {
+        let place = Place::new("tune-refused");
+        let mut foreign = place.plan();
+        foreign.machine.machine_id = Some(String::from("another"));
+        place.write_plan(&foreign);
+        let (code, _, err) = run(&mut apply(&place));
+        assert!(code == 2 && err.contains("for another machine"), "{err}");
+
+        place.write_plan(&place.plan());
+        fs::write("/sys/class/net/eth0/gro_flush_timeout", "7").expect("of this namespace");
+        let before = place.look();
+        let (code, _, err) = run(&mut apply(&place));
+        assert_eq!(code, 1, "{err}");
+        let stale = "gro_flush_timeout: planned from \"0\", found \"7\"";
+        assert!(
+            err.contains(stale) && err.contains("1 step cannot be done"),
+            "{err}"
+        );
+        place.assert_is(&before, "after a stale plan");
+    });
+}
+
+#[test]
+fn a_plan_that_fails_half_way_is_undone_and_the_step_is_named() {
+    inside(
+        "a_plan_that_fails_half_way_is_undone_and_the_step_is_named",
+        || {
+            let place = Place::new("tune-half");
+            let mut plan = place.plan();
+            let last = plan.steps.last_mut().expect("steps");
+            last.setting = Setting::Attribute {
+                path: String::from("/sys/class/net/eth0/mtu"),
+            };
+            last.from = Value::Text(String::from("1500"));
+            last.to = Value::Text(String::from("no number"));
+            let id = last.id.clone();
+            place.write_plan(&plan);
+            let before = place.look();
+            let (code, _, err) = run(&mut apply(&place));
+            assert_eq!(code, 3, "{err}");
+            assert!(err.contains("all was undone again"), "{err}");
+            assert!(
+                err.contains(&format!("{id}: /sys/class/net/eth0/mtu: Invalid")),
+                "{err}"
+            );
+            place.assert_is(&before, "after a failure");
+        },
+    );
+}
+
+#[test]
+fn a_signal_half_way_undoes_all() {
+    inside("a_signal_half_way_undoes_all", || {
+        let place = Place::new("tune-signal");
+        place.write_plan(&place.plan());
+        let before = place.look();
+        for signal in ["TERM", "INT", "HUP"] {
+            // While the first document takes its name, when much is changed already.
+            let at = format!("inject=rename:signal={signal}:when=1");
+            let (code, _, err) = run(&mut place.traced(&apply(&place), &at));
+            assert_eq!(code, 130, "{signal}: {err}");
+            assert!(err.contains("it was asked to stop"), "{err}");
+            place.assert_is(&before, signal);
+        }
+    });
+}
+
+#[test]
+fn a_file_system_that_is_read_only_and_a_user_without_rights_are_told() {
+    inside(
+        "a_file_system_that_is_read_only_and_a_user_without_rights_are_told",
+        || {
+            let place = Place::new("tune-rights");
+            place.write_plan(&place.plan());
+            let before = place.look();
+            let apply = apply(&place);
+            let mut without =
+                place.under("setpriv", &["--reuid", "65534", "--clear-groups"], &apply);
+            let (code, _, err) = run(&mut without);
+            assert!(code == 3 && err.contains("run it as root"), "{err}");
+
+            let remount = |how: &str| {
+                let done = Command::new("mount").args(["-o", how, "/sys"]).status();
+                assert!(done.expect("mount").success());
+            };
+            remount("remount,ro");
+            let (code, _, err) = run(&mut self::apply(&place));
+            remount("remount,rw");
+            assert_eq!(code, 3, "{err}");
+            assert!(err.contains("not allowed: Read-only file system"), "{err}");
+            place.assert_is(&before, "after a read-only sysfs");
+        },
+    );
+}
+
+#[test]
+fn two_at_a_time_are_refused() {
+    inside("two_at_a_time_are_refused", || {
+        let place = Place::new("tune-two");
+        place.write_plan(&place.plan());
+        let state = place.state();
+        fs::create_dir_all(&state).expect("a temporary folder");
+        let lock = format!("{state}/tune.lock");
+        let (code, _, err) = run(&mut place.under("flock", &[&lock], &apply(&place)));
+        assert_eq!(code, 3, "{err}");
+        assert!(err.contains("another `isolane tune` is at work"), "{err}");
+    });
+}
+
+#[test]
+fn an_interface_that_vanished_is_told_and_the_rest_is_restored() {
+    inside(
+        "an_interface_that_vanished_is_told_and_the_rest_is_restored",
+        || {
+            let place = Place::new("tune-gone");
+            let files = place.look().files;
+            place.write_plan(&place.plan());
+            let (code, _, err) = run(&mut apply(&place));
+            assert_eq!(code, 0, "{err}");
+            let gone = Command::new("ip").args(["link", "delete", "eth0"]).status();
+            assert!(gone.expect("ip, of iproute2").success());
+            let (code, out, err) = run(&mut place.tune(&["rollback"]));
+            assert_eq!((code, err.as_str()), (0, ""), "{out}");
+            assert!(
+                out.contains("queues of eth0: it is not there any more"),
+                "{out}"
+            );
+            assert_eq!(place.look().files, files);
+        },
+    );
+}
+
+#[test]
+fn what_nothing_asks_for_any_more_is_planned_back_and_a_rollback_still_finds_the_first() {
+    inside(
+        "what_nothing_asks_for_any_more_is_planned_back_and_a_rollback_still_finds_the_first",
+        || {
+            let place = Place::new("tune-leftover");
+            let before = place.look();
+            place.write_plan(&place.plan());
+            let (code, _, err) = run(&mut apply(&place));
+            assert_eq!(code, 0, "{err}");
+            // Somebody else's now.
+            fs::write("/sys/class/net/eth0/gro_flush_timeout", "7").expect("of this namespace");
+            // There is no description: nothing of it is asked for.
+            let mut plan = place.tune(&["plan", "--json", "-"]);
+            let (code, out, err) = run(plan.current_dir(place.state()));
+            assert_eq!(code, 0, "{err}");
+            let plan: Plan = serde_json::from_str(&out).expect("a plan");
+            let ids: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
+            assert_eq!(ids.first(), Some(&"restore.queues"), "{ids:?}");
+            assert_eq!(ids.len(), 11, "{ids:?}");
+            assert!(ids.iter().all(|id| id.starts_with("restore.")), "{ids:?}");
+            assert!(!ids.contains(&"restore.flush"), "{ids:?}");
+            place.write_plan(&plan);
+            let (code, out, err) = run(&mut apply(&place));
+            assert_eq!(code, 0, "{out}{err}");
+            fs::write("/sys/class/net/eth0/gro_flush_timeout", "0").expect("of this namespace");
+            let now = place.look();
+            assert_eq!(now.devices, before.devices);
+            assert_eq!(now.network, before.network);
+            let (code, _, err) = run(&mut place.tune(&["rollback"]));
+            assert_eq!(code, 0, "{err}");
+            place.assert_is(&before, "after the rollback");
+        },
+    );
+}
+
+/// The receive work of a device in threads, one of which is to stand above applications.
+#[test]
+fn a_thread_of_a_device_is_scheduled_and_put_back() {
+    inside("a_thread_of_a_device_is_scheduled_and_put_back", || {
+        let place = Place::new("tune-thread");
+        let mut plan = place.plan();
+        let in_threads = ["gro", "threaded"];
+        plan.steps
+            .retain(|step| in_threads.contains(&step.id.as_str()));
+        place.write_plan(&plan);
+        let (code, _, err) = run(&mut apply(&place));
+        assert_eq!(code, 0, "{err}");
+        let lanes = isolane_tune::probe().devices;
+        assert!(lanes.iter().any(|device| device.threaded == Some(true)));
+
+        let threads = Command::new("ps").args(["-e", "-o", "comm="]).output();
+        let threads = String::from_utf8(threads.expect("ps").stdout).expect("UTF-8");
+        let thread = threads.lines().find(|name| name.starts_with("napi/eth0-"));
+        let setting = Setting::Thread {
+            name: thread.expect("it runs in threads").to_owned(),
+        };
+        let mut machine = ThisMachine::new();
+        let before = machine.read(&setting).expect("it can be read");
+        let Value::Thread(mut class) = before.clone() else {
+            panic!("{before}");
+        };
+        class.fifo = Some(75);
+        plan.steps[0].id = String::from("thread");
+        plan.steps[0].from = before.clone();
+        plan.steps[0].to = Value::Thread(class);
+        plan.steps[0].setting = setting.clone();
+        plan.steps.truncate(1);
+        place.write_plan(&plan);
+        let (code, out, err) = run(&mut apply(&place));
+        assert!(code == 0 && out.contains("-> FIFO 75"), "{out}{err}");
+        let priority = Command::new("ps")
+            .args(["-e", "-o", "comm=,rtprio="])
+            .output();
+        let priority = String::from_utf8(priority.expect("ps").stdout).expect("UTF-8");
+        let line = priority
+            .lines()
+            .find(|line| line.starts_with(thread.expect("known")));
+        assert!(line.expect("it runs").ends_with(" 75"), "{line:?}");
+        assert_ne!(machine.read(&setting), Ok(before));
+        let (code, _, err) = run(&mut place.tune(&["rollback"]));
+        assert_eq!(code, 0, "{err}");
+        // Threads went with what made them.
+        assert!(
+            isolane_tune::probe()
+                .devices
+                .iter()
+                .all(|device| device.threaded == Some(false))
+        );
+    });
+}
+
+/// A plan is a file like any other.
+#[test]
+fn a_broken_plan_is_wrong_usage() {
+    let folder = command::Folder::new("tune-broken");
+    let plan = Plan {
+        schema: String::from("isolane/plan/1"),
+        machine: isolane_tune::here().machine,
+        origin: String::from("test"),
+        profile: String::from("test"),
+        boot_id: None,
+        steps: Vec::new(),
+        refusals: Vec::new(),
+        relies_on: Vec::new(),
+    };
+    let whole = serde_json::to_string(&plan).expect("JSON");
+    for length in [0, 1, whole.len() / 2, whole.len() - 1] {
+        folder.write("plan.json", &whole[..length]);
+        let arguments = ["tune", "apply", &folder.file("plan.json"), "--state"];
+        let mut command = command::isolane(&arguments);
+        command.arg(folder.file("state"));
+        let (code, _, err) = run(&mut command);
+        assert!(code == 2 && err.contains("cannot read the plan"), "{err}");
+    }
+}

@@ -1,0 +1,246 @@
+//! A network namespace with devices whose settings may be changed, and a folder with documents.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use isolane_tune::{
+    Device, Interface, LaneGround, Network, Plan, Queues, RootQdisc, Setting, Step, Value, When,
+    here, probe,
+};
+
+use crate::command::{Folder, isolane};
+
+/// Set where the test has entered its namespace.
+const INSIDE: &str = "ISOLANE_TEST_INSIDE";
+/// Two devices with four queues; nothing is sent by itself on them.
+const PREPARE: &str = "mount -t sysfs sysfs /sys; \
+    echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; \
+    ip link set lo up; \
+    ip link add eth0 numtxqueues 4 numrxqueues 4 type veth peer name eth1 numtxqueues 4 numrxqueues 4; \
+    ip link set eth0 up; ip link set eth1 up; exec \"$0\" \"$@\"";
+
+/// Runs the test of that name again in a namespace, and there its body.
+pub(crate) fn inside(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let made = Command::new("unshare")
+        .args(["--net", "--mount", "true"])
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        let in_ci = std::env::var_os("CI").is_some();
+        assert!(!in_ci, "CI must allow network namespaces");
+        eprintln!("this takes root: nothing was tried");
+        return;
+    }
+    let own = std::env::current_exe().expect("a test is a program");
+    let status = Command::new("unshare")
+        .args(["--net", "--mount", "sh", "-ec", PREPARE])
+        .arg(own)
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .status();
+    assert!(status.expect("unshare, of util-linux").success());
+}
+
+/// Where a plan is tried.
+pub(crate) struct Place(Folder);
+
+/// All that a plan may change, as it is found.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Looks {
+    pub(crate) network: Network,
+    interfaces: Vec<Interface>,
+    pub(crate) devices: Vec<Device>,
+    lanes: Vec<LaneGround>,
+    /// Documents and folders, with their texts.
+    pub(crate) files: BTreeMap<String, Option<String>>,
+}
+
+impl Place {
+    pub(crate) fn new(test: &str) -> Self {
+        let folder = Folder::new(test);
+        fs::create_dir_all(folder.file("documents")).expect("ours");
+        fs::write(folder.file("documents/old.conf"), "old\n").expect("ours");
+        Self(folder)
+    }
+
+    pub(crate) fn state(&self) -> String {
+        self.0.file("state")
+    }
+
+    pub(crate) fn plan_file(&self) -> String {
+        self.0.file("plan.json")
+    }
+
+    /// A call of `tune`, with a journal of this place.
+    pub(crate) fn tune(&self, arguments: &[&str]) -> Command {
+        let mut command = isolane(&["tune"]);
+        command.args(arguments).args(["--state", &self.state()]);
+        command
+    }
+
+    /// The same call, started by another program.
+    pub(crate) fn under(&self, program: &str, arguments: &[&str], call: &Command) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .arg(call.get_program())
+            .args(call.get_args());
+        command
+    }
+
+    /// The same call, with something done to one of its system calls.
+    pub(crate) fn traced(&self, call: &Command, what: &str) -> Command {
+        self.under("strace", &["-o", &self.0.file("trace"), "-e", what], call)
+    }
+
+    /// What the last traced call did, a line a system call.
+    pub(crate) fn trace(&self) -> String {
+        fs::read_to_string(self.0.file("trace")).expect("strace wrote it")
+    }
+
+    pub(crate) fn look(&self) -> Looks {
+        let facts = probe();
+        let mut files = BTreeMap::new();
+        list(&self.0.0.join("documents"), &mut files);
+        Looks {
+            network: facts.network,
+            interfaces: facts.interfaces,
+            devices: facts.devices,
+            lanes: facts.lanes,
+            files,
+        }
+    }
+
+    /// Field by field.
+    pub(crate) fn assert_is(&self, before: &Looks, when: &str) {
+        let now = self.look();
+        assert_eq!(now.network, before.network, "{when}");
+        assert_eq!(now.interfaces, before.interfaces, "{when}");
+        assert_eq!(now.devices, before.devices, "{when}");
+        assert_eq!(now.lanes, before.lanes, "{when}");
+        assert_eq!(now.files, before.files, "{when}");
+        let journal = Path::new(&self.state()).join("tune.journal");
+        assert!(!journal.exists(), "{when}: a journal is left");
+    }
+
+    pub(crate) fn write_plan(&self, plan: &Plan) {
+        let text = serde_json::to_string(plan).expect("JSON");
+        self.0.write("plan.json", &text);
+    }
+
+    /// One of each kind of setting that a virtual device and a namespace have.
+    pub(crate) fn plan(&self) -> Plan {
+        let text = |text: &str| Value::Text(text.into());
+        let attribute = |path: &str| Setting::Attribute { path: path.into() };
+        let of_device = |file: &str| attribute(&format!("/sys/class/net/eth0/{file}"));
+        let document = |name: &str| Setting::Document {
+            path: self.0.file(&format!("documents/{name}")),
+        };
+        let interface = || String::from("eth0");
+        let feature = |feature: &str| Setting::Feature {
+            interface: interface(),
+            feature: feature.into(),
+        };
+        let queues = |number| {
+            Value::Queues(Queues {
+                rx: number,
+                tx: number,
+                combined: 0,
+            })
+        };
+        let channels = Setting::Channels {
+            interface: interface(),
+        };
+        let root = Setting::RootQdisc {
+            interface: interface(),
+        };
+        let default = Value::Qdisc(RootQdisc::Default {
+            name: String::from("noqueue"),
+        });
+        let pfifo = Value::Qdisc(RootQdisc::Pfifo { frames: 64 });
+        let ports = attribute("/proc/sys/net/ipv4/ip_local_port_range");
+        let groups = attribute("/proc/sys/net/ipv4/igmp_max_memberships");
+        let steps = [
+            ("queues", channels, queues(4), queues(2)),
+            (
+                "gro",
+                feature("rx-gro"),
+                Value::Switch(false),
+                Value::Switch(true),
+            ),
+            (
+                "tso",
+                feature("tx-tcp-segmentation"),
+                Value::Switch(true),
+                Value::Switch(false),
+            ),
+            (
+                "flush",
+                of_device("gro_flush_timeout"),
+                text("0"),
+                text("20000"),
+            ),
+            (
+                "defer",
+                of_device("napi_defer_hard_irqs"),
+                text("0"),
+                text("2"),
+            ),
+            ("threaded", of_device("threaded"), text("0"), text("1")),
+            (
+                "rps",
+                of_device("queues/rx-0/rps_cpus"),
+                text("0"),
+                text("1"),
+            ),
+            ("ports", ports, text("32768 60999"), text("40000 60999")),
+            ("groups", groups, text("20"), text("200")),
+            ("queueing", root, default, pfifo),
+            (
+                "new",
+                document("new.d/a/new.conf"),
+                Value::Absent,
+                text("new\n"),
+            ),
+            ("old", document("old.conf"), text("old\n"), text("other\n")),
+        ];
+        let step = |(id, setting, from, to): (&str, Setting, Value, Value)| Step {
+            id: id.into(),
+            setting,
+            from,
+            to,
+            why: String::new(),
+            topics: Vec::new(),
+            costs: String::new(),
+            undo: String::new(),
+            when: When::Now,
+        };
+        Plan {
+            schema: String::from("isolane/plan/1"),
+            machine: here().machine,
+            origin: String::from("test"),
+            profile: String::from("test"),
+            boot_id: None,
+            steps: steps.map(step).into(),
+            refusals: Vec::new(),
+            relies_on: Vec::new(),
+        }
+    }
+}
+
+/// All that is in a folder, by its path.
+fn list(folder: &Path, files: &mut BTreeMap<String, Option<String>>) {
+    for entry in fs::read_dir(folder).expect("ours") {
+        let path = entry.expect("ours").path();
+        let is_folder = path.is_dir();
+        let text = (!is_folder).then(|| fs::read_to_string(&path).expect("text"));
+        files.insert(path.display().to_string(), text);
+        if is_folder {
+            list(&path, files);
+        }
+    }
+}

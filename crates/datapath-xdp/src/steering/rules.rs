@@ -1,0 +1,249 @@
+//! Rules that steer single flows to a queue (ntuple).
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use super::Argument;
+use crate::limits::MAX_STEERING_RULES;
+
+/// Commands (linux/ethtool.h).
+const COUNT: u32 = 0x2e;
+const GET: u32 = 0x2f;
+const LIST: u32 = 0x30;
+const DELETE: u32 = 0x31;
+const INSERT: u32 = 0x32;
+/// `struct ethtool_rxnfc`: its fields, and its bytes without the list that may follow.
+const DATA: usize = 8;
+const RULE: usize = 16;
+const RULES: usize = 184;
+const PLACES: usize = 188;
+const BYTES: usize = 192;
+/// In the rule (`struct ethtool_rx_flow_spec`): what is looked at, what it is compared with, which
+/// bits of it count, and where the frame goes.
+const FLOW_TYPE: usize = RULE;
+const VALUES: usize = RULE + 4;
+const MORE_VALUES: usize = VALUES + 52;
+const MASKS: usize = MORE_VALUES + 20;
+const MORE_MASKS: usize = MASKS + 52;
+const QUEUE: usize = RULE + 152;
+const PLACE: usize = RULE + 160;
+/// In values and masks of UDP over IPv4 (`struct ethtool_tcpip4_spec`).
+const DESTINATION: usize = 4;
+const DESTINATION_PORT: usize = 10;
+/// UDP of IPv4.
+const UDP4: u32 = 2;
+/// In DATA of COUNT: the driver finds places itself; the rest is how many there are.
+const SPECIAL_PLACES: u64 = 1 << 31;
+
+/// UDP datagrams of IPv4 to one port, and the queue they go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// To this address; `None`: to any.
+    pub destination: Option<Ipv4Addr>,
+    /// To this port.
+    pub destination_port: u16,
+    /// The queue.
+    pub queue: u32,
+}
+
+/// What stands at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// A rule of this form.
+    Known(Rule),
+    /// Another one.
+    Other,
+}
+
+/// A device's rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// How many there can be; [`MAX_STEERING_RULES`] where the driver does not say.
+    pub capacity: u32,
+    /// Those there are, by their places, ascending.
+    pub placed: Vec<(u32, Placed)>,
+}
+
+/// Reads a device's rules.
+///
+/// # Errors
+/// What the system said; `EOPNOTSUPP` where the driver has none.
+pub fn rules(interface: &str) -> io::Result<Rules> {
+    let mut count = Argument::new(COUNT, BYTES);
+    // SAFETY: the fixed structure, and the command fills in no list.
+    unsafe { count.exchange(interface) }?;
+    let number = count.number(RULES).min(MAX_STEERING_RULES);
+    let mut list = Argument::new(LIST, BYTES + 4 * number as usize);
+    list.set(RULES, number.to_ne_bytes());
+    // SAFETY: there is room for as many places as it says.
+    unsafe { list.exchange(interface) }?;
+    let number = list.number(RULES).min(number) as usize;
+    let mut places: Vec<u32> = (0..number)
+        .map(|index| list.number(PLACES + 4 * index))
+        .collect();
+    places.sort_unstable();
+    let mut placed = Vec::new();
+    for place in places {
+        // A rule that went away meanwhile is none.
+        if let Some(rule) = rule(interface, place)? {
+            placed.push((place, rule));
+        }
+    }
+    Ok(Rules {
+        capacity: capacity(&count, &list),
+        placed,
+    })
+}
+
+/// How many rules there can be. Drivers say it with the number of rules (i40e, ice), or only with the list
+/// of them (ixgbe, mlx5, igb, igc). One that answers both and says it with neither has rules all the same:
+/// where its table ends shows when one is put behind the end.
+fn capacity(count: &Argument, list: &Argument) -> u32 {
+    let said = [count.long(DATA) & !SPECIAL_PLACES, list.long(DATA)];
+    let said = said.into_iter().find(|capacity| *capacity > 0);
+    let capacity = said.unwrap_or_else(|| u64::from(MAX_STEERING_RULES));
+    u32::try_from(capacity).unwrap_or(u32::MAX)
+}
+
+/// What stands at one place.
+fn rule(interface: &str, place: u32) -> io::Result<Option<Placed>> {
+    let mut answer = Argument::new(GET, BYTES);
+    answer.set(PLACE, place.to_ne_bytes());
+    // SAFETY: the fixed structure, and the command fills in no list.
+    match unsafe { answer.exchange(interface) } {
+        Ok(()) => Ok(Some(parse(&answer))),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts a rule at its place, in place of what stands there.
+///
+/// # Errors
+/// What the system said.
+pub fn insert_rule(interface: &str, place: u32, rule: Rule) -> io::Result<()> {
+    let mut argument = emit(place, rule);
+    // SAFETY: the fixed structure, and the command reads no list.
+    unsafe { argument.exchange(interface) }
+}
+
+/// Takes the rule at a place away.
+///
+/// # Errors
+/// What the system said; `ENOENT` if there is none.
+pub fn delete_rule(interface: &str, place: u32) -> io::Result<()> {
+    let mut argument = Argument::new(DELETE, BYTES);
+    argument.set(PLACE, place.to_ne_bytes());
+    // SAFETY: the fixed structure, and the command reads no list.
+    unsafe { argument.exchange(interface) }
+}
+
+fn emit(place: u32, rule: Rule) -> Argument {
+    let mut argument = Argument::new(INSERT, BYTES);
+    argument.set(FLOW_TYPE, UDP4.to_ne_bytes());
+    if let Some(destination) = rule.destination {
+        argument.set(VALUES + DESTINATION, destination.octets());
+        argument.set(MASKS + DESTINATION, [0xff; 4]);
+    }
+    let port = rule.destination_port.to_be_bytes();
+    argument.set(VALUES + DESTINATION_PORT, port);
+    argument.set(MASKS + DESTINATION_PORT, [0xff; 2]);
+    argument.set(QUEUE, u64::from(rule.queue).to_ne_bytes());
+    argument.set(PLACE, place.to_ne_bytes());
+    argument
+}
+
+/// The rule in an answer, if it is all that is looked at.
+fn parse(answer: &Argument) -> Placed {
+    let address: [u8; 4] = answer.get(MASKS + DESTINATION);
+    let rule = Rule {
+        destination: (address == [0xff; 4])
+            .then(|| Ipv4Addr::from(answer.get::<4>(VALUES + DESTINATION))),
+        destination_port: u16::from_be_bytes(answer.get(VALUES + DESTINATION_PORT)),
+        queue: u32::try_from(answer.long(QUEUE)).unwrap_or(u32::MAX),
+    };
+    // What this rule would be, were it made here: any bit more or less is another one.
+    let own = emit(answer.number(PLACE), rule);
+    let is_same = |from: usize, to: usize| (from..to).all(|at| own.byte(at) == answer.byte(at));
+    let has_same_masks = is_same(MASKS, MORE_MASKS + 20);
+    let is_known = answer.number(FLOW_TYPE) == UDP4 && has_same_masks && is_same(QUEUE, PLACE);
+    match is_known {
+        true => Placed::Known(rule),
+        false => Placed::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE_OF_TEST: Rule = Rule {
+        destination: Some(Ipv4Addr::new(10, 0, 0, 1)),
+        destination_port: 7411,
+        queue: 3,
+    };
+
+    /// Unproven on hardware: the structure as `linux/ethtool.h` lays it out on 64 bits.
+    #[test]
+    fn a_rule_has_the_bytes_of_the_kernels_header() {
+        let argument = emit(9, RULE_OF_TEST);
+        let mut expected = [0_u8; BYTES];
+        expected[..4].copy_from_slice(&0x32_u32.to_ne_bytes());
+        // fs.flow_type, fs.h_u.udp_ip4_spec.ip4dst and .pdst
+        expected[16..20].copy_from_slice(&2_u32.to_ne_bytes());
+        expected[24..28].copy_from_slice(&[10, 0, 0, 1]);
+        expected[30..32].copy_from_slice(&[0x1c, 0xf3]);
+        // fs.m_u, the same
+        expected[96..100].copy_from_slice(&[0xff; 4]);
+        expected[102..104].copy_from_slice(&[0xff; 2]);
+        // fs.ring_cookie, fs.location
+        expected[168..176].copy_from_slice(&3_u64.to_ne_bytes());
+        expected[176..180].copy_from_slice(&9_u32.to_ne_bytes());
+        let bytes: Vec<u8> = (0..BYTES).map(|at| argument.byte(at)).collect();
+        assert_eq!(bytes, expected);
+    }
+
+    /// Unproven on hardware: the answers' bytes are what the drivers' sources fill in.
+    #[test]
+    fn the_tables_size_comes_with_the_number_of_rules_or_with_their_list() {
+        // struct ethtool_rxnfc: cmd, flow_type, data, fs, rule_cnt.
+        let answer = |command: u32, data: u64, rules: u32| {
+            let mut bytes = [0_u8; BYTES];
+            bytes[..4].copy_from_slice(&command.to_ne_bytes());
+            bytes[8..16].copy_from_slice(&data.to_ne_bytes());
+            bytes[184..188].copy_from_slice(&rules.to_ne_bytes());
+            let mut answer = Argument::new(command, BYTES);
+            answer.set(0, bytes);
+            answer
+        };
+        let capacity =
+            |count: u64, list: u64| capacity(&answer(COUNT, count, 2), &answer(LIST, list, 2));
+        assert_eq!(capacity(512, 512), 512, "ice: with both");
+        assert_eq!(capacity(0, 2_046), 2_046, "ixgbe: (1024 << 1) - 2");
+        assert_eq!(capacity(0, 1_024), 1_024, "mlx5");
+        assert_eq!(capacity(SPECIAL_PLACES | 256, 0), 256, "bnxt");
+        assert_eq!(capacity(SPECIAL_PLACES, 64), 64);
+        assert_eq!(capacity(0, 0), MAX_STEERING_RULES, "with neither");
+        assert_eq!(capacity(u64::MAX, 0), u32::MAX);
+    }
+
+    #[test]
+    fn a_rule_is_read_as_it_was_written_and_others_are_others() {
+        let any = Rule {
+            destination: None,
+            ..RULE_OF_TEST
+        };
+        for rule in [RULE_OF_TEST, any] {
+            assert_eq!(parse(&emit(1, rule)), Placed::Known(rule));
+        }
+        let mut with_source = emit(1, RULE_OF_TEST);
+        with_source.set(MASKS, [0xff; 4]);
+        assert_eq!(parse(&with_source), Placed::Other);
+        let mut tcp = emit(1, RULE_OF_TEST);
+        tcp.set(FLOW_TYPE, 1_u32.to_ne_bytes());
+        assert_eq!(parse(&tcp), Placed::Other);
+        let mut dropped = emit(1, RULE_OF_TEST);
+        dropped.set(QUEUE, u64::MAX.to_ne_bytes());
+        assert_eq!(parse(&dropped), Placed::Other);
+    }
+}

@@ -1,0 +1,72 @@
+//! Reads `[tune]`, or a file that holds nothing else.
+
+use isolane_wire::level::Level;
+use toml::de::DeValue;
+
+use crate::limits::MAX_TUNED_NUMBER;
+use crate::tuning::{Isolation, Steering, Transmit, Tuning};
+
+use super::report::{Report, Wrong};
+use super::table::Table;
+use super::values;
+
+const EXAMPLE: &str = "[tune]\nprofile = \"latency\"";
+
+/// Reads the table of a description; what is not said is the default profile's.
+pub(super) fn read(root: &mut Table<'_>, report: &mut Report) -> Option<Tuning> {
+    let Some(mut table) = root.table("tune", EXAMPLE, report)? else {
+        return Some(Tuning::default());
+    };
+    let tuning = Tuning::read(&mut table, report);
+    table.finish(report);
+    tuning
+}
+
+/// What a switch's value means.
+pub(crate) trait SwitchValue: Sized {
+    fn read(value: &DeValue<'_>) -> Result<Self, Wrong>;
+}
+
+impl SwitchValue for bool {
+    fn read(value: &DeValue<'_>) -> Result<Self, Wrong> {
+        values::truth(value)
+    }
+}
+
+impl SwitchValue for Steering {
+    fn read(value: &DeValue<'_>) -> Result<Self, Wrong> {
+        values::word(value)
+    }
+}
+
+impl SwitchValue for Transmit {
+    fn read(value: &DeValue<'_>) -> Result<Self, Wrong> {
+        values::word(value)
+    }
+}
+
+impl SwitchValue for Isolation {
+    fn read(value: &DeValue<'_>) -> Result<Self, Wrong> {
+        values::word(value)
+    }
+}
+
+impl SwitchValue for Option<u32> {
+    fn read(value: &DeValue<'_>) -> Result<Self, Wrong> {
+        match value {
+            DeValue::String(text) if text == "keep" => Ok(None),
+            other => values::whole(other, 0, MAX_TUNED_NUMBER)
+                .map(Some)
+                .map_err(|wrong| wrong.help("\"keep\" leaves what the machine has")),
+        }
+    }
+}
+
+impl SwitchValue for Option<Level> {
+    fn read(value: &DeValue<'_>) -> Result<Self, Wrong> {
+        match value {
+            DeValue::String(text) if text == "highest" => Ok(None),
+            other => values::level(other).map(Some),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `[tune]`: a profile answers what is not said of a single switch.
+
+use isolane_model::{
+    Isolation, ProfileName, Source, Sourced, Steering, System, Transmit, Tuning, switches,
+};
+
+fn tuning(text: &str) -> Tuning {
+    let system = System::from_toml(text, "isolane.toml").expect("a description");
+    system.tuning().clone()
+}
+
+/// The headlines of what is wrong with it.
+fn wrong(text: &str) -> Vec<String> {
+    let problems = System::from_toml(text, "isolane.toml").expect_err("a wrong description");
+    problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn without_a_word_the_profile_is_balanced() {
+    let tuning = tuning("");
+    assert_eq!(tuning.profile.value, ProfileName::Balanced);
+    assert_eq!(tuning.isolation.value, Isolation::None);
+    assert_eq!(tuning.profile.source, Source::Default);
+    assert_eq!(tuning.name(), "balanced");
+}
+
+#[test]
+fn a_switch_of_ones_own_counts_before_the_profile() {
+    let own = tuning("[tune]\nprofile = \"latency\"\nmoderation_us = 5\ntransmit = \"pfifo\"\n");
+    assert_eq!(own.moderation_us.value, Some(5));
+    assert_eq!(own.moderation_us.source.to_string(), "isolane.toml:3");
+    assert_eq!(own.transmit.value, Transmit::Pfifo);
+    assert_eq!(own.isolation.value, Isolation::Boot, "the profile's");
+    assert_eq!(own.isolation.source.to_string(), "default for profile");
+    assert_eq!(own.name(), "latency with 2 switches of its own");
+    let over = own.over(Sourced::new(
+        ProfileName::Balanced,
+        Source::CommandLine("--profile"),
+    ));
+    assert_eq!(over.isolation.value, Isolation::None);
+    assert_eq!(over.moderation_us.value, Some(5));
+}
+
+#[test]
+fn what_is_not_known_or_out_of_bounds_is_an_error() {
+    let found = wrong("[tune]\nprofile = \"fast\"\nsteerin = \"rules\"\nmoderation_us = \"no\"\n");
+    assert_eq!(found.len(), 3, "{found:#?}");
+    assert!(found[0].contains("`profile`"), "{found:#?}");
+    assert!(found[1].contains("unknown key `steerin`"), "{found:#?}");
+    assert!(found[2].contains("`moderation_us`"), "{found:#?}");
+    assert_eq!(wrong("tune = 3").len(), 1);
+    assert_eq!(wrong("[tune]\ncritical_level = 8").len(), 1);
+}
+
+#[test]
+fn numbers_and_levels_can_be_left_to_the_machine() {
+    let own = tuning("[tune]\nmoderation_us = \"keep\"\ncritical_level = 6\nsteering = \"none\"");
+    assert_eq!(own.moderation_us.value, None);
+    assert_eq!(own.critical_level.value.map(|level| level.get()), Some(6));
+    assert_eq!(own.steering.value, Steering::None);
+}
+
+#[test]
+fn a_profile_may_be_a_file_of_its_own() {
+    let own = Tuning::from_toml("profile = \"latency\"\nservices = false\n", "own.toml");
+    let own = own.expect("a profile");
+    assert!(!own.services.value);
+    assert!(own.full_speed.value);
+    let wrong = Tuning::from_toml("domain = 0\n", "own.toml").expect_err("a key of descriptions");
+    assert!(wrong[0].to_string().contains("unknown key `domain`"));
+}
+
+#[test]
+fn every_switch_says_what_it_does_in_both_profiles() {
+    let switches = switches();
+    assert_eq!(switches.len() + 1, Tuning::default().entries().len());
+    for switch in switches {
+        assert!(switch.meaning.ends_with('.'), "{switch:?}");
+        assert!(!switch.latency.is_empty() && !switch.balanced.is_empty());
+    }
+}

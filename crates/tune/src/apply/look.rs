@@ -1,0 +1,171 @@
+//! Looking at all that a plan is about, and at what its changes reset beside it, before anything is changed.
+
+use std::collections::HashMap;
+
+use super::{Applied, ApplyError, Hindrance, Obstacle};
+use crate::plan::{Plan, Step, When};
+use crate::setting::{Machine, Setting, SettingError, Value};
+
+/// What was found before anything was changed.
+pub(super) struct Looked<'a> {
+    /// What will be set, in order.
+    pub(super) to_change: Vec<&'a Step>,
+    /// All that may differ afterwards, in the order in which it comes to be: to be undone backwards.
+    pub(super) found: Vec<Found>,
+    pub(super) applied: Applied,
+}
+
+/// A setting as it was found.
+pub(super) struct Found {
+    pub(super) id: String,
+    pub(super) setting: Setting,
+    pub(super) value: Value,
+    pub(super) to: Option<Value>,
+}
+
+/// Reads all that the plan is about, and refuses it if that is not as the plan says.
+pub(super) fn look<'a>(
+    machine: &mut dyn Machine,
+    plan: &'a Plan,
+    is_boot: bool,
+) -> Result<Looked<'a>, ApplyError> {
+    let mut looked = Looked {
+        to_change: Vec::new(),
+        found: Vec::new(),
+        applied: Applied::default(),
+    };
+    let mut obstacles = Vec::new();
+    // What earlier steps of this plan will have set by then.
+    let mut expected: HashMap<&Setting, &Value> = HashMap::new();
+    for step in &plan.steps {
+        let mut hinder = |looked: &mut Looked<'_>, why| {
+            let obstacle = Obstacle::new(step, why);
+            match is_boot {
+                true => looked.applied.left_out.push(obstacle),
+                false => obstacles.push(obstacle),
+            }
+        };
+        let found = match expected.get(&step.setting) {
+            Some(value) => (*value).clone(),
+            None => match read_or_absent(machine, step) {
+                Ok(value) => value,
+                Err(why) => {
+                    hinder(&mut looked, Hindrance::Unreadable(why));
+                    continue;
+                }
+            },
+        };
+        // What an earlier step resets is set again, though it is as it should be before.
+        let is_reset = looked
+            .found
+            .iter()
+            .any(|known| known.setting == step.setting);
+        if !is_reset && step.to.agrees_with(&step.setting, &found) {
+            looked.applied.already.push(step.id.clone());
+            continue;
+        }
+        let is_planned = |planned: &Value| planned.agrees_with(&step.setting, &found);
+        let is_unexpected = !is_planned(&step.from) && !is_planned(&step.to);
+        if is_unexpected && !is_boot {
+            hinder(&mut looked, Hindrance::Stale { found });
+            continue;
+        }
+        let besides = besides(machine, &looked, step);
+        if let Some(lost) = lost_by(step, &besides, &found) {
+            let why = format!("{lost} is there, and could not be put back");
+            let why = SettingError::System(why);
+            hinder(&mut looked, Hindrance::Unreadable(why));
+            continue;
+        }
+        if is_unexpected {
+            looked.applied.unexpected.push(step.id.clone());
+        }
+        take_in(&mut looked, step, besides, found);
+        expected.insert(&step.setting, &step.to);
+    }
+    for reliance in &plan.relies_on {
+        let is_set = expected.get(&reliance.setting) == Some(&&reliance.value);
+        let stands = |found: &Value| reliance.value.agrees_with(&reliance.setting, found);
+        let why = match machine.read(&reliance.setting) {
+            _ if is_set => continue,
+            Ok(found) if stands(&found) => continue,
+            Ok(found) => Hindrance::Stale { found },
+            Err(why) => Hindrance::Unreadable(why),
+        };
+        obstacles.push(Obstacle {
+            id: String::from("relied-on"),
+            setting: reliance.setting.clone(),
+            planned: reliance.value.clone(),
+            why,
+        });
+    }
+    match obstacles.is_empty() {
+        true => Ok(looked),
+        false => Err(ApplyError::Refused(obstacles)),
+    }
+}
+
+/// What a step would replace, and nobody here could put back: it is about disciplines, and does not only
+/// reset some beside it.
+fn lost_by<'a>(
+    step: &Step,
+    besides: &'a [(Setting, Value)],
+    found: &'a Value,
+) -> Option<&'a Value> {
+    let is_of_queueing = matches!(
+        step.setting,
+        Setting::RootQdisc { .. } | Setting::QueueQdisc { .. }
+    );
+    let mut values = besides.iter().map(|(_, value)| value).chain([found]);
+    values.find(|value| is_of_queueing && !value.can_be_set())
+}
+
+/// All that changing a step's setting may change beside it, as it is, of what is not known yet.
+fn besides(machine: &mut dyn Machine, looked: &Looked<'_>, step: &Step) -> Vec<(Setting, Value)> {
+    let mut besides = machine.beside(&step.setting);
+    besides.retain(|setting| !looked.found.iter().any(|known| known.setting == *setting));
+    // What cannot be read cannot be restored, and is not there, most likely.
+    let read = |setting: Setting| {
+        let value = machine.read(&setting).ok()?;
+        Some((setting, value))
+    };
+    besides.into_iter().filter_map(read).collect()
+}
+
+/// Remembers a step, and before it what it changes beside.
+fn take_in<'a>(
+    looked: &mut Looked<'a>,
+    step: &'a Step,
+    besides: Vec<(Setting, Value)>,
+    found: Value,
+) {
+    let besides = besides.into_iter().map(|(setting, value)| Found {
+        id: step.id.clone(),
+        setting,
+        value,
+        to: None,
+    });
+    looked.found.extend(besides);
+    // Of a setting that is changed twice what was found first is restored.
+    looked.found.push(Found {
+        id: step.id.clone(),
+        setting: step.setting.clone(),
+        value: found,
+        to: Some(step.to.clone()),
+    });
+    looked.to_change.push(step);
+    let ids = &mut looked.applied;
+    ids.changed.push(step.id.clone());
+    if step.when == When::Reboot {
+        ids.after_reboot.push(step.id.clone());
+    }
+}
+
+/// What stands there. A place that comes to be by an earlier step (a queue's file, a thread) is
+/// nothing until then, if the plan says so.
+fn read_or_absent(machine: &mut dyn Machine, step: &Step) -> Result<Value, SettingError> {
+    match machine.read(&step.setting) {
+        Err(SettingError::Gone) if step.from == Value::Absent => Ok(Value::Absent),
+        read => read,
+    }
+}

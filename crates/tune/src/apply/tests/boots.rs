@@ -1,0 +1,160 @@
+//! Plans over boots: what they rest on, what is left out, what is still told.
+
+use super::model::{Fault, Model, here, plan, setting};
+use super::*;
+use crate::plan::{Reliance, When};
+
+fn second() -> Here {
+    Here {
+        boot_id: String::from("second"),
+        ..here()
+    }
+}
+
+#[test]
+fn after_a_boot_files_are_restored_and_what_was_set_since() {
+    let second = second();
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let steps = plan(&machine, &[(0, 1), (1, 1), (4, 1)]);
+    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    // The kernel begins anew; one setting has another beginning than before.
+    let boot = |machine: &mut Model| {
+        machine.set(0, 3);
+        machine.set(1, 0);
+    };
+    boot(&mut machine);
+    let mut untouched = machine.clone();
+    rollback(&mut untouched, &second, &folder.0).expect("a journal of this machine");
+    assert!(untouched.stands(&plan(&Model::new(), &[(0, 3), (1, 0), (4, 0)])));
+
+    // The same with the boot part, which sets the kernel's settings again.
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    boot(&mut machine);
+    let again = apply(&mut machine, &second, &steps, &folder.0, true, &|| false);
+    assert_eq!(again.expect("at boot").changed, ["step.0", "step.1"]);
+    assert!(machine.stands(&steps));
+    rollback(&mut machine, &second, &folder.0).expect("a journal of this machine");
+    assert!(machine.stands(&plan(&Model::new(), &[(0, 3), (1, 0), (4, 0)])));
+}
+
+#[test]
+fn what_rests_on_where_datagrams_landed_before_a_boot_is_refused() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let before = machine.values.clone();
+    let mut of_first = plan(&machine, &[(0, 1), (7, 1)]);
+    of_first.boot_id = Some(String::from("first"));
+    let mut of_landings = of_first.clone();
+    of_landings.steps[1].when = When::ThisBoot;
+    for is_boot in [false, true] {
+        let refused = apply(
+            &mut machine,
+            &second(),
+            &of_landings,
+            &folder.0,
+            is_boot,
+            &|| false,
+        );
+        let error = refused.expect_err("another key may be in use");
+        assert!(matches!(error, ApplyError::OtherBoot { .. }), "{error}");
+        assert!(error.to_string().contains("before the last boot"));
+    }
+    let mut relying = of_first.clone();
+    relying.relies_on.push(Reliance {
+        setting: setting(9),
+        value: machine.values[&setting(9)].clone(),
+    });
+    let refused = apply(&mut machine, &second(), &relying, &folder.0, false, &|| {
+        false
+    });
+    assert!(matches!(refused, Err(ApplyError::OtherBoot { .. })));
+    assert_eq!(machine.values, before);
+    assert!(!journal_exists(&folder));
+    // At boot what stands is looked at, and rules lead where they led.
+    let at_boot = apply(&mut machine, &second(), &relying, &folder.0, true, &|| {
+        false
+    });
+    at_boot.expect("what it relies on stands");
+    undo_in(&mut machine, &second(), &folder);
+    // In the boot it was made in, where it rests on nothing, and where nothing is known of boots.
+    let mut unknown = of_landings.clone();
+    unknown.boot_id = None;
+    for (plan, here) in [
+        (&of_landings, here()),
+        (&of_first, second()),
+        (&unknown, second()),
+    ] {
+        apply(&mut machine, &here, plan, &folder.0, false, &|| false).expect("it holds");
+        undo_in(&mut machine, &here, &folder);
+        assert_eq!(machine.values, before);
+    }
+}
+
+fn undo_in(machine: &mut Model, here: &Here, folder: &Folder) {
+    rollback(machine, here, &folder.0).expect("a journal of this machine");
+}
+
+#[test]
+fn at_boot_what_cannot_be_read_is_left_out_and_told() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let steps = plan(&machine, &[(0, 1), (1, 1), (8, 1), (2, 1)]);
+    // A file that this kernel does not have, and queueing that somebody else has set meanwhile.
+    machine.values.remove(&setting(1));
+    let name = String::from("fq");
+    let other = Value::Qdisc(crate::facts::RootQdisc::Other { name });
+    machine.values.insert(setting(8), other);
+    let before = machine.clone();
+    let refused = carry_out(&mut machine, &steps, &folder);
+    assert!(matches!(refused, Err(ApplyError::Refused(obstacles)) if obstacles.len() == 2));
+    let applied = apply(&mut machine, &here(), &steps, &folder.0, true, &|| false);
+    let applied = applied.expect("the rest");
+    assert_eq!(applied.changed, ["step.0", "step.3"]);
+    let left_out: Vec<&str> = applied.left_out.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(left_out, ["step.1", "step.2"]);
+    assert_eq!(applied.unexpected, [""; 0]);
+    undo(&mut machine, &folder);
+    assert!(machine.is_as(&before));
+}
+
+#[test]
+fn a_step_that_fails_at_boot_is_undone_with_the_rest() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let before = machine.values.clone();
+    let steps = plan(&machine, &[(0, 1), (1, 1)]);
+    machine.faults.push((1, Fault::Fails));
+    let failed = apply(&mut machine, &here(), &steps, &folder.0, true, &|| false);
+    assert!(matches!(failed, Err(ApplyError::Undone(_))));
+    assert_eq!(machine.values, before);
+}
+
+#[test]
+fn status_tells_what_was_set_since_the_boot_and_what_was_found_then() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let steps = plan(&machine, &[(0, 1), (1, 1), (4, 1)]);
+    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    // The kernel begins anew, with another beginning than before; and the boot part sets one again.
+    machine.set(0, 3);
+    machine.set(1, 0);
+    let again = plan(&machine, &[(0, 1)]);
+    apply(&mut machine, &second(), &again, &folder.0, true, &|| false).expect("at boot");
+    let told = status(&mut machine, &second(), &folder.0).expect("a journal");
+    let told: Vec<(Setting, bool, Value)> = told
+        .expect("a plan is applied")
+        .settings
+        .into_iter()
+        .map(|it| (it.setting, it.is_of_this_boot, it.before))
+        .collect();
+    let text = |text: &str| Value::Text(text.into());
+    let expected = [
+        (setting(1), false, text("0")),
+        (setting(4), true, Value::Absent),
+        (setting(0), true, text("3")),
+    ];
+    assert_eq!(told, expected);
+}

@@ -1,0 +1,37 @@
+//! Receive work beyond its budget, on a kernel that runs interrupts in threads.
+
+use super::Findings;
+use crate::facts::{Device, Facts};
+
+/// The soft interrupt of a device's interrupt thread takes that thread's priority with it, until its budget is used up
+/// (`netdev_budget`, `netdev_budget_usecs`): the rest is the work of the core's ksoftirqd.
+pub(super) fn examine(facts: &Facts, device: &Device, findings: &mut Findings) {
+    let is_in_threads = facts.kernel.realtime == Some(true) && !device.interrupts.is_empty();
+    let name = &device.interface;
+    let id = format!("interface.receive-budget.{name}");
+    match device.threaded {
+        _ if !is_in_threads => {}
+        Some(true) => findings.ok(
+            &id,
+            format!("receive work of {name} stays in threads of its own, however much there is"),
+        ),
+        threaded => findings.info(
+            &id,
+            format!(
+                "receive work of {name} that is more than its budget (300 frames, or 2 ms) goes on in ksoftirqd, at the \
+                 ordinary class"
+            ),
+            "then every program with a priority comes before it, and every ordinary one beside it: milliseconds, in a \
+             flood",
+            match threaded {
+                Some(_) => format!(
+                    "echo 1 > /sys/class/net/{name}/threaded, with priorities for its threads (isolane tune plan); or, for \
+                     each core N that it interrupts: chrt -f -p 60 $(pgrep -x ksoftirqd/N)"
+                ),
+                None => String::from(
+                    "for each core N that it interrupts: chrt -f -p 60 $(pgrep -x ksoftirqd/N)",
+                ),
+            },
+        ),
+    }
+}

@@ -1,0 +1,134 @@
+//! A script that applies and undoes a plan.
+
+use std::fmt::Write as _;
+
+use crate::limits::BOOT_PATIENCE;
+use crate::plan::{Plan, Step, shell};
+use crate::setting::{Setting, Value};
+
+use super::systemd::interfaces;
+use super::{ExportedFile, Omission, comment, head, line, names, reason};
+
+/// A script for all steps.
+pub(super) fn whole(plan: &Plan) -> ExportedFile {
+    let steps: Vec<&Step> = plan.steps.iter().collect();
+    of_steps(plan, &steps, "/usr/local/sbin/isolane-tune.sh")
+}
+
+/// A script for some of them.
+pub(super) fn of_steps(plan: &Plan, steps: &[&Step], path: &str) -> ExportedFile {
+    let mut text = String::from("#!/bin/sh\n");
+    text.push_str(&head(
+        plan,
+        "Sets a machine up for its critical topics, and puts back what was there.",
+    ));
+    text.push_str(
+        "# apply: every step in order, and stop at the first that fails; undo: all of them, in reverse.\n\
+         # It changes nothing of itself: it knows what was there when the facts were read, and no journal.\n\
+         set -u\n\nfailed=0\n\n\
+         # A step that is not done here, and why.\n\
+         left_out() {\n    echo \"$1 is left out, for $2\" >&2\n}\n\n",
+    );
+    let lines: Vec<Line<'_>> = steps.iter().map(|step| (*step, line(plan, step))).collect();
+    // What was left out needs no undoing.
+    let done = lines.iter().rev().filter(|(_, line)| line.is_ok());
+    let undone: Vec<Line<'_>> = done
+        .map(|(step, _)| (*step, names::line(step, &step.from)))
+        .collect();
+    if lines.iter().any(|(_, line)| {
+        line.as_ref()
+            .is_ok_and(|line| line.contains("$(interrupt "))
+    }) {
+        text.push_str(names::FUNCTION);
+    }
+    let first = format!("{}{}", wait(&mut text, &lines), relied_on(plan));
+    function(&mut text, "apply", &first, &lines, " || exit 1");
+    function(&mut text, "undo", "", &undone, " || failed=1");
+    text.push_str(
+        "case \"${1:-}\" in\n    apply | start) apply ;;\n    undo | stop) undo ;;\n    \
+         *)\n        echo \"usage: $0 apply | undo\" >&2\n        exit 2\n        ;;\nesac\nexit \"$failed\"\n",
+    );
+    ExportedFile {
+        path: String::from(path),
+        text,
+        is_executable: true,
+    }
+}
+
+/// What the steps rely on, set first: it stood when they were planned, and may not after a boot.
+fn relied_on(plan: &Plan) -> String {
+    let lines = plan
+        .relies_on
+        .iter()
+        .map(|it| (it, shell::line(&it.setting, &it.value)));
+    let set = lines.filter_map(|(it, line)| {
+        let what = comment(&it.setting.to_string());
+        Some(format!(
+            "    # relied on: {what}
+    {{ {}; }} || exit 1
+",
+            line?
+        ))
+    });
+    set.collect()
+}
+
+/// A step, and what does it; or why nothing does.
+type Line<'a> = (&'a Step, Result<String, Omission>);
+
+/// Writes the function that waits for interfaces, and its calls: interrupts and threads of queues are there once their
+/// interface is up, and who switches it on may do so later.
+fn wait(text: &mut String, lines: &[Line<'_>]) -> String {
+    let done = lines.iter().filter(|(_, line)| line.is_ok());
+    let interfaces = interfaces(done.map(|(step, _)| *step));
+    if interfaces.is_empty() {
+        return String::new();
+    }
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "# Waits until an interface is up, which takes a network manager some seconds.\n\
+         up() {{\n    tries={}\n    \
+         while [ $(($(cat \"/sys/class/net/$1/flags\" 2>/dev/null || echo 0) & 1)) = 0 ]; do\n        \
+         [ \"$tries\" -gt 0 ] || {{ echo \"$1 is not up\" >&2; return 1; }}\n        \
+         tries=$((tries - 1))\n        sleep 1\n    done\n}}\n\n",
+        BOOT_PATIENCE.as_secs()
+    );
+    let calls = interfaces
+        .iter()
+        .map(|name| format!("    up {} || exit 1\n", shell::quoted(name)));
+    calls.collect()
+}
+
+fn function(text: &mut String, name: &str, first: &str, lines: &[Line<'_>], then: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "{name}() {{\n    :");
+    text.push_str(first);
+    for (step, line) in lines {
+        let _ = write!(text, "    {}", reason(step));
+        let _ = match line {
+            // A file of several lines is quoted as it is, and must not be indented.
+            Ok(line) => writeln!(text, "    {{ {line}; }}{then}"),
+            Err(omission) => writeln!(
+                text,
+                "    left_out {} {}",
+                shell::quoted(&comment(&step.id)),
+                shell::quoted(omission.reason())
+            ),
+        };
+        if line.is_ok()
+            && matches!((&step.setting, &step.to), (Setting::Document { .. }, Value::Text(_)) if name == "apply")
+        {
+            let _ = writeln!(text, "    # in effect {}", when(step));
+        }
+    }
+    text.push_str("}\n\n");
+}
+
+fn when(step: &Step) -> &'static str {
+    match step.id.as_str() {
+        "boot.arguments" => "after update-grub, and a boot",
+        "rights.limits" => "from the next login on",
+        _ => "after systemctl daemon-reload, and a restart of the service; or a boot",
+    }
+}

@@ -1,0 +1,168 @@
+//! Files on disk that are ours, whole, and the folders they are in.
+//!
+//! A file is never half written, whenever this process is killed: its text goes to another one
+//! beside it, is on the disk before that takes the name, and the folder is on the disk after it.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use crate::limits::MAX_DOCUMENT_BYTES;
+use crate::setting::SettingError;
+
+/// The text of a file; `None` if there is none.
+pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
+    let path = check(path)?;
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        metadata => metadata.map_err(of_system)?,
+    };
+    if !metadata.is_file() {
+        return Err(SettingError::System(String::from(
+            "it is no plain file, and is not touched",
+        )));
+    }
+    if metadata.len() > MAX_DOCUMENT_BYTES {
+        return Err(SettingError::System(String::from(
+            "it is longer than any file of ours, and is not touched",
+        )));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(of_system)?;
+    file.take(MAX_DOCUMENT_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(of_system)?;
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|_| SettingError::System(String::from("it holds no text, and is not touched")))
+}
+
+/// Writes a file, in place of the one there may be, whose mode and owner it takes over.
+pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
+    let path = check(path)?;
+    let put = || -> io::Result<()> {
+        let beside = beside(path);
+        let mut file = File::create(&beside)?;
+        if let Ok(before) = fs::symlink_metadata(path) {
+            fchown(&file, Some(before.uid()), Some(before.gid()))?;
+            file.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)?;
+        sync_folder_of(path)
+    };
+    put().map_err(of_system)
+}
+
+/// Takes a file away, and what an attempt to write it may have left.
+pub(super) fn remove(path: &str) -> Result<(), SettingError> {
+    let path = check(path)?;
+    let take = || -> io::Result<()> {
+        for file in [path, &beside(path)] {
+            match fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        match sync_folder_of(path) {
+            // It went away before.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
+    };
+    take().map_err(of_system)
+}
+
+pub(super) fn is_folder(path: &str) -> Result<bool, SettingError> {
+    match fs::metadata(check(path)?) {
+        Ok(metadata) if metadata.is_dir() => Ok(true),
+        Ok(_) => Err(SettingError::System(String::from("it is no folder"))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(of_system(error)),
+    }
+}
+
+pub(super) fn make_folder(path: &str) -> Result<(), SettingError> {
+    let path = check(path)?;
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(of_system(error)),
+        _ => sync_folder_of(path).map_err(of_system),
+    }
+}
+
+/// Takes a folder away if nothing is in it.
+pub(super) fn remove_folder(path: &str) -> Result<(), SettingError> {
+    let path = check(path)?;
+    match fs::remove_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(of_system(error)),
+        Ok(()) => sync_folder_of(path).map_err(of_system),
+    }
+}
+
+/// Where a file's text is until it is complete.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.isolane-new"))
+}
+
+/// Brings to the disk what a folder holds.
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
+/// A plan is a file that anybody may have written.
+fn check(path: &str) -> Result<&Path, SettingError> {
+    let is_plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
+    let is_kernels = path.starts_with("/sys/") || path.starts_with("/proc/");
+    match is_plain && !is_kernels {
+        true => Ok(Path::new(path)),
+        false => Err(SettingError::Refused(String::from(
+            "it is not the full name of a file on disk",
+        ))),
+    }
+}
+
+fn of_system(error: io::Error) -> SettingError {
+    SettingError::of_system(&error, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_whole_and_keeps_its_mode() {
+        let folder = std::env::temp_dir().join(format!("isolane-document-{}", std::process::id()));
+        let folder = folder.to_str().expect("UTF-8");
+        let path = format!("{folder}/isolane.conf");
+        assert_eq!(is_folder(folder), Ok(false));
+        make_folder(folder).expect("a temporary folder");
+        assert_eq!(read(&path), Ok(None));
+        write(&path, "a\n").expect("it can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("ours");
+        write(&path, "b\n").expect("it can be written");
+        assert_eq!(read(&path), Ok(Some(String::from("b\n"))));
+        let mode = fs::metadata(&path).expect("it exists").mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(remove_folder(folder).is_err(), "something is in it");
+        // What a killed process left.
+        fs::write(beside(Path::new(&path)), "c").expect("ours");
+        remove(&path).expect("it can be removed");
+        remove(&path).expect("again");
+        remove_folder(folder).expect("nothing is left in it");
+        remove_folder(folder).expect("again");
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_not_touched() {
+        assert!(matches!(read("/etc"), Err(SettingError::System(_))));
+        assert!(matches!(
+            read("/proc/version"),
+            Err(SettingError::Refused(_))
+        ));
+        assert!(matches!(write("a", ""), Err(SettingError::Refused(_))));
+    }
+}

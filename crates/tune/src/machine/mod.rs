@@ -1,0 +1,193 @@
+//! The machine this process runs on: each kind of setting, read and set.
+//!
+//! Nothing is remembered between two calls but sockets, so that what is read is what stands there
+//! now. All of it is about the network namespace of the calling thread; `/sys/class/net` shows the
+//! one that it was mounted for.
+
+mod attribute;
+mod beside;
+mod document;
+mod thread;
+
+use isolane_datapath_xdp::steering;
+
+use crate::ethtool::Ethtool;
+use crate::facts::FlowRule;
+use crate::qdisc::Queueing;
+use crate::setting::{Machine, Setting, SettingError, Value};
+
+pub(crate) use self::thread::{KernelThreads, class};
+
+/// The machine this process runs on.
+#[derive(Default)]
+pub struct ThisMachine {
+    ethtool: Option<Ethtool>,
+    queueing: Option<Queueing>,
+}
+
+impl ThisMachine {
+    /// Nothing is opened yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn ethtool(&mut self) -> Result<&mut Ethtool, SettingError> {
+        if self.ethtool.is_none() {
+            let opened = Ethtool::open().map_err(SettingError::from);
+            // A kernel without the family has none of its devices' settings.
+            self.ethtool = Some(opened.map_err(|error| match error {
+                SettingError::Gone => SettingError::Unsupported,
+                other => other,
+            })?);
+        }
+        self.ethtool.as_mut().ok_or(SettingError::Unsupported)
+    }
+
+    fn queueing(&mut self) -> Result<&mut Queueing, SettingError> {
+        if self.queueing.is_none() {
+            let opened = Queueing::open();
+            self.queueing = Some(opened.map_err(|error| SettingError::of_system(&error, None))?);
+        }
+        self.queueing.as_mut().ok_or(SettingError::Unsupported)
+    }
+}
+
+impl Machine for ThisMachine {
+    fn read(&mut self, setting: &Setting) -> Result<Value, SettingError> {
+        let lacking = SettingError::Unsupported;
+        Ok(match setting {
+            Setting::Attribute { path } => Value::Text(attribute::read(path)?),
+            Setting::Document { path } => match document::read(path)? {
+                Some(text) => Value::Text(text),
+                None => Value::Absent,
+            },
+            Setting::Folder { path } => match document::is_folder(path)? {
+                true => Value::Present,
+                false => Value::Absent,
+            },
+            Setting::Channels { interface } => {
+                let queues = self.ethtool()?.queues(interface)?;
+                Value::Queues(queues.ok_or(lacking)?.0)
+            }
+            Setting::Rings { interface } => {
+                Value::Rings(self.ethtool()?.rings(interface)?.ok_or(lacking)?.0)
+            }
+            Setting::Coalescing { interface } => {
+                Value::Coalescing(self.ethtool()?.coalescing(interface)?.ok_or(lacking)?)
+            }
+            Setting::Feature { interface, feature } => {
+                let features = self.ethtool()?.features(interface)?;
+                Value::Switch(features.get(feature).ok_or(lacking)?.is_on)
+            }
+            Setting::RssTable { interface } => {
+                let table = steering::receive_hash(interface).map_err(of_driver)?.table;
+                Value::Table(
+                    Some(table)
+                        .filter(|table| !table.is_empty())
+                        .ok_or(lacking)?,
+                )
+            }
+            Setting::UdpHash { interface } => {
+                Value::Switch(steering::udp4_hashes_ports(interface).map_err(of_driver)?)
+            }
+            Setting::FlowRule {
+                interface,
+                location,
+            } => rule(interface, *location)?,
+            Setting::RootQdisc { interface } => {
+                Value::Qdisc(self.queueing()?.root(interface)?.ok_or(lacking)?)
+            }
+            Setting::QueueQdisc { interface, queue } => {
+                let found = self.queueing()?.of_queue(interface, *queue)?;
+                Value::QueueQdisc(found.ok_or(SettingError::Gone)?)
+            }
+            Setting::Thread { name } => Value::Thread(thread::read(name)?),
+        })
+    }
+
+    fn write(&mut self, setting: &Setting, value: &Value) -> Result<(), SettingError> {
+        match (setting, value) {
+            (Setting::Attribute { path }, Value::Text(text)) => attribute::write(path, text),
+            (Setting::Document { path }, Value::Text(text)) => document::write(path, text),
+            (Setting::Document { path }, Value::Absent) => document::remove(path),
+            (Setting::Folder { path }, Value::Present) => document::make_folder(path),
+            (Setting::Folder { path }, Value::Absent) => document::remove_folder(path),
+            (Setting::Channels { interface }, Value::Queues(queues)) => {
+                Ok(self.ethtool()?.set_queues(interface, *queues)?)
+            }
+            (Setting::Rings { interface }, Value::Rings(rings)) => {
+                Ok(self.ethtool()?.set_rings(interface, *rings)?)
+            }
+            (Setting::Coalescing { interface }, Value::Coalescing(coalescing)) => {
+                Ok(self.ethtool()?.set_coalescing(interface, *coalescing)?)
+            }
+            (Setting::Feature { interface, feature }, Value::Switch(is_on)) => {
+                Ok(self.ethtool()?.set_feature(interface, feature, *is_on)?)
+            }
+            (Setting::RssTable { interface }, Value::Table(table)) => {
+                steering::set_table(interface, table).map_err(of_driver)
+            }
+            (Setting::UdpHash { interface }, Value::Switch(is_on)) => {
+                steering::set_udp4_hashes_ports(interface, *is_on).map_err(of_driver)
+            }
+            (
+                Setting::FlowRule {
+                    interface,
+                    location,
+                },
+                value,
+            ) => set_rule(interface, *location, value),
+            (Setting::RootQdisc { interface }, Value::Qdisc(root)) => {
+                Ok(self.queueing()?.set_root(interface, root)?)
+            }
+            (Setting::QueueQdisc { interface, queue }, Value::QueueQdisc(qdisc)) => {
+                Ok(self.queueing()?.set_of_queue(interface, *queue, qdisc)?)
+            }
+            (Setting::Thread { name }, Value::Thread(class)) => thread::write(name, class),
+            (setting, value) => Err(SettingError::System(format!(
+                "{setting} cannot be set to {value}: that is another kind of value"
+            ))),
+        }
+    }
+
+    fn beside(&mut self, setting: &Setting) -> Vec<Setting> {
+        beside::beside(setting)
+    }
+}
+
+fn of_driver(error: std::io::Error) -> SettingError {
+    SettingError::of_system(&error, None)
+}
+
+/// What stands at a place of the device's rules.
+fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
+    let rules = steering::rules(interface).map_err(of_driver)?;
+    let placed = rules.placed.iter().find(|(place, _)| *place == location);
+    match placed {
+        None => Ok(Value::Absent),
+        Some((_, steering::Placed::Known(rule))) => Ok(Value::Rule(FlowRule {
+            destination: rule.destination,
+            destination_port: rule.destination_port,
+            queue: rule.queue,
+        })),
+        Some((_, steering::Placed::Other)) => Err(SettingError::System(String::from(
+            "a rule of another form stands there, which somebody else has set",
+        ))),
+    }
+}
+
+fn set_rule(interface: &str, location: u32, value: &Value) -> Result<(), SettingError> {
+    let done = match value {
+        Value::Rule(rule) => {
+            let rule = steering::Rule {
+                destination: rule.destination,
+                destination_port: rule.destination_port,
+                queue: rule.queue,
+            };
+            steering::insert_rule(interface, location, rule)
+        }
+        _ => steering::delete_rule(interface, location),
+    };
+    done.map_err(of_driver)
+}

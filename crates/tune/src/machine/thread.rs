@@ -1,0 +1,120 @@
+//! Threads of the kernel, and how they are scheduled.
+
+use std::fs;
+
+use isolane_datapath_xdp::napi::{Policy, Scheduling};
+
+use crate::limits::MAX_ENTRIES;
+use crate::setting::{SettingError, ThreadClass};
+
+/// In a process's flags: it is a thread of the kernel (PF_KTHREAD).
+const OF_KERNEL: u32 = 0x0020_0000;
+/// Where the flags stand behind the name in `/proc/PID/stat`.
+const FLAGS: usize = 6;
+
+/// All threads of the kernel, as they are called now.
+pub(crate) struct KernelThreads(Vec<(i32, String)>);
+
+impl KernelThreads {
+    /// Looks for them. In a container none are seen.
+    pub(crate) fn look() -> Self {
+        let Ok(processes) = fs::read_dir("/proc") else {
+            return Self(Vec::new());
+        };
+        let thread = |process: i32| {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            if !is_of_kernel(&stat) {
+                return None;
+            }
+            let name = fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+            Some((process, name.trim_end().to_owned()))
+        };
+        let mut threads: Vec<(i32, String)> = processes
+            .take(MAX_ENTRIES)
+            .filter_map(|entry| thread(entry.ok()?.file_name().to_str()?.parse().ok()?))
+            .collect();
+        threads.sort_unstable();
+        Self(threads)
+    }
+
+    /// The first whose name begins so.
+    pub(crate) fn beginning(&self, start: &str) -> Option<(i32, &str)> {
+        self.0
+            .iter()
+            .find(|(_, name)| name.starts_with(start))
+            .map(|(process, name)| (*process, name.as_str()))
+    }
+
+    fn named(&self, name: &str) -> Option<i32> {
+        self.0
+            .iter()
+            .find(|(_, known)| known == name)
+            .map(|(process, _)| *process)
+    }
+}
+
+fn is_of_kernel(stat: &str) -> bool {
+    // The name may hold anything, brackets too.
+    let behind_name = stat.rsplit_once(") ").map(|(_, rest)| rest);
+    let flags = behind_name.and_then(|rest| rest.split(' ').nth(FLAGS)?.parse::<u32>().ok());
+    flags.is_some_and(|flags| flags & OF_KERNEL != 0)
+}
+
+pub(super) fn read(name: &str) -> Result<ThreadClass, SettingError> {
+    class(find(name)?)
+}
+
+/// How a thread is scheduled, if this program could put it back so.
+pub(crate) fn class(process: i32) -> Result<ThreadClass, SettingError> {
+    let scheduling = Scheduling::of(process).map_err(of_system)?;
+    let fifo = match scheduling.policy {
+        Policy::Ordinary => None,
+        Policy::Fifo(priority) => Some(priority),
+        other => {
+            return Err(SettingError::System(format!(
+                "it is scheduled as {other:?}, which is not ours to change"
+            )));
+        }
+    };
+    let cores = scheduling.cores.unwrap_or_default();
+    Ok(ThreadClass {
+        fifo,
+        cores: cores
+            .into_iter()
+            .filter_map(|core| core.try_into().ok())
+            .collect(),
+    })
+}
+
+pub(super) fn write(name: &str, class: &ThreadClass) -> Result<(), SettingError> {
+    let cores: Vec<usize> = class.cores.iter().copied().map(usize::from).collect();
+    let scheduling = Scheduling {
+        policy: class.fifo.map_or(Policy::Ordinary, Policy::Fifo),
+        cores: Some(cores).filter(|cores| !cores.is_empty()),
+    };
+    scheduling.apply(find(name)?).map_err(of_system)
+}
+
+fn find(name: &str) -> Result<i32, SettingError> {
+    KernelThreads::look().named(name).ok_or(SettingError::Gone)
+}
+
+fn of_system(error: std::io::Error) -> SettingError {
+    SettingError::of_system(&error, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_of_the_kernel_is_known_by_its_flags() {
+        assert!(is_of_kernel("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0"));
+        assert!(!is_of_kernel("1 (a) S 0) S 0 1 1 0 -1 4194560 0 0"));
+        assert!(!is_of_kernel("1 (cut"));
+        // This test is none, whatever it is called.
+        let own = fs::read_to_string("/proc/self/stat").expect("procfs");
+        assert!(!is_of_kernel(&own));
+        assert_eq!(read("no such thread"), Err(SettingError::Gone));
+    }
+}

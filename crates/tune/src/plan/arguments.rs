@@ -1,0 +1,160 @@
+//! Arguments of the kernel that keep others off the executor's core: isolcpus, `nohz_full`, `rcu_nocbs`, irqaffinity.
+//!
+//! The kernel takes one list of each. So what it was started with is looked at first: what already says so needs no
+//! step, and what says something else is somebody's line, which has to be edited.
+
+use crate::facts::Loader;
+use crate::lists::list;
+use crate::probe::files::number_list;
+
+use super::carrier::Asked;
+use super::draft::{Draft, Said};
+
+const FILE: &str = "/etc/default/grub.d/90-isolane.cfg";
+const BEFORE: &str = "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX ";
+/// Those that take the executor's core, and what stands before the list.
+const LISTS: [(&str, &str); 3] = [
+    ("isolcpus=", "managed_irq,domain,"),
+    ("nohz_full=", ""),
+    ("rcu_nocbs=", ""),
+];
+const INTERRUPTS: &str = "irqaffinity=";
+
+pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
+    let line = asked
+        .facts
+        .kernel
+        .command_line
+        .as_deref()
+        .unwrap_or_default();
+    if is_in_effect(asked, core) || LISTS.iter().all(|(name, _)| covers(line, name, core)) {
+        // What installed it is not asked about.
+        return;
+    }
+    let installed = asked
+        .facts
+        .documents
+        .get(FILE)
+        .map_or("", |text| text.trim_end());
+    let own: Vec<&str> = installed
+        .strip_prefix(BEFORE)
+        .map_or("", |rest| rest.trim_end_matches('"'))
+        .split_whitespace()
+        .collect();
+    // Without ours, which the step replaces.
+    let foreign: Vec<&str> = line
+        .split_whitespace()
+        .filter(|word| !own.contains(word))
+        .collect();
+    let given = |name: &str| foreign.iter().find(|word| word.starts_with(name));
+    let contradicting = LISTS.iter().find_map(|(name, _)| {
+        let word = given(name)?;
+        (!covers(word, name, core)).then_some((*name, *word))
+    });
+    if let Some((name, word)) = contradicting {
+        return refuse_contradicting(asked, core, (name, word), draft);
+    }
+    let mut wanted: Vec<String> = LISTS
+        .iter()
+        .filter(|(name, _)| given(name).is_none())
+        .map(|(name, before)| format!("{name}{before}{core}"))
+        .collect();
+    if given(INTERRUPTS).is_none() {
+        wanted.push(format!("{INTERRUPTS}{}", list(others)));
+    }
+    let wanted = wanted.join(" ");
+    let text = format!("{BEFORE}{wanted}\"");
+    if installed == text {
+        draft.refuse(
+            "boot.arguments-waiting",
+            "the kernel's arguments are installed, and not in effect yet",
+            "update-grub, and boot",
+        );
+        return;
+    }
+    if asked.facts.boot.loader != Some(Loader::Grub) {
+        draft.refuse(
+            "boot.arguments",
+            "what gives the kernel its arguments here is not known to take them from a file of ours \
+             (/etc/default/grub.d)",
+            format!("add to them: {wanted}"),
+        );
+        return;
+    }
+    draft.document(
+        asked.facts,
+        "boot.arguments",
+        FILE,
+        text,
+        Said::of_all(
+            format!(
+                "on core {core} other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 \
+                 us, up to 1,000 times a second; these arguments keep them off"
+            ),
+            format!(
+                "nothing is put on core {core} by itself, so it is idle unless isolane runs there; takes update-grub \
+                 and a boot, and again after it is undone"
+            ),
+        ),
+    );
+}
+
+/// Whether the kernel says that the core is free: where it cannot leave out the tick at all, without that.
+fn is_in_effect(asked: &Asked<'_>, core: u16) -> bool {
+    let cores = &asked.facts.cores;
+    let has =
+        |cores: &Option<Vec<u16>>| cores.as_deref().is_some_and(|cores| cores.contains(&core));
+    has(&cores.isolated) && (cores.nohz_full.is_none() || has(&cores.nohz_full))
+}
+
+/// Whether an argument of this name in a line has the core in its list.
+fn covers(line: &str, name: &str, core: u16) -> bool {
+    let mut words = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix(name));
+    words.any(|value| value == "all" || cores_of(value).contains(&core))
+}
+
+/// The cores of a list that may begin with words (`managed_irq,domain,2-3`).
+fn cores_of(value: &str) -> Vec<u16> {
+    let parts = value.split(',');
+    let numbers = parts.filter(|part| part.starts_with(|first: char| first.is_ascii_digit()));
+    number_list(&numbers.collect::<Vec<_>>().join(","))
+}
+
+/// Somebody else's list, without the core.
+fn refuse_contradicting(
+    asked: &Asked<'_>,
+    core: u16,
+    (name, word): (&str, &str),
+    draft: &mut Draft,
+) {
+    let place = match asked.facts.boot.loader {
+        Some(Loader::Grub) => {
+            "in /etc/default/grub (GRUB_CMDLINE_LINUX or GRUB_CMDLINE_LINUX_DEFAULT), then update-grub, and boot"
+        }
+        _ => "where the kernel's arguments are kept, and boot",
+    };
+    draft.refuse(
+        "boot.arguments",
+        format!(
+            "the kernel was started with {word}, which leaves core {core} out; it takes one list: a second {name} \
+             beside it would not add to it"
+        ),
+        format!("put {word},{core} in its place {place}; or give the executor one of those cores: core = N in [host.NAME]"),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_found_behind_words_and_in_ranges() {
+        let line = "quiet isolcpus=managed_irq,domain,2-3,7 nohz_full=all";
+        assert!(covers(line, "isolcpus=", 3) && covers(line, "isolcpus=", 7));
+        assert!(!covers(line, "isolcpus=", 4));
+        assert!(covers(line, "nohz_full=", 4));
+        assert!(!covers(line, "rcu_nocbs=", 3));
+    }
+}

@@ -1,0 +1,179 @@
+//! The interface that carries the topics, and what is critical about it.
+
+use crate::facts::{Device, Facts, Interface};
+use crate::needs::{DescribedFlow, Needs, Way};
+
+use crate::probe::files::number_list;
+
+use super::{Placement, rules};
+use isolane_model::Tuning;
+
+/// Where the kernel tells of its cores.
+pub(super) const CPUS: &str = "/sys/devices/system/cpu";
+
+/// What a plan is made from.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) needs: &'a Needs,
+    pub(super) tuning: &'a Tuning,
+    pub(super) placement: &'a Placement,
+}
+
+impl Asked<'_> {
+    /// The level from which on topics are critical; `None`: the host has none.
+    pub(super) fn critical_level(&self) -> Option<u8> {
+        self.needs.critical_level(self.tuning)
+    }
+
+    /// The names of critical topics that go this way; of both ways, without one.
+    pub(super) fn critical_topics(&self, way: Option<Way>) -> Vec<String> {
+        let Some(level) = self.critical_level() else {
+            return Vec::new();
+        };
+        let topics = self.needs.topics_from(level).filter(|topic| match way {
+            Some(Way::In) => topic.is_received,
+            Some(Way::Out) => topic.is_sent,
+            None => true,
+        });
+        topics.map(|topic| topic.name.clone()).collect()
+    }
+
+    /// The described flows of critical topics.
+    pub(super) fn critical_flows(&self) -> impl Iterator<Item = &DescribedFlow> {
+        let level = self.critical_level();
+        let flows = self.needs.flows.iter();
+        flows.filter(move |flow| level.is_some_and(|level| flow.level >= level))
+    }
+
+    /// The executor's core, if it is one of those that run.
+    pub(super) fn core(&self) -> Option<u16> {
+        let online = &self.facts.cores.online;
+        self.needs.core.filter(|core| online.contains(core))
+    }
+
+    /// The cores for everything else: all that run and go on running, but the executor's.
+    pub(super) fn other_cores(&self) -> Vec<u16> {
+        let leaving = self.leaving_siblings();
+        let online = self.facts.cores.online.iter().copied();
+        online
+            .filter(|core| Some(*core) != self.core() && !leaving.contains(core))
+            .collect()
+    }
+
+    /// The hardware threads beside the executor's that the plan switches off.
+    pub(super) fn leaving_siblings(&self) -> Vec<u16> {
+        let Some(core) = self.core().filter(|_| self.tuning.siblings_off.value) else {
+            return Vec::new();
+        };
+        let can_leave = |sibling: &u16| {
+            let path = format!("{CPUS}/cpu{sibling}/online");
+            *sibling != core && self.facts.attribute(&path).as_deref() == Some("1")
+        };
+        let siblings = self.siblings(core).unwrap_or_default();
+        siblings.into_iter().filter(can_leave).collect()
+    }
+
+    /// Whether a program runs, by the name that the kernel shows.
+    pub(super) fn runs(&self, program: &str) -> bool {
+        self.facts.programs.iter().any(|known| known == program)
+    }
+
+    /// The hardware threads that share a core's processor, it among them; `None`: it cannot be seen.
+    pub(super) fn siblings(&self, core: u16) -> Option<Vec<u16>> {
+        let path = format!("{CPUS}/cpu{core}/topology/thread_siblings_list");
+        Some(number_list(&self.facts.attribute(&path)?))
+    }
+}
+
+/// The interface that carries the topics.
+#[derive(Clone, Copy)]
+pub(super) struct Carrier<'a> {
+    pub(super) interface: &'a Interface,
+    pub(super) device: &'a Device,
+    /// Receive queues, once the plan is carried out.
+    pub(super) receive_queues: u32,
+    /// Transmit queues, likewise.
+    pub(super) transmit_queues: u32,
+    /// Whether their number changes: then interrupts and threads will be others.
+    pub(super) is_remade: bool,
+    /// The queue of critical topics, both ways; `None`: there is none of its own.
+    pub(super) critical_queue: Option<u32>,
+}
+
+/// Why critical flows may not be alone on their queue.
+pub(super) struct Unverified {
+    pub(super) why: String,
+    /// What to do.
+    pub(super) remedy: String,
+}
+
+impl Unverified {
+    fn unmeasured(why: String) -> Self {
+        Self {
+            why,
+            remedy: String::from(
+                "measure where each critical flow lands, at both ends (isolane tune ports --json FILE), and plan with \
+                 what was measured: isolane tune plan --placement FILE",
+            ),
+        }
+    }
+}
+
+impl Carrier<'_> {
+    pub(super) fn name(&self) -> &str {
+        &self.interface.name
+    }
+
+    /// The id of a step about it.
+    pub(super) fn id(&self, subject: &str) -> String {
+        format!("interface.{subject}.{}", self.name())
+    }
+
+    /// Whether a critical flow may be trusted to be alone on its queue: every one of them was counted on
+    /// the queue it is meant for, at the receiver of each way, and no rule brings anything else there. Why not,
+    /// otherwise.
+    pub(super) fn verified(&self, asked: &Asked<'_>) -> Result<(), Unverified> {
+        let Some(queue) = self.critical_queue else {
+            let why = String::from("critical topics have no queue of their own");
+            return Err(Unverified::unmeasured(why));
+        };
+        if let Some(stranger) = rules::stranger(asked, self, queue) {
+            return Err(stranger);
+        }
+        let unknown = unplaced(asked);
+        if !unknown.is_empty() {
+            return Err(Unverified::unmeasured(format!(
+                "addresses and ports of {} are not known before they run: no participants are described for \
+                 both ends",
+                unknown.join(", ")
+            )));
+        }
+        for flow in asked.critical_flows() {
+            let (wanted, way) = match flow.way {
+                Way::In => (queue, "in from"),
+                Way::Out => (flow.queue, "out to"),
+            };
+            if !asked.placement.is_measured_on(flow.tuple, wanted) {
+                return Err(Unverified::unmeasured(format!(
+                    "it was not measured that {} ({way} {}, UDP port {}) comes to queue {wanted}",
+                    flow.topics.join(", "),
+                    flow.peer,
+                    flow.tuple.destination_port
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Critical topics without a described flow.
+pub(super) fn unplaced(asked: &Asked<'_>) -> Vec<String> {
+    let is_placed = |name: &String| {
+        asked
+            .critical_flows()
+            .any(|flow| flow.topics.contains(name))
+    };
+    let topics = asked.critical_topics(None);
+    topics.into_iter().filter(|name| !is_placed(name)).collect()
+}

@@ -1,0 +1,222 @@
+//! On which cores the device's interrupts come in, and what is received is worked off.
+
+use crate::facts::Interrupt;
+use crate::lists::{cores_of_mask, list, mask_like};
+
+use super::carrier::{Asked, Carrier};
+use super::draft::{Draft, Said};
+use super::services::IRQBALANCE;
+use super::{reliance, rules};
+
+const COSTS: &str = "the other cores take its receive work";
+
+pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Draft) {
+    if !asked.tuning.interrupts.value {
+        return;
+    }
+    let Some(core) = asked.core() else {
+        return;
+    };
+    let others = asked.other_cores();
+    let name = carrier.name();
+    let id = carrier.id("interrupts");
+    if others.is_empty() {
+        draft.refuse(
+            id,
+            format!(
+                "the executor shares its core with the interrupts of {name}: there is no other core"
+            ),
+            "use a machine with two cores or more",
+        );
+        return;
+    }
+    handing_on(asked, carrier, core, draft);
+    if carrier.is_remade {
+        draft.refuse(
+            id,
+            format!(
+                "{name} gets another number of queues, and with them interrupts that have no numbers yet"
+            ),
+            "apply, and plan again",
+        );
+        return;
+    }
+    if carrier.device.interrupts.is_empty() {
+        draft.refuse(
+            id,
+            format!("{name} has no interrupts that can be seen: where it receives is where its frames come from"),
+            match carrier.interface.kind.as_deref() {
+                Some("veth") => "on veth: receive threads, or rps_cpus, decide about the core",
+                _ => "probe as root, with sysfs mounted for this network namespace",
+            },
+        );
+        return;
+    }
+    let is_alone = carrier.verified(asked).is_ok() && !draft.changes_steering(name);
+    let move_of = |interrupt: &'a Interrupt| {
+        let is_critical = interrupt.queue.is_some() && interrupt.queue == carrier.critical_queue;
+        let is_pinned = is_critical && is_alone;
+        let cores = match is_pinned {
+            true => vec![core],
+            false => kept(interrupt, core, &others),
+        };
+        (cores != interrupt.cores).then_some(Move {
+            interrupt,
+            cores,
+            is_pinned,
+        })
+    };
+    let moves = carrier.device.interrupts.iter().filter_map(move_of);
+    let (fixed, moves): (Vec<Move<'_>>, Vec<Move<'_>>) =
+        moves.partition(|it| it.interrupt.is_managed);
+    if asked.runs(IRQBALANCE) {
+        leave_to_irqbalance(carrier, core, &moves, draft);
+    } else {
+        for it in &moves {
+            place(asked, carrier, core, it, draft);
+        }
+    }
+    if !fixed.is_empty() {
+        let fixed = fixed.iter().map(|it| it.interrupt);
+        let fixed = fixed.map(|interrupt| format!("{} ({})", interrupt.number, interrupt.name));
+        draft.refuse(
+            carrier.id("interrupts-managed"),
+            format!(
+                "the kernel has placed these interrupts, and lets nobody move them: {}",
+                fixed.collect::<Vec<_>>().join(", ")
+            ),
+            format!(
+                "boot with isolcpus=managed_irq,domain,{core}: then it keeps them off core {core}"
+            ),
+        );
+    }
+}
+
+/// An interrupt that is to go to other cores.
+struct Move<'a> {
+    interrupt: &'a Interrupt,
+    cores: Vec<u16>,
+    /// Whether it goes to the executor's core, for it serves critical datagrams alone.
+    is_pinned: bool,
+}
+
+fn place(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, it: &Move<'_>, draft: &mut Draft) {
+    let Interrupt { number, name, .. } = it.interrupt;
+    let (why, costs) = match it.is_pinned {
+        true => (
+            format!(
+                "{name} serves only critical datagrams, as was measured: they are received where they are used, on \
+                 core {core}"
+            ),
+            "none: nothing else comes to this queue",
+        ),
+        false => (
+            format!(
+                "{name} would take core {core} from the executor: some microseconds each time, milliseconds in a \
+                 flood"
+            ),
+            COSTS,
+        ),
+    };
+    let first = draft.steps.len();
+    draft.attribute(
+        asked.facts,
+        carrier.id(&format!("interrupt-{}", called(carrier, it.interrupt))),
+        &format!("/proc/irq/{number}/smp_affinity_list"),
+        list(&it.cores),
+        Said::of(&asked.critical_topics(None), why, costs),
+    );
+    if it.is_pinned {
+        reliance::rely(carrier, draft);
+        if !rules::lead_all(asked, carrier) {
+            draft.hold_for_this_boot(first);
+        }
+    }
+}
+
+/// What an interrupt is called in the id of a step: its name, for its number is another one after a boot; where that is
+/// not its own, its number.
+fn called(carrier: &Carrier<'_>, interrupt: &Interrupt) -> String {
+    let all = carrier.device.interrupts.iter();
+    let of_that_name = all.filter(|other| other.name == interrupt.name).count();
+    match of_that_name == 1 && !interrupt.name.is_empty() {
+        true => interrupt.name.clone(),
+        false => interrupt.number.to_string(),
+    }
+}
+
+/// What irqbalance moves about it moves again within ten seconds, whoever has placed it; and from cores that it was
+/// told to leave alone it takes interrupts away.
+fn leave_to_irqbalance(carrier: &Carrier<'_>, core: u16, moves: &[Move<'_>], draft: &mut Draft) {
+    if moves.is_empty() {
+        return;
+    }
+    let numbers = |moves: &mut dyn Iterator<Item = &Move<'_>>| -> Vec<String> {
+        moves.map(|it| it.interrupt.number.to_string()).collect()
+    };
+    let pinned = numbers(&mut moves.iter().filter(|it| it.is_pinned));
+    let file = "in /etc/default/irqbalance (or /etc/sysconfig/irqbalance)";
+    let other_way = match pinned.first() {
+        None => {
+            format!("or have it leave core {core} alone, {file}: IRQBALANCE_BANNED_CPULIST={core}")
+        }
+        Some(number) => format!(
+            "or have it leave interrupt {number} alone, {file}: IRQBALANCE_ARGS=\"--banirq={number}\"; then \
+             systemctl restart irqbalance, and echo {core} > /proc/irq/{number}/smp_affinity_list"
+        ),
+    };
+    draft.refuse(
+        carrier.id("interrupts"),
+        format!(
+            "irqbalance runs, and moves interrupts within ten seconds, whoever has placed them: {} of {} are left \
+             to it",
+            numbers(&mut moves.iter()).join(", "),
+            carrier.name()
+        ),
+        format!("systemctl mask --now irqbalance, and plan again; {other_way}"),
+    );
+}
+
+/// The cores an interrupt has, without the executor's; all others, if none is left.
+fn kept(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16> {
+    if interrupt.cores.is_empty() {
+        return others.to_vec();
+    }
+    let kept = interrupt.cores.iter().copied();
+    let kept: Vec<u16> = kept
+        .filter(|it| *it != core && others.contains(it))
+        .collect();
+    if kept.is_empty() {
+        others.to_vec()
+    } else {
+        kept
+    }
+}
+
+/// Receive work that one core hands to another (RPS) is not handed to the executor's.
+fn handing_on(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, draft: &mut Draft) {
+    for queue in 0..carrier.receive_queues {
+        let path = format!(
+            "/sys/class/net/{}/queues/rx-{queue}/rps_cpus",
+            carrier.name()
+        );
+        let Some(mask) = asked.facts.attribute(&path) else {
+            continue;
+        };
+        let Some(cores) = cores_of_mask(&mask).filter(|cores| cores.contains(&core)) else {
+            continue;
+        };
+        let rest: Vec<u16> = cores.into_iter().filter(|it| *it != core).collect();
+        draft.attribute(
+            asked.facts,
+            carrier.id(&format!("receive-cores-{queue}")),
+            &path,
+            mask_like(&mask, &rest),
+            Said::of(
+                &asked.critical_topics(None),
+                format!("receive work of queue {queue} is handed to core {core}, where the executor runs"),
+                COSTS,
+            ),
+        );
+    }
+}

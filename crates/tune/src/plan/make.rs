@@ -1,0 +1,147 @@
+//! Facts, needs, a profile and placements become a plan: a pure function, a file a subject.
+
+use isolane_model::Tuning;
+
+use crate::facts::{Facts, Interface};
+use crate::needs::Needs;
+
+use super::carrier::Asked;
+use super::draft::Draft;
+use super::{
+    Identity, Placement, Plan, boot, clock, cores, interrupts, kernel, memory, moderation, napi,
+    offloads, queues, rings, scheduler, services, sockets, steering, transmit,
+};
+
+/// What to change on a machine so that the topics of a description have it as a profile wants it.
+///
+/// Every step's [`from`](super::Step::from) is what the facts say, before any step. Steps that
+/// reset others come first: another number of queues gives the device a new table, new interrupts
+/// and a new queueing, so queues come before these, and rings before interrupts.
+pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &Placement) -> Plan {
+    let mut draft = Draft::default();
+    let unknown = Placement::default();
+    let placement = match placement.is_of_another_boot(facts.boot_id.as_deref()) {
+        true => {
+            draft.refuse(
+                "placements",
+                "what is known of where datagrams land is of another boot, and does not hold any more",
+                "learn and measure again: isolane tune learn, isolane tune ports",
+            );
+            &unknown
+        }
+        false => placement,
+    };
+    let asked = Asked {
+        facts,
+        needs,
+        tuning,
+        placement,
+    };
+    kernel::plan(&asked, &mut draft);
+    carrier(&asked, &mut draft);
+    cores::plan(&asked, &mut draft);
+    scheduler::plan(&asked, &mut draft);
+    memory::plan(&asked, &mut draft);
+    sockets::plan(&asked, &mut draft);
+    services::plan(&asked, &mut draft);
+    boot::plan(&asked, &mut draft);
+    Plan {
+        schema: String::from(super::SCHEMA),
+        machine: Identity {
+            hostname: facts.hostname.clone(),
+            machine_id: facts.machine_id.clone(),
+        },
+        origin: facts.origin.clone(),
+        profile: tuning.name(),
+        boot_id: facts.boot_id.clone(),
+        steps: draft.steps,
+        refusals: draft.refusals,
+        relies_on: draft.relies_on,
+    }
+}
+
+/// Everything about the interface that carries the topics.
+fn carrier(asked: &Asked<'_>, draft: &mut Draft) {
+    let Some(name) = &asked.needs.interface else {
+        let why = match (asked.needs.hosts.as_slice(), &asked.needs.host) {
+            ([], _) | (_, Some(_)) => {
+                "there is no description that names an interface: none is set up"
+            }
+            _ => {
+                "it is not known which host of the description this machine is: no interface is set up"
+            }
+        };
+        let remedy = match asked.needs.hosts.as_slice() {
+            [] => String::from("describe the system: isolane config --example > isolane.toml"),
+            hosts => format!("name it: --host {}", hosts.join(" | ")),
+        };
+        return draft.refuse("description.host", why, remedy);
+    };
+    let facts = asked.facts;
+    let interface = facts.interfaces.iter().find(|known| known.name == *name);
+    let (Some(interface), Some(device)) = (interface, facts.device(name)) else {
+        let (why, remedy) = match interface {
+            Some(_) => (
+                format!("{name} does not tell what it can do"),
+                format!("probe as root; or use an interface of a device: ethtool -i {name}"),
+            ),
+            None => (
+                format!("the description names the interface {name}; there is none"),
+                String::from("correct `interface` of the host"),
+            ),
+        };
+        return draft.refuse(format!("interface.device.{name}"), why, remedy);
+    };
+    if let Some((why, remedy)) = above_others(facts, interface) {
+        return draft.refuse(format!("interface.kind.{name}"), why, remedy);
+    }
+    if interface.is_wireless {
+        draft.refuse(
+            format!("interface.wireless.{name}"),
+            format!("{name} is wireless: others decide when it may send, and nothing that is set here bounds it"),
+            "use a cable for critical topics",
+        );
+    }
+    let carrier = queues::plan(asked, interface, device, draft);
+    offloads::plan(asked, &carrier, draft);
+    rings::plan(asked, &carrier, draft);
+    moderation::plan(asked, &carrier, draft);
+    steering::plan(asked, &carrier, draft);
+    transmit::plan(asked, &carrier, draft);
+    interrupts::plan(asked, &carrier, draft);
+    napi::plan(asked, &carrier, draft);
+    clock::plan(asked, &carrier, draft);
+}
+
+/// Why queues, interrupts and steering are not those of an interface, but of what is below it; and what to describe
+/// instead.
+fn above_others(facts: &Facts, interface: &Interface) -> Option<(String, String)> {
+    let name = &interface.name;
+    let kind = interface.kind.as_deref()?;
+    let why = format!(
+        "{name} is a {kind}: queues, interrupts and steering are those of the device below it"
+    );
+    let remedy = match kind {
+        "vlan" => {
+            let below = name.split_once('.').map(|(below, _)| below);
+            let known = below.filter(|below| facts.interfaces.iter().any(|it| it.name == **below));
+            let device = match known {
+                Some(below) => format!("interface = \"{below}\""),
+                None => format!("interface: the name behind the @ of ip link show {name}"),
+            };
+            let vlan = interface
+                .vlan
+                .map_or(String::from("N"), |it| it.to_string());
+            format!("describe the device, {device}, with vlan = {vlan} in [host.NAME.xdp]")
+        }
+        "macvlan" | "ipvlan" | "macsec" => {
+            format!("describe the device below: the name behind the @ of ip link show {name}")
+        }
+        "bond" | "team" | "bridge" => format!(
+            "describe one of its ports as interface, and give critical topics an address there (which there are: ip \
+             link show master {name})"
+        ),
+        _ => return None,
+    };
+    Some((why, remedy))
+}

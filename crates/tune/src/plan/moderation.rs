@@ -1,0 +1,162 @@
+//! When the device interrupts.
+
+use crate::facts::{Coalescing, Device};
+use crate::setting::{Setting, Value};
+
+use super::carrier::{Asked, Carrier};
+use super::draft::{Draft, Said};
+
+/// What a driver takes small times for: numbers that are no times but modes, in which it moves the time between 10 and
+/// 250 microseconds with the load (Intel's README of each: InterruptThrottleRate), and numbers that it refuses.
+struct SmallTimes {
+    drivers: &'static [&'static str],
+    modes: &'static [u32],
+    /// The least number that is a time, beside 0.
+    least_us: u32,
+}
+
+/// `e1000_set_coalesce`, `igb_set_coalesce`, `igc_ethtool_set_coalesce`, `ixgbe_set_coalesce` in Linux 6.12.
+const SMALL_TIMES: [SmallTimes; 3] = [
+    SmallTimes {
+        drivers: &["e1000", "e1000e"],
+        modes: &[1, 3, 4],
+        least_us: 10,
+    },
+    SmallTimes {
+        drivers: &["igb", "igc"],
+        modes: &[1, 3],
+        least_us: 10,
+    },
+    SmallTimes {
+        drivers: &["ixgbe"],
+        modes: &[1],
+        least_us: 2,
+    },
+];
+
+/// Drivers whose queues of both ways may share an interrupt. Then `rx-usecs` counts for both, and another `tx-usecs`
+/// than the present one is refused ("Queue Pair mode enabled").
+const WITH_PAIRS: [&str; 2] = ["igb", "igc"];
+
+/// Drivers that accept a time of 0 for received frames, and keep the one they had (`__stmmac_set_coalesce`).
+const IGNORE_ZERO: [&str; 1] = ["st_gmac"];
+
+fn small_times(driver: &str) -> Option<&'static SmallTimes> {
+    SMALL_TIMES
+        .iter()
+        .find(|known| known.drivers.contains(&driver))
+}
+
+/// Whether a number is no time of a driver, but a mode.
+pub(crate) fn is_mode(driver: &str, microseconds: u32) -> bool {
+    small_times(driver).is_some_and(|known| known.modes.contains(&microseconds))
+}
+
+/// The longest time that a driver can be told and is not longer than this one.
+fn time_up_to(driver: &str, most_us: u32) -> u32 {
+    match small_times(driver) {
+        Some(known) if most_us < known.least_us => 0,
+        _ => most_us,
+    }
+}
+
+/// What can be set of a device's moderation: where it has pairs of queues, what is about received frames.
+fn settable(device: &Device, has: Coalescing) -> Coalescing {
+    let driver = device.driver.as_deref().unwrap_or_default();
+    // Interrupts of queues that are no pairs say so: `eth0-tx-1`.
+    let mut interrupts = device.interrupts.iter();
+    let is_apart = interrupts.any(|interrupt| interrupt.name.contains("-tx-"));
+    if WITH_PAIRS.contains(&driver) && !is_apart {
+        return Coalescing {
+            tx_usecs: None,
+            ..has
+        };
+    }
+    has
+}
+
+/// What a device's moderation is to be, and what can be set of it as it is: interrupts are put off by so many
+/// microseconds at most. `None`: the device does not say what it has.
+pub(crate) fn shortened(device: &Device, most_us: u32) -> Option<(Coalescing, Coalescing)> {
+    let has = settable(device, device.coalescing?);
+    let driver = device.driver.as_deref().unwrap_or_default();
+    let most_us = time_up_to(driver, most_us);
+    let shorter = |has_us: u32| match is_mode(driver, has_us) {
+        true => most_us,
+        false => has_us.min(most_us),
+    };
+    let at_once = |frames: u32| if most_us == 0 { frames.min(1) } else { frames };
+    let keeps = most_us == 0 && IGNORE_ZERO.contains(&driver);
+    let to = Coalescing {
+        rx_usecs: if keeps {
+            has.rx_usecs
+        } else {
+            has.rx_usecs.map(shorter)
+        },
+        tx_usecs: has.tx_usecs.map(shorter),
+        rx_frames: has.rx_frames.map(at_once),
+        adaptive_rx: has.adaptive_rx.map(|_| false),
+        adaptive_tx: has.adaptive_tx.map(|_| false),
+        ..has
+    };
+    Some((has, to))
+}
+
+pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
+    let Some(most_us) = asked.tuning.moderation_us.value else {
+        return;
+    };
+    let Some((has, to)) = shortened(carrier.device, most_us) else {
+        draft.refuse(
+            carrier.id("moderation"),
+            format!(
+                "{} does not say when it interrupts: its moderation, if it has one, stays",
+                carrier.name()
+            ),
+            "",
+        );
+        return;
+    };
+    let driver = carrier.device.driver.as_deref().unwrap_or_default();
+    let least_us = time_up_to(driver, most_us);
+    if least_us == 0 && IGNORE_ZERO.contains(&driver) && has.rx_usecs.is_some_and(|it| it > 0) {
+        draft.refuse(
+            carrier.id("moderation-receive"),
+            format!(
+                "{driver} accepts an interrupt at once, and keeps the {} us it has",
+                has.rx_usecs.unwrap_or_default()
+            ),
+            "moderation_us = 40 is about its least; bounds have to count it",
+        );
+    }
+    let mut why = match (has.rx_usecs, has.adaptive_rx) {
+        (Some(mode), _) if is_mode(driver, mode) => String::from(
+            "the driver puts interrupts off by 10 to 250 us, as it finds the load: each frame waits for it",
+        ),
+        (_, Some(true)) => String::from(
+            "the driver puts interrupts off as it finds the load: how long a frame waits is its secret",
+        ),
+        (Some(has_us), _) => {
+            format!("a frame waits up to {has_us} us for its interrupt, in each direction")
+        }
+        _ => String::from("frames wait for others before they are told of"),
+    };
+    if least_us < most_us {
+        why.push_str(&format!(
+            "; {driver} takes no time of {most_us} us (it refuses it, or takes it for a mode): {least_us}"
+        ));
+    }
+    let costs = match least_us {
+        0 => "an interrupt for each frame that comes alone: a flood takes more of its core's time",
+        _ => "more interrupts under load",
+    };
+    let setting = Setting::Coalescing {
+        interface: carrier.name().to_owned(),
+    };
+    draft.change(
+        carrier.id("moderation"),
+        setting,
+        (Value::Coalescing(has), Value::Coalescing(to)),
+        Said::of(&asked.critical_topics(None), why, costs),
+    );
+}

@@ -1,0 +1,258 @@
+//! How receive work is done: at once or by polling, in a soft interrupt or in threads with priorities.
+//!
+//! The order of priorities is measured: critical queue > applications > bulk queues > everything else.
+//! Bulk at the ordinary class is worse than no threads, and threads by queue do harm where a critical
+//! request or its reply comes to a bulk queue: so they are planned only where every critical flow was
+//! measured on its queue, both ways.
+
+use isolane_datapath_xdp::napi::{Policy, QueueState};
+
+use crate::setting::{Setting, ThreadClass, Value};
+
+use super::carrier::{Asked, Carrier, Unverified};
+use super::draft::{Draft, Said};
+use super::{reliance, rules};
+
+/// SCHED_FIFO of the thread that receives for critical topics.
+pub const CRITICAL_QUEUE_PRIORITY: u8 = 75;
+/// SCHED_FIFO that applications with critical topics are to have: between the two.
+pub const APPLICATION_PRIORITY: u8 = 70;
+/// SCHED_FIFO of the threads that receive everything else.
+pub const BULK_QUEUE_PRIORITY: u8 = 60;
+
+pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
+    polling(asked, carrier, draft);
+    // Without a queue for critical topics, which was said before, threads have nothing to tell apart.
+    if asked.tuning.receive_threads.value && carrier.critical_queue.is_some() {
+        threads(asked, carrier, draft);
+    }
+}
+
+fn polling(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
+    if !asked.tuning.polling_off.value {
+        return;
+    }
+    let topics = asked.critical_topics(None);
+    let name = carrier.name();
+    let folder = format!("/sys/class/net/{name}");
+    let wait = carrier.device.gro_flush_timeout_ns.unwrap_or(0);
+    draft.attribute(
+        asked.facts,
+        carrier.id("deferred-interrupts"),
+        &format!("{folder}/napi_defer_hard_irqs"),
+        "0",
+        Said::of(
+            &topics,
+            format!("interrupts are put off while the kernel polls, every {wait} ns: a frame waits for the next poll"),
+            "an interrupt for each frame that comes alone",
+        ),
+    );
+    draft.attribute(
+        asked.facts,
+        carrier.id("flush-timeout"),
+        &format!("{folder}/gro_flush_timeout"),
+        "0",
+        Said::of(
+            &topics,
+            format!("frames that could be merged with later ones are held for up to {wait} ns"),
+            "fewer frames of bulk streams are merged",
+        ),
+    );
+}
+
+/// Threads of receive work, and their priorities.
+fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
+    let name = carrier.name();
+    let id = carrier.id("receive-threads");
+    let receive = asked
+        .facts
+        .lanes
+        .iter()
+        .find(|lanes| lanes.ground.interface == name);
+    let work: &[QueueState] = receive.map_or(&[], |lanes| &lanes.receive_work);
+    let of_interrupts: Vec<Thread> = carrier
+        .device
+        .interrupts
+        .iter()
+        .filter_map(|interrupt| {
+            let (name, fifo) = interrupt.thread.clone()?;
+            Some(Thread {
+                name,
+                queue: interrupt.queue?,
+                from: Some(ThreadClass {
+                    fifo,
+                    cores: Vec::new(),
+                }),
+                cores: Vec::new(),
+            })
+        })
+        .collect();
+    let is_threaded = carrier.device.threaded == Some(true);
+    // A kernel that runs interrupts in threads does their receive work there: no second kind is needed.
+    let needs_switch = of_interrupts.is_empty() && !is_threaded;
+    if of_interrupts.is_empty() && carrier.device.threaded.is_none() {
+        draft.refuse(
+            id,
+            format!("{name} has no threads of receive work, and can have none"),
+            "",
+        );
+        return;
+    }
+    if let Err(Unverified { why, remedy }) = carrier.verified(asked) {
+        draft.refuse(
+            id,
+            format!(
+                "{why}; raising one queue's thread and demoting the others' where a request or reply comes to a \
+                 demoted one made round trips ten to twenty times longer"
+            ),
+            remedy,
+        );
+        return;
+    }
+    if draft.changes_steering(name) {
+        draft.refuse(
+            id,
+            format!(
+                "this plan changes what comes to which queue of {name}: what was measured before does not hold any \
+                 more"
+            ),
+            "apply, measure where each critical flow lands now (isolane tune ports), and plan again",
+        );
+        return;
+    }
+    let threads = match of_interrupts.is_empty() || is_threaded {
+        true => of_napi(asked, carrier, work),
+        false => of_interrupts,
+    };
+    let serves_critical = |thread: &Thread| Some(thread.queue) == carrier.critical_queue;
+    if !threads.iter().any(serves_critical) {
+        draft.refuse(
+            id,
+            format!("which thread serves the critical queue of {name} cannot be seen"),
+            "probe as root, with a kernel that tells (Linux 6.8 and later)",
+        );
+        return;
+    }
+    draft.refuse(
+        "applications.priority",
+        format!(
+            "these priorities assume that programs with critical topics run at SCHED_FIFO {APPLICATION_PRIORITY}, and \
+             nothing here makes that so: an ordinary program would be starved by bulk"
+        ),
+        format!(
+            "chrt -f {APPLICATION_PRIORITY} PROGRAM; of a service: CPUSchedulingPolicy=fifo and \
+             CPUSchedulingPriority={APPLICATION_PRIORITY}; where the program sets it itself: \
+             LimitRTPRIO={APPLICATION_PRIORITY}"
+        ),
+    );
+    let before = draft.steps.len();
+    if needs_switch {
+        draft.attribute(
+            asked.facts,
+            carrier.id("threaded"),
+            &format!("/sys/class/net/{name}/threaded"),
+            "1",
+            Said::of(
+                &asked.critical_topics(None),
+                "receive work in a soft interrupt comes before every thread, that of bulk too; in threads it has \
+                 priorities",
+                "a wake-up for each frame that comes alone: 38 -> 53 us of a host's median",
+            ),
+        );
+    }
+    for thread in threads {
+        priority(asked, carrier, thread, draft);
+    }
+    if draft.steps.len() > before {
+        reliance::rely(carrier, draft);
+    }
+    if !rules::lead_all(asked, carrier) {
+        draft.hold_for_this_boot(before);
+    }
+}
+
+/// A thread of receive work.
+struct Thread {
+    name: String,
+    queue: u32,
+    /// As it is now; `None`: it is not there yet.
+    from: Option<ThreadClass>,
+    /// Where it is to run; empty: as it is.
+    cores: Vec<u16>,
+}
+
+/// The NAPI threads of a device: they are named by its instances, which are there before them.
+fn of_napi(asked: &Asked<'_>, carrier: &Carrier<'_>, work: &[QueueState]) -> Vec<Thread> {
+    let thread = |state: &QueueState| {
+        let is_critical = Some(state.queue) == carrier.critical_queue;
+        let known = state.thread.as_ref();
+        let from = known.map(|thread| ThreadClass {
+            fifo: match thread.policy {
+                Some(Policy::Fifo(priority)) => Some(priority),
+                _ => None,
+            },
+            cores: thread
+                .cores
+                .iter()
+                .filter_map(|core| u16::try_from(*core).ok())
+                .collect(),
+        });
+        Thread {
+            name: format!("napi/{}-{}", carrier.name(), state.instance),
+            queue: state.queue,
+            from,
+            cores: match (is_critical, asked.core()) {
+                (true, Some(core)) => vec![core],
+                (false, Some(_)) => asked.other_cores(),
+                (_, None) => Vec::new(),
+            },
+        }
+    };
+    work.iter().map(thread).collect()
+}
+
+fn priority(asked: &Asked<'_>, carrier: &Carrier<'_>, thread: Thread, draft: &mut Draft) {
+    let is_critical = Some(thread.queue) == carrier.critical_queue;
+    let (priority, mut why, costs) = match is_critical {
+        true => (
+            CRITICAL_QUEUE_PRIORITY,
+            format!(
+                "what it receives is what critical jobs wait for: above the applications, which are to run at FIFO \
+                 {APPLICATION_PRIORITY}"
+            ),
+            format!(
+                "what runs below FIFO {CRITICAL_QUEUE_PRIORITY} waits while it works: critical datagrams only, as was \
+                 measured"
+            ),
+        ),
+        false => (
+            BULK_QUEUE_PRIORITY,
+            format!(
+                "bulk is received when no application with FIFO {APPLICATION_PRIORITY} has work, and before \
+                 everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds"
+            ),
+            format!(
+                "ordinary programs on its cores wait for it, those with critical topics too, unless they run at FIFO \
+                 {APPLICATION_PRIORITY}"
+            ),
+        ),
+    };
+    if thread.name.starts_with("irq/") {
+        why.push_str(
+            "; what is more than its budget goes on in ksoftirqd, at the ordinary class, unless that is raised as well",
+        );
+    }
+    let from = match thread.from {
+        Some(class) => Value::Thread(class),
+        None => Value::Absent,
+    };
+    let to = ThreadClass {
+        fifo: Some(priority),
+        cores: thread.cores,
+    };
+    let id = carrier.id(&format!("thread-{}", thread.queue));
+    let setting = Setting::Thread { name: thread.name };
+    let values = (from, Value::Thread(to));
+    let said = Said::of(&asked.critical_topics(None), why, costs);
+    draft.change(id, setting, values, said);
+}

@@ -1,0 +1,211 @@
+//! How many queues the device has, and which one is for critical topics.
+
+use crate::facts::{Device, Interface, Queues};
+use crate::setting::{Setting, Value};
+
+use super::carrier::{Asked, Carrier};
+use super::draft::{Draft, Said};
+
+/// The carrier, as it will be once it has its queues.
+pub(super) fn plan<'a>(
+    asked: &Asked<'a>,
+    interface: &'a Interface,
+    device: &'a Device,
+    draft: &mut Draft,
+) -> Carrier<'a> {
+    let name = &interface.name;
+    let made = Queues {
+        rx: interface.rx_queues.unwrap_or(1),
+        tx: interface.tx_queues.unwrap_or(1),
+        combined: 0,
+    };
+    let has = device.queues.unwrap_or(made);
+    let lane = lane_queue(asked);
+    let to = match asked.tuning.queues.value {
+        true => enough(
+            has,
+            device.queues_max.unwrap_or(has),
+            lane.map_or(2, |lane| (lane + 1).max(2)),
+        ),
+        false => has,
+    };
+    let mut carrier = Carrier {
+        interface,
+        device,
+        receive_queues: to.rx + to.combined,
+        transmit_queues: to.tx + to.combined,
+        is_remade: to != has,
+        critical_queue: None,
+    };
+    let setting = Setting::Channels {
+        interface: name.clone(),
+    };
+    let said = Said::of(
+        &asked.critical_topics(None),
+        format!(
+            "with one queue a critical frame waits behind every bulk frame before it; with {} one is for \
+             critical topics alone",
+            carrier.receive_queues
+        ),
+        "the link is down for a moment; each queue takes an interrupt and the memory of its rings; \
+         table, queueing and interrupts of the device begin anew",
+    );
+    let id = carrier.id("queues");
+    draft.change(
+        id.as_str(),
+        setting,
+        (Value::Queues(has), Value::Queues(to)),
+        said,
+    );
+    carrier.critical_queue = critical_queue(asked, &carrier, lane, draft);
+    carrier
+}
+
+/// The queue of the critical level's lane; `None`: no level is critical.
+fn lane_queue(asked: &Asked<'_>) -> Option<u32> {
+    let highest = asked
+        .needs
+        .highest_level
+        .filter(|_| asked.critical_level().is_some())?;
+    asked.needs.lane_queues.get(usize::from(highest)).copied()
+}
+
+/// As many queues as are needed, if the device can; as they are otherwise.
+fn enough(has: Queues, most: Queues, needed: u32) -> Queues {
+    let mut to = has;
+    if most.combined > 0 {
+        to.combined = has
+            .combined
+            .max(needed.saturating_sub(has.rx).min(most.combined));
+    } else {
+        to.rx = has.rx.max(needed.min(most.rx));
+        to.tx = has.tx.max(needed.min(most.tx));
+    }
+    to
+}
+
+fn critical_queue(
+    asked: &Asked<'_>,
+    carrier: &Carrier<'_>,
+    lane: Option<u32>,
+    draft: &mut Draft,
+) -> Option<u32> {
+    let name = carrier.name();
+    let queues = carrier.receive_queues;
+    let id = carrier.id("critical-queue");
+    let lane = lane?;
+    if queues < 2 {
+        let why = match carrier.device.queues_max {
+            Some(most) if most.rx + most.combined > 1 => {
+                "it has one receive queue, and the profile leaves it"
+            }
+            _ => "it has one receive queue, and can have no second one",
+        };
+        draft.refuse(
+            id,
+            format!("{name} gives critical topics no queue of their own: {why}"),
+            "keep bulk traffic on another interface, or use one with several queues (igb, igc and better); until \
+             then the executor's order and budgets (protect.others) are what holds bulk back",
+        );
+        return None;
+    }
+    if lane >= queues {
+        draft.refuse(
+            id,
+            format!("the description puts lanes on queue {lane}; {name} has {queues} at most"),
+            format!(
+                "in [host.NAME.xdp]: queues = {{ {} = {} }}",
+                highest(asked),
+                queues - 1
+            ),
+        );
+        return None;
+    }
+    if !asked.needs.names_queues {
+        draft.refuse(
+            id,
+            format!(
+                "the description names no queue, and queue 0, where all lanes are then, is also where {name} puts \
+                 what it does not hash (ARP, PTP, IP fragments): none is kept for critical topics"
+            ),
+            format!("name a queue, in [host.NAME.xdp]: queues = {{ {} = {} }}, and plan again", highest(asked), queues - 1),
+        );
+        return None;
+    }
+    if lane == 0 {
+        draft.refuse(
+            carrier.id("queue-zero"),
+            format!(
+                "critical topics are described on queue 0, where {name} also puts what it does not hash (ARP, PTP, IP \
+                 fragments): they share it"
+            ),
+            format!("in [host.NAME.xdp]: queues = {{ {} = {} }}, and plan again", highest(asked), queues - 1),
+        );
+    }
+    shared(asked, lane, &id, draft);
+    elsewhere(asked, carrier, lane, draft);
+    Some(lane)
+}
+
+fn highest(asked: &Asked<'_>) -> u8 {
+    asked.needs.highest_level.unwrap_or_default()
+}
+
+/// Levels that are not critical and have their lanes on the critical queue all the same.
+fn shared(asked: &Asked<'_>, queue: u32, id: &str, draft: &mut Draft) {
+    let critical = asked.critical_level().unwrap_or_default();
+    let mut sharing: Vec<String> = asked
+        .needs
+        .topics
+        .iter()
+        .filter(|topic| topic.level < critical)
+        .filter(|topic| asked.needs.lane_queues.get(usize::from(topic.level)) == Some(&queue))
+        .map(|topic| topic.level.to_string())
+        .collect();
+    sharing.sort();
+    sharing.dedup();
+    if !sharing.is_empty() {
+        draft.refuse(
+            id,
+            format!(
+                "lanes of level {} are described on queue {queue} too, which is kept for critical topics: \
+                 their datagrams come to other queues, and to them by the kernel's sockets",
+                sharing.join(", ")
+            ),
+            "give the other levels another queue: queue = N in [host.NAME.xdp]",
+        );
+    }
+}
+
+/// Critical levels that have their lanes on another queue than the one that critical datagrams come to.
+fn elsewhere(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32, draft: &mut Draft) {
+    let Some(critical) = asked.critical_level() else {
+        return;
+    };
+    let lane_of = |level: u8| asked.needs.lane_queues.get(usize::from(level)).copied();
+    let mut apart: Vec<u8> = asked
+        .needs
+        .topics_from(critical)
+        .filter(|topic| topic.is_received && lane_of(topic.level) != Some(queue))
+        .map(|topic| topic.level)
+        .collect();
+    apart.sort_unstable();
+    apart.dedup();
+    if apart.is_empty() {
+        return;
+    }
+    let levels: Vec<String> = apart.iter().map(ToString::to_string).collect();
+    let queues: Vec<String> = apart
+        .iter()
+        .map(|level| format!("{level} = {queue}"))
+        .collect();
+    draft.refuse(
+        carrier.id("lanes"),
+        format!(
+            "level {} is critical too, and its lane is described on another queue: its datagrams come to queue \
+             {queue}, and to it by the kernel's sockets",
+            levels.join(", ")
+        ),
+        format!("in [host.NAME.xdp]: queues = {{ {}, ... }}", queues.join(", ")),
+    );
+}

@@ -1,0 +1,62 @@
+//! What steps rely on that do harm without it: the steering that was in place when it was measured where
+//! critical flows land.
+
+use crate::setting::{Setting, Value};
+
+use super::Reliance;
+use super::carrier::Carrier;
+use super::draft::{Draft, RULES};
+
+/// Notes the steering of a device, as it stands, for steps that do harm without it.
+pub(super) fn rely(carrier: &Carrier<'_>, draft: &mut Draft) {
+    let device = carrier.device;
+    let interface = || carrier.name().to_owned();
+    let mut relies_on: Vec<(Setting, Value)> = Vec::new();
+    if let Some(queues) = device.queues {
+        let setting = Setting::Channels {
+            interface: interface(),
+        };
+        relies_on.push((setting, Value::Queues(queues)));
+    }
+    if let Some(hash) = device
+        .receive_hash
+        .as_ref()
+        .filter(|hash| !hash.table.is_empty())
+    {
+        if let Some(on) = hash.udp4_hashes_ports {
+            let setting = Setting::UdpHash {
+                interface: interface(),
+            };
+            relies_on.push((setting, Value::Switch(on)));
+        }
+        let setting = Setting::RssTable {
+            interface: interface(),
+        };
+        relies_on.push((setting, Value::Table(hash.table.clone())));
+    }
+    if let Some(rules) = device
+        .flow_rules
+        .as_ref()
+        .filter(|rules| !rules.rules.is_empty())
+    {
+        let setting = Setting::Feature {
+            interface: interface(),
+            feature: String::from(RULES),
+        };
+        if device.features.contains_key(RULES) {
+            relies_on.push((setting, Value::Switch(true)));
+        }
+        for (location, rule) in &rules.rules {
+            let setting = Setting::FlowRule {
+                interface: interface(),
+                location: *location,
+            };
+            relies_on.push((setting, Value::Rule(*rule)));
+        }
+    }
+    for (setting, value) in relies_on {
+        if !draft.relies_on.iter().any(|known| known.setting == setting) {
+            draft.relies_on.push(Reliance { setting, value });
+        }
+    }
+}

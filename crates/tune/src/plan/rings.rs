@@ -1,0 +1,59 @@
+//! How many frames wait in the device.
+
+use crate::facts::RingSizes;
+use crate::limits::MIN_TRANSMIT_RING_FRAMES;
+use crate::setting::{Setting, Value};
+
+use super::carrier::{Asked, Carrier};
+use super::draft::{Draft, Said};
+
+pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
+    let (Some(has), Some(most)) = (carrier.device.rings, carrier.device.rings_max) else {
+        return;
+    };
+    let tuning = asked.tuning;
+    let least = tuning.receive_ring_frames.value.unwrap_or(0);
+    let longest = tuning.transmit_ring_frames.value.unwrap_or(u32::MAX);
+    let to = RingSizes {
+        rx: has.rx.max(least.min(most.rx)),
+        tx: has.tx.min(longest.max(MIN_TRANSMIT_RING_FRAMES)),
+    };
+    let mut why: Vec<String> = Vec::new();
+    let mut costs: Vec<&str> = Vec::new();
+    if to.rx != has.rx {
+        why.push(format!(
+            "{} frames is what comes in {} us at 1 Gbit/s (shortest frames): a core that is kept longer loses \
+             the rest",
+            has.rx,
+            u64::from(has.rx) * SHORTEST_FRAME_NS / 1000
+        ));
+        costs.push("2 KiB of memory a frame and queue");
+    }
+    if to.tx != has.tx {
+        why.push(format!(
+            "{} frames of 1,500 B wait {} us at 1 Gbit/s, and none that is in the ring is overtaken there",
+            has.tx,
+            u64::from(has.tx) * LONGEST_FRAME_NS / 1000
+        ));
+        costs.push("less is on the way when the core that sends is late: throughput on slow cores");
+    }
+    costs.push("the link is down for a moment");
+    let setting = Setting::Rings {
+        interface: carrier.name().to_owned(),
+    };
+    draft.change(
+        carrier.id("rings"),
+        setting,
+        (Value::Rings(has), Value::Rings(to)),
+        Said::of(
+            &asked.critical_topics(None),
+            why.join("; "),
+            costs.join("; "),
+        ),
+    );
+}
+
+/// What the shortest frame takes at 1 Gbit/s: 64 B, and 20 B of preamble and gap.
+const SHORTEST_FRAME_NS: u64 = 672;
+/// What the longest takes: 1,518 B, and the same.
+const LONGEST_FRAME_NS: u64 = 12_304;

@@ -1,0 +1,226 @@
+//! Critical datagrams come to their queue by rules of the device (ntuple): one for each port that they come to.
+//!
+//! The rules of a device are not ours alone. Those that lead to the critical queue what is not critical spoil it,
+//! whoever set them; those that lead a critical port elsewhere contradict ours, and which one counts is the device's
+//! choice.
+
+use std::net::Ipv4Addr;
+
+use isolane_model::Steering;
+
+use crate::facts::{Device, FlowRule, FlowRules};
+use crate::needs::Way;
+use crate::setting::{Setting, Value};
+
+use super::carrier::{Asked, Carrier, Unverified};
+use super::draft::{Draft, RULES, Said};
+
+/// Drivers whose rules look at the Ethernet header only (addresses, EtherType, VLAN priority), and refuse UDP ports:
+/// `igb_add_ethtool_nfc_entry`, `igc_ethtool_add_nfc_rule` in Linux 6.12.
+pub(crate) const RULES_WITHOUT_PORTS: [&str; 2] = ["igb", "igc"];
+
+/// The rules of a device that can tell UDP ports apart.
+pub(super) fn of(device: &Device) -> Option<&FlowRules> {
+    let driver = device.driver.as_deref().unwrap_or_default();
+    let rules = device.flow_rules.as_ref();
+    rules.filter(|rules| rules.capacity > 0 && !RULES_WITHOUT_PORTS.contains(&driver))
+}
+
+/// The rules that bring critical datagrams to their queue, and the topics of each.
+fn wanted(asked: &Asked<'_>, queue: u32) -> Vec<(FlowRule, Vec<String>)> {
+    let mut wanted: Vec<(FlowRule, Vec<String>)> = Vec::new();
+    for flow in asked.critical_flows().filter(|flow| flow.way == Way::In) {
+        let rule = FlowRule {
+            destination: Some(flow.tuple.destination),
+            destination_port: flow.tuple.destination_port,
+            queue,
+        };
+        match wanted.iter_mut().find(|(known, _)| *known == rule) {
+            Some((_, topics)) => topics.extend(flow.topics.iter().cloned()),
+            None => wanted.push((rule, flow.topics.clone())),
+        }
+    }
+    wanted
+}
+
+/// Whether rules, and nothing else, bring all critical datagrams to their queue: rules lead where they led before a
+/// boot; a hash does not, nor does anything else that is not ours.
+pub(super) fn lead_all(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
+    let (Some(queue), Some(has)) = (carrier.critical_queue, of(carrier.device)) else {
+        return false;
+    };
+    if !matches!(
+        asked.tuning.steering.value,
+        Steering::Auto | Steering::Rules
+    ) {
+        return false;
+    }
+    let wanted = wanted(asked, queue);
+    let is_there = |rule: &FlowRule| has.rules.values().any(|known| known == rule);
+    !wanted.is_empty()
+        && wanted
+            .iter()
+            .all(|(rule, _)| is_there(rule) && contradicting(has, rule).is_none())
+}
+
+/// A rule that brings something else to the critical queue, or may.
+pub(super) fn stranger(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32) -> Option<Unverified> {
+    let name = carrier.name();
+    let has = carrier.device.flow_rules.as_ref()?;
+    let wanted = wanted(asked, queue);
+    let is_wanted = |rule: &FlowRule| wanted.iter().any(|(known, _)| known == rule);
+    let mut to_queue = has.rules.iter().filter(|(_, rule)| rule.queue == queue);
+    if let Some((place, rule)) = to_queue.find(|(_, rule)| !is_wanted(rule)) {
+        return Some(Unverified {
+            why: format!(
+                "rule {place} of {name} brings {} to queue {queue}, which is for critical datagrams alone",
+                of_what(rule)
+            ),
+            remedy: format!(
+                "if it is not needed: ethtool -N {name} delete {place}, and plan again"
+            ),
+        });
+    }
+    let place = has.others.first()?;
+    Some(Unverified {
+        why: format!(
+            "somebody has set rule {place} of {name}, which is not about UDP ports: it may bring other frames to \
+             queue {queue}, or critical ones elsewhere"
+        ),
+        remedy: format!(
+            "look: ethtool -n {name}; if it is not needed: ethtool -N {name} delete {place}, and plan again"
+        ),
+    })
+}
+
+fn of_what(rule: &FlowRule) -> String {
+    let address = rule
+        .destination
+        .map_or_else(|| String::from("any address"), |it| it.to_string());
+    format!(
+        "datagrams to UDP port {} of {address}",
+        rule.destination_port
+    )
+}
+
+/// A rule that leads datagrams of this one to another queue, by its place.
+fn contradicting<'a>(has: &'a FlowRules, wanted: &FlowRule) -> Option<(u32, &'a FlowRule)> {
+    let is_about_same = |rule: &FlowRule| {
+        let to = rule.destination;
+        rule.destination_port == wanted.destination_port
+            && (to.is_none() || to == wanted.destination)
+    };
+    let mut rules = has.rules.iter().map(|(place, rule)| (*place, rule));
+    rules.find(|(_, rule)| is_about_same(rule) && rule.queue != wanted.queue)
+}
+
+/// One rule for each port that critical datagrams come to, and none for others to the same queue.
+pub(super) fn plan(
+    asked: &Asked<'_>,
+    carrier: &Carrier<'_>,
+    (queue, has): (u32, &FlowRules),
+    draft: &mut Draft,
+) {
+    let name = carrier.name();
+    if let Some(feature) = carrier.device.features.get(RULES)
+        && !feature.is_on
+    {
+        let setting = Setting::Feature {
+            interface: name.to_owned(),
+            feature: String::from(RULES),
+        };
+        let said = Said::of_all("without it the device ignores steering rules", "none");
+        let values = (Value::Switch(false), Value::Switch(true));
+        draft.change(carrier.id("rules-on"), setting, values, said);
+    }
+    let wanted = wanted(asked, queue);
+    stale(asked, carrier, (queue, has), &wanted, draft);
+    let is_free = |place: &u32| !has.rules.contains_key(place) && !has.others.contains(place);
+    let mut free = (0..has.capacity).filter(is_free);
+    for (rule, mut topics) in wanted {
+        topics.dedup();
+        let id = carrier.id(&format!("rule-{}", rule.destination_port));
+        if let Some((place, other)) = contradicting(has, &rule) {
+            draft.refuse(
+                id,
+                format!(
+                    "rule {place} of {name} brings {} to queue {}: which of two rules counts is the device's choice",
+                    of_what(other),
+                    other.queue
+                ),
+                format!("if it is not needed: ethtool -N {name} delete {place}, and plan again"),
+            );
+            continue;
+        }
+        if has.rules.values().any(|known| *known == rule) {
+            continue;
+        }
+        let Some(location) = free.next() else {
+            draft.refuse(
+                id,
+                format!(
+                    "{name} has room for {} rules, and they are taken: {} cannot be steered",
+                    has.capacity,
+                    topics.join(", ")
+                ),
+                format!("remove rules that are no longer needed: ethtool -n {name}"),
+            );
+            continue;
+        };
+        let setting = Setting::FlowRule {
+            interface: name.to_owned(),
+            location,
+        };
+        let said = Said::of(
+            &topics,
+            format!(
+                "datagrams to UDP port {} come to queue {queue}, which they share with nothing that is not \
+                 critical",
+                rule.destination_port
+            ),
+            "none",
+        );
+        draft.change(id, setting, (Value::Absent, Value::Rule(rule)), said);
+    }
+}
+
+/// Rules of the form of ours, to the critical queue, for ports that no critical datagram comes to (any more). Those to
+/// other addresses than this host's are somebody else's.
+fn stale(
+    asked: &Asked<'_>,
+    carrier: &Carrier<'_>,
+    (queue, has): (u32, &FlowRules),
+    wanted: &[(FlowRule, Vec<String>)],
+    draft: &mut Draft,
+) {
+    let is_own = |address: &Ipv4Addr| {
+        let mut described = asked.needs.participants.iter();
+        let mut addresses = carrier.interface.addresses.iter();
+        described.any(|it| it.address == *address) || addresses.any(|(it, _)| it == address)
+    };
+    for (place, rule) in &has.rules {
+        let is_ours = rule.queue == queue && rule.destination.as_ref().is_some_and(is_own);
+        if !is_ours || wanted.iter().any(|(known, _)| known == rule) {
+            continue;
+        }
+        let setting = Setting::FlowRule {
+            interface: carrier.name().to_owned(),
+            location: *place,
+        };
+        let said = Said::of(
+            &asked.critical_topics(Some(Way::In)),
+            format!(
+                "it brings {} to queue {queue}, and no critical topic comes there",
+                of_what(rule)
+            ),
+            "who set it for another reason than these topics loses it",
+        );
+        let values = (Value::Rule(*rule), Value::Absent);
+        draft.change(
+            carrier.id(&format!("rule-at-{place}")),
+            setting,
+            values,
+            said,
+        );
+    }
+}

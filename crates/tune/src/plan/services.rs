@@ -1,0 +1,62 @@
+//! Services that move work about.
+
+use super::carrier::Asked;
+use super::draft::{Draft, Said};
+
+/// The name that the kernel shows of it.
+pub(super) const IRQBALANCE: &str = "irqbalance";
+const DROP_IN: &str = "/etc/systemd/system/irqbalance.service.d/50-isolane.conf";
+/// Services that set what a plan sets, by their own rules.
+const OTHERS: [(&str, &str, &str); 2] = [
+    (
+        "tuned",
+        "tuned",
+        "isolane tune export --format tuned makes a profile for it; or: systemctl disable --now tuned",
+    ),
+    (
+        // As much of its name as the kernel shows.
+        "power-profiles-",
+        "power-profiles-daemon",
+        "systemctl disable --now power-profiles-daemon",
+    ),
+];
+
+pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
+    if !asked.tuning.services.value {
+        return;
+    }
+    for (shown, name, remedy) in OTHERS {
+        if asked.runs(shown) {
+            draft.refuse(
+                format!("services.{name}"),
+                format!("{name} runs, and may undo steps of this plan when it likes"),
+                remedy,
+            );
+        }
+    }
+    let Some(core) = asked.core().filter(|_| asked.runs(IRQBALANCE)) else {
+        return;
+    };
+    if asked.facts.boot.has_systemd != Some(true) {
+        draft.refuse(
+            "services.irqbalance",
+            "irqbalance runs, and was not started by systemd: what it may move cannot be set by a file of ours",
+            format!("end it, or start it with IRQBALANCE_BANNED_CPULIST={core}"),
+        );
+        return;
+    }
+    draft.document(
+        asked.facts,
+        "services.irqbalance",
+        DROP_IN,
+        format!("[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST={core}"),
+        Said::of_all(
+            format!(
+                "every ten seconds irqbalance moves interrupts, to core {core} too, and undoes what was set of them"
+            ),
+            "it balances among the other cores only, and takes the critical queue's interrupt there too, unless it is \
+             told not to (--banirq); takes systemctl daemon-reload and a restart of irqbalance, or a boot; what \
+             /etc/default/irqbalance or /etc/sysconfig/irqbalance says of the same variable counts before it",
+        ),
+    );
+}

@@ -1,0 +1,131 @@
+//! The kernel's sockets: their buffers, their ports, and how they are read.
+
+use crate::facts::port_list;
+use crate::limits::{BUFFER_PERCENT, KERNEL_BYTES_A_DATAGRAM, STALL_US};
+
+use super::carrier::Asked;
+use super::draft::{Draft, Said};
+
+const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
+
+pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
+    if asked.tuning.buffers.value {
+        buffers(asked, draft);
+    }
+    if asked.tuning.ports.value {
+        ports(asked, draft);
+    }
+    if asked.tuning.polling_off.value && !asked.needs.spins {
+        let has = asked.facts.network.busy_read_us.unwrap_or(0);
+        draft.attribute(
+            asked.facts,
+            "sockets.busy-read",
+            "/proc/sys/net/core/busy_read",
+            "0",
+            Said::of_all(
+                format!("every program that reads a socket looks at the device for {has} us first, on critical cores too"),
+                "programs that gain by it take an interrupt more for each read",
+            ),
+        );
+    }
+}
+
+/// What must fit while the host is kept from reading.
+fn buffers(asked: &Asked<'_>, draft: &mut Draft) {
+    let Some((level, datagrams)) = asked.needs.waiting_datagrams else {
+        return;
+    };
+    let wanted =
+        (datagrams * KERNEL_BYTES_A_DATAGRAM * 100 / BUFFER_PERCENT).next_multiple_of(4096);
+    let network = &asked.facts.network;
+    let topics: Vec<String> = asked
+        .needs
+        .topics
+        .iter()
+        .filter(|topic| topic.is_received && topic.level == level)
+        .map(|topic| topic.name.clone())
+        .collect();
+    for (id, path, has) in [
+        (
+            "sockets.buffer-most",
+            "/proc/sys/net/core/rmem_max",
+            network.rmem_max_bytes,
+        ),
+        (
+            "sockets.buffer",
+            "/proc/sys/net/core/rmem_default",
+            network.rmem_default_bytes,
+        ),
+    ] {
+        if has.is_none_or(|has| has >= wanted) {
+            continue;
+        }
+        draft.attribute(
+            asked.facts,
+            id,
+            path,
+            wanted.to_string(),
+            Said::of(
+                &topics,
+                format!(
+                    "at level {level} up to {datagrams} datagrams come in {} ms, and what does not fit is dropped",
+                    STALL_US / 1000
+                ),
+                "every socket may hold as much of the kernel's memory",
+            ),
+        );
+    }
+}
+
+/// Ports of described participants among those that the kernel gives away.
+fn ports(asked: &Asked<'_>, draft: &mut Draft) {
+    let network = &asked.facts.network;
+    let Some((first, last)) = network.local_ports else {
+        return;
+    };
+    let mut reserved = network.reserved_ports.clone();
+    for place in &asked.needs.participants {
+        let (from, to) = (place.ports.start, place.ports.end - 1);
+        if from <= last && first <= to {
+            reserved.push((from, to));
+        }
+    }
+    let reserved = merged(reserved);
+    draft.attribute(
+        asked.facts,
+        "sockets.ports",
+        RESERVED,
+        port_list(&reserved),
+        Said::of_all(
+            format!("the kernel gives ports {first} to {last} to whoever asks for none in particular: a described \
+                     participant may find one of its own taken, and cannot start"),
+            "so many ports fewer for others",
+        ),
+    );
+}
+
+/// Ranges as the kernel tells them back: ascending, none touching another.
+fn merged(mut ranges: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
+    ranges.sort_unstable();
+    let mut merged: Vec<(u16, u16)> = Vec::new();
+    for (first, last) in ranges {
+        match merged.last_mut() {
+            Some((_, end)) if u32::from(first) <= u32::from(*end) + 1 => *end = last.max(*end),
+            _ => merged.push((first, last)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merged;
+
+    #[test]
+    fn ranges_that_touch_become_one() {
+        assert_eq!(
+            merged(vec![(9, 9), (1, 3), (4, 5), (2, 3), (u16::MAX, u16::MAX)]),
+            [(1, 5), (9, 9), (u16::MAX, u16::MAX)]
+        );
+    }
+}

@@ -1,0 +1,293 @@
+//! How critical datagrams come to their receive queue, and nothing else does: by rules of the device,
+//! or by the entries of its receive table that their addresses and ports pick.
+
+use isolane_model::{Participant, Steering};
+
+use crate::facts::ReceiveHash;
+use crate::limits::MAX_TABLE_ENTRIES;
+use crate::needs::{DescribedFlow, Way};
+use crate::setting::{Setting, Value};
+use crate::steer::{Hashing, Tuple, apart, reserve, shared};
+
+use super::carrier::{Asked, Carrier, unplaced};
+use super::draft::{Draft, Said};
+use super::rules::{self, RULES_WITHOUT_PORTS};
+
+/// What steering needs of a device that has neither rules nor a table.
+const WITHOUT: &str = "steer where the frames come from, if that can be chosen (on veth a frame comes to the \
+                       queue it was sent on); else use an interface with rules (ntuple) or a receive table";
+
+pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
+    let topics = asked.critical_topics(Some(Way::In));
+    let Some(queue) = carrier.critical_queue else {
+        return;
+    };
+    if topics.is_empty() && !asked.critical_flows().any(|flow| flow.way == Way::In) {
+        return;
+    }
+    let unknown = unplaced(asked);
+    if !unknown.is_empty() {
+        draft.refuse(
+            carrier.id("steering-unknown"),
+            format!(
+                "{} cannot be steered: ports that the kernel gives are not known before they are used",
+                unknown.join(", ")
+            ),
+            "describe the participants of both ends, with their ports: [participant.NAME]",
+        );
+    }
+    let flows: Vec<&DescribedFlow> = asked
+        .critical_flows()
+        .filter(|flow| flow.way == Way::In)
+        .collect();
+    if flows.is_empty() {
+        return;
+    }
+    let device = carrier.device;
+    let driver = device.driver.as_deref().unwrap_or_default();
+    let sees_ports = !RULES_WITHOUT_PORTS.contains(&driver);
+    let has_rules = rules::of(device);
+    let hash = device
+        .receive_hash
+        .as_ref()
+        .filter(|hash| !hash.table.is_empty());
+    match (asked.tuning.steering.value, has_rules, hash) {
+        (Steering::None, _, _) => {}
+        (Steering::Auto | Steering::Rules, Some(has), _) => {
+            rules::plan(asked, carrier, (queue, has), draft);
+            if let Some(hash) = hash {
+                table(carrier, queue, hash, &[], &topics, draft);
+            }
+        }
+        (Steering::Auto | Steering::Table, _, Some(hash)) => {
+            by_table(asked, carrier, (queue, hash), &flows, draft);
+        }
+        (Steering::Rules, None, _) => draft.refuse(
+            carrier.id("steering"),
+            match sees_ports {
+                true => format!("{} has no steering rules (ntuple)", carrier.name()),
+                false => format!(
+                    "rules of {driver} look at the Ethernet header only: they tell no UDP ports apart"
+                ),
+            },
+            match (sees_ports, asked.needs.vlan) {
+                (false, Some(_)) => format!(
+                    "by VLAN priority: ethtool -N {} flow-type ether vlan {:#x} m 0x1fff action {queue}; or \
+                     steering = \"auto\"",
+                    carrier.name(),
+                    u32::from(asked.critical_level().unwrap_or_default()) << 13
+                ),
+                _ => String::from("steering = \"auto\" takes the receive table where there is one"),
+            },
+        ),
+        (_, _, None) => draft.refuse(
+            carrier.id("steering"),
+            format!(
+                "{} has neither steering rules nor a receive table to set",
+                carrier.name()
+            ),
+            WITHOUT,
+        ),
+    }
+}
+
+/// The entries that critical flows pick lead to the critical queue.
+fn by_table(
+    asked: &Asked<'_>,
+    carrier: &Carrier<'_>,
+    (queue, hash): (u32, &ReceiveHash),
+    flows: &[&DescribedFlow],
+    draft: &mut Draft,
+) {
+    let name = carrier.name();
+    let id = carrier.id("steering");
+    let size = hash.table.len();
+    let is_toeplitz = hash
+        .function
+        .as_deref()
+        .is_none_or(|name| name == "toeplitz");
+    if !is_toeplitz || !size.is_power_of_two() || size > MAX_TABLE_ENTRIES {
+        draft.refuse(
+            id,
+            format!(
+                "what {name} hashes with ({}, {size} entries) is not one of which it is known where datagrams come \
+                 to",
+                hash.function.as_deref().unwrap_or("unknown")
+            ),
+            format!("ethtool -X {name} hfunc toeplitz, where it can; else an interface with rules"),
+        );
+        return;
+    }
+    if hash.udp4_hashes_ports == Some(false) {
+        ports_in_hash(asked, carrier, draft);
+    }
+    let known = hash.key.clone().map(Hashing::Key);
+    let entry = |tuple: Tuple| match &known {
+        Some(hashing) => hashing.entry_of(tuple, size),
+        None => asked.placement.entry_of(tuple),
+    };
+    let Some(entries) = flows
+        .iter()
+        .map(|flow| entry(flow.tuple))
+        .collect::<Option<Vec<u32>>>()
+    else {
+        draft.refuse(
+            id,
+            format!(
+                "the key of {name}'s receive hash cannot be read: which entries critical datagrams pick has to be \
+                 learnt from where they land"
+            ),
+            "learn it (isolane tune learn --json FILE: 45 datagrams for a table of 128 entries and two queues), and \
+             plan with what was learnt: isolane tune plan --placement FILE",
+        );
+        return;
+    };
+    let critical = asked.critical_level().unwrap_or_default();
+    let others = asked.needs.flows.iter();
+    let strangers: Vec<&DescribedFlow> = others
+        .filter(|flow| flow.way == Way::In && flow.level < critical)
+        .filter(|flow| entry(flow.tuple).is_some_and(|entry| entries.contains(&entry)))
+        .collect();
+    if let Some(stranger) = strangers.first() {
+        let other = known
+            .as_ref()
+            .and_then(|it| other_port(asked, it, size, stranger));
+        draft.refuse(
+            carrier.id("steering-shared"),
+            format!(
+                "{} (level {}) picks the same entry of {name}'s receive table as a critical flow, and comes to \
+                 the critical queue too",
+                stranger.topics.join(", "),
+                stranger.level
+            ),
+            match other {
+                Some(port) => format!(
+                    "give its receiver other ports: port = {port} keeps all described flows apart"
+                ),
+                None => String::from("give one of the two participants another port, and plan again"),
+            },
+        );
+    }
+    let mut topics: Vec<String> = flows.iter().flat_map(|flow| flow.topics.clone()).collect();
+    topics.sort();
+    topics.dedup();
+    table(carrier, queue, hash, &entries, &topics, draft);
+}
+
+fn ports_in_hash(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
+    let setting = Setting::UdpHash {
+        interface: carrier.name().to_owned(),
+    };
+    let said = Said::of(
+        &asked.critical_topics(Some(Way::In)),
+        "the device looks at addresses only: all levels between two hosts come to the same queue",
+        "IP fragments, which have no ports, may overtake the whole datagrams of the same flow",
+    );
+    let values = (Value::Switch(false), Value::Switch(true));
+    draft.change(carrier.id("udp-hash"), setting, values, said);
+}
+
+/// A first port for the receiver of a flow with which no described flow shares an entry with a critical one.
+fn other_port(
+    asked: &Asked<'_>,
+    hashing: &Hashing,
+    entries: usize,
+    flow: &DescribedFlow,
+) -> Option<u16> {
+    let needs = asked.needs;
+    let own = needs.participants.iter().find(|own| {
+        own.address == flow.tuple.destination && own.ports.contains(&flow.tuple.destination_port)
+    })?;
+    let is_taken = |first: u16| {
+        let mut others = needs.participants.iter().filter(|it| it.ports != own.ports);
+        others.any(|it| first < it.ports.end && it.ports.start < first + Participant::PORTS)
+    };
+    // Every port, not each eighth: how far the levels of two participants are apart in the table depends on the
+    // lowest bits of their first ports alone, for the hash is linear.
+    let suggested = isolane_model::limits::SUGGESTED_PORTS;
+    let last = suggested.end - Participant::PORTS;
+    let candidates = (suggested.start..=last).filter(|first| !is_taken(*first));
+    let critical = asked.critical_level()?;
+    apart(hashing, entries, candidates, |first| {
+        let moved = |flow: &DescribedFlow| {
+            let mut tuple = flow.tuple;
+            if tuple.destination == own.address && own.ports.contains(&tuple.destination_port) {
+                tuple.destination_port = first + (tuple.destination_port - own.ports.start);
+            }
+            tuple
+        };
+        let of = |is_critical: bool| {
+            let flows = needs.flows.iter();
+            flows
+                .filter(|flow| flow.way == Way::In && (flow.level >= critical) == is_critical)
+                .map(moved)
+                .collect()
+        };
+        (of(true), of(false))
+    })
+}
+
+/// The table in which only these entries lead to the critical queue.
+fn table(
+    carrier: &Carrier<'_>,
+    queue: u32,
+    hash: &ReceiveHash,
+    entries: &[u32],
+    topics: &[String],
+    draft: &mut Draft,
+) {
+    let count = carrier.receive_queues;
+    // Other queues take part as the driver spreads them when their number changes.
+    let before = match carrier.is_remade {
+        true => (0..hash.table.len() as u64)
+            .map(|entry| (entry % u64::from(count.max(1))) as u32)
+            .collect(),
+        false => hash.table.clone(),
+    };
+    let Some(to) = reserve(&before, queue, entries, count) else {
+        return;
+    };
+    let to = match entries {
+        // Nothing but rules leads to the critical queue: then the table can be one that ethtool sets as well.
+        [] if to != before || carrier.is_remade => {
+            let others: Vec<u32> = (0..count).filter(|other| *other != queue).collect();
+            shared(to.len(), &others)
+        }
+        _ => to,
+    };
+    let mut lead: Vec<u32> = entries.to_vec();
+    lead.sort_unstable();
+    lead.dedup();
+    let (why, costs) = match lead.len() {
+        0 => (
+            format!(
+                "the hash spreads everything else over the other queues: nothing but rules leads to queue {queue}"
+            ),
+            String::from("other traffic has one queue less"),
+        ),
+        count => (
+            format!(
+                "critical datagrams pick {count} of {} entries, which lead to queue {queue}; everything else \
+                 is spread over the other queues",
+                to.len()
+            ),
+            format!(
+                "other traffic has one queue less; a flow that is not described comes to the critical queue \
+                 by chance, {count} in {}",
+                to.len()
+            ),
+        ),
+    };
+    let setting = Setting::RssTable {
+        interface: carrier.name().to_owned(),
+    };
+    let values = (Value::Table(hash.table.clone()), Value::Table(to));
+    let id = carrier.id("receive-table");
+    let said = Said::of(topics, why, costs);
+    let first = draft.steps.len();
+    draft.change(id, setting, values, said);
+    if !entries.is_empty() {
+        // Which entries those are hangs on the key, and the kernel draws another one at each boot.
+        draft.hold_for_this_boot(first);
+    }
+}

@@ -1,0 +1,138 @@
+//! A plan for people.
+
+use std::fmt::{self, Write as _};
+
+use super::{Plan, Reliance, Step, When};
+
+impl Plan {
+    /// The plan in words: every step with its reason and its price, and what is not done.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.head(&mut text);
+        for (step, number) in self.steps.iter().zip(1..) {
+            let _ = describe(&mut text, step, number);
+        }
+        let _ = self.relied_on(&mut text);
+        let _ = self.refused(&mut text);
+        text
+    }
+
+    /// The plan as a difference: what stands there, and what is to stand there.
+    pub fn to_diff(&self) -> String {
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "--- {} as it is ({})",
+            line(&self.machine.hostname),
+            line(&self.origin)
+        );
+        let _ = writeln!(
+            text,
+            "+++ {} by the profile {}",
+            line(&self.machine.hostname),
+            line(&self.profile)
+        );
+        for step in &self.steps {
+            let _ = writeln!(
+                text,
+                "@@ {} [{}] @@",
+                line(&step.setting.to_string()),
+                line(&step.id)
+            );
+            for (mark, value) in [('-', &step.from), ('+', &step.to)] {
+                for part in value.whole().lines() {
+                    let _ = writeln!(text, "{mark}{}", line(part));
+                }
+            }
+        }
+        text
+    }
+
+    fn head(&self, text: &mut String) -> fmt::Result {
+        writeln!(
+            text,
+            "{}: profile {}",
+            line(&self.machine.hostname),
+            line(&self.profile)
+        )?;
+        writeln!(text, "facts: {}", line(&self.origin))?;
+        let reboots = self.steps.iter().filter(|step| step.when == When::Reboot);
+        match (self.steps.len(), reboots.count()) {
+            (0, _) => writeln!(text, "nothing to change"),
+            (1, 0) => writeln!(text, "1 step"),
+            (steps, 0) => writeln!(text, "{steps} steps"),
+            (steps, reboots) => writeln!(
+                text,
+                "{steps} steps, {reboots} of them from the next boot on"
+            ),
+        }
+    }
+
+    fn relied_on(&self, text: &mut String) -> fmt::Result {
+        if self.relies_on.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "\nRelies on, as it was when it was measured:")?;
+        for Reliance { setting, value } in &self.relies_on {
+            writeln!(
+                text,
+                "  {}: {}",
+                line(&setting.to_string()),
+                line(&value.on_a_line())
+            )?;
+        }
+        Ok(())
+    }
+
+    fn refused(&self, text: &mut String) -> fmt::Result {
+        if self.refusals.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "\nNot done:")?;
+        for refusal in &self.refusals {
+            writeln!(text, "  {}  [{}]", line(&refusal.why), line(&refusal.id))?;
+            if !refusal.remedy.is_empty() {
+                writeln!(text, "      to do: {}", line(&refusal.remedy))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn describe(text: &mut String, step: &Step, number: usize) -> fmt::Result {
+    writeln!(
+        text,
+        "\n{number:>3}. {}  [{}]",
+        line(&step.setting.to_string()),
+        line(&step.id)
+    )?;
+    writeln!(
+        text,
+        "     {} -> {}",
+        line(&step.from.on_a_line()),
+        line(&step.to.on_a_line())
+    )?;
+    writeln!(text, "     why:   {}", line(&step.why))?;
+    if !step.topics.is_empty() {
+        writeln!(text, "     for:   {}", line(&step.topics.join(", ")))?;
+    }
+    writeln!(text, "     costs: {}", line(&step.costs))?;
+    writeln!(text, "     undo:  {}", line(&step.undo))?;
+    match step.when {
+        When::Now => Ok(()),
+        When::ThisBoot => writeln!(
+            text,
+            "     when:  until the next boot: where datagrams land has to be looked at again then"
+        ),
+        When::Reboot => writeln!(text, "     when:  from the next boot on"),
+    }
+}
+
+/// What interfaces and programs are called may hold anything; a line stays a line.
+fn line(what: &str) -> String {
+    what.escape_debug()
+        .to_string()
+        .replace("\\\"", "\"")
+        .replace("\\'", "'")
+}

@@ -1,0 +1,270 @@
+//! How frames wait to be sent.
+
+use isolane_model::Transmit;
+
+use crate::facts::{RootQdisc, TrafficClasses};
+use crate::limits::PFIFO_FRAMES;
+use crate::needs::Way;
+use crate::setting::{Setting, Value};
+
+use super::carrier::{Asked, Carrier};
+use super::draft::{Draft, Said};
+
+/// Priorities of the kernel that levels are: SO_PRIORITY 0 to 7.
+const LEVELS: u8 = 8;
+
+pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
+    let id = carrier.id("transmit");
+    let name = carrier.name();
+    let wanted = asked.tuning.transmit.value;
+    if let Some((why, remedy)) = unfit(wanted, name) {
+        draft.refuse(id, why, remedy);
+        return;
+    }
+    let topics = asked.critical_topics(Some(Way::Out));
+    if wanted == Transmit::Keep || topics.is_empty() {
+        return;
+    }
+    let Some(has) = &carrier.device.root_qdisc else {
+        draft.refuse(
+            id,
+            format!("how frames wait for {name} cannot be seen"),
+            format!("look: tc qdisc show dev {name}"),
+        );
+        return;
+    };
+    let foreign = match has {
+        RootQdisc::Other { name } => Some(name.as_str()),
+        // Its schedule was agreed on with others.
+        RootQdisc::Taprio(_) => Some("taprio"),
+        _ => None,
+    };
+    if let Some(other) = foreign {
+        draft.refuse(
+            id,
+            format!("somebody has set up {other} on {name}: it is left alone"),
+            format!("if it is not needed: tc qdisc del dev {name} root, and plan again"),
+        );
+        return;
+    }
+    let (to, said) = match wanted {
+        Transmit::Pfifo => (
+            RootQdisc::Pfifo {
+                frames: PFIFO_FRAMES,
+            },
+            Said::of(
+                &topics,
+                format!(
+                    "at most {PFIFO_FRAMES} frames wait, in the order they came; none is dropped by its age"
+                ),
+                "bulk streams lose frames earlier, and no stream is kept from taking all of the line",
+            ),
+        ),
+        _ => {
+            if carrier.critical_queue.is_none() && carrier.transmit_queues > 1 {
+                let why = format!(
+                    "critical topics have no queue of {name} of their own to be sent from, as said above"
+                );
+                return draft.refuse(id, why, "");
+            }
+            let Some(classes) = strict(asked, carrier).or_else(|| classes(asked, carrier)) else {
+                draft.refuse(
+                    id,
+                    format!(
+                        "{name} has one transmit queue: in it critical frames wait behind all others, whatever \
+                         waits in front"
+                    ),
+                    "keep bulk traffic on another interface, or use one with several queues; what is sent by \
+                     lanes does not wait in the kernel, but in the same ring",
+                );
+                return;
+            };
+            // A device that already tells its classes apart itself does so better.
+            let is_there = matches!(has, RootQdisc::Mqprio(known)
+                if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues);
+            if is_there {
+                strictness(asked, carrier, has, draft);
+                return;
+            }
+            let said = of_classes(asked, carrier, &classes, &topics);
+            (RootQdisc::Mqprio(classes), said)
+        }
+    };
+    strictness(asked, carrier, &to, draft);
+    let setting = Setting::RootQdisc {
+        interface: name.to_owned(),
+    };
+    draft.change(
+        id,
+        setting,
+        (Value::Qdisc(has.clone()), Value::Qdisc(to)),
+        said,
+    );
+}
+
+/// Why a queueing that the profile asks for is not set up here, and what to do.
+fn unfit(wanted: Transmit, name: &str) -> Option<(String, String)> {
+    Some(match wanted {
+        Transmit::Mqprio | Transmit::Pfifo | Transmit::Keep => return None,
+        Transmit::Taprio => (
+            String::from(
+                "taprio opens gates by a schedule that all of the network agrees on; the description has periods, \
+                 and no schedule",
+            ),
+            format!(
+                "compute one for the network, and set it: tc qdisc replace dev {name} parent root taprio ... \
+                 flags 2, with PTP running"
+            ),
+        ),
+        Transmit::Etf => (
+            String::from(
+                "etf drops every frame without a launch time (SO_TXTIME), and topics have none",
+            ),
+            String::from("transmit = \"mqprio\""),
+        ),
+        Transmit::Cbs => (
+            String::from(
+                "cbs holds a class back to a share of the line: for a stream that is reserved all along the way \
+                 (IEEE 802.1Qav), not for the most urgent one, which would wait for credit",
+            ),
+            format!(
+                "for a stream of audio or video below the critical class: tc qdisc replace dev {name} parent \
+                 CLASS cbs idleslope KBIT ... offload 1"
+            ),
+        ),
+    })
+}
+
+/// Two classes: critical levels on the critical queue, everything else on the larger part of the others.
+fn classes(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
+    let critical = u16::try_from(carrier.critical_queue?).ok()?;
+    let queues = u16::try_from(carrier.transmit_queues).ok()?;
+    if critical >= queues || queues < 2 {
+        return None;
+    }
+    let (before, after) = ((critical, 0), (queues - critical - 1, critical + 1));
+    let bulk = if after.0 >= before.0 { after } else { before };
+    let level = asked.critical_level()?;
+    let mut class_of_priority = [0; 16];
+    for priority in level..LEVELS {
+        class_of_priority[usize::from(priority)] = 1;
+    }
+    Some(TrafficClasses {
+        class_of_priority,
+        queues: vec![bulk, (1, critical)],
+        offloaded: false,
+    })
+}
+
+/// As many classes as queues, the higher the more urgent, which the device serves strictly in that order: critical
+/// levels on the last queue, the others by their level on those before it. `None`: the device or its driver does not.
+///
+/// `igc_tsn_enable_mqprio` takes as many classes as queues, each with one queue, in ascending order. What stmmac does
+/// with `hw 1` (Linux 6.13) says nothing of the order: there the device tree does (`snps,tx-sched-sp`).
+fn strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
+    if !can_be_strict(asked, carrier) {
+        return None;
+    }
+    let queues = u16::try_from(carrier.transmit_queues).ok()?;
+    let critical = asked.critical_level()?;
+    let last = queues.checked_sub(1).filter(|last| *last > 0)?;
+    if carrier.critical_queue != Some(u32::from(last)) {
+        return None;
+    }
+    let mut class_of_priority = [0; 16];
+    for level in 0..LEVELS {
+        let class = match level < critical {
+            true => u16::from(level) * last / u16::from(critical),
+            false => last,
+        };
+        class_of_priority[usize::from(level)] = u8::try_from(class).ok()?;
+    }
+    Some(TrafficClasses {
+        class_of_priority,
+        queues: (0..queues).map(|queue| (1, queue)).collect(),
+        offloaded: true,
+    })
+}
+
+/// Whether the driver can have its device serve queues strictly by their classes: from this kernel on.
+fn can_be_strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
+    const SINCE: (u32, u32) = (6, 12);
+    let mut numbers = asked.facts.kernel.release.split(['.', '-']);
+    let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());
+    let release = number().zip(number());
+    carrier.device.driver.as_deref() == Some("igc") && release >= Some(SINCE)
+}
+
+fn of_classes(
+    asked: &Asked<'_>,
+    carrier: &Carrier<'_>,
+    classes: &TrafficClasses,
+    topics: &[String],
+) -> Said {
+    let queue = carrier.critical_queue.unwrap_or_default();
+    let order = match classes.offloaded {
+        true => {
+            "the device sends it before all others (its driver's word, unproven on hardware): a critical frame waits \
+             for the one on the wire"
+        }
+        false => {
+            "a critical frame waits behind no other frame of this host's queues, but for one of each other queue where \
+             the device serves them in turn"
+        }
+    };
+    // What the kernel gives these priorities of itself: TC_PRIO_CONTROL, and TC_PRIO_INTERACTIVE by the TOS.
+    let shares = match asked.critical_level() {
+        Some(..=6) => {
+            "IGMP and LACP (priority 7) and what asks for low delay (TOS 0x10: 6) are sent from it, too"
+        }
+        _ => "IGMP and LACP (priority 7) are sent from it, too",
+    };
+    let others = match classes.offloaded {
+        true => format!(
+            "other traffic has a queue for a few levels each, and waits for all that is more urgent; the device begins \
+             anew (the link is down for a moment); {FAIR}"
+        ),
+        false => format!(
+            "other traffic has {} of {} transmit queues; {FAIR}",
+            classes.queues.first().map_or(0, |(count, _)| *count),
+            carrier.transmit_queues
+        ),
+    };
+    Said::of(
+        topics,
+        format!("critical frames have transmit queue {queue}: {order}; {shares}"),
+        others,
+    )
+}
+
+const FAIR: &str = "fair queueing among its streams (fq_codel) ends";
+
+/// Whose turn it is at the wire is the device's choice, unless it was told.
+fn strictness(asked: &Asked<'_>, carrier: &Carrier<'_>, qdisc: &RootQdisc, draft: &mut Draft) {
+    let RootQdisc::Mqprio(classes) = qdisc else {
+        return;
+    };
+    if classes.offloaded || carrier.interface.kind.is_some() {
+        return;
+    }
+    draft.refuse(
+        carrier.id("transmit-strict"),
+        format!(
+            "the device takes its transmit queues in turn: a critical frame may wait for one frame of each \
+             other queue ({} of 1,518 B at most)",
+            carrier.transmit_queues.saturating_sub(1)
+        ),
+        match can_be_strict(asked, carrier) {
+            true => format!(
+                "the driver has the device serve them strictly, where the critical queue is the last one: queues = {{ \
+                 {} = {} }} in [host.NAME.xdp]",
+                asked.needs.highest_level.unwrap_or_default(),
+                carrier.transmit_queues.saturating_sub(1)
+            ),
+            false => String::from(
+                "bounds have to count them; an igc (Linux 6.12) serves them strictly, an stmmac where its device tree \
+                 says so (snps,tx-sched-sp)",
+            ),
+        },
+    );
+}

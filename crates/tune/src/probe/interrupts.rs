@@ -1,0 +1,151 @@
+//! Interrupts of a device: which there are, where they go, and the threads they run in.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+
+use super::files::{entries, number_list, text};
+use crate::facts::Interrupt;
+use crate::machine::{KernelThreads, class};
+
+/// Numbers of a device's interrupts, ascending: those of its bus device, or of the one above it
+/// (virtio), and those that bear its name (devices of a platform).
+pub(crate) fn device_interrupts(interface: &str) -> Vec<u32> {
+    let device = format!("/sys/class/net/{interface}/device");
+    let of_bus = [
+        format!("{device}/msi_irqs"),
+        format!("{device}/../msi_irqs"),
+    ]
+    .iter()
+    .map(entries)
+    .find(|numbers| !numbers.is_empty())
+    .unwrap_or_default();
+    let mut numbers: Vec<u32> = of_bus
+        .iter()
+        .filter_map(|number| number.parse().ok())
+        // Those that are reserved and not in use have no folder.
+        .filter(|number: &u32| std::fs::exists(format!("/proc/irq/{number}")).unwrap_or(false))
+        .collect();
+    let named = text("/proc/interrupts").unwrap_or_default();
+    numbers.extend(numbers_named(&named, interface));
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// Numbers of the lines of `/proc/interrupts` whose name is the interface's, or begins with it.
+fn numbers_named(table: &str, interface: &str) -> Vec<u32> {
+    let number = |line: &str| {
+        let (number, _) = line.split_once(':')?;
+        let names = line.split_whitespace().rev().take(2);
+        let is_its = names
+            .into_iter()
+            .any(|name| belongs(name.trim_end_matches(','), interface));
+        is_its.then(|| number.trim().parse().ok()).flatten()
+    };
+    table.lines().filter_map(number).collect()
+}
+
+/// `eth0`, `eth0-TxRx-1`, `eth0:rx`: but not `eth01`.
+fn belongs(name: &str, interface: &str) -> bool {
+    let rest = name.strip_prefix(interface);
+    rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
+}
+
+/// A device's interrupts, with all that can be read of them.
+pub(super) fn interrupts(interface: &str, threads: &KernelThreads) -> Vec<Interrupt> {
+    let numbers = device_interrupts(interface);
+    let interrupt = |number: u32| {
+        let name = text(format!("/sys/kernel/irq/{number}/actions")).unwrap_or_default();
+        let (cores, is_managed) = cores(number);
+        let thread = threads.beginning(&format!("irq/{number}-"));
+        Interrupt {
+            number,
+            queue: queue(&name),
+            name,
+            cores,
+            is_managed,
+            thread: thread.map(|(process, name)| {
+                let class = class(process).ok();
+                (name.to_owned(), class.and_then(|class| class.fifo))
+            }),
+        }
+    };
+    numbers.into_iter().map(interrupt).collect()
+}
+
+/// Names of the machine's interrupts that are in use, by their numbers.
+pub(crate) fn interrupt_names() -> BTreeMap<u32, String> {
+    entries("/sys/kernel/irq")
+        .into_iter()
+        .filter_map(|number| {
+            let name = text(format!("/sys/kernel/irq/{number}/actions"))?;
+            Some((number.parse().ok()?, name))
+        })
+        .filter(|(_, name)| !name.is_empty())
+        .collect()
+}
+
+/// All interrupts of the machine that are in use: numbers, names, cores. What else there is to those of
+/// a device stands with it.
+pub(super) fn all_interrupts() -> Vec<Interrupt> {
+    let interrupt = |(number, name): (u32, String)| {
+        let (cores, is_managed) = cores(number);
+        Interrupt {
+            number,
+            name,
+            cores,
+            is_managed,
+            ..Interrupt::default()
+        }
+    };
+    interrupt_names().into_iter().map(interrupt).collect()
+}
+
+/// The cores that an interrupt may go to, and whether the kernel keeps others from moving it.
+fn cores(number: u32) -> (Vec<u16>, bool) {
+    let list = format!("/proc/irq/{number}/smp_affinity_list");
+    let mode = std::fs::metadata(&list).map(|metadata| metadata.permissions().mode());
+    let cores = text(&list).map(|list| number_list(&list));
+    // The kernel lets nobody write to the file of a managed one.
+    let is_managed = mode.is_ok_and(|mode| mode & 0o200 == 0);
+    (cores.unwrap_or_default(), is_managed)
+}
+
+/// The queue in a name: `eth0-TxRx-1`, `virtio0-input.1`, `mlx5_comp1@pci:0000:03:00.0`. A number
+/// alone says nothing: `eth0` is the whole device.
+fn queue(name: &str) -> Option<u32> {
+    let name = name.split('@').next()?;
+    let words = [
+        "TxRx-", "rx-", "Rx-", "tx-", "input.", "output.", "comp", "fp-",
+    ];
+    words.iter().find_map(|word| {
+        let (_, rest) = name.rsplit_once(word)?;
+        rest.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_read_from_the_names_drivers_give() {
+        assert_eq!(queue("eth0-TxRx-1"), Some(1));
+        assert_eq!(queue("enp1s0-rx-3"), Some(3));
+        assert_eq!(queue("virtio0-input.0"), Some(0));
+        assert_eq!(queue("mlx5_comp12@pci:0000:03:00.0"), Some(12));
+        assert_eq!(queue("eth0"), None);
+        assert_eq!(queue("mlx5_async0@pci:0000:03:00.0"), None);
+    }
+
+    #[test]
+    fn a_device_without_a_bus_is_known_by_its_name() {
+        let table = "           CPU0       CPU1\n \
+                     24:   1   0   IR-PCI-MSI 1-edge      eth0-TxRx-0\n \
+                     25:   1   0   IR-PCI-MSI 2-edge      eth01\n \
+                     39:   1   0   GICv2  39 Level     eth0\n\
+                     NMI:  0   0   Non-maskable interrupts\n";
+        assert_eq!(numbers_named(table, "eth0"), [24, 39]);
+        assert!(numbers_named(table, "eth").is_empty());
+    }
+}

@@ -1,0 +1,247 @@
+//! How frames wait for a device: its root queueing discipline, and those of its queues below it, by
+//! rtnetlink.
+//!
+//! Their options are structures here and attributes there (`linux/pkt_sched.h`): [`options`] writes
+//! and reads them.
+
+mod options;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::UdpSocket;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
+use netlink_sys::protocols::NETLINK_ROUTE;
+
+use crate::facts::{QueueQdisc, RootQdisc, TrafficClasses};
+use crate::netlink::{Attributes, Connection, Denial, Read};
+
+/// Messages (linux/rtnetlink.h).
+const NEW: u16 = 36;
+const DELETE: u16 = 37;
+const GET: u16 = 38;
+/// The attribute that names the discipline.
+const KIND: u16 = 1;
+/// The parent of a root.
+const ROOT: u32 = 0xffff_ffff;
+/// The handle of a root that is ours: its classes are named by it. The kernel gives away handles from
+/// 8000: on, people take small ones.
+const OURS: u32 = 0x1501_0000;
+/// The part of a class that names its discipline.
+const HANDLE: u32 = 0xffff_0000;
+/// Counters, and those of bytes and frames among them.
+const STATISTICS: u16 = 7;
+const BASIC: u16 = 1;
+/// Bytes of `struct tcmsg`.
+const HEADER_BYTES: usize = 20;
+
+/// A connection to the network configuration of the calling thread's namespace.
+pub(crate) struct Queueing(Connection);
+
+/// A discipline as the kernel lists it.
+struct Listed {
+    parent: u32,
+    handle: u32,
+    name: String,
+    attributes: Vec<u8>,
+}
+
+impl Queueing {
+    pub(crate) fn open() -> io::Result<Self> {
+        Connection::open(NETLINK_ROUTE).map(Self)
+    }
+
+    /// All of a device.
+    fn list(&mut self, index: u32) -> Result<Vec<Listed>, Denial> {
+        let mut found = Vec::new();
+        self.0.dump(GET, &header(index, 0, 0), |answer| {
+            if let Some((of, parent, handle, attributes)) = parse_header(answer)
+                && of == index
+            {
+                found.push(Listed {
+                    parent,
+                    handle,
+                    name: attributes.text(KIND).unwrap_or_default(),
+                    attributes: attributes.0.to_vec(),
+                });
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// A device's root; `None`: it has none that can be seen.
+    pub(crate) fn root(&mut self, interface: &str) -> Result<Option<RootQdisc>, Denial> {
+        let listed = self.list(index_of(interface)?)?;
+        let root = listed.into_iter().find(|listed| listed.parent == ROOT);
+        Ok(root.map(|root| parse_root(root.handle, root.name, Read(&root.attributes))))
+    }
+
+    /// Sets it. The default is had by taking away what was set.
+    pub(crate) fn set_root(&mut self, interface: &str, root: &RootQdisc) -> Result<(), Denial> {
+        let index = index_of(interface)?;
+        match root {
+            RootQdisc::Default { .. } => match self.root(interface)? {
+                Some(RootQdisc::Default { .. }) => Ok(()),
+                _ => self.0.ask(DELETE, 0, &header(index, 0, ROOT), |_| {}),
+            },
+            RootQdisc::Pfifo { frames } => {
+                let attributes = options::pfifo(Some(*frames));
+                self.put(&request(index, 0, ROOT, &attributes))
+            }
+            RootQdisc::Mqprio(classes) => {
+                self.put_classes(index, &options::mqprio(classes), classes)
+            }
+            RootQdisc::Taprio(schedule) => {
+                self.put_classes(index, &options::taprio(schedule), &schedule.classes)
+            }
+            RootQdisc::Other { .. } => Err(unsupported()),
+        }
+    }
+
+    /// How frames wait for one queue; `None`: nothing of a root with classes is there.
+    pub(crate) fn of_queue(
+        &mut self,
+        interface: &str,
+        queue: u16,
+    ) -> Result<Option<QueueQdisc>, Denial> {
+        let listed = self.list(index_of(interface)?)?;
+        let root = listed.iter().find(|listed| listed.parent == ROOT);
+        let root = root.filter(|root| root.handle != 0);
+        let class = root.map(|root| class_of(root.handle, queue));
+        let found = listed.iter().find(|listed| Some(listed.parent) == class);
+        Ok(found.map(|found| options::parse_of_queue(&found.name, Read(&found.attributes))))
+    }
+
+    pub(crate) fn set_of_queue(
+        &mut self,
+        interface: &str,
+        queue: u16,
+        qdisc: &QueueQdisc,
+    ) -> Result<(), Denial> {
+        let index = index_of(interface)?;
+        let attributes = match qdisc {
+            QueueQdisc::Pfifo { frames } => options::pfifo(*frames),
+            QueueQdisc::CreditShaper(shaper) => options::credit_shaper(shaper),
+            QueueQdisc::EarliestTime(time) => options::earliest_time(time),
+            QueueQdisc::Other { .. } => return Err(unsupported()),
+        };
+        let listed = self.list(index)?;
+        let root = listed.iter().find(|listed| listed.parent == ROOT);
+        // What the kernel takes of itself has classes that nothing can be put below.
+        let root = root
+            .filter(|root| root.handle != 0)
+            .ok_or_else(unsupported)?;
+        let parent = class_of(root.handle, queue);
+        self.put(&request(index, 0, parent, &attributes))
+    }
+
+    /// A root with classes, and in each of its queues the shortest way there is.
+    fn put_classes(
+        &mut self,
+        index: u32,
+        root: &Attributes,
+        classes: &TrafficClasses,
+    ) -> Result<(), Denial> {
+        self.put(&request(index, OURS, ROOT, root))?;
+        for queue in queues(classes) {
+            let parent = class_of(OURS, queue);
+            self.put(&request(index, 0, parent, &options::pfifo(None)))?;
+        }
+        Ok(())
+    }
+
+    /// Frames that went through each transmit queue's discipline so far; empty where there is none for each.
+    pub(crate) fn sent(&mut self, interface: &str) -> Result<BTreeMap<u32, u64>, Denial> {
+        let listed = self.list(index_of(interface)?)?;
+        let root = listed.iter().find(|listed| listed.parent == ROOT);
+        let Some(root) = root.map(|root| root.handle) else {
+            return Ok(BTreeMap::new());
+        };
+        let of_queue = |listed: &Listed| {
+            let queue = queue_of(root, listed.parent)?;
+            Some((queue, frames_sent(Read(&listed.attributes))?))
+        };
+        Ok(listed.iter().filter_map(of_queue).collect())
+    }
+
+    fn put(&mut self, payload: &[u8]) -> Result<(), Denial> {
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        self.0.ask(NEW, flags, payload, |_| {})
+    }
+}
+
+fn unsupported() -> Denial {
+    io::Error::from(rustix::io::Errno::OPNOTSUPP).into()
+}
+
+/// The number of an interface in the calling thread's namespace.
+pub(crate) fn index_of(interface: &str) -> io::Result<u32> {
+    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+    Ok(rustix::net::netdevice::name_to_index(&socket, interface)?)
+}
+
+/// `struct tcmsg`.
+fn header(index: u32, handle: u32, parent: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 4];
+    for field in [index, handle, parent, 0] {
+        bytes.extend(field.to_ne_bytes());
+    }
+    bytes
+}
+
+fn request(index: u32, handle: u32, parent: u32, attributes: &Attributes) -> Vec<u8> {
+    [header(index, handle, parent), attributes.bytes()].concat()
+}
+
+/// Index, parent, handle and attributes.
+fn parse_header(answer: &[u8]) -> Option<(u32, u32, u32, Read<'_>)> {
+    let (header, attributes) = answer.split_first_chunk::<HEADER_BYTES>()?;
+    let field = |at: usize| {
+        u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
+    Some((field(4), field(12), field(8), Read(attributes)))
+}
+
+fn parse_root(handle: u32, name: String, attributes: Read<'_>) -> RootQdisc {
+    // What nobody set has no handle.
+    if handle == 0 {
+        return RootQdisc::Default { name };
+    }
+    let known = match name.as_str() {
+        "pfifo" => options::parse_frames(attributes).map(|frames| RootQdisc::Pfifo { frames }),
+        "mqprio" => options::parse_mqprio(attributes).map(RootQdisc::Mqprio),
+        "taprio" => options::parse_taprio(attributes).map(RootQdisc::Taprio),
+        _ => None,
+    };
+    known.unwrap_or(RootQdisc::Other { name })
+}
+
+/// The class of a transmit queue below a root; the first queue's is 1.
+fn class_of(root: u32, queue: u16) -> u32 {
+    root | (u32::from(queue) + 1)
+}
+
+/// The transmit queue of a class below a root.
+fn queue_of(root: u32, class: u32) -> Option<u32> {
+    let is_below = class != ROOT && class & HANDLE == root;
+    (class & !HANDLE).checked_sub(1).filter(|_| is_below)
+}
+
+/// Of `struct gnet_stats_basic`: bytes, then packets.
+fn frames_sent(attributes: Read<'_>) -> Option<u64> {
+    let basic = attributes.nest(STATISTICS)?.value(BASIC)?;
+    let packets = basic.get(8..12)?.try_into().ok()?;
+    Some(u32::from_ne_bytes(packets).into())
+}
+
+/// All transmit queues of the classes, ascending.
+fn queues(classes: &TrafficClasses) -> Vec<u16> {
+    let of_class = |(number, first): &(u16, u16)| *first..first.saturating_add(*number);
+    let mut queues: Vec<u16> = classes.queues.iter().flat_map(of_class).collect();
+    queues.sort_unstable();
+    queues.dedup();
+    queues
+}
+
+#[cfg(test)]
+mod tests;

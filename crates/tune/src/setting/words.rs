@@ -1,0 +1,200 @@
+//! Values as people read them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{ThreadClass, Value};
+use crate::facts::{Coalescing, QueueQdisc, RootQdisc, TrafficClasses};
+use crate::limits::MAX_SHOWN_TEXT;
+use crate::lists::list;
+
+/// So many entries of a table and more are counted, fewer are named.
+const SHOWN_ENTRIES: usize = 7;
+
+impl Value {
+    /// In words, as long as it takes.
+    pub(crate) fn whole(&self) -> String {
+        match self {
+            Self::Text(text) if !text.is_empty() => text.clone(),
+            other => other.on_a_line(),
+        }
+    }
+
+    /// In words, on a line.
+    pub(crate) fn on_a_line(&self) -> String {
+        in_words(self)
+    }
+}
+
+/// In a few words: a text is shown by its beginning.
+impl fmt::Display for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => text_in_short(text, formatter),
+            other => formatter.write_str(&in_words(other)),
+        }
+    }
+}
+
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::Absent => String::from("none"),
+        Value::Present => String::from("there"),
+        Value::Text(text) if text.is_empty() => String::from("(empty)"),
+        Value::Text(text) => text.trim_end().replace('\n', " | "),
+        Value::Switch(on) => String::from(if *on { "on" } else { "off" }),
+        Value::Queues(queues) => {
+            let parts = [
+                (queues.combined, "combined"),
+                (queues.rx, "receive"),
+                (queues.tx, "transmit"),
+            ];
+            let parts = parts.iter().filter(|(count, _)| *count > 0);
+            let parts: Vec<String> = parts
+                .map(|(count, name)| format!("{count} {name}"))
+                .collect();
+            parts.join(", ")
+        }
+        Value::Rings(rings) => format!("{} receive, {} transmit", rings.rx, rings.tx),
+        Value::Coalescing(coalescing) => moderation(coalescing),
+        Value::Table(table) => entries(table),
+        Value::Rule(rule) => {
+            let address = rule
+                .destination
+                .map_or(String::from("*"), |it| it.to_string());
+            format!(
+                "UDP to {address}:{} -> queue {}",
+                rule.destination_port, rule.queue
+            )
+        }
+        Value::Qdisc(qdisc) => queueing(qdisc),
+        Value::QueueQdisc(qdisc) => queueing_of_queue(qdisc),
+        Value::Thread(class) => scheduled(class),
+    }
+}
+
+fn moderation(coalescing: &Coalescing) -> String {
+    let numbers = [
+        ("rx-usecs", coalescing.rx_usecs),
+        ("rx-frames", coalescing.rx_frames),
+        ("tx-usecs", coalescing.tx_usecs),
+        ("tx-frames", coalescing.tx_frames),
+    ];
+    let switches = [
+        ("adaptive-rx", coalescing.adaptive_rx),
+        ("adaptive-tx", coalescing.adaptive_tx),
+    ];
+    let numbers = numbers
+        .iter()
+        .filter_map(|(name, number)| Some(format!("{name} {}", (*number)?)));
+    let switches = switches
+        .iter()
+        .filter_map(|(name, on)| Some(format!("{name} {}", if (*on)? { "on" } else { "off" })));
+    numbers.chain(switches).collect::<Vec<_>>().join(", ")
+}
+
+/// A table by its queues: how many entries lead to each, and which, where they are few.
+fn entries(table: &[u32]) -> String {
+    let mut few: Vec<String> = Vec::new();
+    let mut many: BTreeMap<usize, Vec<u16>> = BTreeMap::new();
+    let mut queues: Vec<u32> = table.to_vec();
+    queues.sort_unstable();
+    queues.dedup();
+    for queue in queues {
+        let lead = (0..table.len()).filter(|entry| table[*entry] == queue);
+        let lead: Vec<String> = lead.map(|entry| entry.to_string()).collect();
+        match (lead.len(), u16::try_from(queue)) {
+            (1, _) => few.push(format!("entry {} to queue {queue}", lead.concat())),
+            (SHOWN_ENTRIES.., Ok(queue)) => many.entry(lead.len()).or_default().push(queue),
+            _ => few.push(format!("entries {} to queue {queue}", lead.join(" "))),
+        }
+    }
+    let many = many
+        .into_iter()
+        .map(|(count, queues)| match queues.as_slice() {
+            [queue] => format!("{count} entries to queue {queue}"),
+            queues => format!("{count} entries to each of queues {}", list(queues)),
+        });
+    many.chain(few).collect::<Vec<_>>().join(", ")
+}
+
+fn queueing(qdisc: &RootQdisc) -> String {
+    match qdisc {
+        RootQdisc::Default { name } | RootQdisc::Other { name } => name.clone(),
+        RootQdisc::Pfifo { frames } => format!("pfifo of {frames} frames"),
+        RootQdisc::Mqprio(known) => format!("mqprio: {}", classes(known)),
+        RootQdisc::Taprio(schedule) => {
+            let entries = schedule.entries.iter();
+            let gates = entries.map(|(gates, ns)| format!("{gates:#x} for {ns} ns"));
+            let gates: Vec<String> = gates.collect();
+            let classes = classes(&schedule.classes);
+            format!("taprio: {classes}; gates {}", gates.join(", "))
+        }
+    }
+}
+
+fn classes(classes: &TrafficClasses) -> String {
+    let queues = |(count, first): &(u16, u16)| match count {
+        1 => format!("queue {first}"),
+        _ => format!(
+            "queues {first}-{}",
+            u32::from(*first) + u32::from(*count).saturating_sub(1)
+        ),
+    };
+    let class = |(class, of): (usize, &(u16, u16))| {
+        let priorities: Vec<u16> = (0_u16..)
+            .zip(classes.class_of_priority)
+            .filter(|(_, known)| usize::from(*known) == class)
+            .map(|(priority, _)| priority)
+            .collect();
+        format!("priorities {} on {}", list(&priorities), queues(of))
+    };
+    let classes: Vec<String> = classes.queues.iter().enumerate().map(class).collect();
+    classes.join(", ")
+}
+
+fn queueing_of_queue(qdisc: &QueueQdisc) -> String {
+    match qdisc {
+        QueueQdisc::Pfifo { frames: None } => String::from("pfifo"),
+        QueueQdisc::Pfifo {
+            frames: Some(frames),
+        } => format!("pfifo of {frames} frames"),
+        QueueQdisc::CreditShaper(shaper) => format!("cbs of {} kbit/s", shaper.idle_slope_kbps),
+        QueueQdisc::EarliestTime(time) => format!("etf, {} ns ahead", time.delta_ns),
+        QueueQdisc::Other { name } => name.clone(),
+    }
+}
+
+fn scheduled(class: &ThreadClass) -> String {
+    let priority = match class.fifo {
+        Some(priority) => format!("FIFO {priority}"),
+        None => String::from("ordinary"),
+    };
+    match class.cores.as_slice() {
+        [] => priority,
+        cores => format!("{priority} on cores {}", list(cores)),
+    }
+}
+
+/// The first line, shortened; what is not printable is escaped.
+fn text_in_short(text: &str, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let line = text.lines().next().unwrap_or_default();
+    let shown: String = line.chars().take(MAX_SHOWN_TEXT).collect();
+    write!(formatter, "\"{}\"", shown.escape_debug())?;
+    match text.trim_end().len() - shown.trim_end().len() {
+        0 => Ok(()),
+        rest => write!(formatter, " and {rest} bytes more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_shown_by_its_beginning() {
+        assert_eq!(Value::Text("1".into()).to_string(), "\"1\"");
+        let shown = Value::Text("[Unit]\nDescription=x\n".into()).to_string();
+        assert_eq!(shown, "\"[Unit]\" and 14 bytes more");
+    }
+}

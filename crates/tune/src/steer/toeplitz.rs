@@ -1,0 +1,169 @@
+//! The hash by which devices spread received frames over their queues (RSS): Toeplitz' function of
+//! addresses and ports, as Microsoft's "RSS hashing functions" defines it and devices build it.
+
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+/// Addresses and ports of a UDP datagram over IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tuple {
+    /// Where it comes from.
+    pub source: Ipv4Addr,
+    /// Where it goes.
+    pub destination: Ipv4Addr,
+    /// The port it comes from.
+    pub source_port: u16,
+    /// The port it goes to.
+    pub destination_port: u16,
+}
+
+/// Bits of a tuple.
+pub(super) const INPUT_BITS: u32 = 96;
+/// Bits of a hash.
+#[cfg(test)]
+const HASH_BITS: u32 = 32;
+/// Bytes of a key that tuples of IPv4 use: as many bits as the input and the hash together.
+pub const KEY_BYTES: usize = 16;
+
+impl Tuple {
+    /// The tuple as the hash takes it: source address, destination address, source port,
+    /// destination port, the first bit the highest of 96.
+    pub(super) fn bits(self) -> u128 {
+        u128::from(u32::from(self.source)) << 64
+            | u128::from(u32::from(self.destination)) << 32
+            | u128::from(self.source_port) << 16
+            | u128::from(self.destination_port)
+    }
+
+    /// The same datagram's answer.
+    #[must_use]
+    pub fn reply(self) -> Self {
+        Self {
+            source: self.destination,
+            destination: self.source,
+            source_port: self.destination_port,
+            destination_port: self.source_port,
+        }
+    }
+}
+
+/// The hash of a tuple with a key; `None` if the key is shorter than [`KEY_BYTES`].
+///
+/// Each bit of the input that is set adds (without carry) the 32 bits of the key that begin at its
+/// place: so the hash is linear, which the learner builds on.
+pub fn hash(key: &[u8], tuple: Tuple) -> Option<u32> {
+    let key = u128::from_be_bytes(key.get(..KEY_BYTES)?.try_into().ok()?);
+    let input = tuple.bits();
+    let window = |place: u32| (key >> (INPUT_BITS - place)) as u32;
+    let is_set = |place: &u32| input >> (INPUT_BITS - 1 - place) & 1 == 1;
+    let set = (0..INPUT_BITS).filter(is_set);
+    Some(set.fold(0, |hash, place| hash ^ window(place)))
+}
+
+/// The entry of a table that a hash picks: tables have a power of two of entries, and devices look at
+/// the hash's lowest bits. `None`: the table has none, or no power of two.
+pub fn entry(hash: u32, entries: usize) -> Option<usize> {
+    let mask = entries.is_power_of_two().then(|| entries - 1)?;
+    Some(hash as usize & mask)
+}
+
+/// The bits of the key, as a mask of 128, that a bit of the hash (0 the lowest) is the sum of.
+pub(super) fn key_bits(tuple: Tuple, hash_bit: u32) -> u128 {
+    // Input bit j (0 the first) adds key bit j + 31 - b to hash bit b; key bit 0 is the highest of 128.
+    tuple.bits() << (hash_bit + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The key and the tuples of the specification ("Verifying the RSS hash calculation"): destination,
+    /// source, hash with ports.
+    const KEY: [u8; 40] = [
+        0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f,
+        0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
+        0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+    ];
+    /// Destination, its port, source, its port, hash.
+    type Vector = ([u8; 4], u16, [u8; 4], u16, u32);
+    const VECTORS: [Vector; 5] = [
+        (
+            [161, 142, 100, 80],
+            1766,
+            [66, 9, 149, 187],
+            2794,
+            0x51cc_c178,
+        ),
+        (
+            [65, 69, 140, 83],
+            4739,
+            [199, 92, 111, 2],
+            14230,
+            0xc626_b0ea,
+        ),
+        (
+            [12, 22, 207, 184],
+            38024,
+            [24, 19, 198, 95],
+            12898,
+            0x5c2b_394a,
+        ),
+        (
+            [209, 142, 163, 6],
+            2217,
+            [38, 27, 205, 30],
+            48228,
+            0xafc7_327f,
+        ),
+        (
+            [202, 188, 127, 2],
+            1303,
+            [153, 39, 163, 191],
+            44251,
+            0x10e8_28a2,
+        ),
+    ];
+
+    fn tuples() -> impl Iterator<Item = (Tuple, u32)> {
+        VECTORS
+            .into_iter()
+            .map(|(to, to_port, from, from_port, hash)| {
+                let tuple = Tuple {
+                    source: from.into(),
+                    destination: to.into(),
+                    source_port: from_port,
+                    destination_port: to_port,
+                };
+                (tuple, hash)
+            })
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_specification() {
+        for (tuple, expected) in tuples() {
+            assert_eq!(hash(&KEY, tuple), Some(expected), "{tuple:?}");
+        }
+    }
+
+    #[test]
+    fn each_bit_of_the_hash_is_a_sum_of_bits_of_the_key() {
+        let key = u128::from_be_bytes(KEY[..16].try_into().expect("16 bytes"));
+        for (tuple, expected) in tuples() {
+            for bit in 0..HASH_BITS {
+                let sum = (key_bits(tuple, bit) & key).count_ones() & 1;
+                assert_eq!(sum, expected >> bit & 1, "{tuple:?}, bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_too_short_has_no_hash_and_an_odd_table_no_entry() {
+        let (tuple, _) = tuples().next().expect("a vector");
+        assert_eq!(hash(&KEY[..15], tuple), None);
+        assert_eq!(entry(0x1ff, 128), Some(127));
+        assert_eq!(entry(7, 0), None);
+        assert_eq!(entry(7, 3), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! The side that answers.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isolane_datapath_xdp::landing::{LandingPort, ReceiveQueues};
+use isolane_wire::level::Level;
+
+use super::boot_mark::BootMark;
+use super::message::{MESSAGE_BYTES, Message};
+use super::room::make_room;
+use crate::limits::{MAX_ANSWERS_A_SECOND, MAX_PROBED_PORTS};
+
+/// How long a thread waits for a question before it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What an answerer did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// Questions that were answered.
+    pub questions: u64,
+    /// Datagrams that were no questions.
+    pub foreign: u64,
+    /// Questions beyond what it answers in a second; they got no answer.
+    pub too_fast: u64,
+}
+
+/// Ports that questions are answered at.
+#[derive(Debug)]
+pub struct Answerer {
+    ports: Vec<LandingPort>,
+    /// Which run of this machine it is.
+    boot: Option<BootMark>,
+}
+
+impl Answerer {
+    /// Takes the ports.
+    ///
+    /// # Errors
+    /// A port that could not be had, and why: it is taken while a participant runs.
+    pub fn open(
+        queues: ReceiveQueues,
+        address: Ipv4Addr,
+        ports: &[u16],
+        level: Level,
+    ) -> Result<Self, (u16, io::Error)> {
+        make_room(ports.len().min(MAX_PROBED_PORTS), queues);
+        let ports = ports
+            .iter()
+            .take(MAX_PROBED_PORTS)
+            .map(|port| {
+                let address = SocketAddrV4::new(address, *port);
+                LandingPort::bind(address, level, queues).map_err(|error| (*port, error))
+            })
+            .collect::<Result<_, _>>()?;
+        let boot = BootMark::of(&crate::probe::here().boot_id);
+        Ok(Self { ports, boot })
+    }
+
+    /// The ports it has; those asked for, and where zero was asked for what the kernel gave.
+    pub fn ports(&self) -> Vec<u16> {
+        let addresses = self.ports.iter().filter_map(|port| port.address().ok());
+        addresses.map(|address| address.port()).collect()
+    }
+
+    /// Answers until it is time, or told to stop.
+    ///
+    /// # Errors
+    /// What the system said of a socket.
+    pub fn serve(&self, time: Duration, stop: &AtomicBool) -> io::Result<Answered> {
+        let end = Instant::now() + time;
+        thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .ports
+                .iter()
+                .map(|port| scope.spawn(move || serve_one(port, self.boot, end, stop)))
+                .collect();
+            let mut all = Answered::default();
+            for thread in threads {
+                let one = thread
+                    .join()
+                    .unwrap_or_else(|_| Err(io::Error::other("an answering thread panicked")))?;
+                all.questions += one.questions;
+                all.foreign += one.foreign;
+                all.too_fast += one.too_fast;
+            }
+            Ok(all)
+        })
+    }
+}
+
+fn serve_one(
+    port: &LandingPort,
+    boot: Option<BootMark>,
+    end: Instant,
+    stop: &AtomicBool,
+) -> io::Result<Answered> {
+    let mut done = Answered::default();
+    let mut bytes = [0; MESSAGE_BYTES + 1];
+    let (mut second, mut in_second) = (Instant::now(), 0);
+    while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+        let Some(landed) = port.receive(&mut bytes, LOOK)? else {
+            continue;
+        };
+        let message = bytes.get(..landed.length).and_then(Message::parse);
+        let Some(Message::Question { run, number }) = message else {
+            done.foreign += 1;
+            continue;
+        };
+        if second.elapsed() >= Duration::from_secs(1) {
+            (second, in_second) = (Instant::now(), 0);
+        }
+        in_second += 1;
+        if in_second > MAX_ANSWERS_A_SECOND {
+            done.too_fast += 1;
+            continue;
+        }
+        let answer = Message::Answer {
+            run,
+            number,
+            queue: landed.queue,
+            boot,
+        };
+        // An asker that is gone needs no answer; one that is not asks again.
+        if port.send(&answer.emit(), landed.from).is_ok() {
+            done.questions += 1;
+        }
+    }
+    Ok(done)
+}

@@ -1,0 +1,254 @@
+//! What ran on a core between two looks: interrupts, soft interrupts, threads.
+//!
+//! The kernel counts interrupts by core. Of a thread it says how long it ran in all, and the core it ran
+//! on last: one that visited the core and went on before the second look is not seen. So this shows
+//! who disturbs a core again and again, not that nobody ever did.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{MAX_ENTRIES, MAX_FILE_BYTES};
+
+/// What ran on a core.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreUse {
+    /// Interrupts, by what they are for, as the kernel names it; those that came.
+    pub interrupts: BTreeMap<String, u64>,
+    /// Soft interrupts (`NET_RX`, `TIMER`); those that were raised.
+    pub soft_interrupts: BTreeMap<String, u64>,
+    /// Threads that ran and were on the core at the end, the longest first.
+    pub threads: Vec<ThreadUse>,
+}
+
+/// A thread that ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadUse {
+    /// Its number.
+    pub thread: u32,
+    /// Its name.
+    pub name: String,
+    /// How long it ran, on all cores, in nanoseconds.
+    pub run_ns: u64,
+}
+
+/// A look at a core.
+#[derive(Clone, Debug, Default)]
+pub struct CoreLook {
+    core: u16,
+    interrupts: BTreeMap<String, u64>,
+    soft_interrupts: BTreeMap<String, u64>,
+    threads: BTreeMap<u32, ThreadLook>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ThreadLook {
+    name: String,
+    core: u16,
+    run_ns: u64,
+}
+
+impl CoreLook {
+    /// Looks at this machine. What cannot be read is empty.
+    pub fn at(core: u16) -> Self {
+        let table = |path: &str| table(&text(Path::new(path)), core);
+        Self {
+            core,
+            interrupts: table("/proc/interrupts"),
+            soft_interrupts: table("/proc/softirqs"),
+            threads: threads(),
+        }
+    }
+
+    /// What ran from an earlier look at the same core until this one; of threads, all but `own`.
+    pub fn since(&self, before: &Self, own: u32) -> CoreUse {
+        let mut threads: Vec<ThreadUse> = self
+            .threads
+            .iter()
+            .filter(|(thread, now)| now.core == self.core && **thread != own)
+            .filter_map(|(thread, now)| {
+                // One that was not there before has run all it ever did since.
+                let before = before.threads.get(thread).map_or(0, |before| before.run_ns);
+                let run_ns = now.run_ns.checked_sub(before)?;
+                (run_ns > 0).then(|| ThreadUse {
+                    thread: *thread,
+                    name: now.name.clone(),
+                    run_ns,
+                })
+            })
+            .collect();
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.run_ns));
+        CoreUse {
+            interrupts: more(&before.interrupts, &self.interrupts),
+            soft_interrupts: more(&before.soft_interrupts, &self.soft_interrupts),
+            threads,
+        }
+    }
+}
+
+fn more(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    now.iter()
+        .filter_map(|(name, count)| {
+            let before = before.get(name).copied().unwrap_or(0);
+            let more = count.checked_sub(before)?;
+            (more > 0).then(|| (name.clone(), more))
+        })
+        .collect()
+}
+
+/// One core's column of `/proc/interrupts` or `/proc/softirqs`: a head that names the cores there are, then
+/// a line each with its number or name, the counts, and (interrupts) what it is for.
+fn table(text: &str, core: u16) -> BTreeMap<String, u64> {
+    let mut lines = text.lines();
+    let head: Vec<&str> = lines
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let wanted = format!("CPU{core}");
+    let Some(column) = head.iter().position(|name| *name == wanted) else {
+        return BTreeMap::new();
+    };
+    let row = |line: &str| {
+        let (label, rest) = line.split_once(':')?;
+        let mut words = rest.split_whitespace();
+        let counts: Vec<&str> = words.by_ref().take(head.len()).collect();
+        // Some lines (`ERR`) count for all cores together.
+        let count = counts.get(column)?.parse().ok()?;
+        let about: Vec<&str> = words.collect();
+        let label = label.trim();
+        let name = match about.as_slice() {
+            [] => label.to_owned(),
+            about => format!("{label} {}", about.join(" ")),
+        };
+        Some((name, count))
+    };
+    lines.filter_map(row).collect()
+}
+
+fn threads() -> BTreeMap<u32, ThreadLook> {
+    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let numbers = |path: &Path| -> Vec<u32> {
+        let entries = std::fs::read_dir(path).into_iter().flatten();
+        entries
+            .filter_map(|entry| number(entry.ok()?))
+            .take(MAX_ENTRIES)
+            .collect()
+    };
+    let processes = Path::new("/proc");
+    let mut found = BTreeMap::new();
+    for process in numbers(processes) {
+        let tasks = processes.join(process.to_string()).join("task");
+        for thread in numbers(&tasks) {
+            let folder = tasks.join(thread.to_string());
+            let state = text(&folder.join("stat"));
+            let time = text(&folder.join("schedstat"));
+            if let Some(look) = thread_look(&state, &time) {
+                found.insert(thread, look);
+            }
+        }
+    }
+    found
+}
+
+/// From `stat` (proc_pid_stat(5): the name in parentheses, which may hold anything; the 39th field is
+/// the core) and `schedstat` (its first number: nanoseconds it ran).
+fn thread_look(state: &str, time: &str) -> Option<ThreadLook> {
+    let (_, name) = state.split_once('(')?;
+    let (name, fields) = name.rsplit_once(')')?;
+    // The first field after the name is the third.
+    let core = fields.split_whitespace().nth(39 - 3)?.parse().ok()?;
+    Some(ThreadLook {
+        name: name.to_owned(),
+        core,
+        run_ns: time.split_whitespace().next()?.parse().ok()?,
+    })
+}
+
+/// A file of procfs; empty if it cannot be read, as when the thread has ended meanwhile.
+fn text(path: &Path) -> String {
+    use std::io::Read as _;
+    let mut text = Vec::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        // What is cut off or unreadable is missing in the result, and nothing else is wrong with it.
+        let _ = file.take(MAX_FILE_BYTES).read_to_end(&mut text);
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERRUPTS: &str = "            CPU0       CPU2
+  24:          1          7  IO-APIC   5-edge      ACPI:Ged
+  31:          0         14  PCI-MSIX-0000:01:00.0   1-edge      eth0-TxRx-1
+ LOC:     121989     142346   Local timer interrupts
+ ERR:          3
+";
+
+    #[test]
+    fn a_column_is_found_by_the_core_and_not_by_its_place() {
+        let second = table(INTERRUPTS, 2);
+        assert_eq!(second.get("24 IO-APIC 5-edge ACPI:Ged"), Some(&7));
+        assert_eq!(second.get("LOC Local timer interrupts"), Some(&142_346));
+        assert_eq!(second.len(), 3, "what no core has is nobody's: {second:?}");
+        assert_eq!(table(INTERRUPTS, 1), BTreeMap::new());
+        assert_eq!(table("", 0), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_thread_may_be_called_anything() {
+        let mut fields: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
+        fields[39 - 4] = String::from("1");
+        let state = format!("77 (a) (b) R {}", fields.join(" "));
+        let look = thread_look(&state, "500 20 3").expect("a thread");
+        assert_eq!(
+            (look.name.as_str(), look.core, look.run_ns),
+            ("a) (b", 1, 500)
+        );
+        assert_eq!(thread_look("77 (gone", "500"), None);
+        assert_eq!(thread_look(&state, ""), None);
+    }
+
+    #[test]
+    fn only_what_became_more_on_the_core_ran_there() {
+        let thread = |name: &str, core, run_ns| ThreadLook {
+            name: name.into(),
+            core,
+            run_ns,
+        };
+        let before = CoreLook {
+            core: 1,
+            interrupts: table(INTERRUPTS, 2),
+            threads: BTreeMap::from([(1, thread("idle", 1, 9)), (2, thread("busy", 0, 5))]),
+            ..CoreLook::default()
+        };
+        let mut after = before.clone();
+        after.interrupts = table(&INTERRUPTS.replace("142346", "142350"), 2);
+        after.threads = BTreeMap::from([
+            (1, thread("idle", 1, 9)),
+            (2, thread("busy", 1, 8)),
+            (3, thread("new", 1, 4)),
+            (4, thread("elsewhere", 0, 4)),
+            (5, thread("self", 1, 100)),
+        ]);
+        let used = after.since(&before, 5);
+        let timer = String::from("LOC Local timer interrupts");
+        assert_eq!(used.interrupts, BTreeMap::from([(timer, 4)]));
+        let names: Vec<&str> = used.threads.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["new", "busy"], "the longest first");
+        assert_eq!(used.threads[1].run_ns, 3);
+    }
+
+    #[test]
+    fn this_machine_can_be_looked_at() {
+        let before = CoreLook::at(0);
+        assert!(before.threads.len() > 1, "at least this test's");
+        let used = CoreLook::at(0).since(&before, 0);
+        assert!(used.threads.iter().all(|thread| thread.run_ns > 0));
+    }
+}

@@ -1,0 +1,193 @@
+//! Where described flows landed, and whether that is where they should.
+
+use std::net::Ipv4Addr;
+
+use serde::Serialize;
+
+use super::landings::{Landing, Landings, Pair};
+use crate::needs::{DescribedFlow, Needs, Way};
+use crate::steer::Tuple;
+
+/// Where one described flow landed at its receiver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowLanding {
+    /// Its level.
+    pub level: u8,
+    /// Its topics.
+    pub topics: Vec<String>,
+    /// Which way it goes.
+    pub way: Way,
+    /// Its addresses and ports.
+    pub tuple: Tuple,
+    /// The queue of critical flows at its receiver: a critical flow is to land there, any other is not. `None`: the
+    /// description names none.
+    pub critical_queue: Option<u32>,
+    /// Whether it is critical.
+    pub is_critical: bool,
+    /// Where its datagrams landed.
+    pub landing: Landing,
+    /// Questions without an answer.
+    pub lost: u32,
+}
+
+impl FlowLanding {
+    /// Whether it landed where it should; `None`: nothing says where that is.
+    pub fn is_as_expected(&self) -> Option<bool> {
+        let queue = self.critical_queue?;
+        Some(match self.is_critical {
+            true => self.lost == 0 && self.landing.only() == Some(queue),
+            false => {
+                self.landing.untold == 0
+                    && !self.landing.by_queue.is_empty()
+                    && !self.landing.by_queue.contains_key(&queue)
+            }
+        })
+    }
+}
+
+/// The pairs of ports, own and the peer's, that flows with a peer have.
+pub fn pairs_with(needs: &Needs, peer: Ipv4Addr) -> Vec<(u16, u16)> {
+    let mut pairs: Vec<(u16, u16)> = with(needs, peer).map(pair_of).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+/// The described flows with a peer, and where they landed; those that were not asked are left out.
+/// `critical`: the level from which on they are critical.
+pub fn flow_landings(
+    needs: &Needs,
+    critical: u8,
+    peer: Ipv4Addr,
+    landings: &Landings,
+) -> Vec<FlowLanding> {
+    let is_critical = |flow: &DescribedFlow| flow.level >= critical;
+    let queue_of = |way: Way| {
+        let mut flows = with(needs, peer).filter(|flow| flow.way == way && is_critical(flow));
+        let queue = flows.next().map(|flow| flow.queue)?;
+        needs.names_queues.then_some(queue)
+    };
+    let queues = [Way::In, Way::Out].map(queue_of);
+    let landed = with(needs, peer).filter_map(|flow| {
+        let is_meant = |pair: &&Pair| (pair.port, pair.peer_port) == pair_of(flow);
+        let pair = landings.pairs.iter().find(is_meant)?;
+        let (landing, critical_queue) = match flow.way {
+            Way::In => (&pair.back, queues[0]),
+            Way::Out => (&pair.there, queues[1]),
+        };
+        Some(FlowLanding {
+            level: flow.level,
+            topics: flow.topics.clone(),
+            way: flow.way,
+            tuple: flow.tuple,
+            critical_queue,
+            is_critical: is_critical(flow),
+            landing: landing.clone(),
+            lost: pair.lost,
+        })
+    });
+    landed.collect()
+}
+
+fn with(needs: &Needs, peer: Ipv4Addr) -> impl Iterator<Item = &DescribedFlow> {
+    needs.flows.iter().filter(move |flow| match flow.way {
+        Way::In => flow.tuple.source == peer,
+        Way::Out => flow.tuple.destination == peer,
+    })
+}
+
+/// Own port, and the peer's.
+fn pair_of(flow: &DescribedFlow) -> (u16, u16) {
+    match flow.way {
+        Way::In => (flow.tuple.destination_port, flow.tuple.source_port),
+        Way::Out => (flow.tuple.source_port, flow.tuple.destination_port),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+    fn flow(level: u8, way: Way) -> DescribedFlow {
+        let out = Tuple {
+            source: OWN,
+            destination: PEER,
+            source_port: 7_000 + u16::from(level),
+            destination_port: 7_100 + u16::from(level),
+        };
+        DescribedFlow {
+            level,
+            tuple: if way == Way::Out { out } else { out.reply() },
+            way,
+            peer: String::from("right"),
+            queue: if level == 7 { 1 } else { 0 },
+            topics: vec![format!("T{level}")],
+        }
+    }
+
+    fn needs() -> Needs {
+        Needs {
+            flows: vec![flow(7, Way::Out), flow(7, Way::In), flow(0, Way::In)],
+            names_queues: true,
+            ..Needs::default()
+        }
+    }
+
+    fn landing(queue: u32) -> Landing {
+        Landing {
+            by_queue: [(queue, 20)].into(),
+            untold: 0,
+        }
+    }
+
+    fn pair(level: u16, there: u32, back: u32, lost: u32) -> Pair {
+        Pair {
+            port: 7_000 + level,
+            peer_port: 7_100 + level,
+            there: landing(there),
+            back: landing(back),
+            lost,
+        }
+    }
+
+    fn verdicts(needs: &Needs, pairs: Vec<Pair>) -> Vec<Option<bool>> {
+        let landings = Landings {
+            pairs,
+            ..Landings::default()
+        };
+        let landed = flow_landings(needs, 7, PEER, &landings);
+        landed.iter().map(FlowLanding::is_as_expected).collect()
+    }
+
+    #[test]
+    fn both_ways_of_a_pair_are_asked_once() {
+        assert_eq!(pairs_with(&needs(), PEER), [(7_000, 7_100), (7_007, 7_107)]);
+        assert!(pairs_with(&needs(), Ipv4Addr::LOCALHOST).is_empty());
+    }
+
+    #[test]
+    fn critical_flows_belong_on_their_queue_and_others_anywhere_else() {
+        let good = vec![pair(7, 1, 1, 0), pair(0, 0, 0, 0)];
+        assert_eq!(verdicts(&needs(), good), [Some(true); 3]);
+        let reply_elsewhere = vec![pair(7, 1, 0, 0), pair(0, 0, 0, 0)];
+        let expected = [Some(true), Some(false), Some(true)];
+        assert_eq!(verdicts(&needs(), reply_elsewhere), expected);
+        let bulk_among_critical = vec![pair(7, 1, 1, 0), pair(0, 0, 1, 0)];
+        let expected = [Some(true), Some(true), Some(false)];
+        assert_eq!(verdicts(&needs(), bulk_among_critical), expected);
+        let lossy = vec![pair(7, 1, 1, 1)];
+        assert_eq!(verdicts(&needs(), lossy), [Some(false); 2]);
+    }
+
+    #[test]
+    fn without_queues_in_the_description_nothing_is_judged() {
+        let needs = Needs {
+            names_queues: false,
+            ..needs()
+        };
+        assert_eq!(verdicts(&needs, vec![pair(7, 0, 0, 0)]), [None; 2]);
+    }
+}

@@ -1,0 +1,125 @@
+//! What askers and answerers send each other.
+//!
+//! ```text
+//! 0  "isolane?" or "isolane!"   question or answer
+//! 8  run                        of the asker, random: answers of another run are not counted
+//! 16 number                     of the question
+//! 20 queue                      an answer: that its question came by; all ones: by none
+//! 24 mark                       an answer: of the run of the answering machine; zero: not known
+//! 32 zeros, to 64 bytes          as long as a small sample
+//! ```
+//! Numbers are big endian.
+
+use super::boot_mark::BootMark;
+
+/// Bytes of every message.
+pub const MESSAGE_BYTES: usize = 64;
+
+const QUESTION: &[u8; 8] = b"isolane?";
+const ANSWER: &[u8; 8] = b"isolane!";
+const NO_QUEUE: u32 = u32::MAX;
+
+/// A message, checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// By which queue does this come?
+    Question {
+        /// Of the asker.
+        run: u64,
+        /// Of this question.
+        number: u32,
+    },
+    /// By this one.
+    Answer {
+        /// The question's.
+        run: u64,
+        /// The question's.
+        number: u32,
+        /// Where it came by.
+        queue: Option<u32>,
+        /// The run of the answering machine.
+        boot: Option<BootMark>,
+    },
+}
+
+impl Message {
+    /// What these bytes are; `None`: somebody else's.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; MESSAGE_BYTES] = bytes.try_into().ok()?;
+        let (kind, rest) = bytes.split_first_chunk::<8>()?;
+        let (run, rest) = rest.split_first_chunk::<8>()?;
+        let (number, rest) = rest.split_first_chunk::<4>()?;
+        let (queue, rest) = rest.split_first_chunk::<4>()?;
+        let (boot, _) = rest.split_first_chunk::<8>()?;
+        let run = u64::from_be_bytes(*run);
+        let number = u32::from_be_bytes(*number);
+        let queue = u32::from_be_bytes(*queue);
+        match kind {
+            QUESTION => Some(Self::Question { run, number }),
+            ANSWER => Some(Self::Answer {
+                run,
+                number,
+                queue: (queue != NO_QUEUE).then_some(queue),
+                boot: BootMark::read(u64::from_be_bytes(*boot)),
+            }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn emit(self) -> [u8; MESSAGE_BYTES] {
+        let (kind, run, number, queue, boot) = match self {
+            Self::Question { run, number } => (QUESTION, run, number, None, None),
+            Self::Answer {
+                run,
+                number,
+                queue,
+                boot,
+            } => (ANSWER, run, number, queue, boot),
+        };
+        let queue = queue.unwrap_or(NO_QUEUE);
+        let mut bytes = [0; MESSAGE_BYTES];
+        let fields = kind
+            .iter()
+            .copied()
+            .chain(run.to_be_bytes())
+            .chain(number.to_be_bytes())
+            .chain(queue.to_be_bytes())
+            .chain(BootMark::number(boot).to_be_bytes());
+        for (byte, field) in bytes.iter_mut().zip(fields) {
+            *byte = field;
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_nothing_else_is() {
+        let messages = [
+            Message::Question { run: 7, number: 1 },
+            Message::Answer {
+                run: u64::MAX,
+                number: 2,
+                queue: None,
+                boot: None,
+            },
+            Message::Answer {
+                run: 1 << 40,
+                number: 3,
+                queue: Some(5),
+                boot: BootMark::of("a run"),
+            },
+        ];
+        for message in messages {
+            let bytes = message.emit();
+            assert_eq!(Message::parse(&bytes), Some(message));
+            assert_eq!(Message::parse(&bytes[1..]), None);
+            let mut other = bytes;
+            other[0] = b'I';
+            assert_eq!(Message::parse(&other), None);
+        }
+    }
+}

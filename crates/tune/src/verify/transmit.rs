@@ -1,0 +1,167 @@
+//! By which transmit queue datagrams of each level leave: sent, and counted where they waited.
+//!
+//! Under `mq` and `mqprio` each transmit queue has a queueing discipline of its own, and the kernel counts
+//! what went through it. So datagrams of one level are sent to a port where nobody listens, and the
+//! counters are read before and after. Others may send meanwhile: what is asked is that the queues of
+//! the level's traffic class took at least as many, which no other queue's counter can stand for.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isolane_datapath_xdp::landing::{LandingPort, ReceiveQueues};
+use isolane_wire::level::Level;
+use serde::{Deserialize, Serialize};
+
+use super::message::MESSAGE_BYTES;
+use crate::facts::{RootQdisc, TrafficClasses};
+use crate::limits::{MAX_SENT_DATAGRAMS, TRANSMIT_PATIENCE};
+use crate::qdisc::Queueing;
+use crate::setting::SettingError;
+
+/// The discard service (RFC 863): what comes there is for nobody.
+const DISCARD: u16 = 9;
+
+/// Where datagrams of one level left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Departure {
+    /// Their level.
+    pub level: u8,
+    /// How many were sent.
+    pub sent: u32,
+    /// What each transmit queue counted meanwhile, of whomever; queues without any are left out.
+    pub by_queue: BTreeMap<u32, u64>,
+    /// The queues of the level's traffic class; empty: there are no classes.
+    pub expected: Vec<u32>,
+}
+
+impl Departure {
+    /// Whether the queues of its class took all of them.
+    pub fn is_as_expected(&self) -> bool {
+        let of_class = self
+            .expected
+            .iter()
+            .filter_map(|queue| self.by_queue.get(queue));
+        self.expected.is_empty() || of_class.sum::<u64>() >= u64::from(self.sent)
+    }
+}
+
+/// Sends `count` datagrams of each level to a neighbour, at most [`MAX_SENT_DATAGRAMS`], and tells by which
+/// queues they left; `None` where the interface's queueing does not count by queue.
+///
+/// # Errors
+/// The interface is gone; a level's priority is refused; the kernel does not say.
+pub fn departures(
+    interface: &str,
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    count: u32,
+) -> Result<Option<Vec<Departure>>, SettingError> {
+    let failed = |error: io::Error| SettingError::System(error.to_string());
+    let queues = ReceiveQueues::of(interface).ok_or(SettingError::Gone)?;
+    let mut queueing = Queueing::open().map_err(failed)?;
+    let root = queueing.root(interface)?;
+    let mut found = Vec::new();
+    for level in Level::ALL {
+        let from = SocketAddrV4::new(from, 0);
+        let port = LandingPort::bind(from, level, queues).map_err(failed)?;
+        let before = queueing.sent(interface)?;
+        if before.is_empty() {
+            return Ok(None);
+        }
+        let sent = count.min(MAX_SENT_DATAGRAMS);
+        for _ in 0..sent {
+            // The neighbour says that nobody listens, which is an error of the next call.
+            let _ = port.send(&[0; MESSAGE_BYTES], SocketAddrV4::new(to, DISCARD));
+        }
+        let expected = expected(root.as_ref(), level);
+        let end = Instant::now() + TRANSMIT_PATIENCE;
+        let departure = loop {
+            let departure = Departure {
+                level: level.get(),
+                sent,
+                by_queue: more(&before, &queueing.sent(interface)?),
+                expected: expected.clone(),
+            };
+            let all: u64 = departure.by_queue.values().sum();
+            // What waits for the device is counted when it leaves.
+            if all >= u64::from(sent) || Instant::now() >= end {
+                break departure;
+            }
+            thread::sleep(Duration::from_millis(1));
+        };
+        found.push(departure);
+    }
+    Ok(Some(found))
+}
+
+/// The transmit queues of a level's traffic class.
+fn expected(root: Option<&RootQdisc>, level: Level) -> Vec<u32> {
+    let Some(RootQdisc::Mqprio(TrafficClasses {
+        class_of_priority,
+        queues,
+        ..
+    })) = root
+    else {
+        return Vec::new();
+    };
+    let class = class_of_priority.get(usize::from(level.get())).copied();
+    let of_class = class.and_then(|class| queues.get(usize::from(class)));
+    of_class.map_or_else(Vec::new, |(number, first)| {
+        (0..*number)
+            .map(|at| u32::from(*first) + u32::from(at))
+            .collect()
+    })
+}
+
+fn more(before: &BTreeMap<u32, u64>, now: &BTreeMap<u32, u64>) -> BTreeMap<u32, u64> {
+    now.iter()
+        .map(|(queue, count)| {
+            let before = before.get(queue).copied().unwrap_or(0);
+            (*queue, count.saturating_sub(before))
+        })
+        .filter(|(_, more)| *more > 0)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn classes() -> RootQdisc {
+        let mut class_of_priority = [0; 16];
+        class_of_priority[6..8].fill(1);
+        RootQdisc::Mqprio(TrafficClasses {
+            class_of_priority,
+            queues: vec![(3, 0), (1, 3)],
+            offloaded: false,
+        })
+    }
+
+    #[test]
+    fn a_level_leaves_by_the_queues_of_its_class() {
+        let level = |number| Level::new(number).expect("a level");
+        assert_eq!(expected(Some(&classes()), level(7)), [3]);
+        assert_eq!(expected(Some(&classes()), level(0)), [0, 1, 2]);
+        let other = RootQdisc::Default { name: "mq".into() };
+        assert_eq!(expected(Some(&other), level(7)), [0; 0]);
+        assert_eq!(expected(None, level(7)), [0; 0]);
+    }
+
+    #[test]
+    fn others_may_send_meanwhile_and_stand_for_none_of_ours() {
+        let departure = |by_queue: &[(u32, u64)]| Departure {
+            level: 7,
+            sent: 10,
+            by_queue: by_queue.iter().copied().collect(),
+            expected: vec![3],
+        };
+        assert!(departure(&[(3, 10)]).is_as_expected());
+        assert!(departure(&[(0, 500), (3, 11)]).is_as_expected());
+        assert!(!departure(&[(0, 500), (3, 9)]).is_as_expected());
+        assert!(!departure(&[]).is_as_expected());
+    }
+}

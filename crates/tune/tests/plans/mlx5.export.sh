@@ -1,0 +1,260 @@
+==== /usr/local/sbin/isolane-tune.sh
+#!/bin/sh
+# Sets a machine up for its critical topics, and puts back what was there.
+# Made by isolane tune export for left, profile latency.
+# Facts: made up from the driver's source (README.md), not recorded from a machine: a server with a Mellanox ConnectX-5
+# apply: every step in order, and stop at the first that fails; undo: all of them, in reverse.
+# It changes nothing of itself: it knows what was there when the facts were read, and no journal.
+set -u
+
+failed=0
+
+# A step that is not done here, and why.
+left_out() {
+    echo "$1 is left out, for $2" >&2
+}
+
+# The number of an interrupt by its name: after a boot it is another one.
+interrupt() {
+    awk -v name="$1" '
+        { at = length($0) - length(name) }
+        at > 0 && substr($0, at) == " " name { sub(/:.*/, ""); sub(/^ */, ""); print; exit }
+    ' "${INTERRUPTS:-/proc/interrupts}"
+}
+
+# Waits until an interface is up, which takes a network manager some seconds.
+up() {
+    tries=30
+    while [ $(($(cat "/sys/class/net/$1/flags" 2>/dev/null || echo 0) & 1)) = 0 ]; do
+        [ "$tries" -gt 0 ] || { echo "$1 is not up" >&2; return 1; }
+        tries=$((tries - 1))
+        sleep 1
+    done
+}
+
+apply() {
+    :
+    up eth0 || exit 1
+    # relied on: queues of eth0
+    { ethtool -L eth0 combined 16; } || exit 1
+    # relied on: UDP ports in the hash of eth0
+    { ethtool -N eth0 rx-flow-hash udp4 sdfn; } || exit 1
+    # interface.offload-rx-gro.eth0: receive work merges frames of one flow before it hands them on: a critical frame waits for the others of its poll
+    { ethtool -K eth0 rx-gro off; } || exit 1
+    # interface.offload-tx-tcp-segmentation.eth0: 64 KiB of a bulk stream go to the wire at once: 524 us at 1 Gbit/s, in front of a critical frame that shares the queue
+    { ethtool -K eth0 tx-tcp-segmentation off; } || exit 1
+    # interface.offload-tx-tcp6-segmentation.eth0: the same over IPv6
+    { ethtool -K eth0 tx-tcp6-segmentation off; } || exit 1
+    # interface.offload-tx-generic-segmentation.eth0: 64 KiB of a bulk stream wait as one, and are cut when their turn has come: nothing comes between
+    { ethtool -K eth0 tx-generic-segmentation off; } || exit 1
+    # interface.offload-tx-udp-segmentation.eth0: 64 KiB of a bulk stream go to the wire at once, in front of a critical frame that shares the queue
+    { ethtool -K eth0 tx-udp-segmentation off; } || exit 1
+    # interface.rings.eth0: 1024 frames of 1,500 B wait 12599 us at 1 Gbit/s, and none that is in the ring is overtaken there
+    { ethtool -G eth0 rx 1024 tx 256; } || exit 1
+    # interface.moderation.eth0: the driver puts interrupts off as it finds the load: how long a frame waits is its secret
+    { ethtool -C eth0 adaptive-rx off adaptive-tx off rx-usecs 0 rx-frames 1 tx-usecs 0 tx-frames 32; } || exit 1
+    # interface.rules-on.eth0: without it the device ignores steering rules
+    { ethtool -K eth0 rx-ntuple-filter on; } || exit 1
+    # interface.rule-7007.eth0: datagrams to UDP port 7007 come to queue 7, which they share with nothing that is not critical
+    { ethtool -N eth0 flow-type udp4 dst-ip 10.0.0.1 dst-port 7007 action 7 loc 0; } || exit 1
+    # interface.receive-table.eth0: the hash spreads everything else over the other queues: nothing but rules leads to queue 7
+    { ethtool -X eth0 weight 1 1 1 1 1 1 1 0 1 1 1 1 1 1 1 1; } || exit 1
+    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame waits behind no other frame of this host's queues, but for one of each other queue where the device serves them in turn; IGMP and LACP (priority 7) are sent from it, too
+    { tc qdisc replace dev eth0 root mqprio num_tc 2 map 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0 0 queues 8@8 1@7 hw 0; } || exit 1
+    # interface.interrupt-mlx5_comp0@pci:0000:3b:00.0.eth0: mlx5_comp0@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp0@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp1@pci:0000:3b:00.0.eth0: mlx5_comp1@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp1@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp2@pci:0000:3b:00.0.eth0: mlx5_comp2@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp2@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp3@pci:0000:3b:00.0.eth0: mlx5_comp3@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp3@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp4@pci:0000:3b:00.0.eth0: mlx5_comp4@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp4@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp5@pci:0000:3b:00.0.eth0: mlx5_comp5@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp5@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp6@pci:0000:3b:00.0.eth0: mlx5_comp6@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp6@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0: mlx5_comp7@pci:0000:3b:00.0 serves only critical datagrams, as was measured: they are received where they are used, on core 15
+    left_out interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0 'it does harm where critical datagrams come to another queue, and no tool steers them'
+    # interface.interrupt-mlx5_comp8@pci:0000:3b:00.0.eth0: mlx5_comp8@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp8@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp9@pci:0000:3b:00.0.eth0: mlx5_comp9@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp9@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp10@pci:0000:3b:00.0.eth0: mlx5_comp10@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp10@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp11@pci:0000:3b:00.0.eth0: mlx5_comp11@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp11@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp12@pci:0000:3b:00.0.eth0: mlx5_comp12@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp12@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp13@pci:0000:3b:00.0.eth0: mlx5_comp13@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp13@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp14@pci:0000:3b:00.0.eth0: mlx5_comp14@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp14@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # interface.interrupt-mlx5_comp15@pci:0000:3b:00.0.eth0: mlx5_comp15@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp15@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
+    # cores.idle-state-2.15: core 15 takes 127 us to leave this idle state: the first sample after a pause waits for it
+    { echo 1 > /sys/devices/system/cpu/cpu15/cpuidle/state2/disable; } || exit 1
+    # cores.idle-state-3.15: core 15 takes 1048 us to leave this idle state: the first sample after a pause waits for it
+    { echo 1 > /sys/devices/system/cpu/cpu15/cpuidle/state3/disable; } || exit 1
+    # cores.work-queues: work that drivers and file systems put off may come to core 15: some microseconds each
+    { echo 7fff > /sys/devices/virtual/workqueue/cpumask; } || exit 1
+    # cores.new-interrupts: interrupts that are asked for from now on may come to core 15: some microseconds each
+    { echo 7fff > /proc/irq/default_smp_affinity; } || exit 1
+    # cores.watchdog: a thread at the highest priority looks every 4 s whether core 15 still runs
+    { echo 0-14 > /proc/sys/kernel/watchdog_cpumask; } || exit 1
+    # cores.statistics: each second every core adds up its counters of memory: some microseconds
+    { echo 10 > /proc/sys/vm/stat_interval; } || exit 1
+    # scheduler.throttling: a real-time thread that does not sleep stands still for 50 ms of each period
+    { echo -1 > /proc/sys/kernel/sched_rt_runtime_us; } || exit 1
+    # scheduler.fair-server.15: when ordinary programs wait on the executor's core, it stands still for as long as is kept for them: 50 ms of each second unless somebody changed it
+    { echo 0 > /sys/kernel/debug/sched/fair_server/cpu15/runtime; } || exit 1
+    # sockets.buffer-most: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
+    { echo 577536 > /proc/sys/net/core/rmem_max; } || exit 1
+    # sockets.buffer: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
+    { echo 577536 > /proc/sys/net/core/rmem_default; } || exit 1
+    # boot.arguments: on core 15 other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 us, up to 1,000 times a second; these arguments keep them off
+    { mkdir -p /etc/default/grub.d && printf %s 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX isolcpus=managed_irq,domain,15 nohz_full=15 rcu_nocbs=15 irqaffinity=0-14"
+' > /etc/default/grub.d/90-isolane.cfg; } || exit 1
+    # in effect after update-grub, and a boot
+    # interface.threaded.eth0: receive work in a soft interrupt comes before every thread, that of bulk too; in threads it has priorities
+    left_out interface.threaded.eth0 'it does harm where critical datagrams come to another queue, and no tool steers them'
+    # interface.thread-0.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-0.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-1.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-1.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-2.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-2.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-3.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-3.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-4.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-4.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-5.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-5.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-6.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-6.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-7.eth0: what it receives is what critical jobs wait for: above the applications, which are to run at FIFO 70
+    left_out interface.thread-7.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-8.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-8.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-9.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-9.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-10.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-10.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-11.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-11.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-12.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-12.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-13.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-13.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-14.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-14.eth0 'its number is another one after a boot, and no name tells which it is'
+    # interface.thread-15.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    left_out interface.thread-15.eth0 'its number is another one after a boot, and no name tells which it is'
+}
+
+undo() {
+    :
+    # boot.arguments: on core 15 other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 us, up to 1,000 times a second; these arguments keep them off
+    { rm -f /etc/default/grub.d/90-isolane.cfg; } || failed=1
+    # sockets.buffer: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
+    { echo 212992 > /proc/sys/net/core/rmem_default; } || failed=1
+    # sockets.buffer-most: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
+    { echo 212992 > /proc/sys/net/core/rmem_max; } || failed=1
+    # scheduler.fair-server.15: when ordinary programs wait on the executor's core, it stands still for as long as is kept for them: 50 ms of each second unless somebody changed it
+    { echo 50000000 > /sys/kernel/debug/sched/fair_server/cpu15/runtime; } || failed=1
+    # scheduler.throttling: a real-time thread that does not sleep stands still for 50 ms of each period
+    { echo 950000 > /proc/sys/kernel/sched_rt_runtime_us; } || failed=1
+    # cores.statistics: each second every core adds up its counters of memory: some microseconds
+    { echo 1 > /proc/sys/vm/stat_interval; } || failed=1
+    # cores.watchdog: a thread at the highest priority looks every 4 s whether core 15 still runs
+    { echo 0-15 > /proc/sys/kernel/watchdog_cpumask; } || failed=1
+    # cores.new-interrupts: interrupts that are asked for from now on may come to core 15: some microseconds each
+    { echo ffff > /proc/irq/default_smp_affinity; } || failed=1
+    # cores.work-queues: work that drivers and file systems put off may come to core 15: some microseconds each
+    { echo ffff > /sys/devices/virtual/workqueue/cpumask; } || failed=1
+    # cores.idle-state-3.15: core 15 takes 1048 us to leave this idle state: the first sample after a pause waits for it
+    { echo 0 > /sys/devices/system/cpu/cpu15/cpuidle/state3/disable; } || failed=1
+    # cores.idle-state-2.15: core 15 takes 127 us to leave this idle state: the first sample after a pause waits for it
+    { echo 0 > /sys/devices/system/cpu/cpu15/cpuidle/state2/disable; } || failed=1
+    # interface.interrupt-mlx5_comp15@pci:0000:3b:00.0.eth0: mlx5_comp15@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp15@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp14@pci:0000:3b:00.0.eth0: mlx5_comp14@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp14@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp13@pci:0000:3b:00.0.eth0: mlx5_comp13@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp13@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp12@pci:0000:3b:00.0.eth0: mlx5_comp12@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp12@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp11@pci:0000:3b:00.0.eth0: mlx5_comp11@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp11@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp10@pci:0000:3b:00.0.eth0: mlx5_comp10@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp10@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp9@pci:0000:3b:00.0.eth0: mlx5_comp9@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp9@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp8@pci:0000:3b:00.0.eth0: mlx5_comp8@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp8@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp6@pci:0000:3b:00.0.eth0: mlx5_comp6@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp6@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp5@pci:0000:3b:00.0.eth0: mlx5_comp5@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp5@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp4@pci:0000:3b:00.0.eth0: mlx5_comp4@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp4@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp3@pci:0000:3b:00.0.eth0: mlx5_comp3@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp3@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp2@pci:0000:3b:00.0.eth0: mlx5_comp2@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp2@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp1@pci:0000:3b:00.0.eth0: mlx5_comp1@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp1@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp0@pci:0000:3b:00.0.eth0: mlx5_comp0@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp0@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame waits behind no other frame of this host's queues, but for one of each other queue where the device serves them in turn; IGMP and LACP (priority 7) are sent from it, too
+    { tc qdisc del dev eth0 root; } || failed=1
+    # interface.receive-table.eth0: the hash spreads everything else over the other queues: nothing but rules leads to queue 7
+    { ethtool -X eth0 equal 16; } || failed=1
+    # interface.rule-7007.eth0: datagrams to UDP port 7007 come to queue 7, which they share with nothing that is not critical
+    { ethtool -N eth0 delete 0; } || failed=1
+    # interface.rules-on.eth0: without it the device ignores steering rules
+    { ethtool -K eth0 rx-ntuple-filter off; } || failed=1
+    # interface.moderation.eth0: the driver puts interrupts off as it finds the load: how long a frame waits is its secret
+    { ethtool -C eth0 adaptive-rx on adaptive-tx on rx-usecs 8 rx-frames 128 tx-usecs 16 tx-frames 32; } || failed=1
+    # interface.rings.eth0: 1024 frames of 1,500 B wait 12599 us at 1 Gbit/s, and none that is in the ring is overtaken there
+    { ethtool -G eth0 rx 1024 tx 1024; } || failed=1
+    # interface.offload-tx-udp-segmentation.eth0: 64 KiB of a bulk stream go to the wire at once, in front of a critical frame that shares the queue
+    { ethtool -K eth0 tx-udp-segmentation on; } || failed=1
+    # interface.offload-tx-generic-segmentation.eth0: 64 KiB of a bulk stream wait as one, and are cut when their turn has come: nothing comes between
+    { ethtool -K eth0 tx-generic-segmentation on; } || failed=1
+    # interface.offload-tx-tcp6-segmentation.eth0: the same over IPv6
+    { ethtool -K eth0 tx-tcp6-segmentation on; } || failed=1
+    # interface.offload-tx-tcp-segmentation.eth0: 64 KiB of a bulk stream go to the wire at once: 524 us at 1 Gbit/s, in front of a critical frame that shares the queue
+    { ethtool -K eth0 tx-tcp-segmentation on; } || failed=1
+    # interface.offload-rx-gro.eth0: receive work merges frames of one flow before it hands them on: a critical frame waits for the others of its poll
+    { ethtool -K eth0 rx-gro on; } || failed=1
+}
+
+case "${1:-}" in
+    apply | start) apply ;;
+    undo | stop) undo ;;
+    *)
+        echo "usage: $0 apply | undo" >&2
+        exit 2
+        ;;
+esac
+exit "$failed"
+==== missing: interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0: it does harm where critical datagrams come to another queue, and no tool steers them
+==== missing: interface.threaded.eth0: it does harm where critical datagrams come to another queue, and no tool steers them
+==== missing: interface.thread-0.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-1.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-2.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-3.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-4.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-5.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-6.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-7.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-8.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-9.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-10.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-11.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-12.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-13.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-14.eth0: its number is another one after a boot, and no name tells which it is
+==== missing: interface.thread-15.eth0: its number is another one after a boot, and no name tells which it is
