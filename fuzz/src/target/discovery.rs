@@ -5,6 +5,7 @@ use isolane_wire::{
     ByteOrder,
     discovery::{EndpointData, ParticipantData, ParticipantMessage, parse_key_guid},
     parameter::ParameterList,
+    qos::{Octets, QosPolicies},
 };
 
 /// Larger than any announcement that can be read: lists of locators and names are bounded.
@@ -27,11 +28,12 @@ pub fn discovery(payload: &[u8]) {
         assert_eq!(ParticipantMessage::parse(&buffer[..length]), Ok(message));
     }
     let mut buffer = vec![0; ANNOUNCEMENT_BYTES];
-    if let Ok(participant) = ParticipantData::parse(payload) {
+    if let Ok(mut participant) = ParticipantData::parse(payload) {
         let length = participant
             .emit(&mut buffer)
             .expect("what was read can be sent");
         let again = ParticipantData::parse(&buffer[..length]);
+        participant.user_data = as_announced(&participant.user_data);
         assert_eq!(again.as_ref(), Ok(&participant));
         let lists = [
             &participant.metatraffic_unicast,
@@ -41,21 +43,35 @@ pub fn discovery(payload: &[u8]) {
         ];
         assert!(lists.iter().all(|list| list.len() <= list.capacity()));
     }
-    if let Ok(writer) = EndpointData::parse_writer(payload) {
+    if let Ok(mut writer) = EndpointData::parse_writer(payload) {
         let length = writer.emit(&mut buffer).expect("what was read can be sent");
         let again = EndpointData::parse_writer(&buffer[..length]);
+        announce(&mut writer.qos);
         // What is emitted leaves out the defaults of the end that its GUID says it is.
         if writer.guid.entity.is_writer() {
             assert_eq!(again.as_ref(), Ok(&writer));
         }
     }
-    if let Ok(reader) = EndpointData::parse_reader(payload) {
+    if let Ok(mut reader) = EndpointData::parse_reader(payload) {
         let length = reader.emit(&mut buffer).expect("what was read can be sent");
         let again = EndpointData::parse_reader(&buffer[..length]);
+        announce(&mut reader.qos);
         if reader.guid.entity.is_reader() {
             assert_eq!(again.as_ref(), Ok(&reader));
         }
     }
+}
+
+/// Policies as they are read from what is emitted.
+fn announce(qos: &mut QosPolicies) {
+    for octets in [&mut qos.user_data, &mut qos.topic_data, &mut qos.group_data] {
+        *octets = as_announced(octets);
+    }
+}
+
+/// What was cut off is not emitted either, and whoever reads the rest cannot tell that there was more.
+fn as_announced(octets: &Octets) -> Octets {
+    Octets::of(octets.as_slice()).expect("no more than is kept")
 }
 
 /// Walks a list: every value is whole, and is found by its name.

@@ -114,7 +114,38 @@ impl Fuzzer {
             )
             .into());
         }
+        if let Some(input) = ran.finding.take_if(|input| is_timeout(input))
+            && !self.is_found_again(target, &mut ran, &input)?
+        {
+            fs::remove_file(&input)?;
+        }
         Ok(ran)
+    }
+
+    /// libFuzzer counts the time of the machine: on a busy one an input may stand still for as long as
+    /// one that hangs. The targets do the same each time, so a second run tells these apart.
+    fn is_found_again(&self, target: &str, ran: &mut Ran, input: &str) -> Result<bool> {
+        let mut again = Command::new(self.programs.join(target));
+        again
+            .arg(format!("-timeout={HANG_SECONDS}"))
+            .arg(input)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let start = Instant::now();
+        let is_found = !again
+            .status()
+            .map_err(|error| command::cannot_start(&again, &error))?
+            .success();
+        if is_found {
+            ran.finding = Some(input.to_owned());
+        } else {
+            ran.message = None;
+            eprintln!(
+                "{target}: an input took more than {HANG_SECONDS} s, and {:.1} s when it ran again: the machine was busy",
+                start.elapsed().as_secs_f64()
+            );
+        }
+        Ok(is_found)
     }
 
     /// Takes from what was found, and from the saved corpus, the inputs that together reach all that
@@ -172,6 +203,12 @@ fn read_log(text: &str) -> Ran {
     ran
 }
 
+/// Whether libFuzzer kept an input because it took too long.
+fn is_timeout(input: &str) -> bool {
+    let name = Path::new(input).file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with("timeout-"))
+}
+
 /// The machine that this is built on, as the compiler names it.
 fn host() -> Result<String> {
     let version = command::output(Command::new("rustc").arg("-vV"))?;
@@ -183,6 +220,12 @@ fn host() -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_took_too_long_is_tried_again() {
+        assert!(is_timeout("artifacts/model/timeout-63"));
+        assert!(!is_timeout("artifacts/timeout-model/crash-12"));
+    }
 
     #[test]
     fn a_run_that_found_nothing_is_read() {
