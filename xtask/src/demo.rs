@@ -26,6 +26,7 @@ const RUN_KEYS: &[&str] = &[
     "/late_sends",
     "/rtt_us",
     "/owd_us",
+    "/one_way",
     "/host_us",
     "/cable_us",
     "/rtt_us/min",

@@ -156,6 +156,10 @@ fn wrong_usage_ends_with_2_and_says_what_would_be_right() {
             "cannot be used with",
         ),
         (&["pub", "Square", "--period", "33"], "33 has no unit"),
+        (
+            &["bench", "throughput", "--latency-budget", "0"],
+            "leave the option out",
+        ),
         (&["pub", "Square", "--history", "0"], "from 1 to"),
         (
             &["pub", "Square", "--durability", "persistent"],

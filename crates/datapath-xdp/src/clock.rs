@@ -12,6 +12,8 @@ pub struct KernelClock {
     pub maximum_error_us: u64,
     /// How far it is thought to be, in microseconds.
     pub estimated_error_us: u64,
+    /// Seconds that TAI is ahead of UTC; 0: the kernel was not told.
+    pub tai_offset_s: i32,
 }
 
 /// Nobody keeps the clock (linux/timex.h).
@@ -33,6 +35,7 @@ pub fn kernel_clock() -> io::Result<KernelClock> {
         is_kept: clock.status & UNSYNCHRONISED == 0,
         maximum_error_us: error(clock.maxerror),
         estimated_error_us: error(clock.esterror),
+        tai_offset_s: clock.tai,
     })
 }
 

@@ -97,8 +97,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     }
     let unit = rest.trim_start();
     if unit.is_empty() {
-        return Err(DurationError::NoUnit {
-            number: number.to_owned(),
+        let is_zero = number.bytes().all(|digit| digit == b'0');
+        return Err(match is_zero {
+            // No unit would help.
+            true => DurationError::Zero,
+            false => DurationError::NoUnit {
+                number: number.to_owned(),
+            },
         });
     }
     let Some((_, unit_ns)) = UNITS.iter().find(|(name, _)| *name == unit) else {
@@ -156,6 +161,7 @@ mod tests {
         );
         assert_eq!(parse_duration("1.5ms"), Err(DurationError::Fraction));
         assert_eq!(parse_duration("0s"), Err(DurationError::Zero));
+        assert_eq!(parse_duration("0"), Err(DurationError::Zero));
         assert_eq!(parse_duration("3601s"), Err(DurationError::TooLong));
         assert_eq!(
             parse_duration("99999999999999999999s"),

@@ -247,6 +247,8 @@ switches! {
         " A transmit ring holds at most so many frames: what a critical one may wait behind."
     interrupts: bool = true, true;
         " The device's interrupts stay off the executor's core, but that of a verified critical queue."
+    other_interrupts: bool = true, true;
+        " Interrupts of other devices (disks, USB, graphics) stay off the executor's core."
     receive_threads: bool = true, false;
         " Receive work of a device whose steering is verified runs in threads with priorities."
     polling_off: bool = true, true;

@@ -5,7 +5,7 @@
 //! [`examine`] turns facts, and what a description needs, into [`Finding`]s: what is so, what it
 //! costs, what to do; [`plan()`] into a [`Plan`]: settings, from what to what, why, at what price. Both are
 //! pure functions, so that recorded machines are their tests. `probe` changes nothing: it reads sysfs and
-//! procfs, asks netlink, and opens a socket that it closes again.
+//! procfs, asks netlink and ptp4l, reads clocks, and opens a socket that it closes again.
 //!
 //! [`mod@apply`] carries plans out, with a journal of what was found, and undoes them; [`verify`] measures what
 //! settings only promise: where datagrams land and leave, and how late threads wake. [`steer`] knows where a receive
@@ -30,27 +30,29 @@ mod needs;
 mod netlink;
 mod plan;
 mod probe;
+mod ptp;
 mod qdisc;
 mod setting;
 pub mod steer;
 pub mod verify;
 
-pub use clock::{ClockError, clock_error};
+pub use clock::{ClockError, OneWayBound, OneWayRefusal, clock_error, one_way_bound};
 pub use doctor::{Finding, Severity, examine};
 pub use export::{Exported, ExportedFile, Format, Omission, export};
 pub use facts::{
-    Boot, Clock, Coalescing, Cores, CreditShaper, Device, EarliestTime, Facts, Feature, Firewall,
-    FlowRule, FlowRules, GateSchedule, IdleState, Interface, Interrupt, Kernel, LaneGround, Loader,
-    Memory, Network, Permission, QueueQdisc, Queues, ReceiveHash, Rights, RingSizes, RootQdisc,
-    Scheduling, Timestamps, TrafficClasses,
+    Boot, Clock, Coalescing, Cores, CreditShaper, Device, DeviceClock, EarliestTime, Facts,
+    Feature, Firewall, FlowRule, FlowRules, GateSchedule, IdleState, Interface, Interrupt, Kernel,
+    LaneGround, Loader, Memory, Network, Permission, Ptp, PtpDelay, PtpPort, PtpState, QueueQdisc,
+    Queues, ReceiveHash, Rights, RingSizes, RootQdisc, Scheduling, Timestamps, TrafficClasses,
 };
 pub use filters::{Chain, Direction, PacketFilters, Rules, Verdict, packet_filters};
 pub use isolane_model::Tuning;
 pub use machine::ThisMachine;
 pub use needs::{DescribedFlow, DescribedPlace, NeededTopic, Needs, Way};
 pub use plan::{
-    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Identity, Place,
-    PlacedFlow, Placement, Plan, Refusal, Reliance, SCHEMA, Step, When, plan, replan,
+    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, FormError, Identity, Place,
+    PlacedFlow, Placement, Plan, PlanError, Refusal, Reliance, SCHEMA, Step,
+    TRANSMIT_QUEUE_PRIORITY, When, of_vlan, plan, replan,
 };
-pub use probe::{here, interfaces, probe};
+pub use probe::{here, interfaces, probe, probe_clock};
 pub use setting::{Machine, Setting, SettingError, ThreadClass, Value};

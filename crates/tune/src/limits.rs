@@ -65,8 +65,24 @@ pub(crate) const NETLINK_DATAGRAM_BYTES: usize = 32 << 10;
 /// Datagrams of one answer: a list of the queues of hundreds of devices, some 100 to a datagram.
 pub(crate) const MAX_NETLINK_DATAGRAMS: usize = 1_024;
 
+/// How long a datagram of an answer by netlink is waited for: one that never comes. It does not end the kernel's own
+/// work: questions are answered while they are sent, and the parts of lists while they are received, both perhaps
+/// behind the lock of all devices; a driver that hangs with it keeps this process, as it keeps `ip` and `ethtool`.
+pub(crate) const NETLINK_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often a list is asked for that changes while it is told: container hosts make devices by the
+/// second, and a list takes milliseconds.
+pub(crate) const MAX_NETLINK_QUESTIONS: usize = 8;
+
 /// Bytes of the journal of what was found: some hundreds of settings a plan, among them documents.
 pub const MAX_JOURNAL_BYTES: u64 = 16 << 20;
+
+/// Bytes of the journal that are kept for how a plan ends, beside those for what could not be set: a line of some
+/// 60 bytes, with room.
+pub(crate) const JOURNAL_END_BYTES: u64 = 4 << 10;
+
+/// Damaged journals that are kept for people: each is one they have been told of.
+pub(crate) const MAX_BROKEN_JOURNALS: usize = 100;
 
 /// How often all settings are looked at while they are put back: one change undoes another at most
 /// one after the other (queues, then the table and the threads that hang on them).
@@ -76,8 +92,19 @@ pub(crate) const MAX_RESTORING_PASSES: usize = 4;
 /// them on within seconds, and whoever needs the network waits meanwhile.
 pub const BOOT_PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long systemd lets the boot part work, and then undo what it did: [`BOOT_PATIENCE`], and settings of a dozen
+/// devices, for each of which a driver may start its device anew (seconds). A driver that hangs keeps a boot no longer.
+pub(crate) const BOOT_TIMEOUT: Duration = Duration::from_secs(180);
+
 /// Between two looks whether they are.
 pub(crate) const BOOT_LOOK: Duration = Duration::from_millis(100);
+
+/// How long a link may take to come back behind a change that resets its device: autonegotiation at 1 Gbit/s
+/// takes two to four seconds.
+pub const LINK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two looks whether it is back.
+pub(crate) const LINK_LOOK: Duration = Duration::from_millis(50);
 
 /// Entries of a receive hash's table that can be learnt: the largest of common devices have 2,048.
 pub const MAX_TABLE_ENTRIES: usize = 1 << 14;
@@ -132,3 +159,27 @@ pub const MAX_SENT_DATAGRAMS: u32 = 100;
 
 /// How long those may take to leave: a hundred full frames at 10 Mbit/s take 121 ms.
 pub const TRANSMIT_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long asking ptp4l may take, all questions together: it answers within a millisecond, between two messages of
+/// its ports.
+pub const PTP_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long answers to one question are waited for once ptp4l has answered another: some are answered by each port,
+/// and some by none.
+pub(crate) const PTP_PORTS_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Domains that ptp4l is asked in, for it is silent in all but its own: the default one, and those of profiles (telecom
+/// G.8275.1 and G.8275.2, broadcast ST 2059-2). Asking all would be more datagrams than its socket holds.
+pub const PTP_DOMAINS: [u8; 4] = [0, 24, 44, 127];
+
+/// Ports of ptp4l that are looked at: a switch's.
+pub(crate) const MAX_PTP_PORTS: usize = 64;
+
+/// Datagrams that are read of whoever answers: each port's twice, with room.
+pub(crate) const MAX_PTP_ANSWERS: usize = 256;
+
+/// Clocks of devices that are read: each takes some microseconds a try, over the bus.
+pub(crate) const MAX_DEVICE_CLOCKS: usize = 16;
+
+/// How often a device's clock is read: the quickest counts, and one in ten is hardly ever interrupted.
+pub(crate) const DEVICE_CLOCK_TRIES: usize = 10;

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::net::Ipv4Addr;
 
-use isolane_model::{Host, Source, System, Topic, Tuning, XdpWaiting};
+use isolane_model::{Host, Source, System, Topic, Tuning, XdpAttach, XdpMode, XdpWaiting};
 use isolane_wire::level::Level;
 
 use crate::limits::STALL_US;
@@ -42,6 +42,8 @@ pub struct Needs {
     pub names_queues: bool,
     /// Whether its executor never sleeps.
     pub spins: bool,
+    /// Whether its lanes are to have the device read and write their frames itself, or not to be at all.
+    pub asks_for_zero_copy: bool,
     /// The VLAN its frames are sent in.
     pub vlan: Option<u16>,
 }
@@ -168,6 +170,8 @@ impl Needs {
         self.lane_queues = Level::ALL.map(|level| host.xdp.queue_of(level));
         self.names_queues = !host.xdp.queues.is_empty() || host.xdp.queue.source != Source::Default;
         self.spins = host.xdp.waiting.value != XdpWaiting::Sleep;
+        self.asks_for_zero_copy =
+            host.xdp.mode.value == XdpMode::ZeroCopy && host.xdp.attach.value == XdpAttach::Native;
         self.vlan = host.xdp.vlan.value;
         self.host = Some(name.clone());
     }

@@ -149,6 +149,8 @@ pub enum SettingError {
     Unsupported,
     /// This process may not: rights, or a file system that is read-only.
     Refused(String),
+    /// An interrupt that the kernel has placed itself, and lets nobody move; or it has no room where it was to go.
+    Immovable(String),
     /// It was set, and reads as something else: the driver accepts and ignores.
     Ignored {
         /// What it reads as.
@@ -187,6 +189,9 @@ impl fmt::Display for SettingError {
             Self::Gone => formatter.write_str("it is not there"),
             Self::Unsupported => formatter.write_str("the driver or the kernel has no such thing"),
             Self::Refused(said) => write!(formatter, "not allowed: {said}"),
+            Self::Immovable(said) => {
+                write!(formatter, "the kernel does not let it be moved: {said}")
+            }
             Self::Ignored { found } => {
                 write!(
                     formatter,

@@ -190,3 +190,37 @@ fn where_steering_goes_back_first_nothing_is_planned_upon_it() {
     assert!(again.refusals.iter().any(|it| it.id == "restore.first"));
     assert_eq!(again.relies_on, []);
 }
+
+/// Before Linux 6.11 the kernel says so only when one is to be moved; apply notes it as it was found.
+#[test]
+fn an_interrupt_that_could_not_be_moved_is_not_planned_again() {
+    let mut facts = machine("ice");
+    let needs = needs(&facts, 7);
+    let balanced = profile(ProfileName::Balanced);
+    let made = |facts: &Facts| plan(facts, &needs, &balanced, &Placement::default());
+    let id = "cores.interrupt-nvme0q0.7";
+    let is_planned = |plan: &Plan| plan.steps.iter().any(|step| step.id == id);
+    let mut first = made(&facts);
+    assert!(is_planned(&first));
+    let step = first.steps.iter_mut().find(|step| step.id == id);
+    let step = step.expect("a step");
+    step.to = step.from.clone();
+    let standing = applied(&mut facts, &first);
+    assert!(is_planned(&made(&facts)), "facts alone do not tell");
+    let again = replan(&facts, &standing, &made);
+    assert!(!is_planned(&again));
+    assert_eq!(put_back(&again), [""; 0]);
+    let refused = again.refusals.iter();
+    let mut refused = refused.filter(|it| it.id == "cores.interrupts-managed");
+    let refused = refused.next().expect("a word");
+    assert!(refused.why.contains("(nvme0q0)"), "{refused:?}");
+    // One that was put back can be moved.
+    let back: Vec<Standing> = standing
+        .into_iter()
+        .map(|it| Standing {
+            id: format!("restore.{}", it.id),
+            ..it
+        })
+        .collect();
+    assert!(is_planned(&replan(&facts, &back, &made)));
+}

@@ -6,7 +6,7 @@ mod support;
 use std::collections::HashSet;
 
 use isolane_model::Tuning;
-use isolane_tune::{Facts, Needs, Placement, Plan, Setting, Value, Way, When, plan};
+use isolane_tune::{Facts, FlowRule, Needs, Placement, Plan, Setting, Value, Way, When, plan};
 use proptest::prelude::*;
 
 use support::{
@@ -99,7 +99,11 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
     let again = plan(&after, needs, tuning, placement);
     for step in &again.steps {
         let follows = has_steering && !again.relies_on.is_empty();
-        let is_about_receive_work = ["interface.thread", "interface.interrupt-"];
+        let is_about_receive_work = [
+            "interface.thread",
+            "interface.transmit-thread",
+            "interface.interrupt-",
+        ];
         assert!(
             follows
                 && is_about_receive_work
@@ -131,8 +135,9 @@ fn has_all_rules(facts: &Facts, needs: &Needs, critical: Option<u8>) -> bool {
         let tuple = flow.tuple;
         let mut rules = rules.rules.values();
         rules.any(|rule| {
-            rule.destination == Some(tuple.destination)
-                && rule.destination_port == tuple.destination_port
+            matches!(rule, FlowRule::Port { destination, destination_port, .. }
+                if *destination == Some(tuple.destination)
+                    && *destination_port == tuple.destination_port)
         })
     })
 }

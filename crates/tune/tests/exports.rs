@@ -31,8 +31,8 @@ fn planned(name: &str, queue: u32) -> Plan {
 #[test]
 fn where_no_tool_steers_no_thread_gets_a_priority() {
     // The table of an igc has single entries, which ethtool cannot set; an ice has rules, and a table in turn, and on
-    // PREEMPT_RT its threads have names.
-    for (name, queue, can) in [("igc", 3, false), ("ice", 7, true), ("mlx5", 7, false)] {
+    // PREEMPT_RT its threads have names; an mlx5 has rules, too, and threads in the order of its queues.
+    for (name, queue, can) in [("igc", 3, false), ("ice", 7, true), ("mlx5", 7, true)] {
         let plan = planned(name, queue);
         let script = &export(&plan, Format::Shell).files[0].text;
         let lines = script.lines().filter(|line| line.contains("chrt "));
@@ -184,6 +184,80 @@ fn interrupts_are_found_by_their_names() {
     assert_eq!(number("ice-eth0-TxRx-7"), "130");
     assert_eq!(number("ice-eth0-TxRx-8"), "");
     std::fs::remove_dir_all(&folder).expect("to clear");
+}
+
+#[test]
+fn napi_threads_are_found_by_the_order_of_their_queues() {
+    let plan = planned("mlx5", 7);
+    for (format, _) in FORMATS {
+        let exported = export(&plan, format);
+        let is_thread = |(id, _): &(String, _)| id.starts_with("interface.thread");
+        assert!(
+            !exported.missing.iter().any(is_thread),
+            "{:?}",
+            exported.missing
+        );
+    }
+    let script = &export(&plan, Format::Shell).files[0].text;
+    assert!(
+        script.contains("chrt -f -p 75 \"$(napi eth0 7)\""),
+        "{script}"
+    );
+    assert!(
+        script.contains("chrt -f -p 60 \"$(napi eth0 15)\""),
+        "{script}"
+    );
+    assert!(
+        !script.contains("napi/eth0-8"),
+        "numbers of this boot: {script}"
+    );
+    // Another driver may make one that only transmits between two that receive: then nothing tells which is which.
+    let with = |instances: &[(u32, u32)]| {
+        let mut plan = plan.clone();
+        plan.steps
+            .retain(|step| !step.id.starts_with("interface.thread-"));
+        let like = planned("mlx5", 7);
+        let like = like
+            .steps
+            .iter()
+            .find(|it| it.id == "interface.thread-7.eth0");
+        for (queue, instance) in instances {
+            let mut step = like.expect("a step").clone();
+            step.id = format!("interface.thread-{queue}.eth0");
+            let name = format!("napi/eth0-{instance}");
+            step.setting = isolane_tune::Setting::Thread { name };
+            plan.steps.push(step);
+        }
+        let missing = export(&plan, Format::Shell).missing;
+        missing
+            .iter()
+            .any(|(id, _)| id.starts_with("interface.thread-"))
+    };
+    assert!(!with(&[(0, 90), (1, 91), (2, 92)]));
+    assert!(with(&[(0, 90), (1, 92), (2, 94)]), "others between them");
+    assert!(with(&[(0, 91), (1, 90)]), "the other way round");
+    assert!(with(&[(1, 91), (2, 92)]), "which is the first is not known");
+}
+
+#[test]
+fn the_thread_of_a_queue_is_the_one_at_its_place_by_number() {
+    let script = &export(&planned("mlx5", 7), Format::Shell).files[0].text;
+    let (functions, _) = script.split_once("apply() {").expect("functions before it");
+    let number = |listed: &str, queue: u32| {
+        // What `pgrep -l` tells, in the order of processes.
+        let pgrep = format!("pgrep() {{ printf '{listed}'; }}\n");
+        let said = Command::new("sh")
+            .args(["-c", &format!("{functions}\n{pgrep}napi eth0 {queue}")])
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8(said.stdout).expect("a number");
+        said.trim().to_owned()
+    };
+    let listed = "70 napi/eth0-10001\\n71 napi/eth0-9999\\n72 napi/eth0-10000\\n";
+    assert_eq!(number(listed, 0), "71");
+    assert_eq!(number(listed, 1), "72");
+    assert_eq!(number(listed, 2), "70");
+    assert_eq!(number(listed, 3), "", "there is none");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod support;
 use isolane_model::{ProfileName, Tuning};
 use isolane_tune::{
     APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Facts, Needs, Placement,
-    Setting, Value, plan,
+    Plan, Setting, TRANSMIT_QUEUE_PRIORITY, Value, plan,
 };
 
 use support::{
@@ -33,7 +33,7 @@ fn each_machine_has_the_plan_of_its_file() {
 
 #[test]
 fn what_was_learnt_becomes_a_table_and_what_was_measured_then_priorities() {
-    for name in ["igc", "igb", "mlx5"] {
+    for name in ["igc", "igb", "igb-emulated", "mlx5"] {
         let (facts, needs, first) = steering(name);
         golden(&format!("plans/{name}.learnt.txt"), &first.to_text());
         assert!(!has_priorities(&first), "{name}");
@@ -110,14 +110,7 @@ fn priorities_stand_in_the_measured_order() {
         &profile(ProfileName::Latency),
         &verified(&needs),
     );
-    let priorities: Vec<(String, u8)> = plan
-        .steps
-        .iter()
-        .filter_map(|step| match (&step.setting, &step.to) {
-            (Setting::Thread { name }, Value::Thread(class)) => Some((name.clone(), class.fifo?)),
-            _ => None,
-        })
-        .collect();
+    let priorities = priorities(&plan);
     assert_eq!(priorities.len(), 4, "a thread a queue: {priorities:?}");
     for (name, priority) in priorities {
         let expected = match name.ends_with("TxRx-3") {
@@ -129,7 +122,100 @@ fn priorities_stand_in_the_measured_order() {
     const {
         assert!(CRITICAL_QUEUE_PRIORITY > APPLICATION_PRIORITY);
         assert!(APPLICATION_PRIORITY > BULK_QUEUE_PRIORITY);
+        assert!(BULK_QUEUE_PRIORITY > TRANSMIT_QUEUE_PRIORITY);
     }
+}
+
+/// What a plan gives threads, by their names.
+fn priorities(plan: &Plan) -> Vec<(String, u8)> {
+    let steps = plan.steps.iter();
+    let of_threads = steps.filter_map(|step| match (&step.setting, &step.to) {
+        (Setting::Thread { name }, Value::Thread(class)) => Some((name.clone(), class.fifo?)),
+        _ => None,
+    });
+    of_threads.collect()
+}
+
+#[test]
+fn what_looks_after_sent_frames_comes_behind_all_that_receives() {
+    let planned = |was: u8, has_zero_copy: bool, asks_for_zero_copy: bool| {
+        // Interrupts of both ways of a queue are apart.
+        let (mut facts, mut needs, _) = steering("igb");
+        needs.asks_for_zero_copy = asks_for_zero_copy;
+        for interrupt in &mut facts.devices[0].interrupts {
+            if let Some((_, fifo)) = &mut interrupt.thread {
+                *fifo = Some(was);
+            }
+        }
+        let device = facts.lanes[0].ground.device.as_mut().expect("a device");
+        device.features.as_mut().expect("features").has_zero_copy = has_zero_copy;
+        let latency = profile(ProfileName::Latency);
+        plan(&facts, &needs, &latency, &verified(&needs))
+    };
+    let of = |priorities: &[(&str, u8)]| -> Vec<(String, u8)> {
+        let named = priorities.iter();
+        named
+            .map(|(name, priority)| (String::from(*name), *priority))
+            .collect()
+    };
+    let received = [
+        ("irq/25-eth0-rx-0", BULK_QUEUE_PRIORITY),
+        ("irq/26-eth0-rx-1", CRITICAL_QUEUE_PRIORITY),
+    ];
+    // The kernel has them where they belong.
+    assert_eq!(priorities(&planned(50, false, true)), of(&received));
+    let sent = [
+        ("irq/27-eth0-tx-0", TRANSMIT_QUEUE_PRIORITY),
+        ("irq/28-eth0-tx-1", TRANSMIT_QUEUE_PRIORITY),
+    ];
+    let all = [received, sent].concat();
+    assert_eq!(priorities(&planned(90, false, true)), of(&all));
+    // A device that reads the frames of lanes is given them by that thread.
+    let lanes = [
+        received[0],
+        received[1],
+        ("irq/28-eth0-tx-1", CRITICAL_QUEUE_PRIORITY),
+    ];
+    assert_eq!(priorities(&planned(50, true, true)), of(&lanes));
+    // Where the description leaves it open there may be none, as with hosts that have sockets only.
+    assert_eq!(priorities(&planned(50, true, false)), of(&received));
+}
+
+#[test]
+fn an_instance_that_only_transmits_is_no_receive_thread() {
+    // As the testbed's kernel lists them: it does not say which queues they serve, those of both ways are apart, and
+    // those that receive come first.
+    let (mut facts, needs, _) = steering("igb-emulated");
+    assert_eq!(facts.lanes[0].receive_work.len(), 4);
+    for interrupt in &mut facts.devices[0].interrupts {
+        interrupt.thread = None;
+    }
+    let latency = profile(ProfileName::Latency);
+    let plan = plan(&facts, &needs, &latency, &verified(&needs));
+    let named = |name: &str, priority| (String::from(name), priority);
+    let expected = [
+        named("napi/eth0-8193", BULK_QUEUE_PRIORITY),
+        named("napi/eth0-8194", CRITICAL_QUEUE_PRIORITY),
+    ];
+    assert_eq!(priorities(&plan), expected);
+}
+
+#[test]
+fn an_interrupt_of_sent_frames_does_not_come_to_the_executors_core() {
+    let (mut facts, needs, _) = steering("igb");
+    for interrupt in &mut facts.devices[0].interrupts {
+        interrupt.cores = vec![0, 1];
+    }
+    let latency = profile(ProfileName::Latency);
+    let plan = plan(&facts, &needs, &latency, &verified(&needs));
+    let to = |id: &str| {
+        let step = plan.steps.iter().find(|step| step.id == id);
+        step.map(|step| step.to.clone())
+    };
+    let core = |core: &str| Some(Value::Text(String::from(core)));
+    assert_eq!(to("interface.interrupt-eth0-rx-1.eth0"), core("1"));
+    assert_eq!(to("interface.interrupt-eth0-rx-0.eth0"), core("0"));
+    assert_eq!(to("interface.interrupt-eth0-tx-1.eth0"), core("0"));
 }
 
 #[test]

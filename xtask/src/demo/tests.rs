@@ -20,7 +20,7 @@ fn report() -> Value {
     let run = json!({
         "datapath": "udp", "stages": ["executor"], "receive_work": "softirq", "publisher": "job", "order": "priority",
         "disturbance": null, "interference": false, "payload_bytes": 64, "rate_hz": 2000,
-        "samples": 2000, "lost": 0, "late_sends": 0, "rtt_us": times, "owd_us": times,
+        "samples": 2000, "lost": 0, "late_sends": 0, "rtt_us": times, "owd_us": times, "one_way": null,
         "host_us": times, "cable_us": times, "window_p99_median_us": 99.0,
         "sender_late_max_us": 3.0, "cable_late_max_us": 3.0, "bound_us": null,
         "invalid": null, "cable": { "arbiter": "strict" }, "cores": null, "disturbed": null,

@@ -93,6 +93,8 @@ impl Fuzzer {
         let mut fuzz = Command::new(self.programs.join(target));
         fuzz.arg(format!("-max_total_time={}", time.as_secs().max(1)))
             .arg(format!("-timeout={HANG_SECONDS}"))
+            // What is slow and does not hang would be written like a finding.
+            .arg(format!("-report_slow_units={HANG_SECONDS}"))
             .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
             .arg(format!("-max_len={MAX_INPUT_BYTES}"))
             .arg(format!("-artifact_prefix={}/", artifacts.display()))

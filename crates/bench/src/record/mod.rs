@@ -9,12 +9,14 @@
 //! there is a [`Distribution`] beside them. Nothing is ever trimmed.
 
 mod distribution;
+mod one_way;
 mod recorder;
 mod rounds;
 mod statistics;
 
 pub use distribution::Distribution;
 pub(crate) use distribution::{bucket, bucket_start_us};
+pub use one_way::{OneWay, StampClock};
 pub(crate) use recorder::stamp;
 pub use recorder::{PingRecorder, PongRecorder, Stamp, Verdict, nonce};
 pub use rounds::{MergeError, Rounds};

@@ -1,5 +1,9 @@
 //! Both ends' stamps, merged: what each round took and where.
 
+#[cfg(test)]
+mod tests;
+
+use super::one_way::{OneWay, Parts, StampClock};
 use super::recorder::{PingRecorder, PongRecorder, Stamp};
 use super::statistics::{Statistics, Window, windows};
 use crate::cable::RoundPassages;
@@ -16,31 +20,42 @@ pub enum MergeError {
         /// Rounds reserved by the pong side.
         pong: usize,
     },
-    /// Two clocks: differences of their times mean nothing.
+    /// The ends say that they have one clock, and their stamps do not: differences mean nothing.
     #[error("the stamps of round {id} are out of order: the two ends do not have one clock")]
     NotOneClock {
         /// The first such round.
         id: usize,
     },
+    /// An end's own stamps go backwards: not even round trips mean anything.
+    #[error("the stamps of round {id} are out of order at one end: its clock was set back")]
+    SetBack {
+        /// The first such round.
+        id: usize,
+    },
 }
 
-/// All rounds of a run, lost ones included. Times are of one clock, in nanoseconds.
+/// All rounds of a run, lost ones included. Times are in nanoseconds, of one clock or of each end's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rounds {
     ping: PingRecorder,
     pong: PongRecorder,
     passages: Option<RoundPassages>,
     period_ns: u64,
+    /// The clock of both ends, or why it is not one.
+    clock: Result<String, String>,
 }
 
 impl Rounds {
-    /// Merges the stamps of a run whose pings were `period_ns` apart.
+    /// Merges the stamps of a run whose pings were `period_ns` apart, by the clocks of the ping end and of the pong end. Stamps
+    /// of both ends are compared only where that is one clock. Else there are round trips, and no one-way delays.
     pub fn merge(
         ping: PingRecorder,
         pong: PongRecorder,
         passages: Option<RoundPassages>,
         period_ns: u64,
+        [ping_clock, pong_clock]: [&StampClock; 2],
     ) -> Result<Rounds, MergeError> {
+        let clock = ping_clock.shared_with(pong_clock);
         if ping.sent_ns.len() != pong.received_ns.len() {
             return Err(MergeError::DifferentRuns {
                 ping: ping.sent_ns.len(),
@@ -54,7 +69,12 @@ impl Rounds {
                 pong.replied_ns[id],
                 ping.returned_ns[id],
             ];
-            if !journey.iter().flatten().is_sorted() {
+            let [sent, received, replied, returned] = journey;
+            let in_order = |stamps: &[Stamp]| stamps.iter().flatten().is_sorted();
+            if !in_order(&[sent, returned]) || !in_order(&[received, replied]) {
+                return Err(MergeError::SetBack { id });
+            }
+            if clock.is_ok() && !in_order(&journey) {
                 return Err(MergeError::NotOneClock { id });
             }
         }
@@ -63,6 +83,7 @@ impl Rounds {
             pong,
             passages,
             period_ns,
+            clock,
         })
     }
 
@@ -108,10 +129,19 @@ impl Rounds {
         self.durations(|id| self.round_trip_ns(id))
     }
 
-    /// Pings that arrived, from the time they were meant to start, in nanoseconds. With the
-    /// turnaround and the way back this is exactly the round trip.
+    /// Pings that arrived, from the time they were meant to start, in nanoseconds: delays only where both ends have
+    /// one clock ([`Rounds::one_way`] says whether).
     pub fn owd_ns(&self) -> Vec<u64> {
         self.durations(|id| between(self.ping.intended_ns[id], self.pong.received_ns[id]))
+    }
+
+    /// What the round trips that came back consist of, if one-way delays can be told.
+    pub fn one_way(&self) -> OneWay {
+        let came_back =
+            (0..self.ping.sent_ns.len()).filter(|&id| self.ping.returned_ns[id].is_some());
+        let rounds: Vec<(usize, Option<Parts>)> =
+            came_back.map(|id| (id, self.parts(id))).collect();
+        OneWay::of(&self.clock, &rounds)
     }
 
     /// The cable's part of the round trips that came back, in nanoseconds; empty if the cable did
@@ -169,6 +199,16 @@ impl Rounds {
         between(self.ping.intended_ns[id], self.ping.returned_ns[id])
     }
 
+    fn parts(&self, id: usize) -> Option<Parts> {
+        let (received, replied) = (self.pong.received_ns[id], self.pong.replied_ns[id]);
+        Some(Parts {
+            there_ns: between(self.ping.intended_ns[id], received)?,
+            turnaround_ns: between(received, replied)?,
+            back_ns: between(replied, self.ping.returned_ns[id])?,
+            round_trip_ns: self.round_trip_ns(id)?,
+        })
+    }
+
     fn in_hosts_ns(&self, id: usize) -> Option<u64> {
         self.round_trip_ns(id)?.checked_sub(self.in_cable_ns(id)?)
     }
@@ -190,102 +230,4 @@ impl Rounds {
 /// From one stamp to a later one. A ping sent ahead of its time started no earlier than meant.
 fn between(from: Stamp, to: Stamp) -> Option<u64> {
     Some(to?.get().saturating_sub(from?.get()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cable::Passages;
-    use crate::record::{nonce, stamp};
-
-    const PERIOD_NS: u64 = 500_000;
-    const SEED: u64 = 4;
-
-    /// Rounds of 200 us each (90 there, 10 turnaround, 100 back), ids in `lost` do not come back.
-    fn run(samples: u32, lost: &[u32]) -> (PingRecorder, PongRecorder) {
-        let mut ping = PingRecorder::new(samples, SEED);
-        let mut pong = PongRecorder::new(samples, SEED);
-        for id in 0..samples {
-            let start = 1_000_000 + u64::from(id) * PERIOD_NS;
-            ping.sent(id, start, start + 2_000);
-            pong.received(id, nonce(SEED, id), start + 90_000);
-            pong.replied(id, start + 100_000);
-            if !lost.contains(&id) {
-                ping.returned(id, nonce(SEED, id), start + 200_000);
-            }
-        }
-        (ping, pong)
-    }
-
-    #[test]
-    fn a_round_counts_from_the_intended_time() {
-        let (ping, pong) = run(100, &[3, 4]);
-        let rounds = Rounds::merge(ping, pong, None, PERIOD_NS).unwrap();
-        assert_eq!((rounds.samples(), rounds.lost()), (100, 2));
-        assert_eq!(rounds.rtt_us().median, Some(200.0));
-        assert_eq!(rounds.rtt_ns().len(), 98);
-        assert_eq!(rounds.owd_us().max, Some(90.0));
-        assert_eq!(rounds.owd_ns().len(), 100);
-        assert_eq!(rounds.sender_late_max_us(), Some(2.0));
-        assert_eq!(rounds.late_sends(), 0);
-    }
-
-    #[test]
-    fn a_ping_sent_after_half_its_period_is_late_and_stays_in_the_numbers() {
-        let (mut ping, pong) = run(100, &[]);
-        ping.sent_ns[7] = Some(stamp(
-            ping.intended_ns[7].unwrap().get() + PERIOD_NS / 2 + 1,
-        ));
-        ping.returned_ns[7] = Some(stamp(ping.intended_ns[7].unwrap().get() + 900_000));
-        // Received before it was sent: corrected with it, or the clocks would be doubted.
-        let mut pong = pong;
-        pong.received_ns[7] = ping.sent_ns[7];
-        pong.replied_ns[7] = ping.sent_ns[7];
-        let rounds = Rounds::merge(ping, pong, None, PERIOD_NS).unwrap();
-        assert_eq!(rounds.late_sends(), 1);
-        assert_eq!(rounds.rtt_us().max, Some(900.0));
-        assert_eq!(rounds.rtt_ns().len(), 100);
-    }
-
-    #[test]
-    fn the_cables_part_and_the_hosts_part_are_the_round_trip() {
-        let (ping, pong) = run(30, &[5]);
-        let passages = |delay: u64| Passages {
-            arrived_ns: (0..30).map(|_| Some(stamp(1_000))).collect(),
-            sent_ns: (0..30).map(|_| Some(stamp(1_000 + delay))).collect(),
-        };
-        let passages = RoundPassages {
-            a_to_b: passages(20_000),
-            b_to_a: passages(30_000),
-        };
-        let rounds = Rounds::merge(ping, pong, Some(passages), PERIOD_NS).unwrap();
-        assert_eq!(rounds.cable_us().median, Some(50.0));
-        assert_eq!(rounds.host_us().median, Some(150.0));
-        assert_eq!(rounds.cable_ns().len(), 29);
-    }
-
-    #[test]
-    fn without_stamps_of_the_cable_its_part_is_unknown() {
-        let (ping, pong) = run(30, &[]);
-        let rounds = Rounds::merge(ping, pong, None, PERIOD_NS).unwrap();
-        assert_eq!(rounds.cable_us(), Statistics::default());
-        assert_eq!(rounds.host_us(), Statistics::default());
-    }
-
-    #[test]
-    fn stamps_of_two_clocks_are_refused() {
-        let (ping, mut pong) = run(3, &[]);
-        pong.received_ns[1] = Some(stamp(5));
-        assert_eq!(
-            Rounds::merge(ping, pong, None, PERIOD_NS),
-            Err(MergeError::NotOneClock { id: 1 })
-        );
-    }
-
-    #[test]
-    fn stamps_of_two_runs_are_refused() {
-        let ((ping, _), (_, pong)) = (run(3, &[]), run(4, &[]));
-        let error = Rounds::merge(ping, pong, None, PERIOD_NS);
-        assert_eq!(error, Err(MergeError::DifferentRuns { ping: 3, pong: 4 }));
-    }
 }

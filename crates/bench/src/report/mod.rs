@@ -8,6 +8,7 @@ mod comparison;
 mod disturbed;
 mod environment;
 mod histogram;
+mod one_way;
 mod page;
 mod run;
 mod scenario;
@@ -24,8 +25,9 @@ pub use ablation::{
 };
 pub use comparison::{Kind, Measure, Of, Ratio, arbiter_table, flood_table, order_table, ratios};
 pub use disturbed::{Counted, Disturbed, Inversions};
-pub use environment::Environment;
+pub use environment::{Clock, Environment};
 pub use histogram::{Series, histogram};
+pub use one_way::one_way_table;
 pub use page::page;
 pub use run::{
     CableLedger, Distributions, EndLanes, FloodAsked, Lanes, Ledger, Run, RunCores, StormAsked,
@@ -131,8 +133,10 @@ impl Cable {
 
 #[cfg(test)]
 mod tests {
+    use isolane_tune::Facts;
+
     use super::*;
-    use crate::record::{PingRecorder, PongRecorder, Rounds};
+    use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
 
     pub(super) fn scenario(payload_bytes: u32, disturbance: Option<Disturbance>) -> Scenario {
         Scenario {
@@ -152,13 +156,23 @@ mod tests {
     pub(super) fn silent_run(disturbance: Option<Disturbance>) -> Run {
         let (ping, pong) = (PingRecorder::new(10, 1), PongRecorder::new(10, 1));
         let scenario = scenario(64, disturbance);
-        let rounds = Rounds::merge(ping, pong, None, scenario.period_ns()).unwrap();
+        let rounds = Rounds::merge(
+            ping,
+            pong,
+            None,
+            scenario.period_ns(),
+            [&StampClock::default(); 2],
+        )
+        .unwrap();
         Run::new(&scenario, &rounds, None)
     }
 
     #[test]
     fn every_promised_key_is_there_also_when_unknown() {
-        let mut report = Report::new(Environment::probe(), &cable::Config::default());
+        let mut report = Report::new(
+            Environment::of(&Facts::default()),
+            &cable::Config::default(),
+        );
         report.add(silent_run(None));
         report.ratios.push(Ratio {
             name: "a / b".into(),
@@ -185,7 +199,11 @@ mod tests {
         );
         has(
             "/environment",
-            "kernel cpu cores realtime_kernel commit command root",
+            "kernel cpu cores realtime_kernel commit command root clock",
+        );
+        has(
+            "/environment/clock",
+            "source is_kept error_bound_us against error one_way_bound_us one_way_refused",
         );
         has(
             "/cable",
@@ -194,9 +212,13 @@ mod tests {
         has(
             "/runs/0",
             "datapath stages receive_work publisher order disturbance interference payload_bytes rate_hz samples \
-             lost late_sends rtt_us owd_us host_us cable_us window_p99_median_us \
+             lost late_sends rtt_us owd_us one_way host_us cable_us window_p99_median_us \
              sender_late_max_us cable_late_max_us bound_us cable cores inversions kernel_late disturbed \
              windows distribution remarks storm repetition took_s",
+        );
+        has(
+            "/runs/0/one_way",
+            "clock refused rounds there_us turnaround_us back_us",
         );
         has("/runs/0/inversions", "ping pong total all_levels");
         has("/runs/0/kernel_late", "ping pong total");
@@ -220,7 +242,10 @@ mod tests {
 
     #[test]
     fn a_report_survives_being_written_and_read() {
-        let mut report = Report::new(Environment::probe(), &cable::Config::default());
+        let mut report = Report::new(
+            Environment::of(&Facts::default()),
+            &cable::Config::default(),
+        );
         report.add(silent_run(Some(Disturbance::Flood)));
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
@@ -240,7 +265,7 @@ mod tests {
             notes: vec![],
         };
         let (ping, pong) = (PingRecorder::new(1, 1), PongRecorder::new(1, 1));
-        let rounds = Rounds::merge(ping, pong, None, 500_000).unwrap();
+        let rounds = Rounds::merge(ping, pong, None, 500_000, [&StampClock::default(); 2]).unwrap();
         let run = Run::new(&scenario(64, None), &rounds, Some(&cable));
         assert!(
             run.invalid
@@ -248,7 +273,10 @@ mod tests {
                 .unwrap()
                 .contains("3 frames before the cable")
         );
-        let mut report = Report::new(Environment::probe(), &cable::Config::default());
+        let mut report = Report::new(
+            Environment::of(&Facts::default()),
+            &cable::Config::default(),
+        );
         report.add(run);
         assert_eq!(report.cable.ingress_drops, 3);
     }

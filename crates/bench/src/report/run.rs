@@ -9,7 +9,7 @@ use super::{Cable, Disturbance, Order, Publisher, ReceiveWork, Scenario, Stage};
 use crate::cable;
 use crate::flood;
 use crate::process::Note;
-use crate::record::{Distribution, Rounds, Statistics, Window, window_p99_median_us};
+use crate::record::{Distribution, OneWay, Rounds, Statistics, Window, window_p99_median_us};
 use crate::scenario::flow::{EndCounts, Flow, LaneCounts};
 use crate::scenario::transport::{BulkReader, Policing};
 use crate::storm;
@@ -52,6 +52,9 @@ pub struct Run {
     pub rtt_us: Statistics,
     /// The way there, from the intended time of sending.
     pub owd_us: Statistics,
+    /// What the round trips that came back consist of, by whose clock; or why that cannot be told.
+    #[serde(default = "not_told")]
+    pub one_way: OneWay,
     /// The round trip without the cable's part.
     pub host_us: Statistics,
     /// The cable's part of the round trip.
@@ -242,6 +245,11 @@ impl Run {
     /// The run of a scenario from its merged stamps and the cable's report.
     pub fn new(scenario: &Scenario, rounds: &Rounds, cable: Option<&cable::Report>) -> Run {
         let invalid = cable.and_then(|cable| cable.validate().err());
+        let one_way = rounds.one_way();
+        let owd_ns = match one_way.refused {
+            None => rounds.owd_ns(),
+            Some(_) => Vec::new(),
+        };
         let windows = Windows {
             rtt_us: rounds.rtt_windows(),
             host_us: rounds.host_windows(),
@@ -263,14 +271,15 @@ impl Run {
             cable: None,
             cores: None,
             rtt_us: rounds.rtt_us(),
-            owd_us: rounds.owd_us(),
+            owd_us: Statistics::of(owd_ns.clone()),
+            one_way,
             host_us: rounds.host_us(),
             cable_us: rounds.cable_us(),
             window_p99_median_us: window_p99_median_us(&windows.rtt_us),
             windows,
             distribution: Distributions {
                 rtt_us: Distribution::of(&rounds.rtt_ns()),
-                owd_us: Distribution::of(&rounds.owd_ns()),
+                owd_us: Distribution::of(&owd_ns),
                 host_us: Distribution::of(&rounds.host_ns()),
                 cable_us: Distribution::of(&rounds.cable_ns()),
             },
@@ -300,6 +309,20 @@ impl Run {
                 storm: None,
             }),
         }
+    }
+}
+
+/// Results of before there were these parts.
+fn not_told() -> OneWay {
+    OneWay {
+        clock: None,
+        refused: Some(
+            "no one-way delays: this result is of a version that did not tell them".to_owned(),
+        ),
+        rounds: 0,
+        there_us: Statistics::default(),
+        turnaround_us: Statistics::default(),
+        back_us: Statistics::default(),
     }
 }
 

@@ -105,7 +105,7 @@ fn way_of_running(run: &Run) -> String {
     )
 }
 
-fn interference(run: &Run) -> String {
+pub(super) fn interference(run: &Run) -> String {
     let word = run
         .disturbance
         .map_or("off", |disturbance| disturbance.word());
@@ -115,12 +115,12 @@ fn interference(run: &Run) -> String {
     }
 }
 
-fn arbiter(run: &Run) -> String {
+pub(super) fn arbiter(run: &Run) -> String {
     let word = run.arbiter().map(|arbiter| arbiter.word());
     word.unwrap_or("-").to_owned()
 }
 
-fn micros(value: Option<f64>) -> String {
+pub(super) fn micros(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
 }
 

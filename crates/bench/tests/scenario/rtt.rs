@@ -22,7 +22,24 @@ fn is_whole(outcome: &Outcome) -> &Run {
     for flow in &run.flows {
         assert_eq!(flow.check(), Ok(()));
     }
+    has_whole_ways(run);
     run
+}
+
+/// Asserts that the ends told of one clock, and that of what came back the parts are the whole.
+fn has_whole_ways(run: &Run) {
+    let ways = &run.one_way;
+    assert_eq!(ways.refused, None, "both ends are on this machine");
+    assert!(
+        ways.clock
+            .as_ref()
+            .is_some_and(|clock| clock.contains("CLOCK_MONOTONIC"))
+    );
+    assert_eq!(ways.rounds, run.samples - run.lost);
+    let means = [ways.there_us, ways.turnaround_us, ways.back_us].map(|part| part.mean);
+    let sum_us: f64 = means.into_iter().flatten().sum();
+    let whole_us = run.rtt_us.mean.expect("round trips");
+    assert!((sum_us - whole_us).abs() < 0.001, "{sum_us} of {whole_us}");
 }
 
 #[test]

@@ -171,7 +171,7 @@ pub(crate) struct BenchThroughputArguments {
     /// Do not send lost samples again
     #[arg(long)]
     pub(crate) best_effort: bool,
-    /// LATENCY_BUDGET of the topic: small samples leave together [default: 0, each at once]
+    /// LATENCY_BUDGET of the topic: small samples leave together [default: none, each at once]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) latency_budget: Option<std::time::Duration>,
 }

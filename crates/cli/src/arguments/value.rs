@@ -1,7 +1,7 @@
 //! Values that several options take, and what is said when they are wrong.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use isolane_model::{Word, parse_duration};
+use isolane_model::{DurationError, Word, parse_duration};
 use isolane_wire::level::Level;
 
 use crate::limits::MAX_SECONDS;
@@ -15,7 +15,10 @@ pub(super) fn count() -> clap::builder::RangedU64ValueParser {
 }
 
 pub(super) fn duration(text: &str) -> Result<std::time::Duration, String> {
-    parse_duration(text).map_err(|error| format!("{error}: {}", error.help()))
+    parse_duration(text).map_err(|error| match error {
+        DurationError::Zero => format!("{error}: leave the option out if there is none"),
+        error => format!("{error}: {}", error.help()),
+    })
 }
 
 pub(super) fn level(text: &str) -> Result<Level, String> {

@@ -61,16 +61,19 @@ pub(crate) fn run(settings: BenchThroughputSettings) -> Result<ExitCode, Failure
             },
         },
     });
+    let environment = Environment::probe();
     let what = "one process writes as fast as it may, another counts";
     let measured = measurement::measure(laboratory, what, configs.collect(), run_one, |_| {})?;
     let mut text = render(&measured.finished);
     text.push_str(&measured.failures());
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "clock: {}", environment.clock.words());
     show(&text, runs.json.as_ref())?;
     let exit_code = measured.exit_code(|run| run.invalid.is_none());
     if let Some(destination) = &runs.json {
         let report = Report {
             schema: throughput::SCHEMA.to_owned(),
-            environment: Environment::probe(),
+            environment,
             runs: measured.finished,
             missing: measured.missing,
         };

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use isolane_bench::cable::Arbiter;
 use isolane_bench::report::{
     Charset, Disturbance, Environment, Missing, Order, Place, Report, Run, Series, ablation_table,
-    arbiter_table, brought, brought_table, flood_table, histogram, order_table, overall,
-    overall_table, page, ratios, table, terminal_width,
+    arbiter_table, brought, brought_table, flood_table, histogram, one_way_table, order_table,
+    overall, overall_table, page, ratios, table, terminal_width,
 };
 use isolane_bench::scenario::rtt::{self, Outcome};
 use isolane_bench::storm;
@@ -147,6 +147,9 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
     };
     // Writing to a string cannot fail.
     text.push_str(&measured.failures());
+    if shown == Shown::EachRun && !report.runs.is_empty() {
+        let _ = write!(text, "\n{}", one_way_table(&report.runs));
+    }
     if let (Shown::EachRun, Some(first)) = (shown, measured.finished.first()) {
         let _ = write!(text, "\n{}", picture(first, &measured.finished));
     }
@@ -176,9 +179,8 @@ fn render(report: &Report, measured: &Measured<Outcome>, shown: Shown) -> String
             notes.push(note);
         }
     }
-    if !notes.is_empty() {
-        let _ = writeln!(text, "\nThis machine\n  {}", notes.join("\n  "));
-    }
+    notes.push(format!("clock: {}", report.environment.clock.words()));
+    let _ = writeln!(text, "\nThis machine\n  {}", notes.join("\n  "));
     text
 }
 

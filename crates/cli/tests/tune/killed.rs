@@ -7,7 +7,7 @@ use crate::command::run;
 use crate::place::{Looks, Place, inside};
 
 /// The system calls of a trace: the name of each, and the how-manieth of its name it is.
-fn calls(trace: &str) -> Vec<(String, usize)> {
+pub(crate) fn calls(trace: &str) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let name = |line: &str| {
         let (name, _) = line.split_once('(')?;

@@ -2,10 +2,13 @@
 //! namespace with a pair of virtual devices, whose settings are changed for real. The machine's own
 //! are never touched. It takes root; without, it says so, and fails in CI.
 
+mod boot;
 #[path = "../command/mod.rs"]
 mod command;
 mod killed;
+mod learn;
 mod place;
+mod two;
 mod verify;
 
 use std::fs;
@@ -153,20 +156,6 @@ fn a_file_system_that_is_read_only_and_a_user_without_rights_are_told() {
             place.assert_is(&before, "after a read-only sysfs");
         },
     );
-}
-
-#[test]
-fn two_at_a_time_are_refused() {
-    inside("two_at_a_time_are_refused", || {
-        let place = Place::new("tune-two");
-        place.write_plan(&place.plan());
-        let state = place.state();
-        fs::create_dir_all(&state).expect("a temporary folder");
-        let lock = format!("{state}/tune.lock");
-        let (code, _, err) = run(&mut place.under("flock", &[&lock], &apply(&place)));
-        assert_eq!(code, 3, "{err}");
-        assert!(err.contains("another `isolane tune` is at work"), "{err}");
-    });
 }
 
 #[test]

@@ -14,12 +14,15 @@ use crate::command::{Folder, isolane};
 
 /// Set where the test has entered its namespace.
 const INSIDE: &str = "ISOLANE_TEST_INSIDE";
-/// Two devices with four queues; nothing is sent by itself on them.
+/// A place of its own; nothing is sent by itself there.
 const PREPARE: &str = "mount -t sysfs sysfs /sys; \
     echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; \
     ip link set lo up; \
-    ip link add eth0 numtxqueues 4 numrxqueues 4 type veth peer name eth1 numtxqueues 4 numrxqueues 4; \
-    ip link set eth0 up; ip link set eth1 up; exec \"$0\" \"$@\"";
+    eval \"$DEVICES\"; exec \"$0\" \"$@\"";
+/// Two devices with four queues.
+pub(crate) const DEVICES: &str = "ip link add eth0 numtxqueues 4 numrxqueues 4 type veth \
+        peer name eth1 numtxqueues 4 numrxqueues 4; \
+    ip link set eth0 up; ip link set eth1 up";
 
 /// Runs the test of that name again in a namespace, and there its body.
 pub(crate) fn inside(test: &str, body: impl FnOnce()) {
@@ -41,6 +44,7 @@ pub(crate) fn inside(test: &str, body: impl FnOnce()) {
         .arg(own)
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "1")
+        .env("DEVICES", DEVICES)
         .status();
     assert!(status.expect("unshare, of util-linux").success());
 }
@@ -52,9 +56,9 @@ pub(crate) struct Place(Folder);
 #[derive(Debug, PartialEq)]
 pub(crate) struct Looks {
     pub(crate) network: Network,
-    interfaces: Vec<Interface>,
+    pub(crate) interfaces: Vec<Interface>,
     pub(crate) devices: Vec<Device>,
-    lanes: Vec<LaneGround>,
+    pub(crate) lanes: Vec<LaneGround>,
     /// Documents and folders, with their texts.
     pub(crate) files: BTreeMap<String, Option<String>>,
 }
@@ -80,6 +84,11 @@ impl Place {
         let mut command = isolane(&["tune"]);
         command.args(arguments).args(["--state", &self.state()]);
         command
+    }
+
+    /// The path of a file that is removed with the place.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.0.file(name)
     }
 
     /// The same call, started by another program.

@@ -16,6 +16,9 @@ const SET: u32 = 0x47;
 const TABLE_ENTRIES: usize = 8;
 const KEY_BYTES: usize = 12;
 const FUNCTION: usize = 16;
+/// What is done to a frame's fields before they are hashed (Linux 6.8; before that zero, and no other
+/// is taken).
+const TRANSFORM: usize = 17;
 const REST: usize = 24;
 /// `struct ethtool_rxnfc`, as far as it is read and written for these.
 const FLOW_TYPE: usize = 4;
@@ -33,6 +36,9 @@ const HASHES_PORTS: u64 = 1 << 6 | 1 << 7;
 pub struct ReceiveHash {
     /// The function: 1 Toeplitz, 2 XOR, 4 CRC-32; 0: not said.
     pub function: u8,
+    /// What is done to the fields first: 0 nothing; 1 and 2: both directions of a flow are made the
+    /// same, so that the function and the key alone do not tell the queue.
+    pub transform: u8,
     /// The key; empty: it cannot be read.
     pub key: Vec<u8>,
     /// The queue of each entry.
@@ -62,6 +68,7 @@ pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
         .collect();
     Ok(ReceiveHash {
         function: hash.byte(FUNCTION),
+        transform: hash.byte(TRANSFORM),
         // A key of nothing but zeros hashes nothing: such a driver does not tell its key.
         key: match key.iter().all(|byte| *byte == 0) {
             true => Vec::new(),
@@ -79,23 +86,34 @@ pub fn receive_hash(interface: &str) -> io::Result<ReceiveHash> {
 /// # Errors
 /// What the system said; `EINVAL` for a table of another length.
 pub fn set_table(interface: &str, table: &[u32]) -> io::Result<()> {
-    let entries = u32::try_from(table.len())
-        .ok()
-        .filter(|entries| (1..=MAX_HASH_ENTRIES).contains(entries))
-        .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
-    if receive_hash(interface)?.table.len() != table.len() {
+    if table.is_empty() || table.len() > MAX_HASH_ENTRIES as usize {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let standing = receive_hash(interface)?;
+    if standing.table.len() != table.len() {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     let is_own = queues(interface).is_ok_and(|queues| is_in_turn(table, queues));
-    let entries = if is_own { 0 } else { entries };
-    let mut hash = Argument::new(SET, REST + 4 * entries as usize);
-    hash.set(TABLE_ENTRIES, entries.to_ne_bytes());
-    for (index, queue) in table.iter().take(entries as usize).enumerate() {
-        hash.set(REST + 4 * index, queue.to_ne_bytes());
-    }
+    let mut hash = match is_own {
+        true => request(&[], standing.transform),
+        false => request(table, standing.transform),
+    };
     // SAFETY: there are as many entries as it says, and no key; without entries the kernel reads
     // none, and makes its own.
     unsafe { hash.exchange(interface) }
+}
+
+/// A table, and no key: that and the function stay as they are. The transformation does so only if it
+/// is said again.
+fn request(table: &[u32], transform: u8) -> Argument {
+    let entries = table.len() as u32;
+    let mut hash = Argument::new(SET, REST + 4 * table.len());
+    hash.set(TABLE_ENTRIES, entries.to_ne_bytes());
+    hash.set(TRANSFORM, [transform]);
+    for (index, queue) in table.iter().enumerate() {
+        hash.set(REST + 4 * index, queue.to_ne_bytes());
+    }
+    hash
 }
 
 /// Whether a table is the kernel's own: queues in turn.
@@ -117,13 +135,30 @@ fn queues(interface: &str) -> io::Result<u32> {
 /// Whether the ports of UDP over IPv4 are hashed, beside the addresses.
 ///
 /// # Errors
-/// What the system said; `EOPNOTSUPP` where the driver does not tell.
+/// What the system said; `EOPNOTSUPP` where the driver does not tell; [`io::ErrorKind::Unsupported`]:
+/// other fields are hashed than addresses, with or without ports, and what is set in their place could
+/// not be undone by [`set_udp4_hashes_ports`].
 pub fn udp4_hashes_ports(interface: &str) -> io::Result<bool> {
     let mut fields = Argument::new(GET_FIELDS, RULE_BYTES);
     fields.set(FLOW_TYPE, UDP4.to_ne_bytes());
     // SAFETY: the fixed structure, and the command fills in no list.
     unsafe { fields.exchange(interface) }?;
-    Ok(fields.long(DATA) & HASHES_PORTS == HASHES_PORTS)
+    hashes_ports(fields.long(DATA)).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::Unsupported,
+            "other fields of UDP are hashed than addresses and ports, as somebody has set it",
+        )
+    })
+}
+
+/// Whether these fields are the addresses with the ports, or the addresses; `None`: others.
+fn hashes_ports(fields: u64) -> Option<bool> {
+    const WITH_PORTS: u64 = HASHES_ADDRESSES | HASHES_PORTS;
+    match fields {
+        WITH_PORTS => Some(true),
+        HASHES_ADDRESSES => Some(false),
+        _ => None,
+    }
 }
 
 /// Has the ports of UDP over IPv4 hashed beside the addresses, or the addresses only.
@@ -148,5 +183,29 @@ mod tests {
         assert!(is_in_turn(&[0, 1, 2, 0, 1, 2, 0], 3));
         assert!(!is_in_turn(&[0, 1, 0, 1], 3));
         assert!(!is_in_turn(&[0, 0], 0));
+    }
+
+    #[test]
+    fn a_table_is_set_in_the_kernels_bytes_and_says_the_transformation_again() {
+        // struct ethtool_rxfh: cmd, rss_context, indir_size, key_size, hfunc, input_xfrm, rsvd8[2], rsvd32
+        let mut expected = Vec::new();
+        for field in [0x47_u32, 0, 2, 0] {
+            expected.extend(field.to_ne_bytes());
+        }
+        expected.extend([0, 1, 0, 0, 0, 0, 0, 0]);
+        expected.extend([3_u32, 1].iter().flat_map(|queue| queue.to_ne_bytes()));
+        let request = request(&[3, 1], 1);
+        assert_eq!(request.get::<32>(0).as_slice(), expected);
+    }
+
+    #[test]
+    fn only_addresses_with_or_without_ports_are_known_fields() {
+        // linux/ethtool.h: RXH_L2DA 2, RXH_VLAN 4, RXH_L3_PROTO 8, RXH_IP_SRC 0x10, RXH_IP_DST 0x20,
+        // RXH_L4_B_0_1 0x40, RXH_L4_B_2_3 0x80, RXH_DISCARD 0x80000000
+        assert_eq!(hashes_ports(0xf0), Some(true));
+        assert_eq!(hashes_ports(0x30), Some(false));
+        for other in [0, 0x10, 0x70, 0xf8, 0xc0, 0x34, 0x8000_0000] {
+            assert_eq!(hashes_ports(other), None, "{other:#x}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use std::os::fd::AsRawFd;
 pub use self::hash::{
     ReceiveHash, receive_hash, set_table, set_udp4_hashes_ports, udp4_hashes_ports,
 };
-pub use self::rules::{Placed, Rule, Rules, delete_rule, insert_rule, rules};
+pub use self::rules::{Frames, Placed, Rule, Rules, delete_rule, insert_rule, rules};
 
 /// The command, and where its answer holds the driver's name (`struct ethtool_drvinfo`).
 const GET_DRIVER: u32 = 0x3;

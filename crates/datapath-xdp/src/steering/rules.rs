@@ -30,20 +30,39 @@ const PLACE: usize = RULE + 160;
 /// In values and masks of UDP over IPv4 (`struct ethtool_tcpip4_spec`).
 const DESTINATION: usize = 4;
 const DESTINATION_PORT: usize = 10;
+/// In what may be looked at beside (`struct ethtool_flow_ext`).
+const TAG: usize = 10;
 /// UDP of IPv4.
 const UDP4: u32 = 2;
+/// Any frame, with what may be looked at beside: the header's `ETHER_FLOW | FLOW_EXT`.
+const TAGGED_FRAME: u32 = 0x12 | 1 << 31;
+/// The bits of a tag that are its priority (IEEE 802.1Q, 9.6).
+const PRIORITY_MASK: u16 = 0xe000;
+const PRIORITY_SHIFT: u32 = 13;
 /// In DATA of COUNT: the driver finds places itself; the rest is how many there are.
 const SPECIAL_PLACES: u64 = 1 << 31;
 
-/// UDP datagrams of IPv4 to one port, and the queue they go to.
+/// Which frames go to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// To this address; `None`: to any.
-    pub destination: Option<Ipv4Addr>,
-    /// To this port.
-    pub destination_port: u16,
+    /// What they have in common.
+    pub frames: Frames,
     /// The queue.
     pub queue: u32,
+}
+
+/// What a rule looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    /// UDP datagrams of IPv4.
+    Udp {
+        /// To this address; `None`: to any.
+        destination: Option<Ipv4Addr>,
+        /// To this port.
+        destination_port: u16,
+    },
+    /// Frames with a tag of IEEE 802.1Q of this priority (PCP), in whatever VLAN.
+    Priority(u8),
 }
 
 /// What stands at a place.
@@ -140,14 +159,26 @@ pub fn delete_rule(interface: &str, place: u32) -> io::Result<()> {
 
 fn emit(place: u32, rule: Rule) -> Argument {
     let mut argument = Argument::new(INSERT, BYTES);
-    argument.set(FLOW_TYPE, UDP4.to_ne_bytes());
-    if let Some(destination) = rule.destination {
-        argument.set(VALUES + DESTINATION, destination.octets());
-        argument.set(MASKS + DESTINATION, [0xff; 4]);
+    match rule.frames {
+        Frames::Udp {
+            destination,
+            destination_port,
+        } => {
+            argument.set(FLOW_TYPE, UDP4.to_ne_bytes());
+            if let Some(destination) = destination {
+                argument.set(VALUES + DESTINATION, destination.octets());
+                argument.set(MASKS + DESTINATION, [0xff; 4]);
+            }
+            argument.set(VALUES + DESTINATION_PORT, destination_port.to_be_bytes());
+            argument.set(MASKS + DESTINATION_PORT, [0xff; 2]);
+        }
+        Frames::Priority(priority) => {
+            argument.set(FLOW_TYPE, TAGGED_FRAME.to_ne_bytes());
+            let tag = u16::from(priority & 7) << PRIORITY_SHIFT;
+            argument.set(MORE_VALUES + TAG, tag.to_be_bytes());
+            argument.set(MORE_MASKS + TAG, PRIORITY_MASK.to_be_bytes());
+        }
     }
-    let port = rule.destination_port.to_be_bytes();
-    argument.set(VALUES + DESTINATION_PORT, port);
-    argument.set(MASKS + DESTINATION_PORT, [0xff; 2]);
     argument.set(QUEUE, u64::from(rule.queue).to_ne_bytes());
     argument.set(PLACE, place.to_ne_bytes());
     argument
@@ -155,19 +186,30 @@ fn emit(place: u32, rule: Rule) -> Argument {
 
 /// The rule in an answer, if it is all that is looked at.
 fn parse(answer: &Argument) -> Placed {
-    let address: [u8; 4] = answer.get(MASKS + DESTINATION);
+    let frames = match answer.number(FLOW_TYPE) {
+        UDP4 => {
+            let address: [u8; 4] = answer.get(MASKS + DESTINATION);
+            Frames::Udp {
+                destination: (address == [0xff; 4])
+                    .then(|| Ipv4Addr::from(answer.get::<4>(VALUES + DESTINATION))),
+                destination_port: u16::from_be_bytes(answer.get(VALUES + DESTINATION_PORT)),
+            }
+        }
+        TAGGED_FRAME => {
+            let tag = u16::from_be_bytes(answer.get(MORE_VALUES + TAG));
+            Frames::Priority((tag >> PRIORITY_SHIFT) as u8)
+        }
+        _ => return Placed::Other,
+    };
     let rule = Rule {
-        destination: (address == [0xff; 4])
-            .then(|| Ipv4Addr::from(answer.get::<4>(VALUES + DESTINATION))),
-        destination_port: u16::from_be_bytes(answer.get(VALUES + DESTINATION_PORT)),
+        frames,
         queue: u32::try_from(answer.long(QUEUE)).unwrap_or(u32::MAX),
     };
     // What this rule would be, were it made here: any bit more or less is another one.
     let own = emit(answer.number(PLACE), rule);
     let is_same = |from: usize, to: usize| (from..to).all(|at| own.byte(at) == answer.byte(at));
     let has_same_masks = is_same(MASKS, MORE_MASKS + 20);
-    let is_known = answer.number(FLOW_TYPE) == UDP4 && has_same_masks && is_same(QUEUE, PLACE);
-    match is_known {
+    match has_same_masks && is_same(QUEUE, PLACE) {
         true => Placed::Known(rule),
         false => Placed::Other,
     }
@@ -178,9 +220,15 @@ mod tests {
     use super::*;
 
     const RULE_OF_TEST: Rule = Rule {
-        destination: Some(Ipv4Addr::new(10, 0, 0, 1)),
-        destination_port: 7411,
+        frames: Frames::Udp {
+            destination: Some(Ipv4Addr::new(10, 0, 0, 1)),
+            destination_port: 7411,
+        },
         queue: 3,
+    };
+    const BY_PRIORITY: Rule = Rule {
+        frames: Frames::Priority(7),
+        queue: 1,
     };
 
     /// Unproven on hardware: the structure as `linux/ethtool.h` lays it out on 64 bits.
@@ -199,6 +247,23 @@ mod tests {
         // fs.ring_cookie, fs.location
         expected[168..176].copy_from_slice(&3_u64.to_ne_bytes());
         expected[176..180].copy_from_slice(&9_u32.to_ne_bytes());
+        let bytes: Vec<u8> = (0..BYTES).map(|at| argument.byte(at)).collect();
+        assert_eq!(bytes, expected);
+    }
+
+    /// Unproven on hardware: the same, and what `igb_add_ethtool_nfc_entry` of Linux 6.12 looks at.
+    #[test]
+    fn a_rule_by_priority_has_the_bytes_of_the_kernels_header() {
+        let argument = emit(0, BY_PRIORITY);
+        let mut expected = [0_u8; BYTES];
+        expected[..4].copy_from_slice(&0x32_u32.to_ne_bytes());
+        // fs.flow_type
+        expected[16..20].copy_from_slice(&0x8000_0012_u32.to_ne_bytes());
+        // fs.h_ext.vlan_tci, fs.m_ext.vlan_tci: behind 52 bytes of union, two of padding, an address, a type
+        expected[82..84].copy_from_slice(&[0xe0, 0]);
+        expected[154..156].copy_from_slice(&[0xe0, 0]);
+        // fs.ring_cookie
+        expected[168..176].copy_from_slice(&1_u64.to_ne_bytes());
         let bytes: Vec<u8> = (0..BYTES).map(|at| argument.byte(at)).collect();
         assert_eq!(bytes, expected);
     }
@@ -230,10 +295,13 @@ mod tests {
     #[test]
     fn a_rule_is_read_as_it_was_written_and_others_are_others() {
         let any = Rule {
-            destination: None,
+            frames: Frames::Udp {
+                destination: None,
+                destination_port: 7411,
+            },
             ..RULE_OF_TEST
         };
-        for rule in [RULE_OF_TEST, any] {
+        for rule in [RULE_OF_TEST, any, BY_PRIORITY] {
             assert_eq!(parse(&emit(1, rule)), Placed::Known(rule));
         }
         let mut with_source = emit(1, RULE_OF_TEST);
@@ -242,6 +310,9 @@ mod tests {
         let mut tcp = emit(1, RULE_OF_TEST);
         tcp.set(FLOW_TYPE, 1_u32.to_ne_bytes());
         assert_eq!(parse(&tcp), Placed::Other);
+        let mut in_a_vlan = emit(1, BY_PRIORITY);
+        in_a_vlan.set(MORE_MASKS + TAG, [0xef, 0xff]);
+        assert_eq!(parse(&in_a_vlan), Placed::Other);
         let mut dropped = emit(1, RULE_OF_TEST);
         dropped.set(QUEUE, u64::MAX.to_ne_bytes());
         assert_eq!(parse(&dropped), Placed::Other);

@@ -14,9 +14,22 @@
 //!
 //! The numbers of interrupts and of NAPI instances are others after a boot. What they stand for is
 //! saved with the plan: an interrupt's name, an instance's queue ([`Numbers`], [`SavedPlan`]).
+//!
+//! # Where
+//!
+//! The unit names a program and a folder. Both have to be there at boots, under names that systemd
+//! understands: that is looked at before anything is written ([`BootError`], [`BootPart::doubts`]).
 
+mod error;
+mod lasting;
+mod unit;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+pub use self::error::{BootError, Unfit};
 use super::numbers::Numbers;
 use super::saved::SavedPlan;
 use crate::plan::{Plan, Step, When};
@@ -36,6 +49,42 @@ pub struct BootPart {
 }
 
 impl BootPart {
+    /// The program that runs, started again at boots with this folder.
+    ///
+    /// # Errors
+    /// [`BootError`]: the program is not there under its name any more.
+    pub fn of_this_program(folder: &Path) -> Result<Self, BootError> {
+        let program = std::env::current_exe().map_err(BootError::System)?;
+        let id = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
+        let running = id(Path::new("/proc/self/exe")).map_err(BootError::System)?;
+        // Another file may have taken the name since, and the kernel tells of one without a name.
+        if id(&program).ok() != Some(running) {
+            return Err(BootError::Program(program, Unfit::Replaced));
+        }
+        let folder = lasting::resolved(folder).map_err(BootError::System)?;
+        Ok(Self { program, folder })
+    }
+
+    /// What may keep it from being carried out at a boot, and cannot be known now: a sentence each, for people.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<String> {
+        let paths = [&self.program, &self.folder].into_iter();
+        paths.flat_map(|path| lasting::doubts(path)).collect()
+    }
+
+    /// Its two names as text, once it is known that they may stand in a unit and lead somewhere at boots.
+    fn names(&self) -> Result<(&str, &str), BootError> {
+        let program = |why| BootError::Program(self.program.clone(), why);
+        let folder = |why| BootError::Folder(self.folder.clone(), why);
+        let names = (
+            unit::program_name(&self.program).map_err(program)?,
+            unit::name(&self.folder).map_err(folder)?,
+        );
+        lasting::check(&self.program).map_err(program)?;
+        lasting::check(&self.folder).map_err(folder)?;
+        Ok(names)
+    }
+
     /// Whether this machine was started by systemd.
     #[must_use]
     pub fn is_possible() -> bool {
@@ -59,29 +108,42 @@ impl BootPart {
     /// Reads a saved plan.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
-    pub fn load(folder: &Path) -> std::io::Result<SavedPlan> {
-        let text = std::fs::read_to_string(Self::saved(folder))?;
-        Ok(serde_json::from_str(&text)?)
+    /// There is none ([`io::ErrorKind::NotFound`]), or it cannot be read, or is of another version.
+    pub fn load(folder: &Path) -> io::Result<SavedPlan> {
+        let text = fs::read_to_string(Self::saved(folder))?;
+        SavedPlan::from_json(&text).map_err(io::Error::other)
     }
 
-    /// The plan with steps that save it, all to be done at once.
+    /// What was saved earlier. One that cannot be read is not written over: what it sets would stay undone after
+    /// the next boot, and nobody would know.
+    fn earlier(&self) -> Result<Option<SavedPlan>, BootError> {
+        match Self::load(&self.folder) {
+            Ok(saved) => Ok(Some(saved)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(BootError::Saved(Self::saved(&self.folder), error)),
+        }
+    }
+
+    /// The plan with steps that save it, all to be done at once; or that take away what is saved, where nothing is
+    /// left to be set after a boot.
     ///
     /// # Errors
-    /// What stands in the places of its files cannot be read.
+    /// [`BootError`]: the program or the folder will not be there, or what stands in the places of its files
+    /// cannot be read.
     pub fn added_to(
         &self,
         plan: &Plan,
         numbers: Numbers,
         machine: &mut dyn Machine,
-    ) -> Result<Plan, SettingError> {
-        let earlier = Self::load(&self.folder).ok();
-        let saved = SavedPlan::following(plan, earlier, numbers);
+    ) -> Result<Plan, BootError> {
+        let (program, folder) = self.names()?;
+        let saved = SavedPlan::following(plan, self.earlier()?, numbers);
         let text = serde_json::to_string(&saved)
             .map_err(|error| SettingError::System(error.to_string()))?;
+        let unit = unit::text(program, folder, &saved.carriers());
         let files = [
             ("plan", Self::saved(&self.folder), text),
-            ("unit", UNIT.into(), self.unit(&saved.interfaces())),
+            ("unit", UNIT.into(), unit),
             (
                 "wanted",
                 WANTED_BY.into(),
@@ -98,7 +160,10 @@ impl BootPart {
                 undo: format!("rm {setting}"),
                 setting,
                 from,
-                to: Value::Text(text),
+                to: match saved.is_empty() {
+                    true => Value::Absent,
+                    false => Value::Text(text),
+                },
                 why: String::from("the kernel forgets all settings when it is started again"),
                 topics: Vec::new(),
                 costs: String::from("nothing while the machine runs"),
@@ -106,66 +171,5 @@ impl BootPart {
             });
         }
         Ok(whole)
-    }
-
-    fn unit(&self, interfaces: &[String]) -> String {
-        let devices: Vec<String> = interfaces
-            .iter()
-            .map(|name| format!("sys-subsystem-net-devices-{}.device", escaped(name)))
-            .collect();
-        let devices = devices.join(" ");
-        let (program, folder) = (self.program.display(), self.folder.display());
-        format!(
-            "# Made by `isolane tune apply`; `isolane tune rollback` takes it away.\n\
-             [Unit]\n\
-             Description=Settings of this machine for critical topics\n\
-             ConditionPathExists={saved}\n\
-             Wants={devices}\n\
-             After={devices}\n\
-             After=network.target systemd-sysctl.service irqbalance.service tuned.service\n\
-             Before=network-online.target\n\
-             \n\
-             [Service]\n\
-             Type=oneshot\n\
-             RemainAfterExit=yes\n\
-             ExecStart=\"{program}\" tune apply --boot --state \"{folder}\"\n",
-            saved = Self::saved(&self.folder).display(),
-        )
-    }
-}
-
-/// A name in a unit's name: what is not a letter, a digit or one of `:_.` is its number.
-fn escaped(name: &str) -> String {
-    let escape = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
-            char::from(byte).to_string()
-        }
-        byte => format!("\\x{byte:02x}"),
-    };
-    name.bytes().map(escape).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_unit_waits_for_its_interfaces_and_is_waited_for() {
-        let part = BootPart {
-            program: "/usr/bin/isolane".into(),
-            folder: "/var/lib/isolane".into(),
-        };
-        let unit = part.unit(&["eth0".into(), "en-p1".into()]);
-        for line in [
-            "After=sys-subsystem-net-devices-eth0.device sys-subsystem-net-devices-en\\x2dp1.device",
-            "Before=network-online.target",
-            "ConditionPathExists=/var/lib/isolane/tune.plan",
-            "ExecStart=\"/usr/bin/isolane\" tune apply --boot --state \"/var/lib/isolane\"",
-        ] {
-            assert!(
-                unit.lines().any(|known| known == line),
-                "no {line} in {unit}"
-            );
-        }
     }
 }

@@ -4,11 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::plan::{Identity, Step};
+use crate::plan::{FormError, Identity, Step};
 use crate::setting::{Setting, SettingError, Value};
 
-/// Why a plan was not carried out. But for what [`Undone`] says is left, and for
-/// [`ApplyError::State`] and [`ApplyError::Journal`] after the first change, the machine is as before.
+/// Why a plan was not carried out. But for what [`Undone`] says is left the machine is as before.
 #[derive(Debug)]
 pub enum ApplyError {
     /// The plan, or the journal, is of another machine.
@@ -33,6 +32,8 @@ pub enum ApplyError {
     State(StateError),
     /// The journal.
     Journal(JournalError),
+    /// The plan, or the journal, is written in another form: nothing was changed.
+    Form(FormError),
 }
 
 /// A plan that went wrong half-way.
@@ -44,6 +45,27 @@ pub struct Undone {
     pub why: Hindrance,
     /// What could not be undone; the journal is kept for it.
     pub left: Vec<Left>,
+    /// All was undone, and the journal still tells of it.
+    pub unclosed: Option<Unclosed>,
+}
+
+/// The journal tells of what was undone already: it could not be taken away, or added to. Until it
+/// is, another rollback puts back what was found then, whatever others have set since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unclosed {
+    /// The journal.
+    pub path: PathBuf,
+    /// What the system said.
+    pub why: String,
+}
+
+impl From<StateError> for Unclosed {
+    fn from(error: StateError) -> Self {
+        Self {
+            path: error.path,
+            why: error.error.to_string(),
+        }
+    }
 }
 
 /// A step that cannot be carried out.
@@ -78,8 +100,8 @@ pub enum Hindrance {
         /// What stands there.
         found: Value,
     },
-    /// It was set, and something else stood there at the end: a later step, or somebody else, has
-    /// changed it.
+    /// It was set, or relied on, and something else stood there at the end: a later step, or somebody
+    /// else, has changed it.
     Overturned {
         /// What stood there.
         found: Value,
@@ -89,10 +111,14 @@ pub enum Hindrance {
         /// What is known of it.
         why: String,
     },
+    /// What it rests on does not stand, which is told.
+    Unfounded(String),
     /// It cannot be read or set.
     Unreadable(SettingError),
     /// A signal asked to stop.
     Stopped,
+    /// All was set, and that could not be written to the journal, which said this.
+    Unrecorded(String),
 }
 
 /// A setting that is not as it was found.
@@ -104,16 +130,6 @@ pub struct Left {
     pub found: String,
     /// Why it is not so again.
     pub why: String,
-}
-
-impl Left {
-    pub(super) fn journal(error: &StateError) -> Self {
-        Self {
-            what: error.path.display().to_string(),
-            found: String::from("no journal"),
-            why: error.error.to_string(),
-        }
-    }
 }
 
 /// The folder of the journal, or something in it, cannot be used.
@@ -150,6 +166,12 @@ pub struct JournalError {
     pub lines: Vec<usize>,
 }
 
+impl From<FormError> for ApplyError {
+    fn from(error: FormError) -> Self {
+        Self::Form(error)
+    }
+}
+
 impl From<StateError> for ApplyError {
     fn from(error: StateError) -> Self {
         Self::State(error)
@@ -168,10 +190,13 @@ impl fmt::Display for Hindrance {
             Self::Stale { found } => write!(formatter, "it is {found} now"),
             Self::Overturned { found } => write!(
                 formatter,
-                "it was set, and a later step or somebody else has changed it: it is {found}"
+                "a later step or somebody else has changed it meanwhile: it is {found}"
             ),
-            Self::Lost { why } => formatter.write_str(why),
+            Self::Lost { why } | Self::Unfounded(why) => formatter.write_str(why),
             Self::Unreadable(why) => why.fmt(formatter),
+            Self::Unrecorded(why) => {
+                write!(formatter, "the journal could not be added to: {why}")
+            }
             Self::Stopped => formatter.write_str("it was asked to stop"),
         }
     }
@@ -212,6 +237,7 @@ impl fmt::Display for ApplyError {
             Self::Undone(undone) => undone.why.fmt(formatter),
             Self::State(error) => error.fmt(formatter),
             Self::Journal(error) => error.fmt(formatter),
+            Self::Form(error) => error.fmt(formatter),
         }
     }
 }

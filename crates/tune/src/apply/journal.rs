@@ -7,18 +7,25 @@
 //! The checksum (CRC-32 as in Ethernet) is of all that stands before it in the line. A last line
 //! without its end was being written when the process died, and what it says was not done yet: it is
 //! left out. Any other line that cannot be read is broken, and is told by its number.
+//!
+//! It grows with each plan, also at each boot. So it is written anew, short ([`compact`]), before it
+//! is added to, and what would make it longer than it may be is refused before anything is changed.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+mod compact;
+mod file;
+
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::file::{Journal, remove, set_aside};
 use super::restore::first_of_each;
 use super::{Here, JournalError, StateError};
 use crate::limits::MAX_JOURNAL_BYTES;
-use crate::plan::Identity;
+use crate::plan::{FormError, Identity};
 use crate::setting::{Setting, Value};
 
 const CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
@@ -88,6 +95,8 @@ pub(super) struct Contents {
     pub(super) entries: Vec<Entry>,
     /// Lines that cannot be read, from 1.
     pub(super) broken: Vec<usize>,
+    /// The form it is written in, if it is not ours.
+    other_form: Option<String>,
     /// Lines that are complete, and their bytes.
     lines: usize,
     bytes: u64,
@@ -106,6 +115,19 @@ impl Contents {
         }
     }
 
+    /// # Errors
+    /// Another version of this program has written it.
+    pub(super) fn check_form(&self) -> Result<(), FormError> {
+        match &self.other_form {
+            None => Ok(()),
+            Some(form) => Err(FormError {
+                what: self.path.display().to_string(),
+                found: form.clone(),
+                known: SCHEMA,
+            }),
+        }
+    }
+
     /// The machine it is of.
     pub(super) fn machine(&self) -> Option<&Identity> {
         self.entries.iter().find_map(|entry| match entry {
@@ -114,14 +136,9 @@ impl Contents {
         })
     }
 
-    /// What was found first in each setting, in the order in which it was found.
-    pub(super) fn originals(&self) -> Vec<(Setting, Value)> {
-        first_of_each(self.found().map(|(_, setting, value)| (setting, value)))
-    }
-
-    /// The same, of what a boot leaves as it is: files; and of all else what was found since this
-    /// boot. What was set before it is gone, and the numbers of interrupts and threads stand for
-    /// others now.
+    /// What was found first in each setting, in the order in which it was found: of what a boot leaves
+    /// as it is, files; and of all else what was found since this boot. What was set before it is
+    /// gone, and the numbers of interrupts and threads stand for others now.
     pub(super) fn originals_since(&self, boot_id: &str) -> Vec<(Setting, Value)> {
         let holds = |(of, setting, _): &(&str, &Setting, &Value)| {
             *of == boot_id || setting.is_kept_by_a_boot()
@@ -132,7 +149,7 @@ impl Contents {
 
     /// All that was found, and in which run of the machine.
     fn found(&self) -> impl Iterator<Item = (&str, &Setting, &Value)> {
-        self.entries.iter().filter_map(|entry| match entry {
+        self.in_force().into_iter().filter_map(|entry| match entry {
             Entry::Found {
                 boot_id,
                 setting,
@@ -141,6 +158,28 @@ impl Contents {
             } => Some((boot_id.as_str(), setting, value)),
             _ => None,
         })
+    }
+
+    /// The entries without those of plans that were undone: what these found is there again, and what
+    /// becomes of it since is not ours. Of a journal with broken lines all are told, for the beginning
+    /// of the plan that was undone may be among those.
+    fn in_force(&self) -> Vec<&Entry> {
+        let mut kept: Vec<&Entry> = Vec::new();
+        let mut begun = None;
+        for entry in &self.entries {
+            match entry {
+                Entry::Begin { .. } => begun = Some(kept.len()),
+                Entry::Undone if self.broken.is_empty() => {
+                    if let Some(begun) = begun.take() {
+                        kept.truncate(begun);
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            kept.push(entry);
+        }
+        kept
     }
 }
 
@@ -172,107 +211,59 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
         };
         contents.lines += 1;
         contents.bytes += line.len() as u64;
-        match parse_line(text) {
-            // Its number says whether a line is missing before it.
-            Some(line) if line.number == contents.lines => contents.entries.push(line.entry),
-            Some(line) => {
+        let line = match parse_line(text) {
+            Ok(line) => line,
+            Err(form) => {
                 contents.broken.push(contents.lines);
-                contents.entries.push(line.entry);
+                contents.other_form = contents.other_form.or(form);
+                continue;
             }
-            None => contents.broken.push(contents.lines),
+        };
+        // Its number says whether a line is missing before it.
+        if line.number != contents.lines {
+            contents.broken.push(contents.lines);
         }
+        if let Entry::Begin { schema, .. } = &line.entry
+            && schema != SCHEMA
+        {
+            contents.other_form = Some(schema.clone());
+        }
+        contents.entries.push(line.entry);
     }
     contents
 }
 
-fn parse_line(line: &[u8]) -> Option<ReadLine> {
+/// A line that is as it was written.
+///
+/// # Errors
+/// It is broken, or of another form than ours, which it may name.
+fn parse_line(line: &[u8]) -> Result<ReadLine, Option<String>> {
+    let text = intact(line).ok_or(None::<String>)?;
+    serde_json::from_str(text).map_err(|_| {
+        let line: serde_json::Value = serde_json::from_str(text).ok()?;
+        let form = line["entry"]["schema"].as_str()?;
+        (form != SCHEMA).then(|| form.to_owned())
+    })
+}
+
+/// A line whose checksum is right.
+fn intact(line: &[u8]) -> Option<&str> {
     let text = str::from_utf8(line).ok()?;
     let (said, checksum) = text
         .strip_suffix(BEHIND_CHECKSUM)?
         .rsplit_once(BEFORE_CHECKSUM)?;
     let checksum = u32::from_str_radix(checksum, 16).ok()?;
-    if checksum != CHECKSUM.checksum(said.as_bytes()) {
-        return None;
-    }
-    serde_json::from_str(text).ok()
+    (checksum == CHECKSUM.checksum(said.as_bytes())).then_some(text)
 }
 
 /// A line with its end.
-pub(super) fn line(number: usize, entry: &Entry) -> io::Result<String> {
+fn line(number: usize, entry: &Entry) -> io::Result<String> {
     let line = serde_json::to_string(&Line { number, entry })?;
-    let said = line.strip_suffix('}').unwrap_or(&line);
+    Ok(with_checksum(line.strip_suffix('}').unwrap_or(&line)))
+}
+
+/// What a line says, without the bracket that closes it, as it is written.
+pub(super) fn with_checksum(said: &str) -> String {
     let checksum = CHECKSUM.checksum(said.as_bytes());
-    Ok(format!(
-        "{said}{BEFORE_CHECKSUM}{checksum:08x}{BEHIND_CHECKSUM}\n"
-    ))
-}
-
-/// A journal that is being written.
-pub(super) struct Journal {
-    file: File,
-    path: PathBuf,
-    lines: usize,
-}
-
-impl Journal {
-    /// Opens it behind what is there, of which a line that was cut off is taken away.
-    pub(super) fn open(path: &Path, before: Option<&Contents>) -> Result<Self, StateError> {
-        let open = || -> io::Result<File> {
-            let file = File::options().append(true).create(true).open(path)?;
-            file.set_len(before.map_or(0, |before| before.bytes))?;
-            sync_folder_of(path)?;
-            Ok(file)
-        };
-        Ok(Self {
-            file: open().map_err(StateError::of(path))?,
-            path: path.to_owned(),
-            lines: before.map_or(0, |before| before.lines),
-        })
-    }
-
-    /// Adds entries; they are on the disk when this returns.
-    pub(super) fn append(
-        &mut self,
-        entries: impl IntoIterator<Item = Entry>,
-    ) -> Result<(), StateError> {
-        let mut text = String::new();
-        let put = || -> io::Result<()> {
-            for entry in entries {
-                self.lines += 1;
-                text.push_str(&line(self.lines, &entry)?);
-            }
-            self.file.write_all(text.as_bytes())?;
-            self.file.sync_all()
-        };
-        put().map_err(StateError::of(&self.path))
-    }
-
-    /// Takes it away: nothing is left to undo.
-    pub(super) fn remove(&self) -> Result<(), StateError> {
-        remove(&self.path)
-    }
-}
-
-/// Takes a journal away.
-pub(super) fn remove(path: &Path) -> Result<(), StateError> {
-    let take = || -> io::Result<()> {
-        fs::remove_file(path)?;
-        sync_folder_of(path)
-    };
-    take().map_err(StateError::of(path))
-}
-
-/// Keeps a journal that cannot be read whole for people to look at, out of the way of the next.
-pub(super) fn set_aside(path: &Path) -> Result<PathBuf, StateError> {
-    let aside = path.with_extension("journal.broken");
-    let take = || -> io::Result<()> {
-        fs::rename(path, &aside)?;
-        sync_folder_of(path)
-    };
-    take().map_err(StateError::of(path))?;
-    Ok(aside)
-}
-
-fn sync_folder_of(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    format!("{said}{BEFORE_CHECKSUM}{checksum:08x}{BEHIND_CHECKSUM}\n")
 }

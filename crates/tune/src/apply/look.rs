@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Applied, ApplyError, Hindrance, Obstacle};
-use crate::plan::{Plan, Step, When};
+use super::{Applied, ApplyError, Hindrance, Obstacle, RELIED_ON};
+use crate::plan::{Plan, Reliance, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
 /// What was found before anything was changed.
@@ -12,6 +12,8 @@ pub(super) struct Looked<'a> {
     pub(super) to_change: Vec<&'a Step>,
     /// All that may differ afterwards, in the order in which it comes to be: to be undone backwards.
     pub(super) found: Vec<Found>,
+    /// What the steps rest on.
+    pub(super) relies_on: Vec<&'a Reliance>,
     pub(super) applied: Applied,
 }
 
@@ -23,6 +25,38 @@ pub(super) struct Found {
     pub(super) to: Option<Value>,
 }
 
+impl Looked<'_> {
+    /// A step that the machine refuses, and that is left out.
+    pub(super) fn leave_out(&mut self, step: &Step, why: SettingError) {
+        let is_another = |id: &String| *id != step.id;
+        self.applied.changed.retain(is_another);
+        self.applied.unexpected.retain(is_another);
+        let obstacle = Obstacle::new(step, Hindrance::Unreadable(why));
+        self.applied.left_out.push(obstacle);
+    }
+
+    /// Whether a step is not carried out, and the rest is.
+    pub(super) fn is_left_out(&self, step: &Step) -> bool {
+        let mut left_out = self.applied.left_out.iter();
+        left_out.any(|it| it.setting == step.setting)
+    }
+
+    /// What was found where steps were to set something, and were left out then; and how it stands now.
+    pub(super) fn staying(&self) -> impl Iterator<Item = (&Found, Value)> {
+        self.found.iter().filter_map(|found| {
+            found.to.as_ref()?;
+            let mut left_out = self.applied.left_out.iter();
+            let obstacle = left_out.find(|it| it.setting == found.setting)?;
+            let stands = match &obstacle.why {
+                Hindrance::Unreadable(SettingError::Gone) => Value::Absent,
+                Hindrance::Unreadable(SettingError::Ignored { found }) => (**found).clone(),
+                _ => found.value.clone(),
+            };
+            Some((found, stands))
+        })
+    }
+}
+
 /// Reads all that the plan is about, and refuses it if that is not as the plan says.
 pub(super) fn look<'a>(
     machine: &mut dyn Machine,
@@ -32,19 +66,31 @@ pub(super) fn look<'a>(
     let mut looked = Looked {
         to_change: Vec::new(),
         found: Vec::new(),
+        relies_on: plan.relies_on.iter().collect(),
         applied: Applied::default(),
     };
     let mut obstacles = Vec::new();
+    let unfounded = match is_boot {
+        true => unfounded(machine, plan),
+        false => None,
+    };
+    if unfounded.is_some() {
+        looked.relies_on.clear();
+    }
     // What earlier steps of this plan will have set by then.
     let mut expected: HashMap<&Setting, &Value> = HashMap::new();
     for step in &plan.steps {
         let mut hinder = |looked: &mut Looked<'_>, why| {
             let obstacle = Obstacle::new(step, why);
-            match is_boot {
+            match is_boot || step.is_of_other_device() {
                 true => looked.applied.left_out.push(obstacle),
                 false => obstacles.push(obstacle),
             }
         };
+        if let Some(why) = unfounded.as_ref().filter(|_| step.is_of_carrier()) {
+            hinder(&mut looked, Hindrance::Unfounded(why.clone()));
+            continue;
+        }
         let found = match expected.get(&step.setting) {
             Some(value) => (*value).clone(),
             None => match read_or_absent(machine, step) {
@@ -83,8 +129,10 @@ pub(super) fn look<'a>(
         take_in(&mut looked, step, besides, found);
         expected.insert(&step.setting, &step.to);
     }
-    for reliance in &plan.relies_on {
-        let is_set = expected.get(&reliance.setting) == Some(&&reliance.value);
+    for reliance in &looked.relies_on {
+        let is_set = expected
+            .get(&reliance.setting)
+            .is_some_and(|to| reliance.value.agrees_with(&reliance.setting, to));
         let stands = |found: &Value| reliance.value.agrees_with(&reliance.setting, found);
         let why = match machine.read(&reliance.setting) {
             _ if is_set => continue,
@@ -93,7 +141,7 @@ pub(super) fn look<'a>(
             Err(why) => Hindrance::Unreadable(why),
         };
         obstacles.push(Obstacle {
-            id: String::from("relied-on"),
+            id: String::from(RELIED_ON),
             setting: reliance.setting.clone(),
             planned: reliance.value.clone(),
             why,
@@ -103,6 +151,23 @@ pub(super) fn look<'a>(
         true => Ok(looked),
         false => Err(ApplyError::Refused(obstacles)),
     }
+}
+
+/// What a plan rests on and does not stand, at boot, when its earlier part has set the steering that it is about.
+/// Nobody is there to plan again, so what does not rest on it is carried out.
+fn unfounded(machine: &mut dyn Machine, plan: &Plan) -> Option<String> {
+    plan.relies_on
+        .iter()
+        .find_map(|Reliance { setting, value }| {
+            let found = match machine.read(setting) {
+                Ok(found) if value.agrees_with(setting, &found) => return None,
+                Ok(found) => found.to_string(),
+                Err(why) => why.to_string(),
+            };
+            Some(format!(
+                "it rests on {setting} being {value}, and that is {found}"
+            ))
+        })
 }
 
 /// What a step would replace, and nobody here could put back: it is about disciplines, and does not only

@@ -16,6 +16,7 @@
 mod boot;
 mod error;
 mod journal;
+mod links;
 mod look;
 mod numbers;
 mod restore;
@@ -27,9 +28,12 @@ mod status;
 use std::collections::HashMap;
 use std::path::Path;
 
-pub use self::boot::BootPart;
-pub use self::error::{ApplyError, Hindrance, JournalError, Left, Obstacle, StateError, Undone};
-use self::journal::{Entry, Journal};
+pub use self::boot::{BootError, BootPart, Unfit};
+pub use self::error::{
+    ApplyError, Hindrance, JournalError, Left, Obstacle, StateError, Unclosed, Undone,
+};
+use self::journal::{Contents, Entry, Journal};
+pub use self::links::Links;
 use self::look::{Found, Looked, look};
 pub use self::numbers::Numbers;
 pub(crate) use self::numbers::has_number;
@@ -40,11 +44,14 @@ pub use self::rollback::{RolledBack, rollback};
 pub use self::saved::SavedPlan;
 pub(crate) use self::state::State;
 pub use self::status::{Standing, Status, status};
-use crate::plan::{Identity, Plan, Step};
+use crate::plan::{Identity, Plan, Reliance, Step};
 use crate::setting::{Machine, Setting, SettingError, Value};
 
 /// Where the journal is when nobody says otherwise.
 pub const STATE_FOLDER: &str = "/var/lib/isolane";
+
+/// What stands in place of a step's id where something was relied on.
+const RELIED_ON: &str = "relied-on";
 
 /// Where and when a plan is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +73,8 @@ pub struct Applied {
     pub after_reboot: Vec<String>,
     /// Ids of those that did not stand as the plan says, and were set all the same: at boot.
     pub unexpected: Vec<String>,
-    /// Steps that could not be carried out, and were left out: at boot.
+    /// Steps that could not be carried out, and were left out: at boot; and interrupts that the kernel does not let
+    /// anybody move.
     pub left_out: Vec<Obstacle>,
 }
 
@@ -84,12 +92,8 @@ pub fn apply(
     is_boot: bool,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Applied, ApplyError> {
-    if !plan.machine.is_same_as(&here.machine) {
-        return Err(ApplyError::Foreign {
-            plan: Box::new(plan.machine.clone()),
-            here: Box::new(here.machine.clone()),
-        });
-    }
+    plan.check_form()?;
+    check_machine(&plan.machine, here)?;
     if let Some(of) = plan.of_other_boot(&here.boot_id, is_boot) {
         return Err(ApplyError::OtherBoot {
             plan: of.to_owned(),
@@ -112,22 +116,28 @@ pub(crate) fn apply_locked(
 ) -> Result<Applied, ApplyError> {
     let before = journal::read(&state.journal())?;
     if let Some(before) = &before {
+        before.check_form()?;
         before.check()?;
-        let is_other = |machine: &&Identity| !machine.is_same_as(&here.machine);
-        if let Some(machine) = before.machine().filter(is_other) {
-            return Err(ApplyError::Foreign {
-                plan: Box::new(machine.clone()),
-                here: Box::new(here.machine.clone()),
-            });
-        }
+        before
+            .machine()
+            .map_or(Ok(()), |machine| check_machine(machine, here))?;
     }
-    let looked = look(machine, plan, is_boot)?;
-    if looked.to_change.is_empty() {
+    let mut looked = look(machine, plan, is_boot)?;
+    let standing = before.as_ref().and_then(Contents::outcome);
+    let is_told = standing
+        .as_ref()
+        .is_none_or(|standing| standing.is_complete && standing.boot_id == here.boot_id);
+    if looked.to_change.is_empty() && is_told {
         return Ok(looked.applied);
     }
-    let is_first = before.is_none();
-    let mut journal = Journal::open(&state.journal(), before.as_ref())?;
+    let is_first = standing.is_none();
+    let mut journal = Journal::open(&state.journal(), before.as_ref(), &here.boot_id)?;
     let begin = Entry::begin(here, &plan.profile);
+    if looked.to_change.is_empty() {
+        // It was set by one that was killed before it could say so, or stands after a boot.
+        journal.append([begin, Entry::Applied])?;
+        return Ok(looked.applied);
+    }
     let entries = looked.found.iter().map(|found| Entry::Found {
         boot_id: here.boot_id.clone(),
         id: found.id.clone(),
@@ -135,78 +145,127 @@ pub(crate) fn apply_locked(
         value: found.value.clone(),
         to: found.to.clone(),
     });
-    journal.append(std::iter::once(begin).chain(entries))?;
-    match carry_out(machine, plan, &looked, is_stopped) {
-        Ok(()) => {
-            journal.append([Entry::Applied])?;
-            Ok(looked.applied)
+    if let Err(error) = journal.append(std::iter::once(begin).chain(entries)) {
+        if is_first {
+            // Nothing is in it.
+            let _ = journal.remove();
         }
-        Err(failure) => Err(undo(machine, &looked, failure, journal, is_first)),
+        return Err(error.into());
+    }
+    let done = carry_out(machine, plan, &mut looked, is_stopped);
+    let done = done.and_then(|()| {
+        let stay = looked.staying().map(|(found, stands)| Entry::Found {
+            boot_id: here.boot_id.clone(),
+            id: found.id.clone(),
+            setting: found.setting.clone(),
+            value: found.value.clone(),
+            // It stands as it is to, so that nobody is told that others have changed it.
+            to: Some(stands),
+        });
+        let recorded = journal.append(stay.chain([Entry::Applied]));
+        recorded.map_err(|error| Failure::between(Hindrance::Unrecorded(error.error.to_string())))
+    });
+    match done {
+        Ok(()) => Ok(looked.applied),
+        Err(failure) => Err(undo(machine, &looked, *failure, journal, is_first)),
     }
 }
 
-/// Why a plan was not carried out to its end: at which step, and what happened.
-struct Failure<'a> {
-    step: Option<&'a Step>,
+fn check_machine(machine: &Identity, here: &Here) -> Result<(), ApplyError> {
+    match machine.is_same_as(&here.machine) {
+        true => Ok(()),
+        false => Err(ApplyError::Foreign {
+            plan: Box::new(machine.clone()),
+            here: Box::new(here.machine.clone()),
+        }),
+    }
+}
+
+/// Why a plan was not carried out to its end: at which place, and what happened.
+struct Failure {
+    at: Option<(String, Setting)>,
     why: Hindrance,
 }
 
-fn carry_out<'a>(
+impl Failure {
+    fn at(id: &str, setting: &Setting, why: Hindrance) -> Box<Self> {
+        Box::new(Self {
+            at: Some((id.to_owned(), setting.clone())),
+            why,
+        })
+    }
+
+    /// Between steps.
+    fn between(why: Hindrance) -> Box<Self> {
+        Box::new(Self { at: None, why })
+    }
+}
+
+fn carry_out(
     machine: &mut dyn Machine,
-    plan: &'a Plan,
-    looked: &Looked<'a>,
+    plan: &Plan,
+    looked: &mut Looked<'_>,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<(), Failure<'a>> {
-    let failed = |step, why| Failure {
-        step: Some(step),
-        why: Hindrance::Unreadable(why),
-    };
+) -> Result<(), Box<Failure>> {
     for found in looked.found.iter().filter(|found| is_made_folder(found)) {
         let made = machine.write(&found.setting, &Value::Present);
-        made.map_err(|why| Failure {
-            step: None,
-            why: Hindrance::Unreadable(why),
-        })?;
+        made.map_err(|why| Failure::at(&found.id, &found.setting, Hindrance::Unreadable(why)))?;
     }
-    for step in &looked.to_change {
+    for step in looked.to_change.clone() {
         if is_stopped() {
-            return Err(Failure {
-                step: None,
-                why: Hindrance::Stopped,
-            });
+            return Err(Failure::between(Hindrance::Stopped));
         }
-        machine
-            .write(&step.setting, &step.to)
-            .and_then(|()| expect(machine, &step.setting, &step.to))
-            .map_err(|why| failed(*step, why))?;
+        let set = machine.write(&step.setting, &step.to);
+        match set.and_then(|()| expect(machine, &step.setting, &step.to)) {
+            Ok(()) => {}
+            // The rest still helps.
+            Err(why) if step.is_of_other_device() => looked.leave_out(step, why),
+            Err(why @ SettingError::Immovable(_)) => looked.leave_out(step, why),
+            Err(why) => {
+                return Err(Failure::at(
+                    &step.id,
+                    &step.setting,
+                    Hindrance::Unreadable(why),
+                ));
+            }
+        }
     }
-    // A later step, or somebody else, may have undone an earlier one, or what was as it should be.
+    // A later step, or somebody else, may have undone an earlier one, or what was as it should be, or
+    // what is relied on.
     let last: HashMap<&Setting, &Step> = plan
         .steps
         .iter()
         .map(|step| (&step.setting, step))
         .collect();
-    let left_out = &looked.applied.left_out;
-    let is_left_out = |step: &&Step| left_out.iter().any(|it| it.setting == step.setting);
     for step in plan
         .steps
         .iter()
-        .filter(|step| last[&step.setting] == *step && !is_left_out(step))
+        .filter(|step| last[&step.setting] == *step)
     {
-        expect(machine, &step.setting, &step.to).map_err(|why| Failure {
-            step: Some(step),
-            why: match why {
-                SettingError::Ignored { found } => Hindrance::Overturned { found: *found },
-                why => Hindrance::Unreadable(why),
-            },
-        })?;
+        if looked.is_left_out(step) {
+            continue;
+        }
+        match expect(machine, &step.setting, &step.to) {
+            Ok(()) => {}
+            Err(why) if step.is_of_other_device() => looked.leave_out(step, why),
+            Err(why) => return Err(Failure::at(&step.id, &step.setting, overturned(why))),
+        }
+    }
+    for Reliance { setting, value } in &looked.relies_on {
+        expect(machine, setting, value)
+            .map_err(|why| Failure::at(RELIED_ON, setting, overturned(why)))?;
     }
     match is_stopped() {
-        true => Err(Failure {
-            step: None,
-            why: Hindrance::Stopped,
-        }),
+        true => Err(Failure::between(Hindrance::Stopped)),
         false => Ok(()),
+    }
+}
+
+/// Why something does not stand that has been set, or looked at, before.
+fn overturned(why: SettingError) -> Hindrance {
+    match why {
+        SettingError::Ignored { found } => Hindrance::Overturned { found: *found },
+        why => Hindrance::Unreadable(why),
     }
 }
 
@@ -234,28 +293,23 @@ fn expect(
 fn undo(
     machine: &mut dyn Machine,
     looked: &Looked<'_>,
-    failure: Failure<'_>,
+    failure: Failure,
     mut journal: Journal,
     is_first: bool,
 ) -> ApplyError {
     let found = looked.found.iter();
     let found = first_of_each(found.map(|found| (&found.setting, &found.value)));
-    let mut left = restore(machine, &found).left;
-    if left.is_empty() {
-        let closed = match is_first {
-            true => journal.remove(),
-            false => journal.append([Entry::Undone]),
-        };
-        if let Err(error) = closed {
-            left.push(Left::journal(&error));
-        }
-    }
+    let left = restore(machine, &found).left;
+    let closed = match (left.is_empty(), is_first) {
+        (false, _) => Ok(()),
+        (true, true) => journal.remove(),
+        (true, false) => journal.append([Entry::Undone]),
+    };
     ApplyError::Undone(Box::new(Undone {
-        step: failure
-            .step
-            .map(|step| (step.id.clone(), step.setting.clone())),
+        step: failure.at,
         why: failure.why,
         left,
+        unclosed: closed.err().map(Unclosed::from),
     }))
 }
 

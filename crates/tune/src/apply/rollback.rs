@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::journal;
 use super::restore::{Restored, restore};
 use super::state::State;
-use super::{ApplyError, Here, JournalError};
+use super::{ApplyError, Here, JournalError, Unclosed};
 use crate::setting::Machine;
 
 /// What a rollback did.
@@ -15,6 +15,8 @@ pub struct RolledBack {
     pub restored: Option<Restored>,
     /// Lines of the journal that cannot be read, and where it is kept for people.
     pub broken: Option<(JournalError, PathBuf)>,
+    /// All was put back, and the journal still tells of it.
+    pub unclosed: Option<Unclosed>,
 }
 
 /// Restores what was found before the first plan that the journal tells of, and removes the journal
@@ -22,7 +24,7 @@ pub struct RolledBack {
 /// restored, and what the boot part has set since.
 ///
 /// # Errors
-/// [`ApplyError::State`], [`ApplyError::Foreign`]: nothing was restored.
+/// [`ApplyError::State`], [`ApplyError::Foreign`], [`ApplyError::Form`]: nothing was restored.
 pub fn rollback(
     machine: &mut dyn Machine,
     here: &Here,
@@ -48,6 +50,7 @@ pub(crate) fn rollback_locked(
     let Some(contents) = journal::read(&path)? else {
         return Ok(RolledBack::default());
     };
+    contents.check_form()?;
     if let Some(machine) = contents.machine()
         && !machine.is_same_as(&here.machine)
     {
@@ -57,15 +60,19 @@ pub(crate) fn rollback_locked(
         });
     }
     let restored = restore(machine, &contents.originals_since(&here.boot_id));
-    let mut broken = None;
+    let mut done = RolledBack::default();
     if restored.left.is_empty() {
-        match contents.check() {
-            Ok(()) => journal::remove(&path)?,
-            Err(error) => broken = Some((error, journal::set_aside(&path)?)),
-        }
+        let closed = match contents.check() {
+            Ok(()) => journal::remove(&path),
+            Err(error) => {
+                let kept = journal::set_aside(&path);
+                let place = kept.as_ref().unwrap_or(&path).clone();
+                done.broken = Some((error, place));
+                kept.map(drop)
+            }
+        };
+        done.unclosed = closed.err().map(Unclosed::from);
     }
-    Ok(RolledBack {
-        restored: Some(restored),
-        broken,
-    })
+    done.restored = Some(restored);
+    Ok(done)
 }

@@ -1,6 +1,7 @@
 //! The folder in which the journal is, and the lock that one `tune` holds at a time.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -14,9 +15,20 @@ pub(crate) struct State(PathBuf);
 pub(crate) struct Lock(#[expect(dead_code, reason = "held for its end")] File);
 
 impl State {
-    /// The folder, which is made if need be.
+    /// The folder, which is made if need be, and is on the disk then: what is kept in it would be
+    /// lost with it.
     pub(crate) fn make(folder: &Path) -> Result<Self, StateError> {
-        fs::create_dir_all(folder).map_err(StateError::of(folder))?;
+        let make = || -> io::Result<()> {
+            let folder = std::path::absolute(folder)?;
+            let missing = folder.ancestors().take_while(|folder| !folder.exists());
+            let missing: Vec<&Path> = missing.collect();
+            fs::create_dir_all(&folder)?;
+            for parent in missing.iter().filter_map(|made| made.parent()) {
+                File::open(parent)?.sync_all()?;
+            }
+            Ok(())
+        };
+        make().map_err(StateError::of(folder))?;
         Ok(Self(folder.to_owned()))
     }
 

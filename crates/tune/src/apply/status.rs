@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::journal::{self, Entry};
+use super::journal;
+use super::numbers::has_number;
 use super::state::State;
 use super::{ApplyError, Here};
 use crate::setting::{Machine, Setting, SettingError, Value};
@@ -31,11 +32,13 @@ pub struct Standing {
     pub setting: Setting,
     /// It was set since the machine started, or is kept on disk.
     pub is_of_this_boot: bool,
-    /// What was found there before the first plan; of what a boot resets, before the first since the last.
+    /// What was found there before the first plan; of what the kernel holds, before the first since
+    /// the machine was started.
     pub before: Value,
     /// What the plan set.
     pub applied: Value,
-    /// What stands there now; `None`: it cannot be read.
+    /// What stands there now; `None`: it cannot be read, or had a number that ended with a boot (of an interrupt, of
+    /// a thread).
     pub now: Option<Value>,
     /// Whether it stands.
     pub stands: bool,
@@ -44,7 +47,7 @@ pub struct Standing {
 /// Compares what was applied with what stands there; `None` if nothing was applied.
 ///
 /// # Errors
-/// [`ApplyError::State`], [`ApplyError::Journal`].
+/// [`ApplyError::State`], [`ApplyError::Journal`], [`ApplyError::Form`].
 pub fn status(
     machine: &mut dyn Machine,
     here: &Here,
@@ -56,50 +59,31 @@ pub fn status(
     let Some(contents) = journal::read(&state.journal())? else {
         return Ok(None);
     };
+    contents.check_form()?;
     contents.check()?;
-    // Of what was set before this boot alone, what was found then is all that is known.
-    let mut originals = contents.originals_since(&here.boot_id);
-    originals.extend(contents.originals());
-    let mut status = Status {
-        profile: String::new(),
-        is_complete: false,
-        is_of_this_boot: false,
-        settings: Vec::new(),
+    let Some(applied) = contents.outcome() else {
+        return Ok(None);
     };
-    // Settings of a plan that was undone are those of the plan before it.
-    let mut before_begin = Vec::new();
-    for entry in &contents.entries {
-        match entry {
-            Entry::Begin {
-                profile, boot_id, ..
-            } => {
-                before_begin = status.settings.clone();
-                status.profile.clone_from(profile);
-                status.is_complete = false;
-                status.is_of_this_boot = *boot_id == here.boot_id;
-            }
-            Entry::Found {
-                boot_id,
-                id,
-                setting,
-                to,
-                ..
-            } => {
-                if let Some(to) = to {
-                    status.settings.retain(|known| known.setting != *setting);
-                    let is_of_this_boot = *boot_id == here.boot_id || setting.is_kept_by_a_boot();
-                    let standing = standing(id, (setting, is_of_this_boot), to, &originals);
-                    status.settings.push(standing);
-                }
-            }
-            Entry::Applied => status.is_complete = true,
-            Entry::Undone => {
-                status.settings.clone_from(&before_begin);
-                status.is_complete = true;
-            }
-        }
-    }
+    let settings = applied.settings.iter().map(|set| Standing {
+        id: set.id.to_owned(),
+        setting: set.setting.clone(),
+        is_of_this_boot: set.boot_id == here.boot_id || set.setting.is_kept_by_a_boot(),
+        before: set.before.clone(),
+        applied: set.to.clone(),
+        now: None,
+        stands: false,
+    });
+    let mut status = Status {
+        profile: applied.profile.to_owned(),
+        is_complete: applied.is_complete,
+        is_of_this_boot: applied.boot_id == here.boot_id,
+        settings: settings.collect(),
+    };
     for standing in &mut status.settings {
+        // Its number may be something else's since the boot.
+        if !standing.is_of_this_boot && has_number(&standing.setting) {
+            continue;
+        }
         let now = match machine.read(&standing.setting) {
             Err(SettingError::Gone) => Some(Value::Absent),
             now => now.ok(),
@@ -109,22 +93,4 @@ pub fn status(
         standing.now = now;
     }
     Ok(Some(status))
-}
-
-fn standing(
-    id: &str,
-    (setting, is_of_this_boot): (&Setting, bool),
-    applied: &Value,
-    originals: &[(Setting, Value)],
-) -> Standing {
-    let before = originals.iter().find(|(known, _)| known == setting);
-    Standing {
-        id: id.to_owned(),
-        setting: setting.clone(),
-        is_of_this_boot,
-        before: before.map_or(Value::Absent, |(_, value)| value.clone()),
-        applied: applied.clone(),
-        now: None,
-        stands: false,
-    }
 }

@@ -1,7 +1,7 @@
 //! The clock: who keeps it, and how far it may be from those of other hosts.
 
-use super::Findings;
-use crate::clock::{ClockError, clock_error};
+use super::{Findings, ptp};
+use crate::clock::{ClockError, clock_error, duration, one_way_bound};
 use crate::facts::Facts;
 use crate::limits::CLOCK_ERROR_US;
 use crate::needs::Needs;
@@ -12,10 +12,11 @@ const TIME_KEEPERS: [&str; 5] = ["chronyd", "ntpd", "systemd-timesyn", "ptp4l", 
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     keepers(facts, findings);
     error(facts, findings);
-    ptp(facts, needs, findings);
+    one_way(facts, findings);
+    ptp::examine(facts, needs, findings);
 }
 
-fn runs(facts: &Facts, name: &str) -> bool {
+pub(super) fn runs(facts: &Facts, name: &str) -> bool {
     facts.programs.iter().any(|program| program == name)
 }
 
@@ -41,30 +42,32 @@ fn keepers(facts: &Facts, findings: &mut Findings) {
 fn error(facts: &Facts, findings: &mut Findings) {
     let id = "kernel.clock-error";
     match clock_error(facts) {
+        error @ ClockError::Bound { nanoseconds, .. } if nanoseconds <= CLOCK_ERROR_US * 1_000 => {
+            findings.ok(id, format!("how far the clock is off is known: {error}"));
+        }
         ClockError::Bound {
-            microseconds,
+            nanoseconds,
             keeper,
-        } if microseconds <= CLOCK_ERROR_US => findings.ok(
-            id,
-            format!("the clock is within {microseconds} us of its source, {keeper} says"),
-        ),
-        ClockError::Bound {
-            microseconds,
-            keeper,
+            against,
+            provided,
         } => findings.info(
             id,
-            format!("the clock may be {microseconds} us off its source, {keeper} says"),
+            format!(
+                "the clock may be {} off {against}, according to {keeper}{}",
+                duration(nanoseconds),
+                condition(provided.as_deref())
+            ),
             "one-way delays between hosts are uncertain by as much, on each host: more than most of them are; \
              round trips are right",
             "use PTP on interfaces that stamp in hardware (linuxptp: ptp4l, phc2sys), or a source of time nearby",
         ),
-        ClockError::Untold { keepers, ask } => findings.info(
+        ClockError::Untold { keepers, why, ask } => findings.info(
             id,
             format!(
-                "how far the clock is off cannot be known from here: {} keeps it to itself",
+                "how far the clock is off is not known ({}): {why}",
                 keepers.join(", ")
             ),
-            "one-way delays between hosts are as uncertain as that; round trips are right",
+            "one-way delays to other hosts are refused; round trips are right",
             format!("ask: {ask}"),
         ),
         ClockError::Unkept if facts.clock.is_kept == Some(false) => findings.info(
@@ -84,52 +87,28 @@ fn error(facts: &Facts, findings: &mut Findings) {
     }
 }
 
-/// PTP takes two programs: one keeps the device's clock, the other the kernel's by it.
-fn ptp(facts: &Facts, needs: &Needs, findings: &mut Findings) {
-    let id = "kernel.ptp";
-    match (runs(facts, "ptp4l"), runs(facts, "phc2sys")) {
-        (true, true) => findings.ok(id, "ptp4l keeps the device's clock, phc2sys the kernel's by it"),
-        (false, true) => findings.warn(
-            id,
-            "phc2sys runs without ptp4l",
-            "the kernel's clock follows a device's that nobody keeps: it drifts by up to 100 us a second, and calls \
-             itself kept",
-            "systemctl enable --now ptp4l@INTERFACE; or stop phc2sys, and run chrony",
-        ),
-        (true, false) if has_clock(facts, needs) && !runs(facts, "chronyd") => findings.warn(
-            id,
-            "ptp4l runs without phc2sys",
-            "it keeps the device's clock alone: time stamps of topics are the kernel's, which nobody keeps",
-            "systemctl enable --now phc2sys@INTERFACE; or have chrony follow the device (refclock PHC)",
-        ),
-        _ => {}
-    }
-    if runs(facts, "phc2sys")
-        && (runs(facts, "chronyd") || runs(facts, "ntpd") || runs(facts, "systemd-timesyn"))
-    {
-        findings.warn(
-            "kernel.clock-keepers",
-            "two programs keep the kernel's clock: phc2sys, and one that follows the network",
-            "they pull it to and fro: steps of up to milliseconds, in both directions",
-            "stop one of them: systemctl disable --now chrony systemd-timesyncd",
+/// What a one-way delay to a host would have to be beyond whose clock is kept as well as this one.
+fn one_way(facts: &Facts, findings: &mut Findings) {
+    let error = clock_error(facts);
+    // Where the error is not known, that is a finding of its own.
+    if let Ok(bound) = one_way_bound(&error, &error) {
+        let provided = match &error {
+            ClockError::Bound { provided, .. } => provided.as_deref(),
+            _ => None,
+        };
+        findings.ok(
+            "kernel.one-way",
+            format!(
+                "one-way delays to hosts whose clocks are kept as well, by the same source, mean something beyond {}{}; \
+                 shorter ones are refused",
+                duration(bound.nanoseconds()),
+                condition(provided)
+            ),
         );
     }
 }
 
-fn has_clock(facts: &Facts, needs: &Needs) -> bool {
-    let is_meant = |name: &str| {
-        needs
-            .interface
-            .as_deref()
-            .is_none_or(|wanted| wanted == name)
-    };
-    let mut devices = facts
-        .devices
-        .iter()
-        .filter(|device| is_meant(&device.interface));
-    devices.any(|device| {
-        device
-            .timestamps
-            .is_some_and(|stamps| stamps.clock.is_some())
-    })
+/// What a statement is provided with, behind it.
+fn condition(provided: Option<&str>) -> String {
+    provided.map_or_else(String::new, |provided| format!(", if {provided}"))
 }

@@ -1,9 +1,10 @@
 //! Processors: how many, who else is on them, how fast they wake.
 
 use super::{Findings, list};
-use crate::facts::Facts;
+use crate::facts::{Facts, Interrupt};
 use crate::limits::IDLE_LATENCY_US;
 use crate::needs::Needs;
+use crate::plan::{may_come, named};
 use crate::probe::files::number_list;
 
 pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
@@ -176,6 +177,18 @@ fn idle(facts: &Facts, findings: &mut Findings) {
     }
 }
 
+/// The cores for everything else than the executor: without the hardware threads beside its own, which plans switch
+/// off, unless there is no other.
+fn cores_for_others(facts: &Facts, core: u16) -> Vec<u16> {
+    let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
+    let siblings = number_list(&facts.attribute(&path).unwrap_or_default());
+    let online = facts.cores.online.iter().copied();
+    let (beside, apart): (Vec<u16>, Vec<u16>) = online
+        .filter(|other| *other != core)
+        .partition(|other| siblings.contains(other));
+    if apart.is_empty() { beside } else { apart }
+}
+
 /// Interrupts of other devices than the one that carries the topics.
 fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
     let online = &facts.cores.online;
@@ -186,38 +199,36 @@ fn other_interrupts(facts: &Facts, needs: &Needs, findings: &mut Findings) {
         return;
     };
     let id = "cores.other-interrupts";
+    let rest = cores_for_others(facts, core);
+    let there = may_come(facts, needs, core, &rest);
+    let movable = there.into_iter().filter(|it| !it.is_managed);
+    let there: Vec<&Interrupt> = movable.collect();
     let line = facts.kernel.command_line.as_deref().unwrap_or_default();
     let mut words = line.split_whitespace();
-    let kept = words.find_map(|word| word.strip_prefix("irqaffinity="));
-    if kept.is_some_and(|kept| !number_list(kept).contains(&core)) {
-        return findings.ok(
-            id,
-            format!("interrupts of devices begin on other cores than {core} (irqaffinity)"),
-        );
-    }
-    let others = facts
-        .devices
-        .iter()
-        .filter(|device| needs.interface.as_ref() != Some(&device.interface));
-    let interrupts = others.flat_map(|device| &device.interrupts);
-    let there: Vec<String> = interrupts
-        .filter(|interrupt| interrupt.cores.contains(&core))
-        .map(|interrupt| format!("{} ({})", interrupt.number, interrupt.name))
-        .collect();
-    let what = match there.as_slice() {
-        [] => format!(
-            "interrupts of disks, USB and the like may come to core {core}: they are not looked at"
+    let begin = words.find_map(|word| word.strip_prefix("irqaffinity="));
+    let what = match (there.as_slice(), begin) {
+        ([], Some(begin)) if !number_list(begin).contains(&core) => {
+            return findings.ok(
+                id,
+                format!("interrupts of devices begin on other cores than {core} (irqaffinity)"),
+            );
+        }
+        ([], _) if !facts.interrupts.is_empty() => {
+            return findings.ok(
+                id,
+                format!(
+                    "of other devices' interrupts none that can be moved may come to core {core}"
+                ),
+            );
+        }
+        ([], _) => format!(
+            "interrupts of disks, USB and the like may come to core {core}: they were not looked at"
         ),
-        some => format!(
-            "interrupts {} may come to core {core}, those of disks, USB and the like as well",
-            some.join(", ")
+        (some, _) => format!(
+            "interrupts of other devices may come to core {core}: {}",
+            named(some.iter().copied())
         ),
     };
-    let rest: Vec<u16> = online
-        .iter()
-        .copied()
-        .filter(|other| *other != core)
-        .collect();
     let rest = list(&rest);
     findings.info(
         id,

@@ -9,6 +9,7 @@ mod kernel;
 mod lanes;
 mod participants;
 mod ports;
+mod ptp;
 mod rights;
 mod sockets;
 
@@ -65,10 +66,11 @@ pub fn examine(facts: &Facts, needs: &Needs) -> Vec<Finding> {
 }
 
 /// What a plan does about findings: how the id of a finding begins, and the id of the step.
-const STEPS: [(&str, &str); 23] = [
+const STEPS: [(&str, &str); 24] = [
     ("cores.governor", "cores.governor"),
     ("cores.idle-states", "cores.idle-state"),
     ("cores.isolated", "boot"),
+    ("cores.other-interrupts", "cores.interrupt"),
     ("cores.smt", "cores.sibling"),
     ("cores.tick", "boot.arguments"),
     ("interface.filters.", "interface.receive-table"),

@@ -1,7 +1,12 @@
 //! When a device interrupts.
+//!
+//! Drivers look at a whole request, and refuse it for a field that says nothing new, or that another
+//! one of it forbids. So only what differs is sent, in an order that all of them take: ice and iavf
+//! let nobody set times while the driver moves them (`ice_set_rc_coalesce`, `iavf_set_itr_per_queue`);
+//! igc and igb, whose queues share an interrupt, have the times of sending follow those of receiving,
+//! and let nobody set them (`igc_ethtool_set_coalesce`).
 
 use netlink_packet_core::DefaultNla;
-use rustix::io::Errno;
 
 use super::{Ethtool, OMIT_REPLY, of};
 use crate::facts::Coalescing;
@@ -30,24 +35,124 @@ impl Ethtool {
         interface: &str,
         coalescing: Coalescing,
     ) -> Result<(), Denial> {
-        let outcome = self.set(SET, &request(interface, coalescing));
-        let is_refused =
-            |denial: &Denial| denial.error.raw_os_error() == Some(Errno::INVAL.raw_os_error());
-        let received = Coalescing {
-            tx_usecs: None,
-            ..coalescing
+        let mut device = Device {
+            ethtool: self,
+            interface,
         };
-        match outcome {
-            Err(denial)
-                if is_refused(&denial) && received != coalescing && received.rx_usecs.is_some() =>
-            {
-                // The first reason is the one that tells what is wrong.
-                self.set(SET, &request(interface, received))
-                    .map_err(|_| denial)
-            }
-            outcome => outcome,
+        set(&mut device, coalescing)
+    }
+}
+
+/// What takes requests: a driver, or a model of one.
+pub(super) trait Interrupting {
+    fn now(&mut self) -> Result<Coalescing, Denial>;
+    fn send(&mut self, coalescing: Coalescing) -> Result<(), Denial>;
+}
+
+struct Device<'a> {
+    ethtool: &'a mut Ethtool,
+    interface: &'a str,
+}
+
+impl Interrupting for Device<'_> {
+    fn now(&mut self) -> Result<Coalescing, Denial> {
+        let now = self.ethtool.coalescing(self.interface)?;
+        Ok(now.unwrap_or_default())
+    }
+
+    fn send(&mut self, coalescing: Coalescing) -> Result<(), Denial> {
+        self.ethtool.set(SET, &request(self.interface, coalescing))
+    }
+}
+
+/// Receiving first, and then what of sending has not followed.
+pub(super) fn set(device: &mut dyn Interrupting, wanted: Coalescing) -> Result<(), Denial> {
+    for direction in [Direction::Receiving, Direction::Sending] {
+        let now = direction.of(device.now()?);
+        for change in changes(now, direction.of(wanted)) {
+            device.send(direction.alone(change))?;
         }
     }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Receiving,
+    Sending,
+}
+
+/// What there is of each direction.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Times {
+    usecs: Option<u32>,
+    frames: Option<u32>,
+    adaptive: Option<bool>,
+}
+
+impl Direction {
+    fn of(self, coalescing: Coalescing) -> Times {
+        match self {
+            Self::Receiving => Times {
+                usecs: coalescing.rx_usecs,
+                frames: coalescing.rx_frames,
+                adaptive: coalescing.adaptive_rx,
+            },
+            Self::Sending => Times {
+                usecs: coalescing.tx_usecs,
+                frames: coalescing.tx_frames,
+                adaptive: coalescing.adaptive_tx,
+            },
+        }
+    }
+
+    fn alone(self, times: Times) -> Coalescing {
+        match self {
+            Self::Receiving => Coalescing {
+                rx_usecs: times.usecs,
+                rx_frames: times.frames,
+                adaptive_rx: times.adaptive,
+                ..Coalescing::default()
+            },
+            Self::Sending => Coalescing {
+                tx_usecs: times.usecs,
+                tx_frames: times.frames,
+                adaptive_tx: times.adaptive,
+                ..Coalescing::default()
+            },
+        }
+    }
+}
+
+/// What brings a direction from what stands to what is wanted: at most two requests.
+fn changes(now: Times, wanted: Times) -> impl Iterator<Item = Times> {
+    let times = Times {
+        usecs: changed(now.usecs, wanted.usecs),
+        frames: changed(now.frames, wanted.frames),
+        adaptive: None,
+    };
+    // Whether the driver is to move them afterwards, also if nothing is said of that.
+    let is_moved_then = wanted.adaptive.or(now.adaptive);
+    let is_set_while_off = times != Times::default() && is_moved_then == Some(true);
+    let (first, is_moved_now) = match is_set_while_off {
+        true => (changed(now.adaptive, Some(false)), Some(false)),
+        false => (changed(now.adaptive, wanted.adaptive), is_moved_then),
+    };
+    let first = Times {
+        adaptive: first,
+        ..times
+    };
+    let second = Times {
+        adaptive: changed(is_moved_now, is_moved_then),
+        ..Times::default()
+    };
+    let is_some = |change: &Times| *change != Times::default();
+    [first, second].into_iter().filter(is_some)
+}
+
+/// What is wanted, if it does not stand already.
+fn changed<T: PartialEq>(now: Option<T>, wanted: Option<T>) -> Option<T> {
+    wanted.filter(|wanted| now.as_ref() != Some(wanted))
 }
 
 pub(super) fn parse(answer: Read<'_>) -> Coalescing {

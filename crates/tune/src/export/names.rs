@@ -1,26 +1,40 @@
-//! Lines with names where a plan has numbers that hold until the next boot: those of interrupts, and of their threads.
+//! Lines with names where a plan has numbers that hold until the next boot: those of interrupts, and of threads.
+//!
+//! An interrupt's thread bears the interrupt's name. A NAPI thread bears a number only, that of its instance, and no tool
+//! of the system tells which queue that serves. What lasts is the order: a driver makes its instances in the same one at
+//! each start, and their numbers ascend. So it is found as the first, second, third of its interface, where a plan shows
+//! that the driver makes one for each receive queue, in their order.
 
-use crate::plan::{Step, shell};
+use crate::plan::{Plan, Step, shell};
 use crate::setting::{Setting, Value};
 
 use super::Omission;
 
-/// What steps about interrupts are called; the interrupt's name follows, and the interface's.
-const INTERRUPT: &str = "interface.interrupt-";
+/// What steps about interrupts are called; the interrupt's name follows, and the interface's or the core's.
+const INTERRUPTS: [&str; 2] = ["interface.interrupt-", Step::OF_OTHER_DEVICE];
 
 /// The function of a script that finds an interrupt's number.
 pub(super) const FUNCTION: &str = r#"# The number of an interrupt by its name: after a boot it is another one.
 interrupt() {
     awk -v name="$1" '
-        { at = length($0) - length(name) }
+        { gsub(/, /, ","); at = length($0) - length(name) }
         at > 0 && substr($0, at) == " " name { sub(/:.*/, ""); sub(/^ */, ""); print; exit }
     ' "${INTERRUPTS:-/proc/interrupts}"
 }
 
 "#;
 
+/// The function of a script that finds a NAPI thread's number.
+pub(super) const NAPI_FUNCTION: &str = r#"# The NAPI thread of an interface's receive queue: they are made in the order of the queues, with ascending numbers.
+napi() {
+    pgrep -l "^napi/$1-[0-9]+\$" | awk '{ number = $2; sub(/.*-/, "", number); print number, $1 }' | sort -n |
+        awk -v line=$(($2 + 1)) 'NR == line { print $2 }'
+}
+
+"#;
+
 /// The line that gives a step's setting this value.
-pub(super) fn line(step: &Step, value: &Value) -> Result<String, Omission> {
+pub(super) fn line(plan: &Plan, step: &Step, value: &Value) -> Result<String, Omission> {
     let line = shell::line(&step.setting, value).ok_or(Omission::NoTool)?;
     match (&step.setting, value) {
         (Setting::Attribute { path }, Value::Text(cores))
@@ -33,27 +47,64 @@ pub(super) fn line(step: &Step, value: &Value) -> Result<String, Omission> {
                 shell::quoted(name)
             ))
         }
-        (Setting::Thread { name }, Value::Thread(class)) => {
-            // `irq/24-eth0-TxRx-1`; of `napi/eth0-8193` no part tells the queue.
-            let rest = name
-                .strip_prefix("irq/")
-                .and_then(|rest| rest.split_once('-'));
-            let (_, rest) = rest.ok_or(Omission::NoName)?;
-            let pattern = format!("irq/[0-9]+-{}", shell::exactly(rest));
-            Ok(shell::thread(&pattern, class))
-        }
-        (Setting::Thread { .. }, _) if name_is_of_napi(step) => Err(Omission::NoName),
+        (Setting::Thread { name }, Value::Thread(class)) => match instance(name) {
+            Some((interface, _)) => {
+                let queue = queue_of(plan, step, interface).ok_or(Omission::NoName)?;
+                let interface = shell::quoted(&shell::exactly(interface));
+                Ok(shell::scheduled(
+                    &format!("$(napi {interface} {queue})"),
+                    class,
+                ))
+            }
+            None => {
+                // `irq/24-eth0-TxRx-1`.
+                let rest = name
+                    .strip_prefix("irq/")
+                    .and_then(|rest| rest.split_once('-'));
+                let (_, rest) = rest.ok_or(Omission::NoName)?;
+                let pattern = format!("irq/[0-9]+-{}", shell::exactly(rest));
+                Ok(shell::thread(&pattern, class))
+            }
+        },
         _ => Ok(line),
     }
 }
 
-fn name_is_of_napi(step: &Step) -> bool {
-    matches!(&step.setting, Setting::Thread { name } if name.starts_with("napi/"))
+/// The interface and the number of a NAPI instance, in its thread's name: `napi/eth0-8193`.
+fn instance(thread: &str) -> Option<(&str, u32)> {
+    let (interface, number) = thread.strip_prefix("napi/")?.rsplit_once('-')?;
+    Some((interface, number.parse().ok()?))
+}
+
+/// The receive queue of a step about a NAPI thread, if a plan shows that an interface's instances are in the order of its
+/// queues, from the first one on, and none between them.
+fn queue_of(plan: &Plan, step: &Step, interface: &str) -> Option<u32> {
+    let of_step = |step: &Step| {
+        let Setting::Thread { name } = &step.setting else {
+            return None;
+        };
+        let (of, number) = instance(name).filter(|(of, _)| *of == interface)?;
+        let queue = step
+            .id
+            .strip_prefix("interface.thread-")?
+            .strip_suffix(of)?;
+        Some((number, queue.strip_suffix('.')?.parse::<u32>().ok()?))
+    };
+    let mut instances: Vec<(u32, u32)> = plan.steps.iter().filter_map(of_step).collect();
+    instances.sort_unstable();
+    let (first, _) = *instances.first()?;
+    let is_in_order = (0_u32..)
+        .zip(&instances)
+        .all(|(place, known)| (first.checked_add(place), place) == (Some(known.0), known.1));
+    is_in_order.then(|| of_step(step))?.map(|(_, queue)| queue)
 }
 
 /// The name of the interrupt that a step is about, where it has one of its own.
 fn name_of(step: &Step) -> Option<&str> {
-    let (name, _) = step.id.strip_prefix(INTERRUPT)?.rsplit_once('.')?;
+    let mut starts = INTERRUPTS.iter();
+    let (name, _) = starts
+        .find_map(|start| step.id.strip_prefix(start))?
+        .rsplit_once('.')?;
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     (!is_number).then_some(name)
 }

@@ -39,7 +39,7 @@ pub(super) fn line(plan: &Plan, step: &Step) -> Result<String, Omission> {
     if step.when == When::ThisBoot {
         return Err(Omission::ThisBoot);
     }
-    let line = names::line(step, &step.to)?;
+    let line = names::line(plan, step, &step.to)?;
     match needs_steering(step) && !is_whole(plan) {
         true => Err(Omission::NoSteering),
         false => Ok(line),
@@ -55,16 +55,17 @@ fn is_whole(plan: &Plan) -> bool {
         .filter(|(setting, _)| steers(setting).is_some());
     let mut rest = plan.steps.iter().filter(|step| needs_steering(step));
     steering.all(|(setting, value)| shell::line(setting, value).is_some())
-        && rest.all(|step| names::line(step, &step.to).is_ok())
+        && rest.all(|step| names::line(plan, step, &step.to).is_ok())
 }
 
 /// Whether a step does harm where a critical flow comes to a bulk queue: priorities of receive work, and an interrupt on
 /// one core alone.
-fn needs_steering(step: &Step) -> bool {
+pub(super) fn needs_steering(step: &Step) -> bool {
     match (&step.setting, &step.to) {
         (Setting::Thread { .. }, _) => true,
         (Setting::Attribute { path }, Value::Text(cores)) => {
-            let is_alone = !cores.contains([',', '-']);
+            // Those of other devices are only kept off a core.
+            let is_alone = !cores.contains([',', '-']) && !step.is_of_other_device();
             path.ends_with("/threaded") || (path.ends_with("/smp_affinity_list") && is_alone)
         }
         _ => false,

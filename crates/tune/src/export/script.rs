@@ -9,6 +9,9 @@ use crate::setting::{Setting, Value};
 use super::systemd::interfaces;
 use super::{ExportedFile, Omission, comment, head, line, names, reason};
 
+/// Why an interrupt stays where it is.
+const STAYS: &str = "the kernel does not let it be moved, or it is not there";
+
 /// A script for all steps.
 pub(super) fn whole(plan: &Plan) -> ExportedFile {
     let steps: Vec<&Step> = plan.steps.iter().collect();
@@ -33,13 +36,17 @@ pub(super) fn of_steps(plan: &Plan, steps: &[&Step], path: &str) -> ExportedFile
     // What was left out needs no undoing.
     let done = lines.iter().rev().filter(|(_, line)| line.is_ok());
     let undone: Vec<Line<'_>> = done
-        .map(|(step, _)| (*step, names::line(step, &step.from)))
+        .map(|(step, _)| (*step, names::line(plan, step, &step.from)))
         .collect();
-    if lines.iter().any(|(_, line)| {
-        line.as_ref()
-            .is_ok_and(|line| line.contains("$(interrupt "))
-    }) {
-        text.push_str(names::FUNCTION);
+    for (call, function) in [
+        ("$(interrupt ", names::FUNCTION),
+        ("$(napi ", names::NAPI_FUNCTION),
+    ] {
+        let has_call =
+            |line: &Result<String, Omission>| line.as_ref().is_ok_and(|line| line.contains(call));
+        if lines.iter().any(|(_, line)| has_call(line)) {
+            text.push_str(function);
+        }
     }
     let first = format!("{}{}", wait(&mut text, &lines), relied_on(plan));
     function(&mut text, "apply", &first, &lines, " || exit 1");
@@ -106,9 +113,17 @@ fn function(text: &mut String, name: &str, first: &str, lines: &[Line<'_>], then
     text.push_str(first);
     for (step, line) in lines {
         let _ = write!(text, "    {}", reason(step));
+        let otherwise = match step.is_of_other_device() {
+            true => format!(
+                " || left_out {} {}",
+                shell::quoted(&comment(&step.id)),
+                shell::quoted(STAYS)
+            ),
+            false => String::from(then),
+        };
         let _ = match line {
             // A file of several lines is quoted as it is, and must not be indented.
-            Ok(line) => writeln!(text, "    {{ {line}; }}{then}"),
+            Ok(line) => writeln!(text, "    {{ {line}; }}{otherwise}"),
             Err(omission) => writeln!(
                 text,
                 "    left_out {} {}",
@@ -128,6 +143,7 @@ fn function(text: &mut String, name: &str, first: &str, lines: &[Line<'_>], then
 fn when(step: &Step) -> &'static str {
     match step.id.as_str() {
         "boot.arguments" => "after update-grub, and a boot",
+        "boot.affinity" => "after systemctl daemon-reexec, for what is started then; or a boot",
         "rights.limits" => "from the next login on",
         _ => "after systemctl daemon-reload, and a restart of the service; or a boot",
     }

@@ -1,5 +1,6 @@
 //! A unit of systemd that applies a plan when the machine starts, and drop-ins for the rest.
 
+use crate::limits::BOOT_TIMEOUT;
 use crate::plan::{Plan, Step};
 use crate::setting::{Setting, Value};
 
@@ -71,8 +72,10 @@ fn unit(plan: &Plan) -> ExportedFile {
          Before=network-online.target\n\n",
     );
     text.push_str(&format!(
-        "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart={SCRIPT} apply\nExecStop={SCRIPT} undo\n\n\
-         [Install]\nWantedBy=multi-user.target\n"
+        "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutSec={}\n\
+         ExecStart={SCRIPT} apply\nExecStop={SCRIPT} undo\n\n\
+         [Install]\nWantedBy=multi-user.target\n",
+        BOOT_TIMEOUT.as_secs()
     ));
     ExportedFile {
         path: String::from(UNIT),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::plan::{Plan, Step};
 use crate::setting::{Setting, Value};
 
+use super::omission::needs_steering;
 use super::{ExportedFile, head, line, script, systemd};
 
 const FOLDER: &str = "/etc/tuned/profiles/isolane";
@@ -21,6 +22,8 @@ pub(super) fn files(plan: &Plan) -> Vec<ExportedFile> {
         match (&step.setting, &step.to) {
             // The script names them.
             _ if line(plan, step).is_err() => rest.push(step),
+            // Behind the steering and with the priorities that go with it, which are the script's.
+            _ if needs_steering(step) => rest.push(step),
             (Setting::Attribute { path }, Value::Text(value)) => {
                 // What is not in the tree of sysctl is written as a file, in order.
                 match (path.strip_prefix("/proc/sys/"), path.starts_with("/sys/")) {

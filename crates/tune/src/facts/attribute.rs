@@ -90,9 +90,26 @@ impl Facts {
             if text == "1" {
                 self.cores.online.push(core);
                 self.cores.online.sort_unstable();
+            } else {
+                self.send_anywhere();
             }
         }
         false
+    }
+
+    /// Interrupts that are left without a core may go to any; those that the kernel has placed itself are
+    /// switched off (`irq_migrate_all_off_this_cpu`).
+    fn send_anywhere(&mut self) {
+        let online = &self.cores.online;
+        let devices = self.devices.iter_mut();
+        let of_devices = devices.flat_map(|device| &mut device.interrupts);
+        for interrupt in of_devices.chain(&mut self.interrupts) {
+            let cores = &interrupt.cores;
+            let has_one = cores.is_empty() || cores.iter().any(|core| online.contains(core));
+            if !has_one && !interrupt.is_managed {
+                interrupt.cores.clone_from(online);
+            }
+        }
     }
 
     fn of_interrupt(&self, path: &str) -> Option<String> {
@@ -116,6 +133,16 @@ impl Facts {
             is_known = true;
         }
         is_known
+    }
+
+    /// Notes that the kernel lets nobody move the interrupt whose cores stand in a file.
+    pub(crate) fn mark_managed(&mut self, path: &str) {
+        let number: Option<u32> = between(path, INTERRUPTS, "/smp_affinity_list");
+        let devices = self.devices.iter_mut();
+        let of_devices = devices.flat_map(|device| &mut device.interrupts);
+        for interrupt in of_devices.chain(&mut self.interrupts) {
+            interrupt.is_managed |= Some(interrupt.number) == number;
+        }
     }
 
     fn of_interface(&self, path: &str) -> Option<String> {
@@ -224,8 +251,21 @@ mod tests {
     fn a_core_that_is_switched_off_is_no_longer_among_those_that_run() {
         let mut facts = Facts::default();
         facts.cores.online = vec![0, 1, 2];
+        for (cores, is_managed) in [(vec![2], false), (vec![1, 2], false), (vec![2], true)] {
+            facts.interrupts.push(Interrupt {
+                cores,
+                is_managed,
+                ..Interrupt::default()
+            });
+        }
         facts.set_attribute("/sys/devices/system/cpu/cpu2/online", "0");
         assert_eq!(facts.cores.online, [0, 1]);
+        let cores: Vec<&[u16]> = facts.interrupts.iter().map(|it| &it.cores[..]).collect();
+        assert_eq!(
+            cores,
+            [&[0, 1][..], &[1, 2], &[2]],
+            "the kernel sends the first to any core that runs; the last is its own"
+        );
         facts.set_attribute("/sys/devices/system/cpu/cpu2/online", "1");
         assert_eq!(facts.cores.online, [0, 1, 2]);
     }

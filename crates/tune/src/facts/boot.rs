@@ -10,6 +10,9 @@ pub struct Boot {
     pub loader: Option<Loader>,
     /// Whether systemd runs services.
     pub has_systemd: Option<bool>,
+    /// The cores that it may run on itself, which all that it starts inherits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub systemd_cores: Option<Vec<u16>>,
 }
 
 /// What starts the kernel, as far as its arguments can be added to by a file.

@@ -106,7 +106,10 @@ pub struct ReceiveHash {
     pub key: Option<Vec<u8>>,
     /// The queue of each entry.
     pub table: Vec<u32>,
-    /// Whether the UDP ports of IPv4 are hashed, or addresses only; `None`: not said.
+    /// Whether both directions of a flow are made the same before they are hashed: the function and
+    /// the key alone do not tell the queue then.
+    pub symmetric: bool,
+    /// Whether the UDP ports of IPv4 are hashed, or addresses only; `None`: not said, or neither.
     pub udp4_hashes_ports: Option<bool>,
 }
 
@@ -122,16 +125,35 @@ pub struct FlowRules {
     pub others: Vec<u32>,
 }
 
-/// A rule that steers received UDP datagrams of IPv4 to a queue.
+/// A rule that steers received frames to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FlowRule {
-    /// To this address; `None`: to any.
-    pub destination: Option<Ipv4Addr>,
-    /// To this port.
-    pub destination_port: u16,
-    /// The queue they go to.
-    pub queue: u32,
+#[serde(untagged, deny_unknown_fields)]
+pub enum FlowRule {
+    /// UDP datagrams of IPv4.
+    Port {
+        /// To this address; `None`: to any.
+        destination: Option<Ipv4Addr>,
+        /// To this port.
+        destination_port: u16,
+        /// The queue they go to.
+        queue: u32,
+    },
+    /// Frames with a tag of IEEE 802.1Q of this priority (PCP), in whatever VLAN.
+    Priority {
+        /// The priority, 0 to 7.
+        vlan_priority: u8,
+        /// The queue they go to.
+        queue: u32,
+    },
+}
+
+impl FlowRule {
+    /// The queue that frames go to.
+    pub fn queue(&self) -> u32 {
+        match self {
+            Self::Port { queue, .. } | Self::Priority { queue, .. } => *queue,
+        }
+    }
 }
 
 /// How frames wait to be sent.
@@ -249,6 +271,26 @@ pub struct Interrupt {
     pub thread: Option<(String, Option<u8>)>,
 }
 
+impl Interrupt {
+    /// Whether it is for sent frames alone, as its name says: `eth0-tx-1`, `virtio0-output.1`. Those of pairs
+    /// (`eth0-TxRx-1`) and those whose name says nothing are for received ones too.
+    #[must_use]
+    pub fn only_transmits(&self) -> bool {
+        let name = self.name.split('@').next().unwrap_or_default();
+        let Some((name, number)) = name.rsplit_once(['-', '.']) else {
+            return false;
+        };
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let word = name.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
+        let is_of_sent = |word: &str| {
+            ["tx", "output"]
+                .iter()
+                .any(|it| word.eq_ignore_ascii_case(it))
+        };
+        is_number && word.is_some_and(is_of_sent)
+    }
+}
+
 /// Time stamps of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -259,4 +301,43 @@ pub struct Timestamps {
     pub hardware_rx: bool,
     /// The number of its clock: `/dev/ptpN`.
     pub clock: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_of_sent_frames_are_known_by_the_names_drivers_give() {
+        let only_transmits = |name: &str| {
+            let name = String::from(name);
+            let interrupt = Interrupt {
+                name,
+                ..Interrupt::default()
+            };
+            interrupt.only_transmits()
+        };
+        for name in [
+            "eth0-tx-1",
+            "eth0:tx-0",
+            "virtio0-output.1",
+            "hns3-0000:7d:00.0-Tx-3",
+        ] {
+            assert!(only_transmits(name), "{name}");
+        }
+        for name in [
+            "eth0-rx-1",
+            "eth0-TxRx-1",
+            "eth0-Tx-Rx-1",
+            "eth0-txrx-1",
+            "vmxnet-rxtx-0",
+            "virtio0-input.1",
+            "mlx5_comp12@pci:0000:03:00.0",
+            "tx",
+            "eth-tx-",
+            "",
+        ] {
+            assert!(!only_transmits(name), "{name}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod attribute;
 mod boot;
 mod clock;
 mod device;
+mod ptp;
 
 pub(crate) use attribute::port_list;
 pub use boot::{Boot, Loader};
@@ -20,6 +21,7 @@ pub use device::{
     Coalescing, CreditShaper, Device, EarliestTime, Feature, FlowRule, FlowRules, GateSchedule,
     Interrupt, QueueQdisc, Queues, ReceiveHash, RingSizes, RootQdisc, Timestamps, TrafficClasses,
 };
+pub use ptp::{DeviceClock, Ptp, PtpDelay, PtpPort, PtpState};
 
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -258,6 +260,8 @@ pub struct Interface {
     pub has_xdp_program: bool,
     /// The VLAN it is.
     pub vlan: Option<u16>,
+    /// Of a VLAN: the interface that it is on, in the same network namespace.
+    pub below: Option<String>,
     /// Frames it dropped on the way in since it was made.
     pub rx_dropped: Option<u64>,
 }

@@ -3,17 +3,33 @@
 use std::fs::File;
 use std::io::{Read, Write};
 
+use rustix::fs::fstatfs;
+use rustix::io::Errno;
+
 use crate::limits::MAX_ATTRIBUTE_BYTES;
 use crate::setting::SettingError;
+
+/// File systems of which every file is the kernel's (linux/magic.h): sysfs, procfs, debugfs, tracefs,
+/// and both versions of cgroups.
+const FILE_SYSTEMS: [u32; 6] = [
+    0x6265_6572,
+    0x9fa0,
+    0x6462_6720,
+    0x7472_6163,
+    0x6367_7270,
+    0x0027_e0eb,
+];
 
 /// What it holds, without white space at its ends; of a list of words with one in brackets
 /// (`always [madvise] never`) that one.
 pub(super) fn read(path: &str) -> Result<String, SettingError> {
     check(path)?;
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_ATTRIBUTE_BYTES).read_to_end(&mut bytes))
-        .map_err(|error| SettingError::of_system(&error, None))?;
+    let file = File::open(path).map_err(of_system)?;
+    check_kernels(&file)?;
+    file.take(MAX_ATTRIBUTE_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(of_system)?;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
     Ok(chosen(text).unwrap_or(text).to_owned())
@@ -23,11 +39,29 @@ pub(super) fn read(path: &str) -> Result<String, SettingError> {
 pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
     check(path)?;
     // Nothing is made or emptied: such a file exists, or the kernel has no such thing.
-    File::options()
-        .write(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(format!("{text}\n").as_bytes()))
-        .map_err(|error| SettingError::of_system(&error, None))
+    let mut file = File::options().write(true).open(path).map_err(of_system)?;
+    check_kernels(&file)?;
+    file.write_all(format!("{text}\n").as_bytes())
+        .map_err(|error| match is_of_interrupt(path) {
+            true => of_interrupt(&error),
+            false => of_system(error),
+        })
+}
+
+/// Where an interrupt may go.
+fn is_of_interrupt(path: &str) -> bool {
+    path.starts_with("/proc/irq/") && path.ends_with("/smp_affinity_list")
+}
+
+/// What the kernel says of an interrupt that it has placed itself: EIO, and EPERM from Linux 6.11 on; that its
+/// controller cannot have it anywhere else: EINVAL; that the cores have no vector left for it: ENOSPC.
+fn of_interrupt(error: &std::io::Error) -> SettingError {
+    match Errno::from_io_error(error) {
+        Some(Errno::IO | Errno::PERM | Errno::INVAL | Errno::NOSPC) => {
+            SettingError::Immovable(error.to_string())
+        }
+        _ => SettingError::of_system(error, None),
+    }
 }
 
 fn chosen(text: &str) -> Option<&str> {
@@ -43,10 +77,26 @@ fn check(path: &str) -> Result<(), SettingError> {
     let is_kernels = path.starts_with("/sys/") || path.starts_with("/proc/");
     match is_kernels && !path.split('/').any(|part| part == "..") {
         true => Ok(()),
-        false => Err(SettingError::Refused(String::from(
-            "it is no file of /sys or /proc",
-        ))),
+        false => Err(not_kernels()),
     }
+}
+
+/// What was opened may be something else than its name says: a link, or another file system there.
+fn check_kernels(file: &File) -> Result<(), SettingError> {
+    let system = fstatfs(file).map_err(|error| of_system(error.into()))?;
+    // The kernel's numbers have 32 bits, and stand in a signed word.
+    match FILE_SYSTEMS.contains(&(system.f_type as u32)) {
+        true => Ok(()),
+        false => Err(not_kernels()),
+    }
+}
+
+fn not_kernels() -> SettingError {
+    SettingError::Refused(String::from("it is no file of the kernel in /sys or /proc"))
+}
+
+fn of_system(error: std::io::Error) -> SettingError {
+    SettingError::of_system(&error, None)
 }
 
 #[cfg(test)]
@@ -58,6 +108,36 @@ mod tests {
         assert_eq!(chosen("always [madvise] never"), Some("madvise"));
         assert_eq!(chosen("[only]"), None);
         assert_eq!(chosen("1024"), None);
+    }
+
+    #[test]
+    fn what_was_opened_must_be_the_kernels() {
+        let own = File::open("/proc/self/stat").expect("procfs");
+        assert_eq!(check_kernels(&own), Ok(()));
+        // A link of procfs to what is none of the kernel's.
+        for path in ["/proc/self/exe", "/proc/self/cwd/Cargo.toml"] {
+            assert_eq!(read(path), Err(not_kernels()), "{path}");
+        }
+        let path = std::env::temp_dir().join(format!("isolane-attribute-{}", std::process::id()));
+        std::fs::write(&path, "theirs").expect("a temporary file");
+        let file = File::open(&path).expect("ours");
+        let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        assert_eq!(write(&link, "ours"), Err(not_kernels()));
+        let text = std::fs::read_to_string(&path).expect("ours");
+        std::fs::remove_file(&path).expect("ours");
+        assert_eq!(text, "theirs");
+    }
+
+    #[test]
+    fn an_interrupt_that_the_kernel_has_placed_is_told_from_a_lack_of_rights() {
+        let path = "/proc/irq/24/smp_affinity_list";
+        assert!(is_of_interrupt(path) && !is_of_interrupt("/proc/irq/default_smp_affinity"));
+        for refused in [Errno::IO, Errno::PERM, Errno::INVAL, Errno::NOSPC] {
+            let said = of_interrupt(&refused.into());
+            assert!(matches!(said, SettingError::Immovable(_)), "{refused}");
+        }
+        let no_right = of_interrupt(&Errno::ACCESS.into());
+        assert!(matches!(no_right, SettingError::Refused(_)));
     }
 
     #[test]

@@ -5,8 +5,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::limits::MAX_DOCUMENT_BYTES;
 use crate::setting::SettingError;
@@ -14,14 +17,20 @@ use crate::setting::SettingError;
 /// The text of a file; `None` if there is none.
 pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
     let path = check(path)?;
-    let metadata = match fs::symlink_metadata(path) {
+    // Neither through a link that somebody has put there, nor waiting for who writes to a pipe.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = File::options()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path);
+    let file = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        metadata => metadata.map_err(of_system)?,
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => return Err(not_plain()),
+        file => file.map_err(of_system)?,
     };
+    let metadata = file.metadata().map_err(of_system)?;
     if !metadata.is_file() {
-        return Err(SettingError::System(String::from(
-            "it is no plain file, and is not touched",
-        )));
+        return Err(not_plain());
     }
     if metadata.len() > MAX_DOCUMENT_BYTES {
         return Err(SettingError::System(String::from(
@@ -29,7 +38,6 @@ pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
         )));
     }
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(of_system)?;
     file.take(MAX_DOCUMENT_BYTES)
         .read_to_end(&mut bytes)
         .map_err(of_system)?;
@@ -43,7 +51,10 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     let put = || -> io::Result<()> {
         let beside = beside(path);
-        let mut file = File::create(&beside)?;
+        // What a killed process left. A new file is made, and never one used that stands there, or
+        // that a link there names.
+        remove_if_there(&beside)?;
+        let mut file = File::create_new(&beside)?;
         if let Ok(before) = fs::symlink_metadata(path) {
             fchown(&file, Some(before.uid()), Some(before.gid()))?;
             file.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
@@ -60,12 +71,8 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
 pub(super) fn remove(path: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     let take = || -> io::Result<()> {
-        for file in [path, &beside(path)] {
-            match fs::remove_file(file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        remove_if_there(path)?;
+        remove_if_there(&beside(path))?;
         match sync_folder_of(path) {
             // It went away before.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -100,6 +107,17 @@ pub(super) fn remove_folder(path: &str) -> Result<(), SettingError> {
         Err(error) => Err(of_system(error)),
         Ok(()) => sync_folder_of(path).map_err(of_system),
     }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+fn not_plain() -> SettingError {
+    SettingError::System(String::from("it is no plain file, and is not touched"))
 }
 
 /// Where a file's text is until it is complete.
@@ -154,6 +172,25 @@ mod tests {
         remove(&path).expect("again");
         remove_folder(folder).expect("nothing is left in it");
         remove_folder(folder).expect("again");
+    }
+
+    #[test]
+    fn links_are_neither_read_nor_written_through() {
+        let folder = std::env::temp_dir().join(format!("isolane-links-{}", std::process::id()));
+        fs::create_dir(&folder).expect("a temporary folder");
+        let (path, other) = (folder.join("isolane.conf"), folder.join("other"));
+        fs::write(&other, "theirs").expect("ours");
+        let name = path.to_str().expect("UTF-8");
+        let link = |at: &Path| std::os::unix::fs::symlink(&other, at).expect("a temporary folder");
+        link(&path);
+        assert_eq!(read(name), Err(not_plain()));
+        fs::remove_file(&path).expect("ours");
+        link(&beside(&path));
+        write(name, "ours").expect("it can be written");
+        assert_eq!(read(name), Ok(Some(String::from("ours"))));
+        assert_eq!(fs::read_to_string(&other).expect("ours"), "theirs");
+        assert!(fs::symlink_metadata(&path).expect("it exists").is_file());
+        fs::remove_dir_all(&folder).expect("ours");
     }
 
     #[test]

@@ -166,11 +166,7 @@ fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
     let placed = rules.placed.iter().find(|(place, _)| *place == location);
     match placed {
         None => Ok(Value::Absent),
-        Some((_, steering::Placed::Known(rule))) => Ok(Value::Rule(FlowRule {
-            destination: rule.destination,
-            destination_port: rule.destination_port,
-            queue: rule.queue,
-        })),
+        Some((_, steering::Placed::Known(rule))) => Ok(Value::Rule((*rule).into())),
         Some((_, steering::Placed::Other)) => Err(SettingError::System(String::from(
             "a rule of another form stands there, which somebody else has set",
         ))),
@@ -179,15 +175,49 @@ fn rule(interface: &str, location: u32) -> Result<Value, SettingError> {
 
 fn set_rule(interface: &str, location: u32, value: &Value) -> Result<(), SettingError> {
     let done = match value {
-        Value::Rule(rule) => {
-            let rule = steering::Rule {
-                destination: rule.destination,
-                destination_port: rule.destination_port,
-                queue: rule.queue,
-            };
-            steering::insert_rule(interface, location, rule)
-        }
+        Value::Rule(rule) => steering::insert_rule(interface, location, (*rule).into()),
         _ => steering::delete_rule(interface, location),
     };
     done.map_err(of_driver)
+}
+
+/// A rule as the device has it, and back.
+impl From<steering::Rule> for FlowRule {
+    fn from(rule: steering::Rule) -> Self {
+        let queue = rule.queue;
+        match rule.frames {
+            steering::Frames::Udp {
+                destination,
+                destination_port,
+            } => Self::Port {
+                destination,
+                destination_port,
+                queue,
+            },
+            steering::Frames::Priority(vlan_priority) => Self::Priority {
+                vlan_priority,
+                queue,
+            },
+        }
+    }
+}
+
+impl From<FlowRule> for steering::Rule {
+    fn from(rule: FlowRule) -> Self {
+        let frames = match rule {
+            FlowRule::Port {
+                destination,
+                destination_port,
+                ..
+            } => steering::Frames::Udp {
+                destination,
+                destination_port,
+            },
+            FlowRule::Priority { vlan_priority, .. } => steering::Frames::Priority(vlan_priority),
+        };
+        Self {
+            frames,
+            queue: rule.queue(),
+        }
+    }
 }

@@ -37,19 +37,27 @@ impl KernelThreads {
         Self(threads)
     }
 
-    /// The first whose name begins so.
+    /// The one whose name begins so; `None` also if there are several, for which of them is meant
+    /// cannot be told.
     pub(crate) fn beginning(&self, start: &str) -> Option<(i32, &str)> {
-        self.0
-            .iter()
-            .find(|(_, name)| name.starts_with(start))
-            .map(|(process, name)| (*process, name.as_str()))
+        let mut threads = self.0.iter().filter(|(_, name)| name.starts_with(start));
+        let (process, name) = threads.next()?;
+        threads
+            .next()
+            .is_none()
+            .then_some((*process, name.as_str()))
     }
 
-    fn named(&self, name: &str) -> Option<i32> {
-        self.0
-            .iter()
-            .find(|(_, known)| known == name)
-            .map(|(process, _)| *process)
+    fn named(&self, name: &str) -> Result<i32, SettingError> {
+        let mut threads = self.0.iter().filter(|(_, known)| known == name);
+        let (process, _) = threads.next().ok_or(SettingError::Gone)?;
+        match threads.count() {
+            0 => Ok(*process),
+            others => Err(SettingError::System(format!(
+                "{} threads of the kernel are called so: which one is meant cannot be told",
+                others + 1
+            ))),
+        }
     }
 }
 
@@ -96,7 +104,7 @@ pub(super) fn write(name: &str, class: &ThreadClass) -> Result<(), SettingError>
 }
 
 fn find(name: &str) -> Result<i32, SettingError> {
-    KernelThreads::look().named(name).ok_or(SettingError::Gone)
+    KernelThreads::look().named(name)
 }
 
 fn of_system(error: std::io::Error) -> SettingError {
@@ -116,5 +124,26 @@ mod tests {
         let own = fs::read_to_string("/proc/self/stat").expect("procfs");
         assert!(!is_of_kernel(&own));
         assert_eq!(read("no such thread"), Err(SettingError::Gone));
+    }
+
+    #[test]
+    fn a_name_that_several_threads_have_names_none() {
+        let threads = [
+            "irq/24-eth0",
+            "irq/24-s-eth0",
+            "irq/25-eth1",
+            "napi",
+            "napi",
+        ];
+        let threads = (1..).zip(threads.map(String::from)).collect();
+        let threads = KernelThreads(threads);
+        assert_eq!(threads.named("irq/25-eth1"), Ok(3));
+        assert_eq!(threads.named("irq/26-eth2"), Err(SettingError::Gone));
+        assert!(matches!(
+            threads.named("napi"),
+            Err(SettingError::System(_))
+        ));
+        assert_eq!(threads.beginning("irq/25-"), Some((3, "irq/25-eth1")));
+        assert_eq!(threads.beginning("irq/24-"), None);
     }
 }

@@ -17,6 +17,8 @@ pub struct DescribedFlow {
     pub way: Way,
     /// The host at its other end.
     pub peer: String,
+    /// The VLAN that the peer's lanes send in.
+    pub peer_vlan: Option<u16>,
     /// The queue that its receiver has for this level.
     pub queue: u32,
     /// The topics it carries, or whose samples it acknowledges.
@@ -91,11 +93,13 @@ fn add(
     }
     let is_received = to.host.value == host;
     let receiver = system.host(&to.host.value);
+    let peer = &if is_received { from } else { to }.host.value;
     flows.push(DescribedFlow {
         level: level.get(),
         tuple,
         way: if is_received { Way::In } else { Way::Out },
-        peer: if is_received { from } else { to }.host.value.clone(),
+        peer: peer.clone(),
+        peer_vlan: system.host(peer).and_then(|peer| peer.xdp.vlan.value),
         queue: receiver.map_or(0, |receiver| receiver.xdp.queue_of(level)),
         topics: vec![name],
     });
@@ -112,6 +116,7 @@ mod tests {
         [host.right]
         interface = "eth0"
         xdp.queue = 1
+        xdp.vlan = 5
         [topic.Ping]
         type = "T"
         level = 7
@@ -160,6 +165,8 @@ mod tests {
             ],
             "best effort has no answer; within a host there is no device"
         );
+        let vlan = |host: &str| of_host(&system, host)[0].peer_vlan;
+        assert_eq!((vlan("left"), vlan("right")), (Some(5), None));
         let right = of_host(&system, "right");
         assert_eq!(right[0].way, Way::In);
         assert_eq!(right[0].peer, "left");

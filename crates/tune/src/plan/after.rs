@@ -1,5 +1,6 @@
 //! What a machine is like once a step was carried out: for those who plan again, and for tests.
 
+use super::slices;
 use crate::facts::{Coalescing, Facts, RootQdisc};
 use crate::setting::{Setting, Value};
 use isolane_datapath_xdp::napi::{Policy, QueueState, ThreadState};
@@ -16,7 +17,9 @@ impl Facts {
                 self.documents.insert(path.clone(), text.clone());
             }
             (Setting::Document { path }, Value::Absent) => {
-                self.documents.remove(path);
+                if self.documents.remove(path).is_some() {
+                    slices::forget(self, path);
+                }
             }
             (Setting::Thread { name }, Value::Thread(class)) => {
                 self.set_thread(name, class.fifo, &class.cores);
@@ -37,7 +40,9 @@ impl Facts {
             (Setting::Channels { .. }, Value::Queues(queues)) => {
                 // The driver starts again: rings, table, queueing and interrupts are new.
                 device.queues = Some(*queues);
-                device.interrupts.clear();
+                let gone = std::mem::take(&mut device.interrupts);
+                let is_gone = |number| gone.iter().any(|it| it.number == number);
+                self.interrupts.retain(|it| !is_gone(it.number));
                 let count = (queues.rx + queues.combined).max(1);
                 if let Some(hash) = &mut device.receive_hash {
                     let spread =

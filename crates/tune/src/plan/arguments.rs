@@ -107,6 +107,17 @@ fn is_in_effect(asked: &Asked<'_>, core: u16) -> bool {
     has(&cores.isolated) && (cores.nohz_full.is_none() || has(&cores.nohz_full))
 }
 
+/// Whether the kernel was started so that interrupts it places itself come to other cores than this one, where they have
+/// some.
+pub(super) fn keeps_managed_interrupts_off(line: &str, core: u16) -> bool {
+    let words = line.split_whitespace();
+    let mut given = words.filter_map(|word| word.strip_prefix("isolcpus="));
+    given.any(|value| {
+        let is_for_them = value.split(',').any(|part| part == "managed_irq");
+        is_for_them && cores_of(value).contains(&core)
+    })
+}
+
 /// Whether an argument of this name in a line has the core in its list.
 fn covers(line: &str, name: &str, core: u16) -> bool {
     let mut words = line

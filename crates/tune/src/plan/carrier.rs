@@ -1,6 +1,6 @@
 //! The interface that carries the topics, and what is critical about it.
 
-use crate::facts::{Device, Facts, Interface};
+use crate::facts::{Device, Facts, Interface, Interrupt};
 use crate::needs::{DescribedFlow, Needs, Way};
 
 use crate::probe::files::number_list;
@@ -128,6 +128,28 @@ impl Carrier<'_> {
     /// The id of a step about it.
     pub(super) fn id(&self, subject: &str) -> String {
         format!("interface.{subject}.{}", self.name())
+    }
+
+    /// Whether what an interrupt is for is on the way of critical samples: it receives them; or it is for what was
+    /// sent, and a device that reads a lane's frames itself (zero copy) is given them there, as the description asks.
+    ///
+    /// To look after what was sent is not: the frame is on the wire, and nobody waits for its memory.
+    pub(super) fn is_on_critical_way(&self, asked: &Asked<'_>, interrupt: &Interrupt) -> bool {
+        let is_of_queue = interrupt.queue.is_some() && interrupt.queue == self.critical_queue;
+        is_of_queue && (!interrupt.only_transmits() || self.reads_lanes(asked))
+    }
+
+    /// Whether the device reads the frames of lanes itself: the description asks for it, and the device can. Where it
+    /// leaves that open, it is not known whether programs have lanes at all, and nobody may wait for these interrupts.
+    fn reads_lanes(&self, asked: &Asked<'_>) -> bool {
+        if !asked.needs.asks_for_zero_copy {
+            return false;
+        }
+        let mut lanes = asked.facts.lanes.iter();
+        let ground = lanes.find(|lanes| lanes.ground.interface == self.name());
+        let device = ground.and_then(|lanes| lanes.ground.device.as_ref());
+        let features = device.and_then(|device| device.features);
+        features.is_some_and(|features| features.has_zero_copy)
     }
 
     /// Whether a critical flow may be trusted to be alone on its queue: every one of them was counted on

@@ -9,6 +9,8 @@ use super::services::IRQBALANCE;
 use super::{reliance, rules};
 
 const COSTS: &str = "the other cores take its receive work";
+/// Why some interrupts stay where they are.
+pub(super) const PLACED: &str = "the kernel has placed these interrupts, and lets nobody move them";
 
 pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Draft) {
     if !asked.tuning.interrupts.value {
@@ -54,8 +56,7 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
     }
     let is_alone = carrier.verified(asked).is_ok() && !draft.changes_steering(name);
     let move_of = |interrupt: &'a Interrupt| {
-        let is_critical = interrupt.queue.is_some() && interrupt.queue == carrier.critical_queue;
-        let is_pinned = is_critical && is_alone;
+        let is_pinned = is_alone && carrier.is_on_critical_way(asked, interrupt);
         let cores = match is_pinned {
             true => vec![core],
             false => kept(interrupt, core, &others),
@@ -77,14 +78,9 @@ pub(super) fn plan<'a>(asked: &Asked<'a>, carrier: &Carrier<'a>, draft: &mut Dra
         }
     }
     if !fixed.is_empty() {
-        let fixed = fixed.iter().map(|it| it.interrupt);
-        let fixed = fixed.map(|interrupt| format!("{} ({})", interrupt.number, interrupt.name));
         draft.refuse(
             carrier.id("interrupts-managed"),
-            format!(
-                "the kernel has placed these interrupts, and lets nobody move them: {}",
-                fixed.collect::<Vec<_>>().join(", ")
-            ),
+            format!("{PLACED}: {}", named(fixed.iter().map(|it| it.interrupt))),
             format!(
                 "boot with isolcpus=managed_irq,domain,{core}: then it keeps them off core {core}"
             ),
@@ -115,13 +111,19 @@ fn place(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, it: &Move<'_>, dra
                 "{name} would take core {core} from the executor: some microseconds each time, milliseconds in a \
                  flood"
             ),
-            COSTS,
+            match it.interrupt.only_transmits() {
+                true => "the other cores look after what it has sent",
+                false => COSTS,
+            },
         ),
     };
     let first = draft.steps.len();
     draft.attribute(
         asked.facts,
-        carrier.id(&format!("interrupt-{}", called(carrier, it.interrupt))),
+        carrier.id(&format!(
+            "interrupt-{}",
+            called(&carrier.device.interrupts, it.interrupt)
+        )),
         &format!("/proc/irq/{number}/smp_affinity_list"),
         list(&it.cores),
         Said::of(&asked.critical_topics(None), why, costs),
@@ -134,11 +136,19 @@ fn place(asked: &Asked<'_>, carrier: &Carrier<'_>, core: u16, it: &Move<'_>, dra
     }
 }
 
+/// Interrupts by number and name.
+pub(crate) fn named<'a>(interrupts: impl Iterator<Item = &'a Interrupt>) -> String {
+    let named = interrupts.map(|Interrupt { number, name, .. }| format!("{number} ({name})"));
+    named.collect::<Vec<_>>().join(", ")
+}
+
 /// What an interrupt is called in the id of a step: its name, for its number is another one after a boot; where that is
 /// not its own, its number.
-fn called(carrier: &Carrier<'_>, interrupt: &Interrupt) -> String {
-    let all = carrier.device.interrupts.iter();
-    let of_that_name = all.filter(|other| other.name == interrupt.name).count();
+pub(super) fn called(all: &[Interrupt], interrupt: &Interrupt) -> String {
+    let of_that_name = all
+        .iter()
+        .filter(|other| other.name == interrupt.name)
+        .count();
     match of_that_name == 1 && !interrupt.name.is_empty() {
         true => interrupt.name.clone(),
         false => interrupt.number.to_string(),
@@ -178,7 +188,7 @@ fn leave_to_irqbalance(carrier: &Carrier<'_>, core: u16, moves: &[Move<'_>], dra
 }
 
 /// The cores an interrupt has, without the executor's; all others, if none is left.
-fn kept(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16> {
+pub(super) fn kept(interrupt: &Interrupt, core: u16, others: &[u16]) -> Vec<u16> {
     if interrupt.cores.is_empty() {
         return others.to_vec();
     }

@@ -15,6 +15,8 @@ use crate::setting::{Setting, Value};
 /// The plan that `plan` makes of a machine, and before its steps those that put back what earlier plans set
 /// and it does not ask for. `standing`: what these set, in the order of their steps.
 pub fn replan(facts: &Facts, standing: &[Standing], plan: &dyn Fn(&Facts) -> Plan) -> Plan {
+    let marked = mark_immovable(facts, standing);
+    let facts = marked.as_ref().unwrap_or(facts);
     let current = plan(facts);
     let is_left = |it: &&Standing| can_be_put_back(it) && !is_wanted(it, facts, &current, plan);
     let left: Vec<&Standing> = standing.iter().filter(is_left).collect();
@@ -40,6 +42,22 @@ pub fn replan(facts: &Facts, standing: &[Standing], plan: &dyn Fn(&Facts) -> Pla
     }
     combine(&mut new, &left);
     new
+}
+
+/// The facts with those interrupts marked as the kernel's that an earlier plan was to move, and could not: older kernels
+/// say so only then. Apply notes that by having them stay as they were found. `None`: there are none.
+fn mark_immovable(facts: &Facts, standing: &[Standing]) -> Option<Facts> {
+    let mut marked = None;
+    for it in standing {
+        let has_stayed =
+            it.is_of_this_boot && it.before == it.applied && !it.id.starts_with(Step::PUTS_BACK);
+        if let (true, Setting::Attribute { path }) = (has_stayed, &it.setting) {
+            marked
+                .get_or_insert_with(|| facts.clone())
+                .mark_managed(path);
+        }
+    }
+    marked
 }
 
 /// Whether it stands as an earlier plan set it since the machine started, was something else before, and can

@@ -2,14 +2,15 @@
 
 use isolane_model::Tuning;
 
-use crate::facts::{Facts, Interface};
+use crate::facts::Facts;
 use crate::needs::Needs;
 
 use super::carrier::Asked;
 use super::draft::Draft;
 use super::{
-    Identity, Placement, Plan, boot, clock, cores, interrupts, kernel, memory, moderation, napi,
-    offloads, queues, rings, scheduler, services, sockets, steering, transmit,
+    Identity, Placement, Plan, below, boot, clock, cores, interrupts, kernel, memory, moderation,
+    napi, offloads, other_interrupts, queues, rings, scheduler, services, sockets, steering,
+    transmit,
 };
 
 /// What to change on a machine so that the topics of a description have it as a profile wants it.
@@ -39,6 +40,8 @@ pub fn plan(facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &Placement
     };
     kernel::plan(&asked, &mut draft);
     carrier(&asked, &mut draft);
+    // Interrupts leave a hardware thread before it is switched off, and go back there when it runs again.
+    other_interrupts::plan(&asked, &mut draft);
     cores::plan(&asked, &mut draft);
     scheduler::plan(&asked, &mut draft);
     memory::plan(&asked, &mut draft);
@@ -78,7 +81,9 @@ fn carrier(asked: &Asked<'_>, draft: &mut Draft) {
         return draft.refuse("description.host", why, remedy);
     };
     let facts = asked.facts;
-    let interface = facts.interfaces.iter().find(|known| known.name == *name);
+    let described = facts.interfaces.iter().find(|known| known.name == *name);
+    let interface = described.map(|it| below::of_vlan(&facts.interfaces, it));
+    let name = interface.map_or(name, |interface| &interface.name);
     let (Some(interface), Some(device)) = (interface, facts.device(name)) else {
         let (why, remedy) = match interface {
             Some(_) => (
@@ -92,8 +97,11 @@ fn carrier(asked: &Asked<'_>, draft: &mut Draft) {
         };
         return draft.refuse(format!("interface.device.{name}"), why, remedy);
     };
-    if let Some((why, remedy)) = above_others(facts, interface) {
+    if let Some((why, remedy)) = below::hindrance(facts, interface) {
         return draft.refuse(format!("interface.kind.{name}"), why, remedy);
+    }
+    if let Some(described) = described {
+        below::tell(described, interface, draft);
     }
     if interface.is_wireless {
         draft.refuse(
@@ -111,37 +119,4 @@ fn carrier(asked: &Asked<'_>, draft: &mut Draft) {
     interrupts::plan(asked, &carrier, draft);
     napi::plan(asked, &carrier, draft);
     clock::plan(asked, &carrier, draft);
-}
-
-/// Why queues, interrupts and steering are not those of an interface, but of what is below it; and what to describe
-/// instead.
-fn above_others(facts: &Facts, interface: &Interface) -> Option<(String, String)> {
-    let name = &interface.name;
-    let kind = interface.kind.as_deref()?;
-    let why = format!(
-        "{name} is a {kind}: queues, interrupts and steering are those of the device below it"
-    );
-    let remedy = match kind {
-        "vlan" => {
-            let below = name.split_once('.').map(|(below, _)| below);
-            let known = below.filter(|below| facts.interfaces.iter().any(|it| it.name == **below));
-            let device = match known {
-                Some(below) => format!("interface = \"{below}\""),
-                None => format!("interface: the name behind the @ of ip link show {name}"),
-            };
-            let vlan = interface
-                .vlan
-                .map_or(String::from("N"), |it| it.to_string());
-            format!("describe the device, {device}, with vlan = {vlan} in [host.NAME.xdp]")
-        }
-        "macvlan" | "ipvlan" | "macsec" => {
-            format!("describe the device below: the name behind the @ of ip link show {name}")
-        }
-        "bond" | "team" | "bridge" => format!(
-            "describe one of its ports as interface, and give critical topics an address there (which there are: ip \
-             link show master {name})"
-        ),
-        _ => return None,
-    };
-    Some((why, remedy))
 }

@@ -10,12 +10,14 @@
 
 mod after;
 mod arguments;
+mod below;
 mod boot;
 mod carrier;
 mod clock;
 mod cores;
 mod draft;
 mod following;
+mod form;
 mod interrupts;
 mod kernel;
 mod leftover;
@@ -24,6 +26,7 @@ mod memory;
 mod moderation;
 mod napi;
 mod offloads;
+mod other_interrupts;
 mod placement;
 mod queues;
 mod reliance;
@@ -32,16 +35,24 @@ mod rules;
 mod scheduler;
 mod services;
 pub(crate) mod shell;
+pub(crate) mod slices;
 mod sockets;
 mod steering;
 mod text;
 mod transmit;
 
+pub use below::of_vlan;
 pub(crate) use draft::steers;
+pub(crate) use form::of_form;
+pub use form::{FormError, PlanError};
+pub(crate) use interrupts::named;
 pub use leftover::replan;
 pub use make::plan;
 pub(crate) use moderation::{is_mode as is_moderation_mode, shortened as shortened_moderation};
-pub use napi::{APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY};
+pub use napi::{
+    APPLICATION_PRIORITY, BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, TRANSMIT_QUEUE_PRIORITY,
+};
+pub(crate) use other_interrupts::may_come;
 pub use placement::{Place, PlacedFlow, Placement};
 pub(crate) use rules::RULES_WITHOUT_PORTS;
 
@@ -150,6 +161,24 @@ pub struct Step {
 }
 
 impl Step {
+    /// What the ids of steps begin with that set up an interface which carries topics.
+    const OF_CARRIER: &str = "interface.";
+
+    /// What the ids of steps begin with that move interrupts of other devices out of the way.
+    pub(crate) const OF_OTHER_DEVICE: &str = "cores.interrupt-";
+
+    /// Whether it is about an interface that carries topics.
+    pub(crate) fn is_of_carrier(&self) -> bool {
+        self.id.starts_with(Self::OF_CARRIER)
+    }
+
+    /// Whether it is about an interrupt of another device than the one that carries topics. Such devices come and
+    /// go, the kernel may refuse to move it, and the rest helps without it.
+    pub(crate) fn is_of_other_device(&self) -> bool {
+        let id = self.id.strip_prefix(Self::PUTS_BACK).unwrap_or(&self.id);
+        id.starts_with(Self::OF_OTHER_DEVICE)
+    }
+
     /// What the ids of steps begin with that put back what an earlier plan set.
     pub(crate) const PUTS_BACK: &str = "restore.";
 

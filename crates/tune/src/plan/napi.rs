@@ -1,7 +1,7 @@
 //! How receive work is done: at once or by polling, in a soft interrupt or in threads with priorities.
 //!
-//! The order of priorities is measured: critical queue > applications > bulk queues > everything else.
-//! Bulk at the ordinary class is worse than no threads, and threads by queue do harm where a critical
+//! The order of priorities is measured: critical queue > applications > bulk queues > what looks after sent
+//! frames > everything else. Bulk at the ordinary class is worse than no threads, and threads by queue do harm where a critical
 //! request or its reply comes to a bulk queue: so they are planned only where every critical flow was
 //! measured on its queue, both ways.
 
@@ -19,6 +19,9 @@ pub const CRITICAL_QUEUE_PRIORITY: u8 = 75;
 pub const APPLICATION_PRIORITY: u8 = 70;
 /// SCHED_FIFO of the threads that receive everything else.
 pub const BULK_QUEUE_PRIORITY: u8 = 60;
+/// SCHED_FIFO of the threads that look after what was sent, of every queue: the kernel's own for interrupts. Nobody
+/// waits for them; but at the ordinary class they would be starved, until the ring is full of sent frames.
+pub const TRANSMIT_QUEUE_PRIORITY: u8 = 50;
 
 pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     polling(asked, carrier, draft);
@@ -79,6 +82,15 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
             Some(Thread {
                 name,
                 queue: interrupt.queue?,
+                work: match (
+                    interrupt.only_transmits(),
+                    carrier.is_on_critical_way(asked, interrupt),
+                ) {
+                    (false, true) => Work::Critical,
+                    (true, true) => Work::CriticalSending,
+                    (false, false) => Work::Bulk,
+                    (true, false) => Work::Sent,
+                },
                 from: Some(ThreadClass {
                     fifo,
                     cores: Vec::new(),
@@ -124,7 +136,7 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
         true => of_napi(asked, carrier, work),
         false => of_interrupts,
     };
-    let serves_critical = |thread: &Thread| Some(thread.queue) == carrier.critical_queue;
+    let serves_critical = |thread: &Thread| thread.work == Work::Critical;
     if !threads.iter().any(serves_critical) {
         draft.refuse(
             id,
@@ -171,10 +183,24 @@ fn threads(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     }
 }
 
-/// A thread of receive work.
+/// What a thread works at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// It receives critical samples.
+    Critical,
+    /// It hands critical samples of lanes to a device that reads them itself, and receives nothing.
+    CriticalSending,
+    /// It receives everything else.
+    Bulk,
+    /// It looks after frames that are on the wire already, and receives nothing.
+    Sent,
+}
+
+/// A thread of a device's queue.
 struct Thread {
     name: String,
     queue: u32,
+    work: Work,
     /// As it is now; `None`: it is not there yet.
     from: Option<ThreadClass>,
     /// Where it is to run; empty: as it is.
@@ -200,6 +226,10 @@ fn of_napi(asked: &Asked<'_>, carrier: &Carrier<'_>, work: &[QueueState]) -> Vec
         Thread {
             name: format!("napi/{}-{}", carrier.name(), state.instance),
             queue: state.queue,
+            work: match is_critical {
+                true => Work::Critical,
+                false => Work::Bulk,
+            },
             from,
             cores: match (is_critical, asked.core()) {
                 (true, Some(core)) => vec![core],
@@ -208,13 +238,26 @@ fn of_napi(asked: &Asked<'_>, carrier: &Carrier<'_>, work: &[QueueState]) -> Vec
             },
         }
     };
-    work.iter().map(thread).collect()
+    // Where the kernel does not say which queue an instance serves they are counted in their order: those that only
+    // transmit come behind, and are none of these.
+    let receive = work.iter();
+    let receive = receive.filter(|state| state.queue < carrier.receive_queues);
+    receive.map(thread).collect()
 }
 
 fn priority(asked: &Asked<'_>, carrier: &Carrier<'_>, thread: Thread, draft: &mut Draft) {
-    let is_critical = Some(thread.queue) == carrier.critical_queue;
-    let (priority, mut why, costs) = match is_critical {
-        true => (
+    let (priority, mut why, costs) = match thread.work {
+        Work::CriticalSending => (
+            CRITICAL_QUEUE_PRIORITY,
+            String::from(
+                "the device reads the frames of lanes itself, and is given them here: what it sends is what critical \
+                 jobs have made",
+            ),
+            format!(
+                "what runs below FIFO {CRITICAL_QUEUE_PRIORITY} waits while it works: for critical frames only"
+            ),
+        ),
+        Work::Critical => (
             CRITICAL_QUEUE_PRIORITY,
             format!(
                 "what it receives is what critical jobs wait for: above the applications, which are to run at FIFO \
@@ -225,7 +268,7 @@ fn priority(asked: &Asked<'_>, carrier: &Carrier<'_>, thread: Thread, draft: &mu
                  measured"
             ),
         ),
-        false => (
+        Work::Bulk => (
             BULK_QUEUE_PRIORITY,
             format!(
                 "bulk is received when no application with FIFO {APPLICATION_PRIORITY} has work, and before \
@@ -235,6 +278,14 @@ fn priority(asked: &Asked<'_>, carrier: &Carrier<'_>, thread: Thread, draft: &mu
                 "ordinary programs on its cores wait for it, those with critical topics too, unless they run at FIFO \
                  {APPLICATION_PRIORITY}"
             ),
+        ),
+        Work::Sent => (
+            TRANSMIT_QUEUE_PRIORITY,
+            String::from(
+                "it looks after frames that are on the wire already, and nobody waits for that: behind all that \
+                 receives; at the ordinary class it is starved, until the ring is full and nothing can be sent",
+            ),
+            String::from("none: it is where the kernel has it"),
         ),
     };
     if thread.name.starts_with("irq/") {
@@ -250,7 +301,11 @@ fn priority(asked: &Asked<'_>, carrier: &Carrier<'_>, thread: Thread, draft: &mu
         fifo: Some(priority),
         cores: thread.cores,
     };
-    let id = carrier.id(&format!("thread-{}", thread.queue));
+    let subject = match thread.work {
+        Work::Critical | Work::Bulk => "thread",
+        Work::CriticalSending | Work::Sent => "transmit-thread",
+    };
+    let id = carrier.id(&format!("{subject}-{}", thread.queue));
     let setting = Setting::Thread { name: thread.name };
     let values = (from, Value::Thread(to));
     let said = Said::of(&asked.critical_topics(None), why, costs);

@@ -1,4 +1,5 @@
-//! Critical datagrams come to their queue by rules of the device (ntuple): one for each port that they come to.
+//! Critical datagrams come to their queue by rules of the device (ntuple): one for each port that they come to, or
+//! for each priority in their VLAN tags, where the device looks at nothing else.
 //!
 //! The rules of a device are not ours alone. Those that lead to the critical queue what is not critical spoil it,
 //! whoever set them; those that lead a critical port elsewhere contradict ours, and which one counts is the device's
@@ -21,19 +22,54 @@ pub(crate) const RULES_WITHOUT_PORTS: [&str; 2] = ["igb", "igc"];
 
 /// The rules of a device that can tell UDP ports apart.
 pub(super) fn of(device: &Device) -> Option<&FlowRules> {
-    let driver = device.driver.as_deref().unwrap_or_default();
     let rules = device.flow_rules.as_ref();
-    rules.filter(|rules| rules.capacity > 0 && !RULES_WITHOUT_PORTS.contains(&driver))
+    rules.filter(|rules| rules.capacity > 0 && sees_ports(device))
+}
+
+/// The rules of a device that tells frames apart by the priorities in their tags, if they have any.
+pub(super) fn by_priority<'a>(asked: &Asked<'_>, device: &'a Device) -> Option<&'a FlowRules> {
+    let rules = device.flow_rules.as_ref();
+    let is_meant = asked.needs.vlan.is_some() && !sees_ports(device) && untagged(asked).is_empty();
+    rules.filter(|rules| is_meant && rules.capacity > 0)
+}
+
+/// The hosts that send critical frames to this one, and not in its VLAN: without a tag they have no priority.
+pub(super) fn untagged<'a>(asked: &Asked<'a>) -> Vec<&'a str> {
+    let mut hosts: Vec<&str> = Vec::new();
+    let level = asked.critical_level();
+    let critical = asked.needs.flows.iter();
+    let critical = critical.filter(|flow| level.is_some_and(|level| flow.level >= level));
+    for flow in critical.filter(|flow| flow.way == Way::In) {
+        if flow.peer_vlan != asked.needs.vlan && !hosts.contains(&flow.peer.as_str()) {
+            hosts.push(&flow.peer);
+        }
+    }
+    hosts
+}
+
+pub(super) fn sees_ports(device: &Device) -> bool {
+    let driver = device.driver.as_deref().unwrap_or_default();
+    !RULES_WITHOUT_PORTS.contains(&driver)
 }
 
 /// The rules that bring critical datagrams to their queue, and the topics of each.
-fn wanted(asked: &Asked<'_>, queue: u32) -> Vec<(FlowRule, Vec<String>)> {
+fn wanted(asked: &Asked<'_>, device: &Device, queue: u32) -> Vec<(FlowRule, Vec<String>)> {
     let mut wanted: Vec<(FlowRule, Vec<String>)> = Vec::new();
+    let is_told_apart = asked.needs.vlan.is_some() && untagged(asked).is_empty();
+    if !sees_ports(device) && !is_told_apart {
+        return wanted;
+    }
     for flow in asked.critical_flows().filter(|flow| flow.way == Way::In) {
-        let rule = FlowRule {
-            destination: Some(flow.tuple.destination),
-            destination_port: flow.tuple.destination_port,
-            queue,
+        let rule = match sees_ports(device) {
+            true => FlowRule::Port {
+                destination: Some(flow.tuple.destination),
+                destination_port: flow.tuple.destination_port,
+                queue,
+            },
+            false => FlowRule::Priority {
+                vlan_priority: flow.level,
+                queue,
+            },
         };
         match wanted.iter_mut().find(|(known, _)| *known == rule) {
             Some((_, topics)) => topics.extend(flow.topics.iter().cloned()),
@@ -44,7 +80,8 @@ fn wanted(asked: &Asked<'_>, queue: u32) -> Vec<(FlowRule, Vec<String>)> {
 }
 
 /// Whether rules, and nothing else, bring all critical datagrams to their queue: rules lead where they led before a
-/// boot; a hash does not, nor does anything else that is not ours.
+/// boot; a hash does not, nor does anything else that is not ours. Rules by priority are not counted: what was measured
+/// with datagrams that have no tag rests on the hash, and nothing else measures.
 pub(super) fn lead_all(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
     let (Some(queue), Some(has)) = (carrier.critical_queue, of(carrier.device)) else {
         return false;
@@ -55,7 +92,7 @@ pub(super) fn lead_all(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
     ) {
         return false;
     }
-    let wanted = wanted(asked, queue);
+    let wanted = wanted(asked, carrier.device, queue);
     let is_there = |rule: &FlowRule| has.rules.values().any(|known| known == rule);
     !wanted.is_empty()
         && wanted
@@ -67,9 +104,9 @@ pub(super) fn lead_all(asked: &Asked<'_>, carrier: &Carrier<'_>) -> bool {
 pub(super) fn stranger(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32) -> Option<Unverified> {
     let name = carrier.name();
     let has = carrier.device.flow_rules.as_ref()?;
-    let wanted = wanted(asked, queue);
+    let wanted = wanted(asked, carrier.device, queue);
     let is_wanted = |rule: &FlowRule| wanted.iter().any(|(known, _)| known == rule);
-    let mut to_queue = has.rules.iter().filter(|(_, rule)| rule.queue == queue);
+    let mut to_queue = has.rules.iter().filter(|(_, rule)| rule.queue() == queue);
     if let Some((place, rule)) = to_queue.find(|(_, rule)| !is_wanted(rule)) {
         return Some(Unverified {
             why: format!(
@@ -84,7 +121,7 @@ pub(super) fn stranger(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32) -> 
     let place = has.others.first()?;
     Some(Unverified {
         why: format!(
-            "somebody has set rule {place} of {name}, which is not about UDP ports: it may bring other frames to \
+            "somebody has set rule {place} of {name}, which is neither about UDP ports nor about VLAN priorities: it may bring other frames to \
              queue {queue}, or critical ones elsewhere"
         ),
         remedy: format!(
@@ -94,27 +131,55 @@ pub(super) fn stranger(asked: &Asked<'_>, carrier: &Carrier<'_>, queue: u32) -> 
 }
 
 fn of_what(rule: &FlowRule) -> String {
-    let address = rule
-        .destination
-        .map_or_else(|| String::from("any address"), |it| it.to_string());
-    format!(
-        "datagrams to UDP port {} of {address}",
-        rule.destination_port
-    )
+    match rule {
+        FlowRule::Port {
+            destination,
+            destination_port,
+            ..
+        } => {
+            let address =
+                destination.map_or_else(|| String::from("any address"), |it| it.to_string());
+            format!("datagrams to UDP port {destination_port} of {address}")
+        }
+        FlowRule::Priority { vlan_priority, .. } => {
+            format!("frames of VLAN priority {vlan_priority}")
+        }
+    }
 }
 
 /// A rule that leads datagrams of this one to another queue, by its place.
 fn contradicting<'a>(has: &'a FlowRules, wanted: &FlowRule) -> Option<(u32, &'a FlowRule)> {
-    let is_about_same = |rule: &FlowRule| {
-        let to = rule.destination;
-        rule.destination_port == wanted.destination_port
-            && (to.is_none() || to == wanted.destination)
-    };
     let mut rules = has.rules.iter().map(|(place, rule)| (*place, rule));
-    rules.find(|(_, rule)| is_about_same(rule) && rule.queue != wanted.queue)
+    rules.find(|(_, rule)| is_about_same(rule, wanted) && rule.queue() != wanted.queue())
 }
 
-/// One rule for each port that critical datagrams come to, and none for others to the same queue.
+/// Whether a rule is about all frames that another one is about.
+fn is_about_same(rule: &FlowRule, wanted: &FlowRule) -> bool {
+    match (rule, wanted) {
+        (
+            FlowRule::Port {
+                destination: to,
+                destination_port: port,
+                ..
+            },
+            FlowRule::Port {
+                destination,
+                destination_port,
+                ..
+            },
+        ) => port == destination_port && (to.is_none() || to == destination),
+        (
+            FlowRule::Priority {
+                vlan_priority: priority,
+                ..
+            },
+            FlowRule::Priority { vlan_priority, .. },
+        ) => priority == vlan_priority,
+        _ => false,
+    }
+}
+
+/// One rule for each port, or priority, that critical datagrams come to, and none for others to the same queue.
 pub(super) fn plan(
     asked: &Asked<'_>,
     carrier: &Carrier<'_>,
@@ -133,20 +198,25 @@ pub(super) fn plan(
         let values = (Value::Switch(false), Value::Switch(true));
         draft.change(carrier.id("rules-on"), setting, values, said);
     }
-    let wanted = wanted(asked, queue);
+    let wanted = wanted(asked, carrier.device, queue);
     stale(asked, carrier, (queue, has), &wanted, draft);
     let is_free = |place: &u32| !has.rules.contains_key(place) && !has.others.contains(place);
     let mut free = (0..has.capacity).filter(is_free);
     for (rule, mut topics) in wanted {
         topics.dedup();
-        let id = carrier.id(&format!("rule-{}", rule.destination_port));
+        let id = carrier.id(&match &rule {
+            FlowRule::Port {
+                destination_port, ..
+            } => format!("rule-{destination_port}"),
+            FlowRule::Priority { vlan_priority, .. } => format!("rule-priority-{vlan_priority}"),
+        });
         if let Some((place, other)) = contradicting(has, &rule) {
             draft.refuse(
                 id,
                 format!(
                     "rule {place} of {name} brings {} to queue {}: which of two rules counts is the device's choice",
                     of_what(other),
-                    other.queue
+                    other.queue()
                 ),
                 format!("if it is not needed: ethtool -N {name} delete {place}, and plan again"),
             );
@@ -171,14 +241,22 @@ pub(super) fn plan(
             interface: name.to_owned(),
             location,
         };
+        let (what, costs) = match rule {
+            FlowRule::Port {
+                destination_port, ..
+            } => (format!("datagrams to UDP port {destination_port}"), "none"),
+            FlowRule::Priority { .. } => (
+                of_what(&rule),
+                "what else has this priority, in whatever VLAN, comes there too: have switches and hosts give it \
+                 to critical frames only; and what is sent by sockets, not by lanes, has no tag, and does not come there",
+            ),
+        };
         let said = Said::of(
             &topics,
             format!(
-                "datagrams to UDP port {} come to queue {queue}, which they share with nothing that is not \
-                 critical",
-                rule.destination_port
+                "{what} come to queue {queue}, which they share with nothing that is not critical"
             ),
-            "none",
+            costs,
         );
         draft.change(id, setting, (Value::Absent, Value::Rule(rule)), said);
     }
@@ -199,7 +277,10 @@ fn stale(
         described.any(|it| it.address == *address) || addresses.any(|(it, _)| it == address)
     };
     for (place, rule) in &has.rules {
-        let is_ours = rule.queue == queue && rule.destination.as_ref().is_some_and(is_own);
+        let is_ours = match rule {
+            FlowRule::Port { destination, .. } => destination.as_ref().is_some_and(is_own),
+            FlowRule::Priority { .. } => false,
+        } && rule.queue() == queue;
         if !is_ours || wanted.iter().any(|(known, _)| known == rule) {
             continue;
         }

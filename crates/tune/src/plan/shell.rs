@@ -145,15 +145,25 @@ fn spread(table: &[u32]) -> Option<String> {
 }
 
 fn flow_rule(interface: &str, location: u32, rule: &FlowRule) -> String {
-    let destination = match rule.destination {
-        Some(address) => format!(" dst-ip {address}"),
-        None => String::new(),
+    let frames = match rule {
+        FlowRule::Port {
+            destination,
+            destination_port,
+            ..
+        } => {
+            let destination =
+                destination.map_or(String::new(), |address| format!(" dst-ip {address}"));
+            format!("udp4{destination} dst-port {destination_port}")
+        }
+        FlowRule::Priority { vlan_priority, .. } => {
+            // The bits that are not looked at are set in what ethtool calls the mask.
+            format!("ether vlan {:#x} m 0x1fff", u16::from(*vlan_priority) << 13)
+        }
     };
     format!(
-        "ethtool -N {} flow-type udp4{destination} dst-port {} action {} loc {location}",
+        "ethtool -N {} flow-type {frames} action {} loc {location}",
         quoted(interface),
-        rule.destination_port,
-        rule.queue
+        rule.queue()
     )
 }
 
@@ -191,13 +201,17 @@ fn mqprio(interface: &str, classes: &TrafficClasses) -> String {
 
 /// The line that schedules the thread whose name matches a pattern as a whole.
 pub(crate) fn thread(pattern: &str, class: &ThreadClass) -> String {
-    let pid = format!("\"$(pgrep -x -o {})\"", quoted(pattern));
+    scheduled(&format!("$(pgrep -x -o {})", quoted(pattern)), class)
+}
+
+/// The line that schedules the thread whose number this command tells.
+pub(crate) fn scheduled(number: &str, class: &ThreadClass) -> String {
     let mut line = match class.fifo {
-        Some(priority) => format!("chrt -f -p {priority} {pid}"),
-        None => format!("chrt -o -p 0 {pid}"),
+        Some(priority) => format!("chrt -f -p {priority} \"{number}\""),
+        None => format!("chrt -o -p 0 \"{number}\""),
     };
     if !class.cores.is_empty() {
-        let _ = write!(line, " && taskset -pc {} {pid}", list(&class.cores));
+        let _ = write!(line, " && taskset -pc {} \"{number}\"", list(&class.cores));
     }
     line
 }
@@ -233,6 +247,27 @@ mod tests {
         assert_eq!(spread(&[0, 0, 2, 2]).as_deref(), Some("weight 1 0 1"));
         assert_eq!(spread(&[0, 1, 1, 0]), None);
         assert_eq!(spread(&[]), None);
+    }
+
+    #[test]
+    fn rules_name_their_frames_and_their_place() {
+        let by_priority = FlowRule::Priority {
+            vlan_priority: 6,
+            queue: 3,
+        };
+        assert_eq!(
+            flow_rule("eth0", 2, &by_priority),
+            "ethtool -N eth0 flow-type ether vlan 0xc000 m 0x1fff action 3 loc 2"
+        );
+        let by_port = FlowRule::Port {
+            destination: None,
+            destination_port: 7_007,
+            queue: 3,
+        };
+        assert_eq!(
+            flow_rule("eth0", 2, &by_port),
+            "ethtool -N eth0 flow-type udp4 dst-port 7007 action 3 loc 2"
+        );
     }
 
     #[test]

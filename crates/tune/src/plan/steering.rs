@@ -11,11 +11,17 @@ use crate::steer::{Hashing, Tuple, apart, reserve, shared};
 
 use super::carrier::{Asked, Carrier, unplaced};
 use super::draft::{Draft, Said};
-use super::rules::{self, RULES_WITHOUT_PORTS};
+use super::rules;
 
 /// What steering needs of a device that has neither rules nor a table.
 const WITHOUT: &str = "steer where the frames come from, if that can be chosen (on veth a frame comes to the \
                        queue it was sent on); else use an interface with rules (ntuple) or a receive table";
+/// How a key is done without.
+const LEARN: &str = "learn it (isolane tune learn --json FILE: 45 datagrams for a table of 128 entries and two queues), \
+                     and plan with what was learnt: isolane tune plan --placement FILE";
+/// What devices have whose rules see no ports, and whose frames have tags.
+const BY_PRIORITY: &str =
+    "steering = \"rules\" in [tune], by VLAN priority: for frames that lanes send";
 
 pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     let topics = asked.critical_topics(Some(Way::In));
@@ -45,7 +51,6 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
     }
     let device = carrier.device;
     let driver = device.driver.as_deref().unwrap_or_default();
-    let sees_ports = !RULES_WITHOUT_PORTS.contains(&driver);
     let has_rules = rules::of(device);
     let hash = device
         .receive_hash
@@ -62,31 +67,59 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
         (Steering::Auto | Steering::Table, _, Some(hash)) => {
             by_table(asked, carrier, (queue, hash), &flows, draft);
         }
-        (Steering::Rules, None, _) => draft.refuse(
-            carrier.id("steering"),
-            match sees_ports {
-                true => format!("{} has no steering rules (ntuple)", carrier.name()),
-                false => format!(
+        (Steering::Rules, None, _) => match rules::by_priority(asked, device) {
+            Some(has) => {
+                rules::plan(asked, carrier, (queue, has), draft);
+                if let Some(hash) = hash {
+                    table(carrier, queue, hash, &[], &topics, draft);
+                }
+            }
+            None if rules::sees_ports(device) || device.flow_rules.is_none() => draft.refuse(
+                carrier.id("steering"),
+                format!("{} has no steering rules (ntuple)", carrier.name()),
+                "steering = \"auto\" takes the receive table where there is one",
+            ),
+            None if let (Some(vlan), [_, ..]) = (asked.needs.vlan, &*rules::untagged(asked)) => draft.refuse(
+                carrier.id("steering"),
+                format!(
+                    "{} would send critical frames without a tag of VLAN {vlan}, and rules by VLAN priority do not see \
+                     those",
+                    rules::untagged(asked).join(", ")
+                ),
+                format!(
+                    "vlan = {vlan} in [host.NAME.xdp] of these, too; or steering = \"auto\", which takes the receive table"
+                ),
+            ),
+            None => draft.refuse(
+                carrier.id("steering"),
+                format!(
                     "rules of {driver} look at the Ethernet header only: they tell no UDP ports apart"
                 ),
-            },
-            match (sees_ports, asked.needs.vlan) {
-                (false, Some(_)) => format!(
-                    "by VLAN priority: ethtool -N {} flow-type ether vlan {:#x} m 0x1fff action {queue}; or \
-                     steering = \"auto\"",
-                    carrier.name(),
-                    u32::from(asked.critical_level().unwrap_or_default()) << 13
-                ),
-                _ => String::from("steering = \"auto\" takes the receive table where there is one"),
-            },
+                "give this host and its peers a VLAN ([host.NAME.xdp] vlan), for rules by VLAN priority; or \
+                 steering = \"auto\", which takes the receive table",
+            ),
+        },
+        (Steering::Table, Some(_), None) => draft.refuse(
+            carrier.id("steering"),
+            format!("{} has no receive table to set", carrier.name()),
+            "steering = \"auto\" takes its rules (ntuple)",
         ),
         (_, _, None) => draft.refuse(
             carrier.id("steering"),
-            format!(
-                "{} has neither steering rules nor a receive table to set",
-                carrier.name()
-            ),
-            WITHOUT,
+            match device.flow_rules {
+                Some(_) if !rules::sees_ports(device) => format!(
+                    "{} has no receive table to set, and rules of {driver} tell no UDP ports apart",
+                    carrier.name()
+                ),
+                _ => format!(
+                    "{} has neither steering rules nor a receive table to set",
+                    carrier.name()
+                ),
+            },
+            match rules::by_priority(asked, device) {
+                Some(_) => BY_PRIORITY,
+                None => WITHOUT,
+            },
         ),
     }
 }
@@ -137,8 +170,10 @@ fn by_table(
                 "the key of {name}'s receive hash cannot be read: which entries critical datagrams pick has to be \
                  learnt from where they land"
             ),
-            "learn it (isolane tune learn --json FILE: 45 datagrams for a table of 128 entries and two queues), and \
-             plan with what was learnt: isolane tune plan --placement FILE",
+            match rules::by_priority(asked, carrier.device) {
+                Some(_) => format!("{LEARN}; or {BY_PRIORITY}"),
+                None => String::from(LEARN),
+            },
         );
         return;
     };

@@ -1,5 +1,7 @@
 //! How frames wait to be sent.
 
+use std::ops::RangeInclusive;
+
 use isolane_model::Transmit;
 
 use crate::facts::{RootQdisc, TrafficClasses};
@@ -12,6 +14,10 @@ use super::draft::{Draft, Said};
 
 /// Priorities of the kernel that levels are: SO_PRIORITY 0 to 7.
 const LEVELS: u8 = 8;
+/// What the kernel gives IGMP and LACP (TC_PRIO_CONTROL).
+const CONTROL: u8 = 7;
+/// What it gives datagrams with the TOS of low delay (TC_PRIO_INTERACTIVE).
+const INTERACTIVE: u8 = 6;
 
 pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     let id = carrier.id("transmit");
@@ -79,9 +85,11 @@ pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) 
                 );
                 return;
             };
-            // A device that already tells its classes apart itself does so better.
+            // A device that tells its classes apart itself does so better, whoever asked for it; one that was not told to
+            // still takes its queues in turn.
             let is_there = matches!(has, RootQdisc::Mqprio(known)
-                if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues);
+                if known.class_of_priority == classes.class_of_priority && known.queues == classes.queues
+                    && (known.offloaded || !classes.offloaded));
             if is_there {
                 strictness(asked, carrier, has, draft);
                 return;
@@ -135,6 +143,13 @@ fn unfit(wanted: Transmit, name: &str) -> Option<(String, String)> {
     })
 }
 
+/// The priorities of the kernel that critical levels have: up to the highest level there is, for what the kernel sends with a
+/// priority above that (IGMP, LACP) is not theirs.
+fn critical_priorities(asked: &Asked<'_>) -> Option<RangeInclusive<u8>> {
+    let highest = asked.needs.highest_level?.min(LEVELS - 1);
+    Some(asked.critical_level()?..=highest)
+}
+
 /// Two classes: critical levels on the critical queue, everything else on the larger part of the others.
 fn classes(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
     let critical = u16::try_from(carrier.critical_queue?).ok()?;
@@ -144,9 +159,8 @@ fn classes(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
     }
     let (before, after) = ((critical, 0), (queues - critical - 1, critical + 1));
     let bulk = if after.0 >= before.0 { after } else { before };
-    let level = asked.critical_level()?;
     let mut class_of_priority = [0; 16];
-    for priority in level..LEVELS {
+    for priority in critical_priorities(asked)? {
         class_of_priority[usize::from(priority)] = 1;
     }
     Some(TrafficClasses {
@@ -166,16 +180,20 @@ fn strict(asked: &Asked<'_>, carrier: &Carrier<'_>) -> Option<TrafficClasses> {
         return None;
     }
     let queues = u16::try_from(carrier.transmit_queues).ok()?;
-    let critical = asked.critical_level()?;
+    let critical = critical_priorities(asked)?;
     let last = queues.checked_sub(1).filter(|last| *last > 0)?;
     if carrier.critical_queue != Some(u32::from(last)) {
         return None;
     }
     let mut class_of_priority = [0; 16];
     for level in 0..LEVELS {
-        let class = match level < critical {
-            true => u16::from(level) * last / u16::from(critical),
-            false => last,
+        let class = match level {
+            _ if critical.contains(&level) => last,
+            _ if level < *critical.start() => {
+                u16::from(level) * last / u16::from(*critical.start())
+            }
+            // The kernel's own, and nobody's: as urgent as what comes next.
+            _ => last - 1,
         };
         class_of_priority[usize::from(level)] = u8::try_from(class).ok()?;
     }
@@ -213,12 +231,18 @@ fn of_classes(
         }
     };
     // What the kernel gives these priorities of itself: TC_PRIO_CONTROL, and TC_PRIO_INTERACTIVE by the TOS.
-    let shares = match asked.critical_level() {
-        Some(..=6) => {
-            "IGMP and LACP (priority 7) and what asks for low delay (TOS 0x10: 6) are sent from it, too"
-        }
-        _ => "IGMP and LACP (priority 7) are sent from it, too",
-    };
+    let has =
+        |priority| critical_priorities(asked).is_some_and(|critical| critical.contains(&priority));
+    let mut shares = String::new();
+    if has(CONTROL) {
+        shares.push_str(
+            "; IGMP and LACP (priority 7) are sent from it, too, 0.7 us each at 1 Gbit/s: some when a program enters or leaves \
+             groups",
+        );
+    }
+    if has(INTERACTIVE) {
+        shares.push_str("; so is what asks for low delay (TOS 0x10: priority 6)");
+    }
     let others = match classes.offloaded {
         true => format!(
             "other traffic has a queue for a few levels each, and waits for all that is more urgent; the device begins \
@@ -232,7 +256,7 @@ fn of_classes(
     };
     Said::of(
         topics,
-        format!("critical frames have transmit queue {queue}: {order}; {shares}"),
+        format!("critical frames have transmit queue {queue}: {order}{shares}"),
         others,
     )
 }

@@ -8,7 +8,7 @@ use isolane_datapath_xdp::steering::{self, Placed};
 use super::files::{entries, text, value};
 use super::interrupts::interrupts;
 use crate::ethtool::Ethtool;
-use crate::facts::{Device, FlowRule, FlowRules, Interface, ReceiveHash};
+use crate::facts::{Device, FlowRules, Interface, ReceiveHash};
 use crate::limits::MAX_DEVICES;
 use crate::machine::KernelThreads;
 use crate::qdisc::Queueing;
@@ -88,6 +88,7 @@ fn receive_hash(interface: &str) -> Option<ReceiveHash> {
         function: function.map(String::from),
         key: Some(hash.key).filter(|key| !key.is_empty()),
         table: hash.table,
+        symmetric: hash.transform != 0,
         udp4_hashes_ports: steering::udp4_hashes_ports(interface).ok(),
     })
 }
@@ -101,12 +102,7 @@ fn flow_rules(interface: &str) -> Option<FlowRules> {
     for (place, placed) in rules.placed {
         match placed {
             Placed::Known(rule) => {
-                let rule = FlowRule {
-                    destination: rule.destination,
-                    destination_port: rule.destination_port,
-                    queue: rule.queue,
-                };
-                flow_rules.rules.insert(place, rule);
+                flow_rules.rules.insert(place, rule.into());
             }
             Placed::Other => flow_rules.others.push(place),
         }

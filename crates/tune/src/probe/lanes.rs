@@ -5,12 +5,11 @@ use isolane_datapath_xdp::preflight::Ground;
 
 use crate::facts::{Interface, LaneGround};
 use crate::limits::MAX_LANE_GROUNDS;
+use crate::plan::of_vlan;
 
-/// The ground of each interface that could have lanes: up, with an IPv4 address, and no loopback.
+/// The ground of each interface that could have lanes, and of the devices that VLANs among them are on: their receive
+/// work is the device's, which may have no address of its own.
 pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LaneGround> {
-    let could = |interface: &&Interface| {
-        interface.is_up && !interface.is_loopback && !interface.addresses.is_empty()
-    };
     let ground = |interface: &Interface| {
         let ground = Ground::look(&interface.name);
         let index = ground.device.as_ref().map(|device| device.index);
@@ -21,6 +20,48 @@ pub(super) fn lanes(interfaces: &[Interface]) -> Vec<LaneGround> {
             ground,
         }
     };
-    let chosen = interfaces.iter().filter(could).take(MAX_LANE_GROUNDS);
+    let chosen = chosen(interfaces).into_iter().take(MAX_LANE_GROUNDS);
     chosen.map(ground).collect()
+}
+
+/// Those that could have lanes, which are up, have an IPv4 address and are no loopback; and what is below them.
+fn chosen(interfaces: &[Interface]) -> Vec<&Interface> {
+    let could = |interface: &&Interface| {
+        interface.is_up && !interface.is_loopback && !interface.addresses.is_empty()
+    };
+    let all = interfaces.iter();
+    let devices: Vec<&str> = all
+        .clone()
+        .filter(could)
+        .map(|it| of_vlan(interfaces, it).name.as_str())
+        .collect();
+    let is_chosen = |it: &&Interface| could(it) || devices.contains(&it.name.as_str());
+    all.filter(is_chosen).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_an_address_is_looked_at_for_the_vlan_that_has_it() {
+        let interface = |name: &str, below: Option<&str>| Interface {
+            name: String::from(name),
+            kind: below.map(|_| String::from("vlan")),
+            below: below.map(String::from),
+            is_up: true,
+            ..Interface::default()
+        };
+        let mut all = [
+            interface("eth0", None),
+            interface("eth1", None),
+            interface("eth0.5", Some("eth0")),
+        ];
+        let names = |all: &[Interface]| -> Vec<String> {
+            chosen(all).iter().map(|it| it.name.clone()).collect()
+        };
+        assert_eq!(names(&all), [""; 0]);
+        all[2].addresses.push(([10, 0, 0, 1].into(), 24));
+        assert_eq!(names(&all), ["eth0", "eth0.5"]);
+    }
 }

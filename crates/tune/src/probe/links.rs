@@ -5,42 +5,48 @@
 use std::io;
 use std::net::IpAddr;
 
-use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
+use netlink_packet_core::{Emitable, Parseable};
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, XdpAttached,
 };
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{Socket, SocketAddr};
 
 use super::files::{text, value};
 use crate::facts::Interface;
 use crate::limits::MAX_INTERFACES;
+use crate::netlink::Connection;
+
+/// Questions for all there is of a kind (linux/rtnetlink.h).
+const GET_LINK: u16 = 18;
+const GET_ADDRESS: u16 = 22;
 
 /// The interfaces of the calling thread's network namespace, in the kernel's order.
 ///
 /// # Errors
 /// What the system said.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
-    let mut netlink = Netlink::open()?;
+    let mut netlink = Connection::open(NETLINK_ROUTE)?;
     let mut found: Vec<(u32, Interface)> = Vec::new();
-    let links = RouteNetlinkMessage::GetLink(LinkMessage::default());
-    netlink.dump(links, |message| {
-        if let RouteNetlinkMessage::NewLink(link) = message
-            && found.len() < MAX_INTERFACES
+    let mut below: Vec<(u32, u32)> = Vec::new();
+    let links = listed(&mut netlink, GET_LINK, &LinkMessage::default())?;
+    for link in links.iter().take(MAX_INTERFACES) {
+        found.push((link.header.index, interface(link)));
+        below.extend(on(link).map(|under| (link.header.index, under)));
+    }
+    for (index, under) in below {
+        let name_of = |(known, it): &(u32, Interface)| (*known == under).then(|| it.name.clone());
+        let name = found.iter().find_map(name_of);
+        if let Some((_, interface)) = found.iter_mut().find(|(known, _)| *known == index)
+            && interface.kind.as_deref() == Some("vlan")
         {
-            found.push((link.header.index, interface(&link)));
+            interface.below = name;
         }
-    })?;
+    }
     let mut question = AddressMessage::default();
     question.header.family = AddressFamily::Inet;
-    netlink.dump(RouteNetlinkMessage::GetAddress(question), |message| {
-        let RouteNetlinkMessage::NewAddress(message) = message else {
-            return;
-        };
+    for message in listed(&mut netlink, GET_ADDRESS, &question)? {
         let index = message.header.index;
         let address = message
             .attributes
@@ -55,8 +61,24 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
                 .addresses
                 .push((address, message.header.prefix_len));
         }
-    })?;
+    }
     Ok(found.into_iter().map(|(_, interface)| interface).collect())
+}
+
+/// All there is of a kind, in the kernel's order.
+fn listed<M: Emitable + Parseable<[u8]>>(
+    netlink: &mut Connection,
+    kind: u16,
+    question: &M,
+) -> io::Result<Vec<M>> {
+    let mut payload = vec![0; question.buffer_len()];
+    question.emit(&mut payload);
+    let mut messages = Vec::new();
+    netlink
+        .dump(kind, &payload, |answer| messages.push(M::parse(answer)))
+        .map_err(|denial| denial.error)?;
+    let messages: Result<Vec<M>, _> = messages.into_iter().collect();
+    messages.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 fn interface(link: &LinkMessage) -> Interface {
@@ -91,6 +113,19 @@ fn interface(link: &LinkMessage) -> Interface {
     interface
 }
 
+/// The index of the interface that this one is on, if that is of the same network namespace.
+fn on(link: &LinkMessage) -> Option<u32> {
+    let mut below = None;
+    for attribute in &link.attributes {
+        match attribute {
+            LinkAttribute::Link(index) => below = Some(*index),
+            LinkAttribute::LinkNetNsId(_) => return None,
+            _ => {}
+        }
+    }
+    below
+}
+
 fn take_infos(interface: &mut Interface, infos: &[LinkInfo]) {
     for info in infos {
         match info {
@@ -112,54 +147,18 @@ fn has_program(xdp: &[LinkXdp]) -> bool {
     })
 }
 
-/// A connection to the network configuration of the calling thread's namespace.
-struct Netlink {
-    socket: Socket,
-    sequence: u32,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Netlink {
-    fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Self {
-            socket,
-            sequence: 0,
-        })
-    }
-
-    /// Asks for all there is of a kind, and gives each to `found`.
-    fn dump(
-        &mut self,
-        question: RouteNetlinkMessage,
-        mut found: impl FnMut(RouteNetlinkMessage),
-    ) -> io::Result<()> {
-        self.sequence += 1;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-        header.sequence_number = self.sequence;
-        let mut packet = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(question));
-        packet.finalize();
-        let mut bytes = vec![0; packet.buffer_len()];
-        packet.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        loop {
-            let (datagram, _) = self.socket.recv_from_full()?;
-            let mut rest = datagram.as_slice();
-            while !rest.is_empty() {
-                let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
-                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                // Messages are padded to four bytes; a length of zero would never end.
-                let length = (answer.header.length as usize).next_multiple_of(4).max(4);
-                rest = rest.get(length..).unwrap_or_default();
-                match answer.payload {
-                    NetlinkPayload::Done(_) => return Ok(()),
-                    NetlinkPayload::Error(error) => return Err(error.to_io()),
-                    NetlinkPayload::InnerMessage(message) => found(message),
-                    _ => {}
-                }
-            }
-        }
+    #[test]
+    fn what_an_interface_is_on_is_known_in_one_network_namespace() {
+        let mut link = LinkMessage::default();
+        assert_eq!(on(&link), None);
+        link.attributes.push(LinkAttribute::Link(2));
+        assert_eq!(on(&link), Some(2));
+        // Its number is of another namespace's.
+        link.attributes.push(LinkAttribute::LinkNetNsId(0));
+        assert_eq!(on(&link), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Reading the machine this program runs on. Nothing is changed, and what cannot be read is `None`.
 
+mod clock;
 mod device;
 pub(crate) mod files;
 mod interrupts;
@@ -26,6 +27,7 @@ pub fn probe() -> Facts {
     // Without netlink there is nothing to say about interfaces.
     let interfaces = interfaces().unwrap_or_default();
     let cores = system::cores();
+    let programs = system::programs();
     Facts {
         origin: String::from("probed"),
         hostname: name.nodename().to_string_lossy().into_owned(),
@@ -39,13 +41,26 @@ pub fn probe() -> Facts {
         devices: device::devices(&interfaces),
         lanes: lanes::lanes(&interfaces),
         interrupts: interrupts::all_interrupts(),
-        programs: system::programs(),
+        clock: clock::clock(&programs),
+        programs,
         boot: places::boot(),
-        clock: system::clock(),
         attributes: places::attributes(&cores.online, &interfaces),
         documents: places::documents(),
         cores,
         interfaces,
+    }
+}
+
+/// Reads of the machine only what [`clock_error`](crate::clock_error) judges by: what a measurement records with its
+/// results. All else is as if it could not be read.
+pub fn probe_clock() -> Facts {
+    let programs = system::programs();
+    Facts {
+        origin: String::from("probed, the clock only"),
+        kernel: system::kernel(&rustix::system::uname()),
+        clock: clock::clock(&programs),
+        programs,
+        ..Facts::default()
     }
 }
 

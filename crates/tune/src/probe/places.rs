@@ -3,28 +3,34 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::files::{text, whole};
+use super::files::{number_list, text, whole};
 use crate::facts::{Boot, Interface, Loader};
 use crate::limits::MAX_PLACE_CORES;
+use crate::plan::slices;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 /// Of the whole machine.
-const ATTRIBUTES: [&str; 4] = [
+const ATTRIBUTES: [&str; 6] = [
     "/sys/devices/virtual/workqueue/cpumask",
     "/proc/irq/default_smp_affinity",
     "/proc/sys/kernel/watchdog_cpumask",
     "/proc/sys/vm/stat_interval",
+    // What control groups can keep slices from: of the second version, and of the first one.
+    "/sys/fs/cgroup/cgroup.controllers",
+    "/sys/fs/cgroup/cpuset/cpuset.cpus",
 ];
 /// Of each core; idle states beside them.
 const OF_CORES: [&str; 2] = ["online", "topology/thread_siblings_list"];
 const IDLE_STATES: u32 = 10;
 /// Every file on disk that a plan writes.
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 9] = [
     "/etc/default/grub.d/90-isolane.cfg",
     "/etc/security/limits.d/90-isolane.conf",
+    "/etc/systemd/system.conf.d/50-isolane.conf",
     "/etc/systemd/system/init.scope.d/50-isolane.conf",
     "/etc/systemd/system/irqbalance.service.d/50-isolane.conf",
     "/etc/systemd/system/isolane.slice",
+    "/etc/systemd/system/machine.slice.d/50-isolane.conf",
     "/etc/systemd/system/system.slice.d/50-isolane.conf",
     "/etc/systemd/system/user.slice.d/50-isolane.conf",
 ];
@@ -32,6 +38,7 @@ const DOCUMENTS: [&str; 7] = [
 /// What stands in the files that a plan may change, of those that are there.
 pub(super) fn attributes(cores: &[u16], interfaces: &[Interface]) -> BTreeMap<String, String> {
     let mut paths: Vec<String> = ATTRIBUTES.map(String::from).to_vec();
+    paths.extend(slices::bounds());
     for core in cores.iter().take(MAX_PLACE_CORES) {
         let folder = format!("{CPUS}/cpu{core}");
         paths.extend(OF_CORES.map(|name| format!("{folder}/{name}")));
@@ -71,12 +78,36 @@ pub(super) fn documents() -> BTreeMap<String, String> {
 pub(super) fn boot() -> Boot {
     let has_grub = Path::new("/usr/sbin/update-grub").exists();
     let knows_loader = has_grub || Path::new("/boot").is_dir();
+    let has_systemd = Path::new("/run/systemd/system").is_dir();
     Boot {
         loader: knows_loader.then_some(if has_grub {
             Loader::Grub
         } else {
             Loader::Other
         }),
-        has_systemd: Some(Path::new("/run/systemd/system").is_dir()),
+        has_systemd: Some(has_systemd),
+        systemd_cores: text("/proc/1/status")
+            .filter(|_| has_systemd)
+            .and_then(|status| cores_in(&status)),
+    }
+}
+
+/// The cores that a process may run on, in what the kernel tells of it.
+fn cores_in(status: &str) -> Option<Vec<u16>> {
+    let mut lines = status.lines();
+    let cores = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(number_list(cores.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cores_of_a_process_stand_in_its_status() {
+        let status =
+            "Name:\tsystemd\nCpus_allowed:\tb\nCpus_allowed_list:\t0-1,3\nMems_allowed:\t1\n";
+        assert_eq!(cores_in(status), Some(vec![0, 1, 3]));
+        assert_eq!(cores_in("Name:\tsystemd\n"), None);
     }
 }

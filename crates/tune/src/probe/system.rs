@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::system::Uname;
 
 use super::files::{entries, number_list, text, value};
-use crate::facts::{Clock, Cores, IdleState, Kernel, Memory, Scheduling};
+use crate::facts::{Cores, IdleState, Kernel, Memory, Scheduling};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -88,15 +88,6 @@ pub(super) fn scheduling() -> Scheduling {
             .iter()
             .filter_map(runtime)
             .collect::<BTreeMap<_, _>>(),
-    }
-}
-
-pub(super) fn clock() -> Clock {
-    let clock = isolane_datapath_xdp::clock::kernel_clock().ok();
-    Clock {
-        is_kept: clock.map(|clock| clock.is_kept),
-        maximum_error_us: clock.map(|clock| clock.maximum_error_us),
-        estimated_error_us: clock.map(|clock| clock.estimated_error_us),
     }
 }
 

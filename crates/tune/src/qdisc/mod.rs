@@ -76,26 +76,16 @@ impl Queueing {
         Ok(root.map(|root| parse_root(root.handle, root.name, Read(&root.attributes))))
     }
 
-    /// Sets it. The default is had by taking away what was set.
+    /// Sets it.
     pub(crate) fn set_root(&mut self, interface: &str, root: &RootQdisc) -> Result<(), Denial> {
         let index = index_of(interface)?;
-        match root {
-            RootQdisc::Default { .. } => match self.root(interface)? {
-                Some(RootQdisc::Default { .. }) => Ok(()),
-                _ => self.0.ask(DELETE, 0, &header(index, 0, ROOT), |_| {}),
-            },
-            RootQdisc::Pfifo { frames } => {
-                let attributes = options::pfifo(Some(*frames));
-                self.put(&request(index, 0, ROOT, &attributes))
-            }
-            RootQdisc::Mqprio(classes) => {
-                self.put_classes(index, &options::mqprio(classes), classes)
-            }
-            RootQdisc::Taprio(schedule) => {
-                self.put_classes(index, &options::taprio(schedule), &schedule.classes)
-            }
-            RootQdisc::Other { .. } => Err(unsupported()),
+        let standing = self.root(interface)?;
+        let requests = requests_of_root(index, standing.as_ref(), root).ok_or_else(unsupported)?;
+        for request in requests {
+            self.0
+                .ask(request.kind, request.flags, &request.payload, |_| {})?;
         }
+        Ok(())
     }
 
     /// How frames wait for one queue; `None`: nothing of a root with classes is there.
@@ -132,22 +122,9 @@ impl Queueing {
             .filter(|root| root.handle != 0)
             .ok_or_else(unsupported)?;
         let parent = class_of(root.handle, queue);
-        self.put(&request(index, 0, parent, &attributes))
-    }
-
-    /// A root with classes, and in each of its queues the shortest way there is.
-    fn put_classes(
-        &mut self,
-        index: u32,
-        root: &Attributes,
-        classes: &TrafficClasses,
-    ) -> Result<(), Denial> {
-        self.put(&request(index, OURS, ROOT, root))?;
-        for queue in queues(classes) {
-            let parent = class_of(OURS, queue);
-            self.put(&request(index, 0, parent, &options::pfifo(None)))?;
-        }
-        Ok(())
+        let request = Request::put(index, 0, parent, &attributes);
+        self.0
+            .ask(request.kind, request.flags, &request.payload, |_| {})
     }
 
     /// Frames that went through each transmit queue's discipline so far; empty where there is none for each.
@@ -163,11 +140,74 @@ impl Queueing {
         };
         Ok(listed.iter().filter_map(of_queue).collect())
     }
+}
 
-    fn put(&mut self, payload: &[u8]) -> Result<(), Denial> {
-        let flags = NLM_F_CREATE | NLM_F_REPLACE;
-        self.0.ask(NEW, flags, payload, |_| {})
+/// One request, as it is sent.
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    kind: u16,
+    flags: u16,
+    payload: Vec<u8>,
+}
+
+impl Request {
+    /// Makes a discipline, or changes the one of that kind which is there.
+    fn put(index: u32, handle: u32, parent: u32, attributes: &Attributes) -> Self {
+        Self {
+            kind: NEW,
+            flags: NLM_F_CREATE | NLM_F_REPLACE,
+            payload: [header(index, handle, parent), attributes.bytes()].concat(),
+        }
     }
+
+    /// Takes away the root, whatever it is.
+    fn delete_root(index: u32) -> Self {
+        Self {
+            kind: DELETE,
+            flags: 0,
+            payload: header(index, 0, ROOT),
+        }
+    }
+}
+
+/// What has a root stand in place of another one; `None`: this program does not know how.
+///
+/// The default is had by taking away what was set. So is room for a root with classes where another
+/// one with classes stands: `mqprio` cannot be changed, the classes of `taprio` neither, and if one
+/// took the place of the other the kernel would end the old one last, and the device's classes with
+/// it, which are the new one's by then (`mqprio_destroy`, `taprio_destroy`).
+fn requests_of_root(
+    index: u32,
+    standing: Option<&RootQdisc>,
+    root: &RootQdisc,
+) -> Option<Vec<Request>> {
+    let (attributes, classes) = match root {
+        RootQdisc::Default { .. } => {
+            return Some(match standing {
+                Some(RootQdisc::Default { .. }) => Vec::new(),
+                _ => vec![Request::delete_root(index)],
+            });
+        }
+        RootQdisc::Pfifo { frames } => {
+            let attributes = options::pfifo(Some(*frames));
+            return Some(vec![Request::put(index, 0, ROOT, &attributes)]);
+        }
+        RootQdisc::Mqprio(classes) => (options::mqprio(classes), classes),
+        RootQdisc::Taprio(schedule) => (options::taprio(schedule), &schedule.classes),
+        RootQdisc::Other { .. } => return None,
+    };
+    let mut requests = Vec::new();
+    // What is of another form may have classes too.
+    if let Some(RootQdisc::Mqprio(_) | RootQdisc::Taprio(_) | RootQdisc::Other { .. }) = standing {
+        requests.push(Request::delete_root(index));
+    }
+    requests.push(Request::put(index, OURS, ROOT, &attributes));
+    // In each of its queues the shortest way there is.
+    requests.extend(queues(classes).into_iter().map(|queue| {
+        let parent = class_of(OURS, queue);
+        Request::put(index, 0, parent, &options::pfifo(None))
+    }));
+    Some(requests)
 }
 
 fn unsupported() -> Denial {
@@ -187,10 +227,6 @@ fn header(index: u32, handle: u32, parent: u32) -> Vec<u8> {
         bytes.extend(field.to_ne_bytes());
     }
     bytes
-}
-
-fn request(index: u32, handle: u32, parent: u32, attributes: &Attributes) -> Vec<u8> {
-    [header(index, handle, parent), attributes.bytes()].concat()
 }
 
 /// Index, parent, handle and attributes.

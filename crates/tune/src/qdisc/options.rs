@@ -18,8 +18,14 @@ const FIRSTS_AT: usize = 50;
 /// Classes there can be.
 const MAX_CLASSES: usize = 16;
 
-/// Attributes behind it: mode, shaper, least and largest rates.
-const UNKNOWN_OF_MQPRIO: std::ops::RangeInclusive<u16> = 1..=4;
+/// The one attribute behind it that says nothing new where it has its default: what is one class's own.
+/// Others are mode, shaper, least and largest rates.
+const CLASS_OF_MQPRIO: u16 = 5;
+/// In a class's own attributes: its index; whether its frames may be cut in favour of others, and that
+/// they are not.
+const CLASS_INDEX: u16 = 1;
+const CLASS_OF_MQPRIO_PREEMPTION: u16 = 2;
+const EXPRESS: u32 = 1;
 
 /// Attributes of `taprio`.
 mod gates {
@@ -29,7 +35,14 @@ mod gates {
     pub(super) const CLOCK: u16 = 5;
     pub(super) const NEXT_SCHEDULE: u16 = 7;
     pub(super) const CYCLE: u16 = 8;
+    pub(super) const EXTENSION: u16 = 9;
     pub(super) const FLAGS: u16 = 10;
+    pub(super) const CLASS: u16 = 12;
+    /// Padding, which says nothing.
+    pub(super) const PADDING: u16 = 6;
+    /// In CLASS: the longest frame, and whether frames may be cut.
+    pub(super) const LONGEST_FRAME: u16 = 2;
+    pub(super) const PREEMPTION: u16 = 3;
     /// Attributes of an entry, which is one of ENTRIES.
     pub(super) const ENTRY: u16 = 1;
     pub(super) const INDEX: u16 = 1;
@@ -145,29 +158,89 @@ pub(super) fn parse_frames(attributes: Read<'_>) -> Option<u32> {
     options.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
-/// Classes of an `mqprio`; `None` if somebody has given them modes or rates, which are not known here.
+/// Classes of an `mqprio`; `None` if somebody has given them what is not known here, and would be lost:
+/// modes, rates, classes whose frames may be cut.
 pub(super) fn parse_mqprio(attributes: Read<'_>) -> Option<TrafficClasses> {
     let options = attributes.value(OPTIONS)?;
     let more = options.get(MQPRIO_BYTES.next_multiple_of(4)..);
     let mut more = Read(more.unwrap_or_default()).all();
-    let has_more = more.any(|(kind, _)| UNKNOWN_OF_MQPRIO.contains(&kind));
-    (!has_more).then(|| parse_classes(options)).flatten()
+    let is_known = more.all(|(kind, value)| {
+        let has_defaults = has_defaults(Read(value), &[(CLASS_OF_MQPRIO_PREEMPTION, EXPRESS)]);
+        kind == CLASS_OF_MQPRIO && has_defaults
+    });
+    is_known.then(|| parse_classes(options)).flatten()
 }
 
-/// The schedule that runs; before its first cycle began it is the next one.
+/// Whether a class's own attributes say nothing but what goes without saying.
+fn has_defaults(class: Read<'_>, defaults: &[(u16, u32)]) -> bool {
+    class.all().all(|(kind, _)| {
+        let default = defaults.iter().find(|(known, _)| *known == kind);
+        let stands = |(kind, value): &(u16, u32)| class.number(*kind) == Some(*value);
+        kind == CLASS_INDEX || default.is_some_and(stands)
+    })
+}
+
+/// The schedule that runs; before its first cycle began it is the next one. `None` if somebody has
+/// given it what is not known here, and would be lost.
 pub(super) fn parse_taprio(attributes: Read<'_>) -> Option<GateSchedule> {
     let options = attributes.nest(OPTIONS)?;
     let mut classes = parse_classes(options.value(gates::CLASSES)?)?;
-    let flags = options.number(gates::FLAGS).unwrap_or(0);
-    classes.offloaded = flags & gates::BY_DEVICE != 0;
-    let next = options.nest(gates::NEXT_SCHEDULE);
-    let schedule = match options.has(gates::ENTRIES) {
-        true => options,
-        false => next?,
+    classes.offloaded = match options.number(gates::FLAGS) {
+        None | Some(0) => false,
+        Some(gates::BY_DEVICE) => true,
+        // Frames are given their times by the kernel.
+        Some(_) => return None,
     };
+    // By the device it is the device's own clock, which need not be told.
+    let has_clock = match options.number(gates::CLOCK) {
+        None => classes.offloaded,
+        clock => clock == Some(gates::TAI),
+    };
+    let is_known = |(kind, value): (u16, &[u8])| match kind {
+        gates::CLASSES | gates::CLOCK | gates::FLAGS | gates::NEXT_SCHEDULE => true,
+        gates::CLASS => has_defaults(
+            Read(value),
+            &[(gates::LONGEST_FRAME, 0), (gates::PREEMPTION, EXPRESS)],
+        ),
+        kind => IS_OF_SCHEDULE.contains(&kind),
+    };
+    if !has_clock || !options.all().all(is_known) {
+        return None;
+    }
+    let next = options.nest(gates::NEXT_SCHEDULE);
+    let (base_time_ns, entries) = match (options.has(gates::ENTRIES), next) {
+        (true, None) => parse_schedule(options)?,
+        (false, Some(next)) => {
+            let is_known = next.all().all(|(kind, _)| IS_OF_SCHEDULE.contains(&kind));
+            is_known.then(|| parse_schedule(next)).flatten()?
+        }
+        // One that runs, and another that waits.
+        _ => return None,
+    };
+    Some(GateSchedule {
+        classes,
+        base_time_ns,
+        entries,
+    })
+}
+
+/// Attributes of a schedule, whether it runs or waits.
+const IS_OF_SCHEDULE: [u16; 5] = [
+    gates::ENTRIES,
+    gates::BASE_TIME,
+    gates::CYCLE,
+    gates::EXTENSION,
+    gates::PADDING,
+];
+
+/// When it begins, and its entries.
+fn parse_schedule(schedule: Read<'_>) -> Option<(i64, Vec<(u32, u32)>)> {
     let entry = |entry: &[u8]| {
         let entry = Read(entry);
-        Some((entry.number(gates::OPEN)?, entry.number(gates::INTERVAL)?))
+        match entry.number(gates::COMMAND)? == u32::from(gates::SET_GATES) {
+            true => Some((entry.number(gates::OPEN)?, entry.number(gates::INTERVAL)?)),
+            false => None,
+        }
     };
     let entries: Vec<(u32, u32)> = schedule
         .nest(gates::ENTRIES)?
@@ -179,14 +252,15 @@ pub(super) fn parse_taprio(attributes: Read<'_>) -> Option<GateSchedule> {
         let bytes = schedule.value(kind)?;
         Some(i64::from_ne_bytes(bytes.try_into().ok()?))
     };
-    // Somebody may have given the cycle another length than its entries have.
+    // Somebody may have given the cycle another length than its entries have, or let the last one
+    // before a new schedule be longer.
     let length_ns: i64 = entries.iter().map(|(_, ns)| i64::from(*ns)).sum();
     let has_own_length = long(gates::CYCLE).is_some_and(|cycle| cycle != length_ns);
-    (!has_own_length).then_some(GateSchedule {
-        classes,
-        base_time_ns: long(gates::BASE_TIME)?,
-        entries,
-    })
+    let is_extended = long(gates::EXTENSION).is_some_and(|extension| extension != 0);
+    match has_own_length || is_extended {
+        true => None,
+        false => Some((long(gates::BASE_TIME)?, entries)),
+    }
 }
 
 pub(super) fn parse_of_queue(name: &str, attributes: Read<'_>) -> QueueQdisc {
@@ -215,10 +289,16 @@ fn parse_credit_shaper(attributes: Read<'_>) -> Option<CreditShaper> {
 
 fn parse_earliest_time(attributes: Read<'_>) -> Option<EarliestTime> {
     let bytes: &[u8; 12] = parameters(attributes)?.first_chunk()?;
+    let offloaded = match number_at(bytes, 8) as u32 {
+        0 => false,
+        ETF_BY_DEVICE => true,
+        // Times are deadlines, or sockets are not asked whether they set any.
+        _ => return None,
+    };
     Some(EarliestTime {
         delta_ns: number_at(bytes, 0),
         clock: number_at(bytes, 4),
-        offloaded: number_at(bytes, 8) as u32 & ETF_BY_DEVICE != 0,
+        offloaded,
     })
 }
 

@@ -44,7 +44,7 @@ const NESTED: u16 = 0x8000;
 #[test]
 fn a_root_with_classes_is_asked_for_in_the_kernels_bytes() {
     // tc qdisc replace dev X root handle 1501: mqprio num_tc 2 map 0 0 0 0 0 1 0 ... queues 1@0 1@1 hw 1
-    let payload = request(7, OURS, ROOT, &options::mqprio(&two_classes(true)));
+    let payload = Request::put(7, OURS, ROOT, &options::mqprio(&two_classes(true))).payload;
     let mut expected = vec![0, 0, 0, 0];
     for field in [7_u32, 0x1501_0000, 0xffff_ffff, 0] {
         expected.extend(field.to_ne_bytes());
@@ -52,6 +52,59 @@ fn a_root_with_classes_is_asked_for_in_the_kernels_bytes() {
     expected.extend(attribute(1, b"mqprio\0"));
     expected.extend(attribute(2, &two_classes_bytes(1)));
     assert_eq!(payload, expected);
+}
+
+/// What is asked for, in short: taken away, or put at a parent.
+fn asked(standing: &RootQdisc, root: &RootQdisc) -> Vec<(u16, u32)> {
+    let requests = requests_of_root(7, Some(standing), root).expect("it is known");
+    let asked = |request: &Request| {
+        let (index, parent, _, _) = parse_header(&request.payload).expect("a whole header");
+        assert_eq!(index, 7);
+        (request.kind, parent)
+    };
+    requests.iter().map(asked).collect()
+}
+
+#[test]
+fn a_root_with_classes_is_taken_away_before_another_one_is_put_there() {
+    let gates = RootQdisc::Taprio(GateSchedule {
+        classes: two_classes(true),
+        base_time_ns: 0,
+        entries: vec![(3, 1_000_000)],
+    });
+    let classes = RootQdisc::Mqprio(two_classes(true));
+    let other = RootQdisc::Other {
+        name: String::from("htb"),
+    };
+    let default = RootQdisc::Default {
+        name: String::from("mq"),
+    };
+    let pfifo = RootQdisc::Pfifo { frames: 64 };
+    // tc qdisc del dev X root
+    let delete = Request::delete_root(7);
+    let mut expected = vec![0, 0, 0, 0];
+    for field in [7_u32, 0, 0xffff_ffff, 0] {
+        expected.extend(field.to_ne_bytes());
+    }
+    assert_eq!(
+        (delete.kind, delete.flags, delete.payload),
+        (37, 0, expected)
+    );
+    let put = [(36, 0xffff_ffff), (36, 0x1501_0001), (36, 0x1501_0002)];
+    for new in [&classes, &gates] {
+        for standing in [&classes, &gates, &other] {
+            let mut with_delete = vec![(37, 0xffff_ffff)];
+            with_delete.extend(put);
+            assert_eq!(asked(standing, new), with_delete, "{standing:?} {new:?}");
+        }
+        for standing in [&default, &pfifo] {
+            assert_eq!(asked(standing, new), put, "{standing:?} {new:?}");
+        }
+    }
+    assert_eq!(asked(&classes, &pfifo), [(36, 0xffff_ffff)]);
+    assert_eq!(asked(&classes, &default), [(37, 0xffff_ffff)]);
+    assert!(asked(&default, &default).is_empty());
+    assert_eq!(requests_of_root(7, Some(&default), &other), None);
 }
 
 #[test]
@@ -142,6 +195,103 @@ fn a_root_is_read_as_it_was_written_and_what_is_cut_off_is_another_one() {
     for name in ["pfifo", "mqprio", "taprio", "fq"] {
         let other = RootQdisc::Other { name: name.into() };
         assert_eq!(root(1, name, &Attributes::new()), other);
+    }
+}
+
+/// Options of a `taprio` as the kernel tells them, and more of them.
+fn told_gates(flags: u32, clock: Option<u32>, more: &[Vec<u8>]) -> Option<GateSchedule> {
+    let inner = [
+        attribute(1, &0_u32.to_ne_bytes()),
+        attribute(2, &[0]),
+        attribute(3, &3_u32.to_ne_bytes()),
+        attribute(4, &1_000_u32.to_ne_bytes()),
+    ];
+    let entries = attribute(1 | NESTED, &inner.concat());
+    let mut options = [
+        attribute(1, &two_classes_bytes(0)),
+        attribute(2 | NESTED, &entries),
+        attribute(3, &5_i64.to_ne_bytes()),
+        attribute(8, &1_000_i64.to_ne_bytes()),
+        attribute(10, &flags.to_ne_bytes()),
+    ]
+    .concat();
+    options.extend(clock.map_or(Vec::new(), |clock| attribute(5, &clock.to_ne_bytes())));
+    options.extend(more.concat());
+    let told = attribute(2 | NESTED, &options);
+    options::parse_taprio(Read(&told))
+}
+
+/// A class's own attributes: its index, and more.
+fn class_entry(kind: u16, more: &[(u16, u32)]) -> Vec<u8> {
+    let mut inner = attribute(1, &0_u32.to_ne_bytes());
+    for (kind, value) in more {
+        inner.extend(attribute(*kind, &value.to_ne_bytes()));
+    }
+    attribute(kind | NESTED, &inner)
+}
+
+#[test]
+fn gates_that_could_not_be_set_again_as_they_are_are_another_discipline() {
+    let no_more = attribute(9, &0_i64.to_ne_bytes());
+    let class = |longest, preemption| class_entry(12, &[(2, longest), (3, preemption)]);
+    assert!(told_gates(0, Some(11), &[]).is_some());
+    assert!(told_gates(2, None, &[]).is_some());
+    assert!(told_gates(2, None, &[no_more, class(0, 1)]).is_some());
+    assert_eq!(told_gates(1, Some(11), &[]), None, "times by the kernel");
+    assert_eq!(told_gates(0, Some(1), &[]), None, "the monotonic clock");
+    assert_eq!(told_gates(0, None, &[]), None, "no clock");
+    assert_eq!(
+        told_gates(2, None, &[class(1_500, 1)]),
+        None,
+        "a longest frame"
+    );
+    assert_eq!(
+        told_gates(2, None, &[class(0, 2)]),
+        None,
+        "frames that are cut"
+    );
+    let extension = attribute(9, &7_i64.to_ne_bytes());
+    assert_eq!(told_gates(2, None, &[extension]), None, "an extension");
+    let delay = attribute(11, &7_u32.to_ne_bytes());
+    assert_eq!(told_gates(2, None, &[delay]), None, "something else");
+    let waiting = attribute(7 | NESTED, &attribute(3, &9_i64.to_ne_bytes()));
+    assert_eq!(
+        told_gates(2, None, &[waiting]),
+        None,
+        "a schedule that waits"
+    );
+}
+
+#[test]
+fn classes_that_could_not_be_set_again_as_they_are_are_another_discipline() {
+    let told = |more: &[u8]| {
+        let mut options = two_classes_bytes(1);
+        options.resize(options.len().next_multiple_of(4), 0);
+        options.extend(more);
+        let told = attribute(2, &options);
+        options::parse_mqprio(Read(&told))
+    };
+    assert_eq!(told(&[]), Some(two_classes(true)));
+    assert_eq!(told(&class_entry(5, &[(2, 1)])), Some(two_classes(true)));
+    assert_eq!(
+        told(&class_entry(5, &[(2, 2)])),
+        None,
+        "frames that are cut"
+    );
+    assert_eq!(told(&attribute(1, &[1, 0])), None, "a mode");
+    assert_eq!(told(&attribute(3 | NESTED, &[])), None, "rates");
+}
+
+#[test]
+fn times_that_are_deadlines_are_another_discipline() {
+    for (flags, is_known) in [(0_u32, true), (2, true), (1, false), (3, false), (4, false)] {
+        let mut structure = 300_000_i32.to_ne_bytes().to_vec();
+        structure.extend(11_i32.to_ne_bytes());
+        structure.extend(flags.to_ne_bytes());
+        let told = attribute(2 | NESTED, &attribute(1, &structure));
+        let read = options::parse_of_queue("etf", Read(&told));
+        let is_other = matches!(read, QueueQdisc::Other { .. });
+        assert_eq!(is_other, !is_known, "{flags}");
     }
 }
 

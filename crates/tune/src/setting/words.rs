@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{ThreadClass, Value};
-use crate::facts::{Coalescing, QueueQdisc, RootQdisc, TrafficClasses};
+use crate::facts::{Coalescing, FlowRule, QueueQdisc, RootQdisc, TrafficClasses};
 use crate::limits::MAX_SHOWN_TEXT;
 use crate::lists::list;
 
@@ -58,15 +58,18 @@ fn in_words(value: &Value) -> String {
         Value::Rings(rings) => format!("{} receive, {} transmit", rings.rx, rings.tx),
         Value::Coalescing(coalescing) => moderation(coalescing),
         Value::Table(table) => entries(table),
-        Value::Rule(rule) => {
-            let address = rule
-                .destination
-                .map_or(String::from("*"), |it| it.to_string());
-            format!(
-                "UDP to {address}:{} -> queue {}",
-                rule.destination_port, rule.queue
-            )
+        Value::Rule(FlowRule::Port {
+            destination,
+            destination_port,
+            queue,
+        }) => {
+            let address = destination.map_or(String::from("*"), |it| it.to_string());
+            format!("UDP to {address}:{destination_port} -> queue {queue}")
         }
+        Value::Rule(FlowRule::Priority {
+            vlan_priority,
+            queue,
+        }) => format!("VLAN priority {vlan_priority} -> queue {queue}"),
         Value::Qdisc(qdisc) => queueing(qdisc),
         Value::QueueQdisc(qdisc) => queueing_of_queue(qdisc),
         Value::Thread(class) => scheduled(class),

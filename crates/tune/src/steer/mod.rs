@@ -8,10 +8,12 @@
 
 mod learn;
 mod ports;
+mod rounds;
 mod table;
 mod toeplitz;
 
-pub use learn::{Contradiction, Learner, Round, probed_ports, rounds};
+pub use learn::{Contradiction, Learner};
 pub use ports::{Hashing, apart, on_queue};
+pub use rounds::{Round, probed_ports, rounds};
 pub use table::{reserve, shared};
 pub use toeplitz::{KEY_BYTES, Tuple, entry, hash};

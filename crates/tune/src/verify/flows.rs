@@ -2,10 +2,12 @@
 
 use std::net::Ipv4Addr;
 
+use isolane_model::Steering;
 use serde::Serialize;
 
 use super::landings::{Landing, Landings, Pair};
 use crate::needs::{DescribedFlow, Needs, Way};
+use crate::plan::RULES_WITHOUT_PORTS;
 use crate::steer::Tuple;
 
 /// Where one described flow landed at its receiver.
@@ -24,6 +26,9 @@ pub struct FlowLanding {
     pub critical_queue: Option<u32>,
     /// Whether it is critical.
     pub is_critical: bool,
+    /// Whether its receiver may tell its frames by the priority in their VLAN tags. What asks has none there: where that
+    /// landed says nothing.
+    pub may_go_by_priority: bool,
     /// Where its datagrams landed.
     pub landing: Landing,
     /// Questions without an answer.
@@ -31,8 +36,11 @@ pub struct FlowLanding {
 }
 
 impl FlowLanding {
-    /// Whether it landed where it should; `None`: nothing says where that is.
+    /// Whether it landed where it should; `None`: nothing says where that is, or it cannot be told by what asks.
     pub fn is_as_expected(&self) -> Option<bool> {
+        if self.may_go_by_priority {
+            return None;
+        }
         let queue = self.critical_queue?;
         Some(match self.is_critical {
             true => self.lost == 0 && self.landing.only() == Some(queue),
@@ -45,6 +53,19 @@ impl FlowLanding {
     }
 }
 
+/// Whether the receiver of a flow may tell its frames by VLAN priority: the profile asks for rules, both hosts send in one
+/// VLAN, and the receiver's rules may see nothing else. `driver`: this host's; the peer's is not known here.
+pub fn may_go_by_priority(
+    needs: &Needs,
+    flow: &DescribedFlow,
+    steering: Steering,
+    driver: Option<&str>,
+) -> bool {
+    let sees_ports = driver.is_some_and(|driver| !RULES_WITHOUT_PORTS.contains(&driver));
+    let is_tagged = needs.vlan.is_some() && flow.peer_vlan == needs.vlan;
+    steering == Steering::Rules && is_tagged && !(flow.way == Way::In && sees_ports)
+}
+
 /// The pairs of ports, own and the peer's, that flows with a peer have.
 pub fn pairs_with(needs: &Needs, peer: Ipv4Addr) -> Vec<(u16, u16)> {
     let mut pairs: Vec<(u16, u16)> = with(needs, peer).map(pair_of).collect();
@@ -54,12 +75,13 @@ pub fn pairs_with(needs: &Needs, peer: Ipv4Addr) -> Vec<(u16, u16)> {
 }
 
 /// The described flows with a peer, and where they landed; those that were not asked are left out.
-/// `critical`: the level from which on they are critical.
+/// `critical`: the level from which on they are critical; `by_priority`: see [`may_go_by_priority`].
 pub fn flow_landings(
     needs: &Needs,
     critical: u8,
     peer: Ipv4Addr,
     landings: &Landings,
+    by_priority: &dyn Fn(&DescribedFlow) -> bool,
 ) -> Vec<FlowLanding> {
     let is_critical = |flow: &DescribedFlow| flow.level >= critical;
     let queue_of = |way: Way| {
@@ -82,6 +104,7 @@ pub fn flow_landings(
             tuple: flow.tuple,
             critical_queue,
             is_critical: is_critical(flow),
+            may_go_by_priority: by_priority(flow),
             landing: landing.clone(),
             lost: pair.lost,
         })
@@ -123,6 +146,7 @@ mod tests {
             tuple: if way == Way::Out { out } else { out.reply() },
             way,
             peer: String::from("right"),
+            peer_vlan: None,
             queue: if level == 7 { 1 } else { 0 },
             topics: vec![format!("T{level}")],
         }
@@ -158,7 +182,9 @@ mod tests {
             pairs,
             ..Landings::default()
         };
-        let landed = flow_landings(needs, 7, PEER, &landings);
+        let landed = flow_landings(needs, 7, PEER, &landings, &|flow| {
+            may_go_by_priority(needs, flow, Steering::Rules, Some("igc"))
+        });
         landed.iter().map(FlowLanding::is_as_expected).collect()
     }
 
@@ -180,6 +206,34 @@ mod tests {
         assert_eq!(verdicts(&needs(), bulk_among_critical), expected);
         let lossy = vec![pair(7, 1, 1, 1)];
         assert_eq!(verdicts(&needs(), lossy), [Some(false); 2]);
+    }
+
+    #[test]
+    fn what_may_go_by_the_priority_of_a_tag_is_not_judged_by_datagrams_without_one() {
+        let mut tagged = Needs {
+            vlan: Some(5),
+            ..needs()
+        };
+        let elsewhere = || vec![pair(7, 0, 0, 0)];
+        assert_eq!(verdicts(&tagged, elsewhere()), [Some(false); 2]);
+        for flow in &mut tagged.flows {
+            flow.peer_vlan = Some(5);
+        }
+        assert_eq!(verdicts(&tagged, elsewhere()), [None; 2]);
+        let by = |flow: &DescribedFlow, steering, driver| {
+            may_go_by_priority(&tagged, flow, steering, Some(driver))
+        };
+        let ways = [Way::Out, Way::In].map(|way| flow(7, way));
+        let ways = ways.map(|flow| DescribedFlow {
+            peer_vlan: Some(5),
+            ..flow
+        });
+        assert!(!by(&ways[1], Steering::Auto, "igc"));
+        assert!(!by(&ways[1], Steering::Rules, "ice"), "its rules see ports");
+        assert!(
+            by(&ways[0], Steering::Rules, "ice"),
+            "what the peer has is not known"
+        );
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use isolane_datapath_xdp::landing::ReceiveQueues;
 pub use answer::{Answered, Answerer};
 pub use boot_mark::BootMark;
 pub use core_use::{CoreLook, CoreUse, ThreadUse};
-pub use flows::{FlowLanding, flow_landings, pairs_with};
+pub use flows::{FlowLanding, flow_landings, may_go_by_priority, pairs_with};
 pub use landings::{Landing, Landings, Pair, PlaceError, Question, each_with_each, place};
 pub use learn::{LearnError, Lesson, learn};
 pub use message::MESSAGE_BYTES;

@@ -47,7 +47,7 @@ apply() {
     { ethtool -N eth0 rx-flow-hash udp4 sdfn; } || exit 1
     # interface.receive-table.eth0: critical datagrams pick 1 of 128 entries, which lead to queue 3; everything else is spread over the other queues
     left_out interface.receive-table.eth0 'it rests on this boot'\''s measurement'
-    # interface.transmit.eth0: critical frames have transmit queue 3: the device sends it before all others (its driver's word, unproven on hardware): a critical frame waits for the one on the wire; IGMP and LACP (priority 7) are sent from it, too
+    # interface.transmit.eth0: critical frames have transmit queue 3: the device sends it before all others (its driver's word, unproven on hardware): a critical frame waits for the one on the wire; IGMP and LACP (priority 7) are sent from it, too, 0.7 us each at 1 Gbit/s: some when a program enters or leaves groups
     { tc qdisc replace dev eth0 root mqprio num_tc 4 map 0 0 0 1 1 2 2 3 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 hw 1; } || exit 1
     # cores.governor.7: after a pause a core runs at a fraction of its speed for milliseconds, and everything takes longer by as much
     { echo performance > /sys/devices/system/cpu/cpu7/cpufreq/scaling_governor; } || exit 1
@@ -118,7 +118,7 @@ undo() {
     { echo 0 > /sys/devices/system/cpu/cpu7/cpuidle/state2/disable; } || failed=1
     # cores.governor.7: after a pause a core runs at a fraction of its speed for milliseconds, and everything takes longer by as much
     { echo powersave > /sys/devices/system/cpu/cpu7/cpufreq/scaling_governor; } || failed=1
-    # interface.transmit.eth0: critical frames have transmit queue 3: the device sends it before all others (its driver's word, unproven on hardware): a critical frame waits for the one on the wire; IGMP and LACP (priority 7) are sent from it, too
+    # interface.transmit.eth0: critical frames have transmit queue 3: the device sends it before all others (its driver's word, unproven on hardware): a critical frame waits for the one on the wire; IGMP and LACP (priority 7) are sent from it, too, 0.7 us each at 1 Gbit/s: some when a program enters or leaves groups
     { tc qdisc del dev eth0 root; } || failed=1
     # interface.udp-hash.eth0: the device looks at addresses only: all levels between two hosts come to the same queue
     { ethtool -N eth0 rx-flow-hash udp4 sd; } || failed=1

@@ -17,9 +17,15 @@ left_out() {
 # The number of an interrupt by its name: after a boot it is another one.
 interrupt() {
     awk -v name="$1" '
-        { at = length($0) - length(name) }
+        { gsub(/, /, ","); at = length($0) - length(name) }
         at > 0 && substr($0, at) == " " name { sub(/:.*/, ""); sub(/^ */, ""); print; exit }
     ' "${INTERRUPTS:-/proc/interrupts}"
+}
+
+# The NAPI thread of an interface's receive queue: they are made in the order of the queues, with ascending numbers.
+napi() {
+    pgrep -l "^napi/$1-[0-9]+\$" | awk '{ number = $2; sub(/.*-/, "", number); print number, $1 }' | sort -n |
+        awk -v line=$(($2 + 1)) 'NR == line { print $2 }'
 }
 
 # Waits until an interface is up, which takes a network manager some seconds.
@@ -59,7 +65,7 @@ apply() {
     { ethtool -N eth0 flow-type udp4 dst-ip 10.0.0.1 dst-port 7007 action 7 loc 0; } || exit 1
     # interface.receive-table.eth0: the hash spreads everything else over the other queues: nothing but rules leads to queue 7
     { ethtool -X eth0 weight 1 1 1 1 1 1 1 0 1 1 1 1 1 1 1 1; } || exit 1
-    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame waits behind no other frame of this host's queues, but for one of each other queue where the device serves them in turn; IGMP and LACP (priority 7) are sent from it, too
+    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame waits behind no other frame of this host's queues, but for one of each other queue where the device serves them in turn; IGMP and LACP (priority 7) are sent from it, too, 0.7 us each at 1 Gbit/s: some when a program enters or leaves groups
     { tc qdisc replace dev eth0 root mqprio num_tc 2 map 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0 0 queues 8@8 1@7 hw 0; } || exit 1
     # interface.interrupt-mlx5_comp0@pci:0000:3b:00.0.eth0: mlx5_comp0@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp0@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
@@ -76,7 +82,7 @@ apply() {
     # interface.interrupt-mlx5_comp6@pci:0000:3b:00.0.eth0: mlx5_comp6@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp6@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
     # interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0: mlx5_comp7@pci:0000:3b:00.0 serves only critical datagrams, as was measured: they are received where they are used, on core 15
-    left_out interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0 'it does harm where critical datagrams come to another queue, and no tool steers them'
+    { echo 15 > "/proc/irq/$(interrupt mlx5_comp7@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
     # interface.interrupt-mlx5_comp8@pci:0000:3b:00.0.eth0: mlx5_comp8@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-14 > "/proc/irq/$(interrupt mlx5_comp8@pci:0000:3b:00.0)/smp_affinity_list"; } || exit 1
     # interface.interrupt-mlx5_comp9@pci:0000:3b:00.0.eth0: mlx5_comp9@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
@@ -118,43 +124,77 @@ apply() {
 ' > /etc/default/grub.d/90-isolane.cfg; } || exit 1
     # in effect after update-grub, and a boot
     # interface.threaded.eth0: receive work in a soft interrupt comes before every thread, that of bulk too; in threads it has priorities
-    left_out interface.threaded.eth0 'it does harm where critical datagrams come to another queue, and no tool steers them'
+    { echo 1 > /sys/class/net/eth0/threaded; } || exit 1
     # interface.thread-0.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-0.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 0)" && taskset -pc 0-14 "$(napi eth0 0)"; } || exit 1
     # interface.thread-1.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-1.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 1)" && taskset -pc 0-14 "$(napi eth0 1)"; } || exit 1
     # interface.thread-2.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-2.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 2)" && taskset -pc 0-14 "$(napi eth0 2)"; } || exit 1
     # interface.thread-3.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-3.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 3)" && taskset -pc 0-14 "$(napi eth0 3)"; } || exit 1
     # interface.thread-4.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-4.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 4)" && taskset -pc 0-14 "$(napi eth0 4)"; } || exit 1
     # interface.thread-5.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-5.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 5)" && taskset -pc 0-14 "$(napi eth0 5)"; } || exit 1
     # interface.thread-6.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-6.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 6)" && taskset -pc 0-14 "$(napi eth0 6)"; } || exit 1
     # interface.thread-7.eth0: what it receives is what critical jobs wait for: above the applications, which are to run at FIFO 70
-    left_out interface.thread-7.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 75 "$(napi eth0 7)" && taskset -pc 15 "$(napi eth0 7)"; } || exit 1
     # interface.thread-8.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-8.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 8)" && taskset -pc 0-14 "$(napi eth0 8)"; } || exit 1
     # interface.thread-9.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-9.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 9)" && taskset -pc 0-14 "$(napi eth0 9)"; } || exit 1
     # interface.thread-10.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-10.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 10)" && taskset -pc 0-14 "$(napi eth0 10)"; } || exit 1
     # interface.thread-11.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-11.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 11)" && taskset -pc 0-14 "$(napi eth0 11)"; } || exit 1
     # interface.thread-12.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-12.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 12)" && taskset -pc 0-14 "$(napi eth0 12)"; } || exit 1
     # interface.thread-13.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-13.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 13)" && taskset -pc 0-14 "$(napi eth0 13)"; } || exit 1
     # interface.thread-14.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-14.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 14)" && taskset -pc 0-14 "$(napi eth0 14)"; } || exit 1
     # interface.thread-15.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
-    left_out interface.thread-15.eth0 'its number is another one after a boot, and no name tells which it is'
+    { chrt -f -p 60 "$(napi eth0 15)" && taskset -pc 0-14 "$(napi eth0 15)"; } || exit 1
 }
 
 undo() {
     :
+    # interface.thread-15.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-14.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-13.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-12.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-11.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-10.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-9.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-8.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-7.eth0: what it receives is what critical jobs wait for: above the applications, which are to run at FIFO 70
+    { : it ends by itself; } || failed=1
+    # interface.thread-6.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-5.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-4.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-3.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-2.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-1.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.thread-0.eth0: bulk is received when no application with FIFO 70 has work, and before everything ordinary: at the ordinary class it is starved, and then holds a core for milliseconds
+    { : it ends by itself; } || failed=1
+    # interface.threaded.eth0: receive work in a soft interrupt comes before every thread, that of bulk too; in threads it has priorities
+    { echo 0 > /sys/class/net/eth0/threaded; } || failed=1
     # boot.arguments: on core 15 other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 us, up to 1,000 times a second; these arguments keep them off
     { rm -f /etc/default/grub.d/90-isolane.cfg; } || failed=1
     # sockets.buffer: at level 1 up to 200 datagrams come in 20 ms, and what does not fit is dropped
@@ -193,6 +233,8 @@ undo() {
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp9@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
     # interface.interrupt-mlx5_comp8@pci:0000:3b:00.0.eth0: mlx5_comp8@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp8@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
+    # interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0: mlx5_comp7@pci:0000:3b:00.0 serves only critical datagrams, as was measured: they are received where they are used, on core 15
+    { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp7@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
     # interface.interrupt-mlx5_comp6@pci:0000:3b:00.0.eth0: mlx5_comp6@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp6@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
     # interface.interrupt-mlx5_comp5@pci:0000:3b:00.0.eth0: mlx5_comp5@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
@@ -207,7 +249,7 @@ undo() {
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp1@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
     # interface.interrupt-mlx5_comp0@pci:0000:3b:00.0.eth0: mlx5_comp0@pci:0000:3b:00.0 would take core 15 from the executor: some microseconds each time, milliseconds in a flood
     { echo 0-15 > "/proc/irq/$(interrupt mlx5_comp0@pci:0000:3b:00.0)/smp_affinity_list"; } || failed=1
-    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame waits behind no other frame of this host's queues, but for one of each other queue where the device serves them in turn; IGMP and LACP (priority 7) are sent from it, too
+    # interface.transmit.eth0: critical frames have transmit queue 7: a critical frame waits behind no other frame of this host's queues, but for one of each other queue where the device serves them in turn; IGMP and LACP (priority 7) are sent from it, too, 0.7 us each at 1 Gbit/s: some when a program enters or leaves groups
     { tc qdisc del dev eth0 root; } || failed=1
     # interface.receive-table.eth0: the hash spreads everything else over the other queues: nothing but rules leads to queue 7
     { ethtool -X eth0 equal 16; } || failed=1
@@ -240,21 +282,3 @@ case "${1:-}" in
         ;;
 esac
 exit "$failed"
-==== missing: interface.interrupt-mlx5_comp7@pci:0000:3b:00.0.eth0: it does harm where critical datagrams come to another queue, and no tool steers them
-==== missing: interface.threaded.eth0: it does harm where critical datagrams come to another queue, and no tool steers them
-==== missing: interface.thread-0.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-1.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-2.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-3.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-4.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-5.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-6.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-7.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-8.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-9.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-10.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-11.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-12.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-13.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-14.eth0: its number is another one after a boot, and no name tells which it is
-==== missing: interface.thread-15.eth0: its number is another one after a boot, and no name tells which it is

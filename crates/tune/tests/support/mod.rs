@@ -11,9 +11,10 @@ use isolane_tune::{
 };
 
 /// The machines that plans are made for, with the queue that a description of each puts level 7 on.
-pub(crate) const MACHINES: [(&str, u32); 13] = [
+pub(crate) const MACHINES: [(&str, u32); 14] = [
     ("igc", 3),
     ("igb", 1),
+    ("igb-emulated", 1),
     ("ixgbe", 7),
     ("ice", 7),
     ("mlx5", 7),

@@ -2,6 +2,7 @@
 //! guests, and one inside, which a guest's first process calls.
 
 mod boot;
+mod facts;
 mod pair;
 mod paper;
 mod tune;
@@ -25,6 +26,7 @@ pub(super) struct Scenario {
 /// All.
 pub(super) const ALL: &[Scenario] = &[
     boot::SCENARIO,
+    facts::SCENARIO,
     pair::SCENARIO,
     paper::SCENARIO,
     paper::IN_BRIEF,

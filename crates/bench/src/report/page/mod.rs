@@ -37,6 +37,7 @@ pub fn page(report: &Report) -> String {
                     (comparisons(subject, &groups))
                 }
                 (tables::all_runs(&report.runs))
+                (tables::one_way(&report.runs))
                 (tables::inside(&report.runs))
                 (tables::overall(&report.overall))
                 (tables::brought(&report.brought))
@@ -231,9 +232,11 @@ fn no_results(report: &Report) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use isolane_tune::Facts;
+
     use super::*;
     use crate::cable;
-    use crate::record::{PingRecorder, PongRecorder, Rounds};
+    use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
     use crate::report::{Disturbance, Environment, Order, Publisher, ReceiveWork, Scenario, Stage};
 
     /// A run whose round trips took 200 us, and every hundredth `slow_us`.
@@ -257,12 +260,22 @@ mod tests {
             ping.sent(id, start_ns, start_ns);
             ping.returned(id, ping.nonce(id), start_ns + rtt_us * 1_000);
         }
-        let rounds = Rounds::merge(ping, pong, None, scenario.period_ns()).unwrap();
+        let rounds = Rounds::merge(
+            ping,
+            pong,
+            None,
+            scenario.period_ns(),
+            [&StampClock::default(); 2],
+        )
+        .unwrap();
         Run::new(&scenario, &rounds, None)
     }
 
     fn report(runs: Vec<Run>) -> Report {
-        let mut report = Report::new(Environment::probe(), &cable::Config::default());
+        let mut report = Report::new(
+            Environment::of(&Facts::default()),
+            &cable::Config::default(),
+        );
         runs.into_iter().for_each(|run| report.add(run));
         report.ratios = super::super::ratios(&report.runs);
         report
@@ -287,6 +300,31 @@ mod tests {
             .next()
             .unwrap();
         assert_eq!(rows.matches("<tr").count(), 1 + report.runs.len());
+    }
+
+    #[test]
+    fn one_way_delays_stand_there_or_why_they_do_not_and_what_the_clock_is_worth() {
+        // These ends tell nothing of their clocks.
+        let untold = page(&report(vec![run(None, Order::Priority, 300)]));
+        assert!(
+            untold.contains("could not tell on which machine")
+                && !untold.contains("id=\"one-way\"")
+        );
+        let mut told = run(None, Order::Priority, 300);
+        told.one_way.refused = None;
+        told.one_way.clock = Some("the <clock>".into());
+        told.one_way.back_us.median = Some(123.25);
+        let html = page(&report(vec![told]));
+        assert!(
+            html.contains("id=\"one-way\"") && html.contains("<td>123.2</td>"),
+            "{html}"
+        );
+        assert!(html.contains("the &lt;clock&gt;"), "escaped");
+        assert!(
+            html.contains("would add up by any clocks"),
+            "no proof of it"
+        );
+        assert!(html.contains("one-way delays to other machines are refused"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::super::{Brought, Interval, Overall, Ratio, Report, Run};
 use super::groups;
+use crate::report::one_way::CHECKED;
 
 /// What is not known.
 const UNKNOWN: &str = "–";
@@ -50,6 +51,64 @@ fn row(run: &Run) -> Markup {
             @for time in times { td { (micros(time)) } }
             td { (run.samples) } td { (run.lost) } td { (run.late_sends) }
             td { (micros(run.sender_late_max_us)) } td { (micros(run.cable_late_max_us)) }
+        }
+    }
+}
+
+/// What round trips consist of, where one clock stamped them.
+pub(super) fn one_way(runs: &[Run]) -> Markup {
+    let (told, refused): (Vec<&Run>, Vec<&Run>) =
+        runs.iter().partition(|run| run.one_way.refused.is_none());
+    let mut clocks: Vec<&str> = told
+        .iter()
+        .filter_map(|run| run.one_way.clock.as_deref())
+        .collect();
+    clocks.dedup();
+    let mut reasons: Vec<&str> = refused
+        .iter()
+        .filter_map(|run| run.one_way.refused.as_deref())
+        .collect();
+    reasons.dedup();
+    html! {
+        @if !runs.is_empty() { h2 { "One way" } }
+        @if !told.is_empty() {
+            div.table {
+                table #one-way {
+                    caption {
+                        "Times in µs, of the round trips that came back; the way there counts from the intended time of sending. Both ends "
+                        "stamp by " (clocks.join(", ")) ", which each of them says; " (CHECKED) "."
+                    }
+                    thead { tr {
+                        th { "run" } th { "payload" } th { "there median" } th { "p99" } th { "p99.9" } th { "max" } th { "turnaround median" }
+                        th { "back median" } th { "p99" } th { "p99.9" } th { "max" } th { "rounds" }
+                    } }
+                    tbody { @for run in told { (ways(run)) } }
+                }
+            }
+        }
+        @for why in reasons { p.warning { (why) "." } }
+    }
+}
+
+fn ways(run: &Run) -> Markup {
+    let parts = &run.one_way;
+    let times = [
+        parts.there_us.median,
+        parts.there_us.p99,
+        parts.there_us.p99_9,
+        parts.there_us.max,
+        parts.turnaround_us.median,
+        parts.back_us.median,
+        parts.back_us.p99,
+        parts.back_us.p99_9,
+        parts.back_us.max,
+    ];
+    html! {
+        tr.invalid[run.invalid.is_some()] {
+            td { (groups::name(run)) }
+            td { (run.payload_bytes) " B" }
+            @for time in times { td { (micros(time)) } }
+            td { (parts.rounds) }
         }
     }
 }
@@ -185,6 +244,7 @@ pub(super) fn environment(report: &Report) -> Markup {
             dt { "PREEMPT_RT" } dd { (realtime) }
             dt { "Processor" } dd { (environment.cpu.as_deref().unwrap_or(UNKNOWN)) ", " (environment.cores) " cores" }
             dt { "As root" } dd { (root) }
+            dt { "Clock" } dd { (environment.clock.words()) }
             dt { "Link" } dd {
                 (digits(cable.bits_per_s as f64 / 1e6)) " Mbit/s each way, queue of " (cable.queue_frames) " frames, seed " (cable.seed)
                 ", " (cable.ingress_drops) " frames dropped before it"

@@ -173,7 +173,8 @@ pub(super) fn outcome(config: &Config, parts: Parts) -> Result<Outcome, Scenario
         pong: EndLanes::of(&parts.pong.counts),
     };
     let (ping, pong) = (parts.ping.recorder, parts.pong.recorder);
-    let rounds = Rounds::merge(ping, pong, parts.passages, period_ns)?;
+    let clocks = [&parts.ping.clock, &parts.pong.clock];
+    let rounds = Rounds::merge(ping, pong, parts.passages, period_ns, clocks)?;
     let mut run = Run::new(&config.scenario, &rounds, parts.cable.as_ref());
     run.policing = config.policing;
     run.bulk_reader = config.bulk_reader;

@@ -13,7 +13,7 @@ use super::{EndConfig, PING_TOPIC, PONG_TOPIC, receivers};
 use crate::clock::now_ns;
 use crate::limits::LOST_AFTER_MS;
 use crate::process::Note;
-use crate::record::PingRecorder;
+use crate::record::{PingRecorder, StampClock};
 use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError};
 use crate::scenario::flow::EndCounts;
@@ -32,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct PingReport {
     /// All stamps.
     pub recorder: PingRecorder,
+    /// What they are of.
+    pub clock: StampClock,
     /// Pings given to `write`.
     pub offered: u64,
     /// Pings it refused.
@@ -160,6 +162,7 @@ impl Ping {
         published.schedule.record_into(&mut recorder);
         Ok(PingReport {
             recorder,
+            clock: StampClock::of_this_process(),
             offered,
             refused,
             counts: EndCounts::of(

@@ -11,7 +11,7 @@ use super::between::Between;
 use super::{EndConfig, PING_TOPIC, PONG_TOPIC, receivers};
 use crate::clock::now_ns;
 use crate::process::Note;
-use crate::record::{PongRecorder, Verdict};
+use crate::record::{PongRecorder, StampClock, Verdict};
 use crate::scenario::RttMessage;
 use crate::scenario::end::{self, EndError};
 use crate::scenario::flow::EndCounts;
@@ -27,6 +27,8 @@ const BEGIN_PATIENCE: Duration = Duration::from_secs(30);
 pub struct PongReport {
     /// All stamps.
     pub recorder: PongRecorder,
+    /// What they are of.
+    pub clock: StampClock,
     /// Pongs given to `write`.
     pub offered: u64,
     /// Pongs it refused.
@@ -154,6 +156,7 @@ impl Pong {
         let answers = self.answers.borrow();
         PongReport {
             recorder: answers.recorder.clone(),
+            clock: StampClock::of_this_process(),
             offered: answers.offered,
             refused: answers.refused,
             counts,

@@ -1,13 +1,16 @@
 //! `isolane tune apply`: a plan, carried out.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use isolane_tune::apply::{Applied, BootPart, Numbers, Obstacle, SavedPlan, apply};
+use isolane_tune::apply::{
+    Applied, BootError, BootPart, Links, Numbers, Obstacle, SavedPlan, apply,
+};
 use isolane_tune::{Plan, ThisMachine, here, interfaces};
 
 use super::failure::failure;
-use super::stopped;
+use super::{await_links, stopped};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, print, tell};
@@ -27,8 +30,11 @@ pub(super) fn run(settings: TuneApplySettings) -> Result<ExitCode, Failure> {
         true => kept(plan, folder, &mut machine)?,
         false => plan,
     };
-    let applied = apply(&mut machine, &here(), &plan, folder, false, &is_stopped)
-        .map_err(|error| failure("the plan was not carried out", &error))?;
+    let links = Links::now();
+    let applied = apply(&mut machine, &here(), &plan, folder, false, &is_stopped);
+    await_links(&links, &is_stopped);
+    let applied = applied.map_err(|error| failure("the plan was not carried out", &error))?;
+    left_out(&applied.left_out);
     print(&text(&plan, &applied))
 }
 
@@ -40,9 +46,21 @@ fn at_boot(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<ExitCode, Failure> {
     let saved = saved(folder)?;
-    for interface in saved.wait() {
+    for interface in saved.wait(is_stopped) {
         tell(format!("note: {interface} is not up"));
     }
+    let links = Links::now();
+    let done = in_two_parts(&saved, folder, machine, is_stopped);
+    await_links(&links, is_stopped);
+    done
+}
+
+fn in_two_parts(
+    saved: &SavedPlan,
+    folder: &Path,
+    machine: &mut ThisMachine,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<ExitCode, Failure> {
     let mut carry_out = |plan: &Plan, what: &str| {
         let applied = apply(machine, &here(), plan, folder, true, is_stopped);
         let applied = applied.map_err(|error| failure(what, &error))?;
@@ -59,7 +77,7 @@ fn at_boot(
     )
 }
 
-/// Tells which steps were not carried out at boot.
+/// Tells which steps were not carried out: at boot, or since the kernel refuses them.
 fn left_out(obstacles: &[Obstacle]) {
     for Obstacle {
         id, setting, why, ..
@@ -74,7 +92,7 @@ fn read(path: &Path) -> Result<Plan, Failure> {
         Failure::wrong_usage(format!("cannot read the plan in {}", path.display()), why)
     };
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
+    Plan::from_json(&text).map_err(|error| failed(error.to_string()))
 }
 
 /// The plan, with what carries it out after each boot, where that can be had.
@@ -86,31 +104,51 @@ fn kept(plan: Plan, folder: &Path, machine: &mut ThisMachine) -> Result<Plan, Fa
         );
         return Ok(plan);
     }
-    let failed = |why: String| {
-        Failure::new(
-            ExitCode::MachineForbids,
-            "the plan cannot be kept for the next boot",
-            why,
-        )
-        .with_remedy("--no-boot carries it out until then")
-    };
-    let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    let folder = std::path::absolute(folder).map_err(|error| failed(error.to_string()))?;
+    let part = BootPart::of_this_program(folder).map_err(not_kept)?;
+    for doubt in part.doubts() {
+        tell(format!("note: {doubt}"));
+    }
     let names = interfaces().unwrap_or_default();
     let numbers = Numbers::look(names.iter().map(|interface| interface.name.as_str()));
-    BootPart { program, folder }
-        .added_to(&plan, numbers, machine)
-        .map_err(|error| failed(error.to_string()))
+    part.added_to(&plan, numbers, machine).map_err(not_kept)
+}
+
+/// Why a plan cannot be kept, and what to do about it.
+fn not_kept(error: BootError) -> Failure {
+    let remedy = match &error {
+        BootError::Program(..) => {
+            "install isolane where it stays (/usr/local/bin) and start it from there; or --no-boot: until the next boot"
+        }
+        BootError::Folder(..) => {
+            "name a folder on a disk (--state DIR); or --no-boot: until the next boot"
+        }
+        BootError::Saved(..) => {
+            "isolane tune rollback takes it away, with all that was set; or --no-boot: until the next boot"
+        }
+        BootError::Setting(_) | BootError::System(_) => "--no-boot carries it out until then",
+    };
+    Failure::new(
+        ExitCode::MachineForbids,
+        "the plan cannot be kept for the next boot, and nothing was changed",
+        error.to_string(),
+    )
+    .with_remedy(remedy)
 }
 
 fn saved(folder: &Path) -> Result<SavedPlan, Failure> {
     BootPart::load(folder).map_err(|error| {
-        Failure::new(
-            ExitCode::MachineForbids,
-            format!("there is no kept plan in {}", folder.display()),
-            error.to_string(),
-        )
-        .with_remedy("isolane tune apply PLAN keeps one")
+        let folder = folder.display();
+        let (what, remedy) = match error.kind() {
+            io::ErrorKind::NotFound => (
+                format!("there is no kept plan in {folder}"),
+                "isolane tune apply PLAN keeps one",
+            ),
+            _ => (
+                format!("the kept plan in {folder} cannot be read, and nothing was changed"),
+                "isolane tune rollback takes it away; then plan and apply again",
+            ),
+        };
+        Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(remedy)
     })
 }
 

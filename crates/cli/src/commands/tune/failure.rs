@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use isolane_tune::apply::{ApplyError, Hindrance, Left, StateError, Undone};
+use isolane_tune::apply::{ApplyError, Hindrance, Left, StateError, Unclosed, Undone};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -57,6 +57,11 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
             .with_remedy("plan again, and look what has changed since")
         }
         ApplyError::Undone(undone) => undone_half_way(what, undone),
+        ApplyError::Form(error) => Failure::wrong_usage(
+            format!("{what}: it is of another version, and nothing was changed"),
+            error.to_string(),
+        )
+        .with_remedy("use the isolane that wrote it, or plan again with this one"),
         ApplyError::State(error) => state(what, error),
         ApplyError::Journal(error) => Failure::new(
             ExitCode::AnswerIsNo,
@@ -78,12 +83,29 @@ fn undone_half_way(what: &str, undone: &Undone) -> Failure {
         Some((id, setting)) => format!("{id}: {setting}: {}", undone.why),
         None => undone.why.to_string(),
     };
+    if let Some(unclosed) = &undone.unclosed {
+        why.push_str(&format!("\n           {}", told(unclosed)));
+        return Failure::new(
+            code,
+            format!("{what}: all was undone again, but the journal still tells of it"),
+            why,
+        )
+        .with_remedy(CLOSE_IT);
+    }
     if undone.left.is_empty() {
         return Failure::new(code, format!("{what}: all was undone again"), why);
     }
     why.push_str(&left(&undone.left));
     Failure::new(code, format!("{what}: not all could be undone"), why)
         .with_remedy("isolane tune rollback tries it again; its journal is kept")
+}
+
+/// What to do about a journal that could not be closed.
+pub(super) const CLOSE_IT: &str = "isolane tune rollback, as soon as that can be written to: until then \
+                                   it would set back what others change meanwhile";
+
+pub(super) fn told(unclosed: &Unclosed) -> String {
+    format!("{}: {}", unclosed.path.display(), unclosed.why)
 }
 
 /// What is not as it was found, a line each.
@@ -115,6 +137,9 @@ fn state(what: &str, error: &StateError) -> Failure {
     match error.error.kind() {
         std::io::ErrorKind::PermissionDenied => {
             failure.with_remedy("run it as root, or name another folder: --state DIR")
+        }
+        std::io::ErrorKind::FileTooLarge => {
+            failure.with_remedy("isolane tune rollback begins a new one: then apply the plan again")
         }
         _ => failure.with_remedy("name a folder that can be written to: --state DIR"),
     }

@@ -10,7 +10,7 @@ use isolane_tune::{DescribedFlow, Needs, Place, PlacedFlow, ThisMachine, Way, he
 use serde::Serialize;
 
 use super::failure::{failure, left};
-use super::{place_of, stopped, unanswered};
+use super::{place_of, served_by, stopped, unanswered};
 use crate::commands::needs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -36,7 +36,8 @@ pub(super) fn run(settings: &LearnSettings) -> Result<ExitCode, Failure> {
     let needs = needs::of(Some(&settings.system), domain, host, &here.machine.hostname)?;
     let flows = flows_from(&needs, settings.peer)?;
     let lesson = Lesson {
-        interface: settings.interface.clone(),
+        // The table is the device's.
+        interface: served_by(&settings.interface)?.1.name,
         address,
         queues,
         peer: settings.peer,

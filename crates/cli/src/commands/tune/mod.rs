@@ -17,12 +17,15 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use isolane_tune::interfaces;
+use isolane_tune::apply::Links;
+use isolane_tune::limits::LINK_PATIENCE;
 use isolane_tune::verify::{PlaceError, ReceiveQueues};
+use isolane_tune::{Interface, interfaces, of_vlan};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::output::tell;
 use crate::settings::TuneSettings;
 
 pub(super) fn run(settings: TuneSettings) -> Result<ExitCode, Failure> {
@@ -39,8 +42,23 @@ pub(super) fn run(settings: TuneSettings) -> Result<ExitCode, Failure> {
     }
 }
 
-/// An interface's first address, and its queues.
+/// An interface's first address, and the queues of the device that serves it: of a VLAN, those of what it is on.
 fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
+    let (known, device) = served_by(interface)?;
+    let failed = |why: &str| {
+        let what = format!("{interface} cannot be used");
+        Failure::new(ExitCode::MachineForbids, what, why)
+    };
+    let Some((address, _)) = known.addresses.first() else {
+        let remedy = format!("give it one: ip address add ADDRESS/24 dev {interface}");
+        return Err(failed("it has no IPv4 address").with_remedy(remedy));
+    };
+    let queues = ReceiveQueues::of(&device.name).ok_or_else(|| failed("it has just gone"))?;
+    Ok((*address, queues))
+}
+
+/// An interface, and the device that serves it: of a VLAN, what it is on.
+fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
     let failed = |why: String| {
         let what = format!("{interface} cannot be used");
         Failure::new(ExitCode::MachineForbids, what, why)
@@ -54,13 +72,7 @@ fn place_of(interface: &str) -> Result<(Ipv4Addr, ReceiveQueues), Failure> {
             names.join(", ")
         ))
     })?;
-    let Some((address, _)) = known.addresses.first() else {
-        let remedy = format!("give it one: ip address add ADDRESS/24 dev {interface}");
-        return Err(failed(String::from("it has no IPv4 address")).with_remedy(remedy));
-    };
-    let queues =
-        ReceiveQueues::of(interface).ok_or_else(|| failed(String::from("it has just gone")))?;
-    Ok((*address, queues))
+    Ok((known.clone(), of_vlan(&all, known).clone()))
 }
 
 /// Why a port could not be had.
@@ -100,6 +112,33 @@ fn unanswered(peer: Ipv4Addr, error: PlaceError, remedy: &str) -> Failure {
             "asking ended early",
             error.to_string(),
         ),
+    }
+}
+
+/// Waits for links that were interrupted: whoever sends next may rely on them. Tells which did not come back.
+fn await_links(links: &io::Result<Links>, is_stopped: &dyn Fn() -> bool) {
+    let down = match links {
+        Ok(links) => links.wait(is_stopped),
+        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    };
+    match down {
+        Ok(down) if is_stopped() && !down.is_empty() => {
+            tell(format!(
+                "note: not back yet: the link of {}",
+                down.join(", ")
+            ));
+        }
+        Ok(down) => {
+            for interface in down {
+                tell(format!(
+                    "note: the link of {interface} went down, and is not back after {} s: look at its other end",
+                    LINK_PATIENCE.as_secs()
+                ));
+            }
+        }
+        Err(error) => tell(format!(
+            "note: whether links are back cannot be seen ({error}): some devices take seconds"
+        )),
     }
 }
 

@@ -1,9 +1,10 @@
 //! `isolane tune rollback`: what was found before the first plan, restored.
 
-use isolane_tune::apply::rollback;
+use isolane_tune::apply::{Links, rollback};
 use isolane_tune::{ThisMachine, here};
 
-use super::failure::{failure, left};
+use super::await_links;
+use super::failure::{CLOSE_IT, failure, left, told};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, print};
@@ -11,8 +12,11 @@ use crate::settings::TuneState;
 
 pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
     let folder = &state.0.value;
-    let done = rollback(&mut ThisMachine::new(), &here(), folder)
-        .map_err(|error| failure("nothing was rolled back", &error))?;
+    let links = Links::now();
+    let done = rollback(&mut ThisMachine::new(), &here(), folder);
+    // What is done is done: Ctrl-C ends the waiting.
+    await_links(&links, &|| false);
+    let done = done.map_err(|error| failure("nothing was rolled back", &error))?;
     let Some(restored) = done.restored else {
         return print("nothing to undo: no plan was applied, or it was undone\n");
     };
@@ -36,12 +40,22 @@ pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
         )
         .with_remedy("remove what is in the way, and call it again"));
     }
-    match done.broken {
-        None => Ok(ExitCode::Done),
-        Some((error, kept)) => Err(Failure::new(
+    let unclosed = done.unclosed.as_ref().map(told);
+    match (done.broken, unclosed) {
+        (None, None) => Ok(ExitCode::Done),
+        (None, Some(unclosed)) => Err(Failure::new(
+            ExitCode::MachineForbids,
+            "all was restored, but the journal could not be taken away",
+            unclosed,
+        )
+        .with_remedy(CLOSE_IT)),
+        (Some((error, kept)), unclosed) => Err(Failure::new(
             ExitCode::AnswerIsNo,
             "all that the journal tells was restored, but it is damaged",
-            error.to_string(),
+            match unclosed {
+                None => error.to_string(),
+                Some(unclosed) => format!("{error}, and could not be set aside: {unclosed}"),
+            },
         )
         .with_remedy(format!(
             "look into {}: settings of these lines may still be changed; a reboot resets all but files",

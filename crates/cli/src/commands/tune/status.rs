@@ -55,10 +55,16 @@ fn text(status: Option<&Status>) -> String {
         text.push_str(&line(setting));
     }
     let undone = status.settings.iter().filter(|setting| !setting.stands);
+    let (undone, ended): (Vec<&Standing>, Vec<&Standing>) =
+        undone.partition(|setting| setting.is_of_this_boot);
+    let ended = match ended.len() {
+        0 => String::new(),
+        count => format!(", {count} ended with a boot: plan again, with what is measured now"),
+    };
     text.push_str(&format!(
-        "{} applied, {} undone since\n",
+        "{} applied, {} undone since{ended}\n",
         count_of(status.settings.len() as u64, "setting"),
-        undone.count()
+        undone.len()
     ));
     text
 }
@@ -73,6 +79,11 @@ fn line(standing: &Standing) -> String {
         stands,
         ..
     } = standing;
+    if !stands && !standing.is_of_this_boot {
+        return format!(
+            "  ENDED   {id}: {setting}: {applied} until the last boot, and not set again\n"
+        );
+    }
     match (stands, now) {
         (true, _) => format!("  ok      {id}: {setting}: {applied} (was {before})\n"),
         (false, Some(now)) => format!("  UNDONE  {id}: {setting}: {now}, and not {applied}\n"),

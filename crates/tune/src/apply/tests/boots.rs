@@ -1,6 +1,6 @@
 //! Plans over boots: what they rest on, what is left out, what is still told.
 
-use super::model::{Fault, Model, here, plan, setting};
+use super::model::{Fault, Model, here, plan, setting, value};
 use super::*;
 use crate::plan::{Reliance, When};
 
@@ -98,6 +98,34 @@ fn undo_in(machine: &mut Model, here: &Here, folder: &Folder) {
 }
 
 #[test]
+fn at_boot_what_rests_on_steering_that_does_not_stand_is_left_out_and_the_rest_is_set() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let mut steps = plan(&machine, &[(0, 1), (1, 1)]);
+    steps.steps[0].id = String::from("interface.interrupt-eth0-rx-1.eth0");
+    steps.relies_on.push(Reliance {
+        setting: setting(9),
+        value: value(9, 1),
+    });
+    let applied = apply(&mut machine, &second(), &steps, &folder.0, true, &|| false);
+    let applied = applied.expect("the rest");
+    assert_eq!(applied.changed, ["step.1"]);
+    let told: Vec<String> = applied
+        .left_out
+        .iter()
+        .map(|it| it.why.to_string())
+        .collect();
+    assert_eq!(
+        told,
+        ["it rests on rx-gro of eth0 being off, and that is on"]
+    );
+    undo_in(&mut machine, &second(), &folder);
+    // Where somebody can plan again, nothing is set.
+    let refused = apply(&mut machine, &here(), &steps, &folder.0, false, &|| false);
+    assert!(matches!(refused, Err(ApplyError::Refused(_))));
+}
+
+#[test]
 fn at_boot_what_cannot_be_read_is_left_out_and_told() {
     let folder = Folder::new();
     let mut machine = Model::new();
@@ -157,4 +185,24 @@ fn status_tells_what_was_set_since_the_boot_and_what_was_found_then() {
         (setting(0), true, text("3")),
     ];
     assert_eq!(told, expected);
+}
+
+#[test]
+fn a_number_of_an_earlier_boot_is_not_looked_at() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let pin = Setting::Attribute {
+        path: String::from("/proc/irq/45/smp_affinity_list"),
+    };
+    let mut steps = plan(&machine, &[(0, 1)]);
+    steps.steps[0].setting = pin.clone();
+    machine
+        .values
+        .insert(pin.clone(), steps.steps[0].from.clone());
+    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    // Another device's now, and where that one was planned to be, as it happens.
+    let told = status(&mut machine, &second(), &folder.0).expect("a journal");
+    let told = told.expect("a plan is applied").settings;
+    assert_eq!(told.len(), 1);
+    assert!(!told[0].stands && told[0].now.is_none() && !told[0].is_of_this_boot);
 }

@@ -2,6 +2,8 @@
 //! was not carried out to its end is undone, and what was is undone by a rollback.
 
 mod boots;
+mod endings;
+mod journals;
 mod model;
 mod prefixes;
 
@@ -24,7 +26,13 @@ impl Folder {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("isolane-apply-{}-{number}", std::process::id());
-        Self(std::env::temp_dir().join(name))
+        // In memory where that can be had: each plan waits several times for a disk.
+        let memory = PathBuf::from("/dev/shm");
+        let base = match memory.is_dir() {
+            true => memory,
+            false => std::env::temp_dir(),
+        };
+        Self(base.join(name))
     }
 }
 
@@ -81,6 +89,58 @@ fn what_was_found_first_is_restored_however_many_plans_came_after() {
     assert_eq!(machine.values, third);
     undo(&mut machine, &folder);
     assert_eq!(machine.values, before);
+}
+
+#[test]
+fn an_interrupt_that_nobody_can_move_is_left_out_and_the_rest_is_carried_out() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let before = machine.values.clone();
+    let steps = plan(&machine, &[(0, 1), (1, 1), (2, 1)]);
+    machine.faults.push((1, Fault::Immovable));
+    let applied = carry_out(&mut machine, &steps, &folder).expect("the rest");
+    assert_eq!(applied.changed, ["step.0", "step.2"]);
+    let left_out: Vec<&str> = applied.left_out.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(left_out, ["step.1"]);
+    assert_eq!(
+        machine.values[&model::setting(1)],
+        before[&model::setting(1)]
+    );
+    // Nobody has changed it: it stands as it was found.
+    let status = status(&mut machine, &here(), &folder.0).expect("a journal");
+    let status = status.expect("a plan was carried out");
+    assert!(status.settings.iter().all(|it| it.stands), "{status:?}");
+    undo(&mut machine, &folder);
+    assert_eq!(machine.values, before);
+}
+
+#[test]
+fn an_interrupt_of_another_device_that_goes_or_moves_meanwhile_stops_nobody() {
+    for (operation, fault) in [(1, Fault::Fails), (1, Fault::Ignores)] {
+        let folder = Folder::new();
+        let mut machine = Model::new();
+        let before = machine.values.clone();
+        let mut steps = plan(&machine, &[(0, 1), (1, 1), (2, 1)]);
+        steps.steps[1].id = String::from("cores.interrupt-xhci_hcd.3");
+        machine.faults.push((operation, fault));
+        let applied = carry_out(&mut machine, &steps, &folder).expect("the rest");
+        assert_eq!(applied.changed, ["step.0", "step.2"], "{fault:?}");
+        assert_eq!(applied.left_out.len(), 1, "{fault:?}");
+        let status = status(&mut machine, &here(), &folder.0).expect("a journal");
+        let status = status.expect("a plan was carried out");
+        assert!(status.settings.iter().all(|it| it.stands), "{status:?}");
+        undo(&mut machine, &folder);
+        assert_eq!(machine.values, before, "{fault:?}");
+    }
+    // One that has gone, or was moved, since the plan was made.
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let mut steps = plan(&machine, &[(0, 1), (1, 1)]);
+    steps.steps[1].id = String::from("cores.interrupt-xhci_hcd.3");
+    machine.values.remove(&model::setting(1));
+    let applied = carry_out(&mut machine, &steps, &folder).expect("the rest");
+    assert_eq!(applied.changed, ["step.0"]);
+    assert_eq!(applied.left_out.len(), 1);
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(super) enum Fault {
     Fails,
     /// It is accepted and has no effect, once.
     Ignores,
+    /// The kernel lets nobody do it.
+    Immovable,
     /// The device is gone from then on.
     Vanishes,
 }
@@ -123,7 +125,7 @@ pub(super) fn setting(number: usize) -> Setting {
 }
 
 /// One of four values of a setting.
-fn value(number: usize, which: u32) -> Value {
+pub(super) fn value(number: usize, which: u32) -> Value {
     match (number, which) {
         (4 | 5, 0) => Value::Absent,
         (0..6, which) => Value::Text(which.to_string()),
@@ -192,6 +194,7 @@ impl Machine for Model {
         let fault = self.faults.iter().find(|(at, _)| *at == operation);
         match fault.map(|(_, fault)| *fault) {
             Some(Fault::Fails) => return Err(SettingError::System(String::from("not now"))),
+            Some(Fault::Immovable) => return Err(SettingError::Immovable(String::from("EIO"))),
             Some(Fault::Ignores) => return Ok(()),
             Some(Fault::Vanishes) => self.has_vanished = true,
             None => {}

@@ -33,7 +33,9 @@ fn recorded() -> (Vec<u8>, Model, Vec<Model>) {
 /// Settings that a journal tells of: but a folder cannot go while a document is left in it of which
 /// nothing is told.
 fn readable(bytes: &[u8]) -> Vec<Setting> {
-    let originals = journal::parse(bytes).originals().into_iter();
+    let originals = journal::parse(bytes)
+        .originals_since(&here().boot_id)
+        .into_iter();
     originals
         .map(|(setting, _)| setting)
         .filter(|setting| !matches!(setting, Setting::Folder { .. }))

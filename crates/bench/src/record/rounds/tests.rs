@@ -1,0 +1,185 @@
+//! Statements about rounds of two ends.
+
+use super::*;
+use crate::cable::Passages;
+use crate::record::{nonce, stamp};
+
+const PERIOD_NS: u64 = 500_000;
+const SEED: u64 = 4;
+
+/// Rounds of 200 us each (90 there, 10 turnaround, 100 back), ids in `lost` do not come back.
+fn run(samples: u32, lost: &[u32]) -> (PingRecorder, PongRecorder) {
+    let mut ping = PingRecorder::new(samples, SEED);
+    let mut pong = PongRecorder::new(samples, SEED);
+    for id in 0..samples {
+        let start = 1_000_000 + u64::from(id) * PERIOD_NS;
+        ping.sent(id, start, start + 2_000);
+        pong.received(id, nonce(SEED, id), start + 90_000);
+        pong.replied(id, start + 100_000);
+        if !lost.contains(&id) {
+            ping.returned(id, nonce(SEED, id), start + 200_000);
+        }
+    }
+    (ping, pong)
+}
+
+/// By one clock.
+fn merge(
+    ping: PingRecorder,
+    pong: PongRecorder,
+    passages: Option<RoundPassages>,
+) -> Result<Rounds, MergeError> {
+    let here = clock("here");
+    Rounds::merge(ping, pong, passages, PERIOD_NS, [&here, &here])
+}
+
+fn clock(boot: &str) -> StampClock {
+    StampClock {
+        boot: Some(boot.to_owned()),
+        time_namespace: None,
+    }
+}
+
+#[test]
+fn a_round_counts_from_the_intended_time() {
+    let (ping, pong) = run(100, &[3, 4]);
+    let rounds = merge(ping, pong, None).unwrap();
+    assert_eq!((rounds.samples(), rounds.lost()), (100, 2));
+    assert_eq!(rounds.rtt_us().median, Some(200.0));
+    assert_eq!(rounds.rtt_ns().len(), 98);
+    assert_eq!(rounds.owd_us().max, Some(90.0));
+    assert_eq!(rounds.owd_ns().len(), 100);
+    assert_eq!(rounds.sender_late_max_us(), Some(2.0));
+    assert_eq!(rounds.late_sends(), 0);
+}
+
+#[test]
+fn both_ways_and_the_turnaround_are_the_round_trip() {
+    let (ping, pong) = run(100, &[3, 4]);
+    let silent = StampClock::default();
+    let untold = Rounds::merge(ping, pong, None, PERIOD_NS, [&silent; 2]).unwrap();
+    let untold = untold.one_way();
+    assert!(untold.refused.unwrap().contains("could not tell"));
+    assert_eq!(untold.there_us, Statistics::default());
+
+    let (ping, pong) = run(100, &[3, 4]);
+    let parts = merge(ping, pong, None).unwrap().one_way();
+    assert_eq!((parts.rounds, parts.refused), (98, None));
+    let medians = [parts.there_us, parts.turnaround_us, parts.back_us].map(|part| part.median);
+    assert_eq!(medians, [Some(90.0), Some(10.0), Some(100.0)]);
+}
+
+#[test]
+fn a_ping_that_arrives_before_it_was_meant_to_leave_is_no_delay() {
+    let (mut ping, pong) = run(3, &[]);
+    ping.intended_ns[1] = Some(stamp(pong.received_ns[1].unwrap().get() + 1));
+    let rounds = merge(ping, pong, None).unwrap();
+    let parts = rounds.one_way();
+    assert!(parts.refused.unwrap().contains("round 1"));
+}
+
+#[test]
+fn a_ping_sent_after_half_its_period_is_late_and_stays_in_the_numbers() {
+    let (mut ping, pong) = run(100, &[]);
+    ping.sent_ns[7] = Some(stamp(
+        ping.intended_ns[7].unwrap().get() + PERIOD_NS / 2 + 1,
+    ));
+    ping.returned_ns[7] = Some(stamp(ping.intended_ns[7].unwrap().get() + 900_000));
+    // Received before it was sent: corrected with it, or the clocks would be doubted.
+    let mut pong = pong;
+    pong.received_ns[7] = ping.sent_ns[7];
+    pong.replied_ns[7] = ping.sent_ns[7];
+    let rounds = merge(ping, pong, None).unwrap();
+    assert_eq!(rounds.late_sends(), 1);
+    assert_eq!(rounds.rtt_us().max, Some(900.0));
+    assert_eq!(rounds.rtt_ns().len(), 100);
+}
+
+#[test]
+fn the_cables_part_and_the_hosts_part_are_the_round_trip() {
+    let (ping, pong) = run(30, &[5]);
+    let passages = |delay: u64| Passages {
+        arrived_ns: (0..30).map(|_| Some(stamp(1_000))).collect(),
+        sent_ns: (0..30).map(|_| Some(stamp(1_000 + delay))).collect(),
+    };
+    let passages = RoundPassages {
+        a_to_b: passages(20_000),
+        b_to_a: passages(30_000),
+    };
+    let rounds = merge(ping, pong, Some(passages)).unwrap();
+    assert_eq!(rounds.cable_us().median, Some(50.0));
+    assert_eq!(rounds.host_us().median, Some(150.0));
+    assert_eq!(rounds.cable_ns().len(), 29);
+}
+
+#[test]
+fn without_stamps_of_the_cable_its_part_is_unknown() {
+    let (ping, pong) = run(30, &[]);
+    let rounds = merge(ping, pong, None).unwrap();
+    assert_eq!(rounds.cable_us(), Statistics::default());
+    assert_eq!(rounds.host_us(), Statistics::default());
+}
+
+#[test]
+fn ends_with_two_clocks_have_round_trips_and_no_delays_whichever_is_ahead() {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    for pong_is_ahead in [true, false] {
+        let (mut ping, mut pong) = run(100, &[3]);
+        let ahead = |stamps: &mut Vec<Stamp>| {
+            for one in stamps.iter_mut().flatten() {
+                *one = stamp(one.get() + HOUR_NS);
+            }
+        };
+        match pong_is_ahead {
+            true => {
+                ahead(&mut pong.received_ns);
+                ahead(&mut pong.replied_ns);
+            }
+            false => {
+                ahead(&mut ping.intended_ns);
+                ahead(&mut ping.sent_ns);
+                ahead(&mut ping.returned_ns);
+            }
+        }
+        let clocks = [&clock("one"), &clock("other")];
+        let rounds = Rounds::merge(ping, pong, None, PERIOD_NS, clocks).expect("round trips");
+        assert_eq!((rounds.samples(), rounds.lost()), (100, 1));
+        assert_eq!(rounds.rtt_us().median, Some(200.0));
+        let one_way = rounds.one_way();
+        assert!(one_way.refused.expect("a reason").contains("two machines"));
+        assert_eq!(
+            (one_way.clock, one_way.there_us),
+            (None, Statistics::default())
+        );
+    }
+}
+
+#[test]
+fn an_end_whose_own_stamps_go_backwards_has_not_even_round_trips() {
+    let clocks = [&clock("one"), &clock("other")];
+    let (mut ping, pong) = run(3, &[]);
+    ping.returned_ns[2] = Some(stamp(5));
+    let of_ping = Rounds::merge(ping, pong, None, PERIOD_NS, clocks);
+    assert_eq!(of_ping, Err(MergeError::SetBack { id: 2 }));
+    let (ping, mut pong) = run(3, &[]);
+    pong.replied_ns[1] = Some(stamp(5));
+    let of_pong = Rounds::merge(ping, pong, None, PERIOD_NS, clocks);
+    assert_eq!(of_pong, Err(MergeError::SetBack { id: 1 }));
+}
+
+#[test]
+fn stamps_out_of_order_belie_ends_that_say_they_have_one_clock() {
+    let (ping, mut pong) = run(3, &[]);
+    pong.received_ns[1] = Some(stamp(5));
+    assert_eq!(
+        merge(ping, pong, None),
+        Err(MergeError::NotOneClock { id: 1 })
+    );
+}
+
+#[test]
+fn stamps_of_two_runs_are_refused() {
+    let ((ping, _), (_, pong)) = (run(3, &[]), run(4, &[]));
+    let error = merge(ping, pong, None);
+    assert_eq!(error, Err(MergeError::DifferentRuns { ping: 3, pong: 4 }));
+}

@@ -1,0 +1,165 @@
+//! A machine that systemd has started, as far as `tune` can tell, and that can be started again: units, the
+//! program and its folder are files of this test, and each start has a number and devices of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::systemd::Unit;
+use crate::command::Folder;
+use crate::place::{DEVICES, Place};
+
+const UNITS: &str = "/etc/systemd/system";
+pub(super) const UNIT: &str = "/etc/systemd/system/isolane-tune.service";
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Kept by the kernel for this namespace: what it is before anybody sets it.
+const BEGINNINGS: [(&str, &str); 2] = [
+    ("/proc/sys/net/ipv4/ip_local_port_range", "32768\t60999"),
+    ("/proc/sys/net/ipv4/igmp_max_memberships", "20"),
+];
+
+/// To be made inside of a namespace of mounts.
+pub(super) struct Machine {
+    pub(super) place: Place,
+    /// Below the folder in which everything was built, which is on a disk where that is.
+    base: Folder,
+    program: PathBuf,
+    state: PathBuf,
+    boots: AtomicUsize,
+}
+
+impl Machine {
+    /// With the program in `/usr/local/PROGRAM/isolane`, and the journal in `/usr/local/STATE`; `None` where there is
+    /// no folder for units to put another one in front of, or where all is built in memory.
+    pub(super) fn new(test: &str, program: &str, state: &str) -> Option<Self> {
+        if !Path::new(UNITS).is_dir() {
+            let in_ci = std::env::var_os("CI").is_some();
+            assert!(!in_ci, "CI has a folder for units of systemd");
+            eprintln!("there is no {UNITS}: nothing was tried");
+            return None;
+        }
+        let name = format!("{test}-{}", std::process::id());
+        let base = Folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
+        let kind = Command::new("stat")
+            .args(["-f", "-c", "%T"])
+            .arg(env!("CARGO_TARGET_TMPDIR"))
+            .output();
+        let kind = String::from_utf8(kind.expect("stat").stdout).expect("UTF-8");
+        if ["tmpfs", "ramfs"].contains(&kind.trim()) {
+            // What is there would be refused, and rightly so.
+            let in_ci = std::env::var_os("CI").is_some();
+            assert!(!in_ci, "CI builds on a disk");
+            eprintln!("this takes a target folder on a disk: nothing was tried");
+            return None;
+        }
+        for folder in ["local", "units"] {
+            fs::create_dir_all(base.0.join(folder)).expect("a temporary folder");
+        }
+        bind(&base.0.join("local"), "/usr/local");
+        bind(&base.0.join("units"), UNITS);
+        let done = Command::new("mount")
+            .args(["-t", "tmpfs", "tmpfs", "/run"])
+            .status();
+        assert!(done.expect("mount").success());
+        fs::create_dir_all("/run/systemd/system").expect("ours");
+        let program = Path::new("/usr/local").join(program).join("isolane");
+        copy_to(&program);
+        Some(Self {
+            place: Place::new(test),
+            base,
+            program,
+            state: Path::new("/usr/local").join(state),
+            boots: AtomicUsize::new(0),
+        })
+    }
+
+    /// A call of `tune` by the program that is installed here.
+    pub(super) fn tune(&self, arguments: &[&str]) -> Command {
+        self.tune_by(&self.program, arguments)
+    }
+
+    /// By another one.
+    pub(super) fn tune_by(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command
+            .arg("tune")
+            .args(arguments)
+            .arg("--state")
+            .arg(&self.state)
+            .env_remove("ISOLANE_DOMAIN")
+            .env_remove("ISOLANE_CONFIG");
+        command
+    }
+
+    pub(super) fn unit(&self) -> Unit {
+        Unit::read(UNIT)
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub(super) fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// All files of ours that a boot finds: units, and what is kept beside the journal.
+    pub(super) fn kept(&self) -> Vec<PathBuf> {
+        let mut kept = Vec::new();
+        for folder in [Path::new(UNITS), &self.state] {
+            list(folder, &mut kept);
+        }
+        kept.retain(|path| !path.ends_with("tune.lock"));
+        kept
+    }
+
+    /// Starts it again: the kernel forgets, devices come anew, files stay. `devices`: what makes them.
+    pub(super) fn boot(&self, devices: &str) {
+        let number = self.boots.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.base.file(&format!("boot-{number}"));
+        let text = format!("00000000-0000-4000-8000-{number:012}\n");
+        fs::write(&id, text).expect("a temporary folder");
+        if number > 1 {
+            // Else the file of the boot before could not be removed.
+            let done = Command::new("umount").arg(BOOT_ID).status();
+            assert!(done.expect("umount").success());
+        }
+        bind(Path::new(&id), BOOT_ID);
+        let script = format!("ip link delete eth0; {devices}");
+        let done = Command::new("sh").args(["-ec", &script]).status();
+        assert!(done.expect("a shell").success());
+        for (path, text) in BEGINNINGS {
+            fs::write(path, text).expect("of this namespace");
+        }
+    }
+
+    /// Starts it again as it was.
+    pub(super) fn boot_again(&self) {
+        self.boot(DEVICES);
+    }
+}
+
+/// Puts a file or folder in front of another one.
+fn bind(what: &Path, at: &str) {
+    let mut mount = Command::new("mount");
+    let done = mount.arg("--bind").args([what, Path::new(at)]).status();
+    assert!(done.expect("mount").success(), "{}", what.display());
+}
+
+/// Installs the program.
+pub(super) fn copy_to(path: &Path) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("ours");
+    fs::copy(env!("CARGO_BIN_EXE_isolane"), path).expect("the program");
+}
+
+fn list(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("ours") {
+        let path = entry.expect("ours").path();
+        match path.is_dir() {
+            true => list(&path, files),
+            false => files.push(path),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Two calls of `tune` at a time: one does its work, the other is told so and changes nothing.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use isolane_tune::Value;
+
+use crate::command::{PATIENCE, Running, run};
+use crate::place::{Place, inside};
+
+const FLUSH: &str = "/sys/class/net/eth0/gro_flush_timeout";
+
+fn apply(place: &Place) -> Command {
+    place.tune(&["apply", &place.plan_file(), "--no-boot"])
+}
+
+/// Its exit code, once it has ended, and what it said on standard error.
+fn end_of(child: Child) -> (Option<i32>, String) {
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    (output.status.code(), said)
+}
+
+#[test]
+fn two_at_a_time_are_refused() {
+    inside("two::two_at_a_time_are_refused", || {
+        let place = Place::new("tune-two");
+        place.write_plan(&place.plan());
+        let state = place.state();
+        fs::create_dir_all(&state).expect("a temporary folder");
+        let lock = format!("{state}/tune.lock");
+        let (code, _, err) = run(&mut place.under("flock", &[&lock], &apply(&place)));
+        assert_eq!(code, 3, "{err}");
+        assert!(err.contains("another `isolane tune` is at work"), "{err}");
+    });
+}
+
+#[test]
+fn while_one_is_half_way_others_are_refused_and_it_comes_to_its_end() {
+    let name = "two::while_one_is_half_way_others_are_refused_and_it_comes_to_its_end";
+    inside(name, || {
+        let place = Place::new("tune-half-way");
+        let before = place.look();
+        place.write_plan(&place.plan());
+        // The first document takes its name late, when much is changed already: there are 3 s for the others.
+        let slow = "inject=rename:delay_enter=3000000:when=1";
+        let mut first = place.traced(&apply(&place), slow);
+        let first = first.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut first = Running(first.spawn().expect("strace"));
+        let begin = Instant::now();
+        while fs::read_to_string(FLUSH).expect("of this namespace").trim() != "20000" {
+            assert!(begin.elapsed() < PATIENCE, "it sets nothing");
+            sleep(Duration::from_millis(5));
+        }
+        // Another plan, and an end of the first.
+        let mut other = place.plan();
+        other.steps.retain(|step| step.id == "flush");
+        other.steps[0].from = Value::Text(String::from("20000"));
+        other.steps[0].to = Value::Text(String::from("30000"));
+        place.write_plan(&other);
+        for mut call in [apply(&place), place.tune(&["rollback"])] {
+            let (code, _, err) = run(&mut call);
+            assert_eq!(code, 3, "{err}");
+            assert!(err.contains("another `isolane tune` is at work"), "{err}");
+            assert!(err.contains("wait until it is done"), "{err}");
+        }
+        let has_ended = first.0.try_wait().expect("it can be asked");
+        assert!(
+            has_ended.is_none(),
+            "the others came too late: {has_ended:?}"
+        );
+        assert!(first.0.wait().expect("it ends").success());
+        let (code, out, err) = run(&mut place.tune(&["status"]));
+        assert!(
+            code == 0 && out.contains("12 settings applied, 0 undone since"),
+            "{out}{err}"
+        );
+        let (code, _, err) = run(&mut place.tune(&["rollback"]));
+        assert_eq!((code, err.as_str()), (0, ""));
+        place.assert_is(&before, "after the rollback");
+    });
+}
+
+#[test]
+fn of_two_that_start_together_none_is_half_done() {
+    inside("two::of_two_that_start_together_none_is_half_done", || {
+        let place = Place::new("tune-together");
+        let before = place.look();
+        place.write_plan(&place.plan());
+        for round in 0..10 {
+            let start = || {
+                let mut call = apply(&place);
+                let call = call.stdout(Stdio::null()).stderr(Stdio::piped());
+                call.spawn().expect("it starts")
+            };
+            let ends = [start(), start()].map(end_of);
+            // Whoever comes behind the other finds all as it should be.
+            let is_fine = |(code, said): &(Option<i32>, String)| match code {
+                Some(0) => true,
+                Some(3) => said.contains("another `isolane tune` is at work"),
+                _ => false,
+            };
+            assert!(ends.iter().all(is_fine), "round {round}: {ends:?}");
+            assert!(ends.iter().any(|(code, _)| *code == Some(0)), "{ends:?}");
+            let (code, out, _) = run(&mut place.tune(&["status"]));
+            assert!(code == 0 && out.contains("0 undone since"), "{out}");
+            let (code, _, err) = run(&mut place.tune(&["rollback"]));
+            assert_eq!((code, err.as_str()), (0, ""));
+            place.assert_is(&before, "after the rollback");
+        }
+    });
+}

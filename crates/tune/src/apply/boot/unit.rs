@@ -1,0 +1,181 @@
+//! The unit's text, and names in it.
+//!
+//! Names are told by the rules of systemd.syntax(7), systemd.unit(5) and systemd.service(5), which are three
+//! layers: a word in quotes, with escapes as in C; `%` for specifiers, in all names; and `$` for variables, in
+//! arguments only. The first word of `ExecStart=` is the program: variables are not looked for in it, so `$$` would
+//! be two dollars, and quotes and backslashes are refused in it, however they are escaped.
+
+use std::path::Path;
+
+use super::{BootPart, Unfit};
+use crate::limits::BOOT_TIMEOUT;
+
+/// A name that can be told to systemd.
+pub(super) fn name(path: &Path) -> Result<&str, Unfit> {
+    let name = path.to_str().ok_or(Unfit::NotText)?;
+    match name.contains(|letter: char| letter.is_control()) {
+        // A line would end there.
+        true => Err(Unfit::Characters("control characters")),
+        false => Ok(name),
+    }
+}
+
+/// A name that can be told to systemd as a program's.
+pub(super) fn program_name(path: &Path) -> Result<&str, Unfit> {
+    let name = name(path)?;
+    match has_quotes(name) {
+        true => Err(Unfit::Characters("quotes or backslashes")),
+        false => Ok(name),
+    }
+}
+
+fn has_quotes(name: &str) -> bool {
+    name.contains(['"', '\'', '\\'])
+}
+
+/// The unit that starts a program with the plan in a folder, for these interfaces.
+pub(super) fn text(program: &str, folder: &str, interfaces: &[String]) -> String {
+    let saved = BootPart::saved(Path::new(folder));
+    let devices: Vec<String> = interfaces
+        .iter()
+        .map(|name| format!("sys-subsystem-net-devices-{}.device", escaped(name)))
+        .collect();
+    let devices = match devices.join(" ") {
+        none if none.is_empty() => none,
+        // It need not come to be: what is about others is set all the same. To want it would have systemd wait for a
+        // missing one, a minute and a half; the program waits itself, and not as long.
+        devices => format!("After={devices}\n"),
+    };
+    format!(
+        "# Made by `isolane tune apply`; `isolane tune rollback` takes it away.\n\
+         [Unit]\n\
+         Description=Settings of this machine for critical topics\n\
+         ConditionPathExists={saved}\n\
+         RequiresMountsFor={mounts}\n\
+         {devices}\
+         After=network.target systemd-sysctl.service irqbalance.service tuned.service\n\
+         Before=network-online.target\n\
+         \n\
+         [Service]\n\
+         Type=oneshot\n\
+         RemainAfterExit=yes\n\
+         TimeoutSec={timeout}\n\
+         ExecStart=\"{program}\" tune apply --boot --state {state}\n",
+        saved = without_specifiers(&saved.display().to_string()),
+        mounts = [program, folder].map(mount).join(" "),
+        timeout = BOOT_TIMEOUT.as_secs(),
+        program = without_specifiers(program),
+        state = argument(folder),
+    )
+}
+
+/// A path whose file systems are to be there. Quotes cannot be escaped here: of a path with some the part above
+/// them is taken.
+fn mount(path: &str) -> String {
+    let mut above = Path::new(path).ancestors().filter_map(Path::to_str);
+    let plain = above.find(|path| !has_quotes(path)).unwrap_or("/");
+    format!("\"{}\"", without_specifiers(plain))
+}
+
+/// An argument, as one word.
+fn argument(text: &str) -> String {
+    let text = without_specifiers(text).replace('$', "$$");
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{text}\"")
+}
+
+fn without_specifiers(text: &str) -> String {
+    text.replace('%', "%%")
+}
+
+/// A name in a unit's name: what is not a letter, a digit or one of `:_.` is its number.
+fn escaped(name: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("\\x{byte:02x}"),
+    };
+    name.bytes().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::limits::{BOOT_PATIENCE, NETLINK_PATIENCE};
+
+    fn assert_has(unit: &str, lines: &[&str]) {
+        for line in lines {
+            assert!(
+                unit.lines().any(|known| known == *line),
+                "no {line} in {unit}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_unit_waits_for_its_interfaces_and_is_waited_for() {
+        let interfaces = ["eth0".into(), "en-p1".into()];
+        let unit = text("/usr/bin/isolane", "/var/lib/isolane", &interfaces);
+        assert_has(
+            &unit,
+            &[
+                "After=sys-subsystem-net-devices-eth0.device sys-subsystem-net-devices-en\\x2dp1.device",
+                "Before=network-online.target",
+                "ConditionPathExists=/var/lib/isolane/tune.plan",
+                "RequiresMountsFor=\"/usr/bin/isolane\" \"/var/lib/isolane\"",
+                "ExecStart=\"/usr/bin/isolane\" tune apply --boot --state \"/var/lib/isolane\"",
+            ],
+        );
+        let unit = text("/usr/bin/isolane", "/var/lib/isolane", &[]);
+        assert!(!unit.contains(".device"), "{unit}");
+        assert!(
+            !unit.contains("\nAfter=\n") && !unit.contains("Wants="),
+            "{unit}"
+        );
+    }
+
+    #[test]
+    fn a_boot_is_not_kept_waiting_for_ever_nor_tried_again_for_ever() {
+        let unit = text("/usr/bin/isolane", "/var/lib/isolane", &[]);
+        // A service of this type has no limit of its own.
+        assert_has(&unit, &["Type=oneshot", "TimeoutSec=180"]);
+        assert!(BOOT_TIMEOUT > BOOT_PATIENCE + 2 * NETLINK_PATIENCE);
+        assert!(!unit.contains("Restart="), "{unit}");
+    }
+
+    #[test]
+    fn names_with_letters_of_systemd_are_told_as_it_reads_them() {
+        let unit = text(
+            "/opt/a $x 100% b/isolane",
+            "/var/$HOME 5%h \"it's\" \\b",
+            &[],
+        );
+        assert_has(
+            &unit,
+            &[
+                "ConditionPathExists=/var/$HOME 5%%h \"it's\" \\b/tune.plan",
+                "RequiresMountsFor=\"/opt/a $x 100%% b/isolane\" \"/var\"",
+                "ExecStart=\"/opt/a $x 100%% b/isolane\" tune apply --boot --state \
+                 \"/var/$$HOME 5%%h \\\"it's\\\" \\\\b\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn names_that_systemd_cannot_be_told_are_refused() {
+        let odd = Path::new(OsStr::from_bytes(b"/opt/\xff"));
+        assert_eq!(name(odd), Err(Unfit::NotText));
+        let lines = Path::new("/opt/a\nExecStart=/bin/other");
+        assert!(matches!(name(lines), Err(Unfit::Characters(_))));
+        for path in ["/opt/it's/isolane", "/opt/\"a\"/isolane", "/opt/a\\b"] {
+            let path = Path::new(path);
+            assert!(name(path).is_ok());
+            assert!(matches!(program_name(path), Err(Unfit::Characters(_))));
+        }
+        assert_eq!(program_name(Path::new("/opt/$a %b")), Ok("/opt/$a %b"));
+    }
+}

@@ -1,0 +1,98 @@
+//! Links that a plan interrupts: a device that gets other rings, queues or moderation is reset by many a
+//! driver, and its link comes back seconds later. Until then all that is sent there is lost.
+
+use std::io;
+use std::time::Instant;
+
+use crate::facts::Interface;
+use crate::limits::{LINK_LOOK, LINK_PATIENCE};
+use crate::probe::interfaces;
+
+/// The interfaces that had a carrier, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links(Vec<String>);
+
+impl Links {
+    /// Those that have one now.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn now() -> io::Result<Self> {
+        let with_carrier = interfaces()?.into_iter();
+        let with_carrier = with_carrier.filter(|interface| interface.has_carrier);
+        Ok(Self(with_carrier.map(|interface| interface.name).collect()))
+    }
+
+    /// Waits until all of them that are still there have one again, [`LINK_PATIENCE`] is over, or `is_stopped`
+    /// says so; those that have none.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn wait(&self, is_stopped: &dyn Fn() -> bool) -> io::Result<Vec<String>> {
+        let end = Instant::now() + LINK_PATIENCE;
+        let is_over = || is_stopped() || Instant::now() >= end;
+        self.wait_by(interfaces, &is_over)
+    }
+
+    fn wait_by(
+        &self,
+        mut now: impl FnMut() -> io::Result<Vec<Interface>>,
+        is_over: &dyn Fn() -> bool,
+    ) -> io::Result<Vec<String>> {
+        loop {
+            let mut down = now()?;
+            // One that is gone does not come back.
+            down.retain(|interface| !interface.has_carrier && self.0.contains(&interface.name));
+            if down.is_empty() || is_over() {
+                return Ok(down.into_iter().map(|interface| interface.name).collect());
+            }
+            std::thread::sleep(LINK_LOOK);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [&str; 2] = ["lo", "eth0"];
+
+    fn had(names: &[&str]) -> Links {
+        Links(names.iter().map(|name| String::from(*name)).collect())
+    }
+
+    /// Both interfaces, of which these have a carrier.
+    fn with_carrier(names: &[&str]) -> Vec<Interface> {
+        let interface = |name: &str| Interface {
+            name: name.into(),
+            has_carrier: names.contains(&name),
+            ..Interface::default()
+        };
+        ALL.into_iter().map(interface).collect()
+    }
+
+    #[test]
+    fn a_link_that_comes_back_is_waited_for() {
+        let mut looks = [
+            with_carrier(&["lo"]),
+            with_carrier(&["lo"]),
+            with_carrier(&ALL),
+        ]
+        .into_iter();
+        let down = had(&ALL).wait_by(|| Ok(looks.next().expect("no look too many")), &|| false);
+        assert!(down.expect("looks").is_empty());
+        assert!(looks.next().is_none(), "it was waited for");
+    }
+
+    #[test]
+    fn one_that_stays_away_is_told() {
+        let down = had(&ALL).wait_by(|| Ok(with_carrier(&["lo"])), &|| true);
+        assert_eq!(down.expect("looks"), ["eth0"]);
+    }
+
+    #[test]
+    fn one_that_vanished_or_had_none_before_is_not_waited_for() {
+        let down = had(&["lo", "veth7"]).wait_by(|| Ok(with_carrier(&["lo"])), &|| false);
+        assert!(down.expect("looks").is_empty());
+    }
+}

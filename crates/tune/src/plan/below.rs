@@ -1,0 +1,81 @@
+//! Interfaces above others: queues, interrupts and steering are those of what is below them.
+//!
+//! Of a VLAN that is followed, for it has one device, which serves it as it serves everything else. Bonds, bridges and
+//! the like have several, or send by rules of their own.
+
+use crate::facts::{Facts, Interface};
+
+use super::draft::Draft;
+
+/// What a VLAN is on, of all interfaces there are, and that one again; any other interface itself.
+#[must_use]
+pub fn of_vlan<'a>(all: &'a [Interface], described: &'a Interface) -> &'a Interface {
+    let mut interface = described;
+    // As often as there are interfaces: a recording may have them in a circle.
+    for _ in all {
+        let below = interface.below.as_deref().filter(|_| is_vlan(interface));
+        let known = below.and_then(|below| all.iter().find(|it| it.name == below));
+        let Some(known) = known else {
+            break;
+        };
+        interface = known;
+    }
+    interface
+}
+
+fn is_vlan(interface: &Interface) -> bool {
+    interface.kind.as_deref() == Some("vlan")
+}
+
+/// Says what is set up in the place of a VLAN, if something is.
+pub(super) fn tell(described: &Interface, interface: &Interface, draft: &mut Draft) {
+    let (vlan, device) = (&described.name, &interface.name);
+    if vlan == device || is_vlan(interface) {
+        return;
+    }
+    let number = number_of(described);
+    draft.refuse(
+        format!("interface.vlan.{vlan}"),
+        format!(
+            "{vlan} is a VLAN of {device}: what is set up is {device}, for all that it carries; and a lane on {vlan} gets \
+             frames only after the kernel has received them"
+        ),
+        format!("for lanes describe the device: interface = \"{device}\", with vlan = {number} in [host.NAME.xdp]"),
+    );
+}
+
+fn number_of(vlan: &Interface) -> String {
+    let number = vlan.vlan.map(|number| number.to_string());
+    number.unwrap_or_else(|| String::from("N"))
+}
+
+/// Why queues, interrupts and steering are not those of an interface, but of what is below it; and what to describe
+/// instead.
+pub(super) fn hindrance(facts: &Facts, interface: &Interface) -> Option<(String, String)> {
+    let name = &interface.name;
+    let kind = interface.kind.as_deref()?;
+    let why = format!(
+        "{name} is a {kind}: queues, interrupts and steering are those of the device below it"
+    );
+    let remedy = match kind {
+        "vlan" => {
+            let below = name.split_once('.').map(|(below, _)| below);
+            let known = below.filter(|below| facts.interfaces.iter().any(|it| it.name == **below));
+            let device = match known {
+                Some(below) => format!("interface = \"{below}\""),
+                None => format!("interface: the name behind the @ of ip link show {name}"),
+            };
+            let vlan = number_of(interface);
+            format!("describe the device, {device}, with vlan = {vlan} in [host.NAME.xdp]")
+        }
+        "macvlan" | "ipvlan" | "macsec" => {
+            format!("describe the device below: the name behind the @ of ip link show {name}")
+        }
+        "bond" | "team" | "bridge" => format!(
+            "describe one of its ports as interface, and give critical topics an address there (which there are: ip \
+             link show master {name})"
+        ),
+        _ => return None,
+    };
+    Some((why, remedy))
+}

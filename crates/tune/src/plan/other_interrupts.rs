@@ -1,0 +1,123 @@
+//! Interrupts of other devices than the one that carries the topics: disks, USB, graphics, other interfaces. They stay
+//! off the executor's core, where the kernel lets them be moved.
+
+use crate::facts::{Facts, Interrupt};
+use crate::lists::list;
+use crate::needs::Needs;
+
+use super::arguments::keeps_managed_interrupts_off;
+use super::below;
+use super::carrier::Asked;
+use super::draft::{Draft, Said};
+use super::interrupts::{PLACED, called, kept, named};
+use super::services::IRQBALANCE;
+
+pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
+    let Some(core) = asked.core().filter(|_| asked.tuning.other_interrupts.value) else {
+        return;
+    };
+    let others = asked.other_cores();
+    if others.is_empty() {
+        return;
+    }
+    let there = may_come(asked.facts, asked.needs, core, &others);
+    let (fixed, movable): (Vec<&Interrupt>, Vec<&Interrupt>) =
+        there.into_iter().partition(|it| it.is_managed);
+    match asked.runs(IRQBALANCE) {
+        true => leave_to_irqbalance(core, &movable, draft),
+        false => {
+            for interrupt in movable {
+                place(asked, core, &others, interrupt, draft);
+            }
+        }
+    }
+    refuse_fixed(asked, core, &fixed, draft);
+}
+
+/// Interrupts of other devices than the one that carries the topics that may come to the executor's core: those
+/// that are sent there, and those that are sent to none of the cores for everything else. Where all cores of an
+/// interrupt are switched off, the kernel sends it to any.
+pub(crate) fn may_come<'a>(
+    facts: &'a Facts,
+    needs: &Needs,
+    core: u16,
+    others: &[u16],
+) -> Vec<&'a Interrupt> {
+    let name = needs.interface.as_deref();
+    let mut interfaces = facts.interfaces.iter();
+    let carrier = interfaces
+        .find(|known| Some(known.name.as_str()) == name)
+        .and_then(|known| facts.device(&below::of_vlan(&facts.interfaces, known).name));
+    let own = carrier.map_or(&[][..], |device| &device.interrupts);
+    let is_own = |it: &Interrupt| own.iter().any(|own| own.number == it.number);
+    let comes = |it: &Interrupt| {
+        let is_elsewhere = it.cores.iter().any(|core| others.contains(core));
+        it.cores.contains(&core) || !(it.cores.is_empty() || is_elsewhere)
+    };
+    let all = facts.interrupts.iter();
+    all.filter(|it| comes(it) && !is_own(it)).collect()
+}
+
+fn place(asked: &Asked<'_>, core: u16, others: &[u16], interrupt: &Interrupt, draft: &mut Draft) {
+    let Interrupt { number, name, .. } = interrupt;
+    let called = called(&asked.facts.interrupts, interrupt);
+    draft.attribute(
+        asked.facts,
+        format!("cores.interrupt-{called}.{core}"),
+        &format!("/proc/irq/{number}/smp_affinity_list"),
+        list(&kept(interrupt, core, others)),
+        Said::of_all(
+            format!(
+                "{name} may come to core {core}, whenever its device has something to tell: some microseconds each \
+                 time"
+            ),
+            "the other cores take it; where the kernel refuses it, it stays as it is, and apply says so",
+        ),
+    );
+}
+
+fn leave_to_irqbalance(core: u16, movable: &[&Interrupt], draft: &mut Draft) {
+    if movable.is_empty() {
+        return;
+    }
+    draft.refuse(
+        "cores.interrupts",
+        format!(
+            "irqbalance runs, and moves interrupts of other devices within ten seconds, whoever has placed them: {} \
+             are left to it",
+            named(movable.iter().copied())
+        ),
+        format!(
+            "have it leave core {core} alone: IRQBALANCE_BANNED_CPULIST={core}; or systemctl mask --now irqbalance, and \
+             plan again"
+        ),
+    );
+}
+
+/// Those that the kernel has placed itself: a queue of a disk for each core, a timer.
+fn refuse_fixed(asked: &Asked<'_>, core: u16, fixed: &[&Interrupt], draft: &mut Draft) {
+    let line = asked.facts.kernel.command_line.as_deref();
+    let keeps_off = line.is_some_and(|line| keeps_managed_interrupts_off(line, core));
+    // The kernel has them on another core of theirs then; those that have no other are of queues of this core alone.
+    let there = fixed.iter().filter(|it| !(keeps_off && it.cores.len() > 1));
+    let there: Vec<&Interrupt> = there.copied().collect();
+    if there.is_empty() {
+        return;
+    }
+    let remedy = match keeps_off {
+        true => format!("have nothing on core {core} read or write files"),
+        false => format!(
+            "have nothing on core {core} read or write files; and boot with isolcpus=managed_irq,domain,{core}: those \
+             that may go elsewhere do"
+        ),
+    };
+    draft.refuse(
+        "cores.interrupts-managed",
+        format!(
+            "{PLACED}: {}; that of a disk's queue for one \
+             core comes only for what programs on that core read and write",
+            named(there.iter().copied())
+        ),
+        remedy,
+    );
+}

@@ -1,0 +1,213 @@
+//! systemd keeps what it starts on the other cores, and isolane's programs have a slice of their own.
+//!
+//! With control groups of the second version nobody gets out of a slice's cores. With the first version, or without
+//! cpusets, there is only the affinity that programs inherit from systemd, and may change.
+
+use crate::facts::Facts;
+use crate::lists::list;
+use crate::probe::files::number_list;
+
+use super::carrier::Asked;
+use super::draft::{Draft, Said};
+
+/// What the kernel can keep a slice from, where all of it is of the second version.
+const CONTROLLERS: &str = "/sys/fs/cgroup/cgroup.controllers";
+/// The file that only the first version has there.
+const FIRST_VERSION: &str = "/sys/fs/cgroup/cpuset/cpuset.cpus";
+const SLICE: &str = "/etc/systemd/system/isolane.slice";
+/// Where control groups of the second version stand, those that systemd makes among them.
+const GROUPS: &str = "/sys/fs/cgroup";
+/// What systemd itself starts with, and all that it starts inherits.
+const MANAGER: &str = "/etc/systemd/system.conf.d/50-isolane.conf";
+/// What systemd has everything else in: services, sessions, virtual machines and containers, itself. A slice that is not
+/// there has no use for its drop-in until it is.
+const OTHERS: [(&str, &str); 4] = [
+    ("system.slice", "Slice"),
+    ("user.slice", "Slice"),
+    ("machine.slice", "Slice"),
+    ("init.scope", "Scope"),
+];
+
+pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
+    let isolated = asked.facts.cores.isolated.as_deref().unwrap_or_default();
+    if isolated.contains(&core) {
+        return;
+    }
+    if asked.facts.boot.has_systemd != Some(true) {
+        draft.refuse(
+            "boot.cpusets",
+            "systemd does not run here, or it cannot be seen: nobody to keep programs on the other cores",
+            format!("isolation = \"boot\" in [tune]; or a cpuset of one's own for everything but core {core}"),
+        );
+        return;
+    }
+    match has_cpusets(asked) {
+        true => cpusets(asked, core, others, draft),
+        false => affinity(asked, core, others, draft),
+    }
+}
+
+fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
+    let costs = format!(
+        "programs have one core less: those that pin themselves to core {core} get EINVAL, unless they run in \
+         isolane.slice (systemd-run --slice=isolane.slice PROGRAM); takes systemctl daemon-reload, or a boot"
+    );
+    for (unit, section) in OTHERS {
+        let id = format!("boot.cpuset.{unit}");
+        if let Some(cores) = bound_by_others(asked, unit) {
+            if cores.contains(&core) {
+                draft.refuse(
+                    id,
+                    format!(
+                        "somebody has bound {unit} to cores {}, core {core} among them: lists of several files are added \
+                         to each other, and what his is for is not known here",
+                        list(&cores)
+                    ),
+                    format!(
+                        "leave core {core} out there (AllowedCPUs= in what systemctl cat {unit} shows, \
+                         or systemctl set-property {unit} AllowedCPUs=LIST), and plan again"
+                    ),
+                );
+            }
+            continue;
+        }
+        draft.document(
+            asked.facts,
+            id,
+            &document_of(unit),
+            // The first line takes away what files before this one say: lists are added to each other.
+            format!("[{section}]\nAllowedCPUs=\nAllowedCPUs={}", list(others)),
+            Said::of_all(
+                format!(
+                    "programs of {unit} run on core {core} too: milliseconds whenever one has work"
+                ),
+                costs.as_str(),
+            ),
+        );
+    }
+    draft.refuse(
+        "boot.cpuset.guests",
+        format!(
+            "Kubernetes (kubepods.slice) has a slice that it makes anew, and Docker with its own driver of control groups \
+             has none: they are not kept off core {core} by this"
+        ),
+        format!(
+            "where they run: reservedSystemCPUs={core} of the kubelet; docker run --cpuset-cpus={}",
+            list(others)
+        ),
+    );
+    draft.document(
+        asked.facts,
+        "boot.cpuset.isolane.slice",
+        SLICE,
+        format!("[Unit]\nDescription=Critical programs\n\n[Slice]\nAllowedCPUs={core}"),
+        Said::of_all(
+            format!("what may run on core {core}: systemd-run --slice=isolane.slice PROGRAM, or Slice=isolane.slice"),
+            "none",
+        ),
+    );
+}
+
+fn document_of(unit: &str) -> String {
+    format!("/etc/systemd/system/{unit}.d/50-isolane.conf")
+}
+
+/// The file that tells what a unit was bound to.
+fn bound_of(unit: &str) -> String {
+    format!("{GROUPS}/{unit}/cpuset.cpus")
+}
+
+/// The cores that somebody else has bound a unit to. Where our document stands, they are its own: there is none
+/// where somebody was before.
+fn bound_by_others(asked: &Asked<'_>, unit: &str) -> Option<Vec<u16>> {
+    if asked.facts.documents.contains_key(&document_of(unit)) {
+        return None;
+    }
+    let cores = number_list(&asked.facts.attribute(&bound_of(unit))?);
+    (!cores.is_empty()).then_some(cores)
+}
+
+/// What units are bound to, for who reads the machine.
+pub(crate) fn bounds() -> impl Iterator<Item = String> {
+    OTHERS.iter().map(|(unit, _)| bound_of(unit))
+}
+
+/// Takes away, of facts, what a document of ours had set that is there no more.
+pub(super) fn forget(facts: &mut Facts, document: &str) {
+    for (unit, _) in OTHERS {
+        if document == document_of(unit) {
+            facts.attributes.remove(&bound_of(unit));
+        }
+    }
+    if document == MANAGER {
+        facts.boot.systemd_cores = None;
+    }
+}
+
+/// The cores that somebody else keeps systemd to, where these are fewer than ordinary programs have.
+fn kept_by_others(asked: &Asked<'_>) -> Option<Vec<u16>> {
+    let facts = asked.facts;
+    if facts.documents.contains_key(MANAGER) {
+        return None;
+    }
+    let cores = facts.boot.systemd_cores.as_ref()?;
+    let isolated = facts.cores.isolated.as_deref().unwrap_or_default();
+    let mut ordinary = facts.cores.online.iter();
+    let is_bound = ordinary.any(|core| !isolated.contains(core) && !cores.contains(core));
+    is_bound.then(|| cores.clone())
+}
+
+/// The cores that systemd runs on, and all that it starts, unless they choose others.
+fn affinity(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
+    if let Some(cores) = kept_by_others(asked) {
+        if cores.contains(&core) {
+            draft.refuse(
+                "boot.affinity",
+                format!(
+                    "somebody keeps systemd to cores {}, core {core} among them: what that is for is not known here",
+                    list(&cores)
+                ),
+                format!(
+                    "leave core {core} out there (CPUAffinity= in what systemd-analyze cat-config systemd/system.conf \
+                     shows), and plan again behind systemctl daemon-reexec, or a boot"
+                ),
+            );
+        }
+        return;
+    }
+    draft.document(
+        asked.facts,
+        "boot.affinity",
+        MANAGER,
+        // The first line takes away what files before this one say.
+        format!("[Manager]\nCPUAffinity=\nCPUAffinity={}", list(others)),
+        Said::of_all(
+            format!("programs run on core {core} too: milliseconds whenever one has work"),
+            format!(
+                "programs have one core less; they are kept off core {core} by what they inherit, not by a bound: control \
+                 groups are of the first version here, or without cpusets, so that virtual machines, containers and \
+                 whoever chooses his cores come there all the same; critical programs choose it so as well (taskset \
+                 -c {core} PROGRAM, or CPUAffinity={core} of their service); takes systemctl daemon-reexec for what \
+                 is started then, or a boot"
+            ),
+        ),
+    );
+}
+
+/// Whether systemd can keep slices off a core, as far as it can be seen.
+fn has_cpusets(asked: &Asked<'_>) -> bool {
+    let line = asked
+        .facts
+        .kernel
+        .command_line
+        .as_deref()
+        .unwrap_or_default();
+    let is_first_version = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("systemd.unified_cgroup_hierarchy="))
+        .any(|value| matches!(value, "0" | "no" | "false"));
+    let has_first = is_first_version || asked.facts.attribute(FIRST_VERSION).is_some();
+    let controllers = asked.facts.attribute(CONTROLLERS);
+    let is_there = |known: String| known.split_whitespace().any(|name| name == "cpuset");
+    !has_first && controllers.is_none_or(is_there)
+}

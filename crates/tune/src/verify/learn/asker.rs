@@ -1,0 +1,65 @@
+//! The side of a learning that asks over the network.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddrV4;
+
+use isolane_datapath_xdp::landing::LandingPort;
+
+use super::super::landings::{Answered, PlaceError, ask};
+use super::super::room::make_room;
+use super::{LearnError, Lesson};
+use crate::limits::MAX_QUESTIONS_A_PROBE;
+use crate::steer::{Tuple, probed_ports};
+
+/// Asks, with a socket for each of its ports.
+pub(super) struct Asker<'a> {
+    lesson: &'a Lesson,
+    sockets: BTreeMap<u16, LandingPort>,
+    number: u32,
+}
+
+impl<'a> Asker<'a> {
+    /// With all its sockets, so that it fails before any table is set.
+    pub(super) fn new(lesson: &'a Lesson) -> Result<Self, LearnError> {
+        let [_, ports] = probed_ports();
+        make_room(ports.len(), lesson.queues);
+        let mut sockets = BTreeMap::new();
+        for port in ports {
+            let address = SocketAddrV4::new(lesson.address, port);
+            let socket = LandingPort::bind(address, lesson.level, lesson.queues)
+                .map_err(|error| LearnError::Place(PlaceError::Port(port, error)))?;
+            sockets.insert(port, socket);
+        }
+        Ok(Self {
+            lesson,
+            sockets,
+            number: 0,
+        })
+    }
+
+    /// The queue that an answer comes by which is this datagram.
+    pub(super) fn landing(&mut self, datagram: Tuple) -> Result<u32, LearnError> {
+        // Rounds name no other ports.
+        let Some(socket) = self.sockets.get(&datagram.destination_port) else {
+            return Err(LearnError::Place(PlaceError::Silent));
+        };
+        let peer = SocketAddrV4::new(datagram.source, datagram.source_port);
+        for _ in 0..MAX_QUESTIONS_A_PROBE {
+            self.number += 1;
+            let answer = ask(socket, (self.lesson.run, self.number), peer);
+            let answer = answer.map_err(|error| LearnError::Place(PlaceError::System(error)))?;
+            match answer {
+                Some(Answered {
+                    back: Some(queue), ..
+                }) => return Ok(queue),
+                Some(_) => {
+                    let why = "the kernel does not tell by which queue datagrams come";
+                    return Err(LearnError::Place(PlaceError::System(io::Error::other(why))));
+                }
+                None => {}
+            }
+        }
+        Err(LearnError::Place(PlaceError::Silent))
+    }
+}

@@ -1,0 +1,113 @@
+//! A learning that is killed, at each call that it makes to the machine and each question it asks: a rollback
+//! restores what was found, and until then nothing more is learnt.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use super::*;
+
+/// A machine, and the call at which the process on it is killed, counted from 1.
+struct Killing {
+    device: Device,
+    calls: Rc<Cell<usize>>,
+    at: usize,
+}
+
+impl Killing {
+    fn call(calls: &Cell<usize>, at: usize) {
+        calls.set(calls.get() + 1);
+        if calls.get() == at {
+            // Nothing but the stack is cleared away behind it, and nobody is told.
+            resume_unwind(Box::new("killed"));
+        }
+    }
+}
+
+impl Machine for Killing {
+    fn read(&mut self, setting: &Setting) -> Result<Value, SettingError> {
+        Self::call(&self.calls, self.at);
+        self.device.read(setting)
+    }
+
+    fn write(&mut self, setting: &Setting, value: &Value) -> Result<(), SettingError> {
+        Self::call(&self.calls, self.at);
+        self.device.write(setting, value)
+    }
+}
+
+/// Learns, and is killed at one call; how many calls were made, and whether it came to an end.
+fn killed(device: &Device, folder: &Folder, at: usize) -> (usize, bool) {
+    let calls = Rc::new(Cell::new(0));
+    let mut machine = Killing {
+        device: device.clone(),
+        calls: Rc::clone(&calls),
+        at,
+    };
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        let landing = |datagram| {
+            Killing::call(&calls, at);
+            Ok(device.queue(datagram))
+        };
+        taught(&mut machine, folder, 2, landing).expect("nothing but a kill is in its way");
+    }));
+    (calls.get(), ended.is_ok())
+}
+
+/// Learns on a device that works.
+fn learnt(device: &mut Device, folder: &Folder) -> Result<Learner, LearnError> {
+    let network = device.clone();
+    taught(device, folder, 2, |datagram| Ok(network.queue(datagram)))
+}
+
+/// Kills at each call, each time on a machine that `prepare` has set up in this folder.
+fn kill_everywhere(prepare: impl Fn(&mut Device, &Folder)) {
+    let prepared = || {
+        let (folder, mut device) = (Folder::new(), Device::new());
+        prepare(&mut device, &folder);
+        (folder, device)
+    };
+    let before = Device::new().settings();
+    let (folder, device) = prepared();
+    let (calls, has_ended) = killed(&device, &folder, 0);
+    // Seven tables, each of two settings that are read, set and read back; and 45 questions.
+    assert!(has_ended && calls > 7 * 4 + 45, "{calls}");
+    let mut has_differed = 0;
+    for at in 1..=calls {
+        let (folder, mut device) = prepared();
+        let standing = device.settings();
+        let (_, has_ended) = killed(&device, &folder, at);
+        assert!(!has_ended, "call {at}");
+        let left = device.settings();
+        if left != standing {
+            has_differed += 1;
+            let again = learnt(&mut device, &folder);
+            assert!(matches!(again, Err(LearnError::Unfinished)), "call {at}");
+            assert_eq!(device.settings(), left, "call {at}: it changes nothing");
+        }
+        rollback(&mut device, &here(), &folder.0).expect("a journal, or none");
+        assert_eq!(device.settings(), before, "killed at call {at}");
+        let journal = folder.0.join("tune.journal");
+        assert!(!journal.exists(), "killed at call {at}");
+        learnt(&mut device, &folder).expect("it can be learnt now");
+    }
+    // All but the first calls, which look, and the last ones, which look again.
+    assert!(has_differed * 10 > calls * 8, "{has_differed} of {calls}");
+}
+
+#[test]
+fn killed_at_any_call_it_is_undone_by_a_rollback() {
+    kill_everywhere(|_, _| {});
+}
+
+#[test]
+fn killed_on_top_of_a_plan_both_are_undone_by_a_rollback() {
+    kill_everywhere(|device, folder| {
+        let ports_in = [(ports(), Value::Switch(false))];
+        let earlier = Plan {
+            profile: String::from("latency"),
+            ..plan(&here(), &ports_in, |_| Value::Switch(true))
+        };
+        let applied = apply(device, &here(), &earlier, &folder.0, false, &|| false);
+        applied.expect("it can be applied");
+    });
+}
