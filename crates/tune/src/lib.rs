@@ -34,6 +34,7 @@ mod ptp;
 mod qdisc;
 mod setting;
 pub mod steer;
+mod systemd;
 pub mod verify;
 
 pub use clock::{ClockError, OneWayBound, OneWayRefusal, clock_error, one_way_bound};

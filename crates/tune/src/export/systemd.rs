@@ -3,6 +3,7 @@
 use crate::limits::BOOT_TIMEOUT;
 use crate::plan::{Plan, Step};
 use crate::setting::{Setting, Value};
+use crate::systemd::device_of;
 
 use super::{ExportedFile, head, script};
 
@@ -42,20 +43,10 @@ pub(super) fn interfaces<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<&'a s
     names
 }
 
-/// A name as systemd has it in the names of units.
-fn escaped(name: &str) -> String {
-    let letter = |byte: u8| match byte {
-        b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'_' | b':' => char::from(byte).to_string(),
-        b'.' => String::from("."),
-        byte => format!("\\x{byte:02x}"),
-    };
-    name.bytes().map(letter).collect()
-}
-
 fn unit(plan: &Plan) -> ExportedFile {
     let devices: Vec<String> = interfaces(plan.steps.iter())
         .into_iter()
-        .map(|name| format!("sys-subsystem-net-devices-{}.device", escaped(name)))
+        .map(device_of)
         .collect();
     let mut text = head(
         plan,
@@ -81,14 +72,5 @@ fn unit(plan: &Plan) -> ExportedFile {
         path: String::from(UNIT),
         text,
         is_executable: false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn names_are_escaped_as_systemd_does() {
-        assert_eq!(super::escaped("eth0.5"), "eth0.5");
-        assert_eq!(super::escaped("br-lan"), "br\\x2dlan");
     }
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::{BootPart, Unfit};
 use crate::limits::BOOT_TIMEOUT;
+use crate::systemd::device_of;
 
 /// A name that can be told to systemd.
 pub(super) fn name(path: &Path) -> Result<&str, Unfit> {
@@ -36,10 +37,7 @@ fn has_quotes(name: &str) -> bool {
 /// The unit that starts a program with the plan in a folder, for these interfaces.
 pub(super) fn text(program: &str, folder: &str, interfaces: &[String]) -> String {
     let saved = BootPart::saved(Path::new(folder));
-    let devices: Vec<String> = interfaces
-        .iter()
-        .map(|name| format!("sys-subsystem-net-devices-{}.device", escaped(name)))
-        .collect();
+    let devices: Vec<String> = interfaces.iter().map(|name| device_of(name)).collect();
     let devices = match devices.join(" ") {
         none if none.is_empty() => none,
         // It need not come to be: what is about others is set all the same. To want it would have systemd wait for a
@@ -86,17 +84,6 @@ fn argument(text: &str) -> String {
 
 fn without_specifiers(text: &str) -> String {
     text.replace('%', "%%")
-}
-
-/// A name in a unit's name: what is not a letter, a digit or one of `:_.` is its number.
-fn escaped(name: &str) -> String {
-    let escape = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
-            char::from(byte).to_string()
-        }
-        byte => format!("\\x{byte:02x}"),
-    };
-    name.bytes().map(escape).collect()
 }
 
 #[cfg(test)]
