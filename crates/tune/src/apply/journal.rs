@@ -44,6 +44,9 @@ pub(super) enum Entry {
         machine: Identity,
         boot_id: String,
         profile: String,
+        /// By the boot part: it sets again what it can of what is asked for, and asks for nothing new.
+        #[serde(default)]
+        is_boot: bool,
     },
     /// What stood in a setting that it changes (`to`), or may change beside (no `to`).
     /// The run of the machine stands in each, for the line of the beginning may be the broken one.
@@ -61,12 +64,13 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    pub(super) fn begin(here: &Here, profile: &str) -> Self {
+    pub(super) fn begin(here: &Here, profile: &str, is_boot: bool) -> Self {
         Self::Begin {
             schema: SCHEMA.into(),
             machine: here.machine.clone(),
             boot_id: here.boot_id.clone(),
             profile: profile.into(),
+            is_boot,
         }
     }
 }

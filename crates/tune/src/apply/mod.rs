@@ -126,13 +126,13 @@ pub(crate) fn apply_locked(
     let standing = before.as_ref().and_then(Contents::outcome);
     let is_told = standing
         .as_ref()
-        .is_none_or(|standing| standing.is_complete && standing.boot_id == here.boot_id);
+        .is_none_or(|standing| standing.says_all(&here.boot_id, is_boot));
     if looked.to_change.is_empty() && is_told {
         return Ok(looked.applied);
     }
     let is_first = standing.is_none();
     let mut journal = Journal::open(&state.journal(), before.as_ref(), &here.boot_id)?;
-    let begin = Entry::begin(here, &plan.profile);
+    let begin = Entry::begin(here, &plan.profile, is_boot);
     if looked.to_change.is_empty() {
         // It was set by one that was killed before it could say so, or stands after a boot.
         journal.append([begin, Entry::Applied])?;

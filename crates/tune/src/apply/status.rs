@@ -67,7 +67,7 @@ pub fn status(
     let settings = applied.settings.iter().map(|set| Standing {
         id: set.id.to_owned(),
         setting: set.setting.clone(),
-        is_of_this_boot: set.boot_id == here.boot_id || set.setting.is_kept_by_a_boot(),
+        is_of_this_boot: !set.has_ended(&here.boot_id),
         before: set.before.clone(),
         applied: set.to.clone(),
         now: None,

@@ -54,8 +54,8 @@ fn unit(plan: &Plan) -> ExportedFile {
     );
     text.push_str("[Unit]\nDescription=Set-up for critical topics\n");
     if !devices.is_empty() {
-        let devices = devices.join(" ");
-        text.push_str(&format!("Wants={devices}\nAfter={devices}\n"));
+        // To want them would have systemd wait for missing ones; the script waits itself, and not as long.
+        text.push_str(&format!("After={}\n", devices.join(" ")));
     }
     // After those who switch interfaces on and set such things; and before whoever needs the network as it will stay.
     text.push_str(

@@ -32,6 +32,13 @@ pub(in crate::apply) struct Set<'a> {
     pub(in crate::apply) to: &'a Value,
 }
 
+impl Set<'_> {
+    /// Whether it went with an earlier run of the machine than this.
+    pub(in crate::apply) fn has_ended(&self, boot_id: &str) -> bool {
+        self.boot_id != boot_id && !self.setting.is_kept_by_a_boot()
+    }
+}
+
 /// One line of the journal that tells what was found.
 #[derive(Clone, Copy)]
 struct Found<'a> {
@@ -78,13 +85,19 @@ impl Contents {
         for entry in entries {
             match entry {
                 Entry::Begin {
-                    profile, boot_id, ..
+                    profile,
+                    boot_id,
+                    is_boot,
+                    ..
                 } => {
+                    let mut settings = applied.map_or(Vec::new(), |applied| applied.settings);
+                    // A plan is made of what stands there: what it finds no more, it would have asked for.
+                    settings.retain(|set| *is_boot || !set.has_ended(boot_id));
                     applied = Some(Outcome {
                         profile,
                         boot_id,
                         is_complete: false,
-                        settings: applied.map_or(Vec::new(), |applied| applied.settings),
+                        settings,
                     });
                 }
                 Entry::Applied | Entry::Undone => {
@@ -145,6 +158,14 @@ impl Contents {
 }
 
 impl<'a> Outcome<'a> {
+    /// Whether a plan that finds all as it is to be has nothing to add.
+    pub(in crate::apply) fn says_all(&self, boot_id: &str, is_boot: bool) -> bool {
+        let has_ended = |set: &Set<'_>| set.has_ended(boot_id);
+        self.is_complete
+            && self.boot_id == boot_id
+            && (is_boot || !self.settings.iter().any(has_ended))
+    }
+
     /// Takes in a setting that was set. It comes in place of what was set there, and of what the same
     /// step has set in an earlier run of the machine: interrupts have other numbers then.
     fn take(&mut self, found: Found<'a>, before: &'a Value) {

@@ -188,6 +188,34 @@ fn status_tells_what_was_set_since_the_boot_and_what_was_found_then() {
 }
 
 #[test]
+fn what_ended_with_a_boot_is_told_until_somebody_plans_again() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let steps = plan(&machine, &[(0, 1), (1, 1)]);
+    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    machine.set(0, 0);
+    machine.set(1, 0);
+    let told = |machine: &mut Model| -> Vec<(Setting, bool)> {
+        let told = status(machine, &second(), &folder.0).expect("a journal");
+        let settings = told.expect("a plan is applied").settings.into_iter();
+        settings.map(|it| (it.setting, it.stands)).collect()
+    };
+    // The boot part can set one of them.
+    let again = plan(&machine, &[(0, 1)]);
+    apply(&mut machine, &second(), &again, &folder.0, true, &|| false).expect("at boot");
+    assert_eq!(
+        told(&mut machine),
+        [(setting(1), false), (setting(0), true)]
+    );
+    // A plan of now is content without the other.
+    apply(&mut machine, &second(), &again, &folder.0, false, &|| false).expect("it stands");
+    assert_eq!(told(&mut machine), [(setting(0), true)]);
+    let more = plan(&machine, &[(2, 1)]);
+    apply(&mut machine, &second(), &more, &folder.0, false, &|| false).expect("a plan");
+    assert_eq!(told(&mut machine), [(setting(0), true), (setting(2), true)]);
+}
+
+#[test]
 fn a_number_of_an_earlier_boot_is_not_looked_at() {
     let folder = Folder::new();
     let mut machine = Model::new();

@@ -91,13 +91,13 @@ fn what_would_make_the_journal_too_long_is_refused_and_leaves_it_as_it_was() {
         value: Value::Text("a".repeat(1 << 20)),
         to: None,
     };
-    let begin = Entry::begin(&here(), "test");
+    let begin = Entry::begin(&here(), "test", false);
     journal.append([begin]).expect("there is room");
     let mut numbers = 0..;
     let (refused, before) = loop {
         let before = journal_bytes(&folder);
         let number = numbers.next().expect("without end");
-        if let Err(error) = journal.append([found(number), Entry::begin(&here(), "test")]) {
+        if let Err(error) = journal.append([found(number), Entry::begin(&here(), "test", false)]) {
             break (error, before);
         }
     };
@@ -202,20 +202,23 @@ fn meaning(contents: &Contents, boot_id: &str) -> (Vec<(Setting, Value)>, Option
     (contents.originals_since(boot_id), applied)
 }
 
-/// A plan in a journal: in which boot, what it found and set (or not), and how it ended.
-type Told = (u32, Vec<(usize, u32, bool)>, u8);
+/// A plan in a journal: how many boots after the one before, whether at a boot, what it found and set (or not), and
+/// how it ended.
+type Told = (u32, bool, Vec<(usize, u32, bool)>, u8);
 
 fn told() -> impl Strategy<Value = Told> {
     let found = (0..model::SETTINGS, 0..4_u32, any::<bool>());
-    (0..2_u32, prop::collection::vec(found, 1..6), 0..3_u8)
+    let plan = prop::collection::vec(found, 1..6);
+    (0..2_u32, any::<bool>(), plan, 0..3_u8)
 }
 
 fn entries(told: &[Told]) -> Vec<Entry> {
     let mut boot = 0;
     let mut entries = Vec::new();
-    for (boots, found, end) in told {
+    for (boots, is_boot, found, end) in told {
         boot += boots;
-        entries.push(Entry::begin(&at_boot(boot), &boot.to_string()));
+        let begin = Entry::begin(&at_boot(boot), &boot.to_string(), *is_boot);
+        entries.push(begin);
         for (place, (number, which, is_set)) in found.iter().enumerate() {
             let to = model::value(*number, *which);
             entries.push(Entry::Found {
