@@ -6,6 +6,7 @@
 //! run that is the same twice.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -23,6 +24,11 @@ const MEMORY_MIB: u32 = 1_024;
 const LOOK: Duration = Duration::from_millis(100);
 /// The end of the console that a failure shows.
 const LAST_LINES: usize = 30;
+
+/// How often a guest is started that does not come to its first process.
+const STARTS: u32 = 3;
+/// What its kernel says when one of its processors gets no timer's interrupts.
+const STALLED: &str = "rcu_preempt detected stalls";
 
 /// How time passes in a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +172,21 @@ impl Guest {
     }
 
     /// Starts it, waits for its end, and returns its result.
+    ///
+    /// An emulator with a thread for each processor may die while devices get their addresses, by an assertion of its
+    /// own (`iotlb_to_section`, QEMU's issue 1921); and on a busy machine one of its processors may be left without
+    /// interrupts of its timer from the start on. Nothing of ours has run in the guest then, and it is started again.
     pub(super) fn run(&self, machine: &Machine) -> Result<Value> {
+        for _ in 1..STARTS {
+            let mut started = self.start(machine)?;
+            match started.wait()? {
+                End::Stillborn(why) => {
+                    let name = &self.name;
+                    eprintln!("guest {name}: {why}, before its first process; started again");
+                }
+                End::Left(status) => return started.judge(status),
+            }
+        }
         self.start(machine)?.finish()
     }
 }
@@ -226,16 +246,47 @@ pub(super) struct Started<'a> {
 impl Started<'_> {
     /// Waits for its end, and returns its result.
     pub(super) fn finish(mut self) -> Result<Value> {
-        let status = loop {
-            if let Some(status) = self.child.try_wait()? {
-                break status;
+        match self.wait()? {
+            End::Left(status) => self.judge(status),
+            End::Stillborn(why) => Err(self.failed(&why)),
+        }
+    }
+
+    /// Waits for its end.
+    fn wait(&mut self) -> Result<End> {
+        loop {
+            let left = self.child.try_wait()?;
+            let console = self.console();
+            if is_silent(&console) {
+                match left {
+                    Some(status) if status.signal().is_some() => {
+                        return Ok(End::Stillborn(format!("its emulator died ({status})")));
+                    }
+                    None if console.contains(STALLED) => {
+                        return Ok(End::Stillborn("its kernel has stalled".into()));
+                    }
+                    _ => {}
+                }
+            }
+            if let Some(status) = left {
+                return Ok(End::Left(status));
             }
             if self.since.elapsed() > self.guest.patience {
                 let seconds = self.guest.patience.as_secs();
                 return Err(self.failed(&format!("it did not end within {seconds} s")));
             }
             thread::sleep(LOOK);
-        };
+        }
+    }
+
+    /// What is on its console.
+    fn console(&self) -> String {
+        let file = self.guest.console(self.machine);
+        String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned()
+    }
+
+    /// What it has told by its end.
+    fn judge(&self, status: ExitStatus) -> Result<Value> {
         let text = fs::read(self.guest.result(self.machine))?;
         match outcome(status, &text) {
             Ok(value) => Ok(value),
@@ -245,8 +296,7 @@ impl Started<'_> {
 
     fn failed(&self, reason: &str) -> Box<dyn std::error::Error> {
         let file = self.guest.console(self.machine);
-        let console = fs::read(&file).unwrap_or_default();
-        let console = String::from_utf8_lossy(&console);
+        let console = self.console();
         let lines: Vec<&str> = console.lines().collect();
         let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
         let name = &self.guest.name;
@@ -266,6 +316,19 @@ impl Drop for Started<'_> {
     }
 }
 
+/// How a guest came to its end.
+enum End {
+    /// Its emulator ended.
+    Left(ExitStatus),
+    /// It did not come to its first process: why.
+    Stillborn(String),
+}
+
+/// Whether all that is on a console is the kernel's: its lines begin with their time.
+fn is_silent(console: &str) -> bool {
+    console.lines().all(|line| line.starts_with('['))
+}
+
 /// What a guest has told by its end: its result, or why there is none.
 fn outcome(status: ExitStatus, result: &[u8]) -> std::result::Result<Value, String> {
     let told = serde_json::from_slice::<inside::Told>(result);
@@ -280,7 +343,7 @@ fn outcome(status: ExitStatus, result: &[u8]) -> std::result::Result<Value, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::ExitStatusExt;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     fn machine() -> Machine {
@@ -358,5 +421,59 @@ mod tests {
         let failed = outcome(status(3), br#"{"failed":"no such device"}"#);
         assert_eq!(failed.unwrap_err(), "no such device");
         assert!(outcome(status(1), b"{\"done\":").is_err(), "cut off");
+    }
+
+    /// Runs a guest whose emulator is a script: at its first start it puts `words` on its console and does `first`, at
+    /// its second it comes to an end. What it comes to, and how often it was started.
+    fn run_twice(name: &str, words: &str, first: &str) -> (Result<Value>, usize) {
+        let folder = format!("isolane-guest-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        let loader = folder.join("emulator/usr/lib64/ld-linux-x86-64.so.2");
+        fs::create_dir_all(loader.parent().unwrap()).unwrap();
+        let place = folder.display();
+        let script = format!(
+            "#!/bin/sh\necho >>'{place}/starts'\n\
+             if [ $(wc -l <'{place}/starts') = 1 ]; then\n    \
+             printf '{words}' >'{place}/one.console'\n    {first}\nfi\n\
+             echo '{{\"done\":{{\"x\":1}}}}' >'{place}/one.json'\nexit 1\n"
+        );
+        fs::write(&loader, script).unwrap();
+        fs::set_permissions(&loader, fs::Permissions::from_mode(0o755)).unwrap();
+        let machine = Machine {
+            packages: Packages::at(&folder, "6.12"),
+            initramfs: folder.join("initramfs"),
+            folder: folder.clone(),
+        };
+        let guest = Guest {
+            patience: Duration::from_secs(30),
+            ..guest(Time::Real { seed: 1 }, Network::Hub { devices: 1 })
+        };
+        let result = guest.run(&machine);
+        let starts = fs::read_to_string(folder.join("starts")).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        (result, starts.lines().count())
+    }
+
+    #[test]
+    fn a_guest_that_does_not_come_to_its_first_process_is_started_again() {
+        for (name, words, first) in [
+            ("died", "", "kill -ABRT $$"),
+            (
+                "stalled",
+                "[ 22.3] rcu_preempt detected stalls",
+                "exec sleep 60",
+            ),
+        ] {
+            let (result, starts) = run_twice(name, words, first);
+            assert_eq!((result.unwrap()["x"].as_i64(), starts), (Some(1), 2));
+        }
+    }
+
+    #[test]
+    fn one_that_dies_at_its_work_is_not_started_again() {
+        let (result, starts) = run_twice("late", "[ 1.2] up\\na: done\\n", "kill -ABRT $$");
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("SIGABRT") && error.contains("a: done"));
+        assert_eq!(starts, 1);
     }
 }
