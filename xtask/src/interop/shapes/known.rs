@@ -55,7 +55,38 @@ pub(super) const KNOWN: &[Known] = &[
     },
 ];
 
-/// One of them.
+/// What two others do not agree on, although each does as the contract has it with itself and with isolane. By what
+/// crossed the network.
+pub(super) const BETWEEN: &[Between] = &[
+    Between {
+        case: "instances unregistered",
+        publisher: Vendor::CycloneDds,
+        subscriber: Vendor::FastDds,
+        why: "the one tells of an end by the key and without its hash, which the other ignores",
+    },
+    Between {
+        case: "instances disposed",
+        publisher: Vendor::FastDds,
+        subscriber: Vendor::CycloneDds,
+        why: "the one tells of an end by the key's hash and without the key, which the other ignores",
+    },
+    Between {
+        case: "no history for a volatile subscriber",
+        publisher: Vendor::CycloneDds,
+        subscriber: Vendor::FastDds,
+        why: "the one offers its history to volatile readers too, and those of the other ask for it",
+    },
+];
+
+/// What a publisher's and a subscriber's make of a case together.
+pub(super) struct Between {
+    pub(super) case: &'static str,
+    pub(super) publisher: Vendor,
+    pub(super) subscriber: Vendor,
+    pub(super) why: &'static str,
+}
+
+/// What one implementation does otherwise.
 pub(super) struct Known {
     pub(super) case: &'static str,
     pub(super) vendor: Vendor,
@@ -70,12 +101,18 @@ mod tests {
 
     #[test]
     fn what_is_known_is_of_a_case_that_there_is() {
-        for known in KNOWN {
-            assert!(
-                CASES.iter().any(|case| case.name == known.case),
-                "{}",
-                known.case
-            );
+        let known = KNOWN.iter().map(|known| known.case);
+        for name in known.chain(BETWEEN.iter().map(|between| between.case)) {
+            assert!(CASES.iter().any(|case| case.name == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_two_do_not_agree_on_is_never_isolanes() {
+        for between in BETWEEN {
+            let sides = [between.publisher, between.subscriber];
+            assert!(!sides.contains(&Vendor::Isolane), "{}", between.case);
+            assert_ne!(between.publisher, between.subscriber);
         }
     }
 }

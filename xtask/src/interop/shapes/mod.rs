@@ -146,19 +146,24 @@ fn run_all(metadata: &Metadata, runs: &[Run], jobs: usize) -> Result<(usize, usi
 fn made(run: Run, programs: &Programs, folder: &Path) -> (Verdict, String) {
     let folder: PathBuf = folder.join(run.to_string().replace([' ', ':'], "-"));
     let known = run.pair.known(run.case);
+    let capture = folder.join("cable.pcapng");
     let task = Task {
         publisher: run.case.publisher,
         subscriber: run.case.subscriber,
         is_late: run.case.is_late,
         loss: Loss::None,
         bits_per_s: None,
-        capture: None,
+        capture: Some(&capture),
         longest_life: LONGEST_LIFE,
         judge: &run.case.judge,
     };
     let known = known.map(|known| (known.vendor, known.why));
     let ended = run.pair.run_known(&task, known, programs, &folder);
-    ended.unwrap_or_else(|error| (Verdict::Fail(error.to_string()), String::new()))
+    match (ended, run.pair.disagrees(run.case)) {
+        (Ok((Verdict::Fail(_), account)), Some(why)) => (Verdict::Known(why), account),
+        (Ok(ended), _) => ended,
+        (Err(error), _) => (Verdict::Fail(error.to_string()), String::new()),
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::super::program::{Ending, LOOK, Program};
 use super::super::recording::Recording;
 use super::Verdict;
 use super::case::Case;
-use super::known::{KNOWN, Known};
+use super::known::{BETWEEN, KNOWN, Known};
 use super::printed::Printed;
 use super::sides::Sides;
 use super::vendor::{Programs, Vendor};
@@ -109,6 +109,15 @@ impl Pair {
                 || (!known.as_subscriber_only && self.publisher == known.vendor);
             known.case == case.name && is_meant
         })
+    }
+
+    /// Why the case does not hold of this pair, if that is known of two others together.
+    pub(super) fn disagrees(self, case: &Case) -> Option<&'static str> {
+        let between = BETWEEN.iter().find(|between| {
+            let pair = (between.publisher, between.subscriber);
+            between.case == case.name && pair == (self.publisher, self.subscriber)
+        })?;
+        Some(between.why)
     }
 
     /// Runs a task that somebody else is known to do otherwise. Where it fails, two programs of that vendor get
