@@ -179,12 +179,12 @@ impl Guest {
     pub(super) fn run(&self, machine: &Machine) -> Result<Value> {
         for _ in 1..STARTS {
             let mut started = self.start(machine)?;
-            match started.wait()? {
-                End::Stillborn(why) => {
-                    let name = &self.name;
-                    eprintln!("guest {name}: {why}, before its first process; started again");
-                }
-                End::Left(status) => return started.judge(status),
+            match started.wait(Started::is_stillborn)? {
+                None => eprintln!(
+                    "guest {}: it did not come to its first process; started again",
+                    self.name
+                ),
+                Some(status) => return started.judge(status),
             }
         }
         self.start(machine)?.finish()
@@ -246,30 +246,22 @@ pub(super) struct Started<'a> {
 impl Started<'_> {
     /// Waits for its end, and returns its result.
     pub(super) fn finish(mut self) -> Result<Value> {
-        match self.wait()? {
-            End::Left(status) => self.judge(status),
-            End::Stillborn(why) => Err(self.failed(&why)),
-        }
+        let status = self.wait(|_, _| false)?;
+        self.judge(status.ok_or("nothing gives it up")?)
     }
 
-    /// Waits for its end.
-    fn wait(&mut self) -> Result<End> {
+    /// Waits for its end; `None`: it was given up.
+    fn wait(
+        &mut self,
+        is_given_up: impl Fn(&Self, Option<ExitStatus>) -> bool,
+    ) -> Result<Option<ExitStatus>> {
         loop {
             let left = self.child.try_wait()?;
-            let console = self.console();
-            if is_silent(&console) {
-                match left {
-                    Some(status) if status.signal().is_some() => {
-                        return Ok(End::Stillborn(format!("its emulator died ({status})")));
-                    }
-                    None if console.contains(STALLED) => {
-                        return Ok(End::Stillborn("its kernel has stalled".into()));
-                    }
-                    _ => {}
-                }
+            if is_given_up(self, left) {
+                return Ok(None);
             }
-            if let Some(status) = left {
-                return Ok(End::Left(status));
+            if left.is_some() {
+                return Ok(left);
             }
             if self.since.elapsed() > self.guest.patience {
                 let seconds = self.guest.patience.as_secs();
@@ -277,6 +269,16 @@ impl Started<'_> {
             }
             thread::sleep(LOOK);
         }
+    }
+
+    /// Whether it will not come to its first process: its emulator has died, or its kernel has stalled.
+    fn is_stillborn(&self, left: Option<ExitStatus>) -> bool {
+        let console = self.console();
+        let is_fatal = match left {
+            Some(status) => status.signal().is_some(),
+            None => console.contains(STALLED),
+        };
+        is_fatal && !console.contains(inside::BEGUN)
     }
 
     /// What is on its console.
@@ -316,19 +318,6 @@ impl Drop for Started<'_> {
     }
 }
 
-/// How a guest came to its end.
-enum End {
-    /// Its emulator ended.
-    Left(ExitStatus),
-    /// It did not come to its first process: why.
-    Stillborn(String),
-}
-
-/// Whether all that is on a console is the kernel's: its lines begin with their time.
-fn is_silent(console: &str) -> bool {
-    console.lines().all(|line| line.starts_with('['))
-}
-
 /// What a guest has told by its end: its result, or why there is none.
 fn outcome(status: ExitStatus, result: &[u8]) -> std::result::Result<Value, String> {
     let told = serde_json::from_slice::<inside::Told>(result);
@@ -343,7 +332,6 @@ fn outcome(status: ExitStatus, result: &[u8]) -> std::result::Result<Value, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     fn machine() -> Machine {
@@ -437,8 +425,13 @@ mod tests {
              printf '{words}' >'{place}/one.console'\n    {first}\nfi\n\
              echo '{{\"done\":{{\"x\":1}}}}' >'{place}/one.json'\nexit 1\n"
         );
-        fs::write(&loader, script).unwrap();
-        fs::set_permissions(&loader, fs::Permissions::from_mode(0o755)).unwrap();
+        // Written by another process: one that another test starts meanwhile would have it open as well, and a program
+        // that is open for writing cannot be started.
+        let text = folder.join("script");
+        fs::write(&text, script).unwrap();
+        let mut install = Command::new("install");
+        install.args(["-m", "755"]).args([&text, &loader]);
+        assert!(install.status().unwrap().success());
         let machine = Machine {
             packages: Packages::at(&folder, "6.12"),
             initramfs: folder.join("initramfs"),
@@ -471,7 +464,8 @@ mod tests {
 
     #[test]
     fn one_that_dies_at_its_work_is_not_started_again() {
-        let (result, starts) = run_twice("late", "[ 1.2] up\\na: done\\n", "kill -ABRT $$");
+        let words = format!("{}\\na: done\\n", inside::BEGUN);
+        let (result, starts) = run_twice("late", &words, "kill -ABRT $$");
         let error = result.unwrap_err().to_string();
         assert!(error.contains("SIGABRT") && error.contains("a: done"));
         assert_eq!(starts, 1);

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use crc::{CRC_32_ISO_HDLC, Crc};
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::compact::Outcome;
 pub(super) use self::file::{Journal, remove, set_aside};
 use super::restore::first_of_each;
 use super::{Here, JournalError, StateError};
@@ -44,9 +45,9 @@ pub(super) enum Entry {
         machine: Identity,
         boot_id: String,
         profile: String,
-        /// By the boot part: it sets again what it can of what is asked for, and asks for nothing new.
-        #[serde(default)]
-        is_boot: bool,
+        /// What was set before a boot, and is not asked for since.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        forgotten: Vec<Setting>,
     },
     /// What stood in a setting that it changes (`to`), or may change beside (no `to`).
     /// The run of the machine stands in each, for the line of the beginning may be the broken one.
@@ -64,13 +65,13 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    pub(super) fn begin(here: &Here, profile: &str, is_boot: bool) -> Self {
+    pub(super) fn begin(here: &Here, profile: &str, forgotten: Vec<Setting>) -> Self {
         Self::Begin {
             schema: SCHEMA.into(),
             machine: here.machine.clone(),
             boot_id: here.boot_id.clone(),
             profile: profile.into(),
-            is_boot,
+            forgotten,
         }
     }
 }

@@ -32,7 +32,7 @@ pub use self::boot::{BootError, BootPart, Unfit};
 pub use self::error::{
     ApplyError, Hindrance, JournalError, Left, Obstacle, StateError, Unclosed, Undone,
 };
-use self::journal::{Contents, Entry, Journal};
+use self::journal::{Contents, Entry, Journal, Outcome};
 pub use self::links::Links;
 use self::look::{Found, Looked, look};
 pub use self::numbers::Numbers;
@@ -102,7 +102,22 @@ pub fn apply(
     }
     let state = State::make(folder)?;
     let _lock = state.lock()?;
-    apply_locked(machine, here, plan, &state, is_boot, is_stopped)
+    let occasion = match is_boot {
+        true => Occasion::Boot,
+        false => Occasion::Asked,
+    };
+    apply_locked(machine, here, plan, &state, occasion, is_stopped)
+}
+
+/// Why a plan is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// Somebody wants the machine to be so.
+    Asked,
+    /// What was asked for is set again after a boot.
+    Boot,
+    /// It is a step on the way to a plan.
+    Learning,
 }
 
 /// [`apply`], by who holds the lock already.
@@ -111,7 +126,7 @@ pub(crate) fn apply_locked(
     here: &Here,
     plan: &Plan,
     state: &State,
-    is_boot: bool,
+    occasion: Occasion,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Applied, ApplyError> {
     let before = journal::read(&state.journal())?;
@@ -122,17 +137,21 @@ pub(crate) fn apply_locked(
             .machine()
             .map_or(Ok(()), |machine| check_machine(machine, here))?;
     }
-    let mut looked = look(machine, plan, is_boot)?;
+    let mut looked = look(machine, plan, occasion == Occasion::Boot)?;
     let standing = before.as_ref().and_then(Contents::outcome);
-    let is_told = standing
-        .as_ref()
-        .is_none_or(|standing| standing.says_all(&here.boot_id, is_boot));
+    let forgotten = match (occasion, &standing) {
+        (Occasion::Asked, Some(standing)) => forgotten(machine, here, plan, standing),
+        _ => Vec::new(),
+    };
+    let is_told = standing.as_ref().is_none_or(|standing| {
+        standing.is_complete && standing.boot_id == here.boot_id && forgotten.is_empty()
+    });
     if looked.to_change.is_empty() && is_told {
         return Ok(looked.applied);
     }
     let is_first = standing.is_none();
     let mut journal = Journal::open(&state.journal(), before.as_ref(), &here.boot_id)?;
-    let begin = Entry::begin(here, &plan.profile, is_boot);
+    let begin = Entry::begin(here, &plan.profile, forgotten);
     if looked.to_change.is_empty() {
         // It was set by one that was killed before it could say so, or stands after a boot.
         journal.append([begin, Entry::Applied])?;
@@ -169,6 +188,23 @@ pub(crate) fn apply_locked(
         Ok(()) => Ok(looked.applied),
         Err(failure) => Err(undo(machine, &looked, *failure, journal, is_first)),
     }
+}
+
+/// What was set before the machine was started, does not stand, and is not asked for by a plan that was made since:
+/// it would be a step of that.
+fn forgotten(
+    machine: &mut dyn Machine,
+    here: &Here,
+    plan: &Plan,
+    standing: &Outcome<'_>,
+) -> Vec<Setting> {
+    if plan.boot_id.as_deref() != Some(here.boot_id.as_str()) {
+        return Vec::new();
+    }
+    let ended = standing.settings.iter();
+    let ended = ended.filter(|set| set.has_ended(&here.boot_id));
+    let fallen = ended.filter(|set| has_number(set.setting) || !set.stands(machine));
+    fallen.map(|set| set.setting.clone()).collect()
 }
 
 fn check_machine(machine: &Identity, here: &Here) -> Result<(), ApplyError> {

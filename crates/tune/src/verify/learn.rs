@@ -16,7 +16,7 @@ use isolane_wire::level::Level;
 
 use self::asker::Asker;
 pub use self::error::LearnError;
-use crate::apply::{ApplyError, Here, State, apply_locked, rollback_locked, status};
+use crate::apply::{ApplyError, Here, Occasion, State, apply_locked, rollback_locked, status};
 use crate::plan::{Plan, SCHEMA, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
 use crate::steer::{Learner, Tuple, rounds};
@@ -132,7 +132,7 @@ fn all_rounds(
             _ => Value::Switch(true),
         };
         let plan = plan(here, &standing, wanted);
-        apply_locked(machine, here, &plan, state, false, is_stopped)?;
+        apply_locked(machine, here, &plan, state, Occasion::Learning, is_stopped)?;
         for (setting, value) in &mut standing {
             *value = wanted(setting);
         }
@@ -202,7 +202,7 @@ fn put_back(
         ..plan(here, &standing, of)
     };
     // Not to be stopped: it is what a stop waits for.
-    apply_locked(machine, here, &back, state, false, &|| false)?;
+    apply_locked(machine, here, &back, state, Occasion::Learning, &|| false)?;
     Ok(())
 }
 

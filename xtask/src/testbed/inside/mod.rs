@@ -33,6 +33,9 @@ pub(super) const RESULT_PORT: u64 = 0xe9;
 /// All of a machine's ports, as a file in which each is a byte.
 const PORTS: &str = "/dev/port";
 
+/// What the first process says on the console before anything else.
+pub(super) const BEGUN: &str = "the first process begins";
+
 /// How long devices may take to appear after their driver is there.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
@@ -57,6 +60,7 @@ pub(crate) fn run(task: &[String]) -> Result<bool> {
     if std::process::id() != 1 {
         return Err("this is what a guest of the testbed starts: see `cargo xtask testbed`".into());
     }
+    eprintln!("{BEGUN}");
     let told = match prepare().and_then(|()| scenario::inside(task)) {
         Ok(value) => Told::Done(value),
         Err(error) => Told::Failed(error.to_string()),

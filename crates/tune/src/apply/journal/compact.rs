@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::{Contents, Entry};
-use crate::setting::{Setting, Value};
+use crate::setting::{Machine, Setting, Value};
 
 /// What the plans that were applied have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,12 @@ impl Set<'_> {
     /// Whether it went with an earlier run of the machine than this.
     pub(in crate::apply) fn has_ended(&self, boot_id: &str) -> bool {
         self.boot_id != boot_id && !self.setting.is_kept_by_a_boot()
+    }
+
+    /// Whether it stands as it was set.
+    pub(in crate::apply) fn stands(&self, machine: &mut dyn Machine) -> bool {
+        let now = machine.read(self.setting);
+        now.is_ok_and(|now| self.to.agrees_with(self.setting, &now))
     }
 }
 
@@ -87,12 +93,12 @@ impl Contents {
                 Entry::Begin {
                     profile,
                     boot_id,
-                    is_boot,
+                    forgotten,
                     ..
                 } => {
                     let mut settings = applied.map_or(Vec::new(), |applied| applied.settings);
-                    // A plan is made of what stands there: what it finds no more, it would have asked for.
-                    settings.retain(|set| *is_boot || !set.has_ended(boot_id));
+                    settings
+                        .retain(|set| !(set.has_ended(boot_id) && forgotten.contains(set.setting)));
                     applied = Some(Outcome {
                         profile,
                         boot_id,
@@ -150,22 +156,15 @@ impl Contents {
             value: line.value.clone(),
             to: line.to.cloned(),
         });
-        std::iter::once((*begin).clone())
-            .chain(lines)
-            .chain(end)
-            .collect()
+        let mut begin = (*begin).clone();
+        if let Entry::Begin { forgotten, .. } = &mut begin {
+            forgotten.clear();
+        }
+        std::iter::once(begin).chain(lines).chain(end).collect()
     }
 }
 
 impl<'a> Outcome<'a> {
-    /// Whether a plan that finds all as it is to be has nothing to add.
-    pub(in crate::apply) fn says_all(&self, boot_id: &str, is_boot: bool) -> bool {
-        let has_ended = |set: &Set<'_>| set.has_ended(boot_id);
-        self.is_complete
-            && self.boot_id == boot_id
-            && (is_boot || !self.settings.iter().any(has_ended))
-    }
-
     /// Takes in a setting that was set. It comes in place of what was set there, and of what the same
     /// step has set in an earlier run of the machine: interrupts have other numbers then.
     fn take(&mut self, found: Found<'a>, before: &'a Value) {

@@ -207,12 +207,40 @@ fn what_ended_with_a_boot_is_told_until_somebody_plans_again() {
         told(&mut machine),
         [(setting(1), false), (setting(0), true)]
     );
-    // A plan of now is content without the other.
+    // One that was made before the boot cannot know of it.
     apply(&mut machine, &second(), &again, &folder.0, false, &|| false).expect("it stands");
+    assert_eq!(told(&mut machine).len(), 2);
+    // Nor does who learns where datagrams land ask for anything.
+    let mut since = again;
+    since.boot_id = Some(second().boot_id);
+    let state = State::make(&folder.0).expect("a temporary folder");
+    let learning = Occasion::Learning;
+    apply_locked(&mut machine, &second(), &since, &state, learning, &|| false).expect("it stands");
+    assert_eq!(told(&mut machine).len(), 2);
+    // One that was made since would ask for it.
+    apply(&mut machine, &second(), &since, &folder.0, false, &|| false).expect("it stands");
     assert_eq!(told(&mut machine), [(setting(0), true)]);
     let more = plan(&machine, &[(2, 1)]);
     apply(&mut machine, &second(), &more, &folder.0, false, &|| false).expect("a plan");
     assert_eq!(told(&mut machine), [(setting(0), true), (setting(2), true)]);
+}
+
+#[test]
+fn what_stands_after_a_boot_is_looked_after_though_a_plan_does_not_mention_it() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    let steps = plan(&machine, &[(0, 1), (1, 1)]);
+    carry_out(&mut machine, &steps, &folder).expect("it can be carried out");
+    // The kernel begins with one of them as it was set.
+    machine.set(0, 0);
+    let mut since = plan(&machine, &[(0, 1)]);
+    since.boot_id = Some(second().boot_id);
+    apply(&mut machine, &second(), &since, &folder.0, false, &|| false).expect("a plan");
+    machine.set(1, 2);
+    let told = status(&mut machine, &second(), &folder.0).expect("a journal");
+    let told = told.expect("a plan is applied").settings;
+    let of_one = told.iter().find(|it| it.setting == setting(1));
+    assert!(of_one.is_some_and(|it| !it.stands), "{told:?}");
 }
 
 #[test]

@@ -91,13 +91,15 @@ fn what_would_make_the_journal_too_long_is_refused_and_leaves_it_as_it_was() {
         value: Value::Text("a".repeat(1 << 20)),
         to: None,
     };
-    let begin = Entry::begin(&here(), "test", false);
+    let begin = Entry::begin(&here(), "test", Vec::new());
     journal.append([begin]).expect("there is room");
     let mut numbers = 0..;
     let (refused, before) = loop {
         let before = journal_bytes(&folder);
         let number = numbers.next().expect("without end");
-        if let Err(error) = journal.append([found(number), Entry::begin(&here(), "test", false)]) {
+        if let Err(error) =
+            journal.append([found(number), Entry::begin(&here(), "test", Vec::new())])
+        {
             break (error, before);
         }
     };
@@ -217,7 +219,11 @@ fn entries(told: &[Told]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (boots, is_boot, found, end) in told {
         boot += boots;
-        let begin = Entry::begin(&at_boot(boot), &boot.to_string(), *is_boot);
+        let forgotten = match is_boot {
+            true => Vec::new(),
+            false => (0..model::SETTINGS).step_by(2).map(setting).collect(),
+        };
+        let begin = Entry::begin(&at_boot(boot), &boot.to_string(), forgotten);
         entries.push(begin);
         for (place, (number, which, is_set)) in found.iter().enumerate() {
             let to = model::value(*number, *which);
