@@ -35,6 +35,8 @@ mod qdisc;
 mod setting;
 pub mod steer;
 mod systemd;
+#[cfg(test)]
+mod test_folder;
 pub mod verify;
 
 pub use clock::{ClockError, OneWayBound, OneWayRefusal, clock_error, one_way_bound};

@@ -112,7 +112,7 @@ impl OneWay {
                     return refused(
                         Some(clock),
                         format!(
-                            "no one-way delays: in round {id} both and the turnaround are not the round trip"
+                            "no one-way delays: in round {id} both ways and the turnaround are not the round trip"
                         ),
                     );
                 }

@@ -152,18 +152,16 @@ mod tests {
         }
     }
 
+    /// The rounds that both recorded, by clocks that nobody named.
+    pub(super) fn rounds(ping: PingRecorder, pong: PongRecorder, period_ns: u64) -> Rounds {
+        Rounds::merge(ping, pong, None, period_ns, [&StampClock::default(); 2]).unwrap()
+    }
+
     /// A run in which nothing came back.
     pub(super) fn silent_run(disturbance: Option<Disturbance>) -> Run {
         let (ping, pong) = (PingRecorder::new(10, 1), PongRecorder::new(10, 1));
         let scenario = scenario(64, disturbance);
-        let rounds = Rounds::merge(
-            ping,
-            pong,
-            None,
-            scenario.period_ns(),
-            [&StampClock::default(); 2],
-        )
-        .unwrap();
+        let rounds = rounds(ping, pong, scenario.period_ns());
         Run::new(&scenario, &rounds, None)
     }
 
@@ -265,7 +263,7 @@ mod tests {
             notes: vec![],
         };
         let (ping, pong) = (PingRecorder::new(1, 1), PongRecorder::new(1, 1));
-        let rounds = Rounds::merge(ping, pong, None, 500_000, [&StampClock::default(); 2]).unwrap();
+        let rounds = rounds(ping, pong, 500_000);
         let run = Run::new(&scenario(64, None), &rounds, Some(&cable));
         assert!(
             run.invalid

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use crc::{CRC_32_ISO_HDLC, Crc};
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::compact::Outcome;
+pub(super) use self::compact::{Outcome, Set};
 pub(super) use self::file::{Journal, remove, set_aside};
 use super::restore::first_of_each;
 use super::{Here, JournalError, StateError};

@@ -201,10 +201,14 @@ fn forgotten(
     if plan.boot_id.as_deref() != Some(here.boot_id.as_str()) {
         return Vec::new();
     }
-    let ended = standing.settings.iter();
-    let ended = ended.filter(|set| set.has_ended(&here.boot_id));
-    let fallen = ended.filter(|set| has_number(set.setting) || !set.stands(machine));
-    fallen.map(|set| set.setting.clone()).collect()
+    let mut forgotten = Vec::new();
+    for set in &standing.settings {
+        let stands = |now| set.is_as_set(&now);
+        if set.has_ended(&here.boot_id) && !set.now(machine, &here.boot_id).is_some_and(stands) {
+            forgotten.push(set.setting.clone());
+        }
+    }
+    forgotten
 }
 
 fn check_machine(machine: &Identity, here: &Here) -> Result<(), ApplyError> {

@@ -4,11 +4,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::journal;
-use super::numbers::has_number;
+use super::journal::{self, Set};
 use super::state::State;
 use super::{ApplyError, Here};
-use crate::setting::{Machine, Setting, SettingError, Value};
+use crate::setting::{Machine, Setting, Value};
 
 /// What stands of the plans that were applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -64,33 +63,22 @@ pub fn status(
     let Some(applied) = contents.outcome() else {
         return Ok(None);
     };
-    let settings = applied.settings.iter().map(|set| Standing {
-        id: set.id.to_owned(),
-        setting: set.setting.clone(),
-        is_of_this_boot: !set.has_ended(&here.boot_id),
-        before: set.before.clone(),
-        applied: set.to.clone(),
-        now: None,
-        stands: false,
-    });
-    let mut status = Status {
+    let mut standing = |set: &Set<'_>| {
+        let now = set.now(machine, &here.boot_id);
+        Standing {
+            id: set.id.to_owned(),
+            setting: set.setting.clone(),
+            is_of_this_boot: !set.has_ended(&here.boot_id),
+            before: set.before.clone(),
+            applied: set.to.clone(),
+            stands: now.as_ref().is_some_and(|now| set.is_as_set(now)),
+            now,
+        }
+    };
+    Ok(Some(Status {
         profile: applied.profile.to_owned(),
         is_complete: applied.is_complete,
         is_of_this_boot: applied.boot_id == here.boot_id,
-        settings: settings.collect(),
-    };
-    for standing in &mut status.settings {
-        // Its number may be something else's since the boot.
-        if !standing.is_of_this_boot && has_number(&standing.setting) {
-            continue;
-        }
-        let now = match machine.read(&standing.setting) {
-            Err(SettingError::Gone) => Some(Value::Absent),
-            now => now.ok(),
-        };
-        let stands = |now: &Value| standing.applied.agrees_with(&standing.setting, now);
-        standing.stands = now.as_ref().is_some_and(stands);
-        standing.now = now;
-    }
-    Ok(Some(status))
+        settings: applied.settings.iter().map(&mut standing).collect(),
+    }))
 }

@@ -301,7 +301,8 @@ pub fn ratios(runs: &[Run]) -> Vec<Ratio> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
+    use crate::record::{PingRecorder, PongRecorder};
+    use crate::report::tests::rounds;
     use crate::report::{Cable, Place, RunCores};
     use crate::scenario::plan::{self, Part};
     use crate::scenario::rtt::Config;
@@ -314,7 +315,7 @@ mod tests {
             ping.sent(id, start_ns, start_ns);
             ping.returned(id, ping.nonce(id), start_ns + rtt_ns);
         }
-        let rounds = Rounds::merge(ping, pong, None, 500_000, [&StampClock::default(); 2]).unwrap();
+        let rounds = rounds(ping, pong, 500_000);
         let mut run = Run::new(&config.scenario, &rounds, None);
         run.cable = Some(Cable::of(&config.cable));
         run.cores = Some(RunCores {

@@ -236,7 +236,8 @@ mod tests {
 
     use super::*;
     use crate::cable;
-    use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
+    use crate::record::{PingRecorder, PongRecorder};
+    use crate::report::tests::rounds;
     use crate::report::{Disturbance, Environment, Order, Publisher, ReceiveWork, Scenario, Stage};
 
     /// A run whose round trips took 200 us, and every hundredth `slow_us`.
@@ -260,14 +261,7 @@ mod tests {
             ping.sent(id, start_ns, start_ns);
             ping.returned(id, ping.nonce(id), start_ns + rtt_us * 1_000);
         }
-        let rounds = Rounds::merge(
-            ping,
-            pong,
-            None,
-            scenario.period_ns(),
-            [&StampClock::default(); 2],
-        )
-        .unwrap();
+        let rounds = rounds(ping, pong, scenario.period_ns());
         Run::new(&scenario, &rounds, None)
     }
 

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 
 use super::{Contents, Entry};
-use crate::setting::{Machine, Setting, Value};
+use crate::apply::has_number;
+use crate::setting::{Machine, Setting, SettingError, Value};
 
 /// What the plans that were applied have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +39,21 @@ impl Set<'_> {
         self.boot_id != boot_id && !self.setting.is_kept_by_a_boot()
     }
 
-    /// Whether it stands as it was set.
-    pub(in crate::apply) fn stands(&self, machine: &mut dyn Machine) -> bool {
-        let now = machine.read(self.setting);
-        now.is_ok_and(|now| self.to.agrees_with(self.setting, &now))
+    /// What stands there now, in this run of the machine; `None`: it cannot be read, or had a number that ended with a
+    /// boot, and may be something else's since.
+    pub(in crate::apply) fn now(&self, machine: &mut dyn Machine, boot_id: &str) -> Option<Value> {
+        if self.has_ended(boot_id) && has_number(self.setting) {
+            return None;
+        }
+        match machine.read(self.setting) {
+            Err(SettingError::Gone) => Some(Value::Absent),
+            now => now.ok(),
+        }
+    }
+
+    /// Whether this is what was set.
+    pub(in crate::apply) fn is_as_set(&self, now: &Value) -> bool {
+        self.to.agrees_with(self.setting, now)
     }
 }
 

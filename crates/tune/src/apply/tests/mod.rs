@@ -8,7 +8,6 @@ mod model;
 mod prefixes;
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
@@ -17,30 +16,7 @@ use self::model::{Fault, Model, here, plan};
 use super::*;
 use crate::apply::rollback;
 use crate::plan::Reliance;
-
-/// A folder of one test, removed at its end.
-pub(super) struct Folder(pub(super) PathBuf);
-
-impl Folder {
-    pub(super) fn new() -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("isolane-apply-{}-{number}", std::process::id());
-        // In memory where that can be had: each plan waits several times for a disk.
-        let memory = PathBuf::from("/dev/shm");
-        let base = match memory.is_dir() {
-            true => memory,
-            false => std::env::temp_dir(),
-        };
-        Self(base.join(name))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use crate::test_folder::Folder;
 
 fn carry_out(machine: &mut Model, plan: &Plan, folder: &Folder) -> Result<Applied, ApplyError> {
     apply(machine, &here(), plan, &folder.0, false, &|| false)

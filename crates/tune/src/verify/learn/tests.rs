@@ -4,16 +4,14 @@ mod killed;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::landings::PlaceError;
 use super::*;
 use crate::apply::{apply, rollback};
 use crate::plan::Identity;
 use crate::steer::{entry, hash};
+use crate::test_folder::Folder;
 
 const KEY: [u8; 16] = *b"sixteen byte key";
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -71,29 +69,6 @@ impl Machine for Device {
     fn write(&mut self, setting: &Setting, value: &Value) -> Result<(), SettingError> {
         self.0.borrow_mut().insert(setting.clone(), value.clone());
         Ok(())
-    }
-}
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("isolane-learn-{}-{number}", std::process::id());
-        // In memory where that can be had: each table waits several times for a disk.
-        let memory = PathBuf::from("/dev/shm");
-        let base = match memory.is_dir() {
-            true => memory,
-            false => std::env::temp_dir(),
-        };
-        Self(base.join(name))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

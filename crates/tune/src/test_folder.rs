@@ -1,0 +1,29 @@
+//! A folder for a journal, for the tests of what keeps one.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A folder of one test, removed at its end.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("isolane-tune-{}-{number}", std::process::id());
+        // In memory where that can be had: each plan waits several times for a disk.
+        let memory = PathBuf::from("/dev/shm");
+        let base = match memory.is_dir() {
+            true => memory,
+            false => std::env::temp_dir(),
+        };
+        Self(base.join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
