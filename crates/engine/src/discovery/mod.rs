@@ -113,6 +113,13 @@ impl RemoteParticipant {
     pub(crate) fn is_leaving(&self) -> bool {
         self.leave_from.is_some()
     }
+
+    /// Whether its address is validated: the participant has answered what was sent to its address. Until then its
+    /// announcement can be anybody's.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.hears_us
+    }
 }
 
 /// An endpoint of somebody else.
