@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::case::{Case, Scenario};
 use super::run::{Measured, run_once};
-use super::system::System;
+use super::system::{Setting, System};
 use crate::workspace::{Metadata, cargo};
 use crate::{Result, command};
 
@@ -50,6 +50,16 @@ struct Times {
     median: Option<f64>,
 }
 
+fn by_lane(program: PathBuf) -> System {
+    System {
+        identity: "isolane xdp, spinning".into(),
+        setting: Setting::Defaults,
+        setting_is: "",
+        program,
+        arguments: &["--datapath", "xdp", "--waiting", "spin"],
+    }
+}
+
 impl Bare {
     /// Builds the bare program. The other one is there.
     pub(super) fn build(metadata: &Metadata) -> Result<Self> {
@@ -64,11 +74,7 @@ impl Bare {
         let examples = metadata.target_directory.join("release/examples");
         Ok(Self {
             program: examples.join("bare_ping_pong"),
-            by_lane: System {
-                identity: "isolane xdp, spinning".into(),
-                program: examples.join("measured_end"),
-                arguments: &["--datapath", "xdp", "--waiting", "spin"],
-            },
+            by_lane: by_lane(examples.join("measured_end")),
         })
     }
 
@@ -76,11 +82,7 @@ impl Bare {
     pub(super) fn for_tests() -> Self {
         Self {
             program: "bare".into(),
-            by_lane: System {
-                identity: "isolane xdp, spinning".into(),
-                program: "end".into(),
-                arguments: &[],
-            },
+            by_lane: by_lane("end".into()),
         }
     }
 

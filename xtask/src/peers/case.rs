@@ -17,8 +17,9 @@ pub(super) enum Scenario {
 
 /// Samples a second under [`Scenario::Load`]: a busy topic that leaves the cores mostly idle.
 const RATE_HZ: u32 = 10_000;
-/// History of reliable topics, in samples, everywhere.
+/// History of reliable topics everywhere: as many samples, or as many bytes if those are fewer.
 const MAX_SAMPLES: u32 = 256;
+const MAX_HISTORY_BYTES: u32 = 8 << 20;
 
 /// One kind of run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,8 @@ impl Case {
             throughput(32, true),
             throughput(1024, true),
             throughput(8192, true),
+            throughput(65_000, true),
+            throughput(1 << 20, true),
             throughput(32, false),
             throughput(1024, false),
             Self {
@@ -124,7 +127,8 @@ impl Case {
         let mut arguments = vec![word.to_owned(), format!("--{}", self.reliability())];
         let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
         option("--payload-bytes", self.payload_bytes.to_string());
-        option("--max-samples", MAX_SAMPLES.to_string());
+        let max_samples = MAX_SAMPLES.min(MAX_HISTORY_BYTES / self.payload_bytes);
+        option("--max-samples", max_samples.to_string());
         option("--seconds", seconds.to_string());
         if self.scenario == Scenario::Load && role == Role::Beginning {
             option("--rate-hz", RATE_HZ.to_string());

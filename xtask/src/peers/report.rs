@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use super::bare::{self, Bare};
 use super::case::{Case, Scenario};
-use super::run::{Measured, Plan, Table, median_of};
+use super::disturbance::Disturbance;
+use super::run::{Measured, Plan, Repetition, Table, median_of};
 use super::statistics::{Estimate, median};
-use super::system::System;
+use super::system::{Place, Setting, System};
 use crate::{Result, json};
 
 /// The name of the schema and its version.
@@ -37,12 +38,19 @@ pub(super) struct Row {
     /// "writer" or "reader", where it is that end's own.
     end: Option<&'static str>,
     system: String,
-    /// Of isolane: the median over the repetitions.
+    /// isolane's settings.
+    system_setting: &'static str,
+    /// Median over the repetitions of isolane's.
     value: Option<f64>,
     against: String,
-    /// Of the other.
+    /// The other's setting: its best, which may be its defaults, or its defaults where they are not its best.
+    setting: Setting,
+    /// What that setting changes.
+    setting_is: &'static str,
+    /// Median over the repetitions of the other's.
     against_value: Option<f64>,
-    /// Median of isolane's divided by the other's, repetition by repetition.
+    /// Median of isolane's divided by the other's, repetition by repetition; `None` against defaults that
+    /// are not the other's best.
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
@@ -59,6 +67,20 @@ pub(super) struct Report {
     environment: Environment,
     seconds: u32,
     rows: Vec<Row>,
+    /// How each repetition of each case ran.
+    runs: Vec<Run>,
+}
+
+/// Circumstances of one repetition of one case.
+#[derive(Clone, Debug, Serialize)]
+struct Run {
+    case: String,
+    /// From 1.
+    repetition: usize,
+    /// How often it ran; what counts is the last time.
+    tries: u32,
+    #[serde(flatten)]
+    disturbance: Disturbance,
 }
 
 /// One number of a run: its name, the end it is of, and where it is found.
@@ -109,8 +131,10 @@ impl Report {
                 Scenario::Load => OF_LOAD,
             };
             for measure in measures {
-                let compared = System::COMPARED.into_iter();
-                rows.extend(compared.map(|both| row(place, *case, *measure, both, systems, table)));
+                let compared = System::compared(case.scenario).iter();
+                rows.extend(
+                    compared.map(|both| row(place, *case, *measure, *both, systems, table)),
+                );
             }
         }
         rows.push(beside_bare(bare, table));
@@ -119,6 +143,7 @@ impl Report {
             environment: Environment::probe(),
             seconds: plan.seconds,
             rows,
+            runs: runs(plan, table),
         }
     }
 
@@ -130,7 +155,7 @@ impl Report {
     /// A line a row.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
-            "\n{:24} {:>7} {:11} {:>5} {:12} {:>11} {:>11}  {:22} {:>5} {:13} aim\n",
+            "\n{:24} {:>7} {:11} {:>5} {:20} {:>11} {:>11}  {:30} {:>5} {:13} aim\n",
             "measure",
             "payload",
             "reliability",
@@ -158,38 +183,61 @@ impl Report {
                 (Some(aim), Some(false)) => format!("{aim} MISSED"),
                 _ => String::new(),
             };
+            let word = |is_best| if is_best { "best" } else { "defaults" };
+            let system = format!("{} {}", row.system, word(!row.system_setting.is_empty()));
+            let against = format!("{} {}", row.against, word(row.setting == Setting::Best));
             let line = format!(
-                "{measure:24} {:>7} {:11} {:>5} {:12} {:>11} {:>11}  {:22} {:>5} {interval:13} {aim}",
+                "{measure:24} {:>7} {:11} {:>5} {system:20} {:>11} {:>11}  {against:30} {:>5} {interval:13} {aim}",
                 row.payload_bytes,
                 row.reliability,
                 row.cores,
-                row.system,
                 number(row.value, digits),
                 number(row.against_value, digits),
-                row.against,
                 number(row.ratio, 2),
             );
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}", line.trim_end());
         }
+        let disturbed = self.runs.iter().filter(|run| run.disturbance.is_too_much());
+        let _ = writeln!(
+            text,
+            "{} of {} repetitions of a case were disturbed at each try",
+            disturbed.count(),
+            self.runs.len()
+        );
         text
     }
+}
+
+fn runs(plan: &Plan, table: &Table) -> Vec<Run> {
+    let of_repetition = |(repetition, cases): (usize, &Vec<Repetition>)| {
+        let run = |(case, run): (&Case, &Repetition)| Run {
+            case: case.name(),
+            repetition: repetition + 1,
+            tries: run.tries,
+            disturbance: run.disturbance,
+        };
+        plan.cases.iter().zip(cases).map(run).collect::<Vec<_>>()
+    };
+    let repetitions = table.repetitions.iter().enumerate();
+    repetitions.flat_map(of_repetition).collect()
 }
 
 fn row(
     place: usize,
     case: Case,
     (measure, end, of): Measure,
-    (own, other): (usize, usize),
+    (own, other): (Place, Place),
     systems: &[System; System::COUNT],
     table: &Table,
 ) -> Row {
-    let quotient = |cases: &Vec<[Measured; System::COUNT]>| {
-        let runs = &cases[place];
-        Some(of(&runs[own])? / of(&runs[other]).filter(|&value| value > 0.0)?)
+    let is_best = System::is_best(other, case.scenario);
+    let quotient = |cases: &Vec<Repetition>| {
+        let runs = &cases[place].systems;
+        Some(of(&runs[own])? / of(&runs[other]).filter(|&value| is_best && value > 0.0)?)
     };
     let ratios = table
-        .systems
+        .repetitions
         .iter()
         .filter_map(quotient)
         .collect::<Vec<_>>();
@@ -208,8 +256,15 @@ fn row(
         cores: case.cores,
         end,
         system: systems[own].identity.clone(),
+        system_setting: systems[own].setting_is,
         value: median_of(table, place, own, of),
         against: systems[other].identity.clone(),
+        setting: if is_best {
+            Setting::Best
+        } else {
+            Setting::Defaults
+        },
+        setting_is: systems[other].setting_is,
         against_value: median_of(table, place, other, of),
         ratio: estimate.value,
         low: estimate.low,
@@ -237,8 +292,11 @@ fn beside_bare(bare: &Bare, table: &Table) -> Row {
         cores: bare::CASE.cores,
         end: None,
         system: bare.by_lane.identity.clone(),
+        system_setting: bare.by_lane.setting_is,
         value: median_of(0),
         against: bare::IDENTITY.into(),
+        setting: Setting::Best,
+        setting_is: "",
         against_value: median_of(1),
         ratio: estimate.value,
         low: estimate.low,
@@ -251,12 +309,15 @@ fn beside_bare(bare: &Bare, table: &Table) -> Row {
 }
 
 /// What is aimed at, against Cyclone DDS, the first of the others.
-fn aim(case: Case, measure: &str, compared: (usize, usize)) -> Option<f64> {
-    match (compared, measure, case.cores) {
-        ((0, 1), "rtt_median_us", 1) => Some(ROUND_TRIPS_ONE_CORE),
-        ((0, 1), "rtt_median_us", _) => Some(ROUND_TRIPS_TWO_CORES),
-        ((0, 1), "samples_per_s", _) if case.is_reliable => Some(SAMPLES_PER_S),
-        ((3, 1), "samples_per_s", _) if case.is_reliable => Some(SAMPLES_PER_S_BY_LANE),
+fn aim(case: Case, measure: &str, (own, other): (Place, Place)) -> Option<f64> {
+    if !System::is_cyclonedds(other) || !System::is_best(other, case.scenario) {
+        return None;
+    }
+    match (System::is_by_lane(own), measure, case.cores) {
+        (false, "rtt_median_us", 1) => Some(ROUND_TRIPS_ONE_CORE),
+        (false, "rtt_median_us", _) => Some(ROUND_TRIPS_TWO_CORES),
+        (false, "samples_per_s", _) if case.is_reliable => Some(SAMPLES_PER_S),
+        (true, "samples_per_s", _) if case.is_reliable => Some(SAMPLES_PER_S_BY_LANE),
         _ => None,
     }
 }
@@ -265,20 +326,6 @@ fn aim(case: Case, measure: &str, compared: (usize, usize)) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn systems() -> [System; 4] {
-        let identities = [
-            "isolane udp",
-            "cyclonedds 0.10.2 udp",
-            "fastdds 2.9.1 udp",
-            "isolane xdp",
-        ];
-        identities.map(|identity| System {
-            identity: identity.into(),
-            program: "end".into(),
-            arguments: &[],
-        })
-    }
-
     fn rtt(median_us: f64) -> Measured {
         Measured {
             rtt_median_us: Some(median_us),
@@ -286,17 +333,68 @@ mod tests {
         }
     }
 
+    /// A report of round trips on one core, of the systems that run there, in their order.
     fn report(repetitions: Vec<[Measured; 4]>) -> Report {
+        let case = Case::all()[0];
         let plan = Plan {
-            cases: vec![Case::all()[0]],
+            cases: vec![case],
             repetitions: repetitions.len() as u32,
             seconds: 1,
+            tries: 1,
+        };
+        let in_places = |runs: [Measured; 4]| {
+            let mut repetition = Repetition::default();
+            for (place, run) in System::in_scenario(case.scenario).into_iter().zip(runs) {
+                repetition.systems[place] = run;
+            }
+            vec![repetition]
         };
         let table = Table {
-            systems: repetitions.into_iter().map(|runs| vec![runs]).collect(),
+            repetitions: repetitions.into_iter().map(in_places).collect(),
             beside_bare: vec![[11.0, 10.0]; 3],
         };
-        Report::new(&plan, &systems(), &Bare::for_tests(), &table)
+        Report::new(&plan, &System::for_tests(), &Bare::for_tests(), &table)
+    }
+
+    #[test]
+    fn a_ratio_is_quoted_against_the_best_setting_alone_and_each_row_names_the_setting() {
+        let case = *Case::all()
+            .iter()
+            .find(|case| case.scenario == Scenario::Throughput)
+            .unwrap();
+        let mut repetition = Repetition::default();
+        for (place, run) in repetition.systems.iter_mut().enumerate() {
+            run.samples_per_s = Some(100.0 * (place + 1) as f64);
+        }
+        let table = Table {
+            repetitions: vec![vec![repetition]],
+            beside_bare: vec![],
+        };
+        let plan = Plan {
+            cases: vec![case],
+            repetitions: 1,
+            seconds: 1,
+            tries: 1,
+        };
+        let report = Report::new(&plan, &System::for_tests(), &Bare::for_tests(), &table);
+        let rows = report
+            .rows
+            .iter()
+            .filter(|row| row.measure == "samples_per_s");
+        let told = rows
+            .map(|row| (row.against_value.unwrap(), row.setting, row.ratio.is_some()))
+            .collect::<Vec<_>>();
+        assert_eq!(told[0], (500.0, Setting::Best, true));
+        assert_eq!(told[2], (400.0, Setting::Defaults, false));
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["rows"][0]["setting"], "best");
+        assert!(
+            json["rows"][0]["setting_is"]
+                .as_str()
+                .unwrap()
+                .contains("batching")
+        );
+        assert_eq!(json["runs"][0]["repetition"], 1);
     }
 
     #[test]

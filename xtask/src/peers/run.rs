@@ -9,6 +9,7 @@ use isolane_bench::record::Statistics;
 
 use super::bare::Bare;
 use super::case::{Case, Role, Scenario};
+use super::disturbance::{Disturbance, Watch};
 use super::end::{End, Printed};
 use super::statistics::median;
 use super::system::System;
@@ -23,6 +24,8 @@ pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
     pub(super) repetitions: u32,
     pub(super) seconds: u32,
+    /// How often a repetition of a case is run at most until nothing disturbs it.
+    pub(super) tries: u32,
 }
 
 /// What one run of one case with one system showed; `None` where it failed or the samples do not
@@ -46,11 +49,21 @@ pub(super) struct OfEnd {
     pub(super) threads: Option<f64>,
 }
 
+/// What one repetition of one case showed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Repetition {
+    /// By system.
+    pub(super) systems: [Measured; System::COUNT],
+    pub(super) disturbance: Disturbance,
+    /// How often it ran.
+    pub(super) tries: u32,
+}
+
 /// What all repetitions showed.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// By repetition, case and system.
-    pub(super) systems: Vec<Vec<[Measured; System::COUNT]>>,
+    /// By repetition and case.
+    pub(super) repetitions: Vec<Vec<Repetition>>,
     /// By repetition, isolane's median round trip by lane and that of bare AF_XDP, in microseconds.
     pub(super) beside_bare: Vec<[f64; 2]>,
 }
@@ -72,27 +85,30 @@ pub(super) fn run(
     for repetition in 0..plan.repetitions as usize {
         let mut of_repetition = Vec::new();
         for case in &plan.cases {
-            let mut of_case = [Measured::default(); System::COUNT];
-            for turn in 0..System::COUNT {
-                // Nobody always comes first, or behind the same one.
-                let place = (turn + repetition) % System::COUNT;
-                let system = &systems[place];
-                let progress = format!("[{}/{}]", repetition + 1, plan.repetitions);
-                let name = format!("{progress} {}, {}", case.name(), system.identity);
-                match run_once(&testbed, *case, system, plan.seconds, folder) {
-                    Ok(measured) => {
-                        eprintln!("{name}: {}", measured.sentence(case.scenario));
-                        of_case[place] = measured;
-                    }
-                    Err(error) => {
-                        eprintln!("{name}: FAILED: {error}");
-                        failures += 1;
+            let progress = format!("[{}/{}]", repetition + 1, plan.repetitions);
+            for tries in 1.. {
+                let (mut of_case, failed) =
+                    repeat(&testbed, *case, systems, plan.seconds, repetition, folder)?;
+                of_case.tries = tries;
+                let disturbance = of_case.disturbance;
+                if disturbance.is_too_much() {
+                    eprintln!(
+                        "{progress} {}: disturbed: steal {:.1} %, other processes {:.1} %, longest stall {} us",
+                        case.name(),
+                        disturbance.steal * 100.0,
+                        disturbance.others * 100.0,
+                        disturbance.longest_stall_us
+                    );
+                    if tries < plan.tries {
+                        continue;
                     }
                 }
+                failures += failed;
+                of_repetition.push(of_case);
+                break;
             }
-            of_repetition.push(of_case);
         }
-        table.systems.push(of_repetition);
+        table.repetitions.push(of_repetition);
         let name = format!("[{}/{}] spinning", repetition + 1, plan.repetitions);
         match bare.repeat(&testbed, repetition, plan.seconds, folder) {
             Ok(both) => {
@@ -106,6 +122,49 @@ pub(super) fn run(
         }
     }
     Ok((table, failures))
+}
+
+/// Runs a case once with each system, and returns how many of the runs failed.
+fn repeat(
+    testbed: &Testbed,
+    case: Case,
+    systems: &[System; System::COUNT],
+    seconds: u32,
+    repetition: usize,
+    folder: &Path,
+) -> Result<(Repetition, usize)> {
+    let mut places = System::in_scenario(case.scenario);
+    // The order moves on: no system always runs first, or behind the same one.
+    let first = repetition % places.len();
+    places.rotate_left(first);
+    let mut of_case = Repetition::default();
+    let mut failures = 0;
+    let watch = Watch::begin(testbed.config().cores)?;
+    for place in places {
+        let system = &systems[place];
+        let name = format!("{}, {}", case.name(), system.identity);
+        match run_once(testbed, case, system, seconds, folder) {
+            Ok(measured) => {
+                let sentence = measured.sentence(case.scenario);
+                eprintln!(
+                    "[{}] {name} {:?}: {sentence}",
+                    repetition + 1,
+                    system.setting
+                );
+                of_case.systems[place] = measured;
+            }
+            Err(error) => {
+                eprintln!(
+                    "[{}] {name} {:?}: FAILED: {error}",
+                    repetition + 1,
+                    system.setting
+                );
+                failures += 1;
+            }
+        }
+    }
+    of_case.disturbance = watch.end()?;
+    Ok((of_case, failures))
 }
 
 /// One run of both ends.
@@ -232,9 +291,9 @@ pub(super) fn median_of(
     of: impl Fn(&Measured) -> Option<f64>,
 ) -> Option<f64> {
     let values = table
-        .systems
+        .repetitions
         .iter()
-        .filter_map(|cases| of(&cases[case][system]));
+        .filter_map(|cases| of(&cases[case].systems[system]));
     median(values.collect())
 }
 

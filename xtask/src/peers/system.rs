@@ -1,62 +1,179 @@
-//! The systems that are compared, and their programs.
+//! The systems that are compared, their settings, and their programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
+use super::case::Scenario;
 use crate::workspace::Metadata;
 use crate::{Result, foreign, packages};
 
-/// A system with its program.
+/// Settings of a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Setting {
+    /// As the implementation ships.
+    Defaults,
+    /// As its documentation recommends for the scenario.
+    Best,
+}
+
+/// A system at one setting, with its program.
 #[derive(Debug)]
 pub(super) struct System {
     /// Name, version and datapath, as in the JSON: "cyclonedds 0.10.2 udp".
     pub(super) identity: String,
+    pub(super) setting: Setting,
+    /// What the setting changes, for people.
+    pub(super) setting_is: &'static str,
     /// One end of a measurement.
     pub(super) program: PathBuf,
-    /// What it is told beside what all are told.
+    /// Arguments of this system and setting, after those of the case.
     pub(super) arguments: &'static [&'static str],
 }
 
+/// Place of a system in [`System::build_all`].
+pub(super) type Place = usize;
+
+const ISOLANE_UDP: Place = 0;
+const ISOLANE_UDP_BEST: Place = 1;
+const ISOLANE_XDP: Place = 2;
+const CYCLONEDDS: Place = 3;
+const CYCLONEDDS_BEST: Place = 4;
+const FASTDDS: Place = 5;
+const FASTDDS_BEST: Place = 6;
+
 impl System {
-    /// How many there are: isolane, Cyclone DDS and Fast DDS over sockets, and isolane over lanes.
-    pub(super) const COUNT: usize = 4;
-    /// Which are compared with which, by their places.
-    pub(super) const COMPARED: [(usize, usize); 5] = [(0, 1), (0, 2), (3, 1), (3, 2), (3, 0)];
+    /// Number of systems, each setting counted.
+    pub(super) const COUNT: usize = 7;
+
+    /// Systems that run in a scenario. Settings for throughput are left out of the others: there the
+    /// defaults are the best.
+    pub(super) fn in_scenario(scenario: Scenario) -> Vec<Place> {
+        match scenario {
+            Scenario::Throughput => (0..Self::COUNT).collect(),
+            Scenario::RoundTrip | Scenario::Load => {
+                vec![ISOLANE_UDP, CYCLONEDDS, FASTDDS, ISOLANE_XDP]
+            }
+        }
+    }
+
+    /// Pairs (own, other) of a scenario, the first with an aim.
+    pub(super) fn compared(scenario: Scenario) -> &'static [(Place, Place)] {
+        match scenario {
+            Scenario::Throughput => &[
+                (ISOLANE_UDP_BEST, CYCLONEDDS_BEST),
+                (ISOLANE_UDP, CYCLONEDDS_BEST),
+                (ISOLANE_UDP, CYCLONEDDS),
+                (ISOLANE_UDP_BEST, FASTDDS_BEST),
+                (ISOLANE_UDP, FASTDDS_BEST),
+                (ISOLANE_UDP, FASTDDS),
+                (ISOLANE_XDP, CYCLONEDDS_BEST),
+                (ISOLANE_XDP, FASTDDS_BEST),
+                (ISOLANE_XDP, ISOLANE_UDP_BEST),
+            ],
+            Scenario::RoundTrip | Scenario::Load => &[
+                (ISOLANE_UDP, CYCLONEDDS),
+                (ISOLANE_UDP, FASTDDS),
+                (ISOLANE_XDP, CYCLONEDDS),
+                (ISOLANE_XDP, FASTDDS),
+                (ISOLANE_XDP, ISOLANE_UDP),
+            ],
+        }
+    }
+
+    /// Whether a system runs at its best setting in a scenario, so that ratios are quoted against it.
+    pub(super) fn is_best(place: Place, scenario: Scenario) -> bool {
+        let has_better = [ISOLANE_UDP, CYCLONEDDS, FASTDDS].contains(&place);
+        scenario != Scenario::Throughput || !has_better
+    }
+
+    /// Whether the place is Cyclone DDS, which aims are set against.
+    pub(super) fn is_cyclonedds(place: Place) -> bool {
+        [CYCLONEDDS, CYCLONEDDS_BEST].contains(&place)
+    }
+
+    /// Whether the place is isolane over lanes.
+    pub(super) fn is_by_lane(place: Place) -> bool {
+        place == ISOLANE_XDP
+    }
 
     /// Builds all programs that cargo does not. A system that is absent is an error that names it.
     pub(super) fn build_all(metadata: &Metadata) -> Result<[Self; Self::COUNT]> {
         let sources = metadata.workspace_root.join("tests/peers");
         let folder = metadata.target_directory.join("peers");
-        let isolane = |datapath: &str, arguments| Self {
-            identity: format!("isolane {datapath}"),
-            program: metadata
-                .target_directory
-                .join("release/examples/measured_end"),
+        let cyclonedds = foreign::build_cyclonedds(
+            &sources.join("cyclonedds/end.c"),
+            &sources.join("Message.idl"),
+            &[],
+            &folder.join("cyclonedds"),
+        )?;
+        let fastdds =
+            foreign::build_fastdds(&sources.join("fastdds/end.cpp"), &folder.join("fastdds"))?;
+        let identities = Identities {
+            cyclonedds: identity("cyclonedds", foreign::CYCLONEDDS)?,
+            fastdds: identity("fastdds", foreign::FASTDDS)?,
+        };
+        let isolane = metadata
+            .target_directory
+            .join("release/examples/measured_end");
+        Ok(Self::all(&identities, &isolane, &cyclonedds, &fastdds))
+    }
+
+    fn all(
+        identities: &Identities,
+        isolane: &Path,
+        cyclonedds: &Path,
+        fastdds: &Path,
+    ) -> [Self; Self::COUNT] {
+        let defaults = |identity: &str, program: &Path, arguments| Self {
+            identity: identity.into(),
+            setting: Setting::Defaults,
+            setting_is: "",
+            program: program.into(),
             arguments,
         };
-        let cyclonedds = Self {
-            identity: identity("cyclonedds", foreign::CYCLONEDDS)?,
-            program: foreign::build_cyclonedds(
-                &sources.join("cyclonedds/end.c"),
-                &sources.join("Message.idl"),
-                &[],
-                &folder.join("cyclonedds"),
-            )?,
-            arguments: &[],
+        let best = |identity: &str, program: &Path, setting_is| Self {
+            identity: identity.into(),
+            setting: Setting::Best,
+            setting_is,
+            program: program.into(),
+            arguments: &["--best"],
         };
-        let fastdds = Self {
-            identity: identity("fastdds", foreign::FASTDDS)?,
-            program: foreign::build_fastdds(
-                &sources.join("fastdds/end.cpp"),
-                &folder.join("fastdds"),
-            )?,
-            arguments: &[],
-        };
-        // As long as datagrams of Cyclone DDS are: both leave longer ones than a frame to IP. By lane there
-        // is no such choice.
-        let by_socket = isolane("udp", &["--datagram-bytes", "14720"][..]);
-        let by_lane = isolane("xdp", &["--datapath", "xdp"][..]);
-        Ok([by_socket, cyclonedds, fastdds, by_lane])
+        [
+            defaults("isolane udp", isolane, &[]),
+            best("isolane udp", isolane, "datagrams of 65,000 B"),
+            defaults("isolane xdp", isolane, &["--datapath", "xdp"]),
+            defaults(&identities.cyclonedds, cyclonedds, &[]),
+            best(
+                &identities.cyclonedds,
+                cyclonedds,
+                "write batching, messages of 65,500 B",
+            ),
+            defaults(&identities.fastdds, fastdds, &[]),
+            best(
+                &identities.fastdds,
+                fastdds,
+                "heartbeat 20 ms, response delay 0, larger socket buffers",
+            ),
+        ]
     }
+
+    #[cfg(test)]
+    pub(super) fn for_tests() -> [Self; Self::COUNT] {
+        let identities = Identities {
+            cyclonedds: "cyclonedds 0.10.2 udp".into(),
+            fastdds: "fastdds 2.9.1 udp".into(),
+        };
+        let program = Path::new("end");
+        Self::all(&identities, program, program, program)
+    }
+}
+
+/// Identities of the other implementations.
+struct Identities {
+    cyclonedds: String,
+    fastdds: String,
 }
 
 /// "NAME VERSION udp", the version being that of the package, without what Debian added.
@@ -67,4 +184,38 @@ fn identity(name: &str, package: &str) -> Result<String> {
         )
     })?;
     Ok(format!("{name} {} udp", foreign::upstream(&version)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_that_is_compared_runs_and_the_first_pair_is_at_its_best() {
+        for scenario in [Scenario::RoundTrip, Scenario::Throughput, Scenario::Load] {
+            let running = System::in_scenario(scenario);
+            for &(own, other) in System::compared(scenario) {
+                assert!(running.contains(&own) && running.contains(&other));
+            }
+            let (own, other) = System::compared(scenario)[0];
+            assert!(System::is_best(own, scenario) && System::is_best(other, scenario));
+        }
+    }
+
+    #[test]
+    fn places_name_the_systems_that_are_built() {
+        let systems = System::for_tests();
+        for (place, name, setting) in [
+            (ISOLANE_UDP, "isolane udp", Setting::Defaults),
+            (ISOLANE_UDP_BEST, "isolane udp", Setting::Best),
+            (ISOLANE_XDP, "isolane xdp", Setting::Defaults),
+            (CYCLONEDDS, "cyclonedds 0.10.2 udp", Setting::Defaults),
+            (CYCLONEDDS_BEST, "cyclonedds 0.10.2 udp", Setting::Best),
+            (FASTDDS, "fastdds 2.9.1 udp", Setting::Defaults),
+            (FASTDDS_BEST, "fastdds 2.9.1 udp", Setting::Best),
+        ] {
+            let system = &systems[place];
+            assert_eq!((system.identity.as_str(), system.setting), (name, setting));
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! The command line that the programs of all systems share: `tests/peers/end.h`; and what isolane alone
-//! has, `--datapath udp|xdp`, `--waiting sleep|spin` and `--datagram-bytes N`.
+//! has, `--datapath udp|xdp` and `--waiting sleep|spin`.
 
 use std::path::PathBuf;
 
@@ -26,8 +26,8 @@ pub(crate) struct Arguments {
     pub(crate) samples_file: Option<PathBuf>,
     /// Samples go by lanes of the first interface that is not the loopback; isolane's alone.
     pub(crate) by_lane: bool,
-    /// The largest sample that leaves as one datagram, if not isolane's default; isolane's alone.
-    pub(crate) datagram_bytes: Option<usize>,
+    /// Settings for throughput instead of the defaults.
+    pub(crate) best: bool,
     /// The loop looks instead of sleeping; isolane's alone.
     pub(crate) spins: bool,
 }
@@ -52,7 +52,7 @@ impl Arguments {
             rate_hz: 0,
             samples_file: None,
             by_lane: false,
-            datagram_bytes: None,
+            best: false,
             spins: false,
         };
         while let Some(option) = words.next() {
@@ -67,7 +67,7 @@ impl Arguments {
                 "--rate-hz" => arguments.rate_hz = number(&option, &value()?)?,
                 "--datapath" => arguments.by_lane = word(&option, &value()?, ["udp", "xdp"])?,
                 "--waiting" => arguments.spins = word(&option, &value()?, ["sleep", "spin"])?,
-                "--datagram-bytes" => arguments.datagram_bytes = Some(number(&option, &value()?)?),
+                "--best" => arguments.best = true,
                 "--samples-file" => arguments.samples_file = Some(value()?.into()),
                 _ => return Err(format!("unknown option {option}")),
             }

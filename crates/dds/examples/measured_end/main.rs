@@ -37,6 +37,9 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// What an end that waits for the other's departure gives it beyond the time that is measured.
 const GRACE: Duration = Duration::from_secs(15);
 
+/// Largest datagram of `--best`: the largest there is, which IP cuts into fragments.
+const BEST_DATAGRAM_BYTES: usize = 65_000;
+
 fn main() -> ExitCode {
     let arguments = match Arguments::parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
@@ -84,9 +87,9 @@ fn qos(arguments: &Arguments) -> Qos {
     let qos = qos
         .level(Level::clamp(7))
         .max_bytes(message::max_bytes(arguments.payload_bytes));
-    match arguments.datagram_bytes {
-        Some(bytes) => qos.max_datagram_bytes(bytes),
-        None => qos,
+    match arguments.best {
+        true => qos.max_datagram_bytes(BEST_DATAGRAM_BYTES),
+        false => qos,
     }
 }
 
