@@ -8,6 +8,7 @@ use isolane::types::BoundedString;
 /// `additional_payload_size` has no bound in the public type; here it has one, so that a reader
 /// knows how much memory to take. A longer one is a counted rejection.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
+#[topic(appendable)]
 pub(crate) struct ShapeType {
     #[topic(key)]
     pub(crate) color: BoundedString<128>,

@@ -114,18 +114,17 @@ impl Qos {
     }
 
     /// What an endpoint has that was created by other ways than these.
-    fn existing(policies: &QosPolicies, representation: Representation, max_bytes: usize) -> Self {
+    fn existing(policies: &QosPolicies, max_bytes: usize) -> Self {
         let mut existing = Self::best_effort();
         existing.policies = policies.clone();
-        existing.representation = representation;
         existing.max_bytes = max_bytes;
-        // A reader that takes one only was told which.
+        // A writer offers one; a reader that takes one only was told which.
         if let [only] = policies.data_representation[..] {
             existing.takes_only = true;
-            existing.representation = match only {
+            existing.representation = Some(match only {
                 DataRepresentationId::XCDR2 => Representation::Xcdr2,
                 _ => Representation::Xcdr1,
-            };
+            });
         }
         existing
     }
@@ -156,9 +155,9 @@ impl<T: TopicType> DataWriter<T> {
         let engine = &state.engine;
         let policies = engine.writer_data(self.id).map(|data| &data.qos);
         let max_bytes = engine.writer_max_payload_bytes(self.id);
-        let qos = policies.zip(max_bytes).map(|(policies, max_bytes)| {
-            Qos::existing(policies, self.encoding.representation, max_bytes)
-        });
+        let qos = policies
+            .zip(max_bytes)
+            .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
         let (max_blocking, autodispose) = (self.max_blocking, self.autodispose.get());
         Qos {
             max_blocking,
@@ -183,7 +182,7 @@ impl<T: TopicType> DataWriter<T> {
         let mut state = self.core.state.borrow_mut();
         let engine = &mut state.engine;
         same_size(engine.writer_max_payload_bytes(self.id), qos.max_bytes)?;
-        engine.set_writer_qos(monotonic_now(), self.id, &qos.offered())?;
+        engine.set_writer_qos(monotonic_now(), self.id, &qos.offered(T::EXTENSIBILITY))?;
         self.autodispose.set(qos.autodispose);
         Ok(())
     }
@@ -199,7 +198,7 @@ impl<T: TopicType> DataReader<T> {
         let max_bytes = engine.reader_max_payload_bytes(self.id);
         let qos = policies
             .zip(max_bytes)
-            .map(|(policies, max_bytes)| Qos::existing(policies, Representation::Xcdr1, max_bytes));
+            .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
         qos.expect("a handle's reader exists")
     }
 

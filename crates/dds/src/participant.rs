@@ -431,7 +431,7 @@ pub(crate) fn create_writer_of<T: TopicType>(
         type_name: T::TYPE_NAME,
         keyed: T::KEYED,
         key_of: None,
-        qos: qos.offered(),
+        qos: qos.offered(T::EXTENSIBILITY),
         max_payload_bytes: qos.max_bytes,
         max_datagram_bytes: qos.max_datagram_bytes,
         unicast,

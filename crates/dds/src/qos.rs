@@ -9,7 +9,7 @@ use std::time::Duration;
 use isolane_datapath::{Budget, Over, Protection};
 use isolane_engine::CreateError;
 use isolane_wire::{
-    cdr::Representation,
+    cdr::{Extensibility, Representation},
     level::Level,
     qos::{
         DataRepresentationId, DestinationOrderKind, DurabilityKind, History, HistoryKind,
@@ -35,7 +35,8 @@ use crate::{error::BuildError, limits, protection};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Qos {
     pub(crate) policies: QosPolicies,
-    pub(crate) representation: Representation,
+    /// `None`: that of the type ([`sent`](Self::sent)).
+    pub(crate) representation: Option<Representation>,
     /// A reader takes this representation alone.
     pub(crate) takes_only: bool,
     pub(crate) max_bytes: usize,
@@ -57,7 +58,7 @@ impl Qos {
         policies.reliability.kind = ReliabilityKind::BestEffort;
         Self {
             policies,
-            representation: Representation::Xcdr1,
+            representation: None,
             takes_only: false,
             max_bytes: limits::DEFAULT_MAX_BYTES,
             max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
@@ -394,17 +395,18 @@ impl Qos {
         self
     }
 
-    /// DATA_REPRESENTATION: what a writer sends. A reader takes both.
+    /// DATA_REPRESENTATION: the one that a writer offers. Default: XCDR1 for a final type, XCDR2 for an
+    /// `appendable` one, which Cyclone DDS takes in XCDR2 only. A reader requests both.
     #[must_use]
     pub fn representation(mut self, representation: Representation) -> Self {
-        self.representation = representation;
+        self.representation = Some(representation);
         self
     }
 
     /// DATA_REPRESENTATION: the only one, on either side: a reader of it does not match writers that send another.
     #[must_use]
     pub fn only_representation(mut self, representation: Representation) -> Self {
-        self.representation = representation;
+        self.representation = Some(representation);
         self.takes_only = true;
         self
     }
@@ -447,16 +449,24 @@ impl Qos {
         Ok(())
     }
 
-    /// The policies of a writer: it offers the one representation it sends.
-    pub(crate) fn offered(&self) -> QosPolicies {
-        self.with_representations(&[self.representation])
+    /// The representation that a writer of such a type sends.
+    pub(crate) fn sent(&self, extensibility: Extensibility) -> Representation {
+        self.representation.unwrap_or(match extensibility {
+            Extensibility::Final => Representation::Xcdr1,
+            Extensibility::Appendable => Representation::Xcdr2,
+        })
+    }
+
+    /// The policies of a writer of such a type: it offers the one representation it sends.
+    pub(crate) fn offered(&self, extensibility: Extensibility) -> QosPolicies {
+        self.with_representations(&[self.sent(extensibility)])
     }
 
     /// The policies of a reader: it takes both representations, unless it was said to take one.
     pub(crate) fn requested(&self) -> QosPolicies {
-        match self.takes_only {
-            true => self.with_representations(&[self.representation]),
-            false => self.with_representations(&[Representation::Xcdr1, Representation::Xcdr2]),
+        match (self.takes_only, self.representation) {
+            (true, Some(only)) => self.with_representations(&[only]),
+            _ => self.with_representations(&[Representation::Xcdr1, Representation::Xcdr2]),
         }
     }
 

@@ -186,7 +186,7 @@ pub(crate) fn create<T: TopicType>(
     topic: &str,
     qos: &Qos,
 ) -> Result<RemoteWriter<T>, BuildError> {
-    let encoding = Encoding::of(qos, state.lanes);
+    let encoding = Encoding::of::<T>(qos, state.lanes);
     // A sample is handed over in a frame, also one that leaves in fragments.
     let (asked, limit) = (qos.max_bytes, frame_limit(state));
     if asked > limit {

@@ -6,7 +6,11 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use isolane_datapath::{Datapath, Lane};
 use isolane_engine::{Announces, EndpointConfig, EndpointKind, Limits, StaticParticipant};
 use isolane_wire::{
-    cdr::TopicType, discovery::LocatorList, guid::GuidPrefix, level::Level, locator::Locator,
+    cdr::{Extensibility, TopicType},
+    discovery::LocatorList,
+    guid::GuidPrefix,
+    level::Level,
+    locator::Locator,
 };
 
 use crate::{
@@ -110,7 +114,8 @@ impl Described {
     /// With a writer. Of the policies those count that peers match by, and the level.
     #[must_use]
     pub fn writer<T: TopicType>(self, topic: &str, qos: &Qos) -> Self {
-        self.endpoint(EndpointKind::Writer, topic, (T::TYPE_NAME, T::KEYED), qos)
+        let qos = qos.clone().representation(qos.sent(T::EXTENSIBILITY));
+        self.endpoint(EndpointKind::Writer, topic, (T::TYPE_NAME, T::KEYED), &qos)
     }
 
     /// With a reader, likewise.
@@ -119,7 +124,8 @@ impl Described {
         self.endpoint(EndpointKind::Reader, topic, (T::TYPE_NAME, T::KEYED), qos)
     }
 
-    /// With an endpoint whose type is known by its name and whether it has a key.
+    /// With an endpoint whose type is known by its name and whether it has a key. A writer offers XCDR1 unless
+    /// `qos` names another representation.
     #[must_use]
     pub fn endpoint(
         mut self,
@@ -194,7 +200,7 @@ impl Described {
                 keyed: endpoint.keyed,
                 key_of: None,
                 qos: match endpoint.kind {
-                    EndpointKind::Writer => endpoint.qos.offered(),
+                    EndpointKind::Writer => endpoint.qos.offered(Extensibility::Final),
                     EndpointKind::Reader => endpoint.qos.requested(),
                 },
                 max_payload_bytes: endpoint.qos.max_bytes,

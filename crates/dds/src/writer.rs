@@ -75,9 +75,9 @@ pub(crate) struct Encoding {
 }
 
 impl Encoding {
-    pub(crate) fn of(qos: &Qos, lanes: Lanes) -> Self {
+    pub(crate) fn of<T: TopicType>(qos: &Qos, lanes: Lanes) -> Self {
         Self {
-            representation: qos.representation,
+            representation: qos.sent(T::EXTENSIBILITY),
             lane: lanes.lane(qos.transport_level()),
             reliable: qos.is_reliable(),
             staged: !qos.is_reliable() && (qos.is_cut() || qos.is_batched()),
@@ -124,7 +124,7 @@ impl<T: TopicType> DataWriter<T> {
     pub(crate) fn new(core: Rc<Core>, id: WriterId, qos: &Qos, topic: &str) -> Self {
         let (encoding, payload_begin) = {
             let state = core.state.borrow();
-            (Encoding::of(qos, state.lanes), payload_begin(&state))
+            (Encoding::of::<T>(qos, state.lanes), payload_begin(&state))
         };
         Self {
             core,

@@ -20,7 +20,7 @@ pub(crate) enum Place {
 pub(crate) struct TypeAttributes {
     /// `name = "..."`.
     pub(crate) name: Option<String>,
-    /// `final_`; otherwise the type is appendable.
+    /// Final, the default; otherwise the type is `appendable`.
     pub(crate) is_final: bool,
     /// Path of the traits.
     pub(crate) types: TokenStream,
@@ -55,7 +55,7 @@ impl TypeAttributes {
         })?;
         Ok(Self {
             name,
-            is_final: extensibility.unwrap_or(false),
+            is_final: extensibility.unwrap_or(true),
             types: types.map_or_else(|| quote!(::isolane::types), |path| quote!(#path)),
         })
     }

@@ -75,7 +75,7 @@ mod unsupported;
 /// }
 ///
 /// #[derive(TopicType)]
-/// #[topic(final_, crate = "isolane_wire::cdr")]
+/// #[topic(crate = "isolane_wire::cdr")]
 /// pub struct Drivetrain {
 ///     pub gear: Gear,
 ///     pub wheel_speeds: [f32; 4],
@@ -88,8 +88,8 @@ mod unsupported;
 /// | attribute | meaning |
 /// | --- | --- |
 /// | `#[topic(name = "module::Type")]` | the name that peers compare; default: the struct's own |
-/// | `#[topic(appendable)]` | members may be added at the end later; the default, as in XTypes |
-/// | `#[topic(final_)]` | never; saves 4 bytes in XCDR2 |
+/// | `#[topic(final_)]` | members are never added; the default, `@final` in IDL |
+/// | `#[topic(appendable)]` | members may be added at the end later; `@appendable` in IDL, where nothing said means this |
 /// | `#[topic(crate = "path")]` | where the traits are; default `::isolane::types` |
 ///
 /// On a member:

@@ -8,6 +8,7 @@ pub(crate) const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
 /// A coloured shape on a plane of 240 x 270. The colour is the key.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
+#[topic(appendable)]
 pub(crate) struct ShapeType {
     #[topic(key)]
     pub(crate) color: BoundedString<128>,

@@ -24,6 +24,7 @@ mod panics;
 mod priorities;
 mod reliable;
 mod remote;
+mod representation;
 mod saturated;
 mod selection;
 mod statuses;

@@ -33,12 +33,11 @@ impl Representation {
 }
 
 /// How a type may change between versions of a system (XTypes 1.3 §7.2.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extensibility {
-    /// Never: both sides have the same members.
+    /// Members are never added: both sides have the same. The default of `#[derive(TopicType)]`.
     Final,
-    /// Members may be added at the end. The default of XTypes 1.3.
-    #[default]
+    /// Members may be added at the end. The default of IDL (XTypes 1.3 §7.3.3.1.1).
     Appendable,
 }
 

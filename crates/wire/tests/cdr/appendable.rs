@@ -9,14 +9,14 @@ use isolane_wire::cdr::{
 use crate::support::{ALL_FORMS, Gear, payload, read};
 
 #[derive(Clone, Debug, PartialEq, TopicType)]
-#[topic(name = "Report", crate = "isolane_wire::cdr")]
+#[topic(appendable, name = "Report", crate = "isolane_wire::cdr")]
 struct Old {
     #[topic(key)]
     id: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, TopicType)]
-#[topic(name = "Report", crate = "isolane_wire::cdr")]
+#[topic(appendable, name = "Report", crate = "isolane_wire::cdr")]
 struct New {
     #[topic(key)]
     id: u16,
@@ -80,14 +80,14 @@ fn a_new_reader_gives_initial_values_to_what_an_older_writer_lacks() {
 }
 
 #[derive(Clone, Debug, PartialEq, TopicType)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct OldList {
     items: [Old; 2],
     end: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, TopicType)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct NewList {
     items: [New; 2],
     end: u8,
@@ -115,14 +115,14 @@ fn in_xcdr2_nested_structures_evolve_as_well() {
 }
 
 #[derive(Clone, Debug, PartialEq, TopicType)]
-#[topic(final_, crate = "isolane_wire::cdr")]
+#[topic(crate = "isolane_wire::cdr")]
 struct FinalOld {
     #[topic(key)]
     id: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, TopicType)]
-#[topic(final_, crate = "isolane_wire::cdr")]
+#[topic(crate = "isolane_wire::cdr")]
 struct FinalNew {
     id: u16,
     gear: Gear,
@@ -165,7 +165,7 @@ fn nothing_is_read_past_what_a_dheader_announces() {
 #[test]
 fn announced_padding_is_not_taken_for_a_member() {
     #[derive(Debug, PartialEq, TopicType)]
-    #[topic(crate = "isolane_wire::cdr")]
+    #[topic(appendable, crate = "isolane_wire::cdr")]
     struct Grown {
         id: u16,
         flag: u8,

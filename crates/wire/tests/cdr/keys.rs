@@ -16,7 +16,7 @@ fn key_payload<T: TopicType>(value: &T, representation: Representation) -> Vec<u
 }
 
 #[derive(TopicType, Debug, PartialEq)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Numbers {
     before: BoundedString<20>,
     #[topic(key)]
@@ -69,7 +69,7 @@ fn a_key_payload_holds_the_key_members_alone() {
 }
 
 #[derive(TopicType)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Keyed {
     noise: u32,
     #[topic(key)]
@@ -77,14 +77,14 @@ struct Keyed {
 }
 
 #[derive(TopicType)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Unkeyed {
     a: u8,
     b: u16,
 }
 
 #[derive(TopicType)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Composite {
     #[topic(key)]
     keyed: Keyed,
@@ -120,13 +120,13 @@ fn of_a_nested_key_only_its_keys_count_or_all_members_if_it_has_none() {
 #[test]
 fn the_type_decides_between_raw_key_and_md5_not_the_value() {
     #[derive(TopicType)]
-    #[topic(crate = "isolane_wire::cdr")]
+    #[topic(appendable, crate = "isolane_wire::cdr")]
     struct Short {
         #[topic(key)]
         name: BoundedString<11>,
     }
     #[derive(TopicType)]
-    #[topic(crate = "isolane_wire::cdr")]
+    #[topic(appendable, crate = "isolane_wire::cdr")]
     struct Longer {
         #[topic(key)]
         name: BoundedString<12>,
@@ -153,13 +153,13 @@ fn the_type_decides_between_raw_key_and_md5_not_the_value() {
 #[test]
 fn a_standard_string_is_bounded_as_a_key_only_if_its_member_says_so() {
     #[derive(TopicType)]
-    #[topic(crate = "isolane_wire::cdr")]
+    #[topic(appendable, crate = "isolane_wire::cdr")]
     struct Open {
         #[topic(key)]
         name: String,
     }
     #[derive(TopicType)]
-    #[topic(crate = "isolane_wire::cdr")]
+    #[topic(appendable, crate = "isolane_wire::cdr")]
     struct Bounded {
         #[topic(key, bound = 5)]
         name: String,
@@ -219,7 +219,7 @@ fn the_hash_covers_keys_behind_members_of_every_kind() {
 }
 
 #[derive(TopicType)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Route {
     hops: u32,
     #[topic(key)]
@@ -259,7 +259,7 @@ fn a_sequence_in_a_key_is_no_longer_than_its_bound() {
 }
 
 #[derive(TopicType)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Endless {
     #[topic(key)]
     tags: Vec<String>,
@@ -304,7 +304,7 @@ fn a_key_is_read_from_a_sample_from_what_ends_an_instance_and_from_a_hash_that_i
 
 /// Structures inside a key, appendable, so that they are delimited in a payload and not in a hash.
 #[derive(TopicType, Debug, Clone, PartialEq)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Cell {
     #[topic(key)]
     row: u8,
@@ -314,7 +314,7 @@ struct Cell {
 }
 
 #[derive(TopicType, Debug, PartialEq)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Board {
     #[topic(key)]
     corner: Cell,
@@ -324,7 +324,7 @@ struct Board {
 }
 
 #[derive(TopicType, Debug, PartialEq)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Path {
     number: u32,
     #[topic(key)]
@@ -385,7 +385,7 @@ fn of_structures_in_a_key_what_is_theirs_of_the_key_is_read() {
 }
 
 #[derive(TopicType, Debug, PartialEq)]
-#[topic(crate = "isolane_wire::cdr")]
+#[topic(appendable, crate = "isolane_wire::cdr")]
 struct Keyless {
     number: u32,
 }
