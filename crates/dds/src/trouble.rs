@@ -26,10 +26,11 @@ enum Kind {
     Overflow,
     Unsent,
     Described,
+    Jumps,
 }
 
 impl Kind {
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
     const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::TableFull,
@@ -38,6 +39,7 @@ impl Kind {
         Self::Overflow,
         Self::Unsent,
         Self::Described,
+        Self::Jumps,
     ];
 
     /// How often it has happened.
@@ -62,6 +64,7 @@ impl Kind {
             Self::Overflow => lanes.receive.dropped(ReceiveDrop::KernelOverflow),
             Self::Unsent => lanes.transmit.refused_total(),
             Self::Described => counters.static_disagreements + counters.static_impostors,
+            Self::Jumps => counters.jumps_doubted,
         }
     }
 
@@ -97,6 +100,10 @@ impl Kind {
                  disagree {}, datagrams in a described name from another address {}). Give all \
                  hosts the same description; `isolane why TOPIC --config FILE` says who differs",
                 Grouped(seen.counters.static_disagreements), Grouped(seen.counters.static_impostors)),
+            Self::Jumps => log::warn!(target: "isolane",
+                "sequence numbers far ahead of a writer: {count} more; readers wait for the writer's own \
+                 word before they follow. Either more samples were lost at once than a reader keeps track \
+                 of, or another host sends in the writer's name"),
         }
     }
 }

@@ -169,7 +169,7 @@ impl Engine {
             .map_or(0, |reader| reader.matched.current() as usize)
     }
 
-    /// For each matched writer: who, and the highest number the reader is done with.
+    /// For each matched writer its GUID and how many of its numbers the reader is done with.
     pub fn matched_writer_progress(
         &self,
         id: ReaderId,
@@ -180,7 +180,7 @@ impl Engine {
             .map_or(&[][..], |reader| &reader.proxies);
         proxies.iter().filter_map(|&proxy| {
             let proxy = self.writer_proxies.get(proxy)?;
-            Some((proxy.guid, SequenceNumber(proxy.expected.get() - 1)))
+            Some((proxy.guid, SequenceNumber(proxy.done() as i64)))
         })
     }
 

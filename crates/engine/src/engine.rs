@@ -19,7 +19,7 @@ use crate::{
     presentation::{Publisher, Subscriber},
     priority::Priority,
     proxy_chains::ProxyChains,
-    reader::{Reader, WriterProxy},
+    reader::{PartedMatches, Reader, WriterProxy},
     status::Noted,
     table::Table,
     timers::Timers,
@@ -98,6 +98,9 @@ pub struct Counters {
     /// Datagrams in the name of a described participant from an address that is not described, with no start, or that
     /// announce one that is described to announce nothing; and those in this one's own name.
     pub static_impostors: u64,
+    /// Sequence numbers beyond the window of a writer that has begun, by HEARTBEAT, GAP or DATA: provisional until a
+    /// further word from an address of the writer's participant confirms them.
+    pub jumps_doubted: u64,
 }
 
 /// Which timer is whose.
@@ -202,6 +205,7 @@ pub struct Engine {
     pub(crate) timers: Timers,
     pub(crate) inbox: Inbox,
     pub(crate) ignored: Ignored,
+    pub(crate) parted: PartedMatches,
     /// Peers that are described.
     pub(crate) statics: Vec<StaticPeer>,
     pub(crate) events: Events,
@@ -277,6 +281,7 @@ impl Engine {
             timers: Timers::new(Subject::count(&limits)),
             inbox: Inbox::new(SPDP_INBOX_SLOTS),
             ignored: Ignored::new(),
+            parted: PartedMatches::default(),
             statics: Vec::new(),
             events: Events::default(),
             next_entity: 0,

@@ -46,6 +46,15 @@ pub const MAX_PREEMPTIVE_ACKNACKS: u8 = 4;
 /// peer that counts from the beginning again, would silence that peer for good.
 pub const COUNT_MEMORY: Duration = Duration::from_secs(1);
 
+/// Time for which a far jump of a writer's sequence numbers waits for a HEARTBEAT from an address of its participant;
+/// after that, with no HEARTBEAT that contradicts, one from any address confirms it. A host may send from addresses that
+/// it does not announce, and a writer that lives says more than one thing a second.
+pub const JUMP_PATIENCE: Duration = COUNT_MEMORY;
+
+/// Matches of readers with writers whose ends were announced, of which is remembered how far they were: should the
+/// announcement prove forged, no sample is delivered twice. As many as one peer's endpoints with several readers each.
+pub const PARTED_REMEMBERED: usize = 64;
+
 /// The last sequence number that is believed: behind it there must be one more to wait for. At a
 /// million samples a second a writer is there after 292,000 years.
 pub const LAST_SEQUENCE: SequenceNumber = SequenceNumber(i64::MAX - 1);

@@ -1,6 +1,8 @@
 //! A local reader, what it has counted, and what it knows of each writer it is matched with.
 
+mod jump;
 mod ledger;
+mod parted;
 mod proxy;
 
 use alloc::{boxed::Box, vec::Vec};
@@ -23,7 +25,9 @@ use crate::{
     status::{MatchTally, RejectReason},
 };
 
+pub(crate) use self::jump::{Origin, Verdict};
 pub use self::ledger::ReaderLedger;
+pub(crate) use self::parted::PartedMatches;
 pub(crate) use self::proxy::{Answer, WriterProxy, is_news};
 
 /// The key of a serialised sample or of a serialised key, as a hash (RTPS 2.5 §9.6.4.8); `None` if the

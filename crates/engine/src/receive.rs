@@ -37,6 +37,7 @@ use self::sample::{Content, Kept, is_due, keep};
 use crate::{
     cache::SampleInfo,
     clock::{Judged, judge},
+    discovery::is_own_address,
     engine::Engine,
     ids::ReaderId,
     limits::LAST_SEQUENCE,
@@ -310,9 +311,20 @@ impl Engine {
             if is_served || !reader.is_meant(data.reader) {
                 continue;
             }
+            let mut has_confirmed = false;
+            if !proxy.reliable && proxy.strays(data.sequence) {
+                let peers = (&self.participants, &self.participant_by_prefix);
+                let is_own = is_own_address(peers, message.prefix, message.source);
+                self.counters.jumps_doubted += u64::from(proxy.is_far(data.sequence));
+                has_confirmed = proxy.settle(data.sequence, is_own, &mut reader.ledger);
+            }
             let Some(has_lost) = is_due(proxy, reader, data.sequence) else {
                 continue;
             };
+            if has_confirmed {
+                reader.status |= ReaderStatus::SAMPLE_LOST;
+            }
+            let has_lost = has_lost || has_confirmed;
             let content = match Content::of(reader, &data) {
                 Ok(content) => content,
                 Err(reason) => {

@@ -157,6 +157,7 @@ fn of_counters(counters: &Counters) -> String {
         groups_unnumbered,
         static_disagreements,
         static_impostors,
+        jumps_doubted,
     } = *counters;
     let others = [
         (malformed_messages, "malformed messages"),
@@ -196,6 +197,7 @@ fn of_counters(counters: &Counters) -> String {
             static_impostors,
             "datagrams in a described name from elsewhere",
         ),
+        (jumps_doubted, "sequence numbers far ahead, held back"),
     ];
     words((messages, "messages"), &others)
 }

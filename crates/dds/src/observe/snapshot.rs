@@ -301,6 +301,7 @@ fn counters(report: &Report) -> Counts {
         ("groups_unnumbered", counters.groups_unnumbered),
         ("static_disagreements", counters.static_disagreements),
         ("static_impostors", counters.static_impostors),
+        ("jumps_doubted", counters.jumps_doubted),
     ])
 }
 

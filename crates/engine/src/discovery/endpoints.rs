@@ -43,7 +43,7 @@ impl Engine {
         let Some((info, payload)) = cache.get(0) else {
             return false;
         };
-        let prefix = info.writer.prefix;
+        let (prefix, number) = (info.writer.prefix, info.sequence);
         let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
         let filter = match kind {
             EndpointKind::Writer => None,
@@ -64,7 +64,7 @@ impl Engine {
         match announced {
             // A participant announces its own endpoints only.
             Ok(Some(data)) if data.guid.prefix == prefix => {
-                self.update_endpoint(now, data, kind, filter);
+                self.update_endpoint(now, data, kind, filter, number);
             }
             Ok(None) => {
                 if let Some(guid) = ended.filter(|guid| guid.prefix == prefix)
@@ -84,6 +84,7 @@ impl Engine {
         data: EndpointData,
         kind: EndpointKind,
         filter: Option<FilterText>,
+        number: SequenceNumber,
     ) {
         let guid = data.guid;
         let Some(&participant) = self.participant_by_prefix.get(&guid.prefix) else {
@@ -97,7 +98,7 @@ impl Engine {
             return;
         }
         if let Some(&known) = self.endpoint_by_guid.get(&guid) {
-            self.change_endpoint(now, known, data, filter);
+            self.change_endpoint(now, known, data, filter, number);
             return;
         }
         self.counters.octets_cut += data.qos.octets_cut();
@@ -105,6 +106,7 @@ impl Engine {
             data,
             kind,
             participant,
+            announced_by: Some(number),
             is_refused: false,
             is_described: false,
             filter,
@@ -130,13 +132,20 @@ impl Engine {
         index: u16,
         data: EndpointData,
         filter: Option<FilterText>,
+        number: SequenceNumber,
     ) {
         let Some(endpoint) = self.endpoints.get_mut(index) else {
             return;
         };
         if endpoint.data == data && endpoint.filter == filter {
+            endpoint.announced_by = Some(number);
             return;
         }
+        self.doubt(index);
+        let Some(endpoint) = self.endpoints.get_mut(index) else {
+            return;
+        };
+        endpoint.announced_by = Some(number);
         endpoint.filter = filter;
         self.counters.octets_cut += data.qos.octets_cut();
         let former = core::mem::replace(&mut endpoint.data, data);

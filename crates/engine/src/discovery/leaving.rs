@@ -26,6 +26,7 @@ impl Engine {
     /// A peer has ended an endpoint.
     pub(super) fn remove_endpoint(&mut self, guid: Guid) {
         if let Some(index) = self.endpoint_by_guid.remove(&guid) {
+            self.doubt(index);
             self.leaving_endpoint = Some(index);
             self.note_discovery();
             self.file_discovery();
@@ -78,9 +79,27 @@ impl Engine {
         true
     }
 
+    /// Remembers how far the next reader is that parts from a writer, unless the whole participant goes.
+    fn note_parted(&mut self, index: u16, guid: Guid) {
+        let endpoint = self.endpoints.get(index);
+        let participant = endpoint.and_then(|it| self.participants.get(it.participant));
+        if participant.is_none_or(RemoteParticipant::is_leaving) {
+            return;
+        }
+        let proxy = self.proxies_of_writer.get(&guid);
+        if let Some(proxy) = proxy.and_then(|proxy| self.writer_proxies.get(proxy))
+            && let Some(reader) = self.readers.get(proxy.reader)
+        {
+            self.parted.note(proxy, reader.guid);
+        }
+    }
+
     fn part_endpoint(&mut self, now: Instant, index: u16) {
         let found = self.endpoints.get(index);
         let found = found.map(|endpoint| (endpoint.data.guid, endpoint.kind));
+        if let Some((guid, _)) = found {
+            self.note_parted(index, guid);
+        }
         if found.is_some_and(|(guid, _)| self.unmatch_one(now, guid)) {
             return;
         }

@@ -24,6 +24,7 @@ mod statics;
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
     discovery::{EndpointData, ParticipantData},
+    sequence::SequenceNumber,
     time::Instant,
 };
 
@@ -40,6 +41,7 @@ pub use events::{DiscoveryChange, DiscoveryEvent};
 pub use ignored::IgnoreError;
 pub(crate) use ignored::Ignored;
 pub(crate) use inbox::Inbox;
+pub(crate) use reach::is_own_address;
 pub(crate) use statics::StaticPeer;
 pub use statics::{Announces, StaticError, StaticParticipant, StaticPeerState};
 
@@ -82,6 +84,8 @@ pub struct RemoteParticipant {
     pub(crate) asserted: [Option<Instant>; 2],
     /// Endpoints it announced found no place: its writers, its readers.
     pub(crate) are_endpoints_refused: [bool; 2],
+    /// Lowest number of an announcement that a later one in its name took back: its writers, its readers.
+    doubted: [Option<SequenceNumber>; 2],
     /// It is described, and announces nothing.
     is_assumed_alive: bool,
     /// It is described, and has not announced itself yet.
@@ -105,6 +109,7 @@ impl RemoteParticipant {
             messages_refused: MessagesRefused::default(),
             asserted: [None; 2],
             are_endpoints_refused: [false; 2],
+            doubted: [None; 2],
             is_assumed_alive: false,
             awaits_first_word: false,
         }
@@ -130,6 +135,8 @@ pub struct RemoteEndpoint {
     /// Which end it is.
     pub kind: EndpointKind,
     pub(crate) participant: u16,
+    /// Sequence number of its announcement; none: it is described.
+    announced_by: Option<SequenceNumber>,
     /// A match of it found no place.
     pub(crate) is_refused: bool,
     /// It is known by a description, which holds whatever is announced of it.

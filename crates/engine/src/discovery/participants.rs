@@ -206,6 +206,7 @@ impl Engine {
     /// Of one that has not shown that it hears us only the endpoints of SEDP are asked.
     pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
         self.ask_for_refused(index);
+        self.ask_for_doubted(index);
         let Some(participant) = self.participants.get(index) else {
             return;
         };

@@ -8,15 +8,40 @@
 //!
 //! That an ACKNACK can be forged as well is for authentication to mend, which there is none of yet.
 
-use isolane_wire::{guid::GuidPrefix, rtps::HEADER_BYTES};
+use isolane_wire::{guid::GuidPrefix, locator::Locator, rtps::HEADER_BYTES};
 
-use crate::{engine::Engine, limits::ANSWER_FACTOR};
+use super::RemoteParticipant;
+use crate::{engine::Engine, index::Index, limits::ANSWER_FACTOR, table::Table};
 
 /// Bytes of a message around one announcement: RTPS header, and DATA without inline QoS (RTPS 2.5
 /// §9.4.5.4).
 pub(super) const AROUND_ANNOUNCEMENT_BYTES: usize = HEADER_BYTES + 24;
 
+/// Whether a datagram in the name of a participant came from one of its addresses.
+pub(crate) fn is_own_address(
+    (participants, by_prefix): (&Table<RemoteParticipant>, &Index<GuidPrefix, u16>),
+    prefix: GuidPrefix,
+    source: Locator,
+) -> bool {
+    let Some(&index) = by_prefix.get(&prefix) else {
+        // This participant itself.
+        return true;
+    };
+    let Some(participant) = participants.get(index).filter(|peer| peer.is_proven()) else {
+        return false;
+    };
+    let is_it = |locator: &Locator| locator.ipv4() == source.ipv4();
+    let data = &participant.data;
+    data.metatraffic_unicast.iter().any(is_it) || data.default_unicast.iter().any(is_it)
+}
+
 impl Engine {
+    /// Whether a datagram in the name of a participant came from one of its addresses.
+    pub(crate) fn is_own_address(&self, prefix: GuidPrefix, source: Locator) -> bool {
+        let peers = (&self.participants, &self.participant_by_prefix);
+        is_own_address(peers, prefix, source)
+    }
+
     /// So many bytes came in the name of a participant.
     pub(crate) fn earn(&mut self, prefix: GuidPrefix, bytes: usize) {
         let Some(&index) = self.participant_by_prefix.get(&prefix) else {

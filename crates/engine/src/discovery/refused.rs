@@ -4,9 +4,15 @@
 //! a participant that some of its endpoints did. So nothing is kept beside the tables, and what goes away
 //! takes its note along.
 
-use isolane_wire::{guid::Guid, time::Instant};
+use isolane_wire::{
+    guid::{Guid, GuidPrefix},
+    time::Instant,
+};
 
-use super::{EndpointKind, RemoteParticipant, participants::SEDP};
+use super::{
+    EndpointKind, RemoteParticipant,
+    participants::{SEDP, Sedp},
+};
 use crate::{engine::Engine, reader::WriterProxy};
 
 impl Engine {
@@ -74,6 +80,56 @@ impl Engine {
         }
     }
 
+    /// Notes that an announcement is taken back. Anybody can have said that, so the participant is asked for it once more
+    /// with its own next announcement.
+    pub(super) fn doubt(&mut self, endpoint: u16) {
+        let Some(endpoint) = self.endpoints.get(endpoint) else {
+            return;
+        };
+        let nth = usize::from(endpoint.kind == EndpointKind::Reader);
+        let participant = self.participants.get_mut(endpoint.participant);
+        if let (Some(participant), Some(number)) = (participant, endpoint.announced_by) {
+            let doubted = &mut participant.doubted[nth];
+            *doubted = Some(doubted.map_or(number, |lowest| lowest.min(number)));
+        }
+    }
+
+    /// Asks a participant once more for what it announced since the oldest announcement that was taken back.
+    pub(super) fn ask_for_doubted(&mut self, index: u16) {
+        let Some(participant) = self.participants.get_mut(index) else {
+            return;
+        };
+        let prefix = participant.data.guid.prefix;
+        let doubted = core::mem::take(&mut participant.doubted);
+        for (reader, sedp) in (0u16..).zip(&SEDP) {
+            if let Some(number) = doubted[usize::from(reader)] {
+                self.ask_sedp_again(reader, sedp, prefix, |proxy| proxy.restart_from(number));
+            }
+        }
+    }
+
+    /// Has the proxy of a participant's SEDP writer forget what has come, and asks for that.
+    fn ask_sedp_again(
+        &mut self,
+        reader: u16,
+        sedp: &Sedp,
+        prefix: GuidPrefix,
+        forget: impl FnOnce(&mut WriterProxy),
+    ) {
+        let entity = sedp.writer;
+        let Some(index) = self.proxy_of_writer_at(Guid { prefix, entity }, reader) else {
+            return;
+        };
+        let reader = self.readers.get_mut(reader);
+        if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
+            cache.forget_waiting(index);
+        }
+        if let Some(proxy) = self.writer_proxies.get_mut(index) {
+            forget(proxy);
+        }
+        self.file_acknack(index);
+    }
+
     /// Asks a participant for all its endpoints once more, if some were refused and there is room now.
     ///
     /// That is at most once for each of its own announcements: else one peer that gives up a place and
@@ -91,22 +147,8 @@ impl Engine {
             if !refused[usize::from(reader)] {
                 continue;
             }
-            let entity = sedp.writer;
-            let Some(proxy) = self.proxy_of_writer_at(Guid { prefix, entity }, reader) else {
-                continue;
-            };
-            if let Some(cache) = self
-                .readers
-                .get_mut(reader)
-                .and_then(|it| it.cache.as_mut())
-            {
-                cache.forget_waiting(proxy);
-            }
             // It has acknowledged them all: it begins again as one that knows nothing.
-            if let Some(proxy) = self.writer_proxies.get_mut(proxy) {
-                WriterProxy::restart(proxy);
-            }
-            self.file_acknack(proxy);
+            self.ask_sedp_again(reader, sedp, prefix, WriterProxy::restart);
         }
     }
 }

@@ -156,6 +156,7 @@ impl Engine {
         proxy.skips_history =
             reader.volatile && writer.data.qos.durability > DurabilityKind::Volatile && is_foreign;
         proxy.reply_to = writer.address.0.or(writer.address.1);
+        self.parted.resume(&mut proxy, reader.guid);
         let has_place = self.add_writer_proxy(proxy);
         if let Some(proxy) = self.proxy_of_writer_at(guid, reader_index) {
             self.watch_writer(now, proxy, clock);

@@ -14,7 +14,10 @@ use isolane_wire::{
     time::Instant,
 };
 
-use super::Reader;
+use super::{
+    Reader,
+    jump::{Claim, Former},
+};
 use crate::{
     cache::Cache,
     clock::ProxyClock,
@@ -71,10 +74,15 @@ pub(crate) struct WriterProxy {
     /// Of the last heartbeat that was news, and when that was; and of the last HEARTBEAT_FRAG.
     heartbeat_count: Option<(i32, Instant)>,
     fragments_count: Option<(i32, Instant)>,
+    /// A far jump that is not confirmed: of a reliable reader the target, of another the former position.
+    pub(super) claim: Option<Claim>,
+    pub(super) former: Option<Former>,
+    /// Samples taken in behind jumps that were taken back.
+    pub(super) strays: u64,
     pub(crate) acknack_filed: bool,
     /// The base of the last ACKNACK.
     pub(crate) acknowledged: SequenceNumber,
-    nacked_until: SequenceNumber,
+    pub(super) nacked_until: SequenceNumber,
     nacked_at: Instant,
     /// When fragments were asked for last.
     pub(crate) fragments_asked_at: Instant,
@@ -102,6 +110,9 @@ impl WriterProxy {
             begun: false,
             heartbeat_count: None,
             fragments_count: None,
+            claim: None,
+            former: None,
+            strays: 0,
             acknack_filed: false,
             acknowledged: SequenceNumber(1),
             nacked_until: SequenceNumber(0),
@@ -174,11 +185,17 @@ impl WriterProxy {
 
     /// Forgets what has come: the writer is asked for all it has once more.
     pub(crate) fn restart(&mut self) {
-        self.jump(SequenceNumber(1));
+        self.restart_from(SequenceNumber(1));
         (self.last, self.irrelevant_to) = (SequenceNumber(0), SequenceNumber(0));
-        (self.started, self.begun) = (false, false);
+        self.started = false;
+    }
+
+    /// Forgets what has come from a number on: the writer is asked for that once more.
+    pub(crate) fn restart_from(&mut self, sequence: SequenceNumber) {
+        self.jump(sequence);
+        (self.begun, self.claim) = (false, None);
         self.heartbeat_count = None;
-        self.acknowledged = SequenceNumber(1);
+        self.acknowledged = sequence;
         self.nacked_until = SequenceNumber(0);
     }
 
@@ -263,7 +280,7 @@ impl WriterProxy {
     pub(crate) fn acknack(&mut self, index: u16, reader: &mut Reader, now: Instant) -> AckNack {
         let mut state = SequenceNumberSet::new(self.expected);
         self.acknowledged = self.expected;
-        if !reader.blocked {
+        if !reader.blocked && self.claim.is_none() {
             let end = self.window_last();
             let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);
             room = room.min(reader.room_beside_assemblies(index, now));
@@ -289,8 +306,9 @@ impl WriterProxy {
                 }
             }
         }
-        // Before the first heartbeat an ACKNACK asks for one: not final.
-        let is_final = self.started && !core::mem::take(&mut self.progress.asks);
+        // Before the first heartbeat, and where one is to confirm a jump, an ACKNACK asks for one: not final.
+        let asks = core::mem::take(&mut self.progress.asks) || self.claim.is_some();
+        let is_final = self.started && !asks;
         reader.acknack_count = reader.acknack_count.wrapping_add(1);
         AckNack {
             reader: reader.guid.entity,

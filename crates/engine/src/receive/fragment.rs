@@ -30,7 +30,7 @@ use crate::{
 
 /// Whether fragments of this number are of any use to a reader.
 fn is_wanted(proxy: &mut WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
-    if sequence < proxy.expected {
+    if sequence < proxy.expected && !proxy.returns_for(sequence) {
         return false;
     }
     begin_unasked(proxy, reader, sequence);

@@ -18,7 +18,7 @@ use crate::{
     engine::Engine,
     limits::{LAST_SEQUENCE, WINDOW},
     presentation::{Turn, admit},
-    reader::{Answer, ReaderStatus},
+    reader::{Answer, Origin, ReaderStatus, Verdict},
     work::WorkKind,
 };
 
@@ -42,6 +42,20 @@ impl Engine {
         let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, heartbeat.reader) {
             next = after;
+            let Some(proxy) = self.writer_proxies.get(index) else {
+                return;
+            };
+            if proxy.may_jump(heartbeat.first) {
+                match self.judge_heartbeat(now, message, index, heartbeat) {
+                    Verdict::Jump(to) => self.advance_to(index, to),
+                    Verdict::Refuted => {}
+                    Verdict::Provisional => {
+                        self.file_acknack(index);
+                        is_answered = true;
+                        continue;
+                    }
+                }
+            }
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
                 return;
             };
@@ -80,13 +94,17 @@ impl Engine {
                 }
             } else if heartbeat.first > proxy.expected {
                 self.advance_to(index, heartbeat.first);
+            } else if last.next() < proxy.expected && !proxy.begun {
+                let begin = match proxy.skips_history {
+                    true => last.next(),
+                    false => heartbeat.first,
+                };
+                proxy.go_back(begin, &mut reader.ledger);
             }
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
                 return;
             };
-            if proxy.last < last {
-                proxy.last = last;
-            }
+            proxy.last = last;
             let answer = proxy.answer(heartbeat.is_final, now, suppression_ns);
             if proxy.expected > heartbeat.last && proxy.progress.is_numbered() {
                 let current = heartbeat.group.as_ref().map(|group| group.current);
@@ -103,6 +121,24 @@ impl Engine {
         }
     }
 
+    /// Judges a HEARTBEAT by which a reader would jump far ahead, or that follows such a one.
+    #[cold]
+    fn judge_heartbeat(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        index: u16,
+        heartbeat: &Heartbeat,
+    ) -> Verdict {
+        let is_own = self.is_own_address(message.prefix, message.source);
+        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            return Verdict::Refuted;
+        };
+        let verdict = proxy.judge_jump(heartbeat, Origin { now, is_own });
+        self.counters.jumps_doubted += u64::from(verdict == Verdict::Provisional);
+        verdict
+    }
+
     pub(super) fn receive_gap(&mut self, now: Instant, message: &mut MessageReceiver, gap: &Gap) {
         let writer = Guid {
             prefix: message.prefix,
@@ -114,6 +150,7 @@ impl Engine {
         let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, gap.reader) {
             next = after;
+            let is_own = self.is_own_address(message.prefix, message.source);
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
                 return;
             };
@@ -124,6 +161,15 @@ impl Engine {
                 proxy.note_held_back(gap);
             }
             let base = gap.list.base();
+            // Where the writer told of the numbers, its GAP alone is enough.
+            let is_told = is_own && base <= proxy.last.next();
+            if gap.start <= proxy.expected && proxy.is_far(base) && !is_told {
+                proxy.claim_by_gap(base, now);
+                self.counters.jumps_doubted += 1;
+                self.file_acknack(index);
+                is_answered = true;
+                continue;
+            }
             if gap.start <= proxy.expected {
                 proxy.note_irrelevant(base);
                 self.advance_to(index, base);

@@ -319,6 +319,7 @@ impl Engine {
             data,
             kind,
             participant,
+            announced_by: None,
             is_refused: false,
             is_described: true,
             filter: None,

@@ -39,6 +39,7 @@ mod amplification;
 mod announcers;
 mod floods;
 mod forgery;
+mod jumps;
 mod noise;
 mod page;
 mod third_parties;
