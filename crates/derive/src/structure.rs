@@ -337,7 +337,7 @@ impl Structure<'_> {
                 decoder: &mut #types::Decoder<'_>,
                 encoder: &mut #types::Encoder<'_>,
             ) -> #of_unit {
-                decoder.structure(#extensibility, |members| {
+                decoder.key_structure(source, #extensibility, |members| {
                     encoder.structure(#extensibility, |encoder| {
                         #transcribed
                         ::core::result::Result::Ok(())

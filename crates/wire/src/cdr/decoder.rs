@@ -22,6 +22,8 @@ pub struct Decoder<'a> {
     order: ByteOrder,
     /// Whether the next structure begins with a DHEADER, if the encapsulation has said so.
     announced: Option<bool>,
+    /// The structure around this place is of another extensibility in the writer's type.
+    is_foreign: bool,
     /// Structures that may still be entered.
     depth_left: u8,
     /// Of the member being read: most elements or bytes of its `Vec`s and `String`s.
@@ -38,6 +40,7 @@ impl<'a> Decoder<'a> {
             representation,
             order,
             announced: None,
+            is_foreign: false,
             depth_left: MAX_DEPTH,
             bound: DEFAULT_BOUND,
         }
@@ -47,7 +50,8 @@ impl<'a> Decoder<'a> {
     ///
     /// Whether the outermost structure has a DHEADER is then decided by the header, not by the
     /// reader's type: a system that declared the same members final on one side and appendable on
-    /// the other still understands itself.
+    /// the other still understands itself, unless structures are nested in it: whether those begin with a
+    /// DHEADER nobody says.
     ///
     /// # Errors
     /// Those of [`Encapsulation::split`].
@@ -160,27 +164,40 @@ impl<'a> Decoder<'a> {
     /// end of the payload, where nobody looks.
     ///
     /// # Errors
-    /// [`CdrError::NestedTooDeep`]; [`CdrError::Truncated`]; those of `read`.
+    /// [`CdrError::NestedTooDeep`]; [`CdrError::Truncated`]; [`CdrError::OtherExtensibility`]; those of `read`.
     #[inline]
     pub fn structure<R>(
         &mut self,
         extensibility: Extensibility,
         read: impl FnOnce(&mut Members<'a>) -> Result<R, CdrError>,
     ) -> Result<R, CdrError> {
-        let appendable = extensibility == Extensibility::Appendable;
-        let delimited = match self.announced {
-            Some(announced) => announced,
-            None => appendable && self.representation == Representation::Xcdr2,
-        };
+        let declared = extensibility == Extensibility::Appendable
+            && self.representation == Representation::Xcdr2;
+        let delimited = self.announced.unwrap_or(declared);
+        self.enter(extensibility, delimited, delimited != declared, read)
+    }
+
+    #[inline]
+    fn enter<R>(
+        &mut self,
+        extensibility: Extensibility,
+        delimited: bool,
+        is_foreign: bool,
+        read: impl FnOnce(&mut Members<'a>) -> Result<R, CdrError>,
+    ) -> Result<R, CdrError> {
+        if self.is_foreign {
+            return Err(CdrError::OtherExtensibility);
+        }
         let mut inner = if delimited { self.delimited()? } else { *self };
         inner.announced = None;
+        inner.is_foreign = is_foreign;
         inner.depth_left = self
             .depth_left
             .checked_sub(1)
             .ok_or(CdrError::NestedTooDeep)?;
         let mut members = Members {
             decoder: inner,
-            may_end_early: appendable,
+            may_end_early: extensibility == Extensibility::Appendable,
         };
         let value = read(&mut members)?;
         self.position = if delimited {
@@ -189,6 +206,27 @@ impl<'a> Decoder<'a> {
             members.decoder.position
         };
         Ok(value)
+    }
+
+    /// Reads what `read` makes of a key of its own, as a dispose or unregister carries it. Cyclone DDS 0.10 writes the
+    /// key of an appendable type without DHEADERs under an encapsulation that promises them (`D_CDR2`); what
+    /// cannot be read with them, and is of that very length without, is therefore read without.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(super) fn lone_key<R>(
+        self,
+        mut read: impl FnMut(KeySource, &mut Self) -> Result<R, CdrError>,
+    ) -> Result<R, CdrError> {
+        let (mut delimited, mut plain) = (self, self);
+        let key = read(KeySource::Key, &mut delimited);
+        if key.is_ok() || self.announced != Some(true) {
+            return key;
+        }
+        match read(KeySource::Hash, &mut plain) {
+            Ok(found) if plain.remaining() == 0 => Ok(found),
+            _ => key,
+        }
     }
 
     /// Reads a structure of which a key is made.
@@ -202,11 +240,11 @@ impl<'a> Decoder<'a> {
         extensibility: Extensibility,
         read: impl FnOnce(&mut Members<'a>) -> Result<R, CdrError>,
     ) -> Result<R, CdrError> {
-        if source == KeySource::Hash {
+        match source {
             // None is delimited there, whatever its type.
-            self.announced = Some(false);
+            KeySource::Hash => self.enter(extensibility, false, false, read),
+            _ => self.structure(extensibility, read),
         }
-        self.structure(extensibility, read)
     }
 
     /// Reads a collection: in XCDR2 its DHEADER if its elements `need_delimiter`, then what `read`

@@ -30,6 +30,10 @@ pub enum CdrError {
     /// The encapsulation header names a representation that isolane does not read. Drop the sample.
     #[error("the encapsulation identifier {0:#06x} is not supported")]
     UnknownEncapsulation(u16),
+    /// The encapsulation says that the writer's type is appendable where this one is final, or final where it is
+    /// appendable, and structures are nested in it. Declare both alike, `#[topic(appendable)]` or not.
+    #[error("the writer's type is of another extensibility, and has nested structures")]
+    OtherExtensibility,
     /// Structures are nested deeper than [`MAX_DEPTH`](super::limits::MAX_DEPTH). Drop the sample.
     #[error("structures are nested too deeply")]
     NestedTooDeep,

@@ -34,13 +34,12 @@ pub fn key_hash_of_payload<T: TopicType>(
     key_only: bool,
 ) -> Result<KeyHash, CdrError> {
     let mut decoder = Decoder::of_payload(payload)?;
-    hash::<T>(|encoder| {
-        if key_only {
-            T::copy_key(&mut decoder, encoder)
-        } else {
-            T::skip_to_key(&mut decoder, encoder)
-        }
-    })
+    if key_only {
+        return decoder.lone_key(|source, decoder| {
+            hash::<T>(|encoder| T::copy_key(source, decoder, encoder))
+        });
+    }
+    hash::<T>(|encoder| T::skip_to_key(&mut decoder, encoder))
 }
 
 #[inline]

@@ -55,9 +55,13 @@ pub trait TopicType: CdrType {
     /// # Errors
     /// Those of reading and writing.
     #[inline]
-    fn copy_key(decoder: &mut Decoder<'_>, encoder: &mut Encoder<'_>) -> Result<(), CdrError> {
+    fn copy_key(
+        source: KeySource,
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+    ) -> Result<(), CdrError> {
         if Self::KEYED {
-            Self::transcribe_key(KeySource::Key, decoder, encoder)
+            Self::transcribe_key(source, decoder, encoder)
         } else {
             Ok(())
         }
@@ -144,11 +148,11 @@ pub fn read_key<T: TopicType>(payload: &[u8], key_only: bool) -> Result<T, CdrEr
     if !T::KEYED {
         return Ok(T::initial());
     }
-    let source = match key_only {
-        true => KeySource::Key,
-        false => KeySource::Sample,
-    };
-    T::decode_key(source, &mut Decoder::of_payload(payload)?)
+    let mut decoder = Decoder::of_payload(payload)?;
+    match key_only {
+        true => decoder.lone_key(T::decode_key),
+        false => T::decode_key(KeySource::Sample, &mut decoder),
+    }
 }
 
 /// The key that a key hash is, likewise. `None`: keys of this type can be longer than a hash, which then is

@@ -192,8 +192,7 @@ pub enum KeySource {
     Sample,
     /// The key alone.
     Key,
-    /// The key as a key hash is made of it: structures have no DHEADER there. Only
-    /// [`decode_key`](CdrType::decode_key) reads that.
+    /// The key as a key hash is made of it: structures have no DHEADER there.
     Hash,
 }
 

@@ -3,7 +3,7 @@
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
     BoundedSequence, BoundedString, ByteOrder, CdrError, Representation, key_hash,
-    key_hash_of_payload, view_payload,
+    key_hash_of_payload, read_key, view_payload,
 };
 
 use crate::support::{ALL_FORMS, Gear, payload, read};
@@ -148,6 +148,73 @@ fn the_encapsulation_decides_whether_the_outermost_structure_has_a_dheader() {
             key_hash(&Old { id: 5 })
         );
     }
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(crate = "isolane_wire::cdr")]
+struct FinalOuter {
+    #[topic(key)]
+    inner: FinalOld,
+    behind: [u16; 3],
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(appendable, crate = "isolane_wire::cdr")]
+struct Outer {
+    #[topic(key)]
+    inner: Old,
+    behind: [u16; 3],
+}
+
+#[test]
+fn a_nested_structure_of_another_extensibility_is_refused_instead_of_misread() {
+    // Read as final, the DHEADER of `inner` would be its id.
+    let (id, behind) = (5, [6, 7, 8]);
+    let appendable = Outer {
+        inner: Old { id },
+        behind,
+    };
+    let of_final = FinalOuter {
+        inner: FinalOld { id },
+        behind,
+    };
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let form = (Representation::Xcdr2, order);
+        let refused = CdrError::OtherExtensibility;
+        assert_eq!(
+            read::<FinalOuter>(&payload(&appendable, form)),
+            Err(refused)
+        );
+        assert_eq!(read::<Outer>(&payload(&of_final, form)), Err(refused));
+        let key = key_hash_of_payload::<FinalOuter>(&payload(&appendable, form), false);
+        assert_eq!(key, Err(refused));
+        // XCDR1 looks the same for both.
+        let form = (Representation::Xcdr1, order);
+        assert_eq!(read(&payload(&appendable, form)), Ok(of_final.clone()));
+        assert_eq!(read(&payload(&of_final, form)), Ok(appendable.clone()));
+    }
+}
+
+#[test]
+fn the_key_of_an_appendable_type_is_read_without_dheaders_too() {
+    // As Cyclone DDS 0.10.2 disposes: D_CDR2_LE, and no DHEADER behind it.
+    #[derive(Clone, Debug, PartialEq, TopicType)]
+    #[topic(appendable, crate = "isolane_wire::cdr")]
+    struct Named {
+        #[topic(key)]
+        name: BoundedString<8>,
+        #[topic(key)]
+        inner: Old,
+        value: u8,
+    }
+    let named = Named {
+        name: "left".try_into().unwrap(),
+        inner: Old { id: 3 },
+        value: 0,
+    };
+    let sent = b"\x00\x09\x00\x00\x05\x00\x00\x00left\x00\x00\x03\x00";
+    assert_eq!(key_hash_of_payload::<Named>(sent, true), key_hash(&named));
+    assert_eq!(read_key(sent, true), Ok(named));
 }
 
 #[test]
