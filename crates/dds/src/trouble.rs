@@ -27,10 +27,11 @@ enum Kind {
     Unsent,
     Described,
     Jumps,
+    Expired,
 }
 
 impl Kind {
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
     const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::TableFull,
@@ -40,6 +41,7 @@ impl Kind {
         Self::Unsent,
         Self::Described,
         Self::Jumps,
+        Self::Expired,
     ];
 
     /// How often it has happened.
@@ -65,6 +67,7 @@ impl Kind {
             Self::Unsent => lanes.transmit.refused_total(),
             Self::Described => counters.static_disagreements + counters.static_impostors,
             Self::Jumps => counters.jumps_doubted,
+            Self::Expired => counters.expired_on_arrival,
         }
     }
 
@@ -104,6 +107,10 @@ impl Kind {
                 "sequence numbers far ahead of a writer: {count} more; readers wait for the writer's own \
                  word before they follow. Either more samples were lost at once than a reader keeps track \
                  of, or another host sends in the writer's name"),
+            Self::Expired => log::warn!(target: "isolane",
+                "samples older than their LIFESPAN when they arrived: {count} more; they are not delivered. The \
+                 clock of the writer's host is behind, or the network holds datagrams for longer: synchronise \
+                 the clocks, or raise LIFESPAN"),
         }
     }
 }

@@ -71,6 +71,8 @@ pub struct Counters {
     pub answers_withheld: u64,
     /// Readers that were no longer waited for, because they never answered.
     pub readers_silent: u64,
+    /// Samples whose LIFESPAN was over when they arrived; those that arrive again are counted again.
+    pub expired_on_arrival: u64,
     /// Samples of instances that found no room among those whose DEADLINE is watched, or that pass a
     /// TIME_BASED_FILTER.
     pub unwatched: u64,

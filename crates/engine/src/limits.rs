@@ -225,6 +225,18 @@ pub(crate) const CLOCK_ITEMS: usize = 16;
 /// more than a comparison, so a cache of a thousand that expires at once takes sixteen steps.
 pub(crate) const EXPIRY_ITEMS: usize = 64;
 
+/// Delay of a datagram, and of a receiver that is behind, beyond which a time stamp is of another clock: reading one
+/// datagram takes no longer on a machine that does anything in time.
+pub(crate) const PLAUSIBLE_DELAY: Duration = Duration::from_millis(500);
+
+/// Samples of a writer that must all be older than their LIFESPAN before a clock is taken to be behind by less than
+/// [`PLAUSIBLE_DELAY`] more: a burst that waited in a socket is shorter.
+pub(crate) const AGED_SAMPLES: u8 = 8;
+
+/// For how long the least age of a writer's samples counts: a few periods of most topics. A clock that is set shows
+/// after two of them.
+pub(crate) const LEAST_AGE_WINDOW: Duration = Duration::from_secs(10);
+
 /// Instances of a keyed topic without RESOURCE_LIMITS whose DEADLINE is watched, or whose samples pass a
 /// TIME_BASED_FILTER. What exceeds it is counted ([`Counters::unwatched`](crate::Counters)), is not watched,
 /// and passes.

@@ -350,7 +350,8 @@ impl Engine {
             let is_watched = proxy.clock.is_watched;
             if is_watched {
                 let wall_ns = now.as_nanos().wrapping_add(self.config.wall_offset_ns);
-                match judge(index, proxy, reader, info(None), &data, wall_ns) {
+                let expired = &mut self.counters.expired_on_arrival;
+                match judge(index, proxy, reader, info(None), &data, wall_ns, expired) {
                     Judged::Take(at) => expires = at,
                     Judged::Done => {
                         self.note_judged(index);

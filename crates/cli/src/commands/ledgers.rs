@@ -52,7 +52,7 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
         ),
         (purged, "let go after the end of their instance"),
         (waiting, "waiting for earlier ones"),
-        (skipped, "skipped"),
+        (skipped, "from before this reader began"),
         (duplicates, "duplicates"),
         (deferred, "deferred"),
     ];
@@ -147,6 +147,7 @@ fn of_counters(counters: &Counters) -> String {
         instance_ends_unseen,
         answers_withheld,
         readers_silent,
+        expired_on_arrival,
         unwatched,
         octets_cut,
         announcements_replaced,
@@ -178,6 +179,7 @@ fn of_counters(counters: &Counters) -> String {
         (instance_ends_unseen, "ends of instances unseen"),
         (answers_withheld, "answers withheld from the unproven"),
         (readers_silent, "silent readers given up"),
+        (expired_on_arrival, "samples expired on arrival"),
         (unwatched, "samples of instances that are not watched"),
         (octets_cut, "user data cut"),
         (
@@ -229,7 +231,7 @@ mod tests {
         };
         assert_eq!(
             of_reader(&reader),
-            "3 delivered, 4 lost, 2 evicted, 5 skipped"
+            "3 delivered, 4 lost, 2 evicted, 5 from before this reader began"
         );
         let writer = WriterLedger {
             written: 7,

@@ -291,6 +291,7 @@ fn counters(report: &Report) -> Counts {
         ("instance_ends_unseen", counters.instance_ends_unseen),
         ("answers_withheld", counters.answers_withheld),
         ("readers_silent", counters.readers_silent),
+        ("expired_on_arrival", counters.expired_on_arrival),
         ("unwatched", counters.unwatched),
         ("octets_cut", counters.octets_cut),
         ("announcements_replaced", counters.announcements_replaced),

@@ -23,7 +23,8 @@ pub(crate) enum Judged {
     Done,
 }
 
-/// Judges a sample of a DATA. `index` is the proxy's; the wall clock shows `wall_ns`.
+/// Judges a sample of a DATA. `index` is the proxy's; the wall clock shows `wall_ns`; `expired` counts samples whose
+/// LIFESPAN was over when they arrived.
 #[inline(never)]
 pub(crate) fn judge(
     index: u16,
@@ -32,6 +33,7 @@ pub(crate) fn judge(
     mut info: SampleInfo,
     data: &Data<'_>,
     wall_ns: u64,
+    expired: &mut u64,
 ) -> Judged {
     if let Some(lease) = &mut proxy.clock.lease {
         lease.hear(info.received);
@@ -41,9 +43,11 @@ pub(crate) fn judge(
     {
         let sent_along = data.lifespan();
         let lifespan = sent_along.map_or(Some(announced), |lifespan| lifespan.to_core());
-        let expires = lifespan
-            .map(|lifespan| expiry(info.received, wall_ns, info.source_timestamp, lifespan));
-        info.expires = expires;
+        let (received, source) = (info.received, info.source_timestamp);
+        let least_age = &mut proxy.clock.least_age;
+        info.expires =
+            lifespan.map(|lifespan| expiry(received, wall_ns, source, lifespan, least_age));
+        *expired += u64::from(info.expires.is_some_and(|expires| expires <= received));
     }
     let is_in_turn = reader.cache.as_ref().is_some_and(Cache::groups);
     if is_in_turn {

@@ -5,11 +5,18 @@
 //! Nothing expires because the wall clock is set. What has expired leaves its history: it is neither sent nor repaired, late joiners do not get it, and a GAP or the next HEARTBEAT tells readers
 //! that it is gone.
 //!
-//! A reader counts from the source time stamp by *its* wall clock, with the LIFESPAN that the writer has
-//! announced, or sent along. A sample cannot have been written after it was received: a time stamp of the
-//! future shows that the clocks differ, and then, as where there is none, it counts from the reception, as
-//! the standard allows. A clock that is behind the reader's cannot be told from an old sample. What is left
-//! is worked out when the sample comes in; after that only the monotonic clock counts, which nobody sets.
+//! A reader counts from the source time stamp by its own wall clock, with the LIFESPAN that the writer has
+//! announced, or sent along. That needs clocks that agree closely enough; where they do not, a reader counts from
+//! the reception, as the standard allows:
+//! - without a time stamp, and where it lies ahead: a sample cannot have been written after it was received.
+//! - where it is implausibly far behind. A writer does not send what has expired, so samples that are all
+//!   older than the LIFESPAN when they arrive show that the writer's clock is behind. The measure is the least
+//!   difference of reception and time stamp among the last samples of a writer ([`LeastAge`]). It is believed
+//!   at once if it exceeds the LIFESPAN by more than [`PLAUSIBLE_DELAY`], and otherwise after [`AGED_SAMPLES`]
+//!   samples. The age of a sample is then what it is older than that.
+//!
+//! What is left is worked out when the sample arrives; after that only the monotonic clock counts, which nobody
+//! sets. [`Counters::expired_on_arrival`](crate::Counters) counts what is not delivered by this rule.
 //!
 //! The end of an instance does not expire: it is no value that could be stale.
 
@@ -24,19 +31,60 @@ use crate::{
     engine::Engine,
     history::{Change, ChangeKind},
     ids::ReaderId,
-    limits::EXPIRY_ITEMS,
+    limits::{AGED_SAMPLES, EXPIRY_ITEMS, LEAST_AGE_WINDOW, PLAUSIBLE_DELAY},
     writer::WriterStatus,
 };
 
-/// When a sample expires that came in at `now`, when the wall clock showed `wall_ns`.
+/// Least difference of reception and source time stamp among the last samples of a writer: the shortest delay and
+/// the difference of the clocks. Of samples in the last [`LEAST_AGE_WINDOW`] and the window before it, so that it
+/// follows a clock that is set.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LeastAge {
+    window_begin: Instant,
+    least_ns: u64,
+    former_least_ns: u64,
+    samples: u8,
+}
+
+impl LeastAge {
+    /// Takes note of a sample's age, and returns the least.
+    fn note(&mut self, now: Instant, age_ns: u64) -> u64 {
+        if self.samples == 0 || now >= self.window_begin + LEAST_AGE_WINDOW {
+            self.former_least_ns = if self.samples == 0 {
+                age_ns
+            } else {
+                self.least_ns
+            };
+            self.least_ns = age_ns;
+            self.window_begin = now;
+        }
+        self.samples = self.samples.saturating_add(1);
+        self.least_ns = self.least_ns.min(age_ns);
+        self.least_ns.min(self.former_least_ns)
+    }
+
+    /// How much of a sample's age is the difference of the clocks, if that is longer than samples live.
+    fn clock_difference_ns(&mut self, now: Instant, age_ns: u64, lifespan: Duration) -> u64 {
+        let least = Duration::from_nanos(self.note(now, age_ns));
+        let is_shown = least >= lifespan.saturating_add(PLAUSIBLE_DELAY)
+            || (least >= lifespan && self.samples >= AGED_SAMPLES);
+        if is_shown { least.as_nanos() as u64 } else { 0 }
+    }
+}
+
+/// When a sample expires that arrived at `now`, when the wall clock showed `wall_ns`.
 pub(crate) fn expiry(
     now: Instant,
     wall_ns: u64,
     source: Option<Timestamp>,
     lifespan: Duration,
+    least_age: &mut LeastAge,
 ) -> Instant {
-    let source = source.filter(|source| *source < Timestamp::INFINITE);
-    let age_ns = source.map_or(0, |source| wall_ns.saturating_sub(source.to_nanos()));
+    let Some(source) = source.filter(|source| *source < Timestamp::INFINITE) else {
+        return now + lifespan;
+    };
+    let age_ns = wall_ns.saturating_sub(source.to_nanos());
+    let age_ns = age_ns - least_age.clock_difference_ns(now, age_ns, lifespan);
     now + lifespan.saturating_sub(Duration::from_nanos(age_ns))
 }
 
@@ -169,27 +217,67 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// When a sample of this age expires that lives for two seconds.
-    fn left_after(age: Option<i64>) -> u64 {
-        let (now, wall_ns) = (Instant::new(5 * SECOND), 100 * SECOND);
-        let source = age.map(|age| Timestamp::from_nanos(wall_ns.wrapping_add_signed(-age)));
-        let expires = expiry(now, wall_ns, source, Duration::from_secs(2));
-        expires.saturating_since(now).as_nanos() as u64
+    /// For how long samples of these ages, a second apart, live with a LIFESPAN of two seconds.
+    fn left_after<const N: usize>(ages: [Option<i64>; N]) -> [u64; N] {
+        let mut least_age = LeastAge::default();
+        let mut second = 5;
+        ages.map(|age| {
+            second += 1;
+            let (now, wall_ns) = (
+                Instant::new(second * SECOND),
+                (1_000_000_000 + second) * SECOND,
+            );
+            let source = age.map(|age| Timestamp::from_nanos(wall_ns.wrapping_add_signed(-age)));
+            let life = Duration::from_secs(2);
+            let expires = expiry(now, wall_ns, source, life, &mut least_age);
+            expires.saturating_since(now).as_nanos() as u64
+        })
     }
+
+    const S: i64 = SECOND as i64;
 
     #[test]
     fn a_sample_lives_from_its_writing_on_or_from_its_reception_where_the_clocks_differ() {
-        let second = SECOND as i64;
-        assert_eq!(left_after(Some(second)), SECOND);
-        assert_eq!(left_after(Some(3 * second)), 0);
-        assert_eq!(left_after(Some(-10 * second)), 2 * SECOND, "of the future");
-        assert_eq!(left_after(None), 2 * SECOND);
+        assert_eq!(left_after([Some(S), Some(3 * S)]), [SECOND, 0]);
+        assert_eq!(left_after([Some(-10 * S)]), [2 * SECOND], "of the future");
+        assert_eq!(left_after([None]), [2 * SECOND]);
         let invalid = expiry(
             Instant::new(0),
             0,
             Some(Timestamp::INVALID),
             Duration::from_nanos(1),
+            &mut LeastAge::default(),
         );
         assert_eq!(invalid, Instant::new(1));
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_by_more_than_samples_live_shows_by_their_ages() {
+        let day = 86_400 * S;
+        assert_eq!(left_after([Some(day); 3]), [2 * SECOND; 3]);
+        let late = [Some(day), Some(day + S), Some(day + 3 * S), Some(day)];
+        assert_eq!(left_after(late), [2 * SECOND, SECOND, 0, 2 * SECOND]);
+        // Barely behind: it takes some samples.
+        let barely = left_after([Some(2 * S + S / 10); 10]);
+        assert_eq!(
+            barely.map(|left| left > 0).iter().filter(|it| **it).count(),
+            3
+        );
+        // A first sample that was late shows a difference until the next one.
+        assert_eq!(
+            left_after([Some(day), Some(0), Some(day)]),
+            [2 * SECOND, 2 * SECOND, 0]
+        );
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_is_followed_after_two_windows() {
+        let ages: [_; 30] = core::array::from_fn(|at| Some(if at < 5 { 0 } else { 3_600 * S }));
+        let left = left_after(ages);
+        assert!(left[5..15].iter().all(|left| *left == 0));
+        assert!(
+            left[22..].iter().all(|left| *left == 2 * SECOND),
+            "{left:?}"
+        );
     }
 }

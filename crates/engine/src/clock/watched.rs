@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use isolane_wire::{qos::QosPolicies, time::Instant};
 
-use super::{liveliness::Lease, period};
+use super::{lifespan::LeastAge, liveliness::Lease, period};
 use crate::reader::Reader;
 
 /// What a reader watches at one matched writer.
@@ -13,6 +13,8 @@ pub(crate) struct ProxyClock {
     /// Its samples are judged when they come.
     pub(crate) is_watched: bool,
     pub(crate) lifespan: Option<Duration>,
+    /// How old its samples with a LIFESPAN are at least when they arrive.
+    pub(crate) least_age: LeastAge,
     pub(crate) lease: Option<Lease>,
     /// OWNERSHIP_STRENGTH.
     pub(crate) strength: i32,
@@ -28,6 +30,7 @@ impl ProxyClock {
         Self {
             is_watched: reader.judges() || lifespan.is_some() || lease.is_some(),
             lifespan,
+            least_age: LeastAge::default(),
             lease,
             strength: offered.ownership_strength,
         }
@@ -39,7 +42,11 @@ impl ProxyClock {
             Some(lease) => lease.changed_to(next),
             None => next,
         });
-        Self { lease, ..next }
+        Self {
+            lease,
+            least_age: self.least_age,
+            ..next
+        }
     }
 
     pub(crate) fn is_alive(&self) -> bool {

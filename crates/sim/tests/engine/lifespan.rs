@@ -218,6 +218,31 @@ fn a_sample_counts_from_its_time_stamp_and_from_its_reception_where_that_lies_ah
     assert_eq!(a_peer_writes(80, 1), (0, 1), "it expired in the cache");
     assert_eq!(a_peer_writes(150, 0), (0, 1), "it was stale when it came");
     assert_eq!(a_peer_writes(-3_600_000, 1), (1, 0), "clocks differ");
+    assert_eq!(a_peer_writes(86_400_000, 1), (1, 0), "clocks differ");
+}
+
+#[test]
+fn a_reader_whose_clock_is_ahead_gets_what_is_fresh_and_nothing_that_is_repaired_too_late() {
+    for seconds in [2, 86_400] {
+        let (mut world, nodes, writer, reader) = a_pair(&mortal(reliable()));
+        set_wall_clock(&mut world, nodes.1, seconds);
+        world.publish(writer, ms(10), values(120));
+        world.run_for(2 * SECOND);
+        assert_eq!(world.values(reader).len(), 120, "{seconds} s");
+        let expired = world.engine(nodes.1).counters().expired_on_arrival;
+        assert_eq!(expired, 0, "{seconds} s");
+    }
+}
+
+#[test]
+fn a_clock_that_is_ahead_by_little_more_than_samples_live_shows_after_a_few_of_them() {
+    let (mut world, nodes, writer, reader) = a_pair(&mortal(reliable()));
+    set_wall_clock_ms(&mut world, nodes.1, 150);
+    world.publish(writer, ms(10), values(120));
+    world.run_for(2 * SECOND);
+    let expired = world.engine(nodes.1).counters().expired_on_arrival;
+    assert!((1..10).contains(&expired), "{expired}");
+    assert_eq!(world.values(reader).len() as u64, 120 - expired);
 }
 
 /// All that came was fresh, came once, and in order.
@@ -278,10 +303,14 @@ fn a_first_lifespan_holds_for_what_the_history_already_has() {
 
 /// The wall clock of a node is set forward, or back.
 fn set_wall_clock(world: &mut World, node: isolane_sim::NodeId, seconds: i64) {
+    set_wall_clock_ms(world, node, seconds * 1_000);
+}
+
+fn set_wall_clock_ms(world: &mut World, node: isolane_sim::NodeId, milliseconds: i64) {
     let offset_ns = world.with_engine(node, |engine, now| {
         engine.timestamp(now).to_nanos() - now.as_nanos()
     });
-    let offset_ns = offset_ns.saturating_add_signed(seconds * 1_000_000_000);
+    let offset_ns = offset_ns.saturating_add_signed(milliseconds * 1_000_000);
     world.with_engine(node, |engine, _| engine.set_wall_offset(offset_ns));
 }
 
