@@ -51,12 +51,15 @@ pub const MIN_BUDGET_PERIOD: Duration = Duration::from_micros(100);
 pub const MAX_BUDGET_PERIOD: Duration = Duration::from_secs(10);
 
 /// Processes that may look at a participant at once ([`observe`](crate::observe)): a person or two, and a
-/// monitor. So many wait to be accepted at most, too.
+/// monitor.
 pub const MAX_OBSERVERS: usize = 4;
 
-/// Connections accepted, or turned away, in one step, once a second: all that can wait, and as many that
-/// come meanwhile.
-pub const OBSERVERS_ACCEPTED: usize = 2 * (MAX_OBSERVERS + 1);
+/// Connections that wait at most until they are accepted, once a second: as many as Linux allows by default
+/// (net.core.somaxconn). Any user of the host may connect; who it is shows when the connection is accepted.
+pub const OBSERVER_BACKLOG: u16 = 4_096;
+
+/// Connections accepted or refused in one step: some 50 microseconds.
+pub const OBSERVERS_ACCEPTED: u16 = 16;
 
 /// Observable participants of a process: as many names are tried.
 pub const OBSERVED_PARTICIPANTS: u32 = 64;

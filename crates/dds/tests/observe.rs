@@ -121,6 +121,17 @@ fn a_participant_that_may_not_be_looked_at_has_no_socket_and_no_job() {
 }
 
 #[test]
+fn a_participant_without_a_name_is_called_as_its_program() {
+    let network = Network::new(1);
+    let builder = Participant::builder(0).memory(&network, [10, 0, 0, 1]);
+    let participant = builder.observable(true).build().unwrap();
+    let snapshots = look(&participant, 1);
+    let program = std::env::current_exe().unwrap();
+    let program = program.file_name().unwrap().to_str().unwrap();
+    assert_eq!(snapshots[0].participant.name, program);
+}
+
+#[test]
 fn participants_of_a_process_have_names_of_their_own_that_end_with_them() {
     let [one, two] = [observable(0), observable(0)];
     let names = [name(&one), name(&two)];
@@ -204,4 +215,32 @@ fn a_hundred_who_connect_are_served_up_to_four_and_the_others_turned_away() {
     let snapshot = (0..20).find_map(|_| look(&participant, 1).pop());
     let snapshot = snapshot.expect("who comes later is served");
     assert!(snapshot.participant.observers_refused >= 96);
+}
+
+/// Other users may connect to an abstract socket: only who accepts sees who it is.
+#[test]
+fn connections_of_another_user_keep_nobody_else_from_looking() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: another user's name takes root");
+        return;
+    }
+    let participant = observable(0);
+    let at = name(&participant);
+    let other = thread::spawn(move || {
+        // Of this thread alone.
+        let nobody = rustix::thread::Uid::from_raw(65_534);
+        rustix::thread::set_thread_uid(nobody).unwrap();
+        (0..400).map(|_| connect(&at)).collect::<Vec<_>>()
+    });
+    let held = loop {
+        if other.is_finished() {
+            break other.join().unwrap();
+        }
+        participant.run_for(Duration::from_millis(10));
+    };
+    assert!(held.iter().all(Result::is_ok), "all of them wait");
+    let begun = Instant::now();
+    let snapshots = look(&participant, 2);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert_eq!(snapshots[1].participant.observers_refused, 400);
 }

@@ -59,8 +59,13 @@ impl Connection {
                 connection.stream = Some(stream);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                connection.problem =
-                    Some("does not answer: it is stopped, or its loop is not run".into());
+                connection.problem = Some(match is_stopped(address.pid) {
+                    true => String::from("does not answer: it is stopped"),
+                    false => String::from(
+                        "is busy: connections wait to be accepted as many as can; its loop is not run, or other \
+                         programs connect to it all the time (ss -xp)",
+                    ),
+                });
             }
             Err(error) => connection.problem = Some(format!("cannot be asked: {error}")),
         }
@@ -117,9 +122,12 @@ impl Connection {
     /// What is wrong with it, if anything is.
     pub(super) fn problem(&self) -> Option<String> {
         let is_silent = self.heard.elapsed() > SILENT_AFTER;
-        let silent = "is silent: it is stopped, or its loop is not run, or never idle";
+        let silent = || match is_stopped(self.address.pid) {
+            true => "is silent: it is stopped",
+            false => "is silent: its loop is not run, or never idle",
+        };
         let problem = self.problem.clone();
-        problem.or_else(|| is_silent.then(|| silent.to_owned()))
+        problem.or_else(|| is_silent.then(|| silent().to_owned()))
     }
 
     /// Whether it has said enough for rates, or will not.
@@ -151,6 +159,15 @@ fn take_line(bytes: &mut Vec<u8>) -> Result<Snapshot, String> {
     let snapshot = serde_json::from_value(value).map_err(|_| no_snapshot())?;
     bytes.drain(..=end);
     Ok(snapshot)
+}
+
+/// Whether a signal or a debugger has stopped the process (proc(5), states T and t).
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    matches!(state, Some('T' | 't'))
 }
 
 fn open_stream(address: Address) -> io::Result<UnixStream> {

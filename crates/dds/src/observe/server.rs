@@ -17,7 +17,10 @@ use rustix::{
 use super::{form::Snapshot, snapshot::Identity, socket_name, text::Text};
 use crate::{
     error::BuildError,
-    limits::{MAX_OBSERVERS, OBSERVED_PARTICIPANTS, OBSERVER_SEND_BYTES, OBSERVERS_ACCEPTED},
+    limits::{
+        MAX_OBSERVERS, OBSERVED_PARTICIPANTS, OBSERVER_BACKLOG, OBSERVER_SEND_BYTES,
+        OBSERVERS_ACCEPTED,
+    },
     state::{State, Task},
 };
 
@@ -41,7 +44,8 @@ struct Client {
 /// What is done next.
 #[derive(Clone, Copy)]
 enum Step {
-    Accept,
+    /// Behind so many connections of this second.
+    Accept(u16),
     Report,
     LookAtDatapath,
     Write,
@@ -50,12 +54,12 @@ enum Step {
 }
 
 impl Observer {
-    /// Takes in who waits, as long as there is room, and turns the others away.
-    fn accept(&mut self) {
+    /// Accepts some connections, and closes those of other users and those beyond the places. True: more may wait.
+    fn accept(&mut self) -> bool {
         for _ in 0..OBSERVERS_ACCEPTED {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let Ok(socket) = accept_with(&self.listener, flags) else {
-                return;
+                return false;
             };
             let sent = self.text.bytes().len();
             let is_allowed = is_allowed(&socket);
@@ -63,6 +67,7 @@ impl Observer {
                 self.identity.observers_refused += 1;
             }
         }
+        true
     }
 
     /// Drops those that have not read the line before this one.
@@ -98,10 +103,15 @@ impl Observer {
     /// One step; `None` is next when all are served.
     fn step(&mut self, state: &State) -> Option<Step> {
         match self.step {
-            Step::Accept => {
-                self.drop_slow();
-                self.accept();
-                (!self.clients.is_empty()).then_some(Step::Report)
+            Step::Accept(before) => {
+                if before == 0 {
+                    self.drop_slow();
+                }
+                let after = before + OBSERVERS_ACCEPTED;
+                match self.accept() && after < OBSERVER_BACKLOG {
+                    true => Some(Step::Accept(after)),
+                    false => (!self.clients.is_empty()).then_some(Step::Report),
+                }
             }
             Step::Report => {
                 self.snapshot = Some(Box::new(Snapshot::of(state, &self.identity)));
@@ -136,7 +146,7 @@ fn listen_at_free_name() -> io::Result<(u32, OwnedFd)> {
         let name = SocketAddrUnix::new_abstract_name(socket_name(pid, number).as_bytes())?;
         match bind(&listener, &name) {
             Ok(()) => {
-                listen(&listener, MAX_OBSERVERS as i32)?;
+                listen(&listener, i32::from(OBSERVER_BACKLOG))?;
                 return Ok((number, listener));
             }
             Err(Errno::ADDRINUSE) => {}
@@ -176,7 +186,7 @@ impl State {
                 ..Identity::default()
             },
             clients: heapless::Vec::new(),
-            step: Step::Accept,
+            step: Step::Accept(0),
             snapshot: None,
             text: Text::default(),
         }));
@@ -203,7 +213,7 @@ impl State {
             return false;
         };
         let next = observer.step(self);
-        observer.step = next.unwrap_or(Step::Accept);
+        observer.step = next.unwrap_or(Step::Accept(0));
         self.observer = Some(observer);
         next.is_some()
     }
