@@ -91,6 +91,14 @@ pub enum Note {
     },
 }
 
+/// Interfaces that would do, and what to try.
+fn others(present: &str) -> String {
+    match present {
+        "" => String::from("none is. Bring"),
+        present => format!("there are: {present}. Name one of these, or bring"),
+    }
+}
+
 /// Why a lane could not be opened, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -117,8 +125,8 @@ pub enum OpenError {
     },
     /// An interface that is not there, is down, or has no IPv4 address.
     #[error(
-        "there is no interface {wanted} that is up with an IPv4 address; there are: {present}. \
-         Name one of these, or bring it up: ip link set {wanted} up"
+        "there is no interface {wanted} that is up with an IPv4 address; {} it up: ip link set {wanted} up",
+        others(present)
     )]
     NoInterface {
         /// The name asked for.

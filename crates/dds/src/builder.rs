@@ -96,7 +96,7 @@ impl Builder {
     pub(crate) fn new(domain: u32) -> Self {
         Self {
             domain,
-            name: String::from("isolane"),
+            name: program_name(),
             user_data: Vec::new(),
             choice: Choice::Network(DatapathChoice::Udp),
             interfaces: Interfaces::All,
@@ -120,7 +120,8 @@ impl Builder {
         }
     }
 
-    /// A name for people, announced to peers; at most 63 bytes, the rest is cut.
+    /// A name for people, announced to peers; at most 63 bytes, the rest is cut. Default: the file name of the
+    /// program, as it was called.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = name.into();
@@ -503,4 +504,16 @@ fn networks(transport: &Transport) -> Vec<isolane_engine::Network> {
         prefix_bits,
     };
     all.into_iter().map(network).collect()
+}
+
+/// File name of the running program, as it was called.
+fn program_name() -> String {
+    let called = std::env::args_os().next();
+    let name = called
+        .as_deref()
+        .and_then(|path| std::path::Path::new(path).file_name());
+    name.map_or_else(
+        || String::from("isolane"),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }

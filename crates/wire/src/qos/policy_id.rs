@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// A policy (DDS 1.4 §2.3.3, `QosPolicyId_t`; DDS-XTypes 1.3 §7.6.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyId(pub u32);
 
 /// Defines the constants and their names.
@@ -50,6 +50,16 @@ policies! {
     DURABILITY_SERVICE = 22,
     DATA_REPRESENTATION = 23,
     TYPE_CONSISTENCY_ENFORCEMENT = 24,
+}
+
+impl fmt::Debug for PolicyId {
+    /// Writes the name; the number of a policy without one.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            "UNKNOWN" => write!(formatter, "PolicyId({})", self.0),
+            name => formatter.write_str(name),
+        }
+    }
 }
 
 impl fmt::Display for PolicyId {

@@ -280,4 +280,6 @@ fn representations_beyond_the_bound_are_skipped() {
 fn policies_are_named_as_in_the_standard() {
     assert_eq!(PolicyId::RELIABILITY.to_string(), "RELIABILITY");
     assert_eq!(PolicyId(0).name(), "UNKNOWN");
+    let written = format!("{:?} {:?}", PolicyId::DURABILITY, PolicyId(0));
+    assert_eq!(written, "DURABILITY PolicyId(0)");
 }
