@@ -56,11 +56,13 @@ pub(crate) struct Arguments {
 const NETWORK_OPTIONS: &str = "Network options";
 
 impl Arguments {
-    /// What this process was called with. Wrong usage, and a question for help, ends the process.
-    pub(crate) fn of_process() -> Self {
-        let matches = Self::grammar().get_matches();
-        Self::from_arg_matches(&matches)
-            .unwrap_or_else(|error| error.format(&mut Self::grammar()).exit())
+    /// Arguments of this process.
+    ///
+    /// # Errors
+    /// They are wrong, or ask for help or the version.
+    pub(crate) fn of_process() -> Result<Self, clap::Error> {
+        let matches = Self::grammar().try_get_matches()?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::grammar()))
     }
 
     /// The grammar of the command line. Every command knows all common options, so that one that has

@@ -4,8 +4,11 @@
 use std::fmt;
 
 use isolane_model::Problem;
+use miette::MietteHandlerOpts;
 
 use crate::exit_code::ExitCode;
+use crate::limits::SHOWN_PROBLEMS;
+use crate::output::count_of;
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -79,10 +82,23 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Problems of a description as people read them: each with its line of the file, marked.
+/// Draws the first problems of a description, each with its line of the file, and counts the rest.
+///
+/// Colours would be escape sequences, which do not pass `output`.
 pub(crate) fn draw(problems: &[Problem]) -> String {
-    let drawn = problems
-        .iter()
-        .map(|problem| format!("{:?}", miette::Report::new(problem.clone())));
-    drawn.collect::<Vec<_>>().join("\n")
+    // A hook that is there already is this one.
+    let _ = miette::set_hook(Box::new(|_| {
+        let options = MietteHandlerOpts::new().color(false);
+        Box::new(options.terminal_links(false).build())
+    }));
+    let drawn = problems.iter().take(SHOWN_PROBLEMS);
+    let drawn = drawn.map(|problem| match problem.is_drawable() {
+        true => format!("{:?}", miette::Report::new(problem.clone())),
+        false => format!("{problem:#}"),
+    });
+    let mut drawn: Vec<String> = drawn.collect();
+    if let Some(more @ 1..) = problems.len().checked_sub(SHOWN_PROBLEMS) {
+        drawn.push(format!("and {}", count_of(more as u64, "further problem")));
+    }
+    drawn.join("\n")
 }

@@ -37,6 +37,12 @@ pub(crate) const BUSY_POLL: BusyPoll = BusyPoll {
     budget: 64,
 };
 
+/// Problems of a description that are printed: more than a person mends before the next try.
+pub(crate) const SHOWN_PROBLEMS: usize = 20;
+
+/// Bytes of recorded facts or placements: those of a machine with a thousand interrupts have some 500 KiB.
+pub(crate) const RECORDED_BYTES: u64 = 16 << 20;
+
 /// Bytes of `/proc/net/unix` that `top` reads: some 40,000 sockets.
 pub(crate) const UNIX_SOCKETS_BYTES: u64 = 4 << 20;
 
@@ -74,6 +80,9 @@ pub(crate) const KNOWN_PARTICIPANTS: usize = 1024;
 pub(crate) const KNOWN_ENDPOINTS: usize = 4096;
 /// Addresses.
 pub(crate) const KNOWN_ADDRESSES: usize = 4096;
+
+/// Domains in which `spy` asks for topics: each takes a participant. More are seldom on one network.
+pub(crate) const ASKED_DOMAINS: usize = 4;
 
 /// Bytes of a payload that `spy -v` shows: enough to recognise a sample, few enough for a line.
 pub(crate) const SHOWN_PAYLOAD_BYTES: usize = 64;

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use ::log::{Level, LevelFilter, Log, Metadata, Record};
+use isolane_model::visible_line;
 
 use crate::output::tell;
 
@@ -54,9 +55,9 @@ fn line(record: &Record<'_>, now: SystemTime) -> String {
         Level::Debug | Level::Trace => "debug",
     };
     let time = humantime::format_rfc3339_micros(now);
-    // What a peer calls itself may stand in it; a line stays a line.
-    let said = record.args().to_string().replace(char::is_control, " ");
-    format!("{time} {level}: {said}")
+    // A line stays a line, whatever name of a peer stands in it.
+    let said = record.args().to_string();
+    format!("{time} {level}: {}", visible_line(&said))
 }
 
 #[cfg(test)]
@@ -74,7 +75,7 @@ mod tests {
             .build();
         assert_eq!(
             line(&record, UNIX_EPOCH),
-            "1970-01-01T00:00:00.000000Z warning: a b"
+            "1970-01-01T00:00:00.000000Z warning: a\\u000ab"
         );
         assert!(PRINTER.enabled(record.metadata()));
     }

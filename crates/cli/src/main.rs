@@ -16,6 +16,7 @@ mod output;
 mod settings;
 mod shape;
 mod spy;
+mod stop;
 mod top;
 mod values;
 mod why;
@@ -26,9 +27,15 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 
 fn main() -> std::process::ExitCode {
-    // Wrong usage ends here, with the code for it.
-    let arguments = Arguments::of_process();
-    let outcome = run(arguments).unwrap_or_else(|failure| {
+    let outcome = match Arguments::of_process() {
+        Ok(arguments) => run(arguments),
+        Err(error) if error.use_stderr() => {
+            output::tell(error.render().to_string().trim_end());
+            Ok(ExitCode::WrongUsage)
+        }
+        Err(asked) => output::print_help(&asked.render()),
+    };
+    let outcome = outcome.unwrap_or_else(|failure| {
         if !matches!(failure, Failure::OutputClosed) {
             output::tell(&failure);
         }

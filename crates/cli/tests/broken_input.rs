@@ -130,11 +130,29 @@ fn json_that_cannot_be_written_is_said_before_the_work() {
             assert!(err.contains("to do:"), "{command:?}: {err}");
         }
     }
-    // A command that fails leaves no empty file behind.
-    let failing = ["sub", "T", "--interface", "nowhere0", "--json", &new];
-    let (code, _, err) = run(&mut isolane(&failing));
-    assert_eq!(code, 3, "{err}");
-    assert!(err.contains("nowhere0") && err.contains("lo"), "{err}");
+    // A command that fails leaves no empty file behind, and an older one as it is.
+    for command in ["sub", "ls"] {
+        let failing = [command, "T", "--interface", "nowhere0", "--json", &new];
+        let failing = failing
+            .iter()
+            .filter(|word| command == "sub" || **word != "T");
+        let failing: Vec<&str> = failing.copied().collect();
+        let (code, _, err) = run(&mut isolane(&failing));
+        assert_eq!(code, 3, "{err}");
+        assert!(err.contains("nowhere0") && err.contains("lo"), "{err}");
+        let files: Vec<_> = std::fs::read_dir(folder.0.as_path())
+            .expect("ours")
+            .collect();
+        assert!(files.is_empty(), "{files:?}");
+        folder.write("new.json", "precious");
+        let (code, _, err) = run(&mut isolane(&failing));
+        assert_eq!(code, 3, "{err}");
+        assert_eq!(
+            std::fs::read_to_string(&new).expect("it is there"),
+            "precious"
+        );
+        std::fs::remove_file(&new).expect("ours");
+    }
 }
 
 #[test]
@@ -230,7 +248,7 @@ fn a_subscriber_whose_output_is_closed_ends() {
 }
 
 #[test]
-fn a_subscriber_whose_interface_goes_away_says_so_and_ends() {
+fn a_subscriber_whose_link_flaps_says_so_and_goes_on() {
     let testbed = match Testbed::new(&TestbedConfig::default()) {
         Ok(testbed) => testbed,
         Err(TestbedError::NotPermitted { action, right }) => {
@@ -244,6 +262,23 @@ fn a_subscriber_whose_interface_goes_away_says_so_and_ends() {
     subscriber.stdout(Stdio::null()).stderr(Stdio::piped());
     let subscriber = testbed.command(Host::A, subscriber).spawn();
     let mut subscriber = Running(subscriber.expect("the command starts"));
+    let stream = subscriber.0.stderr.take().expect("piped");
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines() {
+            let _ = sender.send(line.expect("UTF-8"));
+        }
+    });
+    let wait_for = |words: &str| {
+        let mut said = Vec::new();
+        while !said
+            .last()
+            .is_some_and(|line: &String| line.contains(words))
+        {
+            let line = lines.recv_timeout(PATIENCE);
+            said.push(line.unwrap_or_else(|_| panic!("no {words} in {said:?}")));
+        }
+    };
     // It counts as started when its discovery port is taken.
     let is_up = || {
         let ports = std::fs::read_to_string(format!("/proc/{}/net/udp", subscriber.0.id()));
@@ -254,19 +289,21 @@ fn a_subscriber_whose_interface_goes_away_says_so_and_ends() {
         is_up()
     });
     assert!(started);
-    let mut delete = Command::new("ip");
-    delete.args(["link", "delete", "host-a"]);
-    let deleted = testbed.command(Host::A, delete).status().expect("ip");
-    assert!(deleted.success());
-    let mut stream = subscriber.0.stderr.take().expect("piped");
-    let (sender, ended) = mpsc::channel();
-    thread::spawn(move || {
-        let mut err = String::new();
-        let _ = stream.read_to_string(&mut err);
-        let _ = sender.send((err, subscriber.0.wait().map(|status| status.code())));
-    });
-    let (err, code) = ended.recv_timeout(PATIENCE).expect("it ends");
-    assert_eq!(code.expect("waited"), Some(3), "{err}");
-    assert!(err.contains("interface host-a is gone"), "{err}");
-    assert!(err.contains("ip link"), "{err}");
+    let link = |state: &str| {
+        let mut set = Command::new("ip");
+        set.args(["link", "set", "host-a", state]);
+        let set = testbed.command(Host::A, set).status().expect("ip");
+        assert!(set.success());
+    };
+    link("down");
+    wait_for("interface host-a is down");
+    wait_for("until an interface is back");
+    link("up");
+    wait_for("interface host-a is up again");
+    let process = subscriber.0.id().to_string();
+    let told = Command::new("kill").args(["-HUP", &process]).status();
+    assert!(told.expect("kill exists").success());
+    wait_for("0 samples printed");
+    let code = subscriber.0.wait().expect("it ends").code();
+    assert_eq!(code, Some(130));
 }

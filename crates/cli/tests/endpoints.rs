@@ -119,8 +119,12 @@ impl Running {
 
     /// Ctrl-C.
     fn interrupt(self) -> Ended {
+        self.signal("-INT")
+    }
+
+    fn signal(self, signal: &str) -> Ended {
         let process = self.child.id().to_string();
-        let told = Command::new("kill").args(["-INT", &process]).status();
+        let told = Command::new("kill").args([signal, &process]).status();
         assert!(told.expect("kill exists").success());
         self.end()
     }
@@ -149,10 +153,20 @@ fn a_reliable_subscriber_prints_as_many_samples_as_it_was_asked_for_in_order() {
         .map(|n| format!("Square     BLUE       {n:03} {n:03} [20]\n"))
         .collect();
     assert_eq!(sub.out, expected, "{}", sub.err);
-    assert!(sub.err.contains(" more came"), "{}", sub.err);
+    assert!(sub.err.contains("20 samples printed\n"), "{}", sub.err);
+    assert!(sub.err.contains("in all: "), "{}", sub.err);
     assert!(publisher.err.contains("200 written"), "{}", publisher.err);
     let codes = (sub.code, publisher.code);
     assert_eq!(codes, (0, 0), "{}{}", sub.err, publisher.err);
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_a_command_as_ctrl_c_does() {
+    let mut publisher = Running::start(&mut isolane(217, &["pub", "Square"]));
+    publisher.tells("waiting for a subscriber");
+    let ended = publisher.signal("-HUP");
+    assert_eq!(ended.code, 130, "{}", ended.err);
+    assert!(ended.err.contains("0 written"), "{}", ended.err);
 }
 
 #[test]
@@ -215,14 +229,14 @@ fn no_sample_is_lost_without_a_name() {
     let count = |said: &str, name: &str| -> u64 {
         let counts = said.split([',', ':', ';', '\n']).map(words);
         let found = counts.filter_map(|words| match words[..] {
-            [number, word] if word == name => number.parse::<u64>().ok(),
+            [number, word, ..] if word == name => number.parse::<u64>().ok(),
             _ => None,
         });
         found.sum()
     };
     let written = count(&publisher.err, "written");
     assert_eq!(written, 301, "{}", publisher.err);
-    let names = ["delivered", "lost", "evicted", "rejected", "skipped"];
+    let names = ["delivered", "lost", "evicted", "rejected", "from"];
     let named: u64 = names.iter().map(|name| count(&sub.err, name)).sum();
     assert_eq!(named, written, "{}{}", sub.err, publisher.err);
     assert!(sub.err.contains("history = 1 "), "{}", sub.err);

@@ -110,7 +110,7 @@ fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
             ] {
                 assert!(text.contains(said), "no {said} in\n{text}");
             }
-            let (code, lines) = top(&["--seconds", "6", "--json", "-"]);
+            let (code, lines) = top(&["--seconds", "2", "--json", "-"]);
             assert_eq!(code, 0);
             let last = lines.lines().last().expect("a line");
             let last: Value = serde_json::from_str(last).expect("JSON");

@@ -38,6 +38,7 @@
 
 mod domain;
 mod duration;
+mod file;
 mod host;
 pub mod limits;
 mod load;
@@ -50,11 +51,13 @@ mod source;
 mod system;
 mod topic;
 mod tuning;
+mod visible;
 mod word;
 mod xdp;
 
 pub use domain::{Domain, DomainError};
 pub use duration::{DurationError, format_duration, parse_duration};
+pub use file::{open_regular, read_regular, read_regular_text};
 pub use host::{Datapath, Host, is_interface_name};
 pub use load::example;
 pub use participant::{Announces, Participant};
@@ -67,5 +70,6 @@ pub use topic::{
     Topic, TopicNameError, check_topic_name,
 };
 pub use tuning::{Isolation, ProfileName, Steering, Switch, Transmit, Tuning, switches};
+pub use visible::{visible, visible_line};
 pub use word::Word;
 pub use xdp::{RingEntries, Xdp, XdpAttach, XdpMode, XdpWaiting};

@@ -95,5 +95,11 @@ pub const MAX_SUGGESTION_BYTES: usize = 64;
 /// Bytes of a wrong value that a message repeats.
 pub const MAX_QUOTED_BYTES: usize = 40;
 
+/// Bytes of the lines that are drawn around a problem: a screen of text.
+pub const MAX_DRAWN_BYTES: usize = 2_000;
+
+/// Bytes of a line that a problem repeats.
+pub const MAX_EXCERPT_BYTES: usize = 120;
+
 /// The largest number of `[tune]`: frames of the longest rings, and microseconds beyond which nothing is critical.
 pub const MAX_TUNED_NUMBER: u32 = 65_536;

@@ -1,9 +1,9 @@
 //! The ways to a system: from a text, from bytes, from a file; and the example.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::file::open_regular;
 use crate::limits::MAX_FILE_BYTES;
 use crate::problem::Problem;
 use crate::read::{read, read_tuning};
@@ -67,7 +67,7 @@ impl Tuning {
 /// Reads one byte more than a description may have at most, which is how too long is noticed.
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?
+    open_regular(path)?
         .take(MAX_FILE_BYTES as u64 + 1)
         .read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -11,6 +11,8 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
 pub use miette::Severity;
 
+use crate::limits::{MAX_DRAWN_BYTES, MAX_EXCERPT_BYTES};
+
 /// Something wrong with a description.
 #[derive(Clone)]
 pub struct Problem {
@@ -82,6 +84,22 @@ impl Problem {
         self.help.as_deref()
     }
 
+    /// Whether the lines around its place are short enough to be drawn.
+    ///
+    /// A drawing repeats the lines of the place and one line on each side. miette panics beyond 65,535 columns.
+    pub fn is_drawable(&self) -> bool {
+        self.place.as_ref().is_none_or(|Place { text, span, .. }| {
+            let last = (text.line_of(span.end) + 1).min(text.line_starts.len());
+            let mut lines = text.line_of(span.start).saturating_sub(1).max(1)..=last;
+            lines
+                .try_fold(0, |bytes, line| {
+                    let bytes = bytes + text.line(line).len();
+                    (bytes <= MAX_DRAWN_BYTES).then_some(bytes)
+                })
+                .is_some()
+        })
+    }
+
     /// The bytes of the file it is about, on character boundaries; `None` if it is about the file
     /// as a whole.
     pub fn span(&self) -> Option<Range<usize>> {
@@ -104,7 +122,7 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// `{}` is what is wrong, alone; `{:#}` adds the place, the line and the help, each on a line.
+    /// `{}` writes what is wrong, `{:#}` also the place, an excerpt of the line and the help, each on a line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !formatter.alternate() {
             return formatter.write_str(&self.what);
@@ -121,7 +139,7 @@ impl fmt::Display for Problem {
                 "{}:{line}:{column}: {severity}: {}",
                 text.name, self.what
             )?;
-            write!(formatter, "  {} ({label})", text.line(line).trim())?;
+            write!(formatter, "  {} ({label})", text.excerpt(span.start))?;
         } else {
             write!(formatter, "{severity}: {}", self.what)?;
         }
@@ -197,6 +215,25 @@ impl Text {
     fn column_of(&self, offset: usize) -> usize {
         let start = self.line_starts[self.line_of(offset) - 1];
         self.content[start..offset].chars().count() + 1
+    }
+
+    /// The line of a byte offset, without the blanks around it; of a long line, what stands around the offset.
+    fn excerpt(&self, offset: usize) -> String {
+        let number = self.line_of(offset);
+        let line = self.line(number);
+        if line.len() <= MAX_EXCERPT_BYTES {
+            return line.trim().to_owned();
+        }
+        let at = (offset - self.line_starts[number - 1]).min(line.len());
+        let first = line.floor_char_boundary(at.saturating_sub(MAX_EXCERPT_BYTES / 2));
+        let last = line.floor_char_boundary((first + MAX_EXCERPT_BYTES).min(line.len()));
+        let dots = |is_cut| if is_cut { "..." } else { "" };
+        format!(
+            "{}{}{}",
+            dots(first > 0),
+            &line[first..last],
+            dots(last < line.len())
+        )
     }
 
     /// A line, from 1, without its end.

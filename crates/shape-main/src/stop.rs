@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM set a flag; the loops look at it.
+//! SIGINT, SIGTERM and SIGHUP set a flag; the loops look at it.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use isolane::Participant;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 static TOLD: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
@@ -15,7 +15,7 @@ const LOOK_PERIOD: Duration = Duration::from_millis(20);
 
 /// Takes the signals over.
 pub(crate) fn on_signals() -> io::Result<()> {
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&TOLD))?;
     }
     Ok(())

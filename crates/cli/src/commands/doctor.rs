@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use isolane_model::{read_regular_text, visible_line};
 use isolane_tune::{Facts, Finding, Needs, Severity, examine, probe};
 use serde::Serialize;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::limits::RECORDED_BYTES;
 use crate::output::{count_of, print, print_json};
 use crate::settings::DoctorSettings;
 use crate::values::Destination;
@@ -71,7 +73,8 @@ fn recorded(path: &Path) -> Result<Facts, Failure> {
         Failure::wrong_usage(format!("cannot read the facts in {}", path.display()), why)
             .with_remedy("record them on the machine they are about: isolane doctor --facts")
     };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text =
+        read_regular_text(path, RECORDED_BYTES).map_err(|error| failed(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
 }
 
@@ -139,21 +142,15 @@ fn describe(text: &mut String, finding: &Finding) {
         Severity::Error => "ERROR",
     };
     // What interfaces and programs are called may hold anything; a line stays a line.
-    let line = |what: &str| {
-        what.escape_debug()
-            .to_string()
-            .replace("\\\"", "\"")
-            .replace("\\'", "'")
-    };
     let _ = writeln!(
         text,
         "  {mark:<5}  {}  [{}]",
-        line(&finding.what),
+        visible_line(&finding.what),
         finding.id
     );
     for (name, said) in [("cost", &finding.cost), ("to do", &finding.remedy)] {
         if !said.is_empty() {
-            let _ = writeln!(text, "         {name}: {}", line(said));
+            let _ = writeln!(text, "         {name}: {}", visible_line(said));
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
         "listening for {seconds} s in domain {}",
         settings.network.domain.value
     ));
-    until.run(&participant, || false)?;
+    until.run(&participant, || false);
     if until.interrupted() {
         return Ok(ExitCode::Interrupted);
     }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use isolane::{BuildError, Builder, Interfaces as Chosen, Participant, Qos};
 use isolane_model::{Durability, History, Reliability};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::described::with_described;
 use super::lane;
@@ -19,6 +18,7 @@ use crate::failure::Failure;
 use crate::limits::ENCAPSULATION_HEADER_BYTES;
 use crate::output::tell;
 use crate::settings::{DescribedAs, EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
+use crate::stop;
 use crate::values::{Peer, Representation};
 
 /// How long the loop runs before it is looked whether to stop: a signal interrupts its sleep, so
@@ -139,22 +139,13 @@ pub(super) fn qos(settings: &EndpointSettings) -> Qos {
 pub(super) struct Until {
     interrupted: Arc<AtomicBool>,
     end: Option<Instant>,
-    /// The interfaces whose end is an end too.
+    /// Interfaces in use, whose state is told.
     presence: Option<RefCell<Presence>>,
 }
 
 impl Until {
     pub(super) fn new(run_for: Option<Duration>) -> Result<Self, Failure> {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(|error| {
-                Failure::new(
-                    ExitCode::MachineForbids,
-                    "signals cannot be caught",
-                    error.to_string(),
-                )
-            })?;
-        }
+        let interrupted = stop::on_signals()?;
         Ok(Self {
             interrupted,
             end: run_for.map(|time| Instant::now() + time),
@@ -162,7 +153,7 @@ impl Until {
         })
     }
 
-    /// Also when the network a participant uses is gone.
+    /// Tells meanwhile which interfaces of the network go down and come back.
     pub(super) fn with_network(mut self, network: &NetworkSettings) -> Self {
         self.presence = Some(RefCell::new(Presence::new(network)));
         self
@@ -190,23 +181,16 @@ impl Until {
     }
 
     /// Runs the loop until `done`, a signal, or the end of the time; true: it was `done`.
-    ///
-    /// # Errors
-    /// The network is gone.
-    pub(super) fn run(
-        &self,
-        participant: &Participant,
-        mut done: impl FnMut() -> bool,
-    ) -> Result<bool, Failure> {
+    pub(super) fn run(&self, participant: &Participant, mut done: impl FnMut() -> bool) -> bool {
         loop {
             if done() {
-                return Ok(true);
+                return true;
             }
             if self.over() {
-                return Ok(false);
+                return false;
             }
             if let Some(presence) = &self.presence {
-                presence.borrow_mut().look()?;
+                presence.borrow_mut().look();
             }
             participant.run_until(self.left(SLICE), || done() || self.interrupted());
         }

@@ -1,10 +1,8 @@
 //! Whether the interfaces a participant uses are still there: a socket does not say that its
-//! interface is gone, it only falls silent.
+//! interface is gone, it only falls silent. A command tells it and goes on: links flap, and come back.
 
 use std::time::{Duration, Instant};
 
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
 use crate::output::tell;
 use crate::settings::{Interfaces, NetworkSettings};
 
@@ -62,19 +60,19 @@ impl Presence {
     }
 
     /// Looks, if it is time, and tells what has changed.
-    ///
-    /// # Errors
-    /// None of the interfaces works any more.
-    pub(super) fn look(&mut self) -> Result<(), Failure> {
+    pub(super) fn look(&mut self) {
         if self.looked.elapsed() < PERIOD || self.interfaces.is_empty() {
-            return Ok(());
+            return;
         }
         self.looked = Instant::now();
         // Without netlink it cannot be seen.
-        isolane_tune::interfaces().map_or(Ok(()), |present| self.compare(&present))
+        if let Ok(present) = isolane_tune::interfaces() {
+            self.compare(&present).into_iter().for_each(tell);
+        }
     }
 
-    fn compare(&mut self, present: &[isolane_tune::Interface]) -> Result<(), Failure> {
+    /// What has changed, in sentences.
+    fn compare(&mut self, present: &[isolane_tune::Interface]) -> Vec<String> {
         let mut changed = Vec::new();
         for (name, state) in &mut self.interfaces {
             let now = State::of(name, present);
@@ -83,27 +81,14 @@ impl Presence {
                 changed.push(format!("interface {name} is {}", now.word()));
             }
         }
-        if self
-            .interfaces
-            .iter()
-            .any(|(_, state)| *state == State::Works)
-        {
-            changed.into_iter().for_each(tell);
-            return Ok(());
+        let mut all = self.interfaces.iter();
+        if !changed.is_empty() && all.all(|(_, state)| *state != State::Works) {
+            changed.push(String::from(
+                "nothing can be sent or received until an interface is back; waiting (`ip link` shows what there is, \
+                 ip link set NAME up brings it up)",
+            ));
         }
-        let all: Vec<String> = self
-            .interfaces
-            .iter()
-            .map(|(name, state)| format!("interface {name} is {}", state.word()))
-            .collect();
-        Err(Failure::new(
-            ExitCode::MachineForbids,
-            "nothing can be sent or received any more",
-            all.join(", "),
-        )
-        .with_remedy(
-            "bring it back (`ip link` shows what there is; ip link set NAME up) and start again",
-        ))
+        changed
     }
 }
 
@@ -122,23 +107,20 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_while_one_interface_works() {
+    fn interfaces_that_go_and_come_are_told_once() {
         let works = |name: &str| (String::from(name), State::Works);
         let mut presence = Presence {
             interfaces: vec![works("a"), works("b")],
             looked: Instant::now(),
         };
         let both = [interface("a", true), interface("b", true)];
-        assert!(presence.compare(&both).is_ok());
-        assert!(presence.compare(&both[..1]).is_ok());
-        assert_eq!(presence.interfaces[1].1, State::Gone);
-        let failure = presence.compare(&[interface("a", false)]).unwrap_err();
-        assert_eq!(failure.exit_code(), ExitCode::MachineForbids);
-        let said = failure.to_string();
-        assert!(
-            said.contains("interface a is down, interface b is gone"),
-            "{said}"
-        );
-        assert!(said.contains("ip link set"), "{said}");
+        assert_eq!(presence.compare(&both), [""; 0]);
+        assert_eq!(presence.compare(&both[..1]), ["interface b is gone"]);
+        let down = [interface("a", false)];
+        let said = presence.compare(&down);
+        assert_eq!(said[0], "interface a is down");
+        assert!(said[1].contains("until an interface is back"), "{said:?}");
+        assert_eq!(presence.compare(&down), [""; 0]);
+        assert_eq!(presence.compare(&both[..1]), ["interface a is up again"]);
     }
 }

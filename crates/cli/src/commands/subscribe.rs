@@ -1,7 +1,6 @@
 //! `isolane sub`: one reader that prints every shape it gets, a line each, as text or as JSON.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use isolane::{DataReader, InstanceState, Qos, Sample, SampleInfo};
 use serde_json::{Value, json};
@@ -17,10 +16,6 @@ use crate::output::{JsonLines, count_of, print, tell};
 use crate::settings::SubscribeSettings;
 use crate::shape::{ShapeType, line};
 use crate::values::Destination;
-
-/// How long it stays after the last sample asked for, so that acknowledgments leave and a sample
-/// too many is counted.
-const LINGER: Duration = Duration::from_millis(500);
 
 /// Subscribes until the count, the time or the person says stop.
 pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
@@ -40,7 +35,7 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
 
     let mut watch = Watch::new(Side::Reader, verbosity);
     let mut printed = Ok(());
-    let done = until.run(&participant, || {
+    until.run(&participant, || {
         watch.look(reader.matched_writers(), reader.incompatible());
         // The first failure is the one that counts: it is asked again before the loop ends.
         if printed.is_ok() {
@@ -49,21 +44,26 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
         printed.is_err() || printer.printed >= printer.wanted
     });
     printed?;
-    if matches!(done, Ok(true)) {
-        participant.run_for(LINGER);
-    }
     printer.print_available(&reader)?;
+    printer.finish()?;
 
     watch.look(reader.matched_writers(), reader.incompatible());
     watch.tell_end();
-    let ledger = reader.ledger();
-    tell(format!(
-        "{} printed: {}",
-        count_of(printer.printed, "sample"),
-        ledgers::of_reader(&ledger)
-    ));
+    tell(format!("{} printed", count_of(printer.printed, "sample")));
     if printer.beyond > 0 {
-        tell(format!("{} more came", printer.beyond));
+        tell(format!(
+            "{} came after the last one and {} not printed",
+            count_of(printer.beyond, "more sample"),
+            if printer.beyond == 1 { "was" } else { "were" }
+        ));
+    }
+    tell(format!("in all: {}", ledgers::of_reader(&reader.ledger())));
+    let by_budget = dropped_by_budget(&reader);
+    if by_budget > 0 {
+        tell(format!(
+            "{} dropped by this reader's own budget: samples in them count as lost",
+            count_of(by_budget, "datagram")
+        ));
     }
     if printer.unreadable > 0 {
         tell(format!(
@@ -74,7 +74,6 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     if verbosity > 1 {
         ledgers::tell_all(&participant);
     }
-    done?;
     let count = settings.count.value;
     Ok(if until.interrupted() {
         ExitCode::Interrupted
@@ -96,6 +95,14 @@ fn with_budget(settings: &SubscribeSettings) -> Qos {
         Some(budget) => qos.budget(lane::budget(budget), lane::over(budget.over)),
         None => qos,
     }
+}
+
+/// Datagrams that the reader's own budget dropped.
+fn dropped_by_budget(reader: &DataReader<ShapeType>) -> u64 {
+    let flow = reader.flow();
+    let decisions = flow.iter().flat_map(|flow| &flow.decisions);
+    let over = decisions.filter(|(reason, _)| *reason == "over budget");
+    over.map(|(_, count)| count).sum()
 }
 
 struct Printer {
@@ -126,6 +133,11 @@ impl Printer {
             beyond: 0,
             unreadable: 0,
         })
+    }
+
+    /// Puts the JSON in its place also if there was no sample.
+    fn finish(&mut self) -> Result<(), Failure> {
+        self.json.as_mut().map_or(Ok(()), JsonLines::finish)
     }
 
     fn print_available(&mut self, reader: &DataReader<ShapeType>) -> Result<(), Failure> {

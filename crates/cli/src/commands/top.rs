@@ -28,7 +28,7 @@ pub(crate) fn run(settings: TopSettings) -> Result<ExitCode, Failure> {
     let mut watcher = Watcher::new(settings.domain);
     let mut output = Output::new(&settings)?;
     let mut sample = if settings.once {
-        settled_sample(&mut watcher, &until)?
+        settled_sample(&mut watcher, &|| until.over())?
     } else {
         look(&mut watcher)?;
         watcher.sample()
@@ -46,15 +46,20 @@ pub(crate) fn run(settings: TopSettings) -> Result<ExitCode, Failure> {
             output.show(&sample)?;
         }
     }
+    // Programs read the last line: it has rates, which takes two snapshots of each participant.
+    if !settings.once && output.json.is_some() && !until.interrupted() && !sample.has_rates() {
+        sample = settled_sample(&mut watcher, &|| until.interrupted())?;
+        output.show(&sample)?;
+    }
     Ok(verdict(&sample, &until))
 }
 
 /// Waits until everybody has said enough for rates, or has had the time to.
-fn settled_sample(watcher: &mut Watcher, until: &Until) -> Result<Sample, Failure> {
+fn settled_sample(watcher: &mut Watcher, is_over: &dyn Fn() -> bool) -> Result<Sample, Failure> {
     let end = Instant::now() + PATIENCE;
     loop {
         look(watcher)?;
-        if watcher.is_settled() || Instant::now() >= end || until.over() {
+        if watcher.is_settled() || Instant::now() >= end || is_over() {
             return Ok(watcher.sample());
         }
         thread::sleep(LOOK_EVERY);

@@ -71,7 +71,7 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
         // Who cannot be looked at is not known to ignore anybody.
         let _ = watcher.look();
         false
-    })?;
+    });
     if until.interrupted() {
         return Ok(ExitCode::Interrupted);
     }

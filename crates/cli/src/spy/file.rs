@@ -1,19 +1,29 @@
 //! Frames out of a capture: pcap (micro- or nanoseconds, either byte order) and pcapng.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use isolane_model::open_regular;
 use isolane_wire::cooked::Version;
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
 use pcap_parser::{
     Block, InterfaceDescriptionBlock, Linktype, PcapBlockOwned, PcapError, create_reader,
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
 use super::frame::{Frame, Link};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{CAPTURE_BLOCK_BYTES, CAPTURE_INTERFACES};
+use crate::stop;
+
+/// Between two looks whether a signal has come.
+const SIGNAL_POLL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 /// A capture that is being read.
 pub(crate) struct CaptureFile {
@@ -53,17 +63,14 @@ impl CaptureFile {
             Failure::new(ExitCode::WrongUsage, what, why)
         };
         let input: Box<dyn Read + Send> = if path.as_os_str() == "-" {
-            Box::new(std::io::stdin())
+            Box::new(StandardInput)
         } else {
-            let file = File::open(path).map_err(|error| {
+            let file = open_regular(path).map_err(|error| {
                 failed(error.to_string()).with_remedy(
-                    "name a capture, or leave the name out to listen on the interfaces of this host",
+                    "name a capture; use - for standard input (tcpdump -w - | isolane spy -), or leave the name out to \
+                     listen on the interfaces of this host",
                 )
             })?;
-            if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-                let why = String::from("it is a directory");
-                return Err(failed(why).with_remedy("name a file in it"));
-            }
             Box::new(file)
         };
         let none = || {
@@ -110,6 +117,24 @@ impl CaptureFile {
             }
             self.reader.consume(length);
         }
+    }
+}
+
+/// Standard input. A signal that asks to end is its end, also while nothing comes.
+struct StandardInput;
+
+impl Read for StandardInput {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let input = rustix::stdio::stdin();
+        while !stop::is_wished() {
+            let mut waited = [PollFd::new(&input, PollFlags::IN)];
+            match rustix::event::poll(&mut waited, Some(&SIGNAL_POLL)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(rustix::io::read(input, buffer)?),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(0)
     }
 }
 

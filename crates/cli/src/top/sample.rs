@@ -53,6 +53,12 @@ impl Sample {
         }
     }
 
+    /// Whether all participants that were seen have rates.
+    pub(crate) fn has_rates(&self) -> bool {
+        let mut all = self.participants.iter();
+        all.all(|seen| seen.rates.is_some())
+    }
+
     /// Whether there is anything to be seen.
     pub(crate) fn has_snapshot(&self) -> bool {
         let mut all = self.participants.iter();

@@ -1,6 +1,7 @@
 //! Counts, rates and names as people read them.
 
 use isolane::observe::Counts;
+use isolane_model::visible_line;
 
 use crate::limits::SHOWN_NAME_CHARACTERS;
 
@@ -51,14 +52,14 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// What a process calls something: short, and without what a terminal obeys.
+/// A name that a process gave something, short and on one line.
 pub(super) fn clean(name: &str) -> String {
     shown(name, SHOWN_NAME_CHARACTERS)
 }
 
 pub(super) fn shown(text: &str, characters: usize) -> String {
-    let visible = |c: char| if c.is_control() { '?' } else { c };
-    let mut shown: String = text.chars().take(characters).map(visible).collect();
+    let kept: String = text.chars().take(characters).collect();
+    let mut shown: String = visible_line(&kept).chars().take(characters).collect();
     if text.chars().count() > characters {
         shown.push_str("...");
     }
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_a_process_says_of_itself_cannot_command_the_terminal() {
-        assert_eq!(clean("a\x1b[2Jb\nc"), "a?[2Jb?c");
+        assert_eq!(clean("a\x1b[2Jb\nc"), "a\\u001b[2Jb\\u000ac");
         let long = clean(&"x".repeat(500));
         assert_eq!(long.len(), SHOWN_NAME_CHARACTERS + 3);
     }

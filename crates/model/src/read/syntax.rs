@@ -11,7 +11,7 @@ use super::values::shortened;
 pub(super) fn report(content: &str, errors: &[Error], report: &mut Report) {
     let mut errors: Vec<(Range<usize>, &str)> = errors
         .iter()
-        .map(|error| (error.span().unwrap_or(0..0), error.message()))
+        .map(|error| (place_of(content, error), error.message()))
         .collect();
     errors.sort_by_key(|(span, _)| span.start);
     // A table that is given twice gives all its keys twice: that is one mistake, not ten.
@@ -47,6 +47,19 @@ pub(super) fn report(content: &str, errors: &[Error], report: &mut Report) {
         // The tree is whole but for the second value: everything else is still worth reporting.
         report.syntax(span, wrong, false);
     }
+}
+
+/// The place of an error. The parser gives none to a key with too many parts: that stands in the line with the most dots.
+fn place_of(content: &str, error: &Error) -> Range<usize> {
+    if error.message() != "recursion limit" {
+        return error.span().unwrap_or(0..0);
+    }
+    let lines = content.split_inclusive('\n').scan(0, |start, line| {
+        *start += line.len();
+        Some((*start - line.len(), line))
+    });
+    let deepest = lines.max_by_key(|(_, line)| line.matches('.').count());
+    deepest.map_or(0..0, |(start, _)| start..start + 1)
 }
 
 /// What to do about an error of the parser's.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use isolane_model::read_regular_text;
 use isolane_tune::apply::{Standing, status};
 use isolane_tune::{Facts, Placement, Plan, ThisMachine, here, probe, replan};
 use serde::de::DeserializeOwned;
@@ -9,6 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::commands::needs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::limits::RECORDED_BYTES;
 use crate::output::tell;
 use crate::settings::{PlanSource, TuneState};
 
@@ -82,6 +84,7 @@ fn recorded<T: DeserializeOwned>(path: &Path, what: &str, form: &str) -> Result<
         Failure::wrong_usage(format!("cannot read the {what} in {}", path.display()), why)
             .with_remedy(format!("they are written by {form}"))
     };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text =
+        read_regular_text(path, RECORDED_BYTES).map_err(|error| failed(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| failed(error.to_string()))
 }
