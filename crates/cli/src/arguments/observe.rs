@@ -33,7 +33,8 @@ pub(crate) struct SpyArguments {
     /// host, all of them or those of --interface; takes the right CAP_NET_RAW]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Show only what is about this topic, as far as discovery was seen; may be repeated
+    /// Show only what is about this topic; may be repeated. Of writers that were announced before: live, their
+    /// participants are asked; of a capture, samples whose topic it does not announce are shown, too
     #[arg(long, value_name = "TOPIC")]
     pub(crate) topic: Vec<String>,
     /// Show only what is from or for this participant (24 hexadecimal digits), entity (8) or both,
@@ -73,7 +74,7 @@ pub(crate) struct TopArguments {
     /// Stop after so many seconds
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Write JSON too, a line a sample; `-` is standard output, for nothing else then
+    /// Write JSON too, a line a sample; the last one has rates. `-` is standard output, for nothing else then
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
 }

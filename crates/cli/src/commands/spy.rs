@@ -1,10 +1,18 @@
 //! `isolane spy`: what is on the wire, decoded; from the interfaces of this host, or from a capture.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
+
+use isolane::{Interfaces, Participant};
 
 use super::participant::Until;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::limits::ASKED_DOMAINS;
 use crate::output::{JsonLines, print, tell};
 use crate::settings::{SpySettings, SpySource};
 use crate::spy::file::{CaptureFile, End};
@@ -23,16 +31,11 @@ const SLICE: Duration = Duration::from_millis(100);
 
 /// Shows datagrams until the file, the count, the time or the person says stop.
 pub(crate) fn run(settings: SpySettings) -> Result<ExitCode, Failure> {
+    let until = Until::new(settings.run_for.value)?;
     let mut spy = Spy::new(&settings)?;
     let ended = match &settings.source {
-        SpySource::File(path) => CaptureFile::open(path)?
-            .read(|frame| spy.take(&frame).map(|()| spy.wants_more()))
-            .map(|end| {
-                spy.summary.broken_off = end == End::BrokenOff;
-                ExitCode::Done
-            }),
+        SpySource::File(path) => read(&mut spy, path, &until),
         SpySource::Live(interfaces) => {
-            let until = Until::new(settings.run_for.value)?;
             let live = Live::open(&interfaces.value)?;
             listen(&mut spy, live, &until, &interfaces.value)
         }
@@ -41,6 +44,116 @@ pub(crate) fn run(settings: SpySettings) -> Result<ExitCode, Failure> {
     let told = spy.finish();
     let code = ended?;
     told.map(|()| code)
+}
+
+/// Reads a capture; twice where topics are wanted: a writer may be announced behind its first samples. Standard input
+/// is read once.
+fn read(spy: &mut Spy<'_>, path: &Path, until: &Until) -> Result<ExitCode, Failure> {
+    if !spy.filter.topics.is_empty() && path.as_os_str() != "-" {
+        let mut learning = Learning::default();
+        CaptureFile::open(path)?.read(|frame| {
+            learning.take(&frame);
+            Ok(!until.over())
+        })?;
+        spy.knowledge.learn_endpoints_of(learning.knowledge);
+    }
+    let end = CaptureFile::open(path)?
+        .read(|frame| spy.take(&frame).map(|()| spy.wants_more() && !until.over()))?;
+    spy.summary.broken_off = end == End::BrokenOff;
+    Ok(match until.interrupted() {
+        true => ExitCode::Interrupted,
+        false => ExitCode::Done,
+    })
+}
+
+/// The first pass over a capture, which shows nothing.
+#[derive(Default)]
+struct Learning {
+    network: Network,
+    knowledge: Knowledge,
+}
+
+impl Learning {
+    fn take(&mut self, frame: &Frame<'_>) {
+        let Ok(datagram) = self.network.read(frame) else {
+            return;
+        };
+        let is_cut = datagram.payload.len() < datagram.payload_len;
+        if let Ok(message) = Message::read(&datagram.payload, is_cut) {
+            message
+                .items
+                .iter()
+                .for_each(|item| self.knowledge.learn(item));
+        }
+    }
+}
+
+/// Participants that ask for the topics of writers that were announced before `spy` began: discovery sends the
+/// announcements again, and `spy` sees them pass.
+struct Asking<'a> {
+    interfaces: &'a [String],
+    /// Domains, and whether a participant could be made there.
+    asked: Vec<(u32, bool)>,
+    ended: Arc<AtomicBool>,
+}
+
+impl<'a> Asking<'a> {
+    fn new(interfaces: &'a [String]) -> Self {
+        Self {
+            interfaces,
+            asked: Vec::new(),
+            ended: Arc::default(),
+        }
+    }
+
+    /// Asks in this domain, if that is not done yet. The participant lives in a thread of its own until `spy` ends.
+    fn ask(&mut self, domain: u32) {
+        let is_known = self.asked.iter().any(|(known, _)| *known == domain);
+        if is_known || self.asked.len() == ASKED_DOMAINS {
+            return;
+        }
+        let interfaces = self.interfaces.to_vec();
+        let ended = Arc::clone(&self.ended);
+        let asking = thread::Builder::new().name(format!("ask {domain}"));
+        let (sender, made) = mpsc::channel();
+        let begun = asking.spawn(move || {
+            let mut builder = Participant::builder(domain).name("isolane spy");
+            if !interfaces.is_empty() {
+                builder = builder.interfaces(Interfaces::Named(interfaces));
+            }
+            let participant = match builder.build() {
+                Ok(participant) => participant,
+                Err(error) => return sender.send(Err(error.to_string())).unwrap_or_default(),
+            };
+            // Who waits for it is there until it comes.
+            let _ = sender.send(Ok(()));
+            while !ended.load(Ordering::Relaxed) {
+                participant.run_for(SLICE);
+            }
+        });
+        let made = match begun {
+            Ok(_) => made
+                .recv()
+                .unwrap_or_else(|_| Err(String::from("it ended"))),
+            Err(error) => Err(error.to_string()),
+        };
+        match &made {
+            Ok(()) => tell(format!(
+                "the participants of domain {domain} are asked for their topics: samples of writers that were announced \
+                 before are shown once they have answered"
+            )),
+            Err(why) => tell(format!(
+                "note: the participants of domain {domain} cannot be asked for their topics: {why}"
+            )),
+        }
+        self.asked.push((domain, made.is_ok()));
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
 }
 
 fn listen(
@@ -54,6 +167,10 @@ fn listen(
         names => names.join(", "),
     };
     tell(format!("listening on {which}"));
+    let mut asking = Asking::new(interfaces);
+    if !spy.filter.topics.is_empty() {
+        asking.ask(spy.filter.domain.unwrap_or_default());
+    }
     let mut counted = Instant::now();
     let ended = loop {
         if !spy.wants_more() {
@@ -79,6 +196,9 @@ fn listen(
         if let Err(error) = waited {
             break Err(error);
         }
+        if let Some(domain) = spy.unannounced_in.take() {
+            asking.ask(domain);
+        }
     };
     spy.summary.kernel_dropped = live.dropped();
     ended
@@ -95,6 +215,10 @@ struct Spy<'a> {
     network: Network,
     knowledge: Knowledge,
     summary: Summary,
+    /// A capture: what it does not announce stays unknown.
+    is_file: bool,
+    /// The domain of a sample that is not shown for want of its topic.
+    unannounced_in: Option<u32>,
 }
 
 impl<'a> Spy<'a> {
@@ -114,7 +238,12 @@ impl<'a> Spy<'a> {
             left: settings.count.value.unwrap_or(u64::MAX),
             network: Network::default(),
             knowledge: Knowledge::default(),
-            summary: Summary::default(),
+            is_file: matches!(settings.source, SpySource::File(_)),
+            summary: Summary {
+                is_file: matches!(settings.source, SpySource::File(_)),
+                ..Summary::default()
+            },
+            unannounced_in: None,
         })
     }
 
@@ -158,17 +287,14 @@ impl<'a> Spy<'a> {
         let traffic = self.knowledge.traffic_of(datagram, &items);
         let shown: Vec<_> = items
             .iter()
-            .filter(|item| self.filter.wants(item, &self.knowledge))
+            .filter(|item| self.filter.wants(item, &self.knowledge, self.is_file))
             .collect();
         let unannounced = items
             .iter()
             .filter(|item| self.filter.misses_topic(item, &self.knowledge))
             .count() as u64;
-        if unannounced > 0 && self.summary.unannounced == 0 {
-            tell(
-                "there are samples whose writers were announced before the first frame: their topic is not \
-                 known, and they are not shown. Start spy before them, or leave --topic out",
-            );
+        if unannounced > 0 {
+            self.unannounced_in = domain;
         }
         self.summary.unannounced += unannounced;
         let nothing_chosen = self.filter.chooses_items() && shown.is_empty();

@@ -36,8 +36,7 @@ impl Filter {
         !(self.topics.is_empty() && self.entities.is_empty() && self.kinds.is_empty())
     }
 
-    /// Whether a sample may be of a wanted topic, and is not shown since nobody said of which it is: that
-    /// is announced once, when writer and reader meet.
+    /// Whether a sample may be of a wanted topic: its writer was announced before the first frame.
     pub(crate) fn misses_topic(&self, item: &Item<'_>, knowledge: &Knowledge) -> bool {
         let is_users = |writer: Guid| !writer.entity.is_builtin();
         !self.topics.is_empty()
@@ -46,8 +45,14 @@ impl Filter {
             && knowledge.topic_of(item).is_none()
     }
 
-    /// Whether a submessage is of a wanted topic, entity and kind.
-    pub(crate) fn wants(&self, item: &Item<'_>, knowledge: &Knowledge) -> bool {
+    /// Whether a submessage is of a wanted topic, entity and kind. With `shows_unknown` a sample of a writer that was
+    /// never announced passes for any topic.
+    pub(crate) fn wants(
+        &self,
+        item: &Item<'_>,
+        knowledge: &Knowledge,
+        shows_unknown: bool,
+    ) -> bool {
         let topic = || knowledge.topic_of(item);
         let is_topic = |wanted: &String| topic() == Some(wanted.as_str());
         let is_entity = |wanted: &EntityPattern| {
@@ -57,7 +62,9 @@ impl Filter {
                 .any(|guid| wanted.matches(guid))
         };
         (self.kinds.is_empty() || self.kinds.contains(&item.kind))
-            && (self.topics.is_empty() || self.topics.iter().any(is_topic))
+            && (self.topics.is_empty()
+                || self.topics.iter().any(is_topic)
+                || (shows_unknown && self.misses_topic(item, knowledge)))
             && (self.entities.is_empty() || self.entities.iter().any(is_entity))
     }
 }

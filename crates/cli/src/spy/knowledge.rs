@@ -61,6 +61,12 @@ impl Knowledge {
         }
     }
 
+    /// Takes over which writers and readers there are: their GUIDs mean the same at any time of a capture. Names,
+    /// domains and addresses are as they were last announced, and stay behind.
+    pub(crate) fn learn_endpoints_of(&mut self, later: Self) {
+        self.endpoints = later.endpoints;
+    }
+
     fn learn_participant(&mut self, data: &ParticipantData) {
         let ports = data.metatraffic_unicast.iter().filter_map(|locator| {
             let port = u16::try_from(locator.port).ok()?;

@@ -19,8 +19,10 @@ pub(crate) struct Summary {
     pub(crate) shown: u64,
     /// RTPS datagrams of which nothing was wanted.
     pub(crate) filtered: u64,
-    /// DATA left out because its topic is not known: its writer was announced earlier.
+    /// DATA whose topic is not known, where one is wanted: its writer was announced before the first frame.
     pub(crate) unannounced: u64,
+    /// The frames are of a capture: such DATA is shown.
+    pub(crate) is_file: bool,
     pub(crate) malformed_datagrams: u64,
     pub(crate) malformed_frames: u64,
     /// DATA of discovery that says nothing that can be understood.
@@ -113,11 +115,17 @@ impl Summary {
             lines.push(format!("unknown submessages: {}", ids.join(", ")));
         }
         if self.unannounced > 0 {
-            lines.push(format!(
-                "not shown for want of a topic: {} data, whose writers were announced before the first \
-                 frame; start spy before them, or leave --topic out",
-                self.unannounced
-            ));
+            lines.push(match self.is_file {
+                true => format!(
+                    "{} data may be of another topic: the capture does not announce their writers; they are shown",
+                    self.unannounced
+                ),
+                false => format!(
+                    "not shown for want of a topic: {} data, whose writers were announced before the first frame and have \
+                     not answered",
+                    self.unannounced
+                ),
+            });
         }
         let malformed = listed(&[
             (self.malformed_frames, "frames"),

@@ -71,6 +71,43 @@ fn samples_are_seen_as_they_pass_with_topic_and_level() {
 }
 
 #[test]
+fn samples_of_a_running_system_are_shown_by_topic() {
+    let testbed = match Testbed::new(&TestbedConfig::default()) {
+        Ok(testbed) => testbed,
+        Err(TestbedError::NotPermitted { .. }) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let start = |what: &str, out: Stdio| {
+        let mut command = isolane(&[what, "Square", "--interface", "host-a"]);
+        command.stdout(out).stderr(Stdio::null());
+        let child = testbed.command(Host::A, command).spawn();
+        Running(child.expect("the command starts"))
+    };
+    let mut subscriber = start("sub", Stdio::piped());
+    let _publisher = start("pub", Stdio::null());
+    let mut out = BufReader::new(subscriber.0.stdout.take().expect("piped"));
+    // They know each other, and announce nothing any more.
+    for _ in 0..3 {
+        out.read_line(&mut String::new()).expect("a sample");
+    }
+    thread::spawn(move || out.lines().count());
+    let arguments = [
+        "--topic",
+        "Square",
+        "--kind",
+        "data",
+        "--count",
+        "3",
+        "--seconds",
+        "60",
+    ];
+    let said = run(&mut testbed.command(Host::A, spy(&arguments)));
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains(", 3 shown"), "{}", said.err);
+    assert_eq!(said.out.matches("DATA").count(), 3, "{}", said.out);
+}
+
+#[test]
 fn an_interface_that_is_not_there_cannot_be_listened_to() {
     let said = run(&mut spy(&["--interface", "nowhere0", "--seconds", "1"]));
     assert_eq!((said.code, said.out.as_str()), (3, ""), "{}", said.err);
