@@ -124,6 +124,7 @@ impl Engine {
                 return;
             }
         }
+        self.parted.forget(prefix);
         self.participant_by_prefix.remove(&prefix);
         self.participants.remove(index);
         self.note_static_gone(index);

@@ -1,7 +1,10 @@
 //! Memory of how far readers were with writers whose ends were announced. Anybody can announce an end in a
 //! participant's name; when the writer is announced again, its readers go on where they were.
 
-use isolane_wire::{guid::Guid, sequence::SequenceNumber};
+use isolane_wire::{
+    guid::{Guid, GuidPrefix},
+    sequence::SequenceNumber,
+};
 
 use super::WriterProxy;
 use crate::limits::PARTED_REMEMBERED;
@@ -16,7 +19,7 @@ struct Parted {
 /// The matches that ended last, the oldest first to be forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct PartedMatches {
-    matches: heapless::Deque<Parted, PARTED_REMEMBERED>,
+    matches: heapless::Vec<Parted, PARTED_REMEMBERED>,
 }
 
 impl PartedMatches {
@@ -26,14 +29,19 @@ impl PartedMatches {
             return;
         }
         if self.matches.is_full() {
-            self.matches.pop_front();
+            self.matches.remove(0);
         }
         let parted = Parted {
             writer: proxy.guid,
             reader,
             expected: proxy.expected,
         };
-        let _ = self.matches.push_back(parted);
+        let _ = self.matches.push(parted);
+    }
+
+    /// Forgets the writers of a participant that is gone: another start of it may have its name and number anew.
+    pub(crate) fn forget(&mut self, prefix: GuidPrefix) {
+        self.matches.retain(|it| it.writer.prefix != prefix);
     }
 
     /// Sets a new proxy to where the former one was, if there was one.
