@@ -9,7 +9,15 @@
 
 #![forbid(unsafe_code)]
 
+/// Prints a line on standard output, see [`output::line`].
+macro_rules! say {
+    ($($argument:tt)*) => {
+        crate::output::line(format_args!($($argument)*))
+    };
+}
+
 mod options;
+mod output;
 mod printed;
 mod publisher;
 mod qos;
@@ -28,8 +36,10 @@ use options::{LogLevel, Options};
 /// What ends the program early.
 type Failure = Box<dyn std::error::Error>;
 
-/// Wrong usage, and what cannot be had.
+/// Exit code of wrong usage, and of options that are not supported.
 const USAGE: u8 = 2;
+/// Exit code when the output cannot be written, as of the command `isolane`.
+const OUTPUT_FAILED: u8 = 3;
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -40,7 +50,12 @@ fn main() -> ExitCode {
     if options.log_level == LogLevel::Debug {
         printed::install_log();
     }
-    match run(&options) {
+    let ended = run(&options);
+    if let Some(error) = output::failure() {
+        eprintln!("isolane-shape-main: standard output cannot be written: {error}");
+        return ExitCode::from(OUTPUT_FAILED);
+    }
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("isolane-shape-main: {failure}");
@@ -64,6 +79,6 @@ fn run(options: &Options) -> Result<(), Failure> {
     } else {
         subscriber::run(&participant, options)?;
     }
-    println!("Done.");
+    say!("Done.");
     Ok(())
 }

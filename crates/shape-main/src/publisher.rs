@@ -44,7 +44,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
         let set = CoherentSets::of(options);
         if set.is_begun_before(iterations) {
             publisher.begin_coherent_changes()?;
-            println!("Started Coherent Set");
+            say!("Started Coherent Set");
         }
         for instance in &mut instances {
             instance.advance(size);
@@ -53,7 +53,7 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
         iterations += 1;
         if set.is_ended_after(iterations) {
             end_set(&publisher)?;
-            println!("Finished Coherent Set");
+            say!("Finished Coherent Set");
         }
         stop::run_for(participant, options.write_period);
     }
@@ -96,11 +96,11 @@ fn end_set(publisher: &Publisher) -> Result<(), Failure> {
 fn create(publisher: &Publisher, options: &Options, color: &str) -> Result<Vec<Writer>, Failure> {
     let topics: Vec<String> = options.topics().collect();
     for topic in &topics {
-        println!("Create topic: {topic}");
+        say!("Create topic: {topic}");
     }
     let mut writers = Vec::new();
     for topic in topics {
-        println!("Create writer for topic: {topic} color: {color}");
+        say!("Create writer for topic: {topic} color: {color}");
         let writer = publisher.create_writer(&topic, &qos::of_writer(options))?;
         statuses::listen_to_writer(&writer, &topic)?;
         writers.push(Writer { topic, writer });
@@ -147,7 +147,7 @@ impl Instance {
 fn write_to_all(writers: &[Writer], shape: &ShapeType, options: &Options) -> Result<(), Failure> {
     for Writer { topic, writer } in writers {
         match writer.write(shape) {
-            Ok(()) if options.print_written => println!("{}", printed::sample(topic, shape)),
+            Ok(()) if options.print_written => say!("{}", printed::sample(topic, shape)),
             Ok(()) => {}
             // The next sample is tried a period later.
             Err(error @ (WriteError::Engine(_) | WriteError::NoFrame)) => {

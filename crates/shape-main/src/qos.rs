@@ -18,12 +18,16 @@ const KEEP_ALL_SAMPLES: usize = 512;
 const KEEP_ALL_BYTES: usize = 64 << 20;
 /// … but at least so many of them.
 const KEEP_ALL_LEAST_SAMPLES: usize = 16;
-/// What a reader's slots take in. A publisher's payload is not known to it; larger ones are rejected.
-const READER_MAX_BYTES: usize = 65_000;
 /// How long the end of a set waits for room.
 const END_PATIENCE: Duration = Duration::from_millis(100);
-/// Instances that a reader knows at once.
-const READER_INSTANCES: u16 = 32;
+/// Bytes of the largest sample that a reader takes. Memory of a slot is used when a sample fills it.
+const READER_MAX_BYTES: usize = SHAPE_BYTES + MAX_PAYLOAD_BYTES;
+/// Address space of a reader's slots, in bytes.
+const READER_SLOT_BYTES: usize = 1 << 30;
+/// Instances that a reader knows at once: at most so many, fewer with a deep history …
+const READER_MOST_INSTANCES: usize = 512;
+/// … but at least so many.
+const READER_LEAST_INSTANCES: usize = 32;
 
 /// What writers and readers have in common.
 fn common(options: &Options) -> Qos {
@@ -92,7 +96,7 @@ pub(crate) fn of_group(options: &Options) -> Qos {
     }
 }
 
-/// Of a writer.
+/// QoS of a writer.
 pub(crate) fn of_writer(options: &Options) -> Qos {
     let mut qos = common(options)
         .max_instances(options.num_instances)
@@ -112,14 +116,21 @@ pub(crate) fn of_writer(options: &Options) -> Qos {
     qos
 }
 
-/// Of a reader.
+/// QoS of a reader.
 pub(crate) fn of_reader(options: &Options) -> Qos {
-    let payload_bytes = SHAPE_BYTES + options.additional_payload_size;
     let mut qos = common(options)
-        .max_instances(READER_INSTANCES)
-        .max_bytes(payload_bytes.clamp(READER_MAX_BYTES, SHAPE_BYTES + MAX_PAYLOAD_BYTES));
+        .max_instances(reader_instances(options))
+        .max_bytes(READER_MAX_BYTES);
     if let Some(separation) = options.time_filter {
         qos = qos.time_based_filter(separation);
     }
     qos
+}
+
+/// Instances that fit the slots' address space with the history's depth.
+fn reader_instances(options: &Options) -> u16 {
+    let depth = usize::from(options.history.unwrap_or(1).max(1));
+    let fitting = READER_SLOT_BYTES / READER_MAX_BYTES / depth;
+    let instances = fitting.clamp(READER_LEAST_INSTANCES, READER_MOST_INSTANCES);
+    u16::try_from(instances).unwrap_or(u16::MAX)
 }

@@ -1,11 +1,17 @@
-//! Listeners that print what tests wait for.
+//! Listeners that print statuses: those that tests wait for on standard output, samples that a reader does not get on
+//! standard error.
+
+use std::time::{Duration, Instant};
 
 use isolane::{BuildError, DataReader, DataWriter};
 
 use crate::printed::{policy, status};
 use crate::shape::ShapeType;
 
-/// Of a writer.
+/// Period of a reader's lines about samples that it does not get.
+const MISSED_PERIOD: Duration = Duration::from_secs(1);
+
+/// Prints the statuses of a writer.
 pub(crate) fn listen_to_writer(
     writer: &DataWriter<ShapeType>,
     topic: &str,
@@ -13,25 +19,25 @@ pub(crate) fn listen_to_writer(
     let name = status("on_publication_matched", topic);
     writer.on_publication_matched(move |status| {
         let (count, change) = (status.current_count, status.current_count_change);
-        println!("{name} : matched readers {count} (change = {change})");
+        say!("{name} : matched readers {count} (change = {change})");
     })?;
     let name = status("on_offered_incompatible_qos", topic);
     writer.on_offered_incompatible_qos(move |status| {
-        println!("{name} : {}", policy(status.last_policy_id));
+        say!("{name} : {}", policy(status.last_policy_id));
     })?;
     let name = status("on_offered_deadline_missed", topic);
     writer.on_offered_deadline_missed(move |status| {
         let (total, change) = (status.total_count, status.total_count_change);
-        println!("{name} : (total = {total}, change = {change})");
+        say!("{name} : (total = {total}, change = {change})");
     })?;
     let name = status("on_liveliness_lost", topic);
     writer.on_liveliness_lost(move |status| {
         let (total, change) = (status.total_count, status.total_count_change);
-        println!("{name} : (total = {total}, change = {change})");
+        say!("{name} : (total = {total}, change = {change})");
     })
 }
 
-/// Of a reader.
+/// Prints the statuses of a reader.
 pub(crate) fn listen_to_reader(
     reader: &DataReader<ShapeType>,
     topic: &str,
@@ -39,20 +45,55 @@ pub(crate) fn listen_to_reader(
     let name = status("on_subscription_matched", topic);
     reader.on_subscription_matched(move |status| {
         let (count, change) = (status.current_count, status.current_count_change);
-        println!("{name} : matched writers {count} (change = {change})");
+        say!("{name} : matched writers {count} (change = {change})");
     })?;
     let name = status("on_requested_incompatible_qos", topic);
     reader.on_requested_incompatible_qos(move |status| {
-        println!("{name} : {}", policy(status.last_policy_id));
+        say!("{name} : {}", policy(status.last_policy_id));
     })?;
     let name = status("on_requested_deadline_missed", topic);
     reader.on_requested_deadline_missed(move |status| {
         let (total, change) = (status.total_count, status.total_count_change);
-        println!("{name} : (total = {total}, change = {change})");
+        say!("{name} : (total = {total}, change = {change})");
     })?;
     let name = status("on_liveliness_changed", topic);
     reader.on_liveliness_changed(move |status| {
         let (alive, not_alive) = (status.alive_count, status.not_alive_count);
-        println!("{name} : (alive = {alive}, not_alive = {not_alive})");
+        say!("{name} : (alive = {alive}, not_alive = {not_alive})");
+    })?;
+    let mut line = MissedLine::new(status("on_sample_lost", topic));
+    reader.on_sample_lost(move |status| line.print(status.total_count, ""))?;
+    let mut line = MissedLine::new(status("on_sample_rejected", topic));
+    reader.on_sample_rejected(move |status| {
+        let reason = status.last_reason.map(|reason| format!(", {reason:?}"));
+        line.print(status.total_count, &reason.unwrap_or_default());
     })
+}
+
+/// A line about samples that a reader does not get, at most once a [`MISSED_PERIOD`].
+struct MissedLine {
+    name: String,
+    printed: Option<Instant>,
+    /// The count that was printed last.
+    total: u64,
+}
+
+impl MissedLine {
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            printed: None,
+            total: 0,
+        }
+    }
+
+    fn print(&mut self, total: u64, reason: &str) {
+        let now = Instant::now();
+        if self.printed.is_some_and(|at| now - at < MISSED_PERIOD) {
+            return;
+        }
+        let (name, change) = (&self.name, total - self.total);
+        eprintln!("{name} : (total = {total}, change = {change}{reason})");
+        (self.printed, self.total) = (Some(now), total);
+    }
 }

@@ -21,6 +21,11 @@ pub(crate) fn on_signals() -> io::Result<()> {
     Ok(())
 }
 
+/// Ends the program as a signal does.
+pub(crate) fn end() {
+    TOLD.store(true, Ordering::Relaxed);
+}
+
 /// Whether the program is to end.
 pub(crate) fn is_told() -> bool {
     TOLD.load(Ordering::Relaxed)

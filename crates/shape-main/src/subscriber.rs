@@ -31,10 +31,10 @@ pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Fa
     let mut iterations = 0;
     while !stop::is_told() && options.num_iterations.is_none_or(|most| iterations < most) {
         if options.coherent {
-            println!("Reading coherent sets, iteration {iterations}");
+            say!("Reading coherent sets, iteration {iterations}");
         }
         if options.ordered {
-            println!("Reading with ordered access, iteration {iterations}");
+            say!("Reading with ordered access, iteration {iterations}");
         }
         let access = subscriber.begin_access();
         if options.ordered && options.access_scope == AccessScope::Group && !options.read {
@@ -63,7 +63,7 @@ impl Told {
             let (guid, topic, qos) = (writer.data.guid, &writer.data.topic_name, &writer.data.qos);
             if self.0.len() < MAX_TOLD && self.0.insert(guid) {
                 let data = [&qos.user_data, &qos.topic_data, &qos.group_data];
-                println!("{}", printed::data(topic, data.map(Octets::as_slice)));
+                say!("{}", printed::data(topic, data.map(Octets::as_slice)));
             }
         }
     }
@@ -83,7 +83,7 @@ fn print_in_order(readers: &mut [Reader], access: &Access) -> Result<(), Failure
 fn create(subscriber: &Subscriber, options: &Options) -> Result<Vec<Reader>, Failure> {
     let topics: Vec<String> = options.topics().collect();
     for topic in &topics {
-        println!("Create topic: {topic}");
+        say!("Create topic: {topic}");
     }
     let mut readers = Vec::new();
     for topic in topics {
@@ -93,11 +93,11 @@ fn create(subscriber: &Subscriber, options: &Options) -> Result<Vec<Reader>, Fai
             Some((expression, parameters)) => {
                 let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
                 let filter = Filter::new(&expression, &parameters)
-                    .inspect_err(|_| println!("failed to create content filtered topic"))?;
+                    .inspect_err(|_| say!("failed to create content filtered topic"))?;
                 subscriber.create_filtered_reader(&topic, &qos, filter)?
             }
         };
-        println!("Create reader for topic: {topic}");
+        say!("Create reader for topic: {topic}");
         statuses::listen_to_reader(&reader, &topic)?;
         readers.push(Reader {
             topic,
@@ -165,13 +165,13 @@ impl Reader {
             if self.colors.len() < MAX_COLORS {
                 self.colors.insert(key, shape.color.as_str().to_owned());
             }
-            println!("{}", printed::sample(&self.topic, shape));
+            say!("{}", printed::sample(&self.topic, shape));
             return;
         }
         let color = self.colors.get(&key).map_or("?", String::as_str);
         let end = printed::instance_end(&self.topic, color, sample.info.instance_state);
         if let Some(line) = end {
-            println!("{line}");
+            say!("{line}");
         }
     }
 }

@@ -1,0 +1,31 @@
+//! Standard output: a line at a time, flushed.
+//!
+//! An output that cannot be written ends the program as SIGINT does, so that peers get its farewell. A closed pipe
+//! is no failure: its reader has seen enough.
+
+use std::fmt::Arguments;
+use std::io::{self, Write};
+use std::sync::OnceLock;
+
+use crate::stop;
+
+static FAILED: OnceLock<io::Error> = OnceLock::new();
+
+/// Prints a line; prints nothing once a line could not be written.
+pub(crate) fn line(text: Arguments<'_>) {
+    if FAILED.get().is_some() {
+        return;
+    }
+    let mut out = io::stdout().lock();
+    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
+        // The first failure is the one that is reported.
+        let _ = FAILED.set(error);
+        stop::end();
+    }
+}
+
+/// The error that ended the output, unless its reader closed it.
+pub(crate) fn failure() -> Option<&'static io::Error> {
+    let failed = FAILED.get();
+    failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+}
