@@ -135,10 +135,13 @@ pub trait Datapath {
         false
     }
 
-    /// Finds out whether interfaces have gone or come back, and does what their return needs. To
-    /// be called at leisure, about once a second; a few system calls, and none where there is
-    /// nothing to find out.
-    fn look_after_interfaces(&mut self) {}
+    /// Finds out whether interfaces have gone or come back, or have other addresses, and does what
+    /// that needs. Returns whether the addresses of lanes have changed: [`unicast`](Self::unicast)
+    /// and [`flow_unicast`](Self::flow_unicast) are to be announced again. To be called at leisure,
+    /// about once a second; a few system calls, and none where there is nothing to find out.
+    fn look_after_interfaces(&mut self) -> bool {
+        false
+    }
 
     /// Reserves a flow of its own within an open lane: a port for one topic's reader. What
     /// arrives there comes with the lane's bursts.

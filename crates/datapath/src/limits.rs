@@ -43,6 +43,10 @@ pub const MAX_DOMAIN: u32 = 232;
 /// bound on the work that a host which refuses everything can cause in one call.
 pub const MAX_BOUNCES: usize = MAX_BURST;
 
+/// Messages about changed addresses of the host that one look takes: a host that changes more of them in a second is
+/// looked at again in the next.
+pub const MAX_ADDRESS_CHANGES: usize = 64;
+
 /// A distance of the two clocks that differs by more than this from the last one: they are read
 /// one directly after the other, which takes some ten nanoseconds, with system calls a few hundred.
 /// A smaller step shifts the stamps of one burst by no more than that.

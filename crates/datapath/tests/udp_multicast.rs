@@ -162,8 +162,8 @@ const INTERFACES: [Case; 3] = [
         an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back,
     ),
     (
-        "an_interface_that_is_back_with_another_address_is_not_followed",
-        an_interface_that_is_back_with_another_address_is_not_followed,
+        "an_interface_that_is_back_with_another_address_is_followed",
+        an_interface_that_is_back_with_another_address_is_followed,
     ),
 ];
 
@@ -289,6 +289,10 @@ fn a_group_is_sent_to_by_every_interface_as_its_level_asks() {
     assert_eq!(udp.receive_burst(LANE, 16, &mut received), 2);
 }
 
+fn both(sent: u32, refused: u32) -> SendReport {
+    SendReport { sent, refused }
+}
+
 /// Sends one datagram by unicast to a neighbour and one to the lane's group.
 fn send_both(udp: &mut Udp, neighbour: [u8; 4]) -> SendReport {
     let mut burst = TransmitBurst::new();
@@ -320,7 +324,6 @@ fn an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back() {
     const OWN: [u8; 4] = [10, 4, 0, 1];
     const NEIGHBOUR: [u8; 4] = [10, 4, 0, 2];
     const GONE: u64 = 100;
-    let both = |sent, refused| SendReport { sent, refused };
     let tunnel = Tunnel::open("leaving", OWN).expect("a tunnel (/dev/net/tun)");
     let named = Interfaces::Named(vec!["leaving".to_owned()]);
     let mut udp = attach(named, &Options::default());
@@ -355,22 +358,26 @@ fn an_interface_that_goes_away_is_refused_by_name_and_works_when_it_is_back() {
     assert_eq!(udp.ledger().balance(), Ok(()));
 }
 
-fn an_interface_that_is_back_with_another_address_is_not_followed() {
+fn an_interface_that_is_back_with_another_address_is_followed() {
     let named = Interfaces::Named(vec!["moving".to_owned()]);
     let tunnel = Tunnel::open("moving", [10, 4, 0, 1]).expect("a tunnel (/dev/net/tun)");
     let mut udp = attach(named, &Options::default());
     udp.open_lane(LANE).expect("the lane opens");
     drop(tunnel);
-    let _moved = Tunnel::open("moving", [10, 6, 0, 1]).expect("a tunnel (/dev/net/tun)");
-    udp.look_after_interfaces();
-    assert_eq!(
-        send_both(&mut udp, [10, 6, 0, 2]).sent,
-        1,
-        "unicast has a way"
+    assert!(
+        !udp.look_after_interfaces(),
+        "there is no other address yet"
     );
-    let transmit = udp.ledger().lane(LANE).transmit;
-    assert_eq!(transmit.refused_total(), 1);
-    assert_eq!(received(&mut udp), 0, "groups have none");
+    let moved = Tunnel::open("moving", [10, 6, 0, 1]).expect("a tunnel (/dev/net/tun)");
+    let port = udp.unicast(LANE)[0].port as u16;
+    assert!(udp.look_after_interfaces());
+    assert_eq!(udp.unicast(LANE), [Locator::udpv4([10, 6, 0, 1], port)]);
+    assert_eq!(send_both(&mut udp, [10, 6, 0, 2]), both(2, 0));
+    assert_eq!(received(&mut udp), 1, "the group was joined again");
+    let group = udp.multicast(LANE)[0];
+    moved.inject([10, 6, 0, 2], group);
+    assert_eq!(received(&mut udp), 1, "and reaches it from outside");
+    assert!(!udp.look_after_interfaces(), "nothing has changed since");
     assert_eq!(udp.ledger().balance(), Ok(()));
 }
 

@@ -492,7 +492,7 @@ fn announce_to(
 }
 
 /// The networks this host is on.
-fn networks(transport: &Transport) -> Vec<isolane_engine::Network> {
+pub(crate) fn networks(transport: &Transport) -> Vec<isolane_engine::Network> {
     let all = match transport {
         Transport::Udp(udp) => udp.networks(),
         Transport::Xdp(xdp) => xdp.networks(),

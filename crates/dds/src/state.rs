@@ -6,6 +6,7 @@
 //! the engine's work becomes a datagram ([`sending`](crate::sending)). The order in which they come is
 //! the loop's, [`runtime`](crate::runtime).
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use isolane_datapath::{
@@ -18,6 +19,7 @@ use isolane_executor::{Executor, JobConfig, JobId};
 use isolane_wire::{level::Level, time::Instant};
 
 use crate::{
+    builder,
     discovered::{DiscoveryCallback, DiscoveryListening},
     error::BuildError,
     limits::{BURST, MAX_JOBS},
@@ -436,9 +438,28 @@ impl State {
             inlet.repay(self.transport.pool());
             inlet.wake();
         }
-        self.transport.look_after_interfaces();
+        if self.transport.look_after_interfaces() {
+            self.follow_addresses();
+        }
         self.log_trouble(monotonic_now());
         self.begin_observing();
+    }
+
+    /// Announces that this host has other addresses.
+    fn follow_addresses(&mut self) {
+        let networks = builder::networks(&self.transport);
+        let addresses = networks
+            .iter()
+            .map(|network| Ipv4Addr::from(network.address));
+        let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
+        log::info!(target: "isolane",
+            "this host's addresses have changed: they are {} now, and announced", addresses.join(", "));
+        if self.engine.has_description() {
+            log::warn!(target: "isolane",
+                "this participant is described at another address: peers that know it by the description do not \
+                 follow. Change the description on all sides, and start again");
+        }
+        self.engine.set_networks(monotonic_now(), networks);
     }
 
     /// The place beside a reader that was just created.

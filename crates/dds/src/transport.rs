@@ -128,8 +128,8 @@ impl Datapath for Transport {
         dispatch!(self, datapath => datapath.seen_readable(lane, readable));
     }
 
-    fn look_after_interfaces(&mut self) {
-        dispatch!(self, datapath => datapath.look_after_interfaces());
+    fn look_after_interfaces(&mut self) -> bool {
+        dispatch!(self, datapath => datapath.look_after_interfaces())
     }
 
     fn peek_lanes(&mut self) -> Option<u16> {

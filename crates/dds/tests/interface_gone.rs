@@ -1,5 +1,5 @@
 //! The interface a participant uses goes away while it runs: what cannot be sent is counted, nothing
-//! panics, and the loop goes on sleeping.
+//! panics, and the loop goes on sleeping. Or its address changes: peers follow, and no reliable sample is lost.
 //!
 //! The test runs itself again inside a network namespace of its own, where it may make and remove
 //! interfaces. Where the system does not allow that it says so, and fails in CI.
@@ -65,5 +65,83 @@ fn an_interface_that_goes_away_is_counted_and_the_loop_goes_on_sleeping() {
     in_namespace(
         "an_interface_that_goes_away_is_counted_and_the_loop_goes_on_sleeping",
         inside,
+    );
+}
+
+/// A participant on one interface that announces itself to the other one's first address.
+fn on(interface: &str, peer: [u8; 4]) -> Participant {
+    Participant::builder(0)
+        .interfaces(Interfaces::Named(vec![interface.to_owned()]))
+        .peer(peer.into())
+        .build()
+        .unwrap()
+}
+
+fn an_address_changes() {
+    for (name, address) in [("stays", "10.9.0.1/24"), ("moves", "10.9.1.2/24")] {
+        ip(&format!("link add {name} type veth peer name {name}-end"));
+        ip(&format!("address add {address} dev {name}"));
+        ip(&format!("link set {name} up"));
+        ip(&format!("link set {name}-end up"));
+    }
+    let (stays, moves) = (on("stays", [10, 9, 1, 2]), on("moves", [10, 9, 0, 1]));
+    let qos = Qos::reliable().keep_all().max_samples(32);
+    // A flow each way, so that both the writer and the reader of one move.
+    let writers = [&stays, &moves].map(|it| it.create_writer::<Tick>("Ticks", &qos).unwrap());
+    let readers = [&moves, &stays].map(|it| it.create_reader::<Tick>("Ticks", &qos).unwrap());
+    let run = || {
+        stays.run_for(Duration::from_millis(5));
+        moves.run_for(Duration::from_millis(5));
+    };
+    let begin = Instant::now();
+    while writers.iter().any(|writer| writer.matched_readers() < 2) {
+        run();
+        assert!(begin.elapsed() < Duration::from_secs(20), "no match");
+    }
+    const SAMPLES: u32 = 1_000;
+    let (mut written, mut taken) = ([0; 2], [Vec::new(), Vec::new()]);
+    let begin = Instant::now();
+    let mut is_moved = false;
+    // Each reader has both writers' samples.
+    while taken.iter().any(|taken| taken.len() < 2 * SAMPLES as usize) {
+        for (writer, number) in writers.iter().zip(&mut written) {
+            while *number < SAMPLES && writer.write(&Tick { number: *number }).is_ok() {
+                *number += 1;
+            }
+        }
+        run();
+        for (reader, taken) in readers.iter().zip(&mut taken) {
+            while let Some(sample) = reader.take().unwrap() {
+                taken.extend(sample.value.map(|tick| tick.number));
+            }
+        }
+        if !is_moved && taken.iter().all(|taken| taken.len() > 300) {
+            ip("address del 10.9.1.2/24 dev moves");
+            ip("address add 10.9.1.77/24 dev moves");
+            is_moved = true;
+        }
+        let waited = begin.elapsed();
+        let counts = taken.each_ref().map(Vec::len);
+        assert!(
+            waited < Duration::from_secs(60),
+            "{written:?} written, {counts:?} taken"
+        );
+    }
+    assert!(is_moved);
+    for writer in &writers {
+        let status = writer.publication_matched_status();
+        assert_eq!(
+            (status.total_count, status.current_count),
+            (2, 2),
+            "no match was lost"
+        );
+    }
+}
+
+#[test]
+fn an_address_that_changes_is_followed_and_loses_no_reliable_sample() {
+    in_namespace(
+        "an_address_that_changes_is_followed_and_loses_no_reliable_sample",
+        an_address_changes,
     );
 }

@@ -220,6 +220,8 @@ pub struct Engine {
     pub(crate) discovery_filed: bool,
     /// Which of the things discovery does had its turn last.
     pub(crate) discovery_turn: u8,
+    /// The next own endpoint to announce with new locators, writers before readers; `None`: all are announced.
+    pub(crate) move_from: Option<u32>,
     /// The endpoint of a peer that is being parted from.
     pub(crate) leaving_endpoint: Option<u16>,
     /// Something was refused because a table was full, and may find a place now.
@@ -299,6 +301,7 @@ impl Engine {
             announce_filed: false,
             discovery_filed: false,
             discovery_turn: 0,
+            move_from: None,
             leaving_endpoint: None,
             has_refused: false,
             leases_due: false,
@@ -394,6 +397,9 @@ impl Engine {
         let period = self.announce_period();
         self.timers.arm(Subject::ANNOUNCE, now + period);
         self.ask_silent_peers();
+        if self.move_from.is_some() {
+            self.file_discovery();
+        }
         if self.announces() == Announces::Nothing {
             self.announcements_sent = self.announcements_sent.saturating_add(1);
             return;

@@ -1,6 +1,6 @@
 //! A node: a host with one participant, its addresses and its lanes.
 //!
-//! Node *n* has an address of its own in 10.0.0.0/16. It is reached there at port 7410 for
+//! Node *n* has an address of its own in 10.0.0.0/16, or after it was moved in 10.1.0.0/16; both are one network. It is reached there at port 7410 for
 //! discovery and at 7420 + *l* for data of level *l*, and in the groups it has joined: the
 //! one of SPDP, and 239.255.(16 + *l*).0 of each level it has a multicast reader of. Each port of
 //! each level has a lane of its own, so that a frame's priority is known before it is read.
@@ -21,7 +21,7 @@ use crate::{described::Description, limits::MAX_NODES};
 /// The multicast group of SPDP in domain 0 (RTPS 2.5 §9.6.1.4).
 pub(crate) const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
 
-const DISCOVERY_PORT: u16 = 7410;
+pub(crate) const DISCOVERY_PORT: u16 = 7410;
 const LEVEL_PORT: u16 = 7420;
 const GROUP_PORT: u16 = 7401;
 const FIRST_GROUP: u8 = 16;
@@ -44,10 +44,17 @@ impl NodeId {
         [10, 0, (self.0 / 250) as u8, (1 + self.0 % 250) as u8]
     }
 
+    /// The node's address after [`World::move_node`](crate::World::move_node), in the same network.
+    #[must_use]
+    pub fn other_address(self) -> [u8; 4] {
+        let [a, b, c, d] = self.address();
+        [a, b + 1, c, d]
+    }
+
     /// The node with this address, if there can be one.
     pub(crate) fn of_address(address: [u8; 4]) -> Option<Self> {
         match address {
-            [10, 0, high, low @ 1..=250] => {
+            [10, 0 | 1, high, low @ 1..=250] => {
                 Some(Self(usize::from(high) * 250 + usize::from(low) - 1))
             }
             _ => None,
@@ -179,6 +186,8 @@ pub(crate) struct Node {
     /// Which of its GUID prefixes it has.
     pub(crate) identity: u32,
     pub(crate) lanes: [VecDeque<Frame>; LANES],
+    /// Its IPv4 address now.
+    pub(crate) address: [u8; 4],
     pub(crate) groups: BTreeSet<Locator>,
     /// A step is in the world's queue.
     pub(crate) step_filed: bool,
@@ -196,6 +205,7 @@ impl Node {
             incarnation: 0,
             identity: 0,
             lanes: Default::default(),
+            address: [0; 4],
             groups: BTreeSet::new(),
             step_filed: false,
             timer: None,
@@ -215,10 +225,8 @@ impl Node {
         let mut config = EngineConfig::new(0, GuidPrefix(prefix), seed);
         config.wall_offset_ns = WALL_OFFSET_NS;
         config.metatraffic_unicast = LocatorList::from_iter([id.discovery_locator()]);
-        config.networks = vec![Network {
-            address: id.address(),
-            prefix_bits: 16,
-        }];
+        self.address = id.address();
+        config.networks = self.networks();
         config.multicast = self.config.multicast;
         config.timing = self.config.timing;
         config.limits = self.config.limits;
@@ -241,6 +249,13 @@ impl Node {
                 .expect("there is room for what is described");
         }
         self.engine = Some(engine);
+    }
+
+    pub(crate) fn networks(&self) -> Vec<Network> {
+        vec![Network {
+            address: self.address,
+            prefix_bits: 15,
+        }]
     }
 
     /// What is most urgent: of a frame and a work of the same priority the frame, as the executor

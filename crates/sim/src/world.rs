@@ -9,7 +9,7 @@ use crate::{
     ledger::LinkLedger,
     limits::{LANE_DATAGRAMS, LOOPBACK_DELAY, MAX_DATAGRAM_BYTES},
     link::{Fate, LinkConfig},
-    node::{Frame, Next, Node, NodeConfig, NodeId, lane_of},
+    node::{DISCOVERY_PORT, Frame, Next, Node, NodeConfig, NodeId, lane_of},
     partition::Partition,
     queue::{Event, Queue},
     random::Random,
@@ -199,6 +199,23 @@ impl World {
     /// it, and its timers find themselves late.
     pub fn stop_for(&mut self, id: NodeId, time: Duration) {
         self.nodes[id.0].stopped_until = self.now + time;
+    }
+
+    /// The node's address changes to its [other one](NodeId::other_address), or back: nothing reaches it at the former
+    /// one. Its participant learns of it when [`Self::note_address`] is called.
+    pub fn move_node(&mut self, id: NodeId) {
+        let node = &mut self.nodes[id.0];
+        node.address = match node.address == id.address() {
+            true => id.other_address(),
+            false => id.address(),
+        };
+    }
+
+    /// The participant of a node learns its address.
+    pub fn note_address(&mut self, id: NodeId) {
+        let (now, networks) = (self.now, self.nodes[id.0].networks());
+        self.engine_mut(id).set_networks(now, networks);
+        self.settle(id);
     }
 
     /// Starts a stopped node again (or stops it, without a word, first): the same address, a new
@@ -423,7 +440,7 @@ impl World {
             tap.push(bytes.to_vec());
         }
         let frame = Frame {
-            from: from.discovery_locator(),
+            from: Locator::udpv4(self.nodes[from.0].address, DISCOVERY_PORT),
             bytes: Rc::from(bytes),
         };
         for &locator in to {
@@ -448,11 +465,14 @@ impl World {
                     }
                 }
             } else {
-                match locator.ipv4().and_then(NodeId::of_address) {
-                    Some(target) if target.0 < self.nodes.len() => {
-                        self.pass(from, target, locator, frame.clone());
-                    }
-                    _ => {
+                let target = locator.ipv4().and_then(NodeId::of_address);
+                let is_there = |id: &NodeId| {
+                    let node = self.nodes.get(id.0);
+                    node.is_some_and(|node| Some(node.address) == locator.ipv4())
+                };
+                match target.filter(is_there) {
+                    Some(target) => self.pass(from, target, locator, frame.clone()),
+                    None => {
                         self.ledger.sent += 1;
                         self.ledger.unreachable += 1;
                     }

@@ -149,9 +149,13 @@ impl Datapath for Xdp {
         device.replenishes || device.has_left() || device.is_low(reserve)
     }
 
-    fn look_after_interfaces(&mut self) {
-        self.udp.look_after_interfaces();
+    fn look_after_interfaces(&mut self) -> bool {
+        let is_moved = self.udp.look_after_interfaces();
         self.look_after_device();
+        if is_moved {
+            self.follow_addresses();
+        }
+        is_moved
     }
 
     fn open_flow(&mut self, lane: Lane) -> Result<FlowId, OpenError> {

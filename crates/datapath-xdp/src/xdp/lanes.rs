@@ -1,5 +1,6 @@
 //! Lanes, and ports of single topics, as they come and go.
 
+use isolane_datapath::limits::MAX_NOTES;
 use isolane_datapath::udp::interfaces::Interface;
 use isolane_datapath::{
     Datapath, FlowId, Interfaces, Lane, Note, OpenError, Protection, Refusal, UdpConfig,
@@ -67,6 +68,11 @@ pub(super) fn wanted_names(udp: &UdpConfig, options: &XdpOptions) -> String {
 fn names(present: &[Interface]) -> String {
     let names: Vec<&str> = present.iter().map(|one| one.name.as_str()).collect();
     names.join(", ")
+}
+
+/// The addresses of an interface.
+pub(super) fn addresses_of(interface: &Interface) -> Vec<[u8; 4]> {
+    interface.addresses.iter().map(|one| one.address).collect()
 }
 
 /// The flows of a lane, or of a topic, that arrive by this interface.
@@ -296,6 +302,66 @@ impl Xdp {
                        before ours took it): datagrams of lanes carry none"
                     .to_owned(),
             });
+        }
+    }
+
+    /// Registers all flows again where the interface's addresses have changed: flows are keyed by destination address.
+    /// A frame that arrives in between is the kernel's, whose sockets have the same ports.
+    pub(super) fn follow_addresses(&mut self) {
+        let Some(way) = self.way.as_deref_mut() else {
+            return;
+        };
+        let mut interfaces = self.udp.interfaces().iter();
+        let Some(interface) = interfaces.find(|one| one.name == way.interface) else {
+            return;
+        };
+        way.addresses = addresses_of(interface);
+        let Some(device) = way.device.as_deref() else {
+            return;
+        };
+        let mut owners: Vec<(Owner, Flow, Option<Topic>)> = Vec::new();
+        for (_, owner, flow) in device.slots.used() {
+            if !owners.iter().any(|(known, ..)| *known == owner) {
+                let topic = owner.topic.and_then(|topic| device.slots.topic(topic));
+                owners.push((owner, *flow, topic));
+            }
+        }
+        for (owner, former, topic) in owners {
+            let (unicast, multicast) = match topic {
+                None => (self.udp.unicast(owner.lane), self.udp.multicast(owner.lane)),
+                Some(topic) => (
+                    self.udp.flow_socket_unicast(topic.lane, topic.socket),
+                    &[][..],
+                ),
+            };
+            let mut flows = flows(way, unicast, multicast, former.way, former.protection);
+            for flow in &mut flows {
+                flow.is_critical = former.is_critical;
+            }
+            let Some(Device {
+                slots, classifier, ..
+            }) = way.device.as_deref_mut()
+            else {
+                return;
+            };
+            let dropped = slots.remove(classifier, owner);
+            let added = slots.add(classifier, owner, &flows);
+            let receive = &mut self.udp.lane_ledger_mut(owner.lane).receive;
+            for (reason, count) in dropped {
+                receive.note_dropped(reason, count);
+            }
+            if let Err(error) = added
+                && self.notes.len() < MAX_NOTES
+            {
+                self.notes.push(Note::Device {
+                    interface: way.interface.clone(),
+                    what: format!(
+                        "its address has changed, and {} goes by kernel sockets from now on: {error}. Make the \
+                         participant again",
+                        owner.lane
+                    ),
+                });
+            }
         }
     }
 

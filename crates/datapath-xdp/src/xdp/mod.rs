@@ -300,10 +300,9 @@ fn find_way(
     let egress = egress.map_err(|error| fail(error.into()))?;
     let mtu_bytes = egress.device().mtu_bytes;
     let plan = Plan::new(options, udp.pool, &name, mtu_bytes).map_err(fail)?;
-    let addresses = interface.addresses.iter();
     Ok(Way {
         index: interface.index,
-        addresses: addresses.map(|one| one.address).collect(),
+        addresses: lanes::addresses_of(&interface),
         plan,
         egress,
         device: None,

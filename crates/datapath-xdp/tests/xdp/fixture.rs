@@ -125,8 +125,8 @@ impl<D: Datapath> Datapath for On<D> {
         self.path.wants_recycling()
     }
 
-    fn look_after_interfaces(&mut self) {
-        self.path.look_after_interfaces();
+    fn look_after_interfaces(&mut self) -> bool {
+        self.host.enter(|| self.path.look_after_interfaces())
     }
 
     fn open_flow(&mut self, lane: Lane) -> Result<FlowId, OpenError> {

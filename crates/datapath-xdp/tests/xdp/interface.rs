@@ -3,6 +3,7 @@
 use isolane_datapath::conformance::Options;
 use isolane_datapath::{Counted, Datapath, Lane, Note, ReceiveBurst, Refusal};
 use isolane_datapath_xdp::xdp::{OnFailure, XdpConfig};
+use isolane_wire::locator::Locator;
 
 use crate::fixture::{config, xdp_on};
 use crate::hosts::{eventually, ip};
@@ -47,6 +48,56 @@ fn an_interface_that_goes_down_and_up_again_keeps_its_lanes() {
         let after = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
         (after[0] > before[0] && after[1] > before[1]).then_some(())
     });
+    assert_eq!(other.notes(), []);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn lanes_follow_an_address_that_changes() {
+    let mut segment = Segment::new();
+    let mut one = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let mut other = participant(segment.add_host(), &[CRITICAL], |_| {});
+    let flow = other.open_flow(CRITICAL).expect("a topic's port");
+    let former = other.unicast(CRITICAL)[0];
+    let of_topic = other.flow_unicast(flow)[0];
+    send(&mut one, CRITICAL, &payload(1, 64), &[former]);
+    assert_eq!(receive(&mut other, CRITICAL, 1).len(), 1);
+
+    let address = other.host.address();
+    let [a, b, c, d] = address.octets();
+    other.host.enter(|| {
+        ip(&format!("address del {address}/24 dev {INTERFACE}"));
+        ip(&format!(
+            "address add {a}.{b}.{c}.{}/24 dev {INTERFACE}",
+            d + 100
+        ));
+    });
+    eventually("the address is followed", || {
+        other.look_after_interfaces().then_some(())
+    });
+    let at = |port| Locator::udpv4([a, b, c, d + 100], port as u16);
+    assert_eq!(other.unicast(CRITICAL), [at(former.port)]);
+    assert_eq!(other.flow_unicast(flow), [at(of_topic.port)]);
+    let mut number = 100;
+    for to in [at(former.port), at(of_topic.port)] {
+        eventually("lanes work at the new address, both ways", || {
+            number += 1;
+            let back = one.unicast(CRITICAL)[0];
+            for path in [&mut one, &mut other] {
+                path.look_after_interfaces();
+            }
+            let before = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+            send(&mut one, CRITICAL, &payload(number, 64), &[to]);
+            send(&mut other, CRITICAL, &payload(number, 64), &[back]);
+            let mut burst = ReceiveBurst::new();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            one.receive_burst(CRITICAL, 8, &mut burst);
+            other.receive_burst(CRITICAL, 8, &mut burst);
+            let after = [&one, &other].map(|path| count(path, CRITICAL, Counted::ReceivedByLane));
+            (after[0] > before[0] && after[1] > before[1]).then_some(())
+        });
+    }
     assert_eq!(other.notes(), []);
     finish(one);
     finish(other);

@@ -182,8 +182,8 @@ impl<D: Datapath> Datapath for Fault<D> {
         self.inner.seen_readable(lane, readable);
     }
 
-    fn look_after_interfaces(&mut self) {
-        self.inner.look_after_interfaces();
+    fn look_after_interfaces(&mut self) -> bool {
+        self.inner.look_after_interfaces()
     }
 
     fn peek_lanes(&mut self) -> Option<u16> {

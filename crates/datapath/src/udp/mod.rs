@@ -27,7 +27,7 @@
 //! | send, the kernel stops within a burst | 1 recvmsg for what stopped it, and 1 sendmmsg |
 //! | an error that a host reported (ICMP) | 1 recvmsg for each, up to 16, and the call again |
 //! | reading the ledger | 1 getsockopt a socket |
-//! | looking after interfaces | 1 ioctl for each that multicasts, a few more when it went or is back |
+//! | looking after interfaces | 1 recv, 1 ioctl for each that multicasts, a few more when something changed |
 //!
 //! A datagram counts once for each destination, and for a group once for each interface. With
 //! time stamps, the clocks are read once a burst, which is no system call.
@@ -48,10 +48,16 @@
 //! a system call. Nothing arrives and nothing becomes readable, so nothing spins.
 //!
 //! When an interface of the same name and address is back, unicast works at once, and groups after
-//! the next look, which joins them again. An interface that comes back with another address, or
-//! under another name, is not followed: what was announced of it is not true any more, and the
-//! participant has to be made again. One that is only down and up again keeps its memberships.
+//! the next look, which joins them again. One that is only down and up again keeps its memberships.
+//!
+//! # When an address changes
+//!
+//! The next look finds the interface's new addresses (DHCP, roaming), joins groups again, and says
+//! that lanes are reached elsewhere; ports stay. An interface without any address keeps its former
+//! ones until it has another. Interfaces that were not in use at the start are not followed, nor is
+//! one that comes back under another name.
 
+mod address_changes;
 mod config;
 mod embedded;
 mod flows;
@@ -68,6 +74,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use isolane_wire::locator::Locator;
 
+use self::address_changes::AddressChanges;
 pub use self::config::{Interfaces, UdpConfig};
 use self::interfaces::Interface;
 use self::open::{OpenLane, Opener};
@@ -83,6 +90,10 @@ use crate::pool::Pool;
 pub struct Udp {
     config: UdpConfig,
     interfaces: Vec<Interface>,
+    /// `None` on loopback alone, whose address stays.
+    address_changes: Option<AddressChanges>,
+    /// Addresses have changed, and could not be read yet.
+    is_address_list_due: bool,
     /// Where multicast leaves.
     egress: heapless::Vec<Egress, MAX_INTERFACES>,
     lanes: [Option<Box<OpenLane>>; Lane::COUNT],
@@ -107,6 +118,14 @@ impl Udp {
 
     fn with_pool(config: UdpConfig, pool: Pool) -> Result<Udp, OpenError> {
         ports::last_participant_id(config.domain)?;
+        // Before the addresses are read, so that no change is missed.
+        let address_changes = match config.interfaces {
+            Interfaces::Loopback => None,
+            Interfaces::All | Interfaces::Named(_) => Some(
+                AddressChanges::open()
+                    .map_err(|error| OpenError::of("open a netlink socket for addresses", error))?,
+            ),
+        };
         let present = interfaces::list();
         let present = present.map_err(|error| OpenError::of("list the interfaces", error))?;
         let (interfaces, notes) =
@@ -142,6 +161,8 @@ impl Udp {
         Ok(Udp {
             config,
             interfaces,
+            address_changes,
+            is_address_list_due: false,
             egress,
             lanes: Default::default(),
             has_flows: false,
@@ -182,6 +203,35 @@ impl Udp {
     pub fn receive_buffer(&self, lane: Lane) -> Option<usize> {
         let sockets = self.lane(lane)?.sources();
         sockets.filter_map(|one| one.socket.receive_buffer()).min()
+    }
+
+    /// Reads the addresses of the interfaces in use. Returns whether some have changed.
+    fn follow_addresses(&mut self) -> bool {
+        let Ok(present) = interfaces::list() else {
+            return false;
+        };
+        self.is_address_list_due = false;
+        let mut is_any_changed = false;
+        for interface in &mut self.interfaces {
+            let now = present.iter().find(|one| one.name == interface.name);
+            let Some(now) = now.filter(|now| now.addresses != interface.addresses) else {
+                continue;
+            };
+            interface.addresses.clone_from(&now.addresses);
+            is_any_changed = true;
+            let mut egresses = self.egress.iter_mut();
+            if let Some(egress) = egresses.find(|egress| egress.index == interface.index) {
+                egress.address = interface.addresses[0].address;
+                // Groups are joined again by the look at the interface that follows.
+                egress.is_present = false;
+            }
+        }
+        if is_any_changed {
+            for lane in self.lanes.iter_mut().flatten() {
+                lane.move_to(&self.interfaces);
+            }
+        }
+        is_any_changed
     }
 
     fn lane(&self, lane: Lane) -> Option<&OpenLane> {
@@ -333,7 +383,10 @@ impl Datapath for Udp {
         open.fold(0, |set, lane| set | lane.bit())
     }
 
-    fn look_after_interfaces(&mut self) {
+    fn look_after_interfaces(&mut self) -> bool {
+        let changes = self.address_changes.as_ref();
+        self.is_address_list_due |= changes.is_some_and(AddressChanges::take);
+        let is_moved = self.is_address_list_due && self.follow_addresses();
         for egress in &mut self.egress {
             let mut interfaces = self.interfaces.iter_mut();
             let interface = interfaces.find(|interface| interface.index == egress.index);
@@ -341,6 +394,7 @@ impl Datapath for Udp {
                 presence::look_after(interface, egress, &self.lanes);
             }
         }
+        is_moved
     }
 
     fn ledger(&self) -> Ledger {

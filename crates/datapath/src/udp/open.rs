@@ -47,6 +47,17 @@ impl OpenLane {
     pub(super) fn sources(&self) -> impl Iterator<Item = &Source> {
         std::iter::once(&self.own).chain(&self.group)
     }
+
+    /// Is reached from now on at the addresses that interfaces have now, at the same ports.
+    pub(super) fn move_to(&mut self, interfaces: &[Interface]) {
+        let flows = self.flows.iter_mut().flat_map(|flows| &mut flows.open);
+        let of_flows = flows.flatten().map(|flow| &mut flow.unicast);
+        for unicast in of_flows.chain([&mut self.unicast]) {
+            if let Some(port) = unicast.first().map(|locator| locator.port as u16) {
+                *unicast = reached_at(interfaces, port);
+            }
+        }
+    }
 }
 
 /// What opening needs to know, and where it leaves its notes.
@@ -68,7 +79,7 @@ impl Opener<'_> {
             .as_ref()
             .map(|_| Locator::udpv4(group, group_port));
         Ok(OpenLane {
-            unicast: self.reached_at(port),
+            unicast: reached_at(self.interfaces, port),
             multicast: multicast.into_iter().collect(),
             own: Source::new(own),
             group: group_socket.map(Source::new),
@@ -87,14 +98,7 @@ impl Opener<'_> {
         self.set_receiving_options(&socket, lane)?;
         let port = socket.port();
         let port = port.map_err(|error| OpenError::of("read a socket's port", error))?;
-        Ok((socket, self.reached_at(port)))
-    }
-
-    /// All addresses of the interfaces in use, with this port.
-    fn reached_at(&self, port: u16) -> Vec<Locator> {
-        let addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
-        let reached = addresses.map(|address| Locator::udpv4(address.address, port));
-        reached.collect()
+        Ok((socket, reached_at(self.interfaces, port)))
     }
 
     /// The address unicast sockets are bound to: on loopback alone nothing may come in from
@@ -293,6 +297,13 @@ impl Opener<'_> {
         }
         Ok(())
     }
+}
+
+/// All addresses of the interfaces in use, with this port.
+fn reached_at(interfaces: &[Interface], port: u16) -> Vec<Locator> {
+    let addresses = interfaces.iter().flat_map(|one| &one.addresses);
+    let reached = addresses.map(|address| Locator::udpv4(address.address, port));
+    reached.collect()
 }
 
 fn new_socket() -> Result<Socket, OpenError> {

@@ -3,7 +3,8 @@
 //! An interface that is deleted takes its memberships in groups with it, and one that comes back
 //! under the same name has another number. Sockets survive both, and unicast works again by
 //! itself as soon as there is a route; groups have to be joined again, and sent to by the new
-//! number. That is done here, when the loop has time: nothing on the way of a datagram looks.
+//! number. That is done here, when the loop has time: nothing on the way of a datagram looks. An
+//! interface whose address has changed counts as gone until its groups are joined again.
 
 use isolane_wire::locator::Locator;
 

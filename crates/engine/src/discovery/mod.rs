@@ -16,6 +16,7 @@ mod events;
 mod ignored;
 mod inbox;
 mod leaving;
+mod own_addresses;
 mod participants;
 mod reach;
 mod refused;
@@ -186,7 +187,7 @@ impl Engine {
                 0 => self.take_in_participant(now),
                 1 => self.take_in_endpoint(now, PUBLICATIONS, EndpointKind::Writer),
                 2 => self.take_in_endpoint(now, SUBSCRIPTIONS, EndpointKind::Reader),
-                3 => self.follow_endpoint(),
+                3 => self.move_own_endpoint(now) || self.follow_endpoint(),
                 4 => self.forget_silent_participant(now),
                 _ => self.join_refused(now),
             }

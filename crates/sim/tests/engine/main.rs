@@ -31,6 +31,7 @@ mod latency_budget;
 mod lifespan;
 mod liveliness;
 mod matching;
+mod moving;
 mod ownership;
 mod partition;
 mod peer;

@@ -20,6 +20,12 @@ impl Engine {
         described.map_or(Announces::All, |described| described.announces)
     }
 
+    /// Whether peers may know this participant by a description.
+    #[must_use]
+    pub fn has_description(&self) -> bool {
+        self.config.described.is_some()
+    }
+
     /// The digest of its own description, to be announced.
     pub(in crate::discovery) fn own_digest(&self) -> Option<u64> {
         self.config

@@ -1,0 +1,121 @@
+//! This host's addresses that change while the participant runs, by DHCP or roaming for example.
+//!
+//! Ports stay, so the unicast locators of an endpoint are its port at each of the new addresses. SPDP announces the
+//! participant again at once, and as often as at its start (RTPS 2.5 §8.5.3). SEDP announces the endpoints again
+//! (§8.5.4), one a step of discovery. Endpoints that peers know by a description are not announced: their locators
+//! stay as described.
+
+use alloc::vec::Vec;
+
+use isolane_wire::{
+    discovery::{EndpointData, LocatorList},
+    locator::Locator,
+    time::Instant,
+};
+
+use super::{PUBLICATIONS, SUBSCRIPTIONS};
+use crate::{
+    config::Network,
+    engine::{Engine, Subject},
+    history::ChangeKind,
+    matching::choose,
+};
+
+impl Engine {
+    /// Replaces the networks this host is on, where its addresses have changed: announces the new locators, and
+    /// chooses again which address of each peer is used.
+    pub fn set_networks(&mut self, now: Instant, networks: Vec<Network>) {
+        if self.config.networks == networks {
+            return;
+        }
+        let own = &mut self.config;
+        for locators in [&mut own.metatraffic_unicast, &mut own.default_unicast] {
+            *locators = moved(locators, &networks);
+        }
+        own.networks = networks;
+        for index in 0..self.participants.end() {
+            if let Some(participant) = self.participants.get_mut(index) {
+                participant.follow_from = Some(0);
+            }
+        }
+        self.move_from = Some(0);
+        self.file_discovery();
+        if self.is_enabled() {
+            self.announcements_sent = 0;
+            self.announce_now();
+            let period = self.announce_period();
+            self.timers.arm(Subject::ANNOUNCE, now + period);
+        }
+    }
+
+    /// Announces the next endpoint of the user with its new locators. False: there is none, or SEDP's history has no
+    /// room, and the step is tried again after the next announcement of the participant.
+    pub(super) fn move_own_endpoint(&mut self, now: Instant) -> bool {
+        let Some(from) = self.move_from else {
+            return false;
+        };
+        let writers = u32::from(self.writers.end());
+        let end = writers + u32::from(self.readers.end());
+        for place in from..end {
+            let (kind, index) = match place.checked_sub(writers) {
+                None => (PUBLICATIONS, place as u16),
+                Some(reader) => (SUBSCRIPTIONS, reader as u16),
+            };
+            let Some((data, is_enabled)) = self.own_endpoint(kind, index) else {
+                continue;
+            };
+            let unicast = moved(&data.unicast, &self.config.networks);
+            if unicast == data.unicast || self.is_described(data.guid.entity) {
+                continue;
+            }
+            let data = EndpointData {
+                unicast,
+                ..data.clone()
+            };
+            if is_enabled
+                && self
+                    .announce_endpoint(now, kind, &data, ChangeKind::Alive)
+                    .is_err()
+            {
+                self.move_from = Some(place);
+                return false;
+            }
+            let unicast = choose(&data.unicast, &self.config.networks);
+            let address = (unicast, self.group_of(&data.multicast, unicast));
+            self.follow(data.guid, address);
+            match kind {
+                PUBLICATIONS => self.writers.get_mut(index).map(|it| it.data = data),
+                _ => self.readers.get_mut(index).map(|it| it.data = data),
+            };
+            self.move_from = Some(place + 1);
+            return true;
+        }
+        self.move_from = None;
+        false
+    }
+
+    /// An endpoint of the user, and whether it is enabled.
+    fn own_endpoint(&self, kind: u16, index: u16) -> Option<(&EndpointData, bool)> {
+        match kind {
+            PUBLICATIONS => {
+                let writer = self.writers.get(index).filter(|it| it.level.is_some())?;
+                Some((&writer.data, writer.is_enabled()))
+            }
+            _ => {
+                let reader = self.readers.get(index).filter(|it| it.level.is_some())?;
+                Some((&reader.data, reader.is_enabled))
+            }
+        }
+    }
+}
+
+/// The port of some locators at all of this host's addresses, as many as are announced.
+fn moved(locators: &LocatorList, networks: &[Network]) -> LocatorList {
+    let Some(port) = locators.first().map(|locator| locator.port) else {
+        return LocatorList::new();
+    };
+    let port = u16::try_from(port).unwrap_or(0);
+    let at = |network: &Network| Locator::udpv4(network.address, port);
+    let announced = networks.iter().take(locators.capacity());
+    announced.map(at).collect()
+}
