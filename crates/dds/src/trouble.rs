@@ -28,10 +28,11 @@ enum Kind {
     Described,
     Jumps,
     Expired,
+    Silent,
 }
 
 impl Kind {
-    const COUNT: usize = 9;
+    const COUNT: usize = 10;
     const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::TableFull,
@@ -42,6 +43,7 @@ impl Kind {
         Self::Described,
         Self::Jumps,
         Self::Expired,
+        Self::Silent,
     ];
 
     /// How often it has happened.
@@ -68,6 +70,7 @@ impl Kind {
             Self::Described => counters.static_disagreements + counters.static_impostors,
             Self::Jumps => counters.jumps_doubted,
             Self::Expired => counters.expired_on_arrival,
+            Self::Silent => counters.readers_silent,
         }
     }
 
@@ -111,6 +114,9 @@ impl Kind {
                 "samples older than their LIFESPAN when they arrived: {count} more; they are not delivered. The \
                  clock of the writer's host is behind, or the network holds datagrams for longer: synchronise \
                  the clocks, or raise LIFESPAN"),
+            Self::Silent => log::warn!(target: "isolane",
+                "reliable readers that never answered: {count} more; they get no samples until they do. \
+                 Datagrams between the hosts are lost one way: look at firewalls and addresses"),
         }
     }
 }

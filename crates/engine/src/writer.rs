@@ -375,6 +375,12 @@ impl ReaderProxy {
         !self.is_ready() && self.unanswered >= MAX_UNANSWERED_HEARTBEATS
     }
 
+    /// Whether samples are sent to its address: its participant hears this one, and it is not a reliable reader that
+    /// has gone silent.
+    pub(crate) fn is_sent_to(&self) -> bool {
+        self.is_reachable && !(self.reliable && self.is_silent())
+    }
+
     pub(crate) fn new(writer: u16, guid: Guid, reliable: bool) -> Self {
         Self {
             writer,

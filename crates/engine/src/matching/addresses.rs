@@ -52,7 +52,7 @@ impl Engine {
 
     /// Works out where first transmissions go: one datagram to a group that two or more of the
     /// readers share, one to each other address. Readers of participants that are not known to hear
-    /// this one are left out.
+    /// this one are left out, and so are silent ones.
     pub(crate) fn refresh_destinations(&mut self, writer_index: u16) {
         let entity = self.writers.get(writer_index).map(|it| it.guid.entity);
         let most = match entity.is_some_and(|entity| self.is_described(entity)) {
@@ -69,7 +69,7 @@ impl Engine {
             let Some(proxy) = self.reader_proxies.get(*proxy) else {
                 continue;
             };
-            if !proxy.is_reachable {
+            if !proxy.is_sent_to() {
                 continue;
             }
             let Some(multicast) = proxy.multicast else {
@@ -94,15 +94,15 @@ impl Engine {
             } else {
                 proxy.address()
             };
-            let is_reachable = proxy.is_reachable;
-            let is_reached = is_reachable
+            let is_sent_to = proxy.is_sent_to();
+            let is_reached = is_sent_to
                 && to.is_some_and(|to| {
                     let has_room = destinations.len() < most;
                     destinations.contains(&to) || has_room && destinations.push(to).is_ok()
                 });
             if let Some(proxy) = self.reader_proxies.get_mut(index) {
                 let was_reached = core::mem::replace(&mut proxy.is_reached, is_reached);
-                let is_full = is_reachable && !is_reached && was_reached;
+                let is_full = is_sent_to && !is_reached && was_reached;
                 self.counters.destinations_full += u64::from(is_full);
             }
         }

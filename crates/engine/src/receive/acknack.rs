@@ -60,6 +60,10 @@ impl Engine {
             // It was this reader that all the others wait for, or is now.
             self.refresh_lowest(writer_index);
         }
+        if was_silent {
+            // Samples are sent to it again.
+            self.refresh_destinations(writer_index);
+        }
         if had_unwanted {
             self.refresh_unwanted(writer_index);
         }

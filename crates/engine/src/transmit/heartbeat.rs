@@ -151,6 +151,7 @@ impl Engine {
         }
         if gone_silent > 0 {
             self.counters.readers_silent += gone_silent;
+            self.refresh_destinations(writer_index);
             self.refresh_lowest(writer_index);
             self.release_acknowledged(writer_index);
         }

@@ -164,6 +164,14 @@ fn a_reader_that_never_answers_holds_a_writer_up_for_a_few_heartbeats_only() {
     let later = world.writer_ledger(writer);
     assert_eq!(later.heartbeats, ledger.heartbeats);
     assert!(ledger.heartbeats < 100 + 4 * u64::from(MAX_UNANSWERED_HEARTBEATS));
+    // Nor is it sent samples.
+    let before = world.bytes_sent_to(peer.node);
+    world.enqueue(writer, values(100));
+    world.run_for(SECOND);
+    assert!(
+        world.bytes_sent_to(peer.node) - before < 1_000,
+        "a few announcements at most"
+    );
 }
 
 #[test]
