@@ -8,16 +8,18 @@
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{CoherentError, DeliveryMode, PublisherId, ReaderId, SubscriberId};
-use isolane_wire::{cdr::TopicType, qos::QosPolicies};
+use isolane_engine::{CoherentError, DeliveryMode, Priority, PublisherId, ReaderId, SubscriberId};
+use isolane_wire::{cdr::TopicType, level::Level, qos::QosPolicies};
 
 use crate::{
     error::{BuildError, QosError},
     filter::Filter,
+    limits::BURST,
     participant::{Participant, create_reader_of, create_writer_of},
     qos::Qos,
     reader::DataReader,
     runtime::Core,
+    state::State,
     writer::{DataWriter, now},
 };
 
@@ -176,15 +178,15 @@ impl Publisher {
     }
 
     /// Begins a coherent set (DDS 1.4 §2.2.2.4.1.10): what the group's writers write until its
-    /// [end](Self::end_coherent_changes) is seen whole or not at all by readers with coherent access; of TOPIC scope
-    /// what each writer writes by itself, of GROUP scope all of it together. Sets may lie within each other, and
+    /// [end](Self::end_coherent_changes) is seen whole or not at all by readers with coherent access; of INSTANCE
+    /// and TOPIC scope what each writer writes by itself, of GROUP scope all of it together. Sets may lie within each other, and
     /// the outermost counts. Samples leave as they are written; readers hold them back. A set that a sample is
     /// missing of, because the history gave it up, or that is larger than a reader's
     /// [`max_samples`](Qos::max_samples), is dropped there and counted
     /// ([`ReaderLedger::incomplete`](crate::ReaderLedger)). So is one of GROUP scope where a writer that the reader is matched
     /// with is deleted, or dies, and what it wrote of it has not come; and the largest one where several that do not end fill what a
-    /// reader has for sets for half a second. Where [PRESENTATION](Qos::presentation) is not coherent, or
-    /// of INSTANCE scope, it has no effect.
+    /// reader has for sets for half a second. Where [PRESENTATION](Qos::presentation) is not coherent, it has no
+    /// effect.
     ///
     /// # Errors
     /// [`CoherentError::TooDeep`].
@@ -216,7 +218,30 @@ impl Publisher {
     fn try_end(&self) -> Result<(), CoherentError> {
         let mut state = self.group.core.state.borrow_mut();
         let timestamp = now(&mut state);
-        state.engine.end_coherent_changes(self.group.id, timestamp)
+        state
+            .engine
+            .end_coherent_changes(self.group.id, timestamp)?;
+        self.send_ends(&mut state);
+        Ok(())
+    }
+
+    /// Sends what the group's writers have filed, ends of sets last, a call of the datapath a level. Left to the jobs, the
+    /// first end could wake a reader on the same core, which would run before the other ends have left.
+    fn send_ends(&self, state: &mut State) {
+        let mut levels = 0_u8;
+        for nth in 0.. {
+            let Some(writer) = state.engine.writer_in(self.group.id, nth) else {
+                break;
+            };
+            if let Some(data) = state.engine.writer_data(writer) {
+                levels |= 1 << Level::clamp(data.qos.transport_priority).get();
+            }
+        }
+        for level in Level::ALL.into_iter().rev() {
+            if levels & 1 << level.get() != 0 {
+                state.work(monotonic_now(), Priority::of_data(level), BURST);
+            }
+        }
     }
 
     /// Changes PARTITION and GROUP_DATA of the group, and so of all its writers, which are announced again and matched

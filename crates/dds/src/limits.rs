@@ -72,7 +72,7 @@ pub const OBSERVED_ITEMS: usize = 8;
 pub const OBSERVER_SEND_BYTES: usize = 16 << 10;
 
 /// Activations one [`poll`](crate::Participant::poll) runs at most before it returns to a foreign
-/// loop.
+/// loop, and one [`run_until`](crate::Participant::run_until) when its time is over.
 pub const ACTIVATIONS_PER_POLL: usize = 64;
 
 /// Participants looked for at each named peer address: RTPS gives each participant of a host its own

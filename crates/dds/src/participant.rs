@@ -299,7 +299,7 @@ impl Participant {
     }
 
     /// Runs the loop until `done` says so, which is asked after every activation and every sleep;
-    /// false: the time was over first. What `done` looks at should change by what the loop does: what
+    /// false: the time was over first. What is ready when the time is over is still done, 64 activations at most. What `done` looks at should change by what the loop does: what
     /// another thread or the clock changes is seen when something else wakes the loop.
     ///
     /// # Panics

@@ -310,9 +310,10 @@ impl Qos {
     /// members of a [`Publisher`](crate::Publisher) or [`Subscriber`](crate::Subscriber). With INSTANCE, the default, each
     /// instance is for itself; the samples of each writer are seen in their order whatever it says.
     ///
-    /// *Coherent* with TOPIC or GROUP: what is written in a set
+    /// *Coherent*: what is written in a set
     /// ([`begin_coherent_changes`](crate::Publisher::begin_coherent_changes)) is seen whole or not at all, of each writer or
-    /// of all of a publisher. A reader holds sets in memory of their own, as many samples as
+    /// with GROUP of all of a publisher. INSTANCE does as TOPIC here, as other implementations do (DDS 1.4 §2.2.3.6 has
+    /// sets without effect there). A reader holds sets in memory of their own, as many samples as
     /// [`max_samples`](Self::max_samples) or the history come to; HISTORY KEEP_LAST applies when a set is seen.
     /// *Ordered* with GROUP: the samples of a publisher's writers are seen in the order they were
     /// written ([`Subscriber::begin_access`](crate::Subscriber::begin_access)). One waits until each of the others is known

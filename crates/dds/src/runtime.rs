@@ -165,14 +165,19 @@ impl Core {
             self.poll();
             return done();
         }
+        let (mut ran, mut late) = (true, 0);
         loop {
             if done() {
                 return true;
             }
             if now >= end {
-                return false;
+                // What came in time is read first, also where the last activation took all that was left.
+                if !ran || late == ACTIVATIONS_PER_POLL {
+                    return false;
+                }
+                late += 1;
             }
-            self.turn(&mut now, Some(end));
+            ran = self.turn(&mut now, Some(end));
         }
     }
 

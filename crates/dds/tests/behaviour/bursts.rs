@@ -203,3 +203,16 @@ fn a_writer_is_let_go_on_only_as_far_as_samples_were_taken_so_none_is_refused() 
         assert_eq!(writer.ledger().repaired, 0);
     }
 }
+
+#[test]
+fn what_waits_in_the_sockets_is_read_also_when_the_time_of_a_run_is_over_at_once() {
+    let (world, alice, bob) = World::pair(Site::loopback());
+    let qos = Qos::best_effort().keep_last(SLOTS);
+    let (writer, reader) = pair(&world, (&alice, &bob), "Late", &qos);
+    let samples = 3 * BURST as u32;
+    for number in 0..samples {
+        writer.write(&Message::number(number)).unwrap();
+    }
+    bob.run_for(Duration::from_nanos(1));
+    assert!(take_numbers(&reader).into_iter().eq(0..samples));
+}

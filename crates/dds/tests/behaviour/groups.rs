@@ -72,6 +72,33 @@ fn a_set_of_two_writers_is_there_at_both_readers_at_once_in_the_order_of_writing
     }
 }
 
+/// A reader that is woken by the first end must not find the others still at their writers.
+#[test]
+fn the_ends_of_a_set_have_left_when_it_is_ended() {
+    const TOPICS: [&str; 3] = ["One", "Two", "Three"];
+    let (world, alice, bob) = World::pair(Site::loopback());
+    let (publisher, subscriber) = groups(&alice, &bob, &together());
+    let writers = TOPICS.map(|topic| publisher.create_writer::<Message>(topic, &keep()).unwrap());
+    let readers = TOPICS.map(|topic| {
+        let reader = subscriber.create_reader::<Message>(topic, &keep());
+        reader.unwrap()
+    });
+    for (writer, reader) in writers.iter().zip(&readers) {
+        world.until_matched(writer, reader);
+    }
+    publisher.begin_coherent_changes().unwrap();
+    for writer in &writers {
+        writer.write(&Message::number(1)).unwrap();
+    }
+    world.until("all came", || {
+        readers.iter().map(|it| it.ledger().in_sets).sum::<u64>() == 3
+    });
+    publisher.end_coherent_changes().unwrap();
+    // The publisher's loop does not run from here on.
+    bob.run_for(Duration::from_millis(50));
+    assert_eq!(readers.each_ref().map(DataReader::available), [1; 3]);
+}
+
 #[test]
 fn while_the_user_looks_nothing_is_added() {
     let (world, alice, bob) = World::pair(Site::memory());

@@ -64,24 +64,28 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// `None`: nothing. A set within an instance is no more than its samples, and those of one writer are in
-    /// their order always.
+    /// `None`: nothing. Samples of one writer are in their order always.
+    ///
+    /// A coherent set of INSTANCE scope is one of TOPIC scope: each writer's part is seen whole. By DDS 1.4 §2.2.3.6 a
+    /// set has no effect there, since changes of several instances are independent; other implementations show it
+    /// whole all the same, and programs that run with them rely on that. A reader that sees more together than it asks
+    /// for still gets what the standard promises.
     pub(crate) fn of(presentation: &Presentation) -> Option<Self> {
         let is_group = presentation.access_scope == PresentationAccessScope::Group;
-        let is_coherent =
-            presentation.coherent && presentation.access_scope != PresentationAccessScope::Instance;
         let is_ordered = presentation.ordered && is_group;
-        (is_coherent || is_ordered).then_some(Self {
-            is_coherent,
+        (presentation.coherent || is_ordered).then_some(Self {
+            is_coherent: presentation.coherent,
             is_group,
             is_ordered,
         })
     }
 
-    /// The same of an endpoint that is to be created.
+    /// The access of an endpoint that is to be created. Of INSTANCE scope a best-effort one has no sets.
     pub(crate) fn of_new(qos: &QosPolicies) -> Result<Option<Self>, CreateError> {
         let access = Self::of(&qos.presentation);
+        let is_instance = qos.presentation.access_scope == PresentationAccessScope::Instance;
         match qos.reliability.kind {
+            ReliabilityKind::BestEffort if is_instance => Ok(None),
             ReliabilityKind::BestEffort if access.is_some() => {
                 Err(CreateError::PresentationNeedsReliable)
             }
@@ -253,7 +257,8 @@ mod tests {
             })
         };
         use PresentationAccessScope::{Group, Instance, Topic};
-        assert_eq!(access(Instance, true, true), None);
+        assert_eq!(access(Instance, false, true), None);
+        assert_eq!(access(Instance, true, true), access(Topic, true, true));
         assert_eq!(access(Topic, false, true), None, "as it is anyway");
         assert_eq!(access(Group, false, false), None);
         assert!(access(Topic, true, true).is_some_and(|it| it.is_coherent && !it.is_ordered));

@@ -142,7 +142,8 @@ impl Engine {
 
     /// Begins a coherent set of all writers of a group (DDS 1.4 §2.2.2.4.1.10): readers with coherent access see
     /// what is written until its [end](Self::end_coherent_changes) whole or not at all. Sets may lie within each
-    /// other; the outermost counts. It has no effect where the group's PRESENTATION is not coherent, or of INSTANCE scope.
+    /// other; the outermost counts. Of INSTANCE scope each writer's part is seen
+    /// whole, as of TOPIC scope. It has no effect where the group's PRESENTATION is not coherent.
     ///
     /// # Errors
     /// [`CoherentError::Gone`], [`CoherentError::TooDeep`].

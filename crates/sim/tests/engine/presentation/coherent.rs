@@ -2,7 +2,7 @@
 
 use isolane_engine::{CoherentError, CreateError, DeliveryMode, InstanceState};
 use isolane_sim::{LinkConfig, NodeConfig, Random, Sample, Take, Topic, World, seeds};
-use isolane_wire::qos::{DurabilityKind, PolicyId};
+use isolane_wire::qos::{DurabilityKind, PolicyId, Presentation, PresentationAccessScope};
 
 use super::{COHERENT_TOPIC, Groups, alike, groups, reliable};
 use crate::support::{PATIENCE, SECOND, ms, values};
@@ -36,6 +36,28 @@ fn a_set_is_seen_when_it_has_ended_and_not_before() {
     assert_eq!((written.written, written.set_ends), (4, 1));
     let ends = group.world.end_set(group.publisher);
     assert_eq!(ends, Err(CoherentError::NotBegun));
+}
+
+#[test]
+fn a_set_of_instance_scope_is_seen_whole_as_other_implementations_show_it() {
+    let presentation = Presentation {
+        access_scope: PresentationAccessScope::Instance,
+        ..COHERENT_TOPIC
+    };
+    let topic = reliable("Sets").keep_all(8).keyed();
+    let mut group = groups(World::new(1), presentation, &[alike(topic)]);
+    group.world.begin_set(group.publisher);
+    let samples = [
+        Sample::keyed(1, 1),
+        Sample::keyed(2, 2),
+        Sample::keyed(1, 3),
+    ];
+    group.world.enqueue(group.writers[0], samples);
+    group.world.run_for(SECOND);
+    assert_eq!(group.values(), [vec![]]);
+    group.world.end_set(group.publisher).unwrap();
+    group.world.run_for(ms(20));
+    assert_eq!(group.values(), [vec![1, 2, 3]]);
 }
 
 #[test]
