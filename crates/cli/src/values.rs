@@ -12,7 +12,7 @@ use isolane_bench::limits::MAX_RTT_MESSAGE_BYTES;
 use isolane_bench::report;
 use isolane_bench::scenario::plan::Part;
 use isolane_model::limits::{MAX_BUDGET_PERIOD, MIN_BUDGET_PERIOD};
-use isolane_model::{Datapath, OverBudget, SampleBytes, Word, format_duration, parse_duration};
+use isolane_model::{OverBudget, SampleBytes, Word, format_duration, parse_duration};
 
 use crate::limits::{MAX_PAYLOAD_BYTES, MIN_PAYLOAD_BYTES};
 
@@ -57,32 +57,23 @@ impl fmt::Display for Peer {
     }
 }
 
-/// How frames move between processes, as far as this build can.
+/// A datapath that `demo` and `bench` measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LaneDatapath {
-    /// AF_XDP where it works, else sockets.
-    Auto,
+pub(crate) enum MeasuredDatapath {
     /// Kernel sockets.
     Udp,
     /// AF_XDP.
     Xdp,
+    /// Inside one process.
+    Memory,
 }
 
-impl Word for LaneDatapath {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("auto", Self::Auto), ("udp", Self::Udp), ("xdp", Self::Xdp)];
-}
-
-impl LaneDatapath {
-    /// A described one, if this build has it.
-    pub(crate) fn of(described: Datapath) -> Option<Self> {
-        match described {
-            Datapath::Auto => Some(Self::Auto),
-            Datapath::Udp => Some(Self::Udp),
-            Datapath::Xdp => Some(Self::Xdp),
-            _ => None,
-        }
-    }
+impl Word for MeasuredDatapath {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("udp", Self::Udp),
+        ("xdp", Self::Xdp),
+        ("memory", Self::Memory),
+    ];
 }
 
 /// What a reader spends on its topic at most.

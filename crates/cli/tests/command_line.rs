@@ -62,19 +62,19 @@ fn config_as_json_has_every_value_beside_its_source() {
 }
 
 #[test]
-fn config_prints_a_datapath_that_this_build_has_not_and_says_so() {
-    let text = GOOD.replace("\"lo\"\n", "\"lo\"\ndatapath = \"xdp-l2\"\n");
+fn config_refuses_a_datapath_that_does_not_exist_with_those_that_do() {
     let folder = Folder::new("config-datapath");
-    let path = folder.write("isolane.toml", &text);
-    for arguments in [&["config"][..], &["config", "--json", "-"]] {
-        let (code, out, err) = run(isolane(arguments).current_dir(path));
-        assert_eq!(code, 0, "{err}");
-        assert!(out.contains("xdp-l2"), "{out}");
-        assert!(
-            err.starts_with("note: host a is to use the datapath xdp-l2 (isolane.toml:4)")
-                && err.contains("this build has only auto, udp, xdp"),
-            "{err}"
-        );
+    for datapath in ["xdp-poll", "xdp-l2", "memory", "shm", "dpdk-l2", "rdma-ud"] {
+        let text = GOOD.replace("\"lo\"\n", &format!("\"lo\"\ndatapath = \"{datapath}\"\n"));
+        let path = folder.write("isolane.toml", &text);
+        for arguments in [&["config"][..], &["config", "--json", "-"]] {
+            let (code, out, err) = run(isolane(arguments).current_dir(path));
+            assert_eq!((code, out.as_str()), (2, ""), "{err}");
+            let unknown = format!("\"{datapath}\" is not known");
+            for part in ["isolane.toml:4:", &unknown, "\"auto\", \"udp\" or \"xdp\""] {
+                assert!(err.contains(part), "no {part} in {err}");
+            }
+        }
     }
 }
 

@@ -24,44 +24,22 @@ pub struct Host {
     pub xdp: Xdp,
 }
 
-/// How frames move between the network and the engine, by name. That a description may name a
-/// datapath does not say that this machine, or this build, has it.
+/// How frames move between the network and the engine: the datapaths between processes that isolane has.
+/// Whether the machine has what one needs is found out when it is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Datapath {
-    /// The best that works on the machine.
+    /// AF_XDP where it works, else kernel sockets.
     #[default]
     Auto,
     /// Kernel sockets.
     Udp,
     /// AF_XDP.
     Xdp,
-    /// An eBPF program writes into a mapped ring, the executor spins.
-    XdpPoll,
-    /// RTPS in Ethernet frames, without IP.
-    XdpL2,
-    /// Inside one process.
-    Memory,
-    /// Between processes of one host.
-    SharedMemory,
-    /// DPDK, RTPS in Ethernet frames.
-    DpdkL2,
-    /// RDMA unreliable datagrams.
-    RdmaUd,
 }
 
 impl Word for Datapath {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("auto", Self::Auto),
-        ("udp", Self::Udp),
-        ("xdp", Self::Xdp),
-        ("xdp-poll", Self::XdpPoll),
-        ("xdp-l2", Self::XdpL2),
-        ("memory", Self::Memory),
-        ("shm", Self::SharedMemory),
-        ("dpdk-l2", Self::DpdkL2),
-        ("rdma-ud", Self::RdmaUd),
-    ];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("udp", Self::Udp), ("xdp", Self::Xdp)];
 }
 
 /// Whether Linux can call an interface so: 1 to [`MAX_INTERFACE_NAME_BYTES`] visible characters,

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use isolane_model::limits::MAX_QUEUE;
-use isolane_model::{Durability, History};
+use isolane_model::{Datapath, Durability, History};
 use isolane_wire::level::Level;
 
 use super::value::{count, duration, level, seconds, word};
-use crate::values::{Destination, LaneDatapath, Peer, ReceiveBudget, Representation, SampleType};
+use crate::values::{Destination, Peer, ReceiveBudget, Representation, SampleType};
 
 #[derive(Debug, Args)]
 pub(crate) struct PublishArguments {
@@ -128,10 +128,10 @@ pub(crate) struct LaneArguments {
     #[arg(
         long,
         value_name = "WORD",
-        value_parser = word::<LaneDatapath>(),
+        value_parser = word::<Datapath>(),
         hide_possible_values = true
     )]
-    pub(crate) datapath: Option<LaneDatapath>,
+    pub(crate) datapath: Option<Datapath>,
     /// The device's queue that lanes of xdp are on [default: the described host's, else 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_QUEUE)))]
     pub(crate) queue: Option<u32>,

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use isolane_model::Datapath;
 
 use super::value::{duration, seconds, word};
 use crate::exit_code::ExitCode;
 use crate::limits::{MAX_RATE_HZ, MAX_REPETITIONS};
-use crate::values::{DemoPart, Destination, Disturbance, JobOrder, LinkArbiter, PayloadBytes};
+use crate::values::{
+    DemoPart, Destination, Disturbance, JobOrder, LinkArbiter, MeasuredDatapath, PayloadBytes,
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
@@ -33,10 +34,10 @@ pub(crate) struct DemoArguments {
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        value_parser = word::<Datapath>(),
+        value_parser = word::<MeasuredDatapath>(),
         hide_possible_values = true
     )]
-    pub(crate) datapath: Vec<Datapath>,
+    pub(crate) datapath: Vec<MeasuredDatapath>,
     /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,512,1024]
     #[arg(
         long,
@@ -91,10 +92,10 @@ pub(crate) struct BenchRttArguments {
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        value_parser = word::<Datapath>(),
+        value_parser = word::<MeasuredDatapath>(),
         hide_possible_values = true
     )]
-    pub(crate) datapath: Vec<Datapath>,
+    pub(crate) datapath: Vec<MeasuredDatapath>,
     /// Payload sizes in bytes, 12 to 1400, separated by commas [default: 64,1024]
     #[arg(
         long,
@@ -161,10 +162,10 @@ pub(crate) struct BenchThroughputArguments {
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        value_parser = word::<Datapath>(),
+        value_parser = word::<MeasuredDatapath>(),
         hide_possible_values = true
     )]
-    pub(crate) datapath: Vec<Datapath>,
+    pub(crate) datapath: Vec<MeasuredDatapath>,
     /// Payload sizes in bytes, 12 to 60000, separated by commas [default: 64,1024]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PayloadBytes::of_sample)]
     pub(crate) payload: Vec<PayloadBytes>,

@@ -5,7 +5,6 @@
 
 use isolane_bench::scenario::plan::{self, Part, Seconds};
 use isolane_bench::scenario::rtt;
-use isolane_model::Datapath;
 
 use super::laboratory::{self, Laboratory};
 use super::round_trips::{self, Shown};
@@ -13,6 +12,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::settings::DemoSettings;
+use crate::values::MeasuredDatapath;
 
 /// What is going to happen.
 const WHAT: &str = "\
@@ -143,7 +143,12 @@ fn rows(settings: &DemoSettings, laboratory: &Laboratory) -> Result<Vec<rtt::Con
             // Beside the sockets, what is left of a round trip without them.
             loopback => {
                 rows.extend(plan::quiet(loopback, &payloads, seconds));
-                if !settings.runs.datapaths.value.contains(&Datapath::Memory) {
+                if !settings
+                    .runs
+                    .datapaths
+                    .value
+                    .contains(&MeasuredDatapath::Memory)
+                {
                     rows.extend(plan::quiet("memory", &payloads, seconds));
                 }
             }

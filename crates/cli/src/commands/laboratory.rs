@@ -10,12 +10,12 @@ use isolane_bench::scenario::ScenarioError;
 use isolane_bench::scenario::rtt::{self, Outcome};
 use isolane_bench::scenario::transport;
 use isolane_bench::stop::Stop;
-use isolane_model::{Datapath, Word};
 
 use crate::arguments::CHILD_COMMAND;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, tell};
+use crate::values::MeasuredDatapath;
 
 /// The hosts, or the reason why there are none; and this program as its own children.
 pub(crate) struct Laboratory {
@@ -97,12 +97,12 @@ impl Laboratory {
     }
 
     /// The name, in results, of a datapath that was asked for.
-    pub(crate) fn name_of(&self, datapath: Datapath) -> Result<&'static str, Failure> {
+    pub(crate) fn name_of(&self, datapath: MeasuredDatapath) -> Result<&'static str, Failure> {
         match (datapath, &self.hosts) {
-            (Datapath::Auto | Datapath::Udp, Ok(_)) => Ok("udp"),
-            (Datapath::Auto | Datapath::Udp, Err(_)) => Ok("udp-loopback"),
-            (Datapath::Memory, _) => Ok("memory"),
-            (Datapath::Xdp, Ok(_)) => match self.without_lanes() {
+            (MeasuredDatapath::Udp, Ok(_)) => Ok("udp"),
+            (MeasuredDatapath::Udp, Err(_)) => Ok("udp-loopback"),
+            (MeasuredDatapath::Memory, _) => Ok("memory"),
+            (MeasuredDatapath::Xdp, Ok(_)) => match self.without_lanes() {
                 None => Ok("xdp"),
                 Some(why) => Err(Failure::new(
                     ExitCode::MachineForbids,
@@ -110,17 +110,12 @@ impl Laboratory {
                     why,
                 )),
             },
-            (Datapath::Xdp, Err(_)) => Err(Failure::new(
+            (MeasuredDatapath::Xdp, Err(_)) => Err(Failure::new(
                 ExitCode::MachineForbids,
                 "nothing was measured with `xdp`",
                 "its lanes need an interface, and there are no test hosts that have one",
             )
             .with_remedy("run as root")),
-            _ => Err(Failure::new(
-                ExitCode::MachineForbids,
-                format!("nothing was measured with `{}`", datapath.word()),
-                "not built yet: this version has udp, xdp and memory",
-            )),
         }
     }
 }

@@ -8,7 +8,7 @@ use isolane::{
     AttachMode, BindMode, Budget, Builder, DatapathChoice, InterfaceProtection, Over, Participant,
     ProtectError, Waiting, XdpOptions,
 };
-use isolane_model::{OthersBudget, OverBudget, Xdp, XdpAttach, XdpMode, XdpWaiting};
+use isolane_model::{Datapath, OthersBudget, OverBudget, Xdp, XdpAttach, XdpMode, XdpWaiting};
 use isolane_wire::level::Level;
 
 use crate::exit_code::ExitCode;
@@ -16,14 +16,14 @@ use crate::failure::Failure;
 use crate::limits::BUSY_POLL;
 use crate::output::tell;
 use crate::settings::LaneSettings;
-use crate::values::{LaneDatapath, ReceiveBudget};
+use crate::values::ReceiveBudget;
 
 /// Chooses the datapath, and what the loop does with nothing to do.
 pub(super) fn with_datapath(builder: Builder, lane: &LaneSettings) -> Builder {
     let choice = match lane.datapath.value {
-        LaneDatapath::Udp => return builder,
-        LaneDatapath::Auto => DatapathChoice::Auto(options(&lane.xdp)),
-        LaneDatapath::Xdp => DatapathChoice::Xdp(options(&lane.xdp)),
+        Datapath::Udp => return builder,
+        Datapath::Auto => DatapathChoice::Auto(options(&lane.xdp)),
+        Datapath::Xdp => DatapathChoice::Xdp(options(&lane.xdp)),
     };
     builder
         .datapath(choice)

@@ -1,11 +1,12 @@
 //! The settings of how a participant's frames move: which host of the description this machine is,
 //! the datapath, the lanes of xdp, and what all receivers are protected with together.
 
-use isolane_model::{Host, HostProtection, Source, Sourced, System, Word, Xdp, format_duration};
+use isolane_model::{
+    Datapath, Host, HostProtection, Source, Sourced, System, Word, Xdp, format_duration,
+};
 
 use crate::arguments::LaneArguments;
 use crate::failure::Failure;
-use crate::values::LaneDatapath;
 
 use super::{Interfaces, NetworkSettings, or_default};
 
@@ -14,7 +15,7 @@ use super::{Interfaces, NetworkSettings, or_default};
 pub(crate) struct LaneSettings {
     /// The host of the description that this machine is.
     pub(crate) host: Option<String>,
-    pub(crate) datapath: Sourced<LaneDatapath>,
+    pub(crate) datapath: Sourced<Datapath>,
     /// The host's; the command line's queue for all levels in its place.
     pub(crate) xdp: Xdp,
     pub(crate) protect: HostProtection,
@@ -46,8 +47,8 @@ impl LaneSettings {
         Ok(Self {
             datapath: match (arguments.datapath, host) {
                 (Some(datapath), _) => or_default(Some(datapath), "--datapath", datapath),
-                (None, Some(host)) => built(host)?,
-                (None, None) => Sourced::default_value(LaneDatapath::Udp),
+                (None, Some(host)) => host.datapath.clone(),
+                (None, None) => Sourced::default_value(Datapath::Udp),
             },
             xdp,
             protect: host.map(|host| host.protect.clone()).unwrap_or_default(),
@@ -68,7 +69,7 @@ impl LaneSettings {
         line("host", host, source);
         let datapath = &self.datapath;
         line("datapath", datapath.value.word().into(), &datapath.source);
-        if datapath.value != LaneDatapath::Udp {
+        if datapath.value != Datapath::Udp {
             let xdp = &self.xdp;
             line("xdp.queue", xdp.queue.value.to_string(), &xdp.queue.source);
             for (level, queue) in &xdp.queues {
@@ -147,43 +148,4 @@ fn no_host(system: &System) -> Option<String> {
             names.join(", ")
         )
     })
-}
-
-/// The datapath of a host, if this build has it.
-fn built(host: &Host) -> Result<Sourced<LaneDatapath>, Failure> {
-    match LaneDatapath::of(host.datapath.value) {
-        Some(datapath) => Ok(host.datapath.clone().map(|_| datapath)),
-        None => Err(Failure::wrong_usage(
-            is_to_use(host),
-            format!("between processes this build has {}", built_words()),
-        )
-        .with_remedy("name one of these there, or here: --datapath udp")),
-    }
-}
-
-/// What is to be known of each host whose datapath this build does not have.
-pub(super) fn not_built(system: &System) -> impl Iterator<Item = String> {
-    let hosts = system.hosts().iter();
-    let not_built = hosts.filter(|host| LaneDatapath::of(host.datapath.value).is_none());
-    not_built.map(|host| {
-        format!(
-            "{}; between processes this build has only {}",
-            is_to_use(host),
-            built_words()
-        )
-    })
-}
-
-fn is_to_use(host: &Host) -> String {
-    format!(
-        "host {} is to use the datapath {} ({})",
-        host.name.value,
-        host.datapath.value.word(),
-        host.datapath.source
-    )
-}
-
-fn built_words() -> String {
-    let words: Vec<&str> = LaneDatapath::WORDS.iter().map(|(word, _)| *word).collect();
-    words.join(", ")
 }

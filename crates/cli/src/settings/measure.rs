@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use isolane_model::{Datapath, Reliability, Sourced, Word};
+use isolane_model::{Reliability, Sourced, Word};
 
 use crate::arguments::{BenchRttArguments, BenchThroughputArguments, DemoArguments};
 use crate::failure::Failure;
-use crate::values::{DemoPart, Destination, Disturbance, JobOrder, LinkArbiter, PayloadBytes};
+use crate::values::{
+    DemoPart, Destination, Disturbance, JobOrder, LinkArbiter, MeasuredDatapath, PayloadBytes,
+};
 
 use super::{list_or_default, or_default, seconds};
 
@@ -17,7 +19,7 @@ pub(crate) struct RunSettings {
     /// How long each run lasts.
     pub(crate) run_for: Sourced<Duration>,
     /// At least one, each once.
-    pub(crate) datapaths: Sourced<Vec<Datapath>>,
+    pub(crate) datapaths: Sourced<Vec<MeasuredDatapath>>,
     /// At least one, each once.
     pub(crate) payloads: Sourced<Vec<PayloadBytes>>,
     pub(crate) json: Option<Destination>,
@@ -171,8 +173,8 @@ fn run_for(given: Option<u32>, usual: u32) -> Sourced<Duration> {
     or_default(given, "--seconds", usual).map(seconds)
 }
 
-fn datapaths(given: Vec<Datapath>) -> Result<Sourced<Vec<Datapath>>, Failure> {
-    words("--datapath", given, &[Datapath::Udp])
+fn datapaths(given: Vec<MeasuredDatapath>) -> Result<Sourced<Vec<MeasuredDatapath>>, Failure> {
+    words("--datapath", given, &[MeasuredDatapath::Udp])
 }
 
 /// Words of a list, each once.

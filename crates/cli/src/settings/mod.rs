@@ -165,9 +165,6 @@ impl Settings {
             .and_then(|system| undescribed_topic(&command, system))
             .into_iter()
             .collect();
-        if matches!(command, Raw::Config(_)) {
-            notes.extend(described.into_iter().flat_map(lane::not_built));
-        }
         let command = match command {
             Raw::Demo(demo) => Command::Demo(DemoSettings::new(demo)?),
             Raw::Publish(publish) => {

@@ -1,10 +1,10 @@
 //! Statements about how arguments, environment and description become settings.
 
 use clap::Parser;
-use isolane_model::{Durability, History, Reliability, Word};
+use isolane_model::{Datapath, Durability, History, Reliability, Word};
 
 use super::*;
-use crate::values::{LaneDatapath, Peer};
+use crate::values::Peer;
 
 fn settings(line: &str) -> Settings {
     let arguments = Arguments::try_parse_from(line.split_whitespace()).expect(line);
@@ -132,7 +132,7 @@ fn the_described_host_gives_interface_datapath_queues_and_protection() {
         let settings = with_description(&line, TWO_HOSTS).expect("good settings");
         assert_eq!(settings.notes, [""; 0]);
         let lane = settings.command.lane().expect("it has a participant");
-        assert_eq!(lane.datapath.value, LaneDatapath::Xdp);
+        assert_eq!(lane.datapath.value, Datapath::Xdp);
         assert!(matches!(lane.datapath.source, Source::File { line: 3, .. }));
         assert_eq!(lane.xdp.queue_of(isolane_wire::level::Level::MIN), 1);
         let topics = lane.protect.topics.as_ref().expect("described");
@@ -172,12 +172,12 @@ fn the_command_line_has_its_way_with_datapath_queue_and_interface() {
     let line = "isolane sub Square --host left --datapath auto --queue 3 -i lo";
     let settings = with_description(line, TWO_HOSTS).expect("good settings");
     let lane = settings.command.lane().expect("it has a participant");
-    assert_eq!(lane.datapath.value, LaneDatapath::Auto);
+    assert_eq!(lane.datapath.value, Datapath::Auto);
     assert_eq!(lane.datapath.source, Source::CommandLine("--datapath"));
     assert_eq!(lane.xdp.queue_of(isolane_wire::level::Level::MAX), 3);
     assert!(settings.describe().contains("interfaces = lo"));
     let without = lane_of("isolane sub Square");
-    assert_eq!(without.datapath.value, LaneDatapath::Udp);
+    assert_eq!(without.datapath.value, Datapath::Udp);
     assert!(without.protect.topics.is_none() && without.note.is_none());
 }
 
@@ -188,7 +188,7 @@ fn lane_of(line: &str) -> LaneSettings {
 #[test]
 fn a_machine_that_is_no_described_host_is_told_so_and_one_host_alone_is_meant() {
     let nobody = lane("isolane sub Square", TWO_HOSTS);
-    assert_eq!(nobody.datapath.value, LaneDatapath::Udp);
+    assert_eq!(nobody.datapath.value, Datapath::Udp);
     let note = nobody.note.expect("a note");
     assert!(
         note.contains("left, right") && note.contains("--host NAME"),
@@ -197,7 +197,7 @@ fn a_machine_that_is_no_described_host_is_told_so_and_one_host_alone_is_meant() 
     let one = "[host.left]\ninterface = \"eth7\"\n";
     let only = lane("isolane ls", one);
     assert_eq!((only.host.as_deref(), only.note), (Some("left"), None));
-    assert_eq!(only.datapath.value, LaneDatapath::Auto);
+    assert_eq!(only.datapath.value, Datapath::Auto);
     let wrong = with_description("isolane ls --host middle", TWO_HOSTS).expect_err("no host");
     assert!(wrong.to_string().contains("left, right"), "{wrong}");
     let none = Settings::new(
@@ -212,44 +212,12 @@ fn a_machine_that_is_no_described_host_is_told_so_and_one_host_alone_is_meant() 
 }
 
 #[test]
-fn a_datapath_that_this_build_has_not_is_refused_with_those_it_has() {
-    for datapath in ["xdp-poll", "xdp-l2", "shm", "dpdk-l2", "rdma-ud", "memory"] {
-        let text = TWO_HOSTS.replace("\"xdp\"", &format!("\"{datapath}\""));
-        let refused = with_description("isolane sub Square --host left", &text);
-        let refused = refused.expect_err("it is refused");
-        assert_eq!(refused.exit_code(), crate::exit_code::ExitCode::WrongUsage);
-        let said = refused.to_string();
-        for part in [datapath, "host left", ".toml:3", "auto, udp, xdp"] {
-            assert!(said.contains(part), "no {part} in {said}");
-        }
-        with_description("isolane sub Square --host left --datapath udp", &text)
-            .expect("asked for");
-    }
-}
-
-#[test]
-fn config_notes_a_datapath_that_this_build_has_not_beside_those_it_has() {
-    let notes = |text: &str| {
-        let settings = with_description("isolane config", text);
-        settings.expect("it is printed").notes
-    };
-    assert_eq!(notes(TWO_HOSTS), [""; 0]);
-    let of_another = notes(&TWO_HOSTS.replace("\"xdp\"", "\"shm\""));
-    let [note] = &of_another[..] else {
-        panic!("one host has none: {of_another:?}")
-    };
-    for part in ["shm", "host left", ".toml:3", "only auto, udp, xdp"] {
-        assert!(note.contains(part), "no {part} in {note}");
-    }
-}
-
-#[test]
-fn the_example_offers_the_datapaths_that_this_build_has() {
+fn the_example_offers_the_datapaths_that_a_description_may_name() {
     let mut lines = isolane_model::example().lines();
     let line = lines.find(|line| line.starts_with("datapath = "));
     let (_, offered) = line.expect("a line").split_once("# ").expect("a comment");
-    let offered: Vec<_> = offered.split(" | ").map(LaneDatapath::from_word).collect();
-    let built = LaneDatapath::WORDS.iter();
+    let offered: Vec<_> = offered.split(" | ").map(Datapath::from_word).collect();
+    let built = Datapath::WORDS.iter();
     assert_eq!(
         offered,
         built
