@@ -7,6 +7,7 @@ use isolane_datapath::clock::monotonic_now;
 use isolane_datapath::{
     Datapath, Interfaces, Lane, OpenError, ReceiveBurst, TransmitBurst, Udp, UdpConfig,
 };
+use isolane_wire::level::Level;
 
 const LANE: Lane = Lane::ALL[8];
 /// A domain that no program on this host uses by default.
@@ -216,6 +217,38 @@ fn a_level_is_its_sockets_priority_and_class() {
         assert_eq!(option(libc::SOL_SOCKET, libc::SO_PRIORITY), level);
         assert_eq!(option(libc::IPPROTO_IP, libc::IP_TOS), level << 5);
     }
+}
+
+#[test]
+fn discovery_is_in_the_class_below_the_highest_open_level() {
+    let mut udp = open(on_loopback(), Lane::Discovery).unwrap();
+    let class = |udp: &Udp| {
+        let mut descriptors = udp.descriptors().into_iter();
+        let (_, socket) = descriptors
+            .find(|(lane, _)| *lane == Lane::Discovery)
+            .unwrap();
+        let priority = option_of(socket, libc::SOL_SOCKET, libc::SO_PRIORITY);
+        (
+            priority,
+            option_of(socket, libc::IPPROTO_IP, libc::IP_TOS) >> 5,
+        )
+    };
+    assert_eq!(class(&udp), (1, 1), "no level is open");
+    for (opened, expected) in [(0, 1), (1, 1), (3, 2), (2, 2), (7, 6)] {
+        udp.open_lane(Lane::Level(Level::ALL[opened])).unwrap();
+        assert_eq!(
+            class(&udp),
+            (expected, expected),
+            "level {opened} is open, too"
+        );
+    }
+    let config = UdpConfig {
+        discovery_level: Some(Level::ALL[4]),
+        ..on_loopback()
+    };
+    let mut udp = open(config, Lane::Discovery).unwrap();
+    udp.open_lane(Lane::Level(Level::ALL[7])).unwrap();
+    assert_eq!(class(&udp), (4, 4), "as configured");
 }
 
 fn option_of(socket: BorrowedFd<'_>, family: i32, name: i32) -> i32 {

@@ -13,6 +13,7 @@ use isolane_executor::{Executor, ExecutorConfig, Order};
 use isolane_wire::{
     discovery::LocatorList,
     guid::GuidPrefix,
+    level::Level,
     locator::Locator,
     qos::{Octets, PolicyId},
     rtps::VENDOR_ID,
@@ -80,6 +81,7 @@ pub struct Builder {
     limits: isolane_engine::Limits,
     order: Order,
     waiting: Waiting,
+    discovery_level: Option<Level>,
     receive_stamps: bool,
     receive_buffer_bytes: Option<usize>,
     prefault: bool,
@@ -107,6 +109,7 @@ impl Builder {
             limits: isolane_engine::Limits::default(),
             order: Order::Priority,
             waiting: Waiting::Sleep,
+            discovery_level: None,
             receive_stamps: true,
             receive_buffer_bytes: None,
             prefault: false,
@@ -226,6 +229,14 @@ impl Builder {
     #[must_use]
     pub fn waiting(mut self, waiting: Waiting) -> Self {
         self.waiting = waiting;
+        self
+    }
+
+    /// Wire class of discovery's datagrams (SO_PRIORITY and DSCP). Default: one less than the highest level
+    /// in use, and at least 1. The priority of discovery's jobs in the loop stays 1.
+    #[must_use]
+    pub fn discovery_level(mut self, level: Level) -> Self {
+        self.discovery_level = Some(level);
         self
     }
 
@@ -357,6 +368,11 @@ impl Builder {
                     interfaces: self.interfaces,
                     multicast: self.multicast,
                     level_ports,
+                    discovery_level: match self.order {
+                        // One class for all.
+                        Order::Fifo => Some(Level::MIN),
+                        Order::Priority => self.discovery_level,
+                    },
                     timestamps: self.receive_stamps,
                     receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
                     pool: PoolConfig {

@@ -1,5 +1,7 @@
 //! A host of the system: the name topics refer to, and what of the machine isolane uses there.
 
+use isolane_wire::level::Level;
+
 use crate::limits::MAX_INTERFACE_NAME_BYTES;
 use crate::protect::HostProtection;
 use crate::source::Sourced;
@@ -18,6 +20,9 @@ pub struct Host {
     pub core: Sourced<Option<u16>>,
     /// How frames move.
     pub datapath: Sourced<Datapath>,
+    /// Wire class of discovery's datagrams (SO_PRIORITY, DSCP); `None`: one less than the highest level in
+    /// use, and at least 1.
+    pub discovery_level: Sourced<Option<Level>>,
     /// What all its receivers are protected with together.
     pub protect: HostProtection,
     /// How the datapath `xdp` is set up.

@@ -110,6 +110,16 @@ impl Printer {
             &quoted(host.datapath.value.word()),
             &host.datapath.source,
         )?;
+        let level = &host.discovery_level;
+        match level.value {
+            Some(wanted) => {
+                self.value("discovery_level", &wanted.get().to_string(), &level.source)?;
+            }
+            None => self.absent(
+                "discovery_level: one less than the highest in use, at least 1",
+                &level.source,
+            )?,
+        }
         self.protection(&host.protect)?;
         self.xdp(&host.xdp)
     }

@@ -40,6 +40,7 @@ fn of_host(host: &Host) -> Value {
         "interface": sourced(&host.interface, |interface| interface.as_str().into()),
         "core": sourced(&host.core, |core| (*core).into()),
         "datapath": sourced(&host.datapath, |datapath| datapath.word().into()),
+        "discovery_level": sourced(&host.discovery_level, |level| level.map(Level::get).into()),
         "protect": {
             "topics": host.protect.topics.as_ref().map(|budget| json!({
                 "capacity": sourced(&budget.capacity, |capacity| capacity.get().into()),

@@ -19,7 +19,10 @@ use crate::settings::LaneSettings;
 use crate::values::ReceiveBudget;
 
 /// Chooses the datapath, and what the loop does with nothing to do.
-pub(super) fn with_datapath(builder: Builder, lane: &LaneSettings) -> Builder {
+pub(super) fn with_datapath(mut builder: Builder, lane: &LaneSettings) -> Builder {
+    if let Some(level) = lane.discovery_level.value {
+        builder = builder.discovery_level(level);
+    }
     let choice = match lane.datapath.value {
         Datapath::Udp => return builder,
         Datapath::Auto => DatapathChoice::Auto(options(&lane.xdp)),

@@ -5,6 +5,8 @@ use isolane_model::{
     Datapath, Host, HostProtection, Source, Sourced, System, Word, Xdp, format_duration,
 };
 
+use isolane_wire::level::Level;
+
 use crate::arguments::LaneArguments;
 use crate::failure::Failure;
 
@@ -16,6 +18,8 @@ pub(crate) struct LaneSettings {
     /// The host of the description that this machine is.
     pub(crate) host: Option<String>,
     pub(crate) datapath: Sourced<Datapath>,
+    /// Wire class of discovery's datagrams; `None`: the library's.
+    pub(crate) discovery_level: Sourced<Option<Level>>,
     /// The host's; the command line's queue for all levels in its place.
     pub(crate) xdp: Xdp,
     pub(crate) protect: HostProtection,
@@ -50,6 +54,9 @@ impl LaneSettings {
                 (None, Some(host)) => host.datapath.clone(),
                 (None, None) => Sourced::default_value(Datapath::Udp),
             },
+            discovery_level: host.map_or(Sourced::default_value(None), |host| {
+                host.discovery_level.clone()
+            }),
             xdp,
             protect: host.map(|host| host.protect.clone()).unwrap_or_default(),
             host: host.map(|host| host.name.value.clone()),
@@ -69,6 +76,10 @@ impl LaneSettings {
         line("host", host, source);
         let datapath = &self.datapath;
         line("datapath", datapath.value.word().into(), &datapath.source);
+        let level = &self.discovery_level;
+        let class = level.value.map(|level| level.get().to_string());
+        let class = class.unwrap_or_else(|| String::from("the highest in use minus 1, at least 1"));
+        line("discovery_level", class, &level.source);
         if datapath.value != Datapath::Udp {
             let xdp = &self.xdp;
             line("xdp.queue", xdp.queue.value.to_string(), &xdp.queue.source);

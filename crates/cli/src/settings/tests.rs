@@ -109,7 +109,7 @@ fn with_description(line: &str, text: &str) -> Result<Settings, Failure> {
     settings
 }
 
-const TWO_HOSTS: &str = "[host.left]\ninterface = \"eth7\"\ndatapath = \"xdp\"\n\
+const TWO_HOSTS: &str = "[host.left]\ninterface = \"eth7\"\ndatapath = \"xdp\"\ndiscovery_level = 4\n\
     xdp = { queue = 1, queues = { 7 = 0 } }\n\
     protect = { topics = { capacity = 9, period = \"1ms\", reserved = 3 } }\n\
     [host.right]\ninterface = \"eth8\"\n\
@@ -141,6 +141,7 @@ fn the_described_host_gives_interface_datapath_queues_and_protection() {
         for part in [
             "interfaces = eth7",
             "datapath = xdp",
+            "discovery_level = 4",
             "xdp.queues.7 = 0",
             "9 in 1ms",
         ] {

@@ -1,5 +1,7 @@
 //! How the UDP datapath is set up.
 
+use isolane_wire::level::Level;
+
 use crate::pool::PoolConfig;
 
 /// Which interfaces a participant is reached by.
@@ -28,6 +30,10 @@ pub struct UdpConfig {
     pub multicast: bool,
     /// Ports of levels for unicast; `None` lets the kernel choose.
     pub level_ports: [Option<u16>; 8],
+    /// Wire class of discovery's datagrams: their SO_PRIORITY and DSCP class selector. `None`: one less
+    /// than the highest open level, and at least 1. So announcements and lease renewals pass bulk traffic,
+    /// and wait behind the most critical samples.
+    pub discovery_level: Option<Level>,
     /// SO_RCVBUF of each socket, in bytes; the kernel grants twice as many of its own memory, of
     /// which some 2 KiB may go for a small datagram. Beyond
     /// `net.core.rmem_max` it takes CAP_NET_ADMIN (SO_RCVBUFFORCE is tried first), else
@@ -62,6 +68,7 @@ impl UdpConfig {
             participant_id: None,
             multicast: true,
             level_ports: [None; 8],
+            discovery_level: None,
             receive_buffer_bytes: None,
             busy_poll_us: None,
             timestamps: false,

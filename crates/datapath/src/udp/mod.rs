@@ -11,7 +11,8 @@
 //!
 //! No queue of the kernel's sockets is shared by two lanes, so a flooded lane fills its own
 //! buffer and no other. A level's datagrams leave with SO_PRIORITY l (which queue of the host
-//! they wait in) and DSCP class selector l (which queue of a switch).
+//! they wait in) and DSCP class selector l (which queue of a switch). Discovery's leave in the class of
+//! the highest open level minus one, at least 1, unless [`UdpConfig::discovery_level`] names another.
 //!
 //! # Copies and system calls
 //!
@@ -72,7 +73,7 @@ mod socket;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use isolane_wire::locator::Locator;
+use isolane_wire::{level::Level, locator::Locator};
 
 use self::address_changes::AddressChanges;
 pub use self::config::{Interfaces, UdpConfig};
@@ -99,6 +100,8 @@ pub struct Udp {
     lanes: [Option<Box<OpenLane>>; Lane::COUNT],
     /// Lanes can have ports of single topics.
     has_flows: bool,
+    /// The wire class that discovery's socket has; `None` while it is closed.
+    discovery_level: Option<Level>,
     sender: Sender,
     pool: Pool,
     capabilities: Capabilities,
@@ -166,6 +169,7 @@ impl Udp {
             egress,
             lanes: Default::default(),
             has_flows: false,
+            discovery_level: None,
             sender: Sender::new(),
             pool,
             capabilities,
@@ -234,6 +238,29 @@ impl Udp {
         is_any_changed
     }
 
+    /// Sets the wire class of discovery's datagrams, which follows from the open lanes.
+    fn set_discovery_class(&mut self) -> Result<(), OpenError> {
+        let is_open = |lane: &Lane| self.lane(*lane).is_some();
+        let open = Lane::ALL.into_iter().filter(is_open);
+        let highest = open.filter_map(Lane::level).max();
+        let below = highest.map_or(0, |highest| highest.get().saturating_sub(1));
+        let below = Level::ALL[usize::from(below.max(1))];
+        let wanted = self.config.discovery_level.unwrap_or(below);
+        let Some(discovery) = self.lane(Lane::Discovery) else {
+            return Ok(());
+        };
+        if self.discovery_level != Some(wanted) {
+            let note = open::set_class(&discovery.own.socket, Lane::Discovery, wanted)?;
+            self.discovery_level = Some(wanted);
+            self.note_all(note);
+        }
+        Ok(())
+    }
+
+    fn note_all(&mut self, notes: impl IntoIterator<Item = Note>) {
+        notes.into_iter().for_each(|note| self.note(note));
+    }
+
     fn lane(&self, lane: Lane) -> Option<&OpenLane> {
         self.lanes[lane.index()].as_deref()
     }
@@ -290,9 +317,13 @@ impl Datapath for Udp {
             notes: Vec::new(),
         };
         let opened = opener.open(lane);
-        let room = MAX_NOTES.saturating_sub(self.notes.len());
-        self.notes.extend(opener.notes.into_iter().take(room));
+        let notes = opener.notes;
+        self.note_all(notes);
         self.lanes[lane.index()] = Some(Box::new(opened?));
+        if let Err(error) = self.set_discovery_class() {
+            self.lanes[lane.index()] = None;
+            return Err(error);
+        }
         self.pool.reserve_lane(lane);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use isolane_wire::locator::Locator;
+use isolane_wire::{level::Level, locator::Locator};
 use libc::c_int;
 
 use super::config::{Interfaces, UdpConfig};
@@ -236,26 +236,12 @@ impl Opener<'_> {
             1,
             "be told of datagrams that were dropped",
         )?;
+        // Discovery's follows from the levels that are open.
         let Some(level) = lane.level() else {
             return Ok(());
         };
-        let class = c_int::from(level.dscp()) << DSCP_SHIFT;
-        must(
-            socket,
-            ip,
-            libc::IP_TOS,
-            class,
-            "mark datagrams with their class",
-        )?;
-        // After IP_TOS, which sets a priority of its own.
-        let priority = c_int::from(level.get());
-        if let Err(error) = socket.set(libc::SOL_SOCKET, libc::SO_PRIORITY, priority) {
-            self.notes.push(Note::NoPriority {
-                lane,
-                priority: level.get(),
-                reason: error.to_string(),
-            });
-        }
+        let note = set_class(socket, lane, level)?;
+        self.notes.extend(note);
         Ok(())
     }
 
@@ -304,6 +290,30 @@ fn reached_at(interfaces: &[Interface], port: u16) -> Vec<Locator> {
     let addresses = interfaces.iter().flat_map(|one| &one.addresses);
     let reached = addresses.map(|address| Locator::udpv4(address.address, port));
     reached.collect()
+}
+
+/// Sets the wire class of what a socket sends: DSCP, and SO_PRIORITY as far as the process may.
+pub(super) fn set_class(
+    socket: &Socket,
+    lane: Lane,
+    level: Level,
+) -> Result<Option<Note>, OpenError> {
+    let class = c_int::from(level.dscp()) << DSCP_SHIFT;
+    must(
+        socket,
+        libc::IPPROTO_IP,
+        libc::IP_TOS,
+        class,
+        "mark datagrams with their class",
+    )?;
+    // After IP_TOS, which sets a priority of its own.
+    let priority = c_int::from(level.get());
+    let set = socket.set(libc::SOL_SOCKET, libc::SO_PRIORITY, priority);
+    Ok(set.err().map(|error| Note::NoPriority {
+        lane,
+        priority: level.get(),
+        reason: error.to_string(),
+    }))
 }
 
 fn new_socket() -> Result<Socket, OpenError> {

@@ -22,6 +22,8 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
     let datapath = table
         .field("datapath", report, values::word)
         .or(Datapath::default());
+    let discovery_level = table.field("discovery_level", report, values::level);
+    let discovery_level = discovery_level.optional();
     let protect = protect::read(&mut table, report);
     let xdp = xdp::read(&mut table, report);
     table.finish(report);
@@ -30,6 +32,7 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         interface: interface?,
         core: core?,
         datapath: datapath?,
+        discovery_level: discovery_level?,
         protect: protect?,
         xdp: xdp?,
     })
