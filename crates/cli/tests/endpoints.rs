@@ -319,6 +319,39 @@ fn a_topic_that_the_named_description_does_not_have_is_told() {
 }
 
 #[test]
+fn a_described_deadline_is_counted_for_each_sample_and_announced_with_the_period() {
+    let folder = command::Folder::new("deadline");
+    let sub_of = |domain, deadline: &str| {
+        let text = format!(
+            "[host.a]\ninterface = \"lo\"\n[topic.Square]\ntype = \"ShapeType\"\nmax_bytes = 64\n\
+             period = \"2ms\"\ndeadline = \"{deadline}\"\nhistory = 100\nfrom = [\"a\"]\nto = [\"a\"]\n"
+        );
+        let path = folder
+            .write(&format!("{domain}.toml"), &text)
+            .join(format!("{domain}.toml"));
+        let path = path.to_str().expect("UTF-8");
+        let of = |line: &str| {
+            let described = ["--config", path, "--host", "a"];
+            let arguments: Vec<&str> = words(line).into_iter().chain(described).collect();
+            Running::start(&mut isolane(domain, &arguments))
+        };
+        let sub = of("sub Square --count 20 -v");
+        let publisher = of("pub Square --count 400");
+        let sub = sub.end();
+        publisher.interrupt();
+        assert_eq!(sub.code, 0, "{}", sub.err);
+        sub.err
+    };
+    let late = sub_of(213, "1us");
+    let counted = "Square: 20 samples missed the deadline of 1us";
+    assert!(late.contains(counted), "{late}");
+    assert!(late.contains("deadline = 1us "), "{late}");
+    let in_time = sub_of(214, "59s");
+    let counted = "Square: no sample missed the deadline of 59s";
+    assert!(in_time.contains(counted), "{in_time}");
+}
+
+#[test]
 fn said_twice_verbose_tells_what_happens_inside() {
     let mut sub = Running::start(&mut isolane(210, &["sub", "Square", "-v", "-v"]));
     let mut publisher = Running::start(&mut isolane(210, &["pub", "Square", "-v", "-v"]));

@@ -10,7 +10,9 @@ use isolane_wire::{
     qos::{DataRepresentationId, DurabilityKind, HistoryKind, Octets, PolicyId, QosPolicies},
 };
 
-use crate::{error::QosError, qos::Qos, reader::DataReader, writer::DataWriter};
+use crate::{
+    error::QosError, qos::Qos, reader::DataReader, response::ResponseDeadline, writer::DataWriter,
+};
 
 impl Qos {
     /// USER_DATA: what the endpoint says of itself to whoever discovers it; isolane does not look at it.
@@ -199,7 +201,11 @@ impl<T: TopicType> DataReader<T> {
         let qos = policies
             .zip(max_bytes)
             .map(|(policies, max_bytes)| Qos::existing(policies, max_bytes));
-        qos.expect("a handle's reader exists")
+        let response = &state.readers[self.id.index()].response;
+        Qos {
+            response_deadline: response.as_ref().map(|response| response.deadline),
+            ..qos.expect("a handle's reader exists")
+        }
     }
 
     /// Changes the policies that the standard lets change, as [`DataWriter::set_qos`] does for a writer, and
@@ -215,6 +221,10 @@ impl<T: TopicType> DataReader<T> {
         let engine = &mut state.engine;
         same_size(engine.reader_max_payload_bytes(self.id), qos.max_bytes)?;
         engine.set_reader_qos(monotonic_now(), self.id, &qos.requested())?;
+        let response = &mut state.readers[self.id.index()].response;
+        if response.as_ref().map(|response| response.deadline) != qos.response_deadline {
+            *response = qos.response_deadline.map(ResponseDeadline::new);
+        }
         Ok(())
     }
 }

@@ -64,6 +64,14 @@ pub enum BuildError {
         /// USER_DATA, TOPIC_DATA or GROUP_DATA.
         policy: PolicyId,
     },
+    /// A DEADLINE, or a response deadline, of zero.
+    #[error(
+        "a deadline of zero is missed by every sample: give Qos::{setting} a time, or leave it out if there is none"
+    )]
+    ZeroDeadline {
+        /// Which of them: the method of [`Qos`](crate::Qos).
+        setting: &'static str,
+    },
     /// A writer of another thread is enabled when it is created, and could not be.
     #[error(transparent)]
     Enable(#[from] EnableError),
@@ -143,6 +151,7 @@ impl BuildError {
             | Self::DescribedElsewhere { .. }
             | Self::DescribedPort { .. }
             | Self::DescribedFifo
+            | Self::ZeroDeadline { .. }
             | Self::SampleTooLarge { .. }
             | Self::Budget(_)
             | Self::Octets { .. } => return true,

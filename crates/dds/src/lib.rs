@@ -156,6 +156,7 @@ mod qos;
 mod reader;
 mod remote;
 mod report;
+mod response;
 mod runtime;
 mod selection;
 mod sending;
@@ -216,6 +217,7 @@ pub use qos::Qos;
 pub use reader::{DataReader, Sample};
 pub use remote::RemoteWriter;
 pub use report::{EndpointReport, JobReport, Report, SocketReport, WorkReport};
+pub use response::ResponseDeadline;
 pub use selection::{InstanceHandle, ReadError};
 pub use static_discovery::{Described, DescribedPeer};
 pub use status::{

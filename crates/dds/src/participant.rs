@@ -34,6 +34,7 @@ use crate::{
     reader::DataReader,
     remote::RemoteWriter,
     report::Report,
+    response::ResponseDeadline,
     runtime::Core,
     state::{State, Task},
     writer::DataWriter,
@@ -402,6 +403,7 @@ pub(crate) fn create_reader_of<T: TopicType>(
     };
     state.make_reader_slot(id, qos.transport_level());
     state.readers[id.index()].flow = flow;
+    state.readers[id.index()].response = qos.response_deadline.map(ResponseDeadline::new);
     state.make_listening(Endpoint::Reader(id));
     log_durability(topic, qos, "reader");
     let lane = state.lanes.lane(qos.transport_level());

@@ -42,6 +42,7 @@ pub struct Qos {
     pub(crate) max_bytes: usize,
     pub(crate) max_datagram_bytes: usize,
     pub(crate) max_blocking: Duration,
+    pub(crate) response_deadline: Option<Duration>,
     pub(crate) autodispose: bool,
     pub(crate) protection: Option<Protection>,
     /// A partition that does not fit; endpoints are refused by its name.
@@ -63,6 +64,7 @@ impl Qos {
             max_bytes: limits::DEFAULT_MAX_BYTES,
             max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             max_blocking: Duration::ZERO,
+            response_deadline: None,
             autodispose: true,
             protection: None,
             excess_partition: None,
@@ -188,10 +190,21 @@ impl Qos {
     /// either end ([`on_offered_deadline_missed`](crate::DataWriter::on_offered_deadline_missed),
     /// [`on_requested_deadline_missed`](crate::DataReader::on_requested_deadline_missed)), at a millisecond at
     /// the shortest. Of a keyed topic [`max_instances`](Self::max_instances) instances are watched, 256 if
-    /// that is not set. Default: none.
+    /// that is not set. Default: none. A period of zero is refused at creation.
     #[must_use]
     pub fn deadline(mut self, period: Duration) -> Self {
         self.policies.deadline = period.into();
+        self
+    }
+
+    /// Longest time from a sample's arrival at this host (the kernel's stamp, where there is one:
+    /// [`Builder::receive_stamps`](crate::Builder::receive_stamps)) to the end of its callback, or until it is taken.
+    /// Samples that take longer are delivered, and counted with the job that ran when the deadline fell
+    /// ([`DataReader::response_deadline`](crate::DataReader::response_deadline)). Not announced; without effect at a
+    /// writer. Default: none. Zero is refused at creation.
+    #[must_use]
+    pub fn response_deadline(mut self, deadline: Duration) -> Self {
+        self.response_deadline = Some(deadline);
         self
     }
 
@@ -437,6 +450,19 @@ impl Qos {
         }
         if let Some(policy) = self.excess_octets {
             return Err(BuildError::Octets { policy });
+        }
+        let zero = [
+            (
+                "deadline",
+                self.policies.deadline == isolane_wire::time::Duration::ZERO,
+            ),
+            (
+                "response_deadline",
+                self.response_deadline == Some(Duration::ZERO),
+            ),
+        ];
+        if let Some((setting, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
+            return Err(BuildError::ZeroDeadline { setting });
         }
         if let Some(protection) = &self.protection {
             protection::check(&protection.budget)?;

@@ -192,6 +192,10 @@ impl<T: TopicType> DataReader<T> {
                 value: info.valid_data().then_some(&value),
                 info,
             });
+            if info.valid_data() {
+                let mut state = core.state.borrow_mut();
+                state.note_response(id, info.received, monotonic_now);
+            }
         };
         let former = {
             let mut state = self.core.state.borrow_mut();
@@ -244,8 +248,10 @@ impl<T: TopicType> DataReader<T> {
             .then(|| read_payload(sample.payload))
             .transpose();
         state.engine.remove_oldest(self.id);
-        if value.is_err() {
-            state.reject_delivered(self.id);
+        match value {
+            Ok(Some(_)) => state.note_response(self.id, info.received, monotonic_now),
+            Ok(None) => {}
+            Err(_) => state.reject_delivered(self.id),
         }
         Ok(Some(Sample {
             value: value?,
@@ -269,8 +275,12 @@ impl<T: TopicType> DataReader<T> {
             false => Ok(()),
         };
         state.engine.remove_oldest(self.id);
-        if decoded.is_err() {
-            state.reject_delivered(self.id);
+        match decoded {
+            Ok(()) if info.valid_data() => {
+                state.note_response(self.id, info.received, monotonic_now);
+            }
+            Ok(()) => {}
+            Err(_) => state.reject_delivered(self.id),
         }
         decoded.map(|()| Some(info))
     }

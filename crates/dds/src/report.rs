@@ -7,7 +7,7 @@ use isolane_engine::{Counters, Priority, ReaderLedger, WorkKind, WriterLedger};
 use isolane_executor::Observed;
 use isolane_wire::level::Level;
 
-use crate::{remote::Inlet, state::State, waits::LevelReport};
+use crate::{remote::Inlet, response::ResponseDeadline, state::State, waits::LevelReport};
 
 /// One job, or one kind of protocol work.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +56,8 @@ pub struct EndpointReport<L> {
     pub matched: usize,
     /// Where its samples went.
     pub ledger: L,
+    /// A reader's response deadline, and the samples that missed it.
+    pub response: Option<ResponseDeadline>,
 }
 
 /// Jobs, ledgers and counters of a participant. Printed, it is a table of its jobs.
@@ -151,6 +153,7 @@ impl Report {
                 level: Level::clamp(engine.writer_data(id)?.qos.transport_priority),
                 matched: engine.matched_readers(id),
                 ledger: engine.writer_ledger(id)?,
+                response: None,
             })
         });
         let readers = engine.local_readers().filter_map(|id| {
@@ -159,6 +162,7 @@ impl Report {
                 level: Level::clamp(engine.reader_data(id)?.qos.transport_priority),
                 matched: engine.matched_writers(id),
                 ledger: engine.reader_ledger(id)?,
+                response: state.readers[id.index()].response.clone(),
             })
         });
         let sockets = Lane::ALL.into_iter().filter_map(|lane| {

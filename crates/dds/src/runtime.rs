@@ -293,6 +293,9 @@ impl Core {
     ) -> (RefMut<'a, State>, Option<Level>) {
         let bytes: &[u8] = &datagram.frame;
         let mut message = MessageReceiver::new(datagram.from);
+        if let Some(arrived) = datagram.arrived {
+            message = message.arrived_at(arrived);
+        }
         let mut viewed = None;
         loop {
             // By reference: moving it would cost more than deciding about it.
@@ -336,6 +339,8 @@ impl Core {
         }
         if is_there && !is_delivered {
             state.reject_delivered(delivery.reader);
+        } else if is_there && delivery.info.valid_data() {
+            state.note_response(delivery.reader, delivery.info.received, monotonic_now);
         }
         if callback.is_some() {
             // The reader is gone, or has another one: what this one owns goes while the state is free.

@@ -5,6 +5,7 @@
 //! of an instance are behind one another there, the instance first whose oldest sample came first; where
 //! [`Qos::presentation`](crate::Qos::presentation) asks for ordered access beyond an instance, all keep their order.
 
+use isolane_datapath::clock::monotonic_now;
 use isolane_engine::{Query, Selection, StateMask, Which};
 use isolane_wire::cdr::{KeyHash, TopicType, key_hash, read_payload};
 use thiserror::Error;
@@ -271,6 +272,9 @@ impl<T: TopicType> DataReader<T> {
             Access::Take => {
                 state.engine.take_selected(self.id);
                 (0..unreadable).for_each(|_| state.reject_delivered(self.id));
+                for sample in samples.iter().filter(|sample| sample.value.is_some()) {
+                    state.note_response(self.id, sample.info.received, monotonic_now);
+                }
             }
         }
         Ok(samples)

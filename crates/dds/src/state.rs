@@ -27,6 +27,7 @@ use crate::{
     observe::Observer,
     protection::ReaderFlow,
     remote::Inlet,
+    response::ResponseDeadline,
     transport::{Lanes, Transport},
     trouble::Trouble,
     wait::Waiter,
@@ -78,6 +79,7 @@ pub(crate) struct ReaderSlot {
     pub(crate) job: Option<JobId>,
     /// How its datagrams come.
     pub(crate) flow: ReaderFlow,
+    pub(crate) response: Option<ResponseDeadline>,
 }
 
 /// The callbacks of one reader.
@@ -473,6 +475,7 @@ impl State {
     pub(crate) fn clear_reader_slot(&mut self, reader: usize) -> ReaderCallbacks {
         let slot = &mut self.readers[reader];
         slot.generation = slot.generation.wrapping_add(1);
+        slot.response = None;
         let callbacks = (slot.view.take(), slot.cached.take());
         if let Some(job) = slot.job.take() {
             self.remove_job(job);

@@ -54,6 +54,8 @@ pub struct MessageReceiver {
     /// INFO_DST named another participant: what follows is not for us.
     for_others: bool,
     timestamp: Option<Timestamp>,
+    /// When the datagram arrived, where that is known better than by when it is read.
+    arrived: Option<Instant>,
     /// The DATA at `offset` was delivered to some readers, and may be to so many more. 0: it has
     /// not been begun.
     further: u16,
@@ -71,9 +73,18 @@ impl MessageReceiver {
             prefix: GuidPrefix::UNKNOWN,
             for_others: false,
             timestamp: None,
+            arrived: None,
             further: 0,
             is_header_counted: false,
         }
+    }
+
+    /// When the datagram arrived, as its stamp says: samples count as received then
+    /// ([`SampleInfo::received`]). Otherwise they count as received when they are read.
+    #[must_use]
+    pub fn arrived_at(mut self, arrived: Instant) -> Self {
+        self.arrived = Some(arrived);
+        self
     }
 
     /// Whether all of a datagram of so many bytes has been read: there is nothing to call
@@ -340,7 +351,7 @@ impl Engine {
                 writer,
                 sequence: data.sequence,
                 source_timestamp: message.timestamp,
-                received: now,
+                received: message.arrived.map_or(now, |arrived| arrived.min(now)),
                 expires,
                 kind: content.kind,
                 instance_state: content.instance_state(),

@@ -44,7 +44,6 @@ impl Executor {
             self.running.is_none(),
             "{id} begins while another job is running"
         );
-        self.settle_deadlines(now);
         let job = match self.table.get_mut(id) {
             Some(job) if job.is_ready() => job,
             _ => self.release_by_hand(id, now),
@@ -104,7 +103,6 @@ impl Executor {
             if let Some(began) = &mut job.row_began {
                 *began = at.min(*began);
             }
-            self.queues.note_release(index, job, at);
         }
         if self.history.is_known_not_to_have_waited(priority, at) {
             return Waited::default();
@@ -170,10 +168,6 @@ impl Executor {
     // Always, since a call costs a tenth of what is done here, and this is done behind every activation.
     #[inline(always)]
     pub fn finish(&mut self, id: JobId, now: Instant, again: bool) {
-        if !self.queues.deadlines.is_empty() {
-            self.settle_deadlines(now);
-            self.queues.deadlines.remove(id.line());
-        }
         let running = match &self.running {
             Some(running) if running.id == id => running,
             _ => panic!("{id} finishes, but is not the job that is running"),
@@ -212,26 +206,13 @@ impl Executor {
         }
     }
 
-    /// Counts the deadlines that fell before `now`, while it is known who was running.
-    #[inline]
-    fn settle_deadlines(&mut self, now: Instant) {
-        let first = self.queues.deadlines.first();
-        if first.is_some_and(|(first, _)| first < now) {
-            self.settle_missed(now);
-        }
-    }
-
-    #[cold]
-    fn settle_missed(&mut self, now: Instant) {
-        let deadlines = &mut self.queues.deadlines;
-        while let Some((deadline, index)) = deadlines.pop_if(|deadline| deadline < now) {
-            let running = match &self.running {
-                Some(running) if running.begin <= deadline => Some(running.id),
-                _ => self.history.running_at(deadline).map(|past| past.job),
-            };
-            let observed = &mut self.table.at_mut(index).observed;
-            observed.deadline_misses += 1;
-            observed.running_at_miss = running;
+    /// The job that ran at an instant, of now or of the past. `None`: no job ran (the loop slept, or looked at
+    /// its sources), or it is more than [`REMEMBERED_ACTIVATIONS`](crate::limits::REMEMBERED_ACTIVATIONS) ago.
+    #[must_use]
+    pub fn running_at(&self, instant: Instant) -> Option<JobId> {
+        match &self.running {
+            Some(running) if running.begin <= instant => Some(running.id),
+            _ => self.history.running_at(instant).map(|past| past.job),
         }
     }
 }
@@ -240,26 +221,10 @@ impl Executor {
 fn observe_activation(job: &mut Job, released: Instant, begin: Instant, finish: Instant) {
     let execution_ns = nanos_between(begin, finish);
     let response_ns = nanos_between(released, finish);
-    let Job {
-        config, observed, ..
-    } = job;
+    let observed = &mut job.observed;
     raise(&mut observed.execution_max_ns, execution_ns);
     observed.execution_total_ns += execution_ns;
     raise(&mut observed.response_max_ns, response_ns);
-    if config.wcet_ns.is_some_and(|wcet_ns| execution_ns > wcet_ns) {
-        observed.wcet_violations += 1;
-    }
-    if config
-        .bound_ns
-        .is_some_and(|bound_ns| response_ns > bound_ns)
-    {
-        observed.bound_violations += 1;
-    }
-    if let Some(deadline_ns) = config.deadline_ns {
-        let lateness_ns = signed(response_ns).saturating_sub(signed(deadline_ns));
-        let worst_ns = observed.lateness_max_ns.unwrap_or(i64::MIN);
-        observed.lateness_max_ns = Some(worst_ns.max(lateness_ns));
-    }
 }
 
 /// A maximum is kept. Mostly it stands.
@@ -268,10 +233,6 @@ fn raise(maximum: &mut u64, value: u64) {
     if value > *maximum {
         *maximum = value;
     }
-}
-
-fn signed(nanos: u64) -> i64 {
-    i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
 /// 0 if `end` is before `start`: stamps of different clocks may disagree by a little.

@@ -90,7 +90,6 @@ impl Executor {
         };
         job.condemned = true;
         self.queues.releases.remove(id.line());
-        self.queues.deadlines.remove(id.line());
         match job.state {
             State::Running(_) => return true,
             State::Ready(_) => self.queues.ready.remove(id.line(), job.config.priority),

@@ -89,12 +89,6 @@ pub struct JobConfig {
     /// Items one activation may handle: the code of the job keeps to it, and finishes with
     /// `again` when it stopped at the limit.
     pub items: u16,
-    /// Worst-case execution time of one activation, where known.
-    pub wcet_ns: Option<u64>,
-    /// The response time that the analysis promises.
-    pub bound_ns: Option<u64>,
-    /// The response time that the user needs.
-    pub deadline_ns: Option<u64>,
     /// The source it serves, 0 to 31: its bit in what [`looked`](crate::Executor::looked) is told. Of
     /// such a job the waits are observed by the stamps of what it handles, which
     /// [`arrived`](crate::Executor::arrived) is told; of others by their releases.
@@ -102,7 +96,7 @@ pub struct JobConfig {
 }
 
 impl JobConfig {
-    /// A job released by events, one item an activation, nothing promised. A name too long for
+    /// A job released by events, one item an activation. A name too long for
     /// [`MAX_NAME_BYTES`] is cut.
     #[must_use]
     pub fn event(name: &str, priority: u8) -> JobConfig {
@@ -117,9 +111,6 @@ impl JobConfig {
             priority,
             trigger: Trigger::Event,
             items: 1,
-            wcet_ns: None,
-            bound_ns: None,
-            deadline_ns: None,
             source: None,
         }
     }
@@ -150,22 +141,11 @@ pub struct Observed {
     pub execution_max_ns: u64,
     /// Sum over all activations.
     pub execution_total_ns: u64,
-    /// Activations longer than [`JobConfig::wcet_ns`].
-    pub wcet_violations: u64,
     /// Longest from release to finish of one activation. What `again` continues counts as
     /// released when the activation before it finished; see `drain_max_ns`.
     pub response_max_ns: u64,
     /// Longest from a first release to the finish after which nothing was left.
     pub drain_max_ns: u64,
-    /// Responses longer than [`JobConfig::bound_ns`].
-    pub bound_violations: u64,
-    /// Deadlines that fell before the activation they belonged to had finished.
-    pub deadline_misses: u64,
-    /// Who was running when the last missed deadline fell; `None` if nobody was (the loop slept
-    /// or looked at its sources), or it is too long ago to tell.
-    pub running_at_miss: Option<JobId>,
-    /// Largest finish minus deadline: negative is slack, positive lateness.
-    pub lateness_max_ns: Option<i64>,
     /// Longest wait for an activation of lower priority that had begun before the release.
     pub blocking_max_ns: u64,
     /// Whose activation that was.

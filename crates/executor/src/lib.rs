@@ -47,8 +47,7 @@
 //!
 //! The bounds themselves will be computed in `model`, by the analysis for non-preemptive fixed
 //! priority with all instances of the busy period (Davis, Burns, Bril, Lukkien 2007); this
-//! crate observes: maxima, violations of the bound it was told, deadlines missed and which job
-//! was running when they fell, blocking, and priority inversions.
+//! crate observes: maxima, blocking, priority inversions, and which job ran at an instant of the past.
 //!
 //! [`Order::Fifo`] is the baseline of the comparison: the same jobs, begun in the order in
 //! which they became ready.

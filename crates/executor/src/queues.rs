@@ -1,4 +1,4 @@
-//! Where jobs wait: for their release, for their turn, and until their deadline.
+//! Where jobs wait: for their release, and for their turn.
 
 use isolane_wire::time::Instant;
 
@@ -10,8 +10,6 @@ pub(crate) struct Queues {
     pub(crate) ready: ReadyQueue,
     /// Periodic jobs by their next release, sporadic ones deferred.
     pub(crate) releases: TimeQueue,
-    /// Ready and running jobs that have a deadline, by that.
-    pub(crate) deadlines: TimeQueue,
 }
 
 impl Queues {
@@ -19,7 +17,6 @@ impl Queues {
         Queues {
             ready: ReadyQueue::new(order, max_jobs),
             releases: TimeQueue::new(max_jobs),
-            deadlines: TimeQueue::new(max_jobs),
         }
     }
 
@@ -45,20 +42,11 @@ impl Queues {
     pub(crate) fn make_ready(&mut self, index: u16, job: &mut Job, release: Release) {
         job.state = State::Ready(release);
         job.last_release = Some(release.at);
-        self.note_release(index, job, release.at);
         self.ready.push(index, job.config.priority);
-    }
-
-    /// The job counts as released at `at`: its deadline follows from that.
-    #[inline]
-    pub(crate) fn note_release(&mut self, index: u16, job: &Job, at: Instant) {
-        if let Some(deadline_ns) = job.config.deadline_ns {
-            self.deadlines.insert(index, after(at, deadline_ns));
-        }
     }
 }
 
-/// Saturating: a deadline of 2^64 ns is none.
+/// Saturating: 2^64 ns is never.
 pub(crate) fn after(instant: Instant, nanos: u64) -> Instant {
     Instant::new(instant.as_nanos().saturating_add(nanos))
 }

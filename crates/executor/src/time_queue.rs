@@ -25,11 +25,6 @@ impl TimeQueue {
     }
 
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.heap.is_empty()
-    }
-
-    #[inline]
     pub(crate) fn first(&self) -> Option<(Instant, u16)> {
         self.heap.first().copied()
     }

@@ -33,7 +33,6 @@ fn exercise(executor: &mut Executor) -> u64 {
             };
             let config = JobConfig {
                 trigger,
-                deadline_ns: Some(150),
                 ..JobConfig::event("job", (step % 32) as u8)
             };
             ids[place] = executor.add(config).ok();

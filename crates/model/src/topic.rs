@@ -29,8 +29,9 @@ pub struct Topic {
     /// Shortest time between two samples of one sender; `None` if nothing is known, and then no
     /// bound can be computed for topics it can delay.
     pub period: Sourced<Option<Duration>>,
-    /// Longest time from a sample's intended sending to its reader's callback. It may exceed the
-    /// period, which earns a warning.
+    /// Longest time from a sample's arrival at the reader's host to the end of its callback, or until it is
+    /// taken. With a period, QoS DEADLINE of writers and readers is the sum of both. It may exceed the period,
+    /// which earns a warning.
     pub deadline: Sourced<Option<Duration>>,
     /// Largest serialised sample, without the encapsulation header.
     pub max_bytes: Sourced<SampleBytes>,

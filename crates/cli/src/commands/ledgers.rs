@@ -1,8 +1,9 @@
 //! Ledgers in words: every count that is not zero, so that no sample is lost without a name.
 
-use isolane::{Counters, Participant, ReaderLedger, WriterLedger};
+use isolane::{Counters, Participant, ReaderLedger, ResponseDeadline, WriterLedger};
+use isolane_model::format_duration;
 
-use crate::output::tell;
+use crate::output::{count_of, tell};
 
 /// Where a reader's samples went.
 pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
@@ -57,6 +58,23 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
         (deferred, "deferred"),
     ];
     words((delivered, "delivered"), &others)
+}
+
+/// A topic's response deadline, and how many samples missed it.
+pub(super) fn of_response(topic: &str, response: &ResponseDeadline) -> String {
+    let deadline = format_duration(response.deadline);
+    let missed = count_of(response.missed, "sample");
+    let late = format_duration(response.lateness_max);
+    let during = match &response.missed_during {
+        None => String::from("no job ran"),
+        Some(job) => format!("`{job}` ran"),
+    };
+    match response.missed {
+        0 => format!("{topic}: no sample missed the deadline of {deadline}"),
+        _ => format!(
+            "{topic}: {missed} missed the deadline of {deadline}, by {late} at most; {during} when the last one fell"
+        ),
+    }
 }
 
 /// Where a writer's samples went, and what it sent beside them.

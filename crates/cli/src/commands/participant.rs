@@ -126,6 +126,12 @@ pub(super) fn qos(settings: &EndpointSettings) -> Qos {
     if let Some(bytes) = settings.max_bytes.value {
         qos = qos.max_bytes(bytes as usize + ENCAPSULATION_HEADER_BYTES);
     }
+    if let Some(deadline) = settings.deadline.value {
+        qos = qos.response_deadline(deadline);
+    }
+    if let Some(period) = settings.separation_max {
+        qos = qos.deadline(period);
+    }
     let samples = u16::try_from(settings.max_samples.value.get()).unwrap_or(u16::MAX);
     qos.max_samples(samples)
         .level(settings.level.value)

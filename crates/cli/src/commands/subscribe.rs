@@ -58,6 +58,16 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
         ));
     }
     tell(format!("in all: {}", ledgers::of_reader(&reader.ledger())));
+    if let Some(response) = reader.response_deadline() {
+        tell(ledgers::of_response(&settings.endpoint.topic, &response));
+    }
+    let silent = reader.requested_deadline_missed_status().total_count;
+    if silent > 0 {
+        tell(format!(
+            "{}: {silent} times no sample for the period and the deadline (QoS DEADLINE)",
+            settings.endpoint.topic
+        ));
+    }
     let by_budget = dropped_by_budget(&reader);
     if by_budget > 0 {
         tell(format!(

@@ -88,6 +88,9 @@ impl Lines {
         let said = max_bytes.map_or(String::from("an Ethernet frame"), |bytes| bytes.to_string());
         self.line("max_bytes", &said, &endpoint.max_bytes.source);
         self.line("level", endpoint.level.value.get(), &endpoint.level.source);
+        self.optional("deadline", &endpoint.deadline, |time| {
+            format_duration(*time)
+        });
         self.list_of("peers", &endpoint.peers, ToString::to_string);
         self.word("representation", &endpoint.representation);
         self.optional("run_for", &endpoint.run_for, |time| format_duration(*time));

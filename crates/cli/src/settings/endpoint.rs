@@ -59,6 +59,10 @@ pub(crate) struct EndpointSettings {
     /// Ethernet frame.
     pub(crate) max_bytes: Sourced<Option<u32>>,
     pub(crate) level: Sourced<Level>,
+    /// Longest time from a sample's arrival to the end of its callback, or until it is taken.
+    pub(crate) deadline: Sourced<Option<Duration>>,
+    /// QoS DEADLINE: longest time between two samples.
+    pub(crate) separation_max: Option<Duration>,
     pub(crate) peers: Sourced<Vec<Peer>>,
     pub(crate) representation: Sourced<Representation>,
     /// How long to run; `None`: until stopped.
@@ -239,6 +243,13 @@ impl EndpointSettings {
                 described.map(|topic| &topic.level),
                 Sourced::default_value(Level::MIN),
             ),
+            deadline: described
+                .map_or(Sourced::default_value(None), |topic| topic.deadline.clone()),
+            separation_max: described.and_then(|topic| {
+                let (period, deadline) = (topic.period.value?, topic.deadline.value?);
+                // The one may be early by all of its deadline, and the next late by as much.
+                Some(period + deadline)
+            }),
             peers: list_or_default(arguments.peer, "--peer", &[]),
             representation: or_default(
                 arguments.representation,

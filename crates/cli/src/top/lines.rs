@@ -221,7 +221,7 @@ fn lanes(snapshot: &Snapshot) -> Columns {
 
 fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
     let mut columns = Columns::new(&[
-        "topic", ">level", "end", ">matched", ">per s", ">samples", "beside",
+        "topic", ">level", "end", ">matched", ">per s", ">samples", ">missed", "during", "beside",
     ]);
     let of_writers = snapshot.writers.iter().enumerate().map(|(place, writer)| {
         let rate = rates.and_then(|rates| rates.writers.get(place).copied());
@@ -247,6 +247,8 @@ fn topics(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
             grouped(endpoint.matched),
             rate(per_s),
             grouped(endpoint.ledger.get(counted).copied().unwrap_or(0)),
+            endpoint.deadline_missed.map_or_else(none, grouped),
+            endpoint.missed_during.as_deref().map_or_else(none, clean),
             reasons(&beside),
         ]);
     }
@@ -323,7 +325,6 @@ fn jobs(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
         ">longest us",
         ">response us",
         ">blocked us",
-        ">missed",
     ]);
     let mut rows: Vec<_> = snapshot.jobs.iter().enumerate().collect();
     rows.sort_by_key(|(_, job)| Reverse(job.priority));
@@ -341,7 +342,6 @@ fn jobs(snapshot: &Snapshot, rates: Option<&Rates>) -> Columns {
             format!("{:.1}", job.execution_max_us),
             format!("{:.1}", job.response_max_us),
             format!("{:.1}", job.blocking_max_us),
-            grouped(job.deadline_misses),
         ]);
     }
     columns

@@ -100,8 +100,6 @@ pub struct JobSample {
     pub response_max_us: f64,
     /// Longest wait for a less urgent activation.
     pub blocking_max_us: f64,
-    /// Deadlines that fell before it had finished.
-    pub deadline_misses: u64,
 }
 
 /// One kind of protocol work at one priority.
@@ -174,6 +172,18 @@ pub struct EndpointSample {
     pub matched: u64,
     /// Its ledger: what became of its samples.
     pub ledger: Counts,
+    /// A reader's response deadline; `None`: it has none.
+    #[serde(default)]
+    pub deadline_us: Option<f64>,
+    /// Samples that missed it; `None`: it has none.
+    #[serde(default)]
+    pub deadline_missed: Option<u64>,
+    /// Largest time beyond it.
+    #[serde(default)]
+    pub lateness_max_us: Option<f64>,
+    /// Job that ran when the last missed deadline fell; `None`: none was missed, or no job ran.
+    #[serde(default)]
+    pub missed_during: Option<String>,
 }
 
 /// An interface with a classifier.

@@ -1,5 +1,7 @@
 //! A snapshot made of a participant: its report, and what its datapath does.
 
+use std::time::Duration;
+
 use isolane_datapath::{
     Datapath, FlowObservation, InterfaceObservation, Lane, Ledger, Observation, RingObservation,
     clock::monotonic_now,
@@ -101,7 +103,6 @@ impl JobSample {
             execution_total_us: microseconds(observed.execution_total_ns),
             response_max_us: microseconds(observed.response_max_ns),
             blocking_max_us: microseconds(observed.blocking_max_ns),
-            deadline_misses: observed.deadline_misses,
         }
     }
 }
@@ -168,11 +169,20 @@ fn lanes(state: &State, ledger: &Ledger) -> Vec<LaneSample> {
 }
 
 fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<EndpointSample> {
-    let sample = |report: &EndpointReport<L>| EndpointSample {
-        topic: report.topic.clone(),
-        level: report.level.get(),
-        matched: report.matched as u64,
-        ledger: ledger(&report.ledger),
+    let duration = |duration: Duration| duration.as_secs_f64() * 1e6;
+    let sample = |report: &EndpointReport<L>| {
+        let response = report.response.as_ref();
+        let during = response.and_then(|response| response.missed_during.as_ref());
+        EndpointSample {
+            topic: report.topic.clone(),
+            level: report.level.get(),
+            matched: report.matched as u64,
+            ledger: ledger(&report.ledger),
+            deadline_us: response.map(|response| duration(response.deadline)),
+            deadline_missed: response.map(|response| response.missed),
+            lateness_max_us: response.map(|response| duration(response.lateness_max)),
+            missed_during: during.map(|job| job.as_str().to_owned()),
+        }
     };
     reports.iter().map(sample).collect()
 }

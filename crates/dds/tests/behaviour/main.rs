@@ -25,6 +25,7 @@ mod priorities;
 mod reliable;
 mod remote;
 mod representation;
+mod response;
 mod saturated;
 mod selection;
 mod statuses;

@@ -22,7 +22,8 @@ pub struct SampleInfo {
     pub sequence: SequenceNumber,
     /// When the writer says it was written; `None` if it does not say.
     pub source_timestamp: Option<Timestamp>,
-    /// When it came in, by this participant's clock.
+    /// When it came in, by this participant's clock: when its datagram arrived as the kernel stamps it, else when
+    /// it was read.
     pub received: Instant,
     /// When it outlives the LIFESPAN its writer gave it, by this participant's clock; `None`: never.
     pub expires: Option<Instant>,

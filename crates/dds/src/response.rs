@@ -1,0 +1,72 @@
+//! The deadline of responses: from a sample's arrival to the end of its callback.
+
+use std::time::Duration;
+
+use isolane_engine::ReaderId;
+use isolane_executor::Name;
+use isolane_wire::{cdr::TopicType, time::Instant};
+
+use crate::{reader::DataReader, state::State};
+
+/// A reader's response deadline, and what was observed of it ([`Qos::response_deadline`](crate::Qos::response_deadline)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseDeadline {
+    /// Longest time from a sample's arrival to the end of its callback, or until it is taken.
+    pub deadline: Duration,
+    /// Samples that took longer.
+    pub missed: u64,
+    /// Largest time beyond the deadline; zero: none was missed.
+    pub lateness_max: Duration,
+    /// Job that ran when the last missed deadline fell. `None`: none was missed; or no job ran then (the loop slept,
+    /// looked at its sources, or was not run), or too many have run since.
+    pub missed_during: Option<Name>,
+}
+
+impl ResponseDeadline {
+    pub(crate) fn new(deadline: Duration) -> Self {
+        Self {
+            deadline,
+            missed: 0,
+            lateness_max: Duration::ZERO,
+            missed_during: None,
+        }
+    }
+}
+
+impl State {
+    /// A sample's callback has ended, or the sample was taken: at `now`, having arrived at `arrived`.
+    #[inline]
+    pub(crate) fn note_response(
+        &mut self,
+        reader: ReaderId,
+        arrived: Instant,
+        now: impl FnOnce() -> Instant,
+    ) {
+        let slot = &mut self.readers[reader.index()];
+        let Some(response) = &mut slot.response else {
+            return;
+        };
+        let due = arrived + response.deadline;
+        let now = now();
+        if now <= due {
+            return;
+        }
+        response.missed += 1;
+        let late_ns = now.as_nanos() - due.as_nanos();
+        response.lateness_max = response.lateness_max.max(Duration::from_nanos(late_ns));
+        let job = self
+            .executor
+            .running_at(due)
+            .and_then(|job| self.executor.get(job));
+        response.missed_during = job.map(|job| job.config.name.clone());
+    }
+}
+
+impl<T: TopicType> DataReader<T> {
+    /// The response deadline it was created with, and the samples that missed it; `None`: it has none.
+    #[must_use]
+    pub fn response_deadline(&self) -> Option<ResponseDeadline> {
+        let state = self.core.state.borrow();
+        state.readers[self.id.index()].response.clone()
+    }
+}
