@@ -27,6 +27,7 @@ use crate::{
         ANNOUNCED_PLACES, DEFAULT_MAX_BYTES, MAX_JOBS, PARTICIPANTS_PER_PEER, RECEIVE_BUFFER_BYTES,
     },
     participant::Participant,
+    placement::Placement,
     state::{Parts, State},
     static_discovery::{Described, with_places},
     transport::{Lanes, Transport},
@@ -86,6 +87,8 @@ pub struct Builder {
     receive_buffer_bytes: Option<usize>,
     prefault: bool,
     lock_memory: bool,
+    placement: Placement,
+    placement_required: bool,
     fault: Option<FaultPlan>,
     observable: bool,
     enabled: bool,
@@ -114,6 +117,8 @@ impl Builder {
             receive_buffer_bytes: None,
             prefault: false,
             lock_memory: false,
+            placement: Placement::default(),
+            placement_required: true,
             fault: None,
             observable: false,
             enabled: true,
@@ -280,6 +285,35 @@ impl Builder {
         self
     }
 
+    /// Core of the thread that runs the loop: it is bound to it (`sched_setaffinity`) when it first runs the loop.
+    /// Threads it has started before that are not. Default: the scheduler chooses. Threads of
+    /// [`RemoteWriter`](crate::RemoteWriter)s are the user's to place.
+    #[must_use]
+    pub fn core(mut self, core: u16) -> Self {
+        self.placement.core = Some(core);
+        self
+    }
+
+    /// SCHED_FIFO with this priority, 1 to 99, for the thread that runs the loop, from when it first runs it. A device's
+    /// receive threads and interrupts should be above it. Default: the thread's class stays as it is.
+    ///
+    /// With [`Waiting::Spin`] it is refused where others need the core: without [`core`](Self::core), on the only
+    /// core, and where the kernel limits SCHED_FIFO (`kernel.sched_rt_runtime_us` is not -1).
+    #[must_use]
+    pub fn realtime(mut self, priority: u8) -> Self {
+        self.placement.priority = Some(priority);
+        self
+    }
+
+    /// Whether [`core`](Self::core), [`realtime`](Self::realtime) and [`lock_memory`](Self::lock_memory) are
+    /// required: then the participant is not built where one of them is refused. Otherwise it goes without, and
+    /// [`Participant::notes`] say why and what to do. Default: required.
+    #[must_use]
+    pub fn require_placement(mut self, required: bool) -> Self {
+        self.placement_required = required;
+        self
+    }
+
     /// Whether other processes of this network namespace, of the same user or root, may look at the
     /// participant: `isolane top`. Default: no. It costs a job at priority 0, a system call a second
     /// while nobody looks, and some steps of ten microseconds a second while somebody does: see
@@ -346,16 +380,10 @@ impl Builder {
     ///
     /// # Errors
     /// [`BuildError`]: what happened, why, and what to do.
-    pub fn build(self) -> Result<Participant, BuildError> {
+    pub fn build(mut self) -> Result<Participant, BuildError> {
         let policy = PolicyId::USER_DATA;
         let user_data = Octets::of(&self.user_data).ok_or(BuildError::Octets { policy })?;
-        if self.lock_memory {
-            let all = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
-            let locked = mlockall(all);
-            locked.map_err(|error| BuildError::Lock {
-                source: error.into(),
-            })?;
-        }
+        let refused = self.schedule()?;
         let prefault = self.prefault || self.lock_memory;
         let level_ports = match &self.described {
             Some(described) => described.level_ports()?,
@@ -444,12 +472,40 @@ impl Builder {
             prefault,
             has_asked_for_buffer: self.receive_buffer_bytes.is_some(),
         })?;
+        state.placement = Some(self.placement);
+        state.not_placed = refused;
         state.open_lane(Lane::Discovery)?;
         state.touch(Lane::Discovery, DEFAULT_MAX_BYTES);
         if self.observable {
             state.make_observable(&self.name, self.domain)?;
         }
         Ok(Participant::new(state))
+    }
+}
+
+impl Builder {
+    /// Locks memory, and finds out how the loop's thread can be scheduled. Returns what is refused and not required.
+    fn schedule(&mut self) -> Result<Vec<String>, BuildError> {
+        let mut refused = Vec::new();
+        if self.lock_memory {
+            let locked = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
+            let locked = locked.map_err(|error| BuildError::Lock {
+                source: error.into(),
+            });
+            refused.extend(locked.err());
+        }
+        let Placement { core, priority } = self.placement;
+        if core.is_some() || priority.is_some() {
+            let spins = self.waiting == Waiting::Spin;
+            let tried = self.placement.take_refused(spins);
+            let action = "schedule the loop's thread";
+            let tried = tried.map_err(|source| BuildError::System { action, source })?;
+            refused.extend(tried.into_iter().map(BuildError::from));
+        }
+        if self.placement_required && !refused.is_empty() {
+            return Err(refused.swap_remove(0));
+        }
+        Ok(refused.iter().map(ToString::to_string).collect())
     }
 }
 

@@ -5,6 +5,8 @@ use isolane_datapath_xdp::xdp::XdpError;
 use isolane_engine::{CreateError, EnableError, SetQosError, StaticError};
 use isolane_wire::{cdr::CdrError, qos::PolicyId};
 
+use crate::placement::PlacementError;
+
 /// Why a participant or an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -83,6 +85,9 @@ pub enum BuildError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The loop's thread cannot be scheduled as asked for.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
     /// What is described cannot be.
     #[error(transparent)]
     Described(#[from] StaticError),
@@ -152,6 +157,7 @@ impl BuildError {
             | Self::DescribedPort { .. }
             | Self::DescribedFifo
             | Self::ZeroDeadline { .. }
+            | Self::Placement(PlacementError::Priority { .. } | PlacementError::Spin { .. })
             | Self::SampleTooLarge { .. }
             | Self::Budget(_)
             | Self::Octets { .. } => return true,

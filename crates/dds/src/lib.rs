@@ -151,6 +151,7 @@ pub mod limits;
 mod listeners;
 pub mod observe;
 mod participant;
+mod placement;
 mod protection;
 mod qos;
 mod reader;
@@ -213,6 +214,7 @@ pub use isolane_wire::{
 };
 pub use key_value::KeyError;
 pub use participant::{Participant, Timer};
+pub use placement::PlacementError;
 pub use qos::Qos;
 pub use reader::{DataReader, Sample};
 pub use remote::RemoteWriter;

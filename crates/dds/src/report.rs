@@ -123,6 +123,7 @@ impl State {
         let all = notes.map(ToString::to_string).chain(lonely);
         all.chain(budgets)
             .chain(self.not_observable.clone())
+            .chain(self.not_placed.iter().cloned())
             .collect()
     }
 }

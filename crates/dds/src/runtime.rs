@@ -133,18 +133,26 @@ impl Core {
         self.running.get()
     }
 
+    /// The calling thread begins to run the loop. The first time it is scheduled as asked for.
+    ///
     /// # Panics
     /// If a callback is running.
-    fn must_not_run(&self) {
+    fn enter(&self) {
         assert!(
             !self.is_running(),
             "the loop is running: a callback cannot drive it"
         );
+        let mut state = self.state.borrow_mut();
+        if let Some(placement) = state.placement.take()
+            && let Err(error) = placement.apply()
+        {
+            state.not_placed.push(error.to_string());
+        }
     }
 
     /// See [`Participant::poll`](crate::Participant::poll).
     pub(crate) fn poll(&self) -> usize {
-        self.must_not_run();
+        self.enter();
         let mut now = monotonic_now();
         let mut ran = 0;
         while ran < ACTIVATIONS_PER_POLL && self.turn(&mut now, Some(AT_ONCE)) {
@@ -157,7 +165,7 @@ impl Core {
 
     /// See [`Participant::run_until`](crate::Participant::run_until).
     pub(crate) fn run_until(&self, timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
-        self.must_not_run();
+        self.enter();
         let mut now = monotonic_now();
         let end = now + timeout;
         if timeout.is_zero() {
@@ -183,7 +191,7 @@ impl Core {
 
     /// See [`Participant::run`](crate::Participant::run).
     pub(crate) fn run_while(&self, mut goes_on: impl FnMut() -> bool) {
-        self.must_not_run();
+        self.enter();
         let mut now = monotonic_now();
         while goes_on() {
             self.turn(&mut now, None);

@@ -25,6 +25,7 @@ use crate::{
     limits::{BURST, MAX_JOBS},
     listeners::{Endpoint, Listeners, Listening},
     observe::Observer,
+    placement::Placement,
     protection::ReaderFlow,
     remote::Inlet,
     response::ResponseDeadline,
@@ -158,6 +159,10 @@ pub(crate) struct State {
     pub(crate) has_asked_for_buffer: bool,
     /// Who looks at this participant from other processes, where they may.
     pub(crate) observer: Option<Box<Observer>>,
+    /// What the thread that runs the loop is to have, until it runs for the first time.
+    pub(crate) placement: Option<Placement>,
+    /// What of that it goes without, and why.
+    pub(crate) not_placed: Vec<String>,
     /// Why they cannot although they may.
     pub(crate) not_observable: Option<String>,
 }
@@ -236,6 +241,8 @@ impl State {
             prefault: parts.prefault,
             has_asked_for_buffer: parts.has_asked_for_buffer,
             observer: None,
+            placement: None,
+            not_placed: Vec::new(),
             not_observable: None,
         })
     }

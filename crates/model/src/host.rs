@@ -18,6 +18,12 @@ pub struct Host {
     pub interface: Sourced<String>,
     /// The executor's core; `None` leaves it to the scheduler.
     pub core: Sourced<Option<u16>>,
+    /// Priority of the loop's thread under SCHED_FIFO, 1 to 98; `None`: the ordinary class.
+    pub priority: Sourced<Option<u8>>,
+    /// The process' memory is kept from being paged out.
+    pub lock_memory: Sourced<bool>,
+    /// What becomes of a core, priority or locked memory that the system refuses.
+    pub scheduling: Sourced<Scheduling>,
     /// How frames move.
     pub datapath: Sourced<Datapath>,
     /// Wire class of discovery's datagrams (SO_PRIORITY, DSCP); `None`: one less than the highest level in
@@ -27,6 +33,21 @@ pub struct Host {
     pub protect: HostProtection,
     /// How the datapath `xdp` is set up.
     pub xdp: Xdp,
+}
+
+/// What becomes of a core, a priority or locked memory that the system refuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheduling {
+    /// The program goes without, and says so.
+    #[default]
+    Auto,
+    /// The program does not start.
+    Required,
+}
+
+impl Word for Scheduling {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("required", Self::Required)];
 }
 
 /// How frames move between the network and the engine: the datapaths between processes that isolane has.

@@ -58,7 +58,7 @@ mod xdp;
 pub use domain::{Domain, DomainError};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use file::{open_regular, read_regular, read_regular_text};
-pub use host::{Datapath, Host, is_interface_name};
+pub use host::{Datapath, Host, Scheduling, is_interface_name};
 pub use load::example;
 pub use participant::{Announces, Participant};
 pub use problem::{Problem, Severity};

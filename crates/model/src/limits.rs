@@ -79,6 +79,13 @@ pub const DEFAULT_CRITICAL_RESERVE: u32 = 64;
 /// Highest VLAN: 4,095 is reserved (IEEE 802.1Q).
 pub const MAX_VLAN: u32 = 4_094;
 
+/// Most urgent priority of a loop's thread: 99 is left to the kernel's own threads.
+pub const MAX_THREAD_PRIORITY: u8 = 98;
+
+/// Priority of the loop's thread on a host with a core of its own: above other programs, below interrupts' and
+/// receive threads.
+pub const DEFAULT_THREAD_PRIORITY: u8 = 70;
+
 /// Longest period or deadline: an hour is beyond anything that is controlled by it.
 pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 

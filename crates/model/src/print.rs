@@ -105,6 +105,18 @@ impl Printer {
             Some(core) => self.value("core", &core.to_string(), &host.core.source)?,
             None => self.absent("core: wherever the scheduler puts it", &host.core.source)?,
         }
+        let priority = match host.priority.value {
+            Some(priority) => priority.to_string(),
+            None => quoted("ordinary"),
+        };
+        self.value("priority", &priority, &host.priority.source)?;
+        let lock_memory = &host.lock_memory;
+        self.value(
+            "lock_memory",
+            &lock_memory.value.to_string(),
+            &lock_memory.source,
+        )?;
+        self.word("scheduling", &host.scheduling)?;
         self.value(
             "datapath",
             &quoted(host.datapath.value.word()),

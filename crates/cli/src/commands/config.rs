@@ -39,6 +39,12 @@ fn of_host(host: &Host) -> Value {
         "name": sourced(&host.name, |name| name.as_str().into()),
         "interface": sourced(&host.interface, |interface| interface.as_str().into()),
         "core": sourced(&host.core, |core| (*core).into()),
+        "priority": sourced(&host.priority, |priority| match priority {
+            Some(priority) => (*priority).into(),
+            None => "ordinary".into(),
+        }),
+        "lock_memory": sourced(&host.lock_memory, |lock| (*lock).into()),
+        "scheduling": sourced(&host.scheduling, |scheduling| scheduling.word().into()),
         "datapath": sourced(&host.datapath, |datapath| datapath.word().into()),
         "discovery_level": sourced(&host.discovery_level, |level| level.map(Level::get).into()),
         "protect": {

@@ -8,7 +8,9 @@ use isolane::{
     AttachMode, BindMode, Budget, Builder, DatapathChoice, InterfaceProtection, Over, Participant,
     ProtectError, Waiting, XdpOptions,
 };
-use isolane_model::{Datapath, OthersBudget, OverBudget, Xdp, XdpAttach, XdpMode, XdpWaiting};
+use isolane_model::{
+    Datapath, OthersBudget, OverBudget, Scheduling, Xdp, XdpAttach, XdpMode, XdpWaiting,
+};
 use isolane_wire::level::Level;
 
 use crate::exit_code::ExitCode;
@@ -34,6 +36,22 @@ pub(super) fn with_datapath(mut builder: Builder, lane: &LaneSettings) -> Builde
             XdpWaiting::Sleep => Waiting::Sleep,
             XdpWaiting::Spin | XdpWaiting::BusyPoll => Waiting::Spin,
         })
+}
+
+/// Schedules the loop's thread as the host says, and locks memory.
+pub(super) fn with_placement(mut builder: Builder, lane: &LaneSettings) -> Builder {
+    let Some(placement) = &lane.placement else {
+        return builder;
+    };
+    if let Some(core) = placement.core.value {
+        builder = builder.core(core);
+    }
+    if let Some(priority) = placement.priority.value {
+        builder = builder.realtime(priority);
+    }
+    builder
+        .lock_memory(placement.lock_memory.value)
+        .require_placement(placement.scheduling.value == Scheduling::Required)
 }
 
 /// The settings of lanes, in the library's words.

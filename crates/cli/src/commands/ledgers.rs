@@ -1,5 +1,7 @@
 //! Ledgers in words: every count that is not zero, so that no sample is lost without a name.
 
+use std::time::Duration;
+
 use isolane::{Counters, Participant, ReaderLedger, ResponseDeadline, WriterLedger};
 use isolane_model::format_duration;
 
@@ -64,7 +66,13 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
 pub(super) fn of_response(topic: &str, response: &ResponseDeadline) -> String {
     let deadline = format_duration(response.deadline);
     let missed = count_of(response.missed, "sample");
-    let late = format_duration(response.lateness_max);
+    let late = format_duration(Duration::from_micros(
+        response
+            .lateness_max
+            .as_micros()
+            .try_into()
+            .unwrap_or(u64::MAX),
+    ));
     let during = match &response.missed_during {
         None => String::from("no job ran"),
         Some(job) => format!("`{job}` ran"),

@@ -17,7 +17,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::ENCAPSULATION_HEADER_BYTES;
 use crate::output::tell;
-use crate::settings::{DescribedAs, EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
+use crate::settings::{EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
 use crate::stop;
 use crate::values::{Peer, Representation};
 
@@ -40,15 +40,18 @@ pub(super) fn build_endpoint<'a>(
     name: &str,
     settings: &'a EndpointSettings,
 ) -> Result<(Participant, Notes<'a>), Failure> {
-    let described = settings.described.as_ref();
-    let of = (&settings.network, &settings.lane, described);
+    let of = (&settings.network, &settings.lane, Some(settings));
     build_with(name, of, &settings.peers.value).map_err(failure)
 }
 
 /// The same, for who has more to say of an error.
 pub(super) fn build_with<'a>(
     name: &str,
-    (network, lane, described): (&'a NetworkSettings, &LaneSettings, Option<&DescribedAs>),
+    (network, lane, endpoint): (
+        &'a NetworkSettings,
+        &LaneSettings,
+        Option<&EndpointSettings>,
+    ),
     peers: &'a [Peer],
 ) -> Result<(Participant, Notes<'a>), BuildError> {
     let builder = Participant::builder(network.domain.value.get());
@@ -62,6 +65,12 @@ pub(super) fn build_with<'a>(
             Some(port) => builder.peer_at(SocketAddrV4::new(peer.address, port)),
             None => builder.peer(peer.address),
         };
+    }
+    let mut described = None;
+    if let Some(endpoint) = endpoint {
+        // Others only look at the network, and do not need the host's core.
+        builder = lane::with_placement(builder, lane);
+        described = endpoint.described.as_ref();
     }
     let participant = with_described(builder, described).build()?;
     let mut notes = Notes {

@@ -2,7 +2,7 @@
 //! the datapath, the lanes of xdp, and what all receivers are protected with together.
 
 use isolane_model::{
-    Datapath, Host, HostProtection, Source, Sourced, System, Word, Xdp, format_duration,
+    Datapath, Host, HostProtection, Scheduling, Source, Sourced, System, Word, Xdp, format_duration,
 };
 
 use isolane_wire::level::Level;
@@ -12,12 +12,35 @@ use crate::failure::Failure;
 
 use super::{Interfaces, NetworkSettings, or_default};
 
+/// How the thread that runs the loop is scheduled.
+#[derive(Clone, Debug)]
+pub(crate) struct Placement {
+    pub(crate) core: Sourced<Option<u16>>,
+    /// Of SCHED_FIFO; `None`: the ordinary class.
+    pub(crate) priority: Sourced<Option<u8>>,
+    pub(crate) lock_memory: Sourced<bool>,
+    pub(crate) scheduling: Sourced<Scheduling>,
+}
+
+impl Placement {
+    fn of(host: &Host) -> Self {
+        Self {
+            core: host.core.clone(),
+            priority: host.priority.clone(),
+            lock_memory: host.lock_memory.clone(),
+            scheduling: host.scheduling.clone(),
+        }
+    }
+}
+
 /// How frames move.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSettings {
     /// The host of the description that this machine is.
     pub(crate) host: Option<String>,
     pub(crate) datapath: Sourced<Datapath>,
+    /// Core, priority and memory of the loop's thread, as the host has them.
+    pub(crate) placement: Option<Placement>,
     /// Wire class of discovery's datagrams; `None`: the library's.
     pub(crate) discovery_level: Sourced<Option<Level>>,
     /// The host's; the command line's queue for all levels in its place.
@@ -54,6 +77,7 @@ impl LaneSettings {
                 (None, Some(host)) => host.datapath.clone(),
                 (None, None) => Sourced::default_value(Datapath::Udp),
             },
+            placement: host.map(Placement::of),
             discovery_level: host.map_or(Sourced::default_value(None), |host| {
                 host.discovery_level.clone()
             }),
@@ -76,6 +100,31 @@ impl LaneSettings {
         line("host", host, source);
         let datapath = &self.datapath;
         line("datapath", datapath.value.word().into(), &datapath.source);
+        if let Some(placement) = &self.placement {
+            let Placement {
+                core,
+                priority,
+                lock_memory,
+                scheduling,
+            } = placement;
+            let said = core
+                .value
+                .map_or(String::from("any"), |core| core.to_string());
+            line("core", said, &core.source);
+            let said = priority.value;
+            let said = said.map_or(String::from("ordinary"), |priority| priority.to_string());
+            line("priority", said, &priority.source);
+            line(
+                "lock_memory",
+                lock_memory.value.to_string(),
+                &lock_memory.source,
+            );
+            line(
+                "scheduling",
+                scheduling.value.word().into(),
+                &scheduling.source,
+            );
+        }
         let level = &self.discovery_level;
         let class = level.value.map(|level| level.get().to_string());
         let class = class.unwrap_or_else(|| String::from("the highest in use minus 1, at least 1"));

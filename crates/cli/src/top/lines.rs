@@ -15,6 +15,9 @@ use crate::limits::SHOWN_NOTES;
 /// Columns of a sentence that is too long for a line.
 const NOTE_COLUMNS: usize = 96;
 
+/// Columns of the list of cores that a thread may run on.
+const CORES_COLUMNS: usize = 24;
+
 /// A line, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
@@ -105,6 +108,7 @@ impl Lines {
             self.note(&format!("note: {}", shown(note, usize::MAX)));
         }
         let rates = seen.rates.as_ref();
+        self.columns(&thread(&snapshot.participant));
         self.columns(&interfaces(snapshot));
         self.columns(&levels(snapshot, rates));
         self.columns(&lanes(snapshot));
@@ -132,6 +136,21 @@ fn title(seen: &Seen) -> String {
         }
         None => process,
     }
+}
+
+/// The thread that runs the loop.
+fn thread(participant: &ParticipantSample) -> Columns {
+    let mut columns = Columns::new(&["thread", ">core", "allowed", "policy"]);
+    if let Some(policy) = &participant.policy {
+        let allowed = participant.allowed_cores.iter().map(ToString::to_string);
+        columns.row(vec![
+            "loop".into(),
+            participant.core.map_or_else(none, |core| core.to_string()),
+            shown(&allowed.collect::<Vec<_>>().join(","), CORES_COLUMNS),
+            clean(policy),
+        ]);
+    }
+    columns
 }
 
 fn interfaces(snapshot: &Snapshot) -> Columns {

@@ -53,6 +53,15 @@ pub struct ParticipantSample {
     pub datapath: String,
     /// When this was seen, on CLOCK_MONOTONIC.
     pub at_us: f64,
+    /// Core that the loop's thread runs on.
+    #[serde(default)]
+    pub core: Option<u32>,
+    /// Cores that it may run on.
+    #[serde(default)]
+    pub allowed_cores: Vec<usize>,
+    /// Its scheduling policy: `SCHED_OTHER`, `SCHED_FIFO 70`; `None`: the system does not say.
+    #[serde(default)]
+    pub policy: Option<String>,
     /// Participants of others that are known.
     pub participants: u64,
     /// What it goes without, in sentences.

@@ -6,6 +6,7 @@ use isolane_datapath::{
     Datapath, FlowObservation, InterfaceObservation, Lane, Ledger, Observation, RingObservation,
     clock::monotonic_now,
 };
+use isolane_datapath_xdp::napi::{Policy, Scheduling};
 use isolane_engine::{ReaderLedger, WriterLedger};
 
 use super::{
@@ -62,6 +63,9 @@ impl Snapshot {
 
 impl ParticipantSample {
     fn of(state: &State, report: &Report, identity: &Identity) -> Self {
+        // The loop's own: it is the one that makes snapshots.
+        let scheduling = Scheduling::of(0).ok();
+        let cores = scheduling.as_ref().and_then(|of| of.cores.clone());
         let counted = |frames: usize| frames as u64;
         Self {
             pid: std::process::id(),
@@ -71,6 +75,9 @@ impl ParticipantSample {
             guid_prefix: state.engine.guid_prefix().to_string(),
             datapath: state.transport.name().into(),
             at_us: microseconds(monotonic_now().as_nanos()),
+            core: u32::try_from(rustix::thread::sched_getcpu()).ok(),
+            allowed_cores: cores.unwrap_or_default(),
+            policy: scheduling.map(|of| policy(of.policy)),
             participants: state.engine.remote_participants().count() as u64,
             notes: state.notes(),
             ignored: texts(state.engine.ignored_entities()),
@@ -84,6 +91,15 @@ impl ParticipantSample {
             observers_refused: identity.observers_refused,
             observers_dropped: identity.observers_dropped,
         }
+    }
+}
+
+fn policy(policy: Policy) -> String {
+    match policy {
+        Policy::Ordinary => "SCHED_OTHER".into(),
+        Policy::Fifo(priority) => format!("SCHED_FIFO {priority}"),
+        Policy::RoundRobin(priority) => format!("SCHED_RR {priority}"),
+        Policy::Other(number) => format!("policy {number}"),
     }
 }
 

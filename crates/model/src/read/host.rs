@@ -1,8 +1,8 @@
 //! Reads a `[host.NAME]` table.
 
-use crate::host::{Datapath, Host};
-use crate::limits::MAX_HOST_NAME_BYTES;
-use crate::source::Sourced;
+use crate::host::{Datapath, Host, Scheduling};
+use crate::limits::{DEFAULT_THREAD_PRIORITY, MAX_HOST_NAME_BYTES};
+use crate::source::{Source, Sourced};
 
 use super::report::{Report, Wrong};
 use super::table::Table;
@@ -19,6 +19,20 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         report,
     );
     let core = table.field("core", report, values::core).optional();
+    let default_priority = match &core {
+        Some(core) if core.value.is_some() => Sourced::new(
+            Some(DEFAULT_THREAD_PRIORITY),
+            Source::DefaultFor("hosts with a core"),
+        ),
+        _ => Sourced::default_value(None),
+    };
+    let priority = table
+        .field("priority", report, values::priority)
+        .or_from(default_priority.value, default_priority.source);
+    let lock_memory = table.field("lock_memory", report, values::truth).or(false);
+    let scheduling = table
+        .field("scheduling", report, values::word)
+        .or(Scheduling::default());
     let datapath = table
         .field("datapath", report, values::word)
         .or(Datapath::default());
@@ -31,6 +45,9 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         name: name?,
         interface: interface?,
         core: core?,
+        priority: priority?,
+        lock_memory: lock_memory?,
+        scheduling: scheduling?,
         datapath: datapath?,
         discovery_level: discovery_level?,
         protect: protect?,

@@ -14,7 +14,7 @@ use crate::host::is_interface_name;
 use crate::limits::{
     MAX_BUDGET_FRAMES, MAX_BUDGET_PERIOD, MAX_CORE, MAX_DOMAIN, MAX_FIRST_PORT, MAX_QUEUE,
     MAX_QUOTED_BYTES, MAX_RECEIVE_FRAMES, MAX_RING_ENTRIES, MAX_SAMPLE_BYTES, MAX_SAMPLES,
-    MAX_VLAN, MIN_BUDGET_PERIOD, MIN_FIRST_PORT, MIN_RING_ENTRIES,
+    MAX_THREAD_PRIORITY, MAX_VLAN, MIN_BUDGET_PERIOD, MIN_FIRST_PORT, MIN_RING_ENTRIES,
 };
 use crate::topic::{History, HistoryDepth, SampleBytes, check_topic_name};
 use crate::word::{Word, closest, list};
@@ -57,6 +57,23 @@ pub(super) fn level(value: &DeValue<'_>) -> Result<Level, Wrong> {
 pub(super) fn core(value: &DeValue<'_>) -> Result<u16, Wrong> {
     let number = whole(value, 0, u32::from(MAX_CORE))?;
     Ok(u16::try_from(number).expect("whole() keeps to the bounds"))
+}
+
+/// A priority of SCHED_FIFO, or the ordinary class.
+pub(super) fn priority(value: &DeValue<'_>) -> Result<Option<u8>, Wrong> {
+    match value {
+        DeValue::String(text) if text == "ordinary" => Ok(None),
+        DeValue::Integer(_) => {
+            let number = whole(value, 1, u32::from(MAX_THREAD_PRIORITY))?;
+            Ok(Some(
+                u8::try_from(number).expect("whole() keeps to the bounds"),
+            ))
+        }
+        other => Err(Wrong::new(
+            format!("must be a whole number from 1 to {MAX_THREAD_PRIORITY}, or \"ordinary\""),
+            this_is(other),
+        )),
+    }
 }
 
 pub(super) fn sample_bytes(value: &DeValue<'_>) -> Result<SampleBytes, Wrong> {

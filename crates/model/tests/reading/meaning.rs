@@ -22,6 +22,7 @@ fn the_example_says_what_it_says() {
         .collect();
     assert_eq!(hosts, ["zone-left", "zone-right"]);
     assert_eq!(system.hosts()[0].core.value, Some(1));
+    assert_eq!(system.hosts()[0].priority.value, Some(70));
     assert_eq!(system.hosts()[0].discovery_level.value, None);
     assert_eq!(system.hosts()[1].datapath.value, Datapath::Auto);
     let protect = &system.hosts()[0].protect;
