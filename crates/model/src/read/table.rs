@@ -54,7 +54,10 @@ impl<'a> Table<'a> {
 
     /// A table that is the value of a key of `self`.
     fn inside(&self, key: &'static str, place: Range<usize>, entries: &'a DeTable<'a>) -> Self {
-        let path = format!("`{key}` in {}", self.path);
+        let path = match self.path.is_empty() {
+            true => format!("[{key}]"),
+            false => format!("`{key}` in {}", self.path),
+        };
         Self {
             path,
             name: key,

@@ -1,11 +1,13 @@
 //! Reads `[host.NAME.xdp]`.
 
+use std::ops::Range;
+
 use isolane_wire::level::Level;
 
 use crate::source::Sourced;
 use crate::xdp::Xdp;
 
-use super::report::Report;
+use super::report::{Report, Wrong};
 use super::table::{Field, Table};
 use super::values;
 
@@ -31,10 +33,28 @@ pub(super) fn read(host: &mut Table<'_>, report: &mut Report) -> Option<Xdp> {
     let critical_reserve = table.field("critical_reserve", report, values::critical_reserve);
     let vlan = table.field("vlan", report, values::vlan);
     table.finish(report);
+    let queues = queues?;
+    let levels = or(levels, usual.levels)?;
+    let without: Vec<&(Level, Sourced<u32>, Range<usize>)> = queues
+        .iter()
+        .filter(|(level, ..)| !levels.value.contains(level))
+        .collect();
+    for (level, _, place) in &without {
+        let what = format!("level {level} has a queue, and no lane");
+        let label = format!("levels = [{}]", named(&levels.value));
+        let help = "add the level to `levels`, or take its queue away: lanes alone have queues";
+        report.error(place.clone(), Wrong::new(what, label).help(help));
+    }
+    if !without.is_empty() {
+        return None;
+    }
     Some(Xdp {
         queue: or(queue, usual.queue)?,
-        queues: queues?,
-        levels: or(levels, usual.levels)?,
+        queues: queues
+            .into_iter()
+            .map(|(level, queue, _)| (level, queue))
+            .collect(),
+        levels,
         mode: or(mode, usual.mode)?,
         attach: or(attach, usual.attach)?,
         waiting: or(waiting, usual.waiting)?,
@@ -49,7 +69,16 @@ fn or<T>(field: Field<T>, usual: Sourced<T>) -> Option<Sourced<T>> {
     field.or_from(usual.value, usual.source)
 }
 
-fn queues(xdp: &mut Table<'_>, report: &mut Report) -> Option<Vec<(Level, Sourced<u32>)>> {
+fn named(levels: &[Level]) -> String {
+    let names: Vec<String> = levels.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
+/// The queue of each level that is given one, and where that stands.
+fn queues(
+    xdp: &mut Table<'_>,
+    report: &mut Report,
+) -> Option<Vec<(Level, Sourced<u32>, Range<usize>)>> {
     let Some(mut table) = xdp.table("queues", QUEUES, report)? else {
         return Some(Vec::new());
     };
@@ -57,7 +86,7 @@ fn queues(xdp: &mut Table<'_>, report: &mut Report) -> Option<Vec<(Level, Source
     let mut is_right = true;
     for (level, key) in Level::ALL.into_iter().zip(LEVELS) {
         match table.field(key, report, values::queue) {
-            Field::Given(queue, _) => queues.push((level, queue)),
+            Field::Given(queue, place) => queues.push((level, queue, place)),
             Field::Wrong => is_right = false,
             Field::Absent => {}
         }

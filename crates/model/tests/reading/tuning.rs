@@ -45,7 +45,8 @@ fn a_switch_of_ones_own_counts_before_the_profile() {
 fn what_is_not_known_or_out_of_bounds_is_an_error() {
     let found = wrong("[tune]\nprofile = \"fast\"\nsteerin = \"rules\"\nmoderation_us = \"no\"\n");
     assert_eq!(found.len(), 3, "{found:#?}");
-    assert!(found[0].contains("`profile`"), "{found:#?}");
+    let said = "`profile` in [tune] must be \"latency\" or \"balanced\"";
+    assert!(found[0].contains(said), "{found:#?}");
     assert!(found[1].contains("unknown key `steerin`"), "{found:#?}");
     assert!(found[2].contains("`moderation_us`"), "{found:#?}");
     assert_eq!(wrong("tune = 3").len(), 1);

@@ -231,6 +231,12 @@ fn what_cannot_be_kept_is_refused_at_its_place() {
             "unknown key `8`",
             "known here: `0`",
         ),
+        (
+            "xdp = { levels = [6], queues = { 7 = 1 } }",
+            "1",
+            "level 7 has a queue, and no lane",
+            "add the level to `levels`",
+        ),
         ("xdp.levels = []", "[]", "must be a list", "\"udp\""),
         ("xdp.levels = [7, 7]", "[7, 7]", "must be a list", ""),
         ("xdp.levels = [8]", "[8]", "from 0 to 7", ""),
