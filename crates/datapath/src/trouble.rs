@@ -55,6 +55,19 @@ pub enum Note {
         /// What the kernel said.
         reason: String,
     },
+    /// No port of the formula (RTPS 2.5 §9.6.2.3) is free for discovery.
+    #[error(
+        "all {tried} participant ports of domain {domain} are taken on this host: discovery uses port {port}. \
+         Participants that only name this host as a peer do not find this one; multicast, or naming them here, does"
+    )]
+    KernelPort {
+        /// The domain.
+        domain: u32,
+        /// How many ports were tried.
+        tried: u32,
+        /// The port that the kernel chose.
+        port: u16,
+    },
     /// Levels that were to have lanes of a device go by kernel sockets.
     #[error("interface {interface} gets no lanes, kernel sockets are used instead: {reason}")]
     NoDeviceLanes {
@@ -149,19 +162,6 @@ pub enum OpenError {
         port: u16,
         /// What it is for.
         purpose: &'static str,
-    },
-    /// All participants' ports are taken.
-    #[error(
-        "all {tried} participant ports of domain {domain}, from {first_port} on, are taken: end \
-         programs of this domain, or use another domain"
-    )]
-    NoFreeParticipant {
-        /// The domain.
-        domain: u32,
-        /// How many ports were tried.
-        tried: u32,
-        /// The first of them.
-        first_port: u16,
     },
     /// The system does not allow it.
     #[error(

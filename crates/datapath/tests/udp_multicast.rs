@@ -139,8 +139,8 @@ const SOCKETS: [Case; 4] = [
         participants_take_the_first_free_port_and_share_the_group,
     ),
     (
-        "a_domain_full_of_participants_says_so",
-        a_domain_full_of_participants_says_so,
+        "participants_beyond_the_ports_of_the_domain_take_one_of_the_kernel",
+        participants_beyond_the_ports_of_the_domain_take_one_of_the_kernel,
     ),
     (
         "each_level_has_its_group_and_its_priority",
@@ -210,18 +210,26 @@ fn participants_take_the_first_free_port_and_share_the_group() {
     assert_eq!(port(&open()), 7_410);
 }
 
-fn a_domain_full_of_participants_says_so() {
+fn participants_beyond_the_ports_of_the_domain_take_one_of_the_kernel() {
     let open = || {
         let mut udp = attach(Interfaces::Loopback, &Options::default());
         udp.open_lane(Lane::Discovery).map(|()| udp)
     };
-    let participants: Vec<Udp> = std::iter::from_fn(|| open().ok()).take(200).collect();
-    assert_eq!(participants.len(), 120);
-    let error = open().expect_err("no port is free");
-    assert!(
-        matches!(error, OpenError::NoFreeParticipant { tried: 120, .. }),
-        "{error}"
-    );
+    let mut participants: Vec<Udp> = (0..122).map(|_| open().expect("a port")).collect();
+    let beyond = participants.split_off(120);
+    assert!(participants.iter().all(|udp| udp.notes().is_empty()));
+    for udp in &beyond {
+        let announced = udp.unicast(Lane::Discovery)[0].port;
+        assert!(
+            matches!(udp.notes(), [Note::KernelPort { tried: 120, port, .. }] if u32::from(*port) == announced),
+            "{:?}",
+            udp.notes()
+        );
+        assert!(
+            !udp.multicast(Lane::Discovery).is_empty(),
+            "it hears the group"
+        );
+    }
 }
 
 fn each_level_has_its_group_and_its_priority() {

@@ -50,7 +50,10 @@ impl<T: TopicType> DataWriter<T> {
         let priority = Priority::of_data(self.level);
         for _ in 0..FLUSHED_DATAGRAMS {
             // Others of the level may be before it: they are as urgent.
-            if !state.engine.is_filed(self.id) || state.work(monotonic_now(), priority, 1) == 0 {
+            let is_under_way = state.rests_ready & (1 << priority.get()) != 0;
+            if !(is_under_way || state.engine.is_filed(self.id))
+                || state.work(monotonic_now(), priority, 1) == 0
+            {
                 return;
             }
         }

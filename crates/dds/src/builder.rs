@@ -24,7 +24,8 @@ use crate::{
     choice::{DatapathChoice, network_transport},
     error::BuildError,
     limits::{
-        ANNOUNCED_PLACES, DEFAULT_MAX_BYTES, MAX_JOBS, PARTICIPANTS_PER_PEER, RECEIVE_BUFFER_BYTES,
+        ANNOUNCED_PLACES, DEFAULT_MAX_BYTES, JOBS_PER_PAIR, MAX_JOBS, PARTICIPANTS_PER_PEER,
+        RECEIVE_BUFFER_BYTES,
     },
     participant::Participant,
     placement::Placement,
@@ -457,9 +458,10 @@ impl Builder {
             engine.add_static_peer(now, peer.participant()?)?;
         }
 
+        let max_jobs = max_jobs(&self.limits);
         let executor = Executor::new(ExecutorConfig {
             order: self.order,
-            max_jobs: MAX_JOBS,
+            max_jobs,
         });
         let waiter = Waiter::new().map_err(system("make an epoll instance"))?;
         let mut state = State::new(Parts {
@@ -468,6 +470,7 @@ impl Builder {
             transport,
             lanes: Lanes::of(self.order),
             waiter,
+            max_jobs,
             spinning: self.waiting == Waiting::Spin,
             prefault,
             has_asked_for_buffer: self.receive_buffer_bytes.is_some(),
@@ -507,6 +510,13 @@ impl Builder {
         }
         Ok(refused.iter().map(ToString::to_string).collect())
     }
+}
+
+/// Jobs there is room for: more where there may be more endpoints than usual.
+fn max_jobs(limits: &isolane_engine::Limits) -> usize {
+    let usual = isolane_engine::Limits::default().local_endpoints;
+    let more = limits.local_endpoints.saturating_sub(usual);
+    MAX_JOBS + JOBS_PER_PAIR * usize::from(more)
 }
 
 /// As many as are announced.

@@ -107,7 +107,7 @@ impl Participant {
     #[must_use]
     pub fn endpoints(&self) -> Vec<RemoteEndpoint> {
         let state = self.core().state.borrow();
-        state.engine.remote_endpoints().cloned().collect()
+        state.engine.remote_endpoints().collect()
     }
 
     /// The writers among them (*DCPSPublication*).
@@ -125,9 +125,7 @@ impl Participant {
     fn endpoints_of(&self, kind: EndpointKind) -> Vec<RemoteEndpoint> {
         let state = self.core().state.borrow();
         let all = state.engine.remote_endpoints();
-        all.filter(|endpoint| endpoint.kind == kind)
-            .cloned()
-            .collect()
+        all.filter(|endpoint| endpoint.kind == kind).collect()
     }
 
     /// The topics they belong to (*DCPSTopic*), in the order of their names.
@@ -140,7 +138,7 @@ impl Participant {
             let key = (data.topic_name.as_str(), data.type_name.as_str());
             let place = topics.binary_search_by(|it| (&*it.name, &*it.type_name).cmp(&key));
             let at = place.unwrap_or_else(|at| {
-                topics.insert(at, new_topic(endpoint));
+                topics.insert(at, new_topic(&endpoint));
                 at
             });
             let topic = &mut topics[at];

@@ -21,7 +21,8 @@ pub enum BuildError {
     Budget(#[from] ProtectError),
     /// The executor's table of jobs.
     #[error(
-        "this participant already has its {} jobs; use several participants",
+        "this participant has no place for another job, of which there are {} and more where limits.local_endpoints is \
+         larger; use several participants",
         crate::limits::MAX_JOBS
     )]
     TooManyJobs,
@@ -140,10 +141,7 @@ impl BuildError {
     /// Whether a UDP port that is needed belongs to another program.
     #[must_use]
     pub fn is_port_taken(&self) -> bool {
-        matches!(
-            self,
-            Self::Datapath(OpenError::PortInUse { .. } | OpenError::NoFreeParticipant { .. })
-        )
+        matches!(self, Self::Datapath(OpenError::PortInUse { .. }))
     }
 
     /// Whether something was asked for that no machine could give: other settings are needed, not

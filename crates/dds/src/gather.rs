@@ -50,14 +50,17 @@ impl State {
     /// Priorities at which the engine has work that may be tried now.
     fn work_ready(&self) -> u16 {
         let starved = self.starved.as_ref();
-        self.engine.ready() & !starved.map_or(0, |starved| starved.priorities)
+        (self.engine.ready() | self.rests_ready) & !starved.map_or(0, |starved| starved.priorities)
     }
 
     /// Marks ready what time, the engine and other threads have brought.
     #[inline]
     pub(crate) fn gather(&mut self, now: Instant) {
         // Asked in every turn, and mostly there is nothing.
-        if self.engine.ready() != 0 || self.engine.has_status() || self.may_be_due(now) {
+        if self.engine.ready() | self.rests_ready != 0
+            || self.engine.has_status()
+            || self.may_be_due(now)
+        {
             self.gather_all(now);
         }
     }

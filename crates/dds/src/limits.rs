@@ -25,6 +25,10 @@ pub const MIN_KEY_PAYLOAD_BYTES: usize = 20;
 /// remote writers.
 pub const MAX_JOBS: usize = 256;
 
+/// Jobs more for each local writer and reader beyond those that the limits have room for by default: a callback, and a
+/// listener of each.
+pub const JOBS_PER_PAIR: usize = 3;
+
 /// Bytes of receive buffer asked of the kernel for each socket unless the builder says otherwise; it
 /// grants twice as many of its own, as far as `net.core.rmem_max` allows. Beside the system's usual
 /// 208 KiB, which 90 datagrams of 1 KiB fill, a reliable writer's history of 256 samples fits, so that
@@ -76,12 +80,12 @@ pub const OBSERVER_SEND_BYTES: usize = 16 << 10;
 pub const ACTIVATIONS_PER_POLL: usize = 64;
 
 /// Participants looked for at each named peer address: RTPS gives each participant of a host its own
-/// port, and a peer does not say how many it has.
-pub const PARTICIPANTS_PER_PEER: u32 = 4;
+/// port, and a peer does not say how many it has. An announcement to each costs some 6 KB every two seconds.
+pub const PARTICIPANTS_PER_PEER: u32 = 20;
 
-/// Places a participant announces itself to, each group and each port of a named peer: what one
-/// call of the datapath sends a frame to.
-pub const ANNOUNCED_PLACES: usize = isolane_datapath::limits::MAX_MESSAGES;
+/// Places a participant announces itself to, each group and each port of a named peer: 32 hosts, whose
+/// announcements come to some 100 KB/s.
+pub const ANNOUNCED_PLACES: usize = 32 * PARTICIPANTS_PER_PEER as usize;
 
 /// How long protocol work that found no frame waits before it looks for one again: frames come
 /// home without a word. Short beside the time between heartbeats, long beside a turn of the loop.

@@ -12,8 +12,70 @@ use crate::{
 impl State {
     /// Sends a frame to each of these places. Frames nobody listens to go home at once.
     pub(crate) fn send(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
+        if to.of(&self.engine).len() > MAX_MESSAGES {
+            self.send_in_parts(lane, frame, to);
+            return;
+        }
         self.collect(lane, frame, to);
         self.flush(lane);
+    }
+
+    /// Sends a frame to more places than a burst has: one burst after the other.
+    #[cold]
+    fn send_in_parts(&mut self, lane: Lane, frame: Frame, to: Addresses<'_>) {
+        let mut first = 0;
+        let mut frame = Some(frame);
+        while let Some(held) = frame.take() {
+            let places = to.of(&self.engine).get(first..).unwrap_or_default();
+            let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
+            if places.len() > MAX_MESSAGES {
+                frame = self.copy(lane, &held);
+                self.no_frame += u64::from(frame.is_none());
+            }
+            first += part.len();
+            self.collect(lane, held, Addresses::Listed(&part));
+            self.flush(lane);
+        }
+    }
+
+    /// Another frame with the same datagram.
+    fn copy(&mut self, lane: Lane, frame: &Frame) -> Option<Frame> {
+        let mut copy = self.take_frame(self.class_for(lane, frame.len()))?;
+        let head = copy.head_room();
+        copy.buffer_mut()[head..][..frame.len()].copy_from_slice(frame);
+        copy.set_range(head..head + frame.len());
+        Some(copy)
+    }
+
+    /// Sends what waits of a datagram with more places than a burst has to the next [`MAX_MESSAGES`] of them. False: no
+    /// frame is free for it.
+    #[cold]
+    fn send_rest(&mut self, priority: Priority) -> bool {
+        let Some(at) = self.rests.iter().position(|rest| rest.priority == priority) else {
+            return true;
+        };
+        let rest = self.rests.swap_remove(at);
+        let places = rest.to.places(&self.engine);
+        // The list is sorted: what came to it or left it since then moves no other place out of its turn.
+        let first = places.partition_point(|place| rest.after.is_some_and(|after| *place <= after));
+        let places = &places[first..];
+        let part: Part = places.iter().take(MAX_MESSAGES).copied().collect();
+        if places.len() <= MAX_MESSAGES {
+            self.rests_ready &= !(1 << priority.get());
+            self.collect(rest.lane, rest.frame, Addresses::Listed(&part));
+            return true;
+        }
+        let copy = self.copy(rest.lane, &rest.frame);
+        let is_copied = copy.is_some();
+        let after = match copy {
+            Some(copy) => {
+                self.collect(rest.lane, copy, Addresses::Listed(&part));
+                part.last().copied()
+            }
+            None => rest.after,
+        };
+        self.rests.push(Rest { after, ..rest });
+        is_copied
     }
 
     /// Puts a frame into the burst of a lane, which is sent first if it has no room.
@@ -28,10 +90,7 @@ impl State {
         if !burst.fits(places.len()) {
             self.transport.send_burst(lane, burst);
         }
-        debug_assert!(
-            burst.fits(places.len()),
-            "every list of places fits a burst"
-        );
+        debug_assert!(burst.fits(places.len()), "longer lists are sent in parts");
         burst.push_to(frame, places);
     }
 
@@ -50,6 +109,18 @@ impl State {
         let mut burst = None;
         let mut last_kind = None;
         while steps < limit {
+            if self.rests_ready & (1 << priority.get()) != 0 {
+                // Samples keep their order at each place: what waits of the last one goes first.
+                if let Some(lane) = burst.take() {
+                    self.flush(lane);
+                }
+                if !self.send_rest(priority) {
+                    self.starve(now, priority);
+                    break;
+                }
+                steps += 1;
+                continue;
+            }
             let Some(lane) = self.next_lane(priority) else {
                 break;
             };
@@ -74,6 +145,20 @@ impl State {
             if work.bytes > 0 {
                 frame.set_range(head..head + work.bytes);
                 let subset;
+                let whole = WholeList::of(&work.to);
+                if let Some(to) = whole.filter(|to| to.places(&self.engine).len() > MAX_MESSAGES) {
+                    self.rests_ready |= 1 << priority.get();
+                    self.rests.push(Rest {
+                        priority,
+                        lane,
+                        frame,
+                        to,
+                        after: None,
+                    });
+                    self.work_observed[usize::from(priority.get())][work.kind.index()].steps += 1;
+                    last_kind = Some(work.kind);
+                    continue;
+                }
                 let addresses = match &work.to {
                     Destinations::Writer(writer) => Addresses::Writer(*writer),
                     Destinations::Announce => Addresses::Announce,
@@ -125,7 +210,7 @@ impl State {
         }
         let now = monotonic_now();
         for _ in 0..crate::limits::ACTIVATIONS_PER_POLL {
-            let ready = self.engine.ready();
+            let ready = self.engine.ready() | self.rests_ready;
             let most_urgent = Priority::descending().find(|p| ready & (1 << p.get()) != 0);
             if most_urgent.is_none_or(|priority| self.work(now, priority, 1) == 0) {
                 break;
@@ -138,9 +223,46 @@ impl State {
         let head = frame.head_room();
         let bytes = self.engine.farewell(&mut frame.buffer_mut()[head..]);
         frame.set_range(head..head + bytes);
-        let everybody: heapless::Vec<Locator, MAX_MESSAGES> =
-            self.engine.farewell_to().take(MAX_MESSAGES).collect();
+        let everybody: Vec<Locator> = self.engine.farewell_to().collect();
         self.send(Lane::Discovery, frame, Addresses::Listed(&everybody));
+    }
+}
+
+/// Places of one burst.
+type Part = heapless::Vec<Locator, MAX_MESSAGES>;
+
+/// A datagram that has more places than a burst, and was sent to some of them: one burst of it leaves in each step.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    priority: Priority,
+    lane: Lane,
+    frame: Frame,
+    to: WholeList,
+    /// The last place that it was sent to.
+    after: Option<Locator>,
+}
+
+/// A list of places that may be longer than a burst, in the order of the addresses.
+#[derive(Debug, Clone, Copy)]
+enum WholeList {
+    Writer(WriterId),
+    Announce,
+}
+
+impl WholeList {
+    fn of(to: &Destinations) -> Option<Self> {
+        match to {
+            Destinations::Writer(writer) => Some(Self::Writer(*writer)),
+            Destinations::Announce => Some(Self::Announce),
+            Destinations::Subset(..) | Destinations::Listed(_) => None,
+        }
+    }
+
+    fn places<'a>(&self, engine: &'a Engine) -> &'a [Locator] {
+        match self {
+            Self::Writer(writer) => engine.destinations(*writer),
+            Self::Announce => engine.announce_to(),
+        }
     }
 }
 

@@ -22,13 +22,14 @@ use crate::{
     builder,
     discovered::{DiscoveryCallback, DiscoveryListening},
     error::BuildError,
-    limits::{BURST, MAX_JOBS},
+    limits::BURST,
     listeners::{Endpoint, Listeners, Listening},
     observe::Observer,
     placement::Placement,
     protection::ReaderFlow,
     remote::Inlet,
     response::ResponseDeadline,
+    sending::Rest,
     transport::{Lanes, Transport},
     trouble::Trouble,
     wait::Waiter,
@@ -150,6 +151,10 @@ pub(crate) struct State {
     /// Steps of work that found no frame.
     pub(crate) no_frame: u64,
     pub(crate) starved: Option<Starved>,
+    /// Datagrams that are being sent to more places than a burst has, one for each priority at most; and a bit for each
+    /// of those priorities.
+    pub(crate) rests: Vec<Rest>,
+    pub(crate) rests_ready: u16,
     /// Empty between two activations.
     pub(crate) transmit: TransmitBurst,
     pub(crate) spinning: bool,
@@ -174,6 +179,7 @@ pub(crate) struct Parts {
     pub(crate) transport: Transport,
     pub(crate) lanes: Lanes,
     pub(crate) waiter: Waiter,
+    pub(crate) max_jobs: usize,
     pub(crate) spinning: bool,
     pub(crate) prefault: bool,
     pub(crate) has_asked_for_buffer: bool,
@@ -186,7 +192,7 @@ impl State {
             let protocol = Priority::of_protocol(level);
             executor.grant_share(protocol.get(), BURST as u16);
         }
-        let mut tasks = vec![None; MAX_JOBS];
+        let mut tasks = vec![None; parts.max_jobs];
         let mut add = |config: JobConfig, task| {
             let job = executor.add(config).map_err(|_| BuildError::TooManyJobs)?;
             tasks[job.index()] = Some(task);
@@ -214,7 +220,7 @@ impl State {
             lanes: parts.lanes,
             waiter: parts.waiter,
             tasks,
-            timers: (0..MAX_JOBS).map(|_| None).collect(),
+            timers: (0..parts.max_jobs).map(|_| None).collect(),
             receive_jobs: [None; Lane::COUNT],
             work_jobs: work_jobs.try_into().expect("one a priority was made"),
             recycle_job,
@@ -236,6 +242,8 @@ impl State {
             since_look: BURST,
             no_frame: 0,
             starved: None,
+            rests: Vec::with_capacity(Priority::COUNT),
+            rests_ready: 0,
             transmit: TransmitBurst::new(),
             spinning: parts.spinning,
             prefault: parts.prefault,

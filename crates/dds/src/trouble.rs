@@ -61,7 +61,7 @@ impl Kind {
                 counters.participants_refused
                     + counters.endpoints_refused
                     + counters.matches_refused
-                    + counters.announcements_dropped
+                    + counters.shares_exceeded
             }
             Self::Destinations => counters.destinations_full,
             Self::Frames => seen.no_frame + lanes.receive.starved,
@@ -86,11 +86,12 @@ impl Kind {
                     "malformed datagrams or submessages: {count} more; they are skipped"),
             },
             Self::TableFull => log::warn!(target: "isolane",
-                "participants, endpoints or matches refused: {count} more, a table is full; they are \
-                 not talked with. Raise the limits (Builder::limits)"),
+                "peers refused, which are not talked with: {count} more (so far {}). Raise the limit: `max_participants` \
+                 of the host in isolane.toml, --max-participants, or Builder::limits",
+                Refused(&seen.counters)),
             Self::Destinations => log::warn!(target: "isolane",
-                "readers not reached by first transmissions: {count} more, a writer has too many \
-                 addresses to send to. Use multicast, or fewer readers a writer"),
+                "readers not reached by first transmissions: {count} more, their participant has announced \
+                 more addresses than are sent to. Give its topics fewer ports, or use multicast"),
             Self::Frames => log::warn!(target: "isolane",
                 "no frame was free: {count} more times; datagrams wait or are sent later. The loop is \
                  behind: it is run too seldom, or callbacks take too long"),
@@ -118,6 +119,24 @@ impl Kind {
                 "reliable readers that never answered: {count} more; they get no samples until they do. \
                  Datagrams between the hosts are lost one way: look at firewalls and addresses"),
         }
+    }
+}
+
+/// How much was refused of what, for people.
+struct Refused<'a>(&'a Counters);
+
+impl std::fmt::Display for Refused<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counters = self.0;
+        write!(
+            f,
+            "{} announcements of participants, {} of endpoints, {} matches, {} endpoints and matches beyond their \
+             participant's share",
+            Grouped(counters.participants_refused),
+            Grouped(counters.endpoints_refused),
+            Grouped(counters.matches_refused),
+            Grouped(counters.shares_exceeded)
+        )
     }
 }
 
@@ -311,6 +330,33 @@ mod tests {
     fn numbers_are_grouped_by_three_digits() {
         let grouped = [0, 7, 999, 1_000, 37_120, 1_234_567].map(|n| Grouped(n).to_string());
         assert_eq!(grouped, ["0", "7", "999", "1,000", "37,120", "1,234,567"]);
+    }
+
+    #[test]
+    fn an_announcement_that_comes_again_by_itself_is_not_called_refused() {
+        let refused = |counters| {
+            Kind::TableFull.count(&Seen {
+                counters,
+                lanes: LaneLedger::default(),
+                no_frame: 0,
+                malformed_from: None,
+            })
+        };
+        let dropped = Counters {
+            announcements_dropped: 3,
+            ..Counters::default()
+        };
+        let full = Counters {
+            participants_refused: 1,
+            shares_exceeded: 2,
+            ..dropped
+        };
+        assert_eq!((refused(dropped), refused(full)), (0, 3));
+        let said = Refused(&full).to_string();
+        assert!(
+            said.starts_with("1 announcements of participants, 0 of endpoints"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -151,8 +151,8 @@ fn a_full_table_is_named_with_what_to_raise() {
             alice.create_writer::<Message>(&topic, &Qos::best_effort())
         })
         .collect();
-    world.until("it is logged", || !lines_of("table is full").is_empty());
-    assert!(lines_of("table is full")[0].contains("Builder::limits"));
+    world.until("it is logged", || !lines_of("peers refused").is_empty());
+    assert!(lines_of("peers refused")[0].contains("--max-participants, or Builder::limits"));
 }
 
 #[test]

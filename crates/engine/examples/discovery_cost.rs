@@ -77,8 +77,9 @@ impl Both {
             config.limits = Limits {
                 local_endpoints: pairs,
                 participants: 4,
-                remote_endpoints: pairs,
-                matches: pairs + 8,
+                remote_endpoints: 2 * pairs,
+                matches: 4 * pairs + 8,
+                fixed_memory: false,
             };
             Engine::new(config, now)
         };

@@ -26,6 +26,16 @@ use crate::{
 };
 
 impl Engine {
+    /// Matches of an endpoint that memory is taken for when it is created.
+    fn matches_at_start(&self) -> usize {
+        let limits = &self.config.limits;
+        usize::from(if limits.fixed_memory {
+            limits.matches
+        } else {
+            0
+        })
+    }
+
     /// A writer that has written nothing.
     pub(crate) fn writer(
         &self,
@@ -49,9 +59,9 @@ impl Engine {
             next_unsent: SequenceNumber(1),
             highest_acknowledged: SequenceNumber(1),
             lowest_acknowledged: crate::writer::NO_RELIABLE_READER,
-            proxies: Vec::with_capacity(usize::from(self.config.limits.matches)),
+            proxies: Vec::with_capacity(self.matches_at_start()),
             head: SampleHead::new(&self.header, guid.entity),
-            destinations: heapless::Vec::new(),
+            destinations: Vec::with_capacity(self.matches_at_start()),
             data_filed: false,
             heartbeat_filed: false,
             heartbeat_count: 0,
@@ -99,7 +109,7 @@ impl Engine {
             cache,
             assemblies: Assemblies::for_payloads_of(max_payload_bytes),
             nack_count: 0,
-            proxies: Vec::with_capacity(usize::from(self.config.limits.matches)),
+            proxies: Vec::with_capacity(self.matches_at_start()),
             status: ReaderStatus::empty(),
             noted: false,
             incompatible: None,
@@ -206,6 +216,7 @@ impl Engine {
         reader.key_of = Some(builtin.key_of);
         let inserted = self.readers.insert(reader);
         assert_eq!(inserted, Ok(index), "the built-in readers come first");
+        self.make_room_to_file();
     }
 }
 

@@ -8,30 +8,39 @@ use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator, q
 
 use crate::{discovery::StaticParticipant, engine::BUILTIN_ENDPOINTS, limits::MIN_PERIOD};
 
-/// How much an engine may hold. All of it is reserved when the engine is made; beyond it a
-/// newcomer is refused and counted, what is there goes on.
+/// How much an engine may hold. Beyond it a newcomer is refused and counted, and what is there goes on.
+///
+/// Memory for peers is taken in blocks as they are discovered, by discovery's job; with
+/// [`fixed_memory`](Self::fixed_memory) all of it is taken when the engine is made. What local endpoints hold is taken
+/// when they are created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Local writers and readers, each.
     pub local_endpoints: u16,
     /// Participants of others.
     pub participants: u16,
-    /// Their endpoints.
+    /// Their endpoints. Their announcements take 504 bytes each on average at most; where they are longer, there is room
+    /// for fewer endpoints. Some places more are kept for endpoints of topics that have the highest level in use here
+    /// ([`KEPT_PART`](crate::limits::KEPT_PART)).
     pub remote_endpoints: u16,
     /// Pairs of a local writer and a reader, and of a local reader and a writer, each; every peer
     /// participant uses two of both for discovery, and a third for liveliness where it is of another vendor
-    /// or some match with it has a LIVELINESS lease.
+    /// or some match with it has a LIVELINESS lease. Some places more are kept as among the endpoints.
     pub matches: u16,
+    /// Whether all memory for peers is taken at the start, and none later.
+    pub fixed_memory: bool,
 }
 
 impl Default for Limits {
-    /// A vehicle computer's few dozen participants with some twenty endpoints each.
+    /// A plant or a fleet: a thousand participants with ten endpoints each, of which five are matched with an endpoint
+    /// here. It takes at most 16 MB.
     fn default() -> Self {
         Self {
             local_endpoints: 64,
-            participants: 32,
-            remote_endpoints: 640,
-            matches: 512,
+            participants: 1_000,
+            remote_endpoints: 10_000,
+            matches: 8_000,
+            fixed_memory: false,
         }
     }
 }

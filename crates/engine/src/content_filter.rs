@@ -190,7 +190,7 @@ impl Engine {
     /// What a reader, of a peer or of this participant, has announced of its filter.
     fn announced_filter(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
         if let Some(&index) = self.endpoint_by_guid.get(&reader) {
-            return self.endpoints.get(index)?.filter.as_ref();
+            return self.endpoints.get(index)?.filter.as_deref();
         }
         self.filter_of_own(reader)
     }

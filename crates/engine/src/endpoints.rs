@@ -29,6 +29,7 @@ use crate::{
     },
     matching::inconsistent_policy,
     presentation::{Access, WriterPresents},
+    priority::Priority,
     reader::{DeliveryMode, KeyOf, Reader, ReaderLedger},
     work::WorkKind,
     writer::{Writer, WriterLedger},
@@ -340,6 +341,8 @@ impl Engine {
             .readers
             .insert(reader)
             .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
+        self.board.open(Priority::of_protocol(level));
+        self.make_room_to_file();
         if is_enabled {
             self.publish(now, SUBSCRIPTIONS, &data).inspect_err(|_| {
                 self.readers.remove(index);
@@ -459,6 +462,11 @@ impl Engine {
             .insert(writer)
             .map_err(|_| CreateError::TableFull(self.config.limits.local_endpoints))?;
         self.writer_by_entity.insert(entity, index);
+        if let Some(writer) = self.writers.get(index) {
+            self.board.open(writer.data_priority());
+            self.board.open(writer.protocol_priority());
+        }
+        self.make_room_to_file();
         Ok(index)
     }
 }

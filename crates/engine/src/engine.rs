@@ -3,6 +3,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 use isolane_wire::{
     guid::{EntityId, Guid, GuidPrefix},
+    level::Level,
     locator::Locator,
     qos::Octets,
     rtps::{Header, VENDOR_ID, VERSION},
@@ -12,8 +13,11 @@ use isolane_wire::{
 use crate::{
     clock::{Assertions, TOLD},
     config::{EngineConfig, Limits, Timing},
-    discovery::{Announces, Events, Ignored, Inbox, RemoteEndpoint, RemoteParticipant, StaticPeer},
-    index::{Index, index},
+    discovery::{
+        Announcements, Announces, EndpointRecord, Events, Ignored, Inbox, RemoteEndpoint,
+        RemoteParticipant, StaticPeer,
+    },
+    index::{Index, PeerIndex, index},
     limits::{MAX_GROUPS, SPDP_INBOX_SLOTS},
     matching::Topics,
     presentation::{Publisher, Subscriber},
@@ -54,8 +58,13 @@ pub struct Counters {
     pub endpoints_refused: u64,
     /// Matches that found a table full.
     pub matches_refused: u64,
-    /// Readers that no first transmission reaches because the writer's list of destinations is
-    /// full.
+    /// Endpoints and matches of participants that have more than their share of the tables
+    /// ([`FREE_SHARE`](crate::limits::FREE_SHARE)).
+    pub shares_exceeded: u64,
+    /// Participants that had not shown that they hear this one, and gave their place to a newcomer.
+    pub participants_displaced: u64,
+    /// Readers that no first transmission reaches because their participant has announced more addresses than
+    /// [`MAX_DESTINATIONS`](crate::limits::MAX_DESTINATIONS).
     pub destinations_full: u64,
     /// Datagrams that did not fit the buffer they were to be written to.
     pub buffer_too_small: u64,
@@ -125,8 +134,9 @@ pub(crate) const BUILTIN_ENDPOINTS: u16 = 3;
 impl Subject {
     pub(crate) const ANNOUNCE: usize = 0;
 
-    pub(crate) fn lease(participant: u16) -> usize {
-        1 + usize::from(participant)
+    /// Behind all others: there are as many as participants.
+    pub(crate) fn lease(participant: u16, limits: &Limits) -> usize {
+        Self::message(TOLD.len() as u8, limits) + usize::from(participant)
     }
 
     pub(crate) fn heartbeat(writer: u16, limits: &Limits) -> usize {
@@ -149,10 +159,9 @@ impl Subject {
         Self::of_endpoint(4, u16::from(which), limits)
     }
 
-    /// Behind the leases, timers of local endpoints, one kind after the other.
+    /// Timers of local endpoints, one kind after the other.
     fn of_endpoint(kind: usize, endpoint: u16, limits: &Limits) -> usize {
-        let before = 1 + usize::from(limits.participants) + kind * Self::endpoints(limits);
-        before + usize::from(endpoint)
+        1 + kind * Self::endpoints(limits) + usize::from(endpoint)
     }
 
     fn endpoints(limits: &Limits) -> usize {
@@ -163,9 +172,9 @@ impl Subject {
         let Some(rest) = timer.checked_sub(1) else {
             return Self::Announce;
         };
-        let Some(rest) = rest.checked_sub(usize::from(limits.participants)) else {
-            return Self::Lease(rest as u16);
-        };
+        if let Some(participant) = timer.checked_sub(Self::lease(0, limits)) {
+            return Self::Lease(participant as u16);
+        }
         let endpoints = Self::endpoints(limits);
         let endpoint = (rest % endpoints) as u16;
         match rest / endpoints {
@@ -177,9 +186,24 @@ impl Subject {
         }
     }
 
+    /// Timers of an engine that knows nobody, or with [`Limits::fixed_memory`] as many participants as it may.
     fn count(limits: &Limits) -> usize {
-        Self::message(TOLD.len() as u8, limits)
+        Self::lease(
+            if limits.fixed_memory {
+                limits.participants
+            } else {
+                0
+            },
+            limits,
+        )
     }
+}
+
+/// Things to do that are filed at once at most: data, fragments, heartbeat and clock a writer, a clock a reader, repair
+/// and history a reader proxy, an ACKNACK a writer proxy, an announcement a participant and one to all, one discovery
+/// step.
+fn filed_at_most(local: usize, readers: usize, writers: usize, participants: usize) -> usize {
+    4 * local + 2 * readers + writers + participants + 2
 }
 
 /// RTPS as a state machine. See the [crate] for how it is driven.
@@ -195,14 +219,16 @@ pub struct Engine {
     pub(crate) writer_proxies: Table<WriterProxy>,
     pub(crate) proxies_of_writer: ProxyChains,
     /// The proxy of a reader at a local writer.
-    pub(crate) proxy_of_reader: Index<(u16, Guid), u16>,
+    pub(crate) proxy_of_reader: PeerIndex<(u16, Guid), u16>,
     pub(crate) writer_by_entity: Index<EntityId, u16>,
     pub(crate) writer_topics: Topics,
     pub(crate) reader_topics: Topics,
     pub(crate) participants: Table<RemoteParticipant>,
-    pub(crate) participant_by_prefix: Index<GuidPrefix, u16>,
-    pub(crate) endpoints: Table<RemoteEndpoint>,
-    pub(crate) endpoint_by_guid: Index<Guid, u16>,
+    pub(crate) participant_by_prefix: PeerIndex<GuidPrefix, u16>,
+    pub(crate) endpoints: Table<EndpointRecord>,
+    /// What is announced of them.
+    pub(crate) announcements: Announcements,
+    pub(crate) endpoint_by_guid: PeerIndex<Guid, u16>,
     pub(crate) board: Board,
     pub(crate) timers: Timers,
     pub(crate) inbox: Inbox,
@@ -226,6 +252,9 @@ pub struct Engine {
     pub(crate) leaving_endpoint: Option<u16>,
     /// Something was refused because a table was full, and may find a place now.
     pub(crate) has_refused: bool,
+    /// Some participant may be on its way out, or its endpoints may have to follow it.
+    pub(crate) has_leaving: bool,
+    pub(crate) has_following: bool,
     /// Some participant's lease may have run out.
     pub(crate) leases_due: bool,
     /// The time as it was told last beside samples: when those that waited are judged.
@@ -238,6 +267,8 @@ pub struct Engine {
     pub(crate) looks: u64,
     pub(crate) noted: VecDeque<Noted>,
     pub(crate) discovery_noted: bool,
+    /// Room to work out where a writer's first transmissions go; empty in between.
+    pub(crate) reached: Vec<(GuidPrefix, Locator)>,
 }
 
 impl Engine {
@@ -246,6 +277,8 @@ impl Engine {
     pub fn new(mut config: EngineConfig, now: Instant) -> Self {
         config.timing = config.timing.bounded();
         config.limits = config.limits.bounded();
+        config.announce_to.sort_unstable();
+        config.announce_to.dedup();
         if let Some(described) = &config.described {
             let [.., a, b, c, d] = config.guid_prefix.0;
             config.guid_prefix = described.prefix([a, b, c, d]);
@@ -255,9 +288,7 @@ impl Engine {
         let matches = usize::from(limits.matches);
         let participants = usize::from(limits.participants);
         let remote = usize::from(limits.remote_endpoints);
-        // Data, heartbeat and clock a writer, a clock a reader, repair and history a reader proxy, ACKNACK
-        // a writer proxy, an announcement a participant and one to all, one discovery step.
-        let filed_at_most = 4 * local + 3 * matches + participants + 2;
+        let is_fixed = limits.fixed_memory;
         let seed = |salt: u64| config.seed.wrapping_add(salt);
         let header = Header {
             version: VERSION,
@@ -266,22 +297,23 @@ impl Engine {
         };
         let mut engine = Self {
             header,
-            writers: Table::new(local),
-            readers: Table::new(local),
-            publishers: Table::new(MAX_GROUPS.into()),
-            subscribers: Table::new(MAX_GROUPS.into()),
-            reader_proxies: Table::new(matches),
-            writer_proxies: Table::new(matches),
-            proxies_of_writer: ProxyChains::new(matches, seed(1)),
-            proxy_of_reader: index(matches, seed(2)),
+            writers: Table::new(local, is_fixed),
+            readers: Table::new(local, is_fixed),
+            publishers: Table::new(MAX_GROUPS.into(), is_fixed),
+            subscribers: Table::new(MAX_GROUPS.into(), is_fixed),
+            reader_proxies: Table::with_kept(matches, is_fixed),
+            writer_proxies: Table::with_kept(matches, is_fixed),
+            proxies_of_writer: ProxyChains::new(matches, is_fixed, seed(1)),
+            proxy_of_reader: PeerIndex::new(matches, is_fixed, seed(2)),
             writer_by_entity: index(local, seed(3)),
             writer_topics: Topics::new(local, seed(6)),
             reader_topics: Topics::new(local, seed(7)),
-            participants: Table::new(participants),
-            participant_by_prefix: index(participants, seed(4)),
-            endpoints: Table::new(remote),
-            endpoint_by_guid: index(remote, seed(5)),
-            board: Board::new(filed_at_most),
+            participants: Table::new(participants, is_fixed),
+            participant_by_prefix: PeerIndex::new(participants, is_fixed, seed(4)),
+            endpoints: Table::with_kept(remote, is_fixed),
+            announcements: Announcements::new(remote, is_fixed),
+            endpoint_by_guid: PeerIndex::new(remote, is_fixed, seed(5)),
+            board: Board::new(),
             timers: Timers::new(Subject::count(&limits)),
             inbox: Inbox::new(SPDP_INBOX_SLOTS),
             ignored: Ignored::new(),
@@ -294,6 +326,7 @@ impl Engine {
             counters: Counters::default(),
             noted: VecDeque::with_capacity(2 * local + 1),
             discovery_noted: false,
+            reached: Vec::new(),
             latest: now,
             shown: 0,
             looks: 0,
@@ -304,9 +337,17 @@ impl Engine {
             move_from: None,
             leaving_endpoint: None,
             has_refused: false,
+            has_leaving: false,
+            has_following: false,
             leases_due: false,
             config,
         };
+        if is_fixed {
+            engine
+                .board
+                .reserve(filed_at_most(2 * local, matches, matches, participants));
+            engine.reached.reserve(matches);
+        }
         engine.create_builtin_endpoints();
         if engine.config.is_enabled {
             engine.begin_announcing(now);
@@ -326,7 +367,7 @@ impl Engine {
         &self.counters
     }
 
-    /// Where participants are announced.
+    /// Where participants are announced, in the order of the addresses.
     #[must_use]
     pub fn announce_to(&self) -> &[Locator] {
         &self.config.announce_to
@@ -355,6 +396,18 @@ impl Engine {
 
     pub(crate) fn timing(&self) -> Timing {
         self.config.timing
+    }
+
+    /// Takes the memory to file whatever there may be to do, after a record was entered and before a sample comes.
+    pub(crate) fn make_room_to_file(&mut self) {
+        let of = usize::from;
+        let local = of(self.writers.end()) + of(self.readers.end());
+        self.board.reserve(filed_at_most(
+            local,
+            of(self.reader_proxies.end()),
+            of(self.writer_proxies.end()),
+            of(self.participants.end()),
+        ));
     }
 
     /// Bit *p* is set where [`Self::next_work`] has something to do at priority *p*.
@@ -420,6 +473,30 @@ impl Engine {
         self.board.file(priority, Filed { kind, subject });
     }
 
+    /// The highest level that an endpoint of the user has.
+    fn highest_level(&self) -> Option<Level> {
+        let writers = self.writers.iter().filter_map(|(_, writer)| writer.level);
+        let readers = self.readers.iter().filter_map(|(_, reader)| reader.level);
+        writers.chain(readers).max()
+    }
+
+    /// Whether this is the level of the most critical endpoints here, or of discovery.
+    pub(crate) fn is_highest(&self, level: Option<Level>) -> bool {
+        level.is_none() || level == self.highest_level()
+    }
+
+    /// Whether a topic has an endpoint here of the highest level in use.
+    pub(crate) fn is_most_critical(&self, topic_name: &str) -> bool {
+        let highest = self.highest_level();
+        let is_critical = |level: Option<Level>| level.is_some() && level == highest;
+        let writers = self.writer_topics.first(topic_name);
+        let mut writers = core::iter::successors(writers, |&at| self.writer_topics.next(at));
+        let readers = self.reader_topics.first(topic_name);
+        let mut readers = core::iter::successors(readers, |&at| self.reader_topics.next(at));
+        writers.any(|at| is_critical(self.writers.get(at).and_then(|it| it.level)))
+            || readers.any(|at| is_critical(self.readers.get(at).and_then(|it| it.level)))
+    }
+
     /// The participants of others known now.
     pub fn remote_participants(&self) -> impl Iterator<Item = &RemoteParticipant> {
         let stays = |peer: &&RemoteParticipant| !peer.is_leaving();
@@ -427,12 +504,10 @@ impl Engine {
     }
 
     /// The endpoints of others known now.
-    pub fn remote_endpoints(&self) -> impl Iterator<Item = &RemoteEndpoint> {
-        let stays = |&(index, endpoint): &(u16, &RemoteEndpoint)| !self.is_leaving(index, endpoint);
-        self.endpoints
-            .iter()
-            .filter(stays)
-            .map(|(_, endpoint)| endpoint)
+    pub fn remote_endpoints(&self) -> impl Iterator<Item = RemoteEndpoint> {
+        let stays = |&(index, endpoint): &(u16, &EndpointRecord)| !self.is_leaving(index, endpoint);
+        let all = self.endpoints.iter().filter(stays);
+        all.map(|(_, endpoint)| endpoint.show(&self.announcements))
     }
 
     /// Entity ids of the user's endpoints: numbered from 1, the kind in the last byte

@@ -14,7 +14,7 @@ use crate::{
     content_filter::{CompileFilter, ContentFilter, FilterText},
     engine::Engine,
     history::ChangeKind,
-    limits::{FILTERED_RUN, MAX_DESCRIBED_DESTINATIONS, MAX_FILTER_STEPS, MAX_FILTERS},
+    limits::{FILTERED_RUN, MAX_FILTER_STEPS, MAX_FILTERED_ADDRESSES, MAX_FILTERS},
     unwanted::Unwanted,
     writer::{NOTHING_UNWANTED, Writer},
 };
@@ -47,7 +47,7 @@ struct Asked {
 pub(crate) struct Run {
     pub(crate) samples: BoundedVec<SampleOfRun, FILTERED_RUN>,
     /// What is still to be sent of them; the last one is next.
-    pub(crate) parts: BoundedVec<Part, MAX_DESCRIBED_DESTINATIONS>,
+    pub(crate) parts: BoundedVec<Part, MAX_FILTERED_ADDRESSES>,
     /// Whether a HEARTBEAT goes behind each part, and is final.
     pub(crate) heartbeat: Option<bool>,
     /// All before had been acknowledged by somebody.
@@ -214,7 +214,7 @@ impl Engine {
         let used = used.fold(0, |bits: FilterBits, filter| bits | 1 << filter);
         filters.keep(used);
         filters.run.parts.clear();
-        writer.has_filters = used != 0;
+        writer.has_filters = used != 0 && writer.destinations.len() <= MAX_FILTERED_ADDRESSES;
         self.refresh_unwanted(writer_index);
     }
 
@@ -235,7 +235,7 @@ impl Engine {
 
 const _: () = assert!(
     MAX_FILTERS <= FilterBits::BITS as usize
-        && MAX_DESCRIBED_DESTINATIONS <= AddressBits::BITS as usize
+        && MAX_FILTERED_ADDRESSES <= AddressBits::BITS as usize
         && FILTERED_RUN <= SampleBits::BITS as usize,
     "there is a bit for each"
 );

@@ -7,15 +7,27 @@ use core::time::Duration;
 
 use isolane_wire::sequence::SequenceNumber;
 
-/// Locators one first transmission goes to. A writer with more unicast readers than this
-/// uses the readers' multicast group, and counts those it does not reach so
-/// ([`Counters::destinations_full`](crate::Counters)). Reliable ones among those get a HEARTBEAT of
-/// their own, and ask for all; the others get nothing.
+/// Addresses of one participant to which a writer sends each sample. A participant of isolane has one for each level
+/// and one for each topic with a port of its own; a participant that announces more would multiply what it is sent.
+/// Readers at further addresses are counted ([`Counters::destinations_full`](crate::Counters)): reliable ones get a
+/// HEARTBEAT of their own and ask for all, best-effort ones get nothing. All participants together have no such bound.
 pub const MAX_DESTINATIONS: usize = 16;
 
-/// The same of a described writer, whose readers' addresses nobody has made up: one for each described peer, and as
-/// many as a burst of the datapath has.
-pub const MAX_DESCRIBED_DESTINATIONS: usize = MAX_STATIC_PEERS;
+/// Addresses of a writer that asks content filters before it sends: one bit each in
+/// [`Destinations::Subset`](crate::Destinations). A writer with more addresses sends everything to all, and its readers
+/// filter alone.
+pub const MAX_FILTERED_ADDRESSES: usize = 64;
+
+/// Endpoints, and matches, that a participant may have whatever others need: more than most have. Beyond it a
+/// participant gets no more of them than are free, so that several greedy ones leave room for the next one.
+pub const FREE_SHARE: usize = 64;
+
+/// Places of endpoints, and of matches, for each of which there is one more that is kept for topics of the highest level in
+/// use: so these find a place where the others have taken all of theirs.
+pub const KEPT_PART: usize = 8;
+
+/// Places of a table that are not counted for that: a small table is for who is known.
+pub const COMMON_PLACES: usize = 512;
 
 /// Sequence numbers behind the lowest missing one that a reader keeps track of: the bits an
 /// ACKNACK can carry (RTPS 2.5 §9.4.2.6), so that all it knows to be missing can be asked for.

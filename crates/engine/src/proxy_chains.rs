@@ -6,22 +6,19 @@
 
 use isolane_wire::guid::Guid;
 
-use crate::{
-    index::{Index, index},
-    limits::REMEMBERED_WRITERS,
-};
+use crate::{index::PeerIndex, limits::REMEMBERED_WRITERS};
 
 #[derive(Debug)]
 pub(crate) struct ProxyChains {
-    first: Index<Guid, u16>,
+    first: PeerIndex<Guid, u16>,
     remembered: [Option<(Guid, u16)>; REMEMBERED_WRITERS],
 }
 
 impl ProxyChains {
-    /// Room for so many writers, all of it taken.
-    pub(crate) fn new(entries: usize, seed: u64) -> Self {
+    /// Room for so many writers; with `is_fixed` all of it is taken now.
+    pub(crate) fn new(entries: usize, is_fixed: bool, seed: u64) -> Self {
         Self {
-            first: index(entries, seed),
+            first: PeerIndex::new(entries, is_fixed, seed),
             remembered: [None; REMEMBERED_WRITERS],
         }
     }
@@ -89,7 +86,7 @@ mod tests {
 
     #[test]
     fn writers_that_share_a_place_are_found_each() {
-        let mut chains = ProxyChains::new(3, 1);
+        let mut chains = ProxyChains::new(3, false, 1);
         let others = 1 + REMEMBERED_WRITERS as u32;
         let writers = [writer(1, 1), writer(2, 2), writer(1, others)];
         for (first, &writer) in (0..).zip(&writers) {
@@ -106,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_changes_is_not_remembered_as_it_was() {
-        let mut chains = ProxyChains::new(1, 1);
+        let mut chains = ProxyChains::new(1, true, 1);
         let writer = writer(1, 1);
         chains.insert(writer, 3);
         assert_eq!(chains.recall(&writer), Some(3));
@@ -118,6 +115,6 @@ mod tests {
 
     #[test]
     fn nobody_is_not_found_in_an_empty_place() {
-        assert_eq!(ProxyChains::new(1, 1).recall(&Guid::UNKNOWN), None);
+        assert_eq!(ProxyChains::new(1, true, 1).recall(&Guid::UNKNOWN), None);
     }
 }

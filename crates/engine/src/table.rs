@@ -1,10 +1,20 @@
-//! A table of records with stable indices and a bound.
+//! A table of records with stable indices and a limit, which takes its memory in blocks.
 //!
-//! Its room is taken once; a removed record's index is used again. Nothing in the engine holds
+//! A record stays where it is until it is removed, and its index is used again. Nothing in the engine holds
 //! an index beyond the removal of its record, because removal goes through the one function
 //! that also withdraws filed work and unlinks neighbours.
+//!
+//! Tables of peers have a limit that few participants reach, so a table takes a block of [`BLOCK`] records when the last
+//! one is full. Records are entered when an endpoint is created and by discovery's job, so no sample waits for that. With
+//! [`Limits::fixed_memory`](crate::Limits) all blocks are taken at the start. Blocks are kept until the table goes.
 
 use alloc::vec::Vec;
+
+use crate::limits::{COMMON_PLACES, KEPT_PART};
+
+/// Records of a block: few enough that a small participant has no unused memory to speak of, and enough that a thousand
+/// records take some sixty allocations. A power of two, so that an index is split by its bits.
+const BLOCK: usize = 16;
 
 /// The table is full; the caller names and counts what did not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,40 +22,76 @@ pub(crate) struct Full;
 
 #[derive(Debug)]
 pub(crate) struct Table<T> {
-    records: Vec<Option<T>>,
+    /// All but the last are full; none ever moves.
+    blocks: Vec<Vec<Option<T>>>,
     free: Vec<u16>,
     room: usize,
+    /// Places beyond the limit, for the most critical.
+    kept: usize,
     used: usize,
+    end: usize,
 }
 
 impl<T> Table<T> {
-    /// A table for at most `room` records, at most 65,535.
-    pub(crate) fn new(room: usize) -> Self {
+    /// A table for at most `room` records, at most 65,535; with `is_fixed` it takes the memory for all of them now.
+    pub(crate) fn new(room: usize, is_fixed: bool) -> Self {
         let room = room.min(usize::from(u16::MAX));
-        Self {
-            records: Vec::with_capacity(room),
-            free: Vec::with_capacity(room),
+        let mut table = Self {
+            blocks: Vec::new(),
+            free: Vec::new(),
             room,
+            kept: 0,
             used: 0,
+            end: 0,
+        };
+        if is_fixed {
+            let blocks = (0..room.div_ceil(BLOCK)).map(|_| Vec::with_capacity(BLOCK));
+            table.blocks = blocks.collect();
+            table.free = Vec::with_capacity(room);
+        }
+        table
+    }
+
+    /// The same with some places more, which are kept for topics of the highest level in use.
+    pub(crate) fn with_kept(room: usize, is_fixed: bool) -> Self {
+        let kept = room.saturating_sub(COMMON_PLACES) / KEPT_PART;
+        Self {
+            kept,
+            ..Self::new(room + kept, is_fixed)
         }
     }
 
     pub(crate) fn insert(&mut self, record: T) -> Result<u16, Full> {
         if let Some(index) = self.free.pop() {
-            self.records[usize::from(index)] = Some(record);
+            if let Some(place) = self.place(index) {
+                *place = Some(record);
+            }
             self.used += 1;
             return Ok(index);
         }
-        if self.records.len() == self.room {
+        if self.end == self.room {
             return Err(Full);
         }
-        self.records.push(Some(record));
+        let block = self.end / BLOCK;
+        if block == self.blocks.len() {
+            self.blocks.push(Vec::with_capacity(BLOCK));
+            // So that a removal takes no memory.
+            self.free.reserve(self.end + BLOCK);
+        }
+        self.blocks[block].push(Some(record));
+        self.end += 1;
         self.used += 1;
-        Ok((self.records.len() - 1) as u16)
+        Ok((self.end - 1) as u16)
+    }
+
+    #[inline]
+    fn place(&mut self, index: u16) -> Option<&mut Option<T>> {
+        let block = self.blocks.get_mut(usize::from(index) / BLOCK)?;
+        block.get_mut(usize::from(index) % BLOCK)
     }
 
     pub(crate) fn remove(&mut self, index: u16) -> Option<T> {
-        let record = self.records.get_mut(usize::from(index))?.take()?;
+        let record = self.place(index)?.take()?;
         self.free.push(index);
         self.used -= 1;
         Some(record)
@@ -53,19 +99,18 @@ impl<T> Table<T> {
 
     #[inline]
     pub(crate) fn get(&self, index: u16) -> Option<&T> {
-        self.records.get(usize::from(index))?.as_ref()
+        let block = self.blocks.get(usize::from(index) / BLOCK)?;
+        block.get(usize::from(index) % BLOCK)?.as_ref()
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u16) -> Option<&mut T> {
-        self.records.get_mut(usize::from(index))?.as_mut()
+        self.place(index)?.as_mut()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
-        self.records
-            .iter()
-            .enumerate()
-            .filter_map(|(index, record)| record.as_ref().map(|record| (index as u16, record)))
+        let records = self.blocks.iter().flatten().enumerate();
+        records.filter_map(|(index, record)| record.as_ref().map(|record| (index as u16, record)))
     }
 
     /// The first record that is so.
@@ -79,12 +124,17 @@ impl<T> Table<T> {
     /// One past the highest index ever used: `0..end()` with [`Self::get`] visits all records
     /// while the table may change between visits.
     pub(crate) fn end(&self) -> u16 {
-        self.records.len() as u16
+        self.end as u16
     }
 
     /// Records there is room for.
     pub(crate) fn free(&self) -> usize {
         self.room - self.used
+    }
+
+    /// Whether there is room for a record of a topic below the highest level in use.
+    pub(crate) fn has_common_place(&self) -> bool {
+        self.free() > self.kept
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -98,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_full_table_refuses_and_a_freed_index_is_used_again() {
-        let mut table = Table::new(2);
+        let mut table = Table::new(2, false);
         let first = table.insert('a').unwrap();
         let second = table.insert('b').unwrap();
         assert_eq!(table.insert('c'), Err(Full));
@@ -106,5 +156,27 @@ mod tests {
         assert_eq!(table.insert('d'), Ok(first));
         assert_eq!(table.get(second), Some(&'b'));
         assert!(table.is_full());
+    }
+
+    #[test]
+    fn records_keep_their_place_while_the_table_grows_by_blocks() {
+        for is_fixed in [false, true] {
+            let mut table = Table::new(3 * BLOCK + 1, is_fixed);
+            let first = table.insert(0).unwrap();
+            let at = core::ptr::from_ref(table.get(first).unwrap());
+            for record in 1..=3 * BLOCK {
+                assert_eq!(table.insert(record), Ok(record as u16));
+            }
+            assert_eq!(table.insert(0), Err(Full));
+            assert_eq!(core::ptr::from_ref(table.get(first).unwrap()), at);
+            assert_eq!(table.remove(BLOCK as u16), Some(BLOCK));
+            assert!(
+                table
+                    .iter()
+                    .map(|(index, _)| index)
+                    .eq((0..).take(BLOCK).chain(BLOCK as u16 + 1..table.end()))
+            );
+            assert_eq!(table.blocks.len(), 4);
+        }
     }
 }

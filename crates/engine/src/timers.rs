@@ -1,8 +1,9 @@
 //! Points in time at which work falls due, one for each subject.
 //!
-//! A flat array: the engine has three timers a writer, one a reader, one a peer participant, one for each kind
-//! of liveliness that messages tell of and one for its own announcement, a few hundred at most, and looks at
-//! all of them only when one has fallen due. The next one is known without looking.
+//! A flat array: the engine has three timers a writer, one a reader, one for each kind of liveliness that messages tell
+//! of, one for its own announcement and one a peer participant. Of each [`BLOCK`] of them the earliest is known, so that
+//! finding one that has fallen due among a thousand looks at one block and at those instants. The next instant is known
+//! without looking.
 
 use alloc::{vec, vec::Vec};
 
@@ -11,9 +12,14 @@ use isolane_wire::time::Instant;
 /// An instant that never comes.
 const NEVER: Instant = Instant::new(u64::MAX);
 
+/// Timers that are looked at together.
+const BLOCK: usize = 64;
+
 #[derive(Debug)]
 pub(crate) struct Timers {
     due: Vec<Instant>,
+    /// No timer of each block is due before.
+    of_blocks: Vec<Instant>,
     earliest: Instant,
 }
 
@@ -21,15 +27,25 @@ impl Timers {
     pub(crate) fn new(count: usize) -> Self {
         Self {
             due: vec![NEVER; count],
+            of_blocks: vec![NEVER; count.div_ceil(BLOCK)],
             earliest: NEVER,
+        }
+    }
+
+    /// Makes room for another timer, whose subject was just entered.
+    pub(crate) fn reserve(&mut self, timer: usize) {
+        if timer >= self.due.len() {
+            let count = (timer + 1).next_multiple_of(BLOCK);
+            self.due.resize(count, NEVER);
+            self.of_blocks.resize(count / BLOCK, NEVER);
         }
     }
 
     pub(crate) fn arm(&mut self, timer: usize, at: Instant) {
         self.due[timer] = at;
-        if at < self.earliest {
-            self.earliest = at;
-        }
+        let of_block = &mut self.of_blocks[timer / BLOCK];
+        *of_block = at.min(*of_block);
+        self.earliest = at.min(self.earliest);
     }
 
     /// Disarms. The earliest instant may now be too early; the next [`Self::expire`] finds out.
@@ -61,13 +77,17 @@ impl Timers {
         }
         let mut found = None;
         let mut earliest = NEVER;
-        for (timer, due) in self.due.iter_mut().enumerate() {
-            if found.is_none() && *due <= now {
-                found = Some(timer);
-                *due = NEVER;
-            } else if *due < earliest {
-                earliest = *due;
+        let blocks = self.due.chunks_mut(BLOCK).zip(&mut self.of_blocks);
+        for (nth, (block, of_block)) in blocks.enumerate() {
+            if found.is_none() && *of_block <= now {
+                let first = block.iter().position(|due| *due <= now);
+                if let Some(place) = first {
+                    block[place] = NEVER;
+                    found = Some(nth * BLOCK + place);
+                }
+                *of_block = block.iter().copied().min().unwrap_or(NEVER);
             }
+            earliest = earliest.min(*of_block);
         }
         self.earliest = earliest;
         found
@@ -91,6 +111,21 @@ mod tests {
         assert_eq!(timers.expire(Instant::new(40)), None);
         assert_eq!(timers.next(), None);
         assert!(!timers.is_armed(2));
+    }
+
+    #[test]
+    fn timers_of_all_blocks_expire_and_those_made_room_for_later_too() {
+        let mut timers = Timers::new(BLOCK + 1);
+        timers.reserve(3 * BLOCK);
+        for timer in [3 * BLOCK, 1, BLOCK] {
+            timers.arm(timer, Instant::new(timer as u64));
+        }
+        assert_eq!(timers.expire(Instant::new(1)), Some(1));
+        assert_eq!(timers.next(), Some(Instant::new(BLOCK as u64)));
+        let now = Instant::new(1_000);
+        assert_eq!(timers.expire(now), Some(BLOCK));
+        assert_eq!(timers.expire(now), Some(3 * BLOCK));
+        assert_eq!(timers.expire(now), None);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! The engine answers nothing while it reads a datagram: it files what is to be done, here, and
 //! the executor takes it when nothing more urgent is ready. Each thing to do is filed at most
-//! once (the subject remembers that it is), so the board is bounded by the number of subjects,
-//! and its room is taken when the engine is created.
+//! once (the subject remembers that it is), so the board is bounded by the number of subjects, and takes its room when
+//! they are entered: at the priorities that are in use.
 
 use alloc::collections::VecDeque;
 use core::array;
@@ -122,16 +122,47 @@ pub(crate) struct Board {
     queues: [VecDeque<Filed>; Priority::COUNT],
     ready: u16,
     room: usize,
+    /// Bit *p* is set where priority *p* is in use.
+    open: u16,
 }
 
 impl Board {
-    /// Takes room for `room` things to do at every priority. The sum of all subjects times
-    /// their kinds is always enough.
-    pub(crate) fn new(room: usize) -> Self {
-        Self {
-            queues: array::from_fn(|_| VecDeque::with_capacity(room)),
+    /// A board with room for discovery's work.
+    pub(crate) fn new() -> Self {
+        let mut board = Self {
+            queues: array::from_fn(|_| VecDeque::new()),
             ready: 0,
-            room,
+            room: 0,
+            open: 0,
+        };
+        // What discovery has kept waiting for too long goes first.
+        for priority in [Priority::DISCOVERY, Priority::HIGHEST] {
+            board.open(priority);
+        }
+        board
+    }
+
+    /// Takes room for `room` things to do at every priority in use. The sum of all subjects times
+    /// their kinds is always enough.
+    pub(crate) fn reserve(&mut self, room: usize) {
+        if room > self.room {
+            self.room = room.next_power_of_two();
+            for priority in 0..Priority::COUNT {
+                self.take_room(priority);
+            }
+        }
+    }
+
+    /// Takes room for what is to be done at a priority, which an endpoint uses from now on.
+    pub(crate) fn open(&mut self, priority: Priority) {
+        self.open |= 1 << priority.get();
+        self.take_room(priority.get().into());
+    }
+
+    fn take_room(&mut self, priority: usize) {
+        let queue = &mut self.queues[priority];
+        if self.open >> priority & 1 == 1 {
+            queue.reserve(self.room.saturating_sub(queue.len()));
         }
     }
 
@@ -146,8 +177,8 @@ impl Board {
     pub(crate) fn file(&mut self, priority: Priority, what: Filed) {
         let queue = &mut self.queues[usize::from(priority.get())];
         assert!(
-            queue.len() < self.room,
-            "a subject files each kind of work once"
+            queue.len() < queue.capacity(),
+            "a subject files each kind of work once, at a priority that is in use"
         );
         queue.push_back(what);
         self.ready |= 1 << priority.get();

@@ -113,7 +113,7 @@ impl Engine {
         self.writers.get(writer.0).map_or(0, Writer::payload_limit)
     }
 
-    /// Where first transmissions of this writer go.
+    /// Where first transmissions of this writer go, in the order of the addresses.
     #[inline]
     #[must_use]
     pub fn destinations(&self, writer: WriterId) -> &[Locator] {

@@ -6,7 +6,6 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use bitflags::bitflags;
-use heapless::Vec as BoundedVec;
 use isolane_wire::{
     discovery::EndpointData,
     guid::{EntityId, Guid},
@@ -24,7 +23,7 @@ use crate::{
     filters::Filters,
     fragmenter::{Fragmenter, OwedFragments},
     history::History,
-    limits::{MAX_DESCRIBED_DESTINATIONS, MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
+    limits::{MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
     matching::Incompatible,
     presentation::WriterPresents,
     priority::Priority,
@@ -135,7 +134,8 @@ pub(crate) struct Writer {
     /// so that neither a sample nor an acknowledgement costs a look at all of them.
     pub(crate) lowest_acknowledged: SequenceNumber,
     pub(crate) proxies: Vec<u16>,
-    pub(crate) destinations: BoundedVec<Locator, MAX_DESCRIBED_DESTINATIONS>,
+    /// Where first transmissions go, in the order of the addresses.
+    pub(crate) destinations: Vec<Locator>,
     pub(crate) data_filed: bool,
     pub(crate) heartbeat_filed: bool,
     pub(crate) heartbeat_count: i32,

@@ -29,7 +29,7 @@ mod subscriber;
 use std::process::ExitCode;
 
 use clap::Parser;
-use isolane::{Participant, Timing};
+use isolane::{Limits, Participant, Timing};
 
 use options::{LogLevel, Options};
 
@@ -70,9 +70,15 @@ fn run(options: &Options) -> Result<(), Failure> {
     if let Some(period) = options.periodic_announcement {
         timing.announce_period = period;
     }
+    let limits = Limits::default();
+    let limits = Limits {
+        local_endpoints: limits.local_endpoints.max(options.num_topics),
+        ..limits
+    };
     let participant = Participant::builder(options.domain)
         .name("isolane-shape-main")
         .timing(timing)
+        .limits(limits)
         .build()?;
     if options.publish {
         publisher::run(&participant, options)?;

@@ -40,6 +40,7 @@ fn run() -> Result<(), Box<dyn Error>> {
             participants: count,
             remote_endpoints: 2 * count,
             matches: 4 * count,
+            ..Limits::default()
         },
         ..NodeConfig::default()
     };

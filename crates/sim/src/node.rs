@@ -143,6 +143,7 @@ impl Default for NodeConfig {
                 participants: 32,
                 remote_endpoints: 256,
                 matches: 256,
+                fixed_memory: false,
             },
             step: Duration::from_micros(5),
             stamps_ahead: Duration::ZERO,

@@ -35,6 +35,7 @@ pub(super) const LIMITS: Limits = Limits {
     participants: 4,
     remote_endpoints: 12,
     matches: 12,
+    fixed_memory: false,
 };
 const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
 /// Largest payloads of endpoints: of a fragment's size, of a datagram's, and beyond both.

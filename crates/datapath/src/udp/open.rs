@@ -124,9 +124,10 @@ impl Opener<'_> {
         Ok(socket)
     }
 
-    /// The port of the participant asked for, or of the first that is free. The port is not
-    /// shared (no SO_REUSEADDR): that it can be bound is what makes the id ours.
-    fn bind_metatraffic(&self, socket: &Socket) -> Result<(), OpenError> {
+    /// The port of the participant asked for, or of the first that is free, or where all are taken one that the kernel
+    /// chooses: the port is announced. It is not shared (no SO_REUSEADDR): that it can be bound is what makes the id
+    /// ours.
+    fn bind_metatraffic(&mut self, socket: &Socket) -> Result<(), OpenError> {
         const PURPOSE: &str = "metatraffic unicast";
         let domain = self.config.domain;
         if let Some(participant_id) = self.config.participant_id {
@@ -141,11 +142,14 @@ impl Opener<'_> {
                 settled => return settled,
             }
         }
-        Err(OpenError::NoFreeParticipant {
+        self.bind(socket, 0, PURPOSE)?;
+        let port = socket.port();
+        self.notes.push(Note::KernelPort {
             domain,
             tried: last + 1,
-            first_port: ports::metatraffic_unicast(domain, 0)?,
-        })
+            port: port.map_err(|error| OpenError::of("read a socket's port", error))?,
+        });
+        Ok(())
     }
 
     fn bind(&self, socket: &Socket, port: u16, purpose: &'static str) -> Result<(), OpenError> {

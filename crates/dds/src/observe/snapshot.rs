@@ -310,6 +310,8 @@ fn counters(report: &Report) -> Counts {
         ("participants_refused", counters.participants_refused),
         ("endpoints_refused", counters.endpoints_refused),
         ("matches_refused", counters.matches_refused),
+        ("shares_exceeded", counters.shares_exceeded),
+        ("participants_displaced", counters.participants_displaced),
         ("destinations_full", counters.destinations_full),
         ("buffer_too_small", counters.buffer_too_small),
         ("leases_expired", counters.leases_expired),

@@ -111,7 +111,8 @@ impl Engine {
 
     /// Whether what is sent to all does not reach a participant: it lists us, and we do not list it.
     fn is_unlisted(&self, peer: &RemoteParticipant) -> bool {
-        let is_reached = |locator: &Locator| self.config.announce_to.contains(locator);
+        let listed = &self.config.announce_to;
+        let is_reached = |locator: &Locator| listed.binary_search(locator).is_ok();
         !peer.data.metatraffic_unicast.iter().any(is_reached)
             && !peer.data.metatraffic_multicast.iter().any(is_reached)
     }

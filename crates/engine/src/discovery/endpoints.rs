@@ -4,6 +4,8 @@
 //! participant's endpoints. Coming in it is two readers like any other, whose caches are emptied one
 //! announcement a step.
 
+use alloc::boxed::Box;
+
 use isolane_wire::{
     discovery::{EndpointData, EndpointKey, emit_key_guid, parse_key_guid},
     guid::Guid,
@@ -13,7 +15,7 @@ use isolane_wire::{
 };
 
 use super::{
-    DiscoveryChange, DiscoveryEvent, EndpointKind, RemoteEndpoint, SUBSCRIPTIONS,
+    DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, SUBSCRIPTIONS, announced::Kept,
     reach::AROUND_ANNOUNCEMENT_BYTES,
 };
 use crate::{
@@ -21,8 +23,9 @@ use crate::{
     engine::Engine,
     history::ChangeKind,
     ids::WriterId,
-    limits::DISCOVERY_SLOT_BYTES,
+    limits::{DISCOVERY_SLOT_BYTES, FREE_SHARE},
     matching::choose,
+    table::Full,
     write::{WriteError, WriteSample},
 };
 
@@ -101,18 +104,15 @@ impl Engine {
             self.change_endpoint(now, known, data, filter, number);
             return;
         }
-        self.counters.octets_cut += data.qos.octets_cut();
-        let found = RemoteEndpoint {
-            data,
-            kind,
-            participant,
-            announced_by: Some(number),
-            is_refused: false,
-            is_described: false,
-            filter,
+        if self.exceeds_share(participant) {
+            self.counters.shares_exceeded += 1;
+            return;
+        }
+        let entered = match self.has_endpoint_place(&data.topic_name) {
+            true => self.enter_endpoint(&data, kind, participant),
+            false => Err(Full),
         };
-        let has_place = self.has_endpoint_place();
-        let Some(Ok(index)) = has_place.then(|| self.endpoints.insert(found)) else {
+        let Ok(index) = entered else {
             self.counters.endpoints_refused += 1;
             if let Some(participant) = self.participants.get_mut(participant) {
                 let nth = usize::from(kind == EndpointKind::Reader);
@@ -120,9 +120,64 @@ impl Engine {
             }
             return;
         };
-        self.endpoint_by_guid.insert(guid, index);
-        self.note_event(DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found));
+        self.counters.octets_cut += data.qos.octets_cut();
+        if let Some(endpoint) = self.endpoints.get_mut(index) {
+            endpoint.filter = filter.map(Box::new);
+            endpoint.announced_by = Some(number);
+        }
         self.match_remote(now, index);
+    }
+
+    /// Whether a participant has as many endpoints as it may.
+    fn exceeds_share(&self, participant: u16) -> bool {
+        let participant = self.participants.get(participant);
+        let has = participant.map_or(0, |participant| usize::from(participant.endpoints));
+        has >= self.endpoints.free().max(FREE_SHARE)
+    }
+
+    /// Gives an endpoint of a peer a place in the table.
+    pub(super) fn enter_endpoint(
+        &mut self,
+        data: &EndpointData,
+        kind: EndpointKind,
+        participant: u16,
+    ) -> Result<u16, Full> {
+        if self.endpoints.is_full() {
+            return Err(Full);
+        }
+        let guid = data.guid;
+        let index = self.endpoints.insert(EndpointRecord {
+            guid,
+            kind,
+            participant,
+            announced_by: None,
+            is_refused: false,
+            is_described: false,
+            topic: self.topic_hash(&data.topic_name),
+            group: data.group,
+            filter: None,
+            kept: self.announcements.keep(data)?,
+        })?;
+        self.endpoint_by_guid.insert(guid, index);
+        if let Some(participant) = self.participants.get_mut(participant) {
+            participant.endpoints += 1;
+        }
+        self.note_event(DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found));
+        Ok(index)
+    }
+
+    /// Takes an endpoint of a peer out of the table; nothing is matched with it any more.
+    pub(super) fn forget_endpoint(&mut self, index: u16) {
+        if let Some(endpoint) = self.endpoints.remove(index) {
+            self.announcements.release(&endpoint.kept);
+            self.endpoint_by_guid.remove(&endpoint.guid);
+            if let Some(participant) = self.participants.get_mut(endpoint.participant) {
+                participant.endpoints -= 1;
+            }
+            let gone =
+                DiscoveryEvent::endpoint(endpoint.kind, endpoint.guid, DiscoveryChange::Gone);
+            self.note_event(gone);
+        }
     }
 
     /// An endpoint is announced that is known already, perhaps with other policies.
@@ -137,7 +192,8 @@ impl Engine {
         let Some(endpoint) = self.endpoints.get_mut(index) else {
             return;
         };
-        if endpoint.data == data && endpoint.filter == filter {
+        let is_same_filter = endpoint.filter.as_deref() == filter.as_ref();
+        if is_same_filter && self.announcements.says(&endpoint.kept, &data) {
             endpoint.announced_by = Some(number);
             return;
         }
@@ -146,13 +202,27 @@ impl Engine {
             return;
         };
         endpoint.announced_by = Some(number);
-        endpoint.filter = filter;
+        let former = endpoint.data(&self.announcements);
+        self.announcements.release(&endpoint.kept);
+        let Ok(kept) = self.announcements.keep(&data) else {
+            // It is longer now, and no room is left: it goes as if it were new and found none.
+            self.counters.endpoints_refused += 1;
+            endpoint.kept = Kept::NONE;
+            self.remove_endpoint(data.guid);
+            return;
+        };
+        endpoint.kept = kept;
+        endpoint.filter = filter.map(Box::new);
+        (endpoint.topic, endpoint.group) = (self.reader_topics.hash(&data.topic_name), data.group);
         self.counters.octets_cut += data.qos.octets_cut();
-        let former = core::mem::replace(&mut endpoint.data, data);
-        let (guid, kind) = (former.guid, endpoint.kind);
-        let changed = DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Changed);
+        let changed = DiscoveryEvent::endpoint(endpoint.kind, data.guid, DiscoveryChange::Changed);
         self.note_event(changed);
         self.match_remote_changed(now, index, &former);
+    }
+
+    /// The hash of a topic's name by which endpoints of peers are told apart.
+    pub(crate) fn topic_hash(&self, topic_name: &str) -> u64 {
+        self.reader_topics.hash(topic_name)
     }
 
     /// Announces a local endpoint, or its end.
@@ -210,14 +280,15 @@ impl Engine {
     /// The address of an endpoint: its own locator, or its participant's default.
     pub(crate) fn address_of(
         &self,
-        endpoint: &RemoteEndpoint,
+        data: &EndpointData,
+        participant: u16,
     ) -> (Option<Locator>, Option<Locator>) {
         let networks = &self.config.networks;
-        let own = choose(&endpoint.data.unicast, networks);
-        let participant = self.participants.get(endpoint.participant);
+        let own = choose(&data.unicast, networks);
+        let participant = self.participants.get(participant);
         let default = participant.and_then(|p| choose(&p.data.default_unicast, networks));
         let unicast = own.or(default);
-        let group = self.group_of(&endpoint.data.multicast, unicast);
+        let group = self.group_of(&data.multicast, unicast);
         match (own, group, participant) {
             (None, None, Some(participant)) => {
                 let group = self.group_of(&participant.data.default_multicast, unicast);

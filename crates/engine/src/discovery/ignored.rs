@@ -19,7 +19,6 @@ use isolane_wire::{
 };
 use thiserror::Error;
 
-use super::{DiscoveryChange, DiscoveryEvent};
 use crate::{
     engine::Engine,
     limits::{MAX_IGNORED, MAX_IGNORED_TOPICS},
@@ -58,7 +57,7 @@ impl Ignored {
         self.entities.is_empty() && self.topics.is_empty()
     }
 
-    fn has_participant(&self, prefix: GuidPrefix) -> bool {
+    pub(super) fn has_participant(&self, prefix: GuidPrefix) -> bool {
         let entity = EntityId::PARTICIPANT;
         self.entities.contains(&Guid { prefix, entity })
     }
@@ -165,15 +164,12 @@ impl Engine {
                 continue;
             };
             let is_leaving = self.is_leaving(index, endpoint);
-            if is_leaving || !self.ignored.has_endpoint(&endpoint.data) {
+            let data = endpoint.data(&self.announcements);
+            if is_leaving || !self.ignored.has_endpoint(&data) {
                 continue;
             }
-            let (guid, kind) = (endpoint.data.guid, endpoint.kind);
-            self.unmatch(now, guid);
-            self.endpoint_by_guid.remove(&guid);
-            self.endpoints.remove(index);
-            let gone = DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Gone);
-            self.note_event(gone);
+            self.unmatch(now, data.guid);
+            self.forget_endpoint(index);
         }
     }
 

@@ -6,7 +6,7 @@
 use isolane_wire::{guid::Guid, time::Instant};
 
 use super::{
-    DiscoveryChange, DiscoveryEvent, RemoteEndpoint, RemoteParticipant,
+    DiscoveryChange, DiscoveryEvent, EndpointRecord, RemoteParticipant,
     participants::{MESSAGE_ENDPOINTS, SEDP},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 impl Engine {
     /// Whether a peer's endpoint is on its way out.
-    pub(crate) fn is_leaving(&self, index: u16, endpoint: &RemoteEndpoint) -> bool {
+    pub(crate) fn is_leaving(&self, index: u16, endpoint: &EndpointRecord) -> bool {
         let participant = self.participants.get(endpoint.participant);
         self.leaving_endpoint == Some(index)
             || participant.is_none_or(|participant| participant.leave_from.is_some())
@@ -42,9 +42,11 @@ impl Engine {
             return;
         }
         participant.leave_from = Some(0);
+        self.has_leaving = true;
         participant.follow_from = None;
         let guid = participant.data.guid;
-        self.timers.disarm(Subject::lease(index));
+        self.timers
+            .disarm(Subject::lease(index, &self.config.limits));
         self.board.withdraw(&[WorkKind::Announce], index + 1);
         self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Gone));
         self.file_discovery();
@@ -56,9 +58,13 @@ impl Engine {
             self.part_endpoint(now, index);
             return true;
         }
+        if !self.has_leaving {
+            return false;
+        }
         let leaves =
             |(index, peer): (u16, &RemoteParticipant)| peer.leave_from.map(|from| (index, from));
         let Some((index, from)) = self.participants.iter().find_map(leaves) else {
+            self.has_leaving = false;
             return false;
         };
         let is_its = |&at: &u16| {
@@ -95,21 +101,15 @@ impl Engine {
     }
 
     fn part_endpoint(&mut self, now: Instant, index: u16) {
-        let found = self.endpoints.get(index);
-        let found = found.map(|endpoint| (endpoint.data.guid, endpoint.kind));
-        if let Some((guid, _)) = found {
+        let guid = self.endpoints.get(index).map(|endpoint| endpoint.guid);
+        if let Some(guid) = guid {
             self.note_parted(index, guid);
         }
-        if found.is_some_and(|(guid, _)| self.unmatch_one(now, guid)) {
+        if guid.is_some_and(|guid| self.unmatch_one(now, guid)) {
             return;
         }
         self.leaving_endpoint = None;
-        if let Some((guid, kind)) = found {
-            self.endpoint_by_guid.remove(&guid);
-            self.endpoints.remove(index);
-            let gone = DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Gone);
-            self.note_event(gone);
-        }
+        self.forget_endpoint(index);
     }
 
     /// All its endpoints have gone: its SEDP endpoints follow, and then the participant itself.
@@ -163,7 +163,10 @@ impl Engine {
                 }
                 _ => {
                     participant.missed = Some(now);
-                    self.timers.arm(Subject::lease(index), now + LEASE_GRACE);
+                    self.timers.arm(
+                        Subject::lease(index, &self.config.limits),
+                        now + LEASE_GRACE,
+                    );
                 }
             }
         }

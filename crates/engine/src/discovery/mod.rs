@@ -11,6 +11,7 @@
 //! [`take_in_announcement`]: Engine::take_in_announcement
 
 mod announce;
+mod announced;
 mod endpoints;
 mod events;
 mod ignored;
@@ -31,12 +32,12 @@ use isolane_wire::{
 
 use crate::{
     clock::MessagesRefused,
-    content_filter::FilterText,
     engine::Engine,
     priority::Priority,
     work::{Destinations, Work, WorkKind},
 };
 
+pub(crate) use announced::{Announcements, EndpointRecord};
 pub(crate) use events::Events;
 pub use events::{DiscoveryChange, DiscoveryEvent};
 pub use ignored::IgnoreError;
@@ -70,6 +71,11 @@ pub struct RemoteParticipant {
     /// When it was answered last by an announcement, and how often again until then.
     answered: Instant,
     answers_again: u8,
+    /// When it was entered.
+    since: Instant,
+    /// Endpoints of it in the table, and matches of those.
+    endpoints: u16,
+    pub(crate) matches: u16,
     /// When a discovery step found its lease run out.
     missed: Option<Instant>,
     /// It is reached elsewhere, or reached at all, now; this of all endpoints is the next to follow it.
@@ -103,6 +109,9 @@ impl RemoteParticipant {
             credit_bytes: 0,
             answered: now,
             answers_again: 0,
+            since: now,
+            endpoints: 0,
+            matches: 0,
             missed: None,
             follow_from: None,
             leave_from: None,
@@ -135,15 +144,6 @@ pub struct RemoteEndpoint {
     pub data: EndpointData,
     /// Which end it is.
     pub kind: EndpointKind,
-    pub(crate) participant: u16,
-    /// Sequence number of its announcement; none: it is described.
-    announced_by: Option<SequenceNumber>,
-    /// A match of it found no place.
-    pub(crate) is_refused: bool,
-    /// It is known by a description, which holds whatever is announced of it.
-    pub(crate) is_described: bool,
-    /// What it has announced of its content filter.
-    pub(crate) filter: Option<FilterText>,
 }
 
 /// Index of the built-in writer, and of the built-in reader, for publications and subscriptions.

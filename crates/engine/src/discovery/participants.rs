@@ -82,6 +82,10 @@ impl Engine {
         };
         let parsed = (!is_farewell).then(|| ParticipantData::parse(payload));
         let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
+        if parsed.as_ref().is_some_and(Result::is_ok) && self.displaces(prefix) {
+            // It is taken in when the place is free.
+            return true;
+        }
         self.inbox.remove_oldest();
         match parsed {
             None => {
@@ -106,6 +110,28 @@ impl Engine {
         true
     }
 
+    /// Whether a newcomer finds the table full and gets the place of another participant, which goes: the one entered first
+    /// of those that have not shown that they hear this one. So announcements that somebody has made up keep nobody out
+    /// for as long as a lease.
+    fn displaces(&mut self, prefix: GuidPrefix) -> bool {
+        let is_newcomer = !self.participant_by_prefix.contains_key(&prefix)
+            && self.is_stranger(prefix)
+            && !self.ignored.has_participant(prefix);
+        if !is_newcomer || self.has_participant_place() {
+            return false;
+        }
+        let unproven = self
+            .participants
+            .iter()
+            .filter(|(_, peer)| !peer.hears_us && !peer.is_leaving());
+        let Some((index, _)) = unproven.min_by_key(|(_, peer)| peer.since) else {
+            return false;
+        };
+        self.counters.participants_displaced += 1;
+        self.remove_participant(index);
+        true
+    }
+
     fn update_participant(&mut self, now: Instant, data: ParticipantData) {
         let guid = data.guid;
         let prefix = guid.prefix;
@@ -125,6 +151,7 @@ impl Engine {
                     known.missed = None;
                     if moved {
                         known.follow_from = Some(0);
+                        self.has_following = true;
                     }
                     if is_changed {
                         self.counters.octets_cut += octets_cut;
@@ -155,15 +182,24 @@ impl Engine {
                     self.counters.participants_refused += 1;
                     return;
                 };
-                self.participant_by_prefix.insert(prefix, index);
+                self.enter_participant(prefix, index);
                 self.connect_newcomer(now, index, prefix);
                 self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
                 index
             }
         };
         if !is_assumed_alive {
-            self.timers.arm(Subject::lease(index), now + lease);
+            self.timers
+                .arm(Subject::lease(index, &self.config.limits), now + lease);
         }
+    }
+
+    /// A participant has a place in the table.
+    pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: u16) {
+        self.participant_by_prefix.insert(prefix, index);
+        self.timers
+            .reserve(Subject::lease(index, &self.config.limits));
+        self.make_room_to_file();
     }
 
     /// A participant has announced itself for the first time: it is answered, and its built-in endpoints are matched.
@@ -257,9 +293,13 @@ impl Engine {
     /// One endpoint of a participant that has moved, or is reachable now, follows it; before the first
     /// those of SEDP.
     pub(super) fn follow_endpoint(&mut self) -> bool {
+        if !self.has_following {
+            return false;
+        }
         let follows = |(index, peer): (u16, &RemoteParticipant)| Some((index, peer.follow_from?));
         let next = self.participants.iter().find_map(follows);
         let Some((index, from)) = next else {
+            self.has_following = false;
             return false;
         };
         if from == 0 {
@@ -268,7 +308,10 @@ impl Engine {
         let found = (from..self.endpoints.end()).find_map(|at| {
             let endpoint = self.endpoints.get(at)?;
             let is_its = endpoint.participant == index;
-            is_its.then(|| (at, endpoint.data.guid, self.address_of(endpoint)))
+            is_its.then(|| {
+                let data = endpoint.data(&self.announcements);
+                (at, data.guid, self.address_of(&data, index))
+            })
         });
         if let Some(participant) = self.participants.get_mut(index) {
             participant.follow_from = found.map(|(at, ..)| at + 1);

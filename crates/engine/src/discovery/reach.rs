@@ -11,7 +11,7 @@
 use isolane_wire::{guid::GuidPrefix, locator::Locator, rtps::HEADER_BYTES};
 
 use super::RemoteParticipant;
-use crate::{engine::Engine, index::Index, limits::ANSWER_FACTOR, table::Table};
+use crate::{engine::Engine, index::PeerIndex, limits::ANSWER_FACTOR, table::Table};
 
 /// Bytes of a message around one announcement: RTPS header, and DATA without inline QoS (RTPS 2.5
 /// §9.4.5.4).
@@ -19,7 +19,7 @@ pub(super) const AROUND_ANNOUNCEMENT_BYTES: usize = HEADER_BYTES + 24;
 
 /// Whether a datagram in the name of a participant came from one of its addresses.
 pub(crate) fn is_own_address(
-    (participants, by_prefix): (&Table<RemoteParticipant>, &Index<GuidPrefix, u16>),
+    (participants, by_prefix): (&Table<RemoteParticipant>, &PeerIndex<GuidPrefix, u16>),
     prefix: GuidPrefix,
     source: Locator,
 ) -> bool {
@@ -96,6 +96,7 @@ impl Engine {
             && !core::mem::replace(&mut participant.hears_us, true)
         {
             participant.follow_from = Some(0);
+            self.has_following = true;
             self.file_discovery();
         }
     }

@@ -25,8 +25,8 @@ impl Engine {
 
     /// Tries the matches of one that was refused, if there is room for it now.
     pub(super) fn join_refused(&mut self, now: Instant) -> bool {
-        let has_reader_place = !self.reader_proxies.is_full();
-        let has_writer_place = !self.writer_proxies.is_full();
+        let has_reader_place = self.reader_proxies.has_common_place();
+        let has_writer_place = self.writer_proxies.has_common_place();
         if !self.has_refused || !(has_reader_place || has_writer_place) {
             return false;
         }
@@ -135,7 +135,7 @@ impl Engine {
     /// That is at most once for each of its own announcements: else one peer that gives up a place and
     /// takes it again could make all the others repeat themselves.
     pub(super) fn ask_for_refused(&mut self, index: u16) {
-        if self.endpoints.is_full() {
+        if !self.endpoints.has_common_place() {
             return;
         }
         let Some(participant) = self.participants.get_mut(index) else {

@@ -1,12 +1,13 @@
 //! Which of a peer's addresses are used, and where a writer's first transmissions go.
 
-use isolane_wire::{discovery::LocatorList, locator::Locator};
+use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator};
 
 use crate::{
     config::Network,
     engine::Engine,
     ids::WriterId,
-    limits::{MAX_DESCRIBED_DESTINATIONS, MAX_DESTINATIONS},
+    limits::{MAX_DESTINATIONS, MAX_FILTERED_ADDRESSES},
+    writer::ReaderProxy,
 };
 
 /// A unicast and a multicast address.
@@ -51,28 +52,18 @@ impl Engine {
     }
 
     /// Works out where first transmissions go: one datagram to a group that two or more of the
-    /// readers share, one to each other address. Readers of participants that are not known to hear
-    /// this one are left out, and so are silent ones.
+    /// readers share, one to each other address, in the order of the addresses. Readers of participants that are not
+    /// known to hear this one are left out, silent ones, and addresses of one participant beyond [`MAX_DESTINATIONS`].
     pub(crate) fn refresh_destinations(&mut self, writer_index: u16) {
-        let entity = self.writers.get(writer_index).map(|it| it.guid.entity);
-        let most = match entity.is_some_and(|entity| self.is_described(entity)) {
-            true => MAX_DESCRIBED_DESTINATIONS,
-            false => MAX_DESTINATIONS,
-        };
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
         // A group pays when it saves a datagram: two addresses listen to it. Each with the first of
         // its listeners, and whether there is another.
         let mut groups = heapless::Vec::<(Locator, Option<Locator>, bool), MAX_DESTINATIONS>::new();
-        for proxy in &writer.proxies {
-            let Some(proxy) = self.reader_proxies.get(*proxy) else {
-                continue;
-            };
-            if !proxy.is_sent_to() {
-                continue;
-            }
-            let Some(multicast) = proxy.multicast else {
+        let proxies = |proxy: &u16| self.reader_proxies.get(*proxy);
+        for proxy in writer.proxies.iter().filter_map(proxies) {
+            let Some(multicast) = proxy.multicast.filter(|_| proxy.is_sent_to()) else {
                 continue;
             };
             match groups.iter_mut().find(|(group, ..)| *group == multicast) {
@@ -81,32 +72,44 @@ impl Engine {
                 None => drop(groups.push((multicast, proxy.unicast, false))),
             }
         }
-        let mut destinations = heapless::Vec::<Locator, MAX_DESCRIBED_DESTINATIONS>::new();
+        let address = |proxy: &ReaderProxy| {
+            let is_shared = |&(group, _, is_shared): &(Locator, Option<Locator>, bool)| {
+                is_shared && proxy.multicast == Some(group)
+            };
+            let to = match groups.iter().any(is_shared) {
+                true => proxy.multicast,
+                false => proxy.address(),
+            };
+            to.filter(|_| proxy.is_sent_to())
+        };
+        let found = writer.proxies.iter().filter_map(proxies);
+        let mut of_participants = core::mem::take(&mut self.reached);
+        of_participants
+            .extend(found.filter_map(|proxy| Some((proxy.guid.prefix, address(proxy)?))));
+        of_participants.sort_unstable();
+        of_participants.dedup();
+        let mut share = (GuidPrefix::UNKNOWN, 0);
+        of_participants.retain(|&(prefix, _)| {
+            share = (prefix, if share.0 == prefix { share.1 + 1 } else { 1 });
+            share.1 <= MAX_DESTINATIONS
+        });
+        let mut destinations = core::mem::take(&mut writer.destinations);
+        destinations.clear();
+        destinations.extend(of_participants.iter().map(|&(_, to)| to));
+        destinations.sort_unstable();
+        destinations.dedup();
         for &index in &writer.proxies {
-            let Some(proxy) = self.reader_proxies.get(index) else {
-                continue;
-            };
-            let shares_group = groups
-                .iter()
-                .any(|&(group, _, is_shared)| is_shared && proxy.multicast == Some(group));
-            let to = if shares_group {
-                proxy.multicast
-            } else {
-                proxy.address()
-            };
-            let is_sent_to = proxy.is_sent_to();
-            let is_reached = is_sent_to
-                && to.is_some_and(|to| {
-                    let has_room = destinations.len() < most;
-                    destinations.contains(&to) || has_room && destinations.push(to).is_ok()
-                });
             if let Some(proxy) = self.reader_proxies.get_mut(index) {
+                let to = address(proxy);
+                let is_reached = to.is_some_and(|to| destinations.binary_search(&to).is_ok());
                 let was_reached = core::mem::replace(&mut proxy.is_reached, is_reached);
-                let is_full = is_sent_to && !is_reached && was_reached;
+                let is_full = to.is_some() && !is_reached && was_reached;
                 self.counters.destinations_full += u64::from(is_full);
             }
         }
         writer.destinations = destinations;
+        of_participants.clear();
+        self.reached = of_participants;
         self.refresh_filters(writer_index);
     }
 
@@ -117,7 +120,7 @@ impl Engine {
         &self,
         writer: WriterId,
         places: u64,
-    ) -> heapless::Vec<Locator, MAX_DESCRIBED_DESTINATIONS> {
+    ) -> heapless::Vec<Locator, MAX_FILTERED_ADDRESSES> {
         let all = self.destinations(writer).iter().enumerate();
         let some = all.filter(|(place, _)| places >> place & 1 == 1);
         some.map(|(_, locator)| *locator).collect()

@@ -22,7 +22,7 @@ use isolane_wire::{
 use crate::{
     clock::ProxyClock,
     content_filter::FilterText,
-    discovery::{EndpointKind, RemoteEndpoint},
+    discovery::{EndpointKind, EndpointRecord},
     engine::Engine,
     presentation::Progress,
     reader::{ReaderStatus, WriterProxy},
@@ -198,21 +198,21 @@ impl Engine {
         let Some(endpoint) = self.endpoints.get(index) else {
             return;
         };
-        let endpoint = endpoint.clone();
-        let other = self.as_remote(&endpoint, before);
+        let (data, filter, kind) = self.as_announced(endpoint);
+        let other = self.as_remote(index, (&data, filter.as_ref()), before);
         let mut is_refused = false;
         let is_new = matches!(before, Before::Strangers);
-        match endpoint.kind {
+        match kind {
             // One that is new is matched with none of another topic.
             EndpointKind::Reader if is_new => {
-                let mut next = self.writer_topics.first(&endpoint.data.topic_name);
+                let mut next = self.writer_topics.first(&data.topic_name);
                 while let Some(writer) = next {
                     next = self.writer_topics.next(writer);
                     is_refused |= !self.match_writer(now, writer, &other);
                 }
             }
             EndpointKind::Writer if is_new => {
-                let mut next = self.reader_topics.first(&endpoint.data.topic_name);
+                let mut next = self.reader_topics.first(&data.topic_name);
                 while let Some(reader) = next {
                     next = self.reader_topics.next(reader);
                     is_refused |= !self.match_reader(now, reader, &other);
@@ -246,6 +246,7 @@ impl Engine {
 
     /// Matches an endpoint of the user with those of peers of the other kind.
     fn match_remotes(&mut self, now: Instant, kind: EndpointKind, own: u16, before: Before<'_>) {
+        let topic = self.topic_of(kind, own).map(|name| self.topic_hash(name));
         for index in 0..self.endpoints.end() {
             let Some(endpoint) = self.endpoints.get(index) else {
                 continue;
@@ -254,11 +255,11 @@ impl Engine {
                 continue;
             }
             let is_new = matches!(before, Before::Strangers);
-            if is_new && self.topic_of(kind, own) != Some(&endpoint.data.topic_name) {
+            if is_new && topic != Some(endpoint.topic) {
                 continue;
             }
-            let endpoint = endpoint.clone();
-            let other = self.as_remote(&endpoint, before);
+            let (data, filter, _) = self.as_announced(endpoint);
+            let other = self.as_remote(index, (&data, filter.as_ref()), before);
             let has_place = match kind {
                 EndpointKind::Reader => self.match_writer(now, own, &other),
                 EndpointKind::Writer => self.match_reader(now, own, &other),
@@ -359,13 +360,29 @@ impl Engine {
         }
     }
 
-    fn as_remote<'a>(&self, endpoint: &'a RemoteEndpoint, before: Before<'a>) -> Counterpart<'a> {
+    /// What is known of an endpoint of a peer, apart from its record.
+    fn as_announced(
+        &self,
+        endpoint: &EndpointRecord,
+    ) -> (EndpointData, Option<FilterText>, EndpointKind) {
+        let data = endpoint.data(&self.announcements);
+        (data, endpoint.filter.as_deref().cloned(), endpoint.kind)
+    }
+
+    fn as_remote<'a>(
+        &self,
+        index: u16,
+        (data, filter): (&'a EndpointData, Option<&'a FilterText>),
+        before: Before<'a>,
+    ) -> Counterpart<'a> {
+        let endpoint = self.endpoints.get(index);
+        let participant = endpoint.map_or(u16::MAX, |endpoint| endpoint.participant);
         Counterpart {
-            data: &endpoint.data,
-            address: self.address_of(endpoint),
+            data,
+            address: self.address_of(data, participant),
             before,
-            filter: endpoint.filter.as_ref(),
-            is_described: Some(endpoint.is_described),
+            filter,
+            is_described: endpoint.map(|endpoint| endpoint.is_described),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use isolane_wire::{
     guid::{Guid, GuidPrefix},
+    level::Level,
     time::Instant,
 };
 
@@ -12,10 +13,21 @@ use super::addresses::Address;
 use crate::{
     engine::Engine,
     ids::WriterId,
+    limits::FREE_SHARE,
     reader::{ReaderStatus, WriterProxy},
+    table::Table,
     work::WorkKind,
     writer::{ReaderProxy, WriterStatus},
 };
+
+/// Why a match finds no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// The table is full: it is tried again when a place is free.
+    Full,
+    /// The participant has its share: it is tried again when the endpoint is announced anew.
+    Share,
+}
 
 impl Engine {
     /// Enters a matched reader at its writer. False: there is no place.
@@ -46,10 +58,17 @@ impl Engine {
             proxy.history_next = Some(proxy.start);
             proxy.history_end = writer.next_unsent;
         }
+        let level = writer.level;
+        if let Some(refused) = self.refuses_match(guid, level, &self.reader_proxies) {
+            self.count_refused(refused);
+            return refused == Refused::Share;
+        }
         let Ok(index) = self.reader_proxies.insert(proxy) else {
-            self.counters.matches_refused += 1;
+            self.count_refused(Refused::Full);
             return false;
         };
+        self.count_match(guid, level, 1);
+        self.make_room_to_file();
         self.proxy_of_reader.insert((writer_index, guid), index);
         if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.proxies.push(index);
@@ -63,6 +82,40 @@ impl Engine {
         self.file_repair(index);
         self.arm_heartbeat(now, writer_index);
         true
+    }
+
+    /// Why a match with an endpoint here finds no place, if there is none.
+    fn refuses_match<T>(
+        &self,
+        peer: Guid,
+        level: Option<Level>,
+        matches: &Table<T>,
+    ) -> Option<Refused> {
+        if !matches.has_common_place() && !self.is_highest(level) {
+            return Some(Refused::Full);
+        }
+        let participant = self.participant_by_prefix.get(&peer.prefix);
+        let participant = participant.and_then(|&index| self.participants.get(index))?;
+        let has = usize::from(participant.matches);
+        let exceeds = level.is_some() && has >= matches.free().max(FREE_SHARE);
+        exceeds.then_some(Refused::Share)
+    }
+
+    fn count_refused(&mut self, why: Refused) {
+        match why {
+            Refused::Full => self.counters.matches_refused += 1,
+            Refused::Share => self.counters.shares_exceeded += 1,
+        }
+    }
+
+    /// Counts a match of an endpoint here with one of a participant, or with -1 its end. Those of discovery are no part of
+    /// a participant's share.
+    fn count_match(&mut self, peer: Guid, level: Option<Level>, change: i16) {
+        let participant = self.participant_by_prefix.get(&peer.prefix);
+        let participant = participant.and_then(|&index| self.participants.get_mut(index));
+        if let Some(participant) = participant.filter(|_| level.is_some()) {
+            participant.matches = participant.matches.saturating_add_signed(change);
+        }
     }
 
     /// A matched reader is known to hear the writer: now the user is told.
@@ -82,10 +135,20 @@ impl Engine {
     /// Enters a matched writer at its reader. False: there is no place.
     pub(crate) fn add_writer_proxy(&mut self, proxy: WriterProxy) -> bool {
         let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
+        let level = self
+            .readers
+            .get(reader_index)
+            .and_then(|reader| reader.level);
+        if let Some(refused) = self.refuses_match(guid, level, &self.writer_proxies) {
+            self.count_refused(refused);
+            return refused == Refused::Share;
+        }
         let Ok(index) = self.writer_proxies.insert(proxy) else {
-            self.counters.matches_refused += 1;
+            self.count_refused(Refused::Full);
             return false;
         };
+        self.count_match(guid, level, 1);
+        self.make_room_to_file();
         let next = self.proxies_of_writer.insert(guid, index);
         if let Some(proxy) = self.writer_proxies.get_mut(index) {
             proxy.next_of_writer = next;
@@ -247,6 +310,8 @@ impl Engine {
                 writer.status |= WriterStatus::PUBLICATION_MATCHED;
             }
         }
+        let level = self.writers.get(proxy.writer).and_then(|it| it.level);
+        self.count_match(proxy.guid, level, -1);
         Some(proxy.writer)
     }
 
@@ -259,6 +324,8 @@ impl Engine {
             self.board.withdraw(&[WorkKind::AckNack], index);
         }
         self.unlink(&proxy, index);
+        let level = self.readers.get(proxy.reader).and_then(|it| it.level);
+        self.count_match(proxy.guid, level, -1);
         self.note_place();
         let Some(reader) = self.readers.get_mut(proxy.reader) else {
             return;

@@ -36,13 +36,14 @@ impl Topics {
         }
     }
 
-    fn key(&self, topic_name: &str) -> u64 {
+    /// The hash of a topic's name.
+    pub(crate) fn hash(&self, topic_name: &str) -> u64 {
         self.chains.hasher().hash_one(topic_name)
     }
 
     /// An endpoint of a topic that is in no chain.
     pub(crate) fn insert(&mut self, topic_name: &str, endpoint: u16) {
-        let key = self.key(topic_name);
+        let key = self.hash(topic_name);
         let alone = Ends {
             first: endpoint,
             last: endpoint,
@@ -58,7 +59,7 @@ impl Topics {
 
     /// Takes an endpoint out of the chain of its topic.
     pub(crate) fn remove(&mut self, topic_name: &str, endpoint: u16) {
-        let key = self.key(topic_name);
+        let key = self.hash(topic_name);
         let after = core::mem::replace(&mut self.next[usize::from(endpoint)], NONE);
         let Some(ends) = self.chains.get_mut(&key) else {
             return;
@@ -86,7 +87,7 @@ impl Topics {
 
     /// The endpoint of a topic that was made first.
     pub(crate) fn first(&self, topic_name: &str) -> Option<u16> {
-        let ends = self.chains.get(&self.key(topic_name))?;
+        let ends = self.chains.get(&self.hash(topic_name))?;
         Some(ends.first)
     }
 

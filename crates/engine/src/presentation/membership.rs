@@ -50,10 +50,10 @@ impl Engine {
         }
         let mut writers = heapless::Vec::<EntityId, MAX_KNOWN_WRITERS>::new();
         for (index, endpoint) in self.endpoints.iter() {
-            let guid = endpoint.data.guid;
+            let guid = endpoint.guid;
             let is_its = endpoint.kind == EndpointKind::Writer
                 && guid.prefix == publisher.prefix
-                && endpoint.data.group == Some(publisher.entity);
+                && endpoint.group == Some(publisher.entity);
             if is_its && self.leaving_endpoint != Some(index) {
                 writers.push(guid.entity).ok()?;
             }

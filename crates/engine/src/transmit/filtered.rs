@@ -28,13 +28,13 @@ use crate::{
     filters::{AddressBits, FilterBits, Part, Run, SampleBits, SampleOfRun},
     history::History,
     ids::WriterId,
-    limits::{BATCH_BYTES, FILTERED_RUN, MAX_DESCRIBED_DESTINATIONS, WHOLE_BYTES, WINDOW},
+    limits::{BATCH_BYTES, FILTERED_RUN, MAX_FILTERED_ADDRESSES, WHOLE_BYTES, WINDOW},
     work::{Destinations, Work, WorkKind},
     writer::{ReaderProxy, Writer},
 };
 
 /// What each address gets of a run, by its place.
-type Gets = [SampleBits; MAX_DESCRIBED_DESTINATIONS];
+type Gets = [SampleBits; MAX_FILTERED_ADDRESSES];
 
 /// What a datagram of a run has beside its samples, and the GAPs that tell what is not among them.
 const AROUND_BYTES: usize = HEADER_BYTES + INFO_DESTINATION_BYTES + HEARTBEAT_BYTES;
@@ -221,7 +221,7 @@ impl Engine {
         let Some((samples, asked)) = writer.next_run(buffer_bytes) else {
             return;
         };
-        let mut gets: Gets = [0; MAX_DESCRIBED_DESTINATIONS];
+        let mut gets: Gets = [0; MAX_FILTERED_ADDRESSES];
         for &proxy in &writer.proxies {
             let proxy = self.reader_proxies.get(proxy);
             let place = proxy.and_then(|proxy| writer.place_of(proxy));
@@ -357,8 +357,8 @@ impl Engine {
 }
 
 /// Addresses that get the same share a part.
-fn parts_of(gets: &Gets) -> BoundedVec<Part, MAX_DESCRIBED_DESTINATIONS> {
-    let mut parts = BoundedVec::<Part, MAX_DESCRIBED_DESTINATIONS>::new();
+fn parts_of(gets: &Gets) -> BoundedVec<Part, MAX_FILTERED_ADDRESSES> {
+    let mut parts = BoundedVec::<Part, MAX_FILTERED_ADDRESSES>::new();
     for (place, &samples) in gets.iter().enumerate() {
         let to: AddressBits = 1 << place;
         if samples == 0 {
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn addresses_that_get_the_same_share_a_datagram() {
-        let mut gets: Gets = [0; MAX_DESCRIBED_DESTINATIONS];
+        let mut gets: Gets = [0; MAX_FILTERED_ADDRESSES];
         gets[..6].copy_from_slice(&[0b111, 0b010, 0b111, 0, 0b010, 0b100]);
         let parts = parts_of(&gets);
         let found = parts.iter().map(|part| (part.samples, part.to));

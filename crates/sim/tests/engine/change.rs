@@ -32,10 +32,10 @@ fn millis(millis: u64) -> time::Duration {
 }
 
 /// What a node knows of an endpoint of another.
-fn known(world: &World, at: isolane_sim::NodeId, guid: Guid) -> Option<&EndpointData> {
+fn known(world: &World, at: isolane_sim::NodeId, guid: Guid) -> Option<EndpointData> {
     let mut endpoints = world.engine(at).remote_endpoints();
     let found = endpoints.find(|endpoint| endpoint.data.guid == guid)?;
-    Some(&found.data)
+    Some(found.data)
 }
 
 #[test]

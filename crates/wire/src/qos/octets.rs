@@ -37,6 +37,15 @@ impl Octets {
         })
     }
 
+    /// The same octets as the first of more that a peer has announced ([`is_cut`](Self::is_cut)).
+    #[must_use]
+    pub fn of_more(self) -> Self {
+        Self {
+            is_cut: true,
+            ..self
+        }
+    }
+
     /// The octets.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {

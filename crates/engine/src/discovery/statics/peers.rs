@@ -12,13 +12,14 @@ use isolane_wire::{
 };
 
 use super::{
-    super::{DiscoveryChange, DiscoveryEvent, RemoteEndpoint, RemoteParticipant},
+    super::{DiscoveryChange, DiscoveryEvent, RemoteParticipant},
     Announces, StaticError, StaticParticipant, StaticPeerState,
     names::{NOT_HEARD, Named, Start, digest_of, kind_of, split, start_of},
 };
 use crate::{
     engine::{Engine, Subject},
     limits::{MAX_STATIC_PEERS, RETIRED_STARTS, START_MEMORY, START_PAUSE},
+    table::Full,
 };
 
 /// A described peer.
@@ -204,9 +205,9 @@ impl Engine {
                 continue;
             };
             if endpoint.participant == index {
-                self.endpoint_by_guid.remove(&endpoint.data.guid);
-                endpoint.data.guid.prefix = prefix;
-                self.endpoint_by_guid.insert(endpoint.data.guid, at);
+                self.endpoint_by_guid.remove(&endpoint.guid);
+                endpoint.guid.prefix = prefix;
+                self.endpoint_by_guid.insert(endpoint.guid, at);
             }
         }
         self.rename_proxies(before, prefix);
@@ -231,10 +232,11 @@ impl Engine {
         self.participants.free() > gone.count()
     }
 
-    /// The same for an endpoint.
-    pub(in crate::discovery) fn has_endpoint_place(&self) -> bool {
+    /// The same for an endpoint of a topic: some places are kept for topics of the highest level in use.
+    pub(in crate::discovery) fn has_endpoint_place(&self, topic_name: &str) -> bool {
         let missing = |peer: &StaticPeer| peer.described.endpoints.len() - peer.entered;
         self.endpoints.free() > self.statics.iter().map(missing).sum()
+            && (self.endpoints.has_common_place() || self.is_most_critical(topic_name))
     }
 
     /// A described peer is out of the tables.
@@ -296,9 +298,10 @@ impl Engine {
             return;
         };
         self.statics[which].place = Some(index);
-        self.participant_by_prefix.insert(prefix, index);
+        self.enter_participant(prefix, index);
         if !is_assumed_alive {
-            self.timers.arm(Subject::lease(index), now + lease);
+            self.timers
+                .arm(Subject::lease(index, &self.config.limits), now + lease);
         }
         self.note_event(DiscoveryEvent::Participant(guid, DiscoveryChange::Found));
     }
@@ -311,26 +314,19 @@ impl Engine {
         };
         peer.entered += 1;
         data.guid.prefix = prefix;
-        let (guid, kind) = (data.guid, kind_of(data.guid.entity));
+        let kind = kind_of(data.guid.entity);
         if self.is_ignored_endpoint(&data) {
             return;
         }
-        let found = RemoteEndpoint {
-            data,
-            kind,
-            participant,
-            announced_by: None,
-            is_refused: false,
-            is_described: true,
-            filter: None,
-        };
-        let Ok(index) = self.endpoints.insert(found) else {
-            self.counters.endpoints_refused += 1;
-            return;
-        };
-        self.endpoint_by_guid.insert(guid, index);
-        self.note_event(DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found));
-        self.match_remote(now, index);
+        match self.enter_endpoint(&data, kind, participant) {
+            Ok(index) => {
+                if let Some(endpoint) = self.endpoints.get_mut(index) {
+                    endpoint.is_described = true;
+                }
+                self.match_remote(now, index);
+            }
+            Err(Full) => self.counters.endpoints_refused += 1,
+        }
     }
 
     /// Asks described peers that announce nothing by the clock for what those that do are asked for when they announce
@@ -366,7 +362,8 @@ impl Engine {
         let found = self.endpoint_by_guid.get(&data.guid);
         let endpoint = found.and_then(|&index| self.endpoints.get(index));
         let disagrees = endpoint.is_some_and(|endpoint| {
-            let both = [&endpoint.data, data].map(core::slice::from_ref);
+            let described = endpoint.data(&self.announcements);
+            let both = [&described, data].map(core::slice::from_ref);
             let [described, announced] = both.map(digest_of);
             described != announced
         });

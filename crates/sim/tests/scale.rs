@@ -1,0 +1,448 @@
+//! A domain of a thousand participants: the memory of an engine that knows all of them, what a sample costs there, and who
+//! keeps a place when the tables are full.
+//!
+//! One engine with endpoints of its own is sent what the others announce, without a world around it, so that what is
+//! counted is the engine's alone.
+
+#[path = "../../../tests/support/counting_allocator.rs"]
+mod counting_allocator;
+
+use std::time::Duration;
+
+use counting_allocator::{allocator_calls_of, held_bytes_since};
+use isolane_engine::{
+    DeliveryMode, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver, Priority, ReaderId,
+};
+use isolane_sim::Sample;
+use isolane_wire::{
+    BufferTooSmall,
+    discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
+    guid::{EntityId, EntityKind, Guid, GuidPrefix},
+    locator::Locator,
+    qos::{HistoryKind, QosPolicies, ReliabilityKind},
+    rtps::{AckNack, DataHead, Header, MessageWriter, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
+    sequence::{SequenceNumber, SequenceNumberSet},
+    time::Instant,
+};
+
+const PARTICIPANTS: u32 = 1_000;
+const ENDPOINTS: u32 = 10;
+
+/// What an engine may take that knows a thousand participants with ten endpoints each.
+const MEMORY_BYTES: isize = 16_000_000;
+
+/// A topic that all write and read, and that is as critical as any here.
+const SHARED: &str = "diagnostics/heartbeat of every component";
+const LEVEL_OF_SHARED: i32 = 5;
+
+fn qos(level: i32) -> QosPolicies {
+    let mut qos = QosPolicies::default();
+    qos.reliability.kind = ReliabilityKind::Reliable;
+    qos.history.kind = HistoryKind::KeepAll;
+    qos.resource_limits.max_samples = 64;
+    qos.transport_priority = level;
+    qos
+}
+
+fn endpoint(topic_name: &str, level: i32) -> EndpointConfig<'_> {
+    EndpointConfig {
+        topic_name,
+        type_name: "sim::Sample",
+        keyed: false,
+        key_of: None,
+        qos: qos(level),
+        max_payload_bytes: 64,
+        max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
+        unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
+        multicast: LocatorList::new(),
+    }
+}
+
+/// An engine, and what its peers say to it.
+struct Domain {
+    engine: Engine,
+    now: Instant,
+    reader: ReaderId,
+    received: Vec<u8>,
+    sent: Vec<u8>,
+}
+
+impl Domain {
+    fn new(limits: Limits) -> Self {
+        let now = Instant::new(1);
+        let mut config = EngineConfig::new(0, prefix(0), 1);
+        config.limits = limits;
+        let mut engine = Engine::new(config, now);
+        let shared = endpoint(SHARED, LEVEL_OF_SHARED);
+        engine.create_writer(now, &shared).expect("there is room");
+        let reader = engine.create_reader(now, &shared, DeliveryMode::Cache);
+        let reader = reader.expect("there is room");
+        let bulk = endpoint("bulk", 0);
+        engine.create_writer(now, &bulk).expect("there is room");
+        engine
+            .create_reader(now, &bulk, DeliveryMode::Cache)
+            .expect("there is room");
+        let mut domain = Self {
+            engine,
+            now,
+            reader,
+            received: vec![0; 4096],
+            sent: vec![0; 4096],
+        };
+        domain.work();
+        domain
+    }
+
+    fn work(&mut self) {
+        if self.engine.next_time().is_some_and(|due| due <= self.now) {
+            self.engine.advance(self.now);
+        }
+        let ready =
+            |engine: &Engine| Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
+        while let Some(priority) = ready(&self.engine) {
+            self.engine.next_work(self.now, priority, &mut self.sent);
+        }
+        while self.engine.next_status().is_some() {}
+    }
+
+    /// A datagram of a peer arrives, and all it calls for is done.
+    fn hear(
+        &mut self,
+        from: u32,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) {
+        let header = Header {
+            version: VERSION,
+            vendor: VENDOR_ID,
+            prefix: prefix(from),
+        };
+        let mut message = MessageWriter::new(&mut self.received, &header).expect("it fits");
+        fill(&mut message).expect("it fits");
+        let length = message.len();
+        let mut state = MessageReceiver::new(address(from));
+        let datagram = &self.received[..length];
+        while self
+            .engine
+            .receive(self.now, &mut state, datagram)
+            .is_some()
+        {}
+        self.work();
+    }
+
+    /// SPDP: a peer announces itself, with a lease of five minutes.
+    fn announce(&mut self, peer: u32) {
+        let mut data = ParticipantData::new(prefix(peer));
+        data.version = VERSION;
+        data.vendor = VENDOR_ID;
+        data.lease = Duration::from_secs(300);
+        data.builtin_endpoints = BuiltinEndpoints::PUBLICATIONS_ANNOUNCER
+            | BuiltinEndpoints::PUBLICATIONS_DETECTOR
+            | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
+            | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR;
+        data.metatraffic_unicast = LocatorList::from_iter([address(peer)]);
+        let mut payload = [0; 1024];
+        let length = data.emit(&mut payload).expect("it fits");
+        let head = head(EntityId::SPDP_WRITER, 1);
+        self.hear(peer, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+    }
+
+    fn leave(&mut self, peer: u32) {
+        let farewell = DataHead {
+            status: Some(StatusInfo {
+                disposed: true,
+                unregistered: true,
+            }),
+            payload: PayloadKind::Key,
+            ..head(EntityId::SPDP_WRITER, 2)
+        };
+        self.hear(peer, |message| message.data(&farewell, &[]).map(drop));
+    }
+
+    /// The readers of SEDP of a peer answer: so it is known to hear this one.
+    fn answer(&mut self, peer: u32) {
+        for (reader, writer) in [
+            (
+                EntityId::SEDP_PUBLICATIONS_READER,
+                EntityId::SEDP_PUBLICATIONS_WRITER,
+            ),
+            (
+                EntityId::SEDP_SUBSCRIPTIONS_READER,
+                EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+            ),
+        ] {
+            self.acknowledge(peer, (reader, writer), 1_000);
+        }
+    }
+
+    fn acknowledge(&mut self, peer: u32, (reader, writer): (EntityId, EntityId), below: i64) {
+        let acknack = AckNack {
+            reader,
+            writer,
+            state: SequenceNumberSet::new(SequenceNumber(below)),
+            count: 1,
+            is_final: true,
+        };
+        self.hear(peer, |message| message.acknack(&acknack).map(drop));
+    }
+
+    /// SEDP: the `nth` endpoint of a peer of its kind; a writer where the entity is one.
+    fn announce_endpoint(&mut self, peer: u32, nth: u32, is_writer: bool, topic: &str, level: i32) {
+        let kind = match is_writer {
+            true => EntityKind::WRITER_NO_KEY,
+            false => EntityKind::READER_NO_KEY,
+        };
+        let guid = Guid {
+            prefix: prefix(peer),
+            entity: EntityId::user(nth, kind),
+        };
+        let mut data = EndpointData::new(guid);
+        data.topic_name = topic.try_into().expect("short");
+        data.type_name = "sim::Sample".try_into().expect("short");
+        data.qos = qos(level);
+        data.unicast = LocatorList::from_iter([address(peer)]);
+        data.multicast = LocatorList::from_iter([Locator::udpv4([239, 255, 16, 0], 7401)]);
+        let mut payload = [0; 1024];
+        let length = data.emit(&mut payload).expect("it fits");
+        let sedp = match is_writer {
+            true => EntityId::SEDP_PUBLICATIONS_WRITER,
+            false => EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+        };
+        let head = head(sedp, i64::from(nth));
+        self.hear(peer, |message| {
+            message.data(&head, &payload[..length]).map(drop)
+        });
+    }
+
+    /// A peer joins, with ten endpoints of topics that others have too; one of each kind is of the shared one.
+    fn join(&mut self, peer: u32) {
+        self.announce(peer);
+        self.answer(peer);
+        for nth in 1..=ENDPOINTS / 2 {
+            let topic = match nth {
+                1 => String::from(SHARED),
+                _ => format!("robot {}/sensor {nth}/state", peer % 100),
+            };
+            for is_writer in [true, false] {
+                self.announce_endpoint(peer, nth, is_writer, &topic, LEVEL_OF_SHARED);
+            }
+        }
+    }
+
+    fn known(&self) -> (usize, usize) {
+        (
+            self.engine.remote_participants().count(),
+            self.engine.remote_endpoints().count(),
+        )
+    }
+
+    /// Writers of others that the reader is matched with, beside the one here.
+    fn matched(&self) -> usize {
+        self.engine.matched_writers(self.reader) - 1
+    }
+
+    fn refused(&self) -> [u64; 5] {
+        let counters = self.engine.counters();
+        [
+            counters.participants_refused,
+            counters.endpoints_refused,
+            counters.matches_refused,
+            counters.shares_exceeded,
+            counters.participants_displaced,
+        ]
+    }
+}
+
+fn prefix(number: u32) -> GuidPrefix {
+    let mut prefix = [7; 12];
+    prefix[..2].copy_from_slice(&VENDOR_ID);
+    prefix[8..].copy_from_slice(&number.to_be_bytes());
+    GuidPrefix(prefix)
+}
+
+fn address(number: u32) -> Locator {
+    let [_, _, high, low] = number.to_be_bytes();
+    Locator::udpv4([10, 1, high, low], 7410)
+}
+
+fn head(writer: EntityId, number: i64) -> DataHead {
+    DataHead {
+        reader: EntityId::UNKNOWN,
+        writer,
+        sequence: SequenceNumber(number),
+        key_hash: None,
+        status: None,
+        payload: PayloadKind::Data,
+    }
+}
+
+#[test]
+fn a_thousand_participants_with_ten_thousand_endpoints_take_at_most_sixteen_megabytes() {
+    let before = held_bytes_since(0);
+    let mut domain = Domain::new(Limits::default());
+    let alone = held_bytes_since(before);
+    for peer in 1..=PARTICIPANTS {
+        domain.join(peer);
+    }
+    assert_eq!(
+        (domain.known(), domain.refused()),
+        ((1_000, 10_000), [0; 5])
+    );
+    assert_eq!(domain.matched(), 1_000);
+    let held = held_bytes_since(before);
+    println!("alone {alone} bytes, with all {held}");
+    assert!(held <= MEMORY_BYTES, "{held} bytes");
+    // A second round of the same finds places where the first was.
+    for _ in 0..2 {
+        for peer in 1..=PARTICIPANTS {
+            domain.leave(peer);
+        }
+        assert_eq!(domain.known(), (0, 0));
+        for peer in 1..=PARTICIPANTS {
+            domain.join(peer + PARTICIPANTS);
+            domain.leave(peer + PARTICIPANTS);
+            domain.join(peer);
+        }
+        assert_eq!(
+            (domain.known(), domain.refused()),
+            ((1_000, 10_000), [0; 5])
+        );
+    }
+    let later = held_bytes_since(before);
+    assert!(later <= held + held / 8, "{held} bytes, later {later}");
+}
+
+#[test]
+fn with_fixed_memory_nothing_is_taken_after_the_start() {
+    let mut domain = Domain::new(Limits {
+        participants: 50,
+        remote_endpoints: 500,
+        matches: 400,
+        fixed_memory: true,
+        ..Limits::default()
+    });
+    // The names of the topics are the test's.
+    domain.join(1);
+    let calls = allocator_calls_of(|| {
+        for peer in 2..=50 {
+            domain.announce(peer);
+            domain.answer(peer);
+            for nth in 1..=5 {
+                domain.announce_endpoint(peer, nth, true, SHARED, LEVEL_OF_SHARED);
+                domain.announce_endpoint(peer, nth, false, "bulk", 0);
+            }
+        }
+    });
+    assert_eq!((domain.known(), calls), ((50, 500), 0));
+}
+
+#[test]
+fn a_sample_takes_no_memory_while_a_thousand_participants_are_known() {
+    let mut domain = Domain::new(Limits::default());
+    domain.join(1);
+    // The one reader that is waited for acknowledges; the others are not there any more.
+    for peer in 2..=200 {
+        domain.join(peer);
+    }
+    let values = Sample::value(1).payload();
+    let calls = allocator_calls_of(|| {
+        for number in 1..=100 {
+            let head = head(EntityId::user(1, EntityKind::WRITER_NO_KEY), number);
+            domain.hear(1, |message| message.data(&head, &values).map(drop));
+        }
+    });
+    assert_eq!(calls, 0);
+    let ledger = domain
+        .engine
+        .reader_ledger(domain.reader)
+        .expect("it is there");
+    assert!(ledger.available > 0, "{ledger:?}");
+}
+
+#[test]
+fn participants_that_were_made_up_give_way_to_newcomers_and_no_proven_one_does() {
+    let limits = Limits {
+        participants: 32,
+        ..Limits::default()
+    };
+    let mut domain = Domain::new(limits);
+    for honest in 1..=10 {
+        domain.join(honest);
+    }
+    for round in 0..20 {
+        for forged in 0..40 {
+            domain.announce(1_000 + 40 * round + forged);
+        }
+        // Each newcomer is found at its first announcement, and proven before it is pushed out.
+        domain.join(11 + round);
+        assert_eq!(domain.matched(), 11 + round as usize);
+    }
+    let honest = domain
+        .engine
+        .remote_participants()
+        .filter(|it| it.is_proven());
+    assert_eq!(honest.count(), 30);
+    // Nobody is left to give way: who is there stays.
+    domain.join(31);
+    domain.join(32);
+    let refused = domain.engine.counters().participants_refused;
+    domain.join(33);
+    assert!(domain.engine.counters().participants_refused > refused);
+    assert_eq!(domain.matched(), 32);
+}
+
+#[test]
+fn one_participant_has_a_share_of_the_tables_and_leaves_room_for_others() {
+    let limits = Limits {
+        participants: 32,
+        remote_endpoints: 640,
+        matches: 640,
+        ..Limits::default()
+    };
+    let mut domain = Domain::new(limits);
+    domain.announce(1);
+    domain.answer(1);
+    for nth in 1..=2_000 {
+        domain.announce_endpoint(1, nth, true, SHARED, LEVEL_OF_SHARED);
+        domain.announce_endpoint(1, nth, false, SHARED, LEVEL_OF_SHARED);
+    }
+    let greedy = domain.known().1;
+    assert!((64..=330).contains(&greedy), "{greedy} endpoints");
+    assert!(domain.engine.counters().shares_exceeded > 1_000);
+    for honest in 2..=10 {
+        let before = domain.matched();
+        domain.join(honest);
+        assert_eq!(domain.matched(), before + 1);
+    }
+    assert_eq!(domain.known(), (10, greedy + 90));
+}
+
+#[test]
+fn topics_of_the_highest_level_find_a_place_where_the_others_have_taken_theirs() {
+    let limits = Limits {
+        participants: 64,
+        remote_endpoints: 1_000,
+        matches: 4_000,
+        ..Limits::default()
+    };
+    let mut domain = Domain::new(limits);
+    for peer in 1..=40 {
+        domain.announce(peer);
+        domain.answer(peer);
+        for nth in 1..=40 {
+            domain.announce_endpoint(peer, nth, true, "bulk", 0);
+        }
+    }
+    let refused = domain.engine.counters().endpoints_refused;
+    assert!(
+        refused > 0 && domain.known().1 == 1_000,
+        "{:?}",
+        domain.known()
+    );
+    for peer in 1..=40 {
+        domain.announce_endpoint(peer, 41, true, SHARED, LEVEL_OF_SHARED);
+    }
+    assert_eq!(domain.matched(), 40);
+    assert_eq!(domain.engine.counters().endpoints_refused, refused);
+}
