@@ -75,11 +75,27 @@ pub(crate) const FRAGMENTED_PACKETS: usize = 64;
 
 /// Participants, endpoints and addresses that `spy` remembers from discovery: as many as a large
 /// system has.
-pub(crate) const KNOWN_PARTICIPANTS: usize = 1024;
+pub(crate) const KNOWN_PARTICIPANTS: usize = 4_096;
 /// Endpoints.
-pub(crate) const KNOWN_ENDPOINTS: usize = 4096;
+pub(crate) const KNOWN_ENDPOINTS: usize = 40_960;
 /// Addresses.
-pub(crate) const KNOWN_ADDRESSES: usize = 4096;
+pub(crate) const KNOWN_ADDRESSES: usize = 40_960;
+
+/// Participants that `pub` and `sub` know at most unless somebody says otherwise: the library's default.
+pub(crate) const USUAL_PARTICIPANTS: u32 = 1_000;
+
+/// The same of `ls` and `why`, which are there to see who is there: as many as can be said.
+pub(crate) const SEEN_PARTICIPANTS: u32 = isolane_model::limits::MAX_KNOWN_PARTICIPANTS;
+
+/// What raises it.
+pub(crate) const RAISE_LIMIT: &str =
+    "know more with --max-participants N, or `max_participants` of the host in isolane.toml";
+
+/// Endpoints that are known for each participant that is.
+pub(crate) const ENDPOINTS_PER_PARTICIPANT: u32 = 10;
+
+/// Matches for each of them: two or three are discovery's.
+pub(crate) const MATCHES_PER_PARTICIPANT: u32 = 8;
 
 /// Domains in which `spy` asks for topics: each takes a participant. More are seldom on one network.
 pub(crate) const ASKED_DOMAINS: usize = 4;

@@ -286,7 +286,7 @@ fn samples_as_json_are_a_line_each_with_value_and_info() {
 #[test]
 fn who_names_peers_on_the_loopback_is_not_told_of_multicast() {
     let quiet = Running::start(&mut isolane(211, &words("ls --seconds 1"))).end();
-    assert!(!quiet.err.contains("note:"), "{}", quiet.err);
+    assert!(!quiet.err.contains("no multicast on"), "{}", quiet.err);
     let loud = Running::start(&mut isolane(211, &words("ls --seconds 1 -v"))).end();
     assert!(loud.err.contains("no multicast on"), "{}", loud.err);
     // Nobody is there: what may be the reason is said.

@@ -1,5 +1,7 @@
 //! A host of the system: the name topics refer to, and what of the machine isolane uses there.
 
+use core::num::NonZeroU32;
+
 use isolane_wire::level::Level;
 
 use crate::limits::MAX_INTERFACE_NAME_BYTES;
@@ -24,6 +26,11 @@ pub struct Host {
     pub lock_memory: Sourced<bool>,
     /// What becomes of a core, priority or locked memory that the system refuses.
     pub scheduling: Sourced<Scheduling>,
+    /// Participants of others that each participant here knows at most, with ten endpoints each; `None` leaves the library's
+    /// default.
+    pub max_participants: Sourced<Option<NonZeroU32>>,
+    /// Whether the memory for them is taken at the start.
+    pub fixed_memory: Sourced<bool>,
     /// How frames move.
     pub datapath: Sourced<Datapath>,
     /// Wire class of discovery's datagrams (SO_PRIORITY, DSCP); `None`: one less than the highest level in

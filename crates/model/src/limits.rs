@@ -19,6 +19,10 @@ pub const MAX_DOMAIN: u32 = 232;
 /// Highest core: `cpu_set_t` counts 1024.
 pub const MAX_CORE: u16 = 1023;
 
+/// Participants that one may know: with ten endpoints each, whose announcements take 400 bytes, as many as the library's
+/// tables have places.
+pub const MAX_KNOWN_PARTICIPANTS: u32 = 2_000;
+
 /// Bytes of a host's name: it becomes the participant's entity name in discovery.
 pub const MAX_HOST_NAME_BYTES: usize = 64;
 

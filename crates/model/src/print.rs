@@ -117,6 +117,22 @@ impl Printer {
             &lock_memory.source,
         )?;
         self.word("scheduling", &host.scheduling)?;
+        match host.max_participants.value {
+            Some(most) => self.value(
+                "max_participants",
+                &most.to_string(),
+                &host.max_participants.source,
+            )?,
+            None => self.absent(
+                "max_participants: 1000, with ten endpoints each",
+                &host.max_participants.source,
+            )?,
+        }
+        self.value(
+            "fixed_memory",
+            &host.fixed_memory.value.to_string(),
+            &host.fixed_memory.source,
+        )?;
         self.value(
             "datapath",
             &quoted(host.datapath.value.word()),

@@ -1,7 +1,7 @@
 //! Options of the commands that are an endpoint of a topic: `pub` and `sub`; and how frames move.
 
 use clap::Args;
-use isolane_model::limits::MAX_QUEUE;
+use isolane_model::limits::{MAX_KNOWN_PARTICIPANTS, MAX_QUEUE};
 use isolane_model::{Datapath, Durability, History};
 use isolane_wire::level::Level;
 
@@ -99,7 +99,8 @@ pub(crate) struct EndpointArguments {
     /// How critical: 0 to 7, 7 the most critical [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
     pub(crate) level: Option<Level>,
-    /// Look for participants at this IPv4 address, or address:port, by unicast; may be repeated
+    /// Look for participants at this IPv4 address (the ports of its first 20), or address:port, by unicast; may be
+    /// repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,
     /// Data representation: xcdr1 or xcdr2 [default: xcdr1]
@@ -135,6 +136,10 @@ pub(crate) struct LaneArguments {
     /// The device's queue that lanes of xdp are on [default: the described host's, else 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_QUEUE)))]
     pub(crate) queue: Option<u32>,
+    /// Know so many participants at most, with ten endpoints each, 1 to 2000 [default: the described host's, else
+    /// 1000; `ls`, `why`: 2000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_KNOWN_PARTICIPANTS)))]
+    pub(crate) max_participants: Option<u32>,
     /// Which host of the description this machine is [default: the one with this machine's name,
     /// else the only one]
     #[arg(long, value_name = "NAME")]

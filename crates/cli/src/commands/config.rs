@@ -45,6 +45,8 @@ fn of_host(host: &Host) -> Value {
         }),
         "lock_memory": sourced(&host.lock_memory, |lock| (*lock).into()),
         "scheduling": sourced(&host.scheduling, |scheduling| scheduling.word().into()),
+        "max_participants": sourced(&host.max_participants, |most| most.map(NonZeroU32::get).into()),
+        "fixed_memory": sourced(&host.fixed_memory, |is_fixed| (*is_fixed).into()),
         "datapath": sourced(&host.datapath, |datapath| datapath.word().into()),
         "discovery_level": sourced(&host.discovery_level, |level| level.map(Level::get).into()),
         "protect": {

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use isolane::{
-    AttachMode, BindMode, Budget, Builder, DatapathChoice, InterfaceProtection, Over, Participant,
-    ProtectError, Waiting, XdpOptions,
+    AttachMode, BindMode, Budget, Builder, DatapathChoice, InterfaceProtection, Limits, Over,
+    Participant, ProtectError, Waiting, XdpOptions,
 };
 use isolane_model::{
     Datapath, OthersBudget, OverBudget, Scheduling, Xdp, XdpAttach, XdpMode, XdpWaiting,
@@ -15,7 +15,7 @@ use isolane_wire::level::Level;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::BUSY_POLL;
+use crate::limits::{BUSY_POLL, ENDPOINTS_PER_PARTICIPANT, MATCHES_PER_PARTICIPANT};
 use crate::output::tell;
 use crate::settings::LaneSettings;
 use crate::values::ReceiveBudget;
@@ -52,6 +52,19 @@ pub(super) fn with_placement(mut builder: Builder, lane: &LaneSettings) -> Build
     builder
         .lock_memory(placement.lock_memory.value)
         .require_placement(placement.scheduling.value == Scheduling::Required)
+}
+
+/// How much of others the participant knows at most: as many as the settings say, else `usual`.
+pub(super) fn limits(lane: &LaneSettings, usual: u32) -> Limits {
+    let participants = lane.max_participants.value.unwrap_or(usual);
+    let places = |of_each: u32| u16::try_from(participants * of_each).unwrap_or(u16::MAX);
+    Limits {
+        participants: places(1),
+        remote_endpoints: places(ENDPOINTS_PER_PARTICIPANT),
+        matches: places(MATCHES_PER_PARTICIPANT),
+        fixed_memory: lane.fixed_memory,
+        ..Limits::default()
+    }
 }
 
 /// The settings of lanes, in the library's words.

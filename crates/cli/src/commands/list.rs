@@ -6,9 +6,10 @@ use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
 use serde::Serialize;
 
 use super::ledgers;
-use super::participant::{Until, build};
+use super::participant::{Until, build, refused, unasked};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::limits::RAISE_LIMIT;
 use crate::output::{print, print_json, tell};
 use crate::settings::ListSettings;
 use crate::spy::names;
@@ -34,11 +35,19 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
     if settings.network.verbosity > 1 {
         ledgers::tell_all(&participant);
     }
-    let listing = Listing::of(&participant);
+    let listing = Listing::of(&participant, unasked(&settings.peers.value));
     let printed = match &settings.json {
         Some(destination) => print_json(&listing, destination),
         None => print(&listing.text()),
     };
+    if let Some(refused) = &listing.refused {
+        tell(format!(
+            "the list is not complete: the tables of this command were full for {refused}. To do: {RAISE_LIMIT}"
+        ));
+    }
+    if let Some(unasked) = &listing.unasked {
+        tell(format!("note: {unasked}"));
+    }
     if listing.participants.is_empty() {
         tell(
             "to do: is it another domain (--domain N)? Does multicast not get through (--peer \
@@ -52,6 +61,10 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
 #[derive(Debug, Serialize)]
 struct Listing {
     schema: &'static str,
+    /// What found the tables of this command full.
+    refused: Option<String>,
+    /// What `--peer` did not reach.
+    unasked: Option<String>,
     participants: Vec<ListedParticipant>,
 }
 
@@ -79,8 +92,9 @@ struct ListedEndpoint {
 }
 
 impl Listing {
-    fn of(participant: &Participant) -> Self {
+    fn of(participant: &Participant, unasked: Option<String>) -> Self {
         let endpoints = participant.endpoints();
+        let refused = refused(participant);
         let mut participants: Vec<_> = participant
             .participants()
             .iter()
@@ -89,6 +103,8 @@ impl Listing {
         participants.sort_by(|a, b| a.guid_prefix.cmp(&b.guid_prefix));
         Self {
             schema: "isolane/ls/1",
+            refused,
+            unasked,
             participants,
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use isolane::limits::PARTICIPANTS_PER_PEER;
 use isolane::{BuildError, Builder, Interfaces as Chosen, Participant, Qos};
 use isolane_model::{Durability, History, Reliability};
 
@@ -15,7 +16,7 @@ use super::lane;
 use super::presence::Presence;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::ENCAPSULATION_HEADER_BYTES;
+use crate::limits::{ENCAPSULATION_HEADER_BYTES, SEEN_PARTICIPANTS, USUAL_PARTICIPANTS};
 use crate::output::tell;
 use crate::settings::{EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
 use crate::stop;
@@ -25,14 +26,15 @@ use crate::values::{Peer, Representation};
 /// this only bounds the rare one that comes just before.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Makes the participant, named after what it is for, and tells what it had to do without.
+/// Makes the participant of a command that looks who is there, named after it, and tells what it had to do without.
 pub(super) fn build<'a>(
     name: &str,
     network: &'a NetworkSettings,
     lane: &LaneSettings,
     peers: &'a [Peer],
 ) -> Result<(Participant, Notes<'a>), Failure> {
-    build_with(name, (network, lane, None), peers).map_err(failure)
+    let most = SEEN_PARTICIPANTS;
+    build_with(name, (network, lane, None), peers, most).map_err(failure)
 }
 
 /// The same for an endpoint, whose participant may be one of the description.
@@ -41,10 +43,10 @@ pub(super) fn build_endpoint<'a>(
     settings: &'a EndpointSettings,
 ) -> Result<(Participant, Notes<'a>), Failure> {
     let of = (&settings.network, &settings.lane, Some(settings));
-    build_with(name, of, &settings.peers.value).map_err(failure)
+    build_with(name, of, &settings.peers.value, USUAL_PARTICIPANTS).map_err(failure)
 }
 
-/// The same, for who has more to say of an error.
+/// The same, for who has more to say of an error; unless somebody says otherwise `most` participants are known at most.
 pub(super) fn build_with<'a>(
     name: &str,
     (network, lane, endpoint): (
@@ -53,9 +55,11 @@ pub(super) fn build_with<'a>(
         Option<&EndpointSettings>,
     ),
     peers: &'a [Peer],
+    most: u32,
 ) -> Result<(Participant, Notes<'a>), BuildError> {
     let builder = Participant::builder(network.domain.value.get());
     let builder = builder.name(name).observable(true);
+    let builder = builder.limits(lane::limits(lane, most));
     let mut builder: Builder = lane::with_datapath(builder, lane);
     if let Interfaces::Named(names) = &network.interfaces.value {
         builder = builder.interfaces(Chosen::Named(names.clone()));
@@ -108,6 +112,37 @@ impl Notes<'_> {
 /// loopback interface usually has none.
 fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
     !peers.is_empty() && note.starts_with("no multicast on interface lo:")
+}
+
+/// What was not taken in because a table was full, with what raises the limit; `None`: nothing.
+pub(super) fn refused(participant: &Participant) -> Option<String> {
+    let counters = participant.counters();
+    let counts = [
+        (
+            counters.participants_refused,
+            "announcements of participants",
+        ),
+        (counters.endpoints_refused, "endpoints"),
+        (
+            counters.shares_exceeded,
+            "endpoints beyond their participant's share",
+        ),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let said: Vec<String> = counts
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+/// What `--peer` does not reach; `None`: nobody was named by an address alone.
+pub(super) fn unasked(peers: &[Peer]) -> Option<String> {
+    peers.iter().any(|peer| peer.port.is_none()).then(|| {
+        format!(
+            "of each --peer the ports of its first {PARTICIPANTS_PER_PEER} participants were asked, and no more; a \
+             further one is reached by --peer ADDRESS:PORT"
+        )
+    })
 }
 
 /// An error of the library, as this command tells it.

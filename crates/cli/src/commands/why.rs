@@ -7,10 +7,10 @@ use isolane_tune::{PacketFilters, packet_filters};
 use serde::Serialize;
 
 use super::described::described_participant;
-use super::participant::{Until, build_with};
+use super::participant::{Until, build_with, refused, unasked};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::SHOWN_REASONS;
+use crate::limits::{SEEN_PARTICIPANTS, SHOWN_REASONS};
 use crate::output::{count_of, print, print_json, tell};
 use crate::settings::{Interfaces, WhySettings};
 use crate::top::watcher::Watcher;
@@ -50,6 +50,7 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
         "isolane why",
         (&settings.network, &settings.lane, None),
         &settings.peers.value,
+        SEEN_PARTICIPANTS,
     );
     let participant = match built {
         Ok((participant, _)) => participant,
@@ -86,6 +87,8 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
         ignoring: ignoring(&watcher),
         described: described(&settings),
         filters: packet_filters(&|| until.interrupted()),
+        refused: refused(&participant),
+        unasked: unasked(&settings.peers.value),
     };
     if until.interrupted() {
         return Ok(ExitCode::Interrupted);
@@ -107,7 +110,8 @@ fn beside(others: &[(u32, Participant)]) -> String {
 /// Participants of the domains that the topic may be in by mistake; one that cannot be made is done without.
 fn other_participants(settings: &WhySettings) -> Vec<(u32, Participant)> {
     let made = settings.other_domains.value.iter().map(|domain| {
-        let mut builder = Participant::builder(domain.get()).name("isolane why");
+        let builder = Participant::builder(domain.get()).name("isolane why");
+        let mut builder = builder.limits(super::lane::limits(&settings.lane, SEEN_PARTICIPANTS));
         if let Interfaces::Named(names) = &settings.network.interfaces.value {
             builder = builder.interfaces(Chosen::Named(names.clone()));
         }
@@ -194,6 +198,8 @@ fn answer_port(settings: &WhySettings, error: &BuildError) -> Result<ExitCode, F
         ignoring: Vec::new(),
         described: Vec::new(),
         filters: PacketFilters::Unreadable(String::from("nothing was listened to")),
+        refused: None,
+        unasked: None,
     };
     answer(settings, &facts, &[reason])
 }

@@ -1,10 +1,11 @@
 //! The settings of how a participant's frames move: which host of the description this machine is,
 //! the datapath, the lanes of xdp, and what all receivers are protected with together.
 
+use std::num::NonZeroU32;
+
 use isolane_model::{
     Datapath, Host, HostProtection, Scheduling, Source, Sourced, System, Word, Xdp, format_duration,
 };
-
 use isolane_wire::level::Level;
 
 use crate::arguments::LaneArguments;
@@ -46,6 +47,9 @@ pub(crate) struct LaneSettings {
     /// The host's; the command line's queue for all levels in its place.
     pub(crate) xdp: Xdp,
     pub(crate) protect: HostProtection,
+    /// Participants that are known at most; `None`: the command's default.
+    pub(crate) max_participants: Sourced<Option<u32>>,
+    pub(crate) fixed_memory: bool,
     /// That this machine is none of the description's hosts.
     pub(crate) note: Option<String>,
 }
@@ -83,6 +87,15 @@ impl LaneSettings {
             }),
             xdp,
             protect: host.map(|host| host.protect.clone()).unwrap_or_default(),
+            max_participants: match (arguments.max_participants, host) {
+                (Some(most), _) => or_default(Some(Some(most)), "--max-participants", None),
+                (None, Some(host)) => {
+                    let most = host.max_participants.clone();
+                    most.map(|most| most.map(NonZeroU32::get))
+                }
+                (None, None) => Sourced::default_value(None),
+            },
+            fixed_memory: host.is_some_and(|host| host.fixed_memory.value),
             host: host.map(|host| host.name.value.clone()),
             note: match host {
                 Some(_) => None,
@@ -129,6 +142,10 @@ impl LaneSettings {
         let class = level.value.map(|level| level.get().to_string());
         let class = class.unwrap_or_else(|| String::from("the highest in use minus 1, at least 1"));
         line("discovery_level", class, &level.source);
+        if let Some(most) = self.max_participants.value {
+            let source = &self.max_participants.source;
+            line("max_participants", most.to_string(), source);
+        }
         if datapath.value != Datapath::Udp {
             let xdp = &self.xdp;
             line("xdp.queue", xdp.queue.value.to_string(), &xdp.queue.source);

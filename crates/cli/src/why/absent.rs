@@ -4,7 +4,7 @@ use isolane::EndpointKind;
 
 use super::facts::{Facts, Heard, kind_of};
 use super::reason::{Reason, Verdict};
-use crate::limits::NEAR_TOPICS;
+use crate::limits::{NEAR_TOPICS, RAISE_LIMIT};
 use crate::output::count_of;
 
 const KINDS: [EndpointKind; 2] = [EndpointKind::Writer, EndpointKind::Reader];
@@ -19,9 +19,42 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     let mut reasons = elsewhere(facts, &missing);
     reasons.extend(nearly_so_called(facts, &missing));
     if reasons.is_empty() {
-        reasons.push(nowhere(facts, &missing));
+        reasons.push(match &facts.refused {
+            Some(refused) => table_full(facts, refused),
+            None => nowhere(facts, &missing),
+        });
     }
+    reasons.extend(
+        facts
+            .unasked
+            .as_deref()
+            .map(|unasked| not_asked(facts, unasked)),
+    );
     reasons
+}
+
+/// Who is missing may be there: not all that was announced was taken in.
+fn table_full(facts: &Facts, refused: &str) -> Reason {
+    Reason::new(
+        "table-full",
+        Verdict::No,
+        facts.here.domain,
+        format!(
+            "it cannot be said who has {}: the tables of this command were full for {refused}",
+            topic(facts)
+        ),
+        RAISE_LIMIT,
+    )
+}
+
+fn not_asked(facts: &Facts, unasked: &str) -> Reason {
+    Reason::new(
+        "not-asked",
+        Verdict::Perhaps,
+        facts.here.domain,
+        unasked,
+        "name the ports of the others, or use multicast",
+    )
 }
 
 fn topic(facts: &Facts) -> String {

@@ -23,6 +23,10 @@ pub(crate) struct Facts {
     /// Participants that write or read the topic by a description.
     pub(crate) described: Vec<DescribedHere>,
     pub(crate) filters: PacketFilters,
+    /// What found the tables of this command full.
+    pub(crate) refused: Option<String>,
+    /// What `--peer` did not reach.
+    pub(crate) unasked: Option<String>,
 }
 
 /// What was announced in a domain.

@@ -53,6 +53,8 @@ fn pair() -> Facts {
     };
     Facts {
         topic: String::from("Square"),
+        refused: None,
+        unasked: None,
         here,
         elsewhere: Vec::new(),
         networks: vec![
@@ -413,4 +415,33 @@ fn what_a_discovered_endpoint_was_meant_to_be_is_told() {
         &["writer", "\"part 2\" (reader by"],
     );
     assert!(reason.remedy.contains("`writes`"), "{reason:?}");
+}
+
+#[test]
+fn who_is_missing_may_have_found_the_tables_of_this_command_full_or_was_not_asked() {
+    let mut facts = pair();
+    facts.here.endpoints.remove(1);
+    facts.refused = Some(String::from("12 endpoints"));
+    facts.unasked = Some(String::from(
+        "of each --peer the ports of its first 20 participants were asked",
+    ));
+    let reasons = judge(&facts);
+    let found = |id| reasons.iter().find(|reason| reason.id == id);
+    let full = found("table-full").expect("it is said");
+    assert_eq!(full.verdict, Verdict::No);
+    assert!(full.sentence.contains("12 endpoints"), "{}", full.sentence);
+    assert!(
+        full.remedy.contains("--max-participants"),
+        "{}",
+        full.remedy
+    );
+    assert!(found("no-reader").is_none(), "that is not known");
+    assert_eq!(
+        found("not-asked").expect("it is said").verdict,
+        Verdict::Perhaps
+    );
+    // Nobody is missing: what else there is does not matter.
+    let mut facts = pair();
+    facts.refused = Some(String::from("12 endpoints"));
+    assert!(judge(&facts).iter().all(|reason| reason.id != "table-full"));
 }

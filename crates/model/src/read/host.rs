@@ -38,6 +38,10 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         .or(Datapath::default());
     let discovery_level = table.field("discovery_level", report, values::level);
     let discovery_level = discovery_level.optional();
+    let max_participants = table
+        .field("max_participants", report, values::known_participants)
+        .optional();
+    let fixed_memory = table.field("fixed_memory", report, values::truth).or(false);
     let protect = protect::read(&mut table, report);
     let xdp = xdp::read(&mut table, report);
     table.finish(report);
@@ -48,6 +52,8 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         priority: priority?,
         lock_memory: lock_memory?,
         scheduling: scheduling?,
+        max_participants: max_participants?,
+        fixed_memory: fixed_memory?,
         datapath: datapath?,
         discovery_level: discovery_level?,
         protect: protect?,

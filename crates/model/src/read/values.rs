@@ -12,9 +12,10 @@ use crate::domain::Domain;
 use crate::duration::{format_duration, parse_duration};
 use crate::host::is_interface_name;
 use crate::limits::{
-    MAX_BUDGET_FRAMES, MAX_BUDGET_PERIOD, MAX_CORE, MAX_DOMAIN, MAX_FIRST_PORT, MAX_QUEUE,
-    MAX_QUOTED_BYTES, MAX_RECEIVE_FRAMES, MAX_RING_ENTRIES, MAX_SAMPLE_BYTES, MAX_SAMPLES,
-    MAX_THREAD_PRIORITY, MAX_VLAN, MIN_BUDGET_PERIOD, MIN_FIRST_PORT, MIN_RING_ENTRIES,
+    MAX_BUDGET_FRAMES, MAX_BUDGET_PERIOD, MAX_CORE, MAX_DOMAIN, MAX_FIRST_PORT,
+    MAX_KNOWN_PARTICIPANTS, MAX_QUEUE, MAX_QUOTED_BYTES, MAX_RECEIVE_FRAMES, MAX_RING_ENTRIES,
+    MAX_SAMPLE_BYTES, MAX_SAMPLES, MAX_THREAD_PRIORITY, MAX_VLAN, MIN_BUDGET_PERIOD,
+    MIN_FIRST_PORT, MIN_RING_ENTRIES,
 };
 use crate::topic::{History, HistoryDepth, SampleBytes, check_topic_name};
 use crate::word::{Word, closest, list};
@@ -74,6 +75,10 @@ pub(super) fn priority(value: &DeValue<'_>) -> Result<Option<u8>, Wrong> {
             this_is(other),
         )),
     }
+}
+
+pub(super) fn known_participants(value: &DeValue<'_>) -> Result<NonZeroU32, Wrong> {
+    positive(value, MAX_KNOWN_PARTICIPANTS)
 }
 
 pub(super) fn sample_bytes(value: &DeValue<'_>) -> Result<SampleBytes, Wrong> {
