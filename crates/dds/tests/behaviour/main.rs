@@ -19,6 +19,7 @@ mod inversions;
 mod keyed;
 mod large;
 mod limits;
+mod many_readers;
 mod matching;
 mod panics;
 mod priorities;
