@@ -85,6 +85,10 @@ pub const CHILD_FINISH_SECONDS: u64 = 30;
 /// A percentile is stated only with at least this many samples beyond it (definitions).
 pub const SAMPLES_BEYOND_PERCENTILE: usize = 10;
 
+/// Bytes of a frame in front of a round trip's message: Ethernet (14), IPv4 (20), UDP (8), the RTPS header (20),
+/// INFO_TS (12), the head of DATA (24) and the encapsulation header (4).
+pub const MESSAGE_HEADS_BYTES: u32 = 102;
+
 /// Serialised bytes of a round trip's message at most: with RTPS (60 bytes), UDP and IP heads (28) it
 /// fits an MTU of 1500. The cable knows a message in one frame only.
 pub const MAX_RTT_MESSAGE_BYTES: u32 = 1_400;

@@ -46,8 +46,8 @@ queue of their own, and kernel threads serve the queues, the critical one's abov
 other's below it; AF_XDP, past the shared stack, with one lane for all levels; a lane a level; and
 budgets, which drop in the driver what would become receive work beyond them. The last rows are beside a
 flood that a bulk reader of the same participants gets: there the budget is that reader's. Compare the
-hosts' part, and read what each step brought: that is computed from this run, and two seconds a row tell
-only what is large.";
+hosts' part. The ratios over all payloads are computed from this run; a row of fewer than three seconds has
+no ratio of its own.";
 
 const MEANING_OF_EXECUTOR: &str = "\
 The rows joining, bulk and repair are disturbed by work of the participants themselves: two hundred

@@ -125,7 +125,7 @@ fn rows_of<'a>(block: &[&'a Run], step: Step) -> Vec<&'a Run> {
         .collect()
 }
 
-/// A row against another one, with the noise of all; `None` where one has no runs.
+/// A row against another one, with the noise of all; `None` where one has no runs, or too few values for a verdict.
 fn compared(
     row: &[&Run],
     base: &[&Run],
@@ -152,7 +152,8 @@ fn compared(
         let all: Vec<Vec<f64>> = groups.iter().map(|runs| p99s(runs, part, unit)).collect();
         ratio(&p99s(row, part, unit), &p99s(base, part, unit), &all)
     };
-    Some(Brought {
+    let (rtt, host) = (of(Of::Rtt), of(Of::Host));
+    (rtt.is_some() || host.is_some()).then(|| Brought {
         payload_bytes: first.payload_bytes,
         disturbance: first.disturbance,
         is_read: first.bulk_reader.is_some(),
@@ -161,8 +162,8 @@ fn compared(
         against,
         unit,
         values: p99s(row, Of::Host, unit).len(),
-        rtt: of(Of::Rtt),
-        host: of(Of::Host),
+        rtt,
+        host,
         lost: [lost(row), lost(base)],
     })
 }
@@ -321,6 +322,14 @@ mod tests {
                 .into_iter()
                 .all(|one| one.against != Against::Undisturbed)
         );
+    }
+
+    #[test]
+    fn two_repetitions_carry_no_verdict() {
+        let mut runs = runs(&[(Step::OneSocket, 1_000.0), (Step::SocketALevel, 500.0)]);
+        assert!(!brought(&runs).is_empty());
+        runs.retain(|run| run.repetition < 3);
+        assert!(brought(&runs).is_empty());
     }
 
     #[test]

@@ -9,6 +9,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Fewest values of each row that carry a verdict: of two, the interval spans orders of magnitude.
+const MIN_VALUES: usize = 3;
+
 /// What a value is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -51,8 +54,11 @@ impl Interval {
 }
 
 /// How many times as long `row` is as `base`, both from positive values, with the noise of `all` rows.
-/// `None`: there are too few values to say how noisy they are.
+/// `None`: a row has fewer than [`MIN_VALUES`].
 pub(super) fn ratio(row: &[f64], base: &[f64], all: &[Vec<f64>]) -> Option<Interval> {
+    if row.len().min(base.len()) < MIN_VALUES {
+        return None;
+    }
     let (row, base) = (Logarithms::of(row)?, Logarithms::of(base)?);
     let rows: Vec<Logarithms> = all.iter().filter_map(|row| Logarithms::of(row)).collect();
     let pooled = Noise::of(&rows)?;
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_noise_of_other_rows_widens_what_few_values_say() {
-        let pair = [vec![100.0, 101.0], vec![130.0, 131.0]];
+        let pair = [vec![100.0, 101.0, 100.0], vec![130.0, 131.0, 130.0]];
         let noisy = [pair[0].clone(), pair[1].clone(), vec![100.0, 400.0]];
         assert!(ratio(&pair[1], &pair[0], &pair).unwrap().is_difference());
         assert!(!ratio(&pair[1], &pair[0], &noisy).unwrap().is_difference());
@@ -194,10 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn one_value_a_row_says_nothing_about_the_noise() {
-        let rows = [vec![100.0], vec![900.0]];
-        assert_eq!(ratio(&rows[1], &rows[0], &rows), None);
-        assert_eq!(ratio(&[], &rows[0], &rows), None);
-        assert_eq!(ratio(&[0.0, 1.0], &[1.0, 2.0], &[vec![1.0, 2.0]]), None);
+    fn fewer_than_three_values_a_row_carry_no_verdict() {
+        for values in 0..3 {
+            let rows = [vec![100.0; 3], vec![900.0; values]];
+            assert_eq!(ratio(&rows[1], &rows[0], &rows), None);
+            assert_eq!(ratio(&rows[0], &rows[1], &rows), None);
+        }
+        let zero = [0.0, 1.0, 1.0];
+        assert_eq!(ratio(&zero, &[1.0, 2.0, 1.0], &[vec![1.0, 2.0]]), None);
     }
 }

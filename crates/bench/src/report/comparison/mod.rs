@@ -84,10 +84,10 @@ pub struct Ratio {
     pub repetition: u32,
     /// Of the whole runs.
     pub value: Option<f64>,
-    /// The smallest ratio of a second of one run and the same second of the other; of one second
-    /// alone, and of what no second has enough samples for, there is none.
+    /// Smallest ratio, of the whole runs and of each second of one run and the same second of the other; `None` where
+    /// fewer than two seconds have enough samples.
     pub low: Option<f64>,
-    /// The largest of these.
+    /// Largest of these ratios.
     pub high: Option<f64>,
 }
 
@@ -140,7 +140,11 @@ struct Pair<'a> {
 impl Pair<'_> {
     fn ratio(&self, of: Of, measure: Measure) -> Ratio {
         let name = |run: &Run| self.name(run, of, measure);
-        let (low, high) = self.range(of, measure);
+        let value = quotient(
+            measure.of_run(of, self.dividend),
+            measure.of_run(of, self.divisor),
+        );
+        let (low, high) = self.range(of, measure, value);
         Ratio {
             name: format!("{} / {}", name(self.dividend), name(self.divisor)),
             payload_bytes: self.dividend.payload_bytes,
@@ -149,17 +153,15 @@ impl Pair<'_> {
             measure,
             disturbance: self.dividend.disturbance,
             repetition: self.dividend.repetition,
-            value: quotient(
-                measure.of_run(of, self.dividend),
-                measure.of_run(of, self.divisor),
-            ),
+            value,
             low,
             high,
         }
     }
 
-    /// Over the seconds of both runs, the first beside the first.
-    fn range(&self, of: Of, measure: Measure) -> (Option<f64>, Option<f64>) {
+    /// Smallest and largest ratio of the seconds of both runs, the first with the first, and of the whole runs: the p99 of
+    /// a run can exceed those of all its seconds but one.
+    fn range(&self, of: Of, measure: Measure, whole: Option<f64>) -> (Option<f64>, Option<f64>) {
         let windows = |run: &'_ Run| -> Vec<Option<f64>> {
             let windows = match of {
                 Of::Rtt => &run.windows.rtt_us,
@@ -174,11 +176,12 @@ impl Pair<'_> {
         let mut ratios: Vec<f64> = seconds
             .filter_map(|(dividend, divisor)| quotient(dividend, divisor))
             .collect();
-        ratios.sort_unstable_by(f64::total_cmp);
-        match ratios[..] {
-            [low, .., high] => (Some(low), Some(high)),
-            _ => (None, None),
+        if ratios.len() < 2 {
+            return (None, None);
         }
+        ratios.extend(whole);
+        ratios.sort_unstable_by(f64::total_cmp);
+        (ratios.first().copied(), ratios.last().copied())
     }
 
     /// Words for one of the two: what it is, as far as it tells it from the other.
@@ -407,7 +410,10 @@ mod tests {
         runs[1].windows.rtt_us = vec![second(20.0), second(20.0)];
         let ratios = ratios(&runs);
         let p99 = &ratios[1];
-        assert_eq!((p99.low, p99.high), (Some(5.0), Some(10.0)));
+        assert_eq!(
+            (p99.low, p99.value, p99.high),
+            (Some(5.0), Some(30.0), Some(30.0))
+        );
         let median = &ratios[0];
         assert_eq!(
             (median.low, median.value, median.high),

@@ -13,8 +13,9 @@ use plotters::prelude::*;
 /// Pixels of the drawing; the page scales it to the width there is. Small, so that its labels can be
 /// read on a phone.
 const SIZE: (u32, u32) = (560, 340);
-/// Distinguishable with any kind of colour vision and in grey print (Okabe and Ito, 2008).
-const COLOURS: [RGBColor; 8] = [
+/// One for each curve of a picture. The first six are distinguishable with any kind of colour vision (Okabe and Ito,
+/// 2008); the key names the curves in the same order.
+pub(super) const COLOURS: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -23,6 +24,10 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(86, 180, 233),
     RGBColor(128, 128, 128),
     RGBColor(176, 156, 0),
+    RGBColor(0, 0, 0),
+    RGBColor(110, 40, 130),
+    RGBColor(120, 70, 20),
+    RGBColor(220, 20, 60),
 ];
 /// On the page's white and, through its style sheet, on its dark ground.
 const INK: RGBColor = RGBColor(70, 70, 70);

@@ -2,7 +2,9 @@
 //! was to be measured was not in use, or what strangers sent is not all accounted for.
 
 use super::run::Config;
-use crate::report::{Disturbed, EndLanes, Ledger, Run};
+use crate::cable::wire_bytes;
+use crate::limits::MESSAGE_HEADS_BYTES;
+use crate::report::{Disturbed, EndLanes, Ledger, Place, Run};
 use crate::scenario::transport::{BY_LANE, LEAST_BY_LANE, Transport};
 use crate::storm;
 
@@ -12,16 +14,37 @@ use crate::storm;
 /// unless the machine stands still.
 const LEAST_OF_STORM: f64 = 0.8;
 
+/// Largest share of the link that round trips may fill: beyond it they wait for each other, and what is measured is
+/// the queue of the link.
+const MOST_OF_LINK: f64 = 0.8;
+
 /// The first reason there is.
 pub(super) fn fault_of(config: &Config, run: &Run) -> Option<String> {
     let storm = run.ledger.as_ref().and_then(|ledger| ledger.storm.as_ref());
-    run.disturbed
-        .as_ref()
-        .and_then(too_little)
+    filled_link(config)
+        .or_else(|| run.disturbed.as_ref().and_then(too_little))
         .or_else(|| storm.and_then(|storm| weak_storm(config, storm)))
         .or_else(|| miscounted_flood(run))
         .or_else(|| unused_lane(config, run))
         .or_else(|| strangers(run))
+}
+
+/// Round trips alone fill the cable.
+fn filled_link(config: &Config) -> Option<String> {
+    if !matches!(config.place, Place::Link | Place::FastLink) {
+        return None;
+    }
+    let frame_bytes = u64::from(MESSAGE_HEADS_BYTES + config.scenario.payload_bytes);
+    let bits_per_s = wire_bytes(frame_bytes) * 8 * u64::from(config.scenario.rate_hz);
+    let share = bits_per_s as f64 / config.cable.bits_per_s as f64;
+    (share > MOST_OF_LINK).then(|| {
+        format!(
+            "the round trips fill {:.0} % of the link (at most {:.0} % are a result): choose a lower rate, smaller \
+             samples or a faster link",
+            share * 100.0,
+            MOST_OF_LINK * 100.0
+        )
+    })
 }
 
 fn too_little(disturbed: &Disturbed) -> Option<String> {
@@ -101,4 +124,28 @@ fn strangers(run: &Run) -> Option<String> {
              reached it or were dropped by name: {missing} are not accounted for ({others} other frames)"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::plan::{self, Part};
+
+    #[test]
+    fn round_trips_that_fill_the_link_are_no_result() {
+        let seconds = plan::Seconds { link: 1, inside: 1 };
+        let mut config = plan::demo(&[Part::Link], &[1_024], seconds).remove(0);
+        // 2,000 frames of 1,024 + 102 + 24 bytes are 18.4 Mbit/s.
+        config.cable.bits_per_s = 40_000_000;
+        assert_eq!(filled_link(&config), None);
+        config.cable.bits_per_s = 20_000_000;
+        let told = filled_link(&config).expect("92 % of the link");
+        assert!(told.contains("fill 92 % of the link"), "{told}");
+        config.place = Place::Devices;
+        assert_eq!(
+            filled_link(&config),
+            None,
+            "the rate of a device is not known"
+        );
+    }
 }
