@@ -35,7 +35,7 @@ pub(super) fn read(host: &mut Table<'_>, report: &mut Report) -> Option<Xdp> {
     table.finish(report);
     let queues = queues?;
     let levels = or(levels, usual.levels)?;
-    let without: Vec<&(Level, Sourced<u32>, Range<usize>)> = queues
+    let without: Vec<&LevelQueue> = queues
         .iter()
         .filter(|(level, ..)| !levels.value.contains(level))
         .collect();
@@ -74,11 +74,11 @@ fn named(levels: &[Level]) -> String {
     names.join(", ")
 }
 
-/// The queue of each level that is given one, and where that stands.
-fn queues(
-    xdp: &mut Table<'_>,
-    report: &mut Report,
-) -> Option<Vec<(Level, Sourced<u32>, Range<usize>)>> {
+/// A level, its queue, and the place of both in the file.
+type LevelQueue = (Level, Sourced<u32>, Range<usize>);
+
+/// Queue of each level that has one.
+fn queues(xdp: &mut Table<'_>, report: &mut Report) -> Option<Vec<LevelQueue>> {
     let Some(mut table) = xdp.table("queues", QUEUES, report)? else {
         return Some(Vec::new());
     };

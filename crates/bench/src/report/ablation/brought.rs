@@ -60,6 +60,11 @@ pub struct Brought {
 }
 
 impl Brought {
+    /// Whether there are values enough to compare either part.
+    pub fn has_verdict(&self) -> bool {
+        self.rtt.is_some() || self.host.is_some()
+    }
+
     /// What it was beside, and on which link, in words.
     pub fn beside(&self) -> String {
         beside_in_words(self.disturbance, self.is_read, self.arbiter)
@@ -125,7 +130,7 @@ fn rows_of<'a>(block: &[&'a Run], step: Step) -> Vec<&'a Run> {
         .collect()
 }
 
-/// A row against another one, with the noise of all; `None` where one has no runs, or too few values for a verdict.
+/// A row against another one, with the noise of all; `None` where one has no runs.
 fn compared(
     row: &[&Run],
     base: &[&Run],
@@ -152,8 +157,7 @@ fn compared(
         let all: Vec<Vec<f64>> = groups.iter().map(|runs| p99s(runs, part, unit)).collect();
         ratio(&p99s(row, part, unit), &p99s(base, part, unit), &all)
     };
-    let (rtt, host) = (of(Of::Rtt), of(Of::Host));
-    (rtt.is_some() || host.is_some()).then(|| Brought {
+    Some(Brought {
         payload_bytes: first.payload_bytes,
         disturbance: first.disturbance,
         is_read: first.bulk_reader.is_some(),
@@ -162,8 +166,8 @@ fn compared(
         against,
         unit,
         values: p99s(row, Of::Host, unit).len(),
-        rtt,
-        host,
+        rtt: of(Of::Rtt),
+        host: of(Of::Host),
         lost: [lost(row), lost(base)],
     })
 }
@@ -196,7 +200,8 @@ pub fn brought_table(runs: &[Run]) -> String {
     let mut tables = Vec::new();
     let mut units = Vec::new();
     for block in &blocks {
-        let all = brought_in(block, undisturbed(&blocks, block));
+        let mut all = brought_in(block, undisturbed(&blocks, block));
+        all.retain(Brought::has_verdict);
         if all.is_empty() {
             continue;
         }
@@ -327,9 +332,11 @@ mod tests {
     #[test]
     fn two_repetitions_carry_no_verdict() {
         let mut runs = runs(&[(Step::OneSocket, 1_000.0), (Step::SocketALevel, 500.0)]);
-        assert!(!brought(&runs).is_empty());
+        assert!(brought(&runs).iter().all(Brought::has_verdict));
         runs.retain(|run| run.repetition < 3);
-        assert!(brought(&runs).is_empty());
+        let two = brought(&runs);
+        assert!(!two.is_empty() && !two.iter().any(Brought::has_verdict));
+        assert_eq!(brought_table(&runs), "");
     }
 
     #[test]

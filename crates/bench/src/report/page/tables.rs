@@ -150,6 +150,7 @@ pub(super) fn brought(brought: &[Brought]) -> Markup {
     let words = |interval: Option<Interval>| {
         interval.map_or_else(|| UNKNOWN.to_owned(), |interval| interval.words())
     };
+    let brought: Vec<&Brought> = brought.iter().filter(|one| one.has_verdict()).collect();
     html! {
         @if !brought.is_empty() {
             h2 { "What each step brought" }
