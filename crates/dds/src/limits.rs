@@ -80,8 +80,8 @@ pub const OBSERVER_SEND_BYTES: usize = 16 << 10;
 pub const ACTIVATIONS_PER_POLL: usize = 64;
 
 /// Participants looked for at each named peer address: RTPS gives each participant of a host its own
-/// port, and a peer does not say how many it has. An announcement to each costs some 6 KB every two seconds.
-pub const PARTICIPANTS_PER_PEER: u32 = 20;
+/// port, and a peer does not say how many it has. An announcement to each costs some 3 KB every two seconds, and an ICMP error for each port that nobody has.
+pub const PARTICIPANTS_PER_PEER: u32 = 10;
 
 /// Places a participant announces itself to, each group and each port of a named peer: 32 hosts, whose
 /// announcements come to some 100 KB/s.

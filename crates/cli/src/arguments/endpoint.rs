@@ -99,7 +99,7 @@ pub(crate) struct EndpointArguments {
     /// How critical: 0 to 7, 7 the most critical [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
     pub(crate) level: Option<Level>,
-    /// Look for participants at this IPv4 address (the ports of its first 20), or address:port, by unicast; may be
+    /// Look for participants at this IPv4 address (the ports of its first 10), or address:port, by unicast; may be
     /// repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,

@@ -17,7 +17,7 @@ pub(crate) struct WhyArguments {
     /// Seconds to listen to announcements [default: 3]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Look for participants at this IPv4 address (the ports of its first 20), or address:port, by unicast; may be
+    /// Look for participants at this IPv4 address (the ports of its first 10), or address:port, by unicast; may be
     /// repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,

@@ -423,7 +423,7 @@ fn who_is_missing_may_have_found_the_tables_of_this_command_full_or_was_not_aske
     facts.here.endpoints.remove(1);
     facts.refused = Some(String::from("12 endpoints"));
     facts.unasked = Some(String::from(
-        "of each --peer the ports of its first 20 participants were asked",
+        "of each --peer the ports of its first 10 participants were asked",
     ));
     let reasons = judge(&facts);
     let found = |id| reasons.iter().find(|reason| reason.id == id);
