@@ -84,6 +84,8 @@ impl Engine {
         };
         let found = writer.proxies.iter().filter_map(proxies);
         let mut of_participants = core::mem::take(&mut self.reached);
+        // A match brings room for its address, so that an ACKNACK takes no memory.
+        of_participants.reserve(writer.proxies.len());
         of_participants
             .extend(found.filter_map(|proxy| Some((proxy.guid.prefix, address(proxy)?))));
         of_participants.sort_unstable();
@@ -95,6 +97,7 @@ impl Engine {
         });
         let mut destinations = core::mem::take(&mut writer.destinations);
         destinations.clear();
+        destinations.reserve(writer.proxies.len());
         destinations.extend(of_participants.iter().map(|&(_, to)| to));
         destinations.sort_unstable();
         destinations.dedup();
