@@ -18,7 +18,7 @@ use isolane_datapath::{
     TransmitBurst, Udp, UdpConfig,
 };
 use isolane_wire::locator::Locator;
-use namespace::{Tunnel, enter_namespace, set_loopback_flags};
+use namespace::{Tunnel, enter_namespace, set_address, set_loopback_flags, set_up};
 
 const LANE: Lane = Lane::ALL[8];
 
@@ -386,6 +386,14 @@ fn an_interface_that_is_back_with_another_address_is_followed() {
     moved.inject([10, 6, 0, 2], group);
     assert_eq!(received(&mut udp), 1, "and reaches it from outside");
     assert!(!udp.look_after_interfaces(), "nothing has changed since");
+
+    // No message tells of an address when an interface comes up that got it while down.
+    set_up("moving", false).expect("it goes down");
+    set_address("moving", [10, 8, 0, 1]).expect("it takes another address");
+    assert!(!udp.look_after_interfaces(), "it is down");
+    set_up("moving", true).expect("it comes up");
+    assert!(udp.look_after_interfaces());
+    assert_eq!(udp.unicast(LANE), [Locator::udpv4([10, 8, 0, 1], port)]);
     assert_eq!(udp.ledger().balance(), Ok(()));
 }
 

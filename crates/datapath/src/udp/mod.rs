@@ -217,10 +217,14 @@ impl Udp {
         self.is_address_list_due = false;
         let mut is_any_changed = false;
         for interface in &mut self.interfaces {
-            let now = present.iter().find(|one| one.name == interface.name);
-            let Some(now) = now.filter(|now| now.addresses != interface.addresses) else {
+            let Some(now) = present.iter().find(|one| one.name == interface.name) else {
+                // An interface that is down is not listed, and no message comes when it is up with another address.
+                self.is_address_list_due = true;
                 continue;
             };
+            if now.addresses == interface.addresses {
+                continue;
+            }
             interface.addresses.clone_from(&now.addresses);
             is_any_changed = true;
             let mut egresses = self.egress.iter_mut();

@@ -25,10 +25,8 @@ impl Tunnel {
         request.ifr_ifru.ifru_flags = SETTINGS as libc::c_short;
         control(&file, libc::TUNSETIFF, &mut request)?;
 
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        assign(&socket, name, libc::SIOCSIFADDR, address)?;
-        assign(&socket, name, libc::SIOCSIFNETMASK, [255, 255, 255, 0])?;
-        set_flags(name, libc::IFF_UP | libc::IFF_MULTICAST)?;
+        set_address(name, address)?;
+        set_up(name, true)?;
         Ok(Tunnel(file))
     }
 
@@ -105,6 +103,19 @@ fn interface_request(name: &str) -> libc::ifreq {
         *to = from as libc::c_char;
     }
     request
+}
+
+/// Takes an interface up or down.
+pub(crate) fn set_up(name: &str, is_up: bool) -> io::Result<()> {
+    let flags = if is_up { libc::IFF_UP } else { 0 };
+    set_flags(name, flags | libc::IFF_MULTICAST)
+}
+
+/// Gives an interface an address in a network of 24 bits.
+pub(crate) fn set_address(name: &str, address: [u8; 4]) -> io::Result<()> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    assign(&socket, name, libc::SIOCSIFADDR, address)?;
+    assign(&socket, name, libc::SIOCSIFNETMASK, [255, 255, 255, 0])
 }
 
 /// Gives an interface an address, or a mask.
