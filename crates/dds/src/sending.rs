@@ -63,6 +63,7 @@ impl State {
         if places.len() <= MAX_MESSAGES {
             self.rests_ready &= !(1 << priority.get());
             self.collect(rest.lane, rest.frame, Addresses::Listed(&part));
+            self.flush(rest.lane);
             return true;
         }
         let copy = self.copy(rest.lane, &rest.frame);
@@ -70,6 +71,7 @@ impl State {
         let after = match copy {
             Some(copy) => {
                 self.collect(rest.lane, copy, Addresses::Listed(&part));
+                self.flush(rest.lane);
                 part.last().copied()
             }
             None => rest.after,
@@ -177,6 +179,10 @@ impl State {
         if let Some(lane) = burst {
             self.flush(lane);
         }
+        debug_assert!(
+            self.transmit.is_empty(),
+            "no datagram waits for the next call, which may be of another lane"
+        );
         if let Some(kind) = last_kind {
             let observed = &mut self.work_observed[usize::from(priority.get())][kind.index()];
             let took = monotonic_now().as_nanos().saturating_sub(now.as_nanos());
