@@ -25,7 +25,7 @@ use crate::{
     status::{MatchTally, RejectReason},
 };
 
-pub(crate) use self::jump::{Origin, Verdict};
+pub(crate) use self::jump::{Origin, Settled, Verdict};
 pub use self::ledger::ReaderLedger;
 pub(crate) use self::parted::PartedMatches;
 pub(crate) use self::proxy::{Answer, WriterProxy, is_news};

@@ -33,7 +33,7 @@ use isolane_wire::{
     time::{Instant, Timestamp},
 };
 
-use self::sample::{Content, Kept, is_due, keep};
+use self::sample::{Content, Kept, is_due, keep, settle};
 use crate::{
     cache::SampleInfo,
     clock::{Judged, judge},
@@ -41,7 +41,7 @@ use crate::{
     engine::Engine,
     ids::ReaderId,
     limits::LAST_SEQUENCE,
-    reader::ReaderStatus,
+    reader::{Origin, ReaderStatus, Settled},
     status::RejectReason,
 };
 
@@ -326,15 +326,16 @@ impl Engine {
             if !proxy.reliable && proxy.strays(data.sequence) {
                 let peers = (&self.participants, &self.participant_by_prefix);
                 let is_own = is_own_address(peers, message.prefix, message.source);
-                self.counters.jumps_doubted += u64::from(proxy.is_far(data.sequence));
-                has_confirmed = proxy.settle(data.sequence, is_own, &mut reader.ledger);
+                let origin = Origin { now, is_own };
+                match settle(proxy, reader, data.sequence, origin, &mut self.counters) {
+                    Settled::Refused => continue,
+                    Settled::Taken => {}
+                    Settled::Confirmed => has_confirmed = true,
+                }
             }
             let Some(has_lost) = is_due(proxy, reader, data.sequence) else {
                 continue;
             };
-            if has_confirmed {
-                reader.status |= ReaderStatus::SAMPLE_LOST;
-            }
             let has_lost = has_lost || has_confirmed;
             let content = match Content::of(reader, &data) {
                 Ok(content) => content,
@@ -347,11 +348,12 @@ impl Engine {
                 }
             };
             let mut expires = None;
+            let received = message.arrived.map_or(now, |arrived| arrived.min(now));
             let info = |expires| SampleInfo {
                 writer,
                 sequence: data.sequence,
                 source_timestamp: message.timestamp,
-                received: message.arrived.map_or(now, |arrived| arrived.min(now)),
+                received,
                 expires,
                 kind: content.kind,
                 instance_state: content.instance_state(),
@@ -360,7 +362,7 @@ impl Engine {
             };
             let is_watched = proxy.clock.is_watched;
             if is_watched {
-                let wall_ns = now.as_nanos().wrapping_add(self.config.wall_offset_ns);
+                let wall_ns = received.as_nanos().wrapping_add(self.config.wall_offset_ns);
                 let expired = &mut self.counters.expired_on_arrival;
                 match judge(index, proxy, reader, info(None), &data, wall_ns, expired) {
                     Judged::Take(at) => expires = at,

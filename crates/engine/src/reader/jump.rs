@@ -1,11 +1,22 @@
-//! Far jumps of sequence numbers. A number beyond the window is provisional, so that one datagram in a writer's name
-//! does not end its flow.
+//! Sequence numbers far ahead. They are provisional, so that no datagram in a writer's name ends the writer's flow.
 //!
-//! A reliable reader stays where it is and asks the writer with a non-final ACKNACK; a further HEARTBEAT from an address
-//! of the writer's participant confirms the jump or ends the claim. That costs one round trip. A best-effort reader
-//! takes the sample and keeps its former position: the next sample that belongs there leads back, and a second sample
-//! at the new position, from an address of the participant, confirms the jump. A reader that has taken nothing from a
-//! writer yet follows its latest HEARTBEAT in both directions.
+//! A datagram counts as the writer's own if it comes from an address of the writer's participant.
+//!
+//! Reliable reader:
+//! - A HEARTBEAT, or a GAP of the writer's own, that calls for a jump beyond the window: the reader keeps its position and
+//!   sends a non-final ACKNACK. A further HEARTBEAT of the writer's own confirms the jump or refutes it (one round trip).
+//! - A GAP from another address beyond the window: the reader ignores the GAP and asks for the numbers again.
+//! - HEARTBEATs of the writer's own that end below the window for [`JUMP_PATIENCE`]: the reader goes back to them. Many short
+//!   steps of another sender led away from the writer.
+//!
+//! Best-effort reader:
+//! - A sample beyond the window is taken. The reader keeps its former position: the next sample that belongs there leads back,
+//!   and a second sample of the writer's own at the new position confirms the jump.
+//! - A sample in the window, but more than the window beyond the last sample that the reader knows as the writer's own, is taken
+//!   only from an address of the writer's participant. So the hot path compares one number, and addresses once in 256 samples.
+//!
+//! Where no address of the participant sends for [`JUMP_PATIENCE`], any address counts: a host may send from addresses that
+//! the host does not announce. A reader that has taken no sample of a writer yet follows the latest HEARTBEAT in both directions.
 
 use isolane_wire::{rtps::Heartbeat, sequence::SequenceNumber, time::Instant};
 
@@ -27,6 +38,60 @@ pub(crate) struct Former {
     expected: SequenceNumber,
     /// Numbers passed since, which are lost if the jump is confirmed.
     passed: u64,
+    since: Instant,
+}
+
+/// The last sample of a best-effort writer that came from an address of its participant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Anchor {
+    /// Number of the sample; [`Self::CHECK_NEXT`]: the origin of the next sample is checked.
+    sequence: i64,
+    /// The participant has sent from an address that it announces.
+    is_set: bool,
+    /// First refusal since then.
+    refused_since: Option<Instant>,
+}
+
+impl Anchor {
+    const CHECK_NEXT: i64 = i64::MIN;
+
+    /// Before the first sample.
+    pub(crate) const NONE: Self = Self {
+        sequence: Self::CHECK_NEXT,
+        is_set: false,
+        refused_since: None,
+    };
+
+    /// Whether a sample near the position is taken.
+    fn admits(&mut self, sequence: SequenceNumber, origin: Origin) -> bool {
+        if origin.is_own {
+            *self = Self {
+                sequence: sequence.get(),
+                is_set: true,
+                refused_since: None,
+            };
+            return true;
+        }
+        if !self.is_set {
+            return true;
+        }
+        self.sequence = Self::CHECK_NEXT;
+        let since = *self.refused_since.get_or_insert(origin.now);
+        let is_moved = origin.now.saturating_since(since) >= JUMP_PATIENCE;
+        if is_moved {
+            *self = Self::NONE;
+        }
+        is_moved
+    }
+}
+
+/// Fate of a sample of a best-effort writer whose position is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Taken,
+    /// It is taken, and confirms a jump: what the jump passed is lost.
+    Confirmed,
+    Refused,
 }
 
 /// Consequence of a HEARTBEAT for a reader with a claim, or that calls for a far jump.
@@ -36,6 +101,8 @@ pub(crate) enum Verdict {
     Refuted,
     /// The jump is confirmed.
     Jump(SequenceNumber),
+    /// The writer is behind the window.
+    Back(SequenceNumber),
     /// The jump waits for a further HEARTBEAT.
     Provisional,
 }
@@ -56,25 +123,61 @@ impl WriterProxy {
         self.begun && ahead > i64::from(WINDOW)
     }
 
-    /// Whether a HEARTBEAT with this first number is to be judged before it is followed.
+    /// Whether a HEARTBEAT is to be judged before it is followed.
     #[inline]
-    pub(crate) fn may_jump(&self, first: SequenceNumber) -> bool {
-        self.reliable && (self.claim.is_some() || self.is_far(first))
+    pub(crate) fn may_jump(&self, heartbeat: &Heartbeat) -> bool {
+        self.reliable
+            && (self.claim.is_some()
+                || self.gap_doubted_since.is_some()
+                || self.is_far(heartbeat.first)
+                || self.is_astray(heartbeat))
     }
 
-    /// Notes the jump that a GAP calls for.
-    pub(crate) fn claim_by_gap(&mut self, to: SequenceNumber, now: Instant) {
-        self.claim.get_or_insert(Claim {
-            to,
-            count: None,
-            since: now,
-        });
+    /// Whether the position is more than the window beyond what the writer says to have written.
+    fn is_astray(&self, heartbeat: &Heartbeat) -> bool {
+        let beyond = self.expected.get().saturating_sub(heartbeat.last.get());
+        self.begun && beyond > i64::from(WINDOW) + 1
+    }
+
+    /// Whether a GAP that ends far ahead, before this number, is followed at once.
+    #[cold]
+    pub(crate) fn follows_gap(&mut self, to: SequenceNumber, origin: Origin) -> bool {
+        let is_known = to <= self.last.next();
+        if origin.is_own {
+            self.gap_doubted_since = None;
+            if !is_known {
+                self.claim.get_or_insert(Claim {
+                    to,
+                    count: None,
+                    since: origin.now,
+                });
+            }
+            return is_known;
+        }
+        let since = *self.gap_doubted_since.get_or_insert(origin.now);
+        let is_old = origin.now.saturating_since(since) >= JUMP_PATIENCE;
+        if is_old && is_known {
+            self.gap_doubted_since = None;
+        }
+        is_old && is_known
     }
 
     /// Judges a HEARTBEAT where a jump is claimed, or where it calls for one.
     pub(crate) fn judge_jump(&mut self, heartbeat: &Heartbeat, origin: Origin) -> Verdict {
         let first = heartbeat.first;
         let is_far = self.is_far(first);
+        if origin.is_own {
+            self.gap_doubted_since = None;
+        }
+        if !self.is_astray(heartbeat) {
+            self.astray_since = self.astray_since.filter(|_| !origin.is_own);
+        } else if origin.is_own {
+            let since = *self.astray_since.get_or_insert(origin.now);
+            if origin.now.saturating_since(since) >= JUMP_PATIENCE {
+                (self.claim, self.astray_since) = (None, None);
+                return Verdict::Back(heartbeat.last.next());
+            }
+        }
         let agrees =
             |claim: &Claim| heartbeat.last.next() >= claim.to && (is_far || claim.count.is_none());
         match self.claim.filter(agrees) {
@@ -107,29 +210,32 @@ impl WriterProxy {
         }
     }
 
-    /// Goes back to where a HEARTBEAT says the writer is, where nothing was taken in yet.
+    /// Goes back to a position of the writer. The numbers from there on were never the writer's.
     pub(crate) fn go_back(&mut self, to: SequenceNumber, ledger: &mut ReaderLedger) {
         let passed = (self.expected.get() - to.get()).unsigned_abs();
-        ledger.skipped = ledger.skipped.wrapping_sub(passed);
+        match self.begun {
+            true => self.strays += ledger.take_back_lost(passed),
+            false => ledger.skipped = ledger.skipped.wrapping_sub(passed),
+        }
         self.jump(to);
         self.nacked_until = SequenceNumber(0);
     }
 
-    /// Whether the position of a best-effort reader is provisional, or this number would make it so.
+    /// Whether the position of a best-effort reader is checked before a sample with this number is taken.
     #[inline]
     pub(crate) fn strays(&self, sequence: SequenceNumber) -> bool {
-        self.former.is_some() || self.is_far(sequence)
+        let ahead = sequence.get().saturating_sub(self.anchor.sequence);
+        self.former.is_some() || ahead > i64::from(WINDOW)
     }
 
-    /// Moves a best-effort reader to the position that a sample of this number belongs to. True: a jump is confirmed,
-    /// and what it passed is lost.
+    /// Moves a best-effort reader to the position that a sample of this number belongs to.
     #[cold]
     pub(crate) fn settle(
         &mut self,
         sequence: SequenceNumber,
-        is_own: bool,
+        origin: Origin,
         ledger: &mut ReaderLedger,
-    ) -> bool {
+    ) -> Settled {
         let is_far = self.is_far(sequence);
         let ahead = |from: SequenceNumber| (sequence.get() - from.get()).unsigned_abs();
         let Some(former) = &mut self.former else {
@@ -137,34 +243,42 @@ impl WriterProxy {
                 self.former = Some(Former {
                     expected: self.expected,
                     passed: ahead(self.expected),
+                    since: origin.now,
                 });
                 self.expected = sequence;
+            } else if sequence >= self.expected && !self.anchor.admits(sequence, origin) {
+                return Settled::Refused;
             }
-            return false;
+            return Settled::Taken;
         };
         let is_at = |from: SequenceNumber| sequence >= from && ahead(from) <= u64::from(WINDOW);
         if is_at(former.expected) {
             self.return_to_former();
-            return false;
+            return self.settle(sequence, origin, ledger);
         }
         if sequence < self.expected {
             let behind = (self.expected.get() - sequence.get()).unsigned_abs();
             if sequence > former.expected && behind > u64::from(WINDOW) {
                 // At a third position: the second was no better.
                 self.return_to_former();
-                return self.settle(sequence, is_own, ledger);
+                return self.settle(sequence, origin, ledger);
             }
             // A duplicate at either position.
-            return false;
+            return Settled::Taken;
         }
         former.passed += ahead(self.expected);
         self.expected = sequence;
-        if is_far || !is_own {
-            return false;
+        let is_old = origin.now.saturating_since(former.since) >= JUMP_PATIENCE;
+        if is_far || !(origin.is_own || is_old) {
+            return Settled::Taken;
         }
         let passed = former.passed;
         self.former = None;
-        ledger.lose(passed, true)
+        self.anchor.admits(sequence, origin);
+        match ledger.lose(passed, true) {
+            true => Settled::Confirmed,
+            false => Settled::Taken,
+        }
     }
 
     /// Takes back a jump. Samples that were taken in behind it have numbers that the writer has not reached.

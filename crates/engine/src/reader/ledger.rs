@@ -94,6 +94,16 @@ impl ReaderLedger {
         has_begun && count > 0
     }
 
+    /// Takes back numbers that were counted as lost and that the writer has not reached. Returns how many of them were
+    /// counted otherwise, as samples of another sender.
+    #[cold]
+    pub(crate) fn take_back_lost(&mut self, count: u64) -> u64 {
+        let lost = count.min(self.lost);
+        self.lost -= lost;
+        self.accounted = self.accounted.wrapping_sub(lost);
+        count - lost
+    }
+
     /// Counts numbers that a writer says are not for this reader.
     #[cold]
     pub(crate) fn pass_irrelevant(&mut self, count: u64, has_begun: bool) {

@@ -16,7 +16,7 @@ use isolane_wire::{
 
 use super::{
     Reader,
-    jump::{Claim, Former},
+    jump::{Anchor, Claim, Former},
 };
 use crate::{
     cache::Cache,
@@ -77,6 +77,12 @@ pub(crate) struct WriterProxy {
     /// A far jump that is not confirmed: of a reliable reader the target, of another the former position.
     pub(super) claim: Option<Claim>,
     pub(super) former: Option<Former>,
+    /// Last known sample of the writer's own, at a best-effort reader.
+    pub(super) anchor: Anchor,
+    /// First GAP beyond the window from an address that is not the writer's, which was ignored.
+    pub(super) gap_doubted_since: Option<Instant>,
+    /// First HEARTBEAT of the writer's own that ended below the window.
+    pub(super) astray_since: Option<Instant>,
     /// Samples taken in behind jumps that were taken back.
     pub(super) strays: u64,
     pub(crate) acknack_filed: bool,
@@ -112,6 +118,9 @@ impl WriterProxy {
             fragments_count: None,
             claim: None,
             former: None,
+            anchor: Anchor::NONE,
+            gap_doubted_since: None,
+            astray_since: None,
             strays: 0,
             acknack_filed: false,
             acknowledged: SequenceNumber(1),

@@ -18,13 +18,14 @@ use isolane_wire::{
 
 use super::{
     AssembledId, Delivery, MessageReceiver,
-    sample::{begin_unasked, is_due},
+    sample::{begin_unasked, is_due, settle},
 };
 use crate::{
     assembly::Put,
+    discovery::is_own_address,
     engine::Engine,
     limits::LAST_SEQUENCE,
-    reader::{Reader, WriterProxy},
+    reader::{Origin, Reader, Settled, WriterProxy},
     status::RejectReason,
 };
 
@@ -144,6 +145,15 @@ impl Engine {
             return Some(Put::Unused);
         }
         if let Some(reason) = why_never(reader, fragment) {
+            if !proxy.reliable && proxy.strays(sequence) {
+                let peers = (&self.participants, &self.participant_by_prefix);
+                let is_own = is_own_address(peers, message.prefix, message.source);
+                let origin = Origin { now, is_own };
+                let settled = settle(proxy, reader, sequence, origin, &mut self.counters);
+                if settled == Settled::Refused {
+                    return None;
+                }
+            }
             if is_due(proxy, reader, sequence).is_some() {
                 self.reject(index, sequence, reason);
             }

@@ -15,6 +15,7 @@ use crate::{
     cache::Refused,
     clock::{Claimant, judge_waiting},
     content_filter::drop_unwanted,
+    discovery::is_own_address,
     engine::Engine,
     limits::{LAST_SEQUENCE, WINDOW},
     presentation::{Turn, admit},
@@ -45,9 +46,10 @@ impl Engine {
             let Some(proxy) = self.writer_proxies.get(index) else {
                 return;
             };
-            if proxy.may_jump(heartbeat.first) {
+            if proxy.may_jump(heartbeat) {
                 match self.judge_heartbeat(now, message, index, heartbeat) {
                     Verdict::Jump(to) => self.advance_to(index, to),
+                    Verdict::Back(to) => self.return_to_writer(index, to),
                     Verdict::Refuted => {}
                     Verdict::Provisional => {
                         self.file_acknack(index);
@@ -139,6 +141,19 @@ impl Engine {
         verdict
     }
 
+    /// Goes back to a position of the writer from one that no sample of the writer led to.
+    #[cold]
+    fn return_to_writer(&mut self, index: u16, to: SequenceNumber) {
+        if let Some(proxy) = self.writer_proxies.get_mut(index)
+            && let Some(reader) = self.readers.get_mut(proxy.reader)
+        {
+            if let Some(cache) = &mut reader.cache {
+                cache.forget_waiting(index);
+            }
+            proxy.go_back(to, &mut reader.ledger);
+        }
+    }
+
     pub(super) fn receive_gap(&mut self, now: Instant, message: &mut MessageReceiver, gap: &Gap) {
         let writer = Guid {
             prefix: message.prefix,
@@ -150,25 +165,25 @@ impl Engine {
         let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, gap.reader) {
             next = after;
-            let is_own = self.is_own_address(message.prefix, message.source);
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
                 return;
             };
             if !proxy.reliable {
                 continue;
             }
+            let base = gap.list.base();
+            if gap.start <= proxy.expected && proxy.is_far(base) {
+                let peers = (&self.participants, &self.participant_by_prefix);
+                let is_own = is_own_address(peers, message.prefix, message.source);
+                if !proxy.follows_gap(base, Origin { now, is_own }) {
+                    self.counters.jumps_doubted += 1;
+                    self.file_acknack(index);
+                    is_answered = true;
+                    continue;
+                }
+            }
             if gap.filtered.is_some() {
                 proxy.note_held_back(gap);
-            }
-            let base = gap.list.base();
-            // Where the writer told of the numbers, its GAP alone is enough.
-            let is_told = is_own && base <= proxy.last.next();
-            if gap.start <= proxy.expected && proxy.is_far(base) && !is_told {
-                proxy.claim_by_gap(base, now);
-                self.counters.jumps_doubted += 1;
-                self.file_acknack(index);
-                is_answered = true;
-                continue;
             }
             if gap.start <= proxy.expected {
                 proxy.note_irrelevant(base);

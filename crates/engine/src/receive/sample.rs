@@ -8,10 +8,11 @@ use isolane_wire::{
 
 use crate::{
     cache::{Refused, SampleInfo},
+    engine::Counters,
     history::ChangeKind,
     instance::InstanceState,
     presentation::keep_in_turn,
-    reader::{Reader, ReaderStatus, WriterProxy},
+    reader::{Origin, Reader, ReaderStatus, Settled, WriterProxy},
     status::RejectReason,
 };
 
@@ -41,6 +42,25 @@ pub(super) fn is_due(
     }
     proxy.expected = sequence;
     Some(has_lost)
+}
+
+/// Checks the position of a best-effort reader before a sample whose number is far from it, or from the last number that
+/// is known as the writer's own.
+#[cold]
+pub(super) fn settle(
+    proxy: &mut WriterProxy,
+    reader: &mut Reader,
+    sequence: SequenceNumber,
+    origin: Origin,
+    counters: &mut Counters,
+) -> Settled {
+    let is_far = proxy.is_far(sequence);
+    let settled = proxy.settle(sequence, origin, &mut reader.ledger);
+    counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
+    if settled == Settled::Confirmed {
+        reader.status |= ReaderStatus::SAMPLE_LOST;
+    }
+    settled
 }
 
 /// A reader that skips history begins with the first sample, or fragment of one, that comes unasked.

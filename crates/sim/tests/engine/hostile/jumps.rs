@@ -6,7 +6,9 @@ use isolane_sim::{
 use isolane_wire::{
     discovery::{EndpointKey, emit_key_guid},
     guid::EntityId,
-    rtps::{Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo, Submessage},
+    rtps::{
+        DataFragHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo, Submessage,
+    },
     sequence::{SequenceNumber, SequenceNumberSet},
 };
 
@@ -145,6 +147,44 @@ fn forged_jumps_without_end_from_another_address_end_no_flow() {
 }
 
 #[test]
+fn steps_within_the_window_from_another_address_end_no_reliable_flow() {
+    let mut forged = Forged::new(&reliable());
+    for step in 0..400 {
+        let first = 1 + 250 * step;
+        forged.heartbeat(first, first + 1, (1 << 20) + step as i32);
+    }
+    forged.world.run_for(ms(1));
+    // The writer's HEARTBEATs lead back within two seconds, which is what a hundred samples take.
+    let had = forged.world.values(forged.reader).len();
+    forged.world.publish(forged.writer, ms(20), values(400));
+    forged.world.run_for(20 * SECOND);
+    let values = forged.world.values(forged.reader);
+    assert!(values.len() > had + 250, "{} of 400 arrive", values.len());
+    assert_eq!(values.last(), Some(&400));
+    assert!(
+        values[had..].is_sorted_by(|one, other| one < other),
+        "{values:?}"
+    );
+}
+
+#[test]
+fn a_gap_from_another_address_skips_nothing_that_the_writer_has() {
+    let mut forged = Forged::new(&reliable());
+    let [a, b] = forged.nodes;
+    // The reader lags behind by more than the window.
+    forged.world.partition(Partition::one_way(&[a], &[b]));
+    forged.world.publish(forged.writer, ms(1), values(60));
+    forged.world.run_for(ms(500));
+    forged.heartbeat(1, 1_000, 1 << 20);
+    forged.gap(1, 900);
+    forged.world.heal();
+    forged.world.run_for(10 * SECOND);
+    let ledger = forged.world.reader_ledger(forged.reader);
+    assert_eq!(ledger.lost, 0, "{ledger:?}");
+    assert!(forged.doubted() > 0);
+}
+
+#[test]
 fn a_heartbeat_far_ahead_before_the_first_sample_is_followed_back() {
     let (world, nodes, writer, reader) = a_pair(&reliable());
     let mut forged = Forged {
@@ -181,6 +221,48 @@ fn a_sample_far_ahead_from_another_address_ends_no_best_effort_flow() {
     assert!(forgeries.len() <= 3);
     let ledger = forged.world.reader_ledger(forged.reader);
     assert_eq!((ledger.lost, ledger.duplicates), (0, 0), "{ledger:?}");
+}
+
+#[test]
+fn a_run_of_samples_from_another_address_ends_no_best_effort_flow() {
+    let mut forged = Forged::new(&Topic::new("Forged"));
+    let payload = Sample::value(666).payload();
+    for number in 1..3_000 {
+        let head = head(forged.entity(), number);
+        forged.forge(|message| message.data(&head, &payload).map(drop));
+    }
+    forged.world.run_for(ms(1));
+    forged.world.publish(forged.writer, ms(20), values(600));
+    forged.world.run_for(30 * SECOND);
+    let values = forged.world.values(forged.reader);
+    let forgeries = values.iter().filter(|&&value| value == 666).count();
+    assert!(forgeries <= 256, "{forgeries} forgeries are taken");
+    let after = values
+        .iter()
+        .rposition(|&value| value == 666)
+        .map_or(0, |at| at + 1);
+    // What the forgeries took the numbers of is missing, and nothing else.
+    assert!(values.len() - after >= 600 - 256, "{values:?}");
+    assert_eq!(values.last(), Some(&600));
+}
+
+#[test]
+fn a_fragment_far_ahead_from_another_address_ends_no_best_effort_flow() {
+    let mut forged = Forged::new(&Topic::new("Forged"));
+    let head = DataFragHead {
+        reader: EntityId::UNKNOWN,
+        writer: forged.entity(),
+        sequence: SequenceNumber(1 << 40),
+        first_fragment: 1,
+        fragments: 1,
+        fragment_size: 1,
+        sample_size: 2,
+        key_hash: None,
+        status: None,
+        is_key: false,
+    };
+    forged.forge(|message| message.data_frag(&head, &[0]).map(drop));
+    forged.all_arrives();
 }
 
 #[test]
