@@ -127,6 +127,8 @@ pub struct NodeConfig {
     pub step: Duration,
     /// So far the wall clock that samples are stamped with is ahead of the one its engine knows of.
     pub stamps_ahead: Duration,
+    /// Time that a datagram waits in the socket before its reception, after its arrival as the kernel stamps it.
+    pub socket_wait: Duration,
     /// What all nodes with it know without discovery.
     pub described: Option<Rc<Description>>,
 }
@@ -147,6 +149,7 @@ impl Default for NodeConfig {
             },
             step: Duration::from_micros(5),
             stamps_ahead: Duration::ZERO,
+            socket_wait: Duration::ZERO,
             described: None,
         }
     }

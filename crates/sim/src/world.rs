@@ -403,7 +403,9 @@ impl World {
             );
         }
         let now = self.now;
-        let mut message = MessageReceiver::new(frame.from);
+        let waited_ns = self.nodes[id.0].config.socket_wait.as_nanos() as u64;
+        let arrived = Instant::new(now.as_nanos().saturating_sub(waited_ns));
+        let mut message = MessageReceiver::new(frame.from).arrived_at(arrived);
         while let Some(delivery) = self.engine_mut(id).receive(now, &mut message, &frame.bytes) {
             self.view(id, &delivery, &frame.bytes);
         }

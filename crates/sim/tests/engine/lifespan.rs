@@ -188,8 +188,12 @@ fn a_writer_and_a_reader_with_nothing_left_that_could_expire_rest() {
 
 /// A peer's time stamps may be of any clock.
 fn a_peer_writes(age: i64, expected: usize) -> (usize, u64) {
+    a_peer_writes_to(NodeConfig::default(), age, expected)
+}
+
+fn a_peer_writes_to(config: NodeConfig, age: i64, expected: usize) -> (usize, u64) {
     let mut world = World::new(1);
-    let node = world.node(NodeConfig::default());
+    let node = world.node(config);
     let reader = world.create_reader(node, &Topic::new("Foreign").keep_last(4));
     world.set_take(reader, Take::OnRequest);
     let mut peer = Peer::of(&mut world, node);
@@ -219,6 +223,16 @@ fn a_sample_counts_from_its_time_stamp_and_from_its_reception_where_that_lies_ah
     assert_eq!(a_peer_writes(150, 0), (0, 1), "it was stale when it came");
     assert_eq!(a_peer_writes(-3_600_000, 1), (1, 0), "clocks differ");
     assert_eq!(a_peer_writes(86_400_000, 1), (1, 0), "clocks differ");
+}
+
+#[test]
+fn the_time_that_a_sample_waits_in_the_socket_counts_once() {
+    let waits = |milliseconds| NodeConfig {
+        socket_wait: ms(milliseconds),
+        ..NodeConfig::default()
+    };
+    assert_eq!(a_peer_writes_to(waits(60), 60, 1), (0, 1), "40 ms are left");
+    assert_eq!(a_peer_writes_to(waits(40), 40, 1), (1, 0), "60 ms are left");
 }
 
 #[test]
