@@ -256,6 +256,7 @@ impl Writer {
         self.next_unsent.min(self.lowest_acknowledged)
     }
 
+    /// Whether a reliable reader is matched and not silent: HEARTBEATs without one would be read by nobody.
     pub(crate) fn has_reliable_reader(&self) -> bool {
         self.lowest_acknowledged != NO_RELIABLE_READER
     }

@@ -269,12 +269,13 @@ impl Engine {
         }
         let demands = writer.since_demand >= writer.demand_after();
         let is_last = writer.next_unsent > writer.last;
+        let has_reliable_reader = writer.has_reliable_reader();
         let run = writer.filters.as_mut().map(|filters| &mut filters.run);
         let Some(run) = run else { return };
         *run = Run {
             samples: samples.iter().copied().collect(),
             parts: parts_of(gets),
-            heartbeat: (demands || is_last).then_some(!demands),
+            heartbeat: (has_reliable_reader && (demands || is_last)).then_some(!demands),
             begins,
         };
         // Whoever gets all is sent to first.

@@ -121,7 +121,7 @@ impl Writer {
         self.next_unsent = sequence.next();
         if is_sent {
             self.ledger.sent += 1;
-            self.since_demand += 1;
+            self.since_demand += u32::from(self.has_reliable_reader());
         } else {
             self.ledger.unmatched += 1;
         }
@@ -148,7 +148,7 @@ impl Writer {
         // of the history sent demands an acknowledgement.
         let is_last = self.next_unsent > self.last;
         let demands = self.since_demand >= self.demand_after();
-        if self.reliable && (is_last || demands) {
+        if self.has_reliable_reader() && (is_last || demands) {
             let heartbeat = self.heartbeat(!demands);
             // Where it finds no room the timer's heartbeat follows.
             let _ = message.heartbeat(&heartbeat);

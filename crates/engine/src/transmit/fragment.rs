@@ -218,7 +218,9 @@ impl Engine {
             Ok(mut message) => {
                 if is_last {
                     writer.complete(&mut message, timestamp);
-                } else if writer.reliable && at.number.is_multiple_of(FRAGMENTS_PER_HEARTBEAT) {
+                } else if writer.has_reliable_reader()
+                    && at.number.is_multiple_of(FRAGMENTS_PER_HEARTBEAT)
+                {
                     let heartbeat =
                         writer.heartbeat_frag(EntityId::UNKNOWN, at.sequence, at.number);
                     // Where it finds no room the HEARTBEAT behind the last follows.

@@ -18,7 +18,8 @@ impl Engine {
         writer.heartbeat_filed = false;
         let clock = writer.clock.as_mut();
         let liveliness = clock.is_some_and(|clock| core::mem::take(&mut clock.asserts));
-        if writer.destinations.is_empty() {
+        if writer.destinations.is_empty() || !liveliness && !writer.has_reliable_reader() {
+            // The reliable readers that it was filed for have gone.
             return None;
         }
         let heartbeat = Heartbeat {

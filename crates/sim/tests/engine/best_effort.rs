@@ -1,8 +1,10 @@
 //! BEST_EFFORT: at most once, in order, and what is lost is counted.
 
 use isolane_engine::{ReaderStatus, WriteError};
-use isolane_sim::{LinkConfig, ReaderHandle, Sample, Take, Topic, World, seeds};
+use isolane_sim::{LinkConfig, ReaderHandle, Sample, Take, Topic, World, WriterHandle, seeds};
+use isolane_wire::rtps::Submessage;
 
+use crate::peer::for_each_submessage;
 use crate::support::{SECOND, a_pair, ms, taken, two_nodes, values, written};
 
 /// What a reader of one writer should have counted as lost: the holes in what it has taken.
@@ -144,4 +146,54 @@ fn a_best_effort_reader_of_a_reliable_writer_is_never_waited_for() {
     assert_eq!(world.unwritten(writer), 0);
     assert!(world.reader_ledger(effort).lost > 0);
     assert_eq!(world.writer_ledger(writer).repaired, 0);
+}
+
+/// HEARTBEATs and HEARTBEAT_FRAGs of a writer among the datagrams of a world.
+fn heartbeats_of(world: &World, writer: WriterHandle) -> usize {
+    let entity = world.writer_guid(writer).entity;
+    let mut count = 0;
+    for_each_submessage(world, |submessage| {
+        let of = match submessage {
+            Submessage::Heartbeat(heartbeat) => heartbeat.writer,
+            Submessage::HeartbeatFrag(heartbeat) => heartbeat.writer,
+            _ => return,
+        };
+        count += usize::from(of == entity);
+    });
+    count
+}
+
+#[test]
+fn a_reliable_writer_sends_heartbeats_only_while_a_reliable_reader_is_matched() {
+    // With 600 fragments a sample sends HEARTBEAT_FRAGs, too.
+    let topic = Topic::new("Mixed").max_payload_bytes(800_000);
+    let samples =
+        || (1..=20).map(|value| Sample::value(value).padded(700_000 * (value as u32 % 2)));
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, &topic.clone().reliable().keep_all(64));
+    let best_effort = world.create_reader(b, &topic);
+    world.until_matched(&[writer], &[best_effort]);
+    world.tap();
+    world.publish(writer, ms(100), samples());
+    world.run_for(5 * SECOND);
+    assert_eq!(taken(&world, best_effort, writer).len(), 20);
+    assert_eq!(heartbeats_of(&world, writer), 0);
+
+    let reliable = world.create_reader(b, &topic.clone().reliable().keep_all(64));
+    world.until_matched(&[writer], &[reliable]);
+    let before = heartbeats_of(&world, writer);
+    world.publish(writer, ms(100), samples());
+    world.run_for(5 * SECOND);
+    let with = heartbeats_of(&world, writer) - before;
+    assert!(with >= 40, "one a sample, and two a large one: {with}");
+    assert_eq!(taken(&world, reliable, writer).len(), 20);
+
+    world.delete_reader(reliable);
+    world.run_for(SECOND);
+    let before = heartbeats_of(&world, writer);
+    world.publish(writer, ms(100), samples());
+    world.run_for(5 * SECOND);
+    assert_eq!(heartbeats_of(&world, writer) - before, 0);
+    assert_eq!(taken(&world, best_effort, writer).len(), 60);
 }
