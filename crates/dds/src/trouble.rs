@@ -29,10 +29,11 @@ enum Kind {
     Jumps,
     Expired,
     Silent,
+    Unvalidated,
 }
 
 impl Kind {
-    const COUNT: usize = 10;
+    const COUNT: usize = 11;
     const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::TableFull,
@@ -44,6 +45,7 @@ impl Kind {
         Self::Jumps,
         Self::Expired,
         Self::Silent,
+        Self::Unvalidated,
     ];
 
     /// How often it has happened.
@@ -71,6 +73,11 @@ impl Kind {
             Self::Jumps => counters.jumps_doubted,
             Self::Expired => counters.expired_on_arrival,
             Self::Silent => counters.readers_silent,
+            Self::Unvalidated => {
+                counters.answers_elsewhere
+                    + counters.readers_unvalidated
+                    + counters.unvalidated_limited
+            }
         }
     }
 
@@ -118,6 +125,13 @@ impl Kind {
             Self::Silent => log::warn!(target: "isolane",
                 "reliable readers that never answered: {count} more; they get no samples until they do. \
                  Datagrams between the hosts are lost one way: look at firewalls and addresses"),
+            Self::Unvalidated => log::warn!(target: "isolane",
+                "addresses that are not validated: {count} more (so far {} readers, which get no samples; {} answers from \
+                 addresses that their participant does not announce; {} datagrams held back by the rate for all such \
+                 addresses). A participant answers from another address than it announces: make it announce the one \
+                 that it sends from, or describe it. Otherwise somebody announces addresses of others",
+                Grouped(seen.counters.readers_unvalidated), Grouped(seen.counters.answers_elsewhere),
+                Grouped(seen.counters.unvalidated_limited)),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
         RemoteParticipant, StaticPeer,
     },
     index::{Index, PeerIndex, index},
-    limits::{MAX_GROUPS, SPDP_INBOX_SLOTS},
+    limits::{MAX_GROUPS, SPDP_INBOX_SLOTS, UNVALIDATED_BYTES_PER_S},
     matching::Topics,
     presentation::{Publisher, Subscriber},
     priority::Priority,
@@ -27,6 +27,7 @@ use crate::{
     status::Noted,
     table::Table,
     timers::Timers,
+    token_bucket::TokenBucket,
     work::{Board, Filed, WorkKind},
     writer::{ReaderProxy, Writer},
 };
@@ -74,10 +75,18 @@ pub struct Counters {
     pub leases_shortened: u64,
     /// Ends of instances that found no room in a cache.
     pub instance_ends_unseen: u64,
-    /// Datagrams not sent to a participant that has not yet shown that it hears this one, because they
+    /// Datagrams not sent to an address that is not validated, because those for its participant
     /// would have come to more than [`ANSWER_FACTOR`](crate::limits::ANSWER_FACTOR) times what came in its
     /// name.
     pub answers_withheld: u64,
+    /// Datagrams not sent to an address that is not validated, because those to all such addresses together would have
+    /// come to more than [`UNVALIDATED_BYTES_PER_S`](crate::limits::UNVALIDATED_BYTES_PER_S).
+    pub unvalidated_limited: u64,
+    /// ACKNACKs from an address that their participant does not announce: they validate none of its addresses.
+    pub answers_elsewhere: u64,
+    /// Readers found at an address that is not validated, of a participant that answers from another one: they get no
+    /// samples.
+    pub readers_unvalidated: u64,
     /// Readers that were no longer waited for, because they never answered.
     pub readers_silent: u64,
     /// Samples whose LIFESPAN was over when they arrived; those that arrive again are counted again.
@@ -230,6 +239,8 @@ pub struct Engine {
     pub(crate) announcements: Announcements,
     pub(crate) endpoint_by_guid: PeerIndex<Guid, u16>,
     pub(crate) board: Board,
+    /// What may be sent to all addresses together that are not validated.
+    pub(crate) unvalidated: TokenBucket,
     pub(crate) timers: Timers,
     pub(crate) inbox: Inbox,
     pub(crate) ignored: Ignored,
@@ -314,6 +325,7 @@ impl Engine {
             announcements: Announcements::new(remote, is_fixed),
             endpoint_by_guid: PeerIndex::new(remote, is_fixed, seed(5)),
             board: Board::new(),
+            unvalidated: TokenBucket::new(UNVALIDATED_BYTES_PER_S.into()),
             timers: Timers::new(Subject::count(&limits)),
             inbox: Inbox::new(SPDP_INBOX_SLOTS),
             ignored: Ignored::new(),

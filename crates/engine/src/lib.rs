@@ -71,6 +71,7 @@ mod states;
 mod status;
 mod table;
 mod timers;
+mod token_bucket;
 mod transmit;
 mod unwanted;
 mod window;

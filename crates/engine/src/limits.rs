@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use isolane_wire::sequence::SequenceNumber;
+use isolane_wire::{limits::MAX_LOCATORS, sequence::SequenceNumber};
 
 /// Addresses of one participant to which a writer sends each sample. A participant of isolane has one for each level
 /// and one for each topic with a port of its own; a participant that announces more would multiply what it is sent.
@@ -33,11 +33,18 @@ pub const COMMON_PLACES: usize = 512;
 /// ACKNACK can carry (RTPS 2.5 §9.4.2.6), so that all it knows to be missing can be asked for.
 pub const WINDOW: u32 = 256;
 
-/// Bytes sent to a participant for each byte that came in its name, until it has shown that it hears this
-/// one: else a forged announcement would make this participant flood the address it names. QUIC allows
+/// Bytes sent to a participant's addresses that are not validated for each byte that came in its name: else a forged
+/// announcement would make this participant flood the address it names. QUIC allows
 /// the same (RFC 9000 §8.1). An announcement, which costs as much as it brings in, and the four questions
 /// of SEDP stay below it; those about liveliness wait for the next announcement where it is a short one.
 pub const ANSWER_FACTOR: u32 = 3;
+
+/// Bytes a second sent to all addresses together that are not validated, with one second's worth at once: about a
+/// hundred participants that start in one instant are answered at once, and a thousand within ten seconds.
+pub const UNVALIDATED_BYTES_PER_S: u32 = 64 * 1024;
+
+/// Validated addresses of a participant that are remembered: as many as a list of locators has.
+pub const MAX_VALIDATED_ADDRESSES: usize = MAX_LOCATORS;
 
 /// Times a participant is answered again that goes on announcing itself and has not shown that it hears this
 /// one. All answers are lost with a probability of 10^-9 where a tenth of the frames is; more would be said to

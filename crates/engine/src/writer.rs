@@ -309,9 +309,10 @@ pub(crate) struct ReaderProxy {
     pub(crate) reliable: bool,
     /// It wants what was written before it came.
     pub(crate) wants_history: bool,
-    /// Its participant is known to hear this one: until then its word alone is no reason to send
-    /// samples to the address it names.
+    /// Its address is validated: samples are sent there.
     pub(crate) is_reachable: bool,
+    /// Where its last ACKNACK came from that validated an address, or came from one that was.
+    pub(crate) answered_from: Option<[u8; 4]>,
     /// One of the writer's destinations leads to it.
     pub(crate) is_reached: bool,
     /// HEARTBEATs by the clock that it has not answered, as long as it has answered none.
@@ -343,7 +344,7 @@ pub(crate) struct ReaderProxy {
 
 impl ReaderProxy {
     /// Whether the reader is known to know this writer. A reliable one shows it by its first
-    /// ACKNACK. A best-effort one never says anything; its participant does.
+    /// ACKNACK. A best-effort one never says anything; that its address is validated shows it.
     pub(crate) fn is_ready(&self) -> bool {
         if self.reliable {
             self.acknack_count.is_some()
@@ -376,7 +377,18 @@ impl ReaderProxy {
         !self.is_ready() && self.unanswered >= MAX_UNANSWERED_HEARTBEATS
     }
 
-    /// Whether samples are sent to its address: its participant hears this one, and it is not a reliable reader that
+    /// Whether it is owed a history that was not begun because its address was not validated.
+    pub(crate) fn waits_for_history(&self) -> bool {
+        self.reliable && self.is_ready() && self.history_next.is_some() && !self.history_filed
+    }
+
+    /// Forgets what it has asked for: it asks again.
+    pub(crate) fn forget_requests(&mut self) {
+        self.requested = SequenceNumberSet::new(self.acknowledged);
+        self.fragments.repair = None;
+    }
+
+    /// Whether samples are sent to its address: it is validated, and this is not a reliable reader that
     /// has gone silent.
     pub(crate) fn is_sent_to(&self) -> bool {
         self.is_reachable && !(self.reliable && self.is_silent())
@@ -391,6 +403,7 @@ impl ReaderProxy {
             reliable,
             wants_history: false,
             is_reachable: false,
+            answered_from: None,
             // Until the destinations are worked out.
             is_reached: true,
             unanswered: 0,

@@ -28,7 +28,6 @@ use crate::{
     history::ChangeKind,
     ids::WriterId,
     limits::{ASSERTIONS_PER_LEASE, MIN_PERIOD},
-    matching::choose,
     priority::Priority,
     reader::WriterProxy,
     work::WorkKind,
@@ -332,7 +331,7 @@ impl Engine {
         if !has_it || self.proxy_of_writer_at(writer, MESSAGES).is_some() {
             return;
         }
-        let unicast = choose(&data.metatraffic_unicast, &self.config.networks);
+        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
         let multicast = self.group_of(&data.metatraffic_multicast, unicast);
         let mut proxy = WriterProxy::new(MESSAGES, writer, true);
         proxy.reply_to = unicast.or(multicast);
@@ -359,9 +358,9 @@ impl Engine {
         if !has_it || self.proxy_of_reader.contains_key(&(MESSAGES, reader)) {
             return;
         }
-        let unicast = choose(&data.metatraffic_unicast, &self.config.networks);
+        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
         let multicast = self.group_of(&data.metatraffic_multicast, unicast);
-        let is_reachable = self.is_reachable(prefix);
+        let is_reachable = self.is_validated(prefix, unicast.or(multicast));
         let mut proxy = ReaderProxy::new(MESSAGES, reader, true);
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = (unicast, multicast);

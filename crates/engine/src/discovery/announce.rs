@@ -19,7 +19,6 @@ use crate::{
     engine::Engine,
     fingerprint::Fingerprint,
     limits::DISCOVERY_SLOT_BYTES,
-    matching::choose,
     priority::Priority,
     work::{Destinations, Work, WorkKind},
 };
@@ -126,7 +125,7 @@ impl Engine {
             else {
                 continue;
             };
-            let is_starved = peer.announce_filed && peer.hears_us;
+            let is_starved = peer.announce_filed && peer.is_proven();
             if is_starved {
                 self.board.withdraw(&[WorkKind::Announce], index + 1);
                 self.file(Priority::HIGHEST, WorkKind::Announce, index + 1);
@@ -138,7 +137,7 @@ impl Engine {
 
     /// Makes the SPDP announcement, for all (0) or for one newly found.
     pub(crate) fn announce(&mut self, subject: u16, buffer: &mut [u8]) -> Option<Work> {
-        let mut prefix = None;
+        let mut only = None;
         let to = match subject.checked_sub(1) {
             None => {
                 self.announce_filed = false;
@@ -146,18 +145,20 @@ impl Engine {
                 Destinations::Announce
             }
             Some(index) => {
-                let participant = self.participants.get_mut(index)?;
-                participant.announce_filed = false;
-                prefix = Some(participant.data.guid.prefix);
+                self.participants.get_mut(index)?.announce_filed = false;
+                let participant = self.participants.get(index)?;
                 let locators = &participant.data.metatraffic_unicast;
-                let locator = choose(locators, &self.config.networks)?;
+                let locator = self.choose_of(participant, locators)?;
+                only = Some((participant.data.guid.prefix, locator));
                 Destinations::Listed(BoundedVec::from_iter([locator]))
             }
         };
         let mut payload = [0; DISCOVERY_SLOT_BYTES];
         let length = self.participant_data().emit(&mut payload).ok()?;
         let emitted = self.emit_announcement(buffer, PayloadKind::Data, None, &payload[..length]);
-        let bytes = prefix.map_or(emitted, |prefix| self.spend(prefix, emitted));
+        let bytes = only.map_or(emitted, |(prefix, to)| {
+            self.spend(prefix, Some(&to), emitted)
+        });
         Some(Work {
             kind: WorkKind::Announce,
             level: None,
@@ -190,9 +191,8 @@ impl Engine {
         let unlisted = self
             .remote_participants()
             .filter(|peer| self.is_unlisted(peer));
-        let address = |peer: &RemoteParticipant| {
-            choose(&peer.data.metatraffic_unicast, &self.config.networks)
-        };
+        let address =
+            |peer: &RemoteParticipant| self.choose_of(peer, &peer.data.metatraffic_unicast);
         let listed = self.config.announce_to.iter().copied();
         listed.chain(unlisted.filter_map(address))
     }

@@ -24,7 +24,7 @@ use crate::{
     history::ChangeKind,
     ids::WriterId,
     limits::{DISCOVERY_SLOT_BYTES, FREE_SHARE},
-    matching::choose,
+    matching::choose_own,
     table::Full,
     write::{WriteError, WriteSample},
 };
@@ -283,10 +283,12 @@ impl Engine {
         data: &EndpointData,
         participant: u16,
     ) -> (Option<Locator>, Option<Locator>) {
-        let networks = &self.config.networks;
-        let own = choose(&data.unicast, networks);
         let participant = self.participants.get(participant);
-        let default = participant.and_then(|p| choose(&p.data.default_unicast, networks));
+        let own = match participant {
+            Some(participant) => self.choose_of(participant, &data.unicast),
+            None => choose_own(&data.unicast, &self.config.networks),
+        };
+        let default = participant.and_then(|it| self.choose_of(it, &it.data.default_unicast));
         let unicast = own.or(default);
         let group = self.group_of(&data.multicast, unicast);
         match (own, group, participant) {

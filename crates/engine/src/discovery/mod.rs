@@ -43,7 +43,7 @@ pub use events::{DiscoveryChange, DiscoveryEvent};
 pub use ignored::IgnoreError;
 pub(crate) use ignored::Ignored;
 pub(crate) use inbox::Inbox;
-pub(crate) use reach::is_own_address;
+pub(crate) use reach::{Validated, is_own_address};
 pub(crate) use statics::StaticPeer;
 pub use statics::{Announces, StaticError, StaticParticipant, StaticPeerState};
 
@@ -64,9 +64,9 @@ pub struct RemoteParticipant {
     /// When its announcement was last heard.
     pub heard: Instant,
     pub(crate) announce_filed: bool,
-    /// One of its readers has answered: it hears what it is sent, where it says.
-    hears_us: bool,
-    /// Bytes it may be sent until then.
+    /// Addresses from which its readers have answered.
+    validated: Validated,
+    /// Bytes that may be sent to its other addresses.
     credit_bytes: u32,
     /// When it was answered last by an announcement, and how often again until then.
     answered: Instant,
@@ -105,7 +105,7 @@ impl RemoteParticipant {
             data,
             heard: now,
             announce_filed: false,
-            hears_us: false,
+            validated: Validated::default(),
             credit_bytes: 0,
             answered: now,
             answers_again: 0,
@@ -129,11 +129,11 @@ impl RemoteParticipant {
         self.leave_from.is_some()
     }
 
-    /// Whether its address is validated: the participant has answered what was sent to its address. Until then its
-    /// announcement can be anybody's.
+    /// Whether one of its addresses is validated: its readers have answered from there. Until then its announcement can
+    /// be anybody's.
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        self.hears_us
+        self.validated.is_any()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     config::Network,
     engine::{Engine, Subject},
     history::ChangeKind,
-    matching::choose,
+    matching::choose_own,
 };
 
 impl Engine {
@@ -80,7 +80,7 @@ impl Engine {
                 self.move_from = Some(place);
                 return false;
             }
-            let unicast = choose(&data.unicast, &self.config.networks);
+            let unicast = choose_own(&data.unicast, &self.config.networks);
             let address = (unicast, self.group_of(&data.multicast, unicast));
             self.follow(data.guid, address);
             match kind {

@@ -18,7 +18,6 @@ use super::{
 use crate::{
     engine::{BUILTIN_ENDPOINTS, Engine, Subject},
     limits::{MAX_ANSWERS_AGAIN, MAX_LEASE},
-    matching::choose,
     reader::WriterProxy,
     receive::MessageReceiver,
     writer::ReaderProxy,
@@ -123,7 +122,7 @@ impl Engine {
         let unproven = self
             .participants
             .iter()
-            .filter(|(_, peer)| !peer.hears_us && !peer.is_leaving());
+            .filter(|(_, peer)| !peer.is_proven() && !peer.is_leaving());
         let Some((index, _)) = unproven.min_by_key(|(_, peer)| peer.since) else {
             return false;
         };
@@ -224,7 +223,7 @@ impl Engine {
         let Some(participant) = self.participants.get_mut(index) else {
             return;
         };
-        let is_due = !participant.hears_us
+        let is_due = !participant.is_proven()
             && participant.answers_again < MAX_ANSWERS_AGAIN
             && now >= participant.answered + period;
         if is_due {
@@ -237,16 +236,17 @@ impl Engine {
     /// Asks writers of a participant again for their first heartbeat, or for what is missing: the
     /// question may have been lost, and a writer that thinks we have all it has, because we had it
     /// before we forgot the writer, says nothing by itself. Asks its readers that have not answered
-    /// likewise: they may have been out of reach for longer than they are asked by the clock.
+    /// likewise, and those whose address is not validated: they may have been out of reach for longer than they are asked
+    /// by the clock.
     ///
-    /// Of one that has not shown that it hears us only the endpoints of SEDP are asked.
+    /// Of a participant without a validated address only the endpoints of SEDP are asked.
     pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
         self.ask_for_refused(index);
         self.ask_for_doubted(index);
         let Some(participant) = self.participants.get(index) else {
             return;
         };
-        let first_unasked = if participant.hears_us {
+        let first_unasked = if participant.is_proven() {
             u16::MAX
         } else {
             BUILTIN_ENDPOINTS
@@ -267,7 +267,7 @@ impl Engine {
                 proxy.guid.prefix == prefix
                     && proxy.writer < first_unasked
                     && proxy.reliable
-                    && !proxy.is_joined
+                    && !(proxy.is_joined && proxy.is_reachable)
             });
             if waits {
                 self.file_repair(index);
@@ -282,7 +282,7 @@ impl Engine {
         };
         let data = &participant.data;
         let prefix = data.guid.prefix;
-        let unicast = choose(&data.metatraffic_unicast, &self.config.networks);
+        let unicast = self.choose_of(participant, &data.metatraffic_unicast);
         let address = (unicast, self.group_of(&data.metatraffic_multicast, unicast));
         let entities = SEDP.iter().flat_map(|sedp| [sedp.reader, sedp.writer]);
         for entity in entities.chain(MESSAGE_ENDPOINTS) {
@@ -332,10 +332,9 @@ impl Engine {
         };
         let prefix = participant.data.guid.prefix;
         let has = participant.data.builtin_endpoints;
-        let networks = &self.config.networks;
-        let unicast = choose(&participant.data.metatraffic_unicast, networks);
+        let unicast = self.choose_of(participant, &participant.data.metatraffic_unicast);
         let multicast = self.group_of(&participant.data.metatraffic_multicast, unicast);
-        let is_reachable = participant.hears_us;
+        let is_reachable = self.is_validated(prefix, unicast.or(multicast));
         let mut is_refused = false;
         for (kind, sedp) in (0u16..).zip(&SEDP) {
             let guid = |entity| Guid { prefix, entity };

@@ -1,21 +1,90 @@
-//! What is said to a participant before it has shown that it hears this one.
+//! Which addresses of a participant are validated, and what is sent to the others (anti-amplification).
 //!
-//! An announcement proves nothing: anybody can send one that names somebody else's address. So until the
-//! first ACKNACK of one of its readers has come, a participant is sent at most
-//! [`ANSWER_FACTOR`] times the bytes that came in its name, and no samples at all: neither history, nor
-//! what best-effort readers would get. A real one answers the first HEARTBEAT of SEDP, a round trip
-//! after the two have heard of each other.
+//! An announcement proves nothing: anybody can send one that names somebody else's address. An IPv4 address that a
+//! participant announces is validated by an ACKNACK that comes from it (the port is ignored: implementations send from
+//! other ports than they receive on). An ACKNACK from the loopback address validates all addresses of its participant:
+//! it comes from a process of this host, which can send anywhere by itself. Addresses of described participants are
+//! validated by their description.
 //!
-//! That an ACKNACK can be forged as well is for authentication to mend, which there is none of yet.
+//! Samples are sent to validated addresses alone; of several addresses of a peer a validated one is used. Everything else
+//! that is meant for an address that is not validated (announcements, HEARTBEATs, ACKNACKs, repairs) comes to at most
+//! [`ANSWER_FACTOR`] times the bytes received in the participant's name, and for all such addresses together to at most
+//! [`UNVALIDATED_BYTES_PER_S`]. What exceeds that is dropped and counted, as if the network had lost it.
+//!
+//! A source address can be forged by a host on its network: see `docs/threats.md`.
 
-use isolane_wire::{guid::GuidPrefix, locator::Locator, rtps::HEADER_BYTES};
+use heapless::Vec as BoundedVec;
+use isolane_wire::{
+    discovery::{LocatorList, ParticipantData},
+    guid::GuidPrefix,
+    locator::Locator,
+    rtps::HEADER_BYTES,
+};
 
 use super::RemoteParticipant;
-use crate::{engine::Engine, index::PeerIndex, limits::ANSWER_FACTOR, table::Table};
+use crate::{
+    engine::Engine,
+    index::PeerIndex,
+    limits::{ANSWER_FACTOR, MAX_VALIDATED_ADDRESSES, UNVALIDATED_BYTES_PER_S},
+    matching::choose,
+    table::Table,
+    work::Work,
+};
 
 /// Bytes of a message around one announcement: RTPS header, and DATA without inline QoS (RTPS 2.5
 /// §9.4.5.4).
 pub(super) const AROUND_ANNOUNCEMENT_BYTES: usize = HEADER_BYTES + 24;
+
+/// The addresses of a participant that are validated.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Validated {
+    addresses: BoundedVec<[u8; 4], MAX_VALIDATED_ADDRESSES>,
+    are_all: bool,
+}
+
+impl Validated {
+    /// Every address, as of a described participant.
+    pub(super) fn all() -> Self {
+        Self {
+            are_all: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether there is a validated address.
+    pub(crate) fn is_any(&self) -> bool {
+        self.are_all || !self.addresses.is_empty()
+    }
+
+    /// Whether what is sent to a locator goes to a validated address; a group counts as one where the participant has
+    /// any.
+    pub(crate) fn covers(&self, locator: &Locator) -> bool {
+        match locator.ipv4() {
+            _ if self.are_all => true,
+            Some(_) if locator.is_multicast() => !self.addresses.is_empty(),
+            Some(address) => self.addresses.contains(&address),
+            None => false,
+        }
+    }
+
+    /// Enters an address. Where all places are taken it gets that of one which is no longer announced, or none.
+    fn enter(&mut self, address: [u8; 4], is_announced: impl Fn([u8; 4]) -> bool) -> bool {
+        match self.addresses.push(address) {
+            Ok(()) => true,
+            Err(_) => {
+                let mut known = self.addresses.iter_mut();
+                let stale = known.find(|known| !is_announced(**known));
+                stale.map(|stale| *stale = address).is_some()
+            }
+        }
+    }
+}
+
+/// Whether a participant announces an address for discovery, or as its default.
+fn announces(data: &ParticipantData, address: [u8; 4]) -> bool {
+    let is_it = |locator: &Locator| locator.ipv4() == Some(address);
+    data.metatraffic_unicast.iter().any(is_it) || data.default_unicast.iter().any(is_it)
+}
 
 /// Whether a datagram in the name of a participant came from one of its addresses.
 pub(crate) fn is_own_address(
@@ -30,9 +99,9 @@ pub(crate) fn is_own_address(
     let Some(participant) = participants.get(index).filter(|peer| peer.is_proven()) else {
         return false;
     };
-    let is_it = |locator: &Locator| locator.ipv4() == source.ipv4();
-    let data = &participant.data;
-    data.metatraffic_unicast.iter().any(is_it) || data.default_unicast.iter().any(is_it)
+    source
+        .ipv4()
+        .is_some_and(|address| announces(&participant.data, address))
 }
 
 impl Engine {
@@ -42,62 +111,143 @@ impl Engine {
         is_own_address(peers, prefix, source)
     }
 
-    /// So many bytes came in the name of a participant.
+    fn participant(&self, prefix: GuidPrefix) -> Option<&RemoteParticipant> {
+        let &index = self.participant_by_prefix.get(&prefix)?;
+        self.participants.get(index)
+    }
+
+    /// Of several addresses of a participant the one that is used: a validated one if there is any.
+    pub(crate) fn choose_of(
+        &self,
+        participant: &RemoteParticipant,
+        locators: &LocatorList,
+    ) -> Option<Locator> {
+        let is_validated = |locator: &Locator| participant.validated.covers(locator);
+        choose(locators, &self.config.networks, is_validated)
+    }
+
+    /// Notes bytes that came in the name of a participant and call for an answer.
     pub(crate) fn earn(&mut self, prefix: GuidPrefix, bytes: usize) {
         let Some(&index) = self.participant_by_prefix.get(&prefix) else {
             return;
         };
-        if let Some(participant) = self.participants.get_mut(index)
-            && !participant.hears_us
-        {
+        if let Some(participant) = self.participants.get_mut(index) {
             let earned = (bytes as u32).saturating_mul(ANSWER_FACTOR);
-            participant.credit_bytes = participant.credit_bytes.saturating_add(earned);
+            let credit_bytes = participant.credit_bytes.saturating_add(earned);
+            participant.credit_bytes = credit_bytes.min(UNVALIDATED_BYTES_PER_S);
         }
     }
 
-    /// So many bytes are to be sent to a participant: returns them, or 0 if they are to be kept back.
-    pub(crate) fn spend(&mut self, prefix: GuidPrefix, bytes: usize) -> usize {
+    /// Bytes of a datagram for a participant that are sent to an address: all of them, or 0 where the address is not
+    /// validated and has had its share.
+    pub(crate) fn spend(
+        &mut self,
+        prefix: GuidPrefix,
+        to: Option<&Locator>,
+        bytes: usize,
+    ) -> usize {
         let found = self.participant_by_prefix.get(&prefix);
         let Some(participant) = found.and_then(|&index| self.participants.get_mut(index)) else {
             // This one itself.
             return bytes;
         };
-        if participant.hears_us {
+        if to.is_none_or(|to| participant.validated.covers(to)) {
             return bytes;
         }
-        match participant.credit_bytes.checked_sub(bytes as u32) {
-            Some(left) => {
-                participant.credit_bytes = left;
-                bytes
-            }
-            None => {
-                self.counters.answers_withheld += 1;
-                0
-            }
+        let Some(left) = participant.credit_bytes.checked_sub(bytes as u32) else {
+            self.counters.answers_withheld += 1;
+            return 0;
+        };
+        if !self.unvalidated.take(self.latest, bytes) {
+            self.counters.unvalidated_limited += 1;
+            return 0;
+        }
+        participant.credit_bytes = left;
+        bytes
+    }
+
+    /// What is sent to one matched reader: nothing where its address is not validated and has had its share.
+    pub(crate) fn spend_on_reader(&mut self, index: u16, work: Option<Work>) -> Option<Work> {
+        let proxy = self.reader_proxies.get(index)?;
+        if proxy.is_reachable {
+            return work;
+        }
+        let (prefix, to) = (proxy.guid.prefix, proxy.address());
+        let mut work = work?;
+        let bytes = self.spend(prefix, to.as_ref(), work.bytes);
+        if bytes < work.bytes
+            && let Some(proxy) = self.reader_proxies.get_mut(index)
+        {
+            proxy.forget_requests();
+        }
+        work.bytes = bytes;
+        Some(work)
+    }
+
+    /// Whether an address of a participant is validated; without an address, whether the participant has any. Addresses of
+    /// this participant are.
+    pub(crate) fn is_validated(&self, prefix: GuidPrefix, to: Option<Locator>) -> bool {
+        let Some(participant) = self.participant(prefix) else {
+            return prefix == self.guid_prefix();
+        };
+        match to {
+            Some(to) => participant.validated.covers(&to),
+            None => participant.is_proven(),
         }
     }
 
-    /// Whether a participant, or this one itself, is known to hear this one.
-    pub(crate) fn is_reachable(&self, prefix: GuidPrefix) -> bool {
-        let found = self.participant_by_prefix.get(&prefix);
-        let participant = found.and_then(|&index| self.participants.get(index));
-        participant.map_or(prefix == self.guid_prefix(), |participant| {
-            participant.hears_us
-        })
+    /// Whether a participant has a validated address, but this one is not.
+    pub(crate) fn answers_elsewhere(&self, prefix: GuidPrefix, to: Option<Locator>) -> bool {
+        let participant = self.participant(prefix);
+        participant.is_some_and(|participant| participant.is_proven())
+            && !self.is_validated(prefix, to)
     }
 
-    /// A reader of this participant has answered: what it has announced is believed from now on. Its
-    /// endpoints are told so one a step.
-    pub(crate) fn note_reachable(&mut self, prefix: GuidPrefix) {
-        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
+    /// Takes note of an ACKNACK of a matched reader, from another address than the last that validated something: the
+    /// address is validated if the participant announces it. Its endpoints follow, one a step.
+    #[cold]
+    pub(crate) fn note_answer(&mut self, index: u16, source: Locator) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
-        if let Some(participant) = self.participants.get_mut(index)
-            && !core::mem::replace(&mut participant.hears_us, true)
+        let (writer, prefix, to) = (proxy.writer, proxy.guid.prefix, proxy.address());
+        if let Some(&place) = self.participant_by_prefix.get(&prefix)
+            && let Some(participant) = self.participants.get_mut(place)
+            && !participant.validated.covers(&source)
         {
+            let data = &participant.data;
+            let is_announced = |address| {
+                announces(data, address) || to.is_some_and(|to| to.ipv4() == Some(address))
+            };
+            let is_entered = match source.ipv4() {
+                Some([127, ..]) => {
+                    participant.validated.are_all = true;
+                    true
+                }
+                Some(address) if is_announced(address) => {
+                    participant.validated.enter(address, is_announced)
+                }
+                _ => false,
+            };
+            if !is_entered {
+                self.counters.answers_elsewhere += 1;
+                return;
+            }
             participant.follow_from = Some(0);
             self.has_following = true;
             self.file_discovery();
+        }
+        let is_reachable = self.is_validated(prefix, to);
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        proxy.answered_from = source.ipv4();
+        if is_reachable && !core::mem::replace(&mut proxy.is_reachable, true) {
+            let waits_for_history = proxy.waits_for_history();
+            self.refresh_destinations(writer);
+            if waits_for_history {
+                self.file_history(index);
+            }
         }
     }
 }

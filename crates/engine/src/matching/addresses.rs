@@ -13,18 +13,27 @@ use crate::{
 /// A unicast and a multicast address.
 pub(crate) type Address = (Option<Locator>, Option<Locator>);
 
-/// Of several addresses the one in a network of ours, else the first that is one we can use.
-pub(crate) fn choose(locators: &LocatorList, networks: &[Network]) -> Option<Locator> {
-    let is_near = |locator: &&Locator| {
+/// Of several addresses the one to use: of those that are validated, else of all, the first in a network of ours, else
+/// the first of IPv4.
+pub(crate) fn choose(
+    locators: &LocatorList,
+    networks: &[Network],
+    is_validated: impl Fn(&Locator) -> bool,
+) -> Option<Locator> {
+    let is_near = |locator: &Locator| {
         locator
             .ipv4()
             .is_some_and(|address| networks.iter().any(|net| net.contains(address)))
     };
-    locators
-        .iter()
-        .find(is_near)
-        .or_else(|| locators.iter().find(|locator| locator.ipv4().is_some()))
-        .copied()
+    let usable = || locators.iter().filter(|locator| locator.ipv4().is_some());
+    let rank = |locator: &&Locator| (is_validated(locator), is_near(locator));
+    // Of equals the first.
+    usable().rev().max_by_key(rank).copied()
+}
+
+/// The same of addresses of this participant.
+pub(crate) fn choose_own(locators: &LocatorList, networks: &[Network]) -> Option<Locator> {
+    choose(locators, networks, |_| true)
 }
 
 impl Engine {

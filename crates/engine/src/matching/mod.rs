@@ -31,7 +31,7 @@ use crate::{
 };
 
 use addresses::Address;
-pub(crate) use addresses::choose;
+pub(crate) use addresses::{choose, choose_own};
 pub use change::{SetQosError, immutable_policy, inconsistent_policy};
 pub use partition::partitions_meet;
 use policies::{Before, Comparison, compare};
@@ -56,7 +56,9 @@ impl Engine {
     fn match_writer(&mut self, now: Instant, writer_index: u16, reader: &Counterpart<'_>) -> bool {
         let guid = reader.data.guid;
         let known = self.proxy_of_reader.get(&(writer_index, guid)).copied();
-        let is_reachable = self.is_reachable(guid.prefix);
+        let (unicast, multicast) = reader.address;
+        let to = unicast.or(multicast);
+        let is_reachable = self.is_validated(guid.prefix, to);
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return true;
         };
@@ -97,6 +99,8 @@ impl Engine {
         let mut proxy = ReaderProxy::new(writer_index, guid, reliable);
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = reader.address;
+        let answers_elsewhere = self.answers_elsewhere(guid.prefix, to);
+        self.counters.readers_unvalidated += u64::from(answers_elsewhere);
         let has_place = self.add_reader_proxy(now, proxy, wants_history);
         if let Some(&proxy) = self.proxy_of_reader.get(&(writer_index, guid))
             && reader.filter.is_some()
@@ -350,7 +354,7 @@ impl Engine {
     }
 
     fn as_local<'a>(&self, data: &'a EndpointData, before: Before<'a>) -> Counterpart<'a> {
-        let unicast = choose(&data.unicast, &self.config.networks);
+        let unicast = choose_own(&data.unicast, &self.config.networks);
         Counterpart {
             data,
             address: (unicast, self.group_of(&data.multicast, unicast)),

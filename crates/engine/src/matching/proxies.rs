@@ -174,7 +174,7 @@ impl Engine {
             return;
         };
         let (writer, was_ready) = (proxy.writer, proxy.is_ready());
-        let is_reachable = proxy.is_reachable || self.is_reachable(proxy.guid.prefix);
+        let is_reachable = self.is_validated(proxy.guid.prefix, address.0.or(address.1));
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
@@ -184,11 +184,18 @@ impl Engine {
             return;
         }
         (proxy.unicast, proxy.multicast) = address;
-        proxy.is_reachable = is_reachable;
-        let is_ready = proxy.is_ready();
+        let was_reachable = core::mem::replace(&mut proxy.is_reachable, is_reachable);
+        let joins = proxy.is_ready() && !was_ready && !proxy.is_joined;
+        let begins_history = is_reachable && proxy.waits_for_history();
         self.refresh_destinations(writer);
-        if is_ready && !was_ready {
+        if joins {
             self.join_reader(index);
+        }
+        if begins_history {
+            self.file_history(index);
+        } else if was_reachable && !is_reachable {
+            // By its answer the new address is validated.
+            self.file_repair(index);
         }
     }
 
@@ -397,8 +404,8 @@ impl Engine {
     }
 
     /// Readers a writer is matched with now. A reliable one counts from its first answer on: then
-    /// it is known to know the writer, and gets all that is written. A best-effort one counts from the
-    /// first answer of its participant on.
+    /// it is known to know the writer, and gets all that is written. A best-effort one counts when its address is
+    /// validated.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterId) -> usize {
         let writer = self.writers.get(writer.0);

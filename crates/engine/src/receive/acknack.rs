@@ -8,13 +8,13 @@ use isolane_wire::{
 };
 
 use super::MessageReceiver;
-use crate::{engine::Engine, work::WorkKind};
+use crate::engine::Engine;
 
 impl Engine {
     pub(super) fn receive_acknack(
         &mut self,
         now: Instant,
-        message: &MessageReceiver,
+        message: &mut MessageReceiver,
         acknack: &AckNack,
     ) {
         let reader = Guid {
@@ -39,13 +39,26 @@ impl Engine {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
-        let Some(writer) = self.writers.get_mut(writer_index) else {
-            return;
-        };
         let (was_ready, was_silent) = (proxy.is_ready(), proxy.is_silent());
         if !proxy.reliable || !proxy.accept_acknack(now, acknack) {
             return;
         }
+        if proxy.answered_from != message.source.ipv4() {
+            self.note_answer(index, message.source);
+        }
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        if !proxy.is_reachable {
+            let bytes = message.count(acknack.buffer_len());
+            self.earn(message.prefix, bytes);
+        }
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let Some(writer) = self.writers.get_mut(writer_index) else {
+            return;
+        };
         // A peer cannot acknowledge what was not sent.
         let base = acknack.state.base().min(writer.next_unsent);
         let begins = proxy.begins(acknack);
@@ -66,9 +79,6 @@ impl Engine {
         }
         if had_unwanted {
             self.refresh_unwanted(writer_index);
-        }
-        if !was_ready {
-            self.hear_reader(index);
         }
         if begins {
             self.join_reader(index);
@@ -98,7 +108,7 @@ impl Engine {
             proxy.requested.remove(had);
         }
         proxy.fragments.acknowledge(base);
-        let begins_history = is_first && proxy.history_next.is_some();
+        let begins_history = is_first && proxy.is_reachable && proxy.history_next.is_some();
         let mut requested = SequenceNumberSet::new(base.max(SequenceNumber(1)));
         for sequence in acknack.state.iter() {
             // What is history comes in its order, and once.
@@ -113,25 +123,11 @@ impl Engine {
             proxy.requested = requested;
         }
         if begins_history {
-            proxy.history_filed = true;
-            let priority = writer.protocol_priority();
-            self.file(priority, WorkKind::History, index);
+            self.file_history(index);
         }
         if asks || !acknack.is_final {
             // Where nothing is asked for it answers with a HEARTBEAT.
             self.file_repair(index);
         }
-    }
-
-    /// A reader has spoken for the first time: its participant counts as reachable.
-    fn hear_reader(&mut self, index: u16) {
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
-        let (writer, reader) = (proxy.writer, proxy.guid);
-        if !core::mem::replace(&mut proxy.is_reachable, true) {
-            self.refresh_destinations(writer);
-        }
-        self.note_reachable(reader.prefix);
     }
 }

@@ -95,8 +95,14 @@ impl Engine {
                 self.send_taken(subject, buffer)
             }
             WorkKind::AckNack => self.send_acknack(now, subject, buffer),
-            WorkKind::Repair => self.send_repair(now, subject, buffer),
-            WorkKind::History => self.send_history(now, subject, buffer),
+            WorkKind::Repair => {
+                let work = self.send_repair(now, subject, buffer);
+                self.spend_on_reader(subject, work)
+            }
+            WorkKind::History => {
+                let work = self.send_history(now, subject, buffer);
+                self.spend_on_reader(subject, work)
+            }
         };
         // A step whose subject has gone meanwhile sends nothing, but it was one.
         Some(work.unwrap_or(Work {

@@ -4,7 +4,7 @@ use isolane_wire::{
     guid::Guid,
     level::Level,
     locator::Locator,
-    rtps::{HEADER_BYTES, HEARTBEAT_BYTES, Heartbeat, INFO_DESTINATION_BYTES, MessageWriter},
+    rtps::{Heartbeat, MessageWriter},
     sequence::SequenceNumber,
     time::Instant,
 };
@@ -18,9 +18,6 @@ use crate::{
     write::data_head,
     writer::ReaderProxy,
 };
-
-/// Bytes of a message with one HEARTBEAT for one reader.
-const HEARTBEAT_TO_ONE_BYTES: usize = HEADER_BYTES + INFO_DESTINATION_BYTES + HEARTBEAT_BYTES;
 
 impl Engine {
     pub(super) fn send_acknack(
@@ -54,7 +51,7 @@ impl Engine {
         Some(Work {
             kind: WorkKind::AckNack,
             level,
-            bytes: self.spend(prefix, bytes),
+            bytes: self.spend(prefix, to.as_ref(), bytes),
             to: to_one(to),
         })
     }
@@ -180,10 +177,7 @@ impl Engine {
         let proxy = self.reader_proxies.get(index)?;
         let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
         let is_reachable = proxy.is_reachable;
-        if !is_reachable && self.spend(guid.prefix, HEARTBEAT_TO_ONE_BYTES) == 0 {
-            return None;
-        }
-        // What is sent on a peer's word alone is counted.
+        // What is sent to an address that is not validated is kept short.
         let group = self.heartbeat_group(writer_index).filter(|_| is_reachable);
         let writer = self.writers.get_mut(writer_index)?;
         let level = writer.level;
@@ -351,6 +345,20 @@ impl Engine {
             },
             header,
         )
+    }
+
+    /// Files the history that a reader which joined late has waited for.
+    pub(crate) fn file_history(&mut self, index: u16) {
+        let Some(proxy) = self.reader_proxies.get_mut(index) else {
+            return;
+        };
+        let Some(writer) = self.writers.get(proxy.writer) else {
+            return;
+        };
+        if !core::mem::replace(&mut proxy.history_filed, true) {
+            let priority = writer.protocol_priority();
+            self.file(priority, WorkKind::History, index);
+        }
     }
 
     /// Files what one reader has asked for; a HEARTBEAT if that is nothing.

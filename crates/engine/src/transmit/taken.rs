@@ -68,7 +68,7 @@ impl Engine {
         Some(Work {
             kind: WorkKind::AckNack,
             level,
-            bytes: self.spend(prefix, bytes),
+            bytes: self.spend(prefix, to.as_ref(), bytes),
             to: to_one(to),
         })
     }

@@ -65,7 +65,14 @@ fn destinations_of(readers: [(Locator, &[Locator]); 2]) -> Vec<Locator> {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
     let writer = world.create_writer(node, &Topic::new("Foreign"));
-    let mut peer = Peer::of(&mut world, node);
+    // Its default addresses are those of the readers, and it answers from there.
+    let mut peer = Peer::announced(&mut world, node, |data| {
+        data.default_unicast = readers.iter().map(|&(address, _)| address).collect();
+    });
+    for (address, _) in readers {
+        let address = address.ipv4().expect("of IPv4");
+        peer.answer_discovery_from(&mut world, address);
+    }
     for (number, (address, groups)) in (2..).zip(readers) {
         let entity = EntityId::user(number, EntityKind::READER_NO_KEY);
         peer.announce_with(&mut world, entity, |data| {
@@ -157,8 +164,11 @@ fn a_peer_that_moves_is_followed_and_its_endpoints_too() {
     for last in [7, 8] {
         // Where endpoints are reached that say nothing themselves.
         peer.announce_itself(&mut world, |data| {
-            data.default_unicast = LocatorList::from_iter([at(last)]);
+            data.default_unicast = LocatorList::from_iter([at(last), at(77), at(78)]);
         });
+        for answers in [last, 77, 78] {
+            peer.answer_discovery_from(&mut world, [10, 0, 0, answers]);
+        }
         world.run_for(SECOND);
         assert_eq!(destinations(&world, node, writer), [at(last), at(77)]);
     }

@@ -7,6 +7,7 @@ use isolane_wire::{
     BufferTooSmall,
     discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
+    locator::Locator,
     qos::{QosPolicies, ReliabilityKind},
     rtps::{
         AckNack, DataHead, HEADER_BYTES, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo,
@@ -30,6 +31,10 @@ pub(crate) struct Peer {
     pub(crate) prefix: GuidPrefix,
     pub(crate) node: NodeId,
     pub(crate) target: NodeId,
+    /// Where its datagrams come from; `None`: from the address of its node.
+    pub(crate) from: Option<Locator>,
+    /// Count of its answers to discovery.
+    pub(crate) answers: i32,
     /// Bytes of all it has said.
     pub(crate) said_bytes: Cell<u64>,
     /// Announcements of writers and of readers.
@@ -74,12 +79,22 @@ impl Peer {
             prefix: GuidPrefix(prefix),
             node,
             target,
+            from: None,
+            answers: 1,
             said_bytes: Cell::new(0),
             announced: [0; 2],
         }
     }
 
-    /// Its readers of SEDP say that they have all: so it is known to hear the node.
+    /// The same from another address.
+    pub(crate) fn answer_discovery_from(&mut self, world: &mut World, address: [u8; 4]) {
+        let from = self.from.replace(Locator::udpv4(address, 50_000));
+        self.answers += 1;
+        self.answer_discovery(world);
+        self.from = from;
+    }
+
+    /// Its readers of SEDP say that they have all: so the address it comes from is validated.
     pub(crate) fn answer_discovery(&self, world: &mut World) {
         let pairs = [
             (
@@ -96,7 +111,7 @@ impl Peer {
                 reader,
                 writer,
                 state: SequenceNumberSet::new(SequenceNumber(1_000)),
-                count: 1,
+                count: self.answers,
                 is_final: true,
             };
             self.say(world, |message| message.acknack(&acknack).map(drop));
@@ -172,7 +187,8 @@ impl Peer {
         let said_bytes = self.said_bytes.get() + datagram.len() as u64;
         self.said_bytes.set(said_bytes);
         let to = self.target.discovery_locator();
-        world.inject(to, self.node.discovery_locator(), datagram);
+        let from = self.from.unwrap_or(self.node.discovery_locator());
+        world.inject(to, from, datagram);
     }
 
     /// A message of the peer, not sent.

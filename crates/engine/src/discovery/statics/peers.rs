@@ -12,7 +12,7 @@ use isolane_wire::{
 };
 
 use super::{
-    super::{DiscoveryChange, DiscoveryEvent, RemoteParticipant},
+    super::{DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated},
     Announces, StaticError, StaticParticipant, StaticPeerState,
     names::{NOT_HEARD, Named, Start, digest_of, kind_of, split, start_of},
 };
@@ -290,7 +290,7 @@ impl Engine {
         let guid = data.guid;
         let mut participant = RemoteParticipant::new(data, now);
         // Where it is reached is not its own word.
-        participant.hears_us = true;
+        participant.validated = Validated::all();
         participant.is_assumed_alive = is_assumed_alive;
         participant.awaits_first_word = true;
         let Ok(index) = self.participants.insert(participant) else {

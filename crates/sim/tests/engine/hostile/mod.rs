@@ -15,8 +15,8 @@
 //! - Those that are matched go on: reliable KEEP_ALL topics deliver everything ([`floods`]).
 //! - What others announce is taken in, however fast it announces itself, its endpoints or made-up participants
 //!   ([`announcers`]).
-//! - Who has not shown that it hears us is sent at most three bytes for one ([`amplification`]); who has can name
-//!   addresses of others, which bounds what goes there ([`third_parties`]).
+//! - An address from which a participant has not answered is sent no samples, and at most three bytes for one
+//!   ([`amplification`]); one that answers cannot have samples sent to others ([`third_parties`]).
 //!
 //! # What cannot be withstood without authentication
 //!
@@ -30,8 +30,7 @@
 //!   there. One that acknowledges nothing holds a KEEP_ALL writer up as long as the reader is matched.
 //! - A farewell, or a lease of nothing, parts it from all until it announces itself again.
 //! - Another address in its announcement makes what is meant for it go there.
-//! - Another's address in a reader's announcement has samples go there, a few addresses a writer, until the lease
-//!   of who announced it ends ([`third_parties`]).
+//! - Answers with a forged source address have samples go to that address, until the lease of who announced it ends.
 //! - Participants that renew their leases keep the tables full: newcomers are refused, and counted, until
 //!   there is a place.
 

@@ -1,13 +1,15 @@
 //! Addresses and names of others: what a peer can have sent to somebody else, and what it can say of endpoints and
 //! participants that are not its own.
 
-use isolane_engine::limits::MAX_DESTINATIONS;
-use isolane_sim::{NodeConfig, NodeId, Sample, Take, Topic, World};
+use isolane_engine::limits::{ANSWER_FACTOR, MAX_DESTINATIONS, UNVALIDATED_BYTES_PER_S};
+use isolane_sim::{NodeConfig, NodeId, Sample, Take, Topic, World, WriterHandle};
 use isolane_wire::{
     discovery::{EndpointData, LocatorList, ParticipantData},
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
-    rtps::PayloadKind,
-    sequence::SequenceNumber,
+    locator::Locator,
+    qos::{DurabilityKind, ReliabilityKind},
+    rtps::{AckNack, PayloadKind},
+    sequence::{SequenceNumber, SequenceNumberSet},
 };
 
 use crate::{
@@ -17,54 +19,233 @@ use crate::{
 
 const PERIOD_MS: u64 = 2;
 
-/// Addresses of nobody who takes part.
-fn third_parties(world: &mut World, count: usize) -> Vec<NodeId> {
-    let node = |_| world.node_down(NodeConfig::default());
-    (0..count).map(node).collect()
-}
+const SECOND_READER: EntityId = EntityId::user(7, EntityKind::READER_NO_KEY);
 
-#[test]
-fn readers_at_the_addresses_of_others_draw_each_sample_once_to_a_few_of_them_until_the_lease_ends()
-{
+/// A node with a best-effort writer of 500 samples a second, and one that takes part in nothing: a third host.
+fn a_target_and_a_third_host() -> (World, NodeId, NodeId, WriterHandle) {
     let mut world = World::new(1);
     let node = world.node(NodeConfig::default());
     let writer = world.create_writer(node, &Topic::new("Foreign"));
-    // It has shown that it hears us: what it announces from here on is believed.
-    let lease = |data: &mut ParticipantData| data.lease = 3 * SECOND;
-    let mut peer = Peer::announced(&mut world, node, lease);
-    let others = third_parties(&mut world, 40);
-    for (number, of_four) in (1..).zip(others.chunks(4)) {
-        let locators = of_four.iter().map(|other| other.discovery_locator());
+    world.publish(writer, ms(PERIOD_MS), values(100_000));
+    world.tap();
+    let victim = world.node_down(NodeConfig::default());
+    (world, node, victim, writer)
+}
+
+/// Fifteen best-effort readers at ports of an address.
+fn announces_readers_at(world: &mut World, peer: &mut Peer, address: [u8; 4]) {
+    for number in 0..15 {
         let entity = EntityId::user(number, EntityKind::READER_NO_KEY);
-        peer.announce_with(&mut world, entity, |data| {
-            data.unicast = LocatorList::from_iter(locators);
+        peer.announce_with(world, entity, |data| {
+            data.unicast =
+                LocatorList::from_iter([Locator::udpv4(address, 20_000 + number as u16)]);
         });
     }
-    for (number, &other) in (100..).zip(&others) {
-        let entity = EntityId::user(number, EntityKind::READER_NO_KEY);
-        peer.announce_with(&mut world, entity, |data| {
-            data.unicast = LocatorList::from_iter([other.discovery_locator()]);
-        });
-    }
-    world.publish(writer, ms(PERIOD_MS), values(10_000));
-    world.run_for(SECOND);
-    let sent = |world: &World, other: &NodeId| world.bytes_sent_to(*other);
-    let drawn: Vec<u64> = others.iter().map(|other| sent(&world, other)).collect();
-    let reached = drawn.iter().filter(|&&bytes| bytes > 0).count();
+}
+
+/// A third host is sent at most three bytes in a minute for each that the attacker sent.
+fn is_spared(world: &mut World, victim: NodeId, peer: &Peer) {
+    world.run_for(60 * SECOND);
+    let (drawn, said) = (world.bytes_sent_to(victim), peer.said_bytes.get());
     assert!(
-        (1..=MAX_DESTINATIONS).contains(&reached),
-        "{reached} of them"
+        drawn <= u64::from(ANSWER_FACTOR) * said,
+        "{drawn} bytes for {said}"
     );
+}
+
+#[test]
+fn an_answer_from_another_address_than_the_announced_one_draws_no_samples() {
+    let (mut world, node, victim, writer) = a_target_and_a_third_host();
+    // All its locators are those of the third host; three ACKNACKs come from its own address.
+    let mut peer = Peer::at(victim, node, 9);
+    peer.from = Some(Locator::udpv4([10, 0, 200, 1], 50_000));
+    let lease = |data: &mut ParticipantData| data.lease = 300 * SECOND;
+    peer.announce_itself(&mut world, lease);
+    for _ in 0..3 {
+        peer.answer_discovery(&mut world);
+    }
+    announces_readers_at(&mut world, &mut peer, victim.address());
+    is_spared(&mut world, victim, &peer);
+    assert_eq!(world.matched_readers(writer), 0);
+    assert!(world.engine(node).counters().answers_elsewhere > 0);
+}
+
+#[test]
+fn readers_at_an_address_from_which_their_participant_does_not_answer_draw_no_samples() {
+    let (mut world, node, victim, writer) = a_target_and_a_third_host();
+    let own = world.node_down(NodeConfig::default());
+    let mut peer = Peer::at(own, node, 9);
+    peer.announce_itself(&mut world, |_| {});
+    peer.answer_discovery(&mut world);
+    announces_readers_at(&mut world, &mut peer, victim.address());
+    is_spared(&mut world, victim, &peer);
+    assert_eq!(world.matched_readers(writer), 0);
+    assert_eq!(world.engine(node).counters().readers_unvalidated, 15);
+}
+
+#[test]
+fn a_reliable_reader_at_the_address_of_another_draws_three_bytes_for_one_by_its_requests() {
+    let (mut world, node, victim, _) = a_target_and_a_third_host();
+    let topic = Topic::new("Kept").reliable().transient_local();
+    let kept = world.create_writer(node, &topic.keep_all(200).max_payload_bytes(2_000));
+    world.enqueue(
+        kept,
+        (1..=200).map(|value| Sample::value(value).padded(1_000)),
+    );
+    let own = world.node_down(NodeConfig::default());
+    let mut peer = Peer::at(own, node, 9);
+    peer.announce_itself(&mut world, |_| {});
+    peer.answer_discovery(&mut world);
+    peer.announce_with(&mut world, READER, |data| {
+        data.topic_name = "Kept".try_into().expect("it fits");
+        data.qos.reliability.kind = ReliabilityKind::Reliable;
+        data.qos.durability = DurabilityKind::TransientLocal;
+        data.unicast = LocatorList::from_iter([victim.discovery_locator()]);
+    });
+    for count in 1..=200 {
+        let mut state = SequenceNumberSet::new(SequenceNumber(1));
+        for wanted in 1..=200 {
+            state.insert(SequenceNumber(wanted));
+        }
+        let acknack = AckNack {
+            reader: READER,
+            writer: world.writer_guid(kept).entity,
+            state,
+            count,
+            is_final: false,
+        };
+        peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
+    }
+    is_spared(&mut world, victim, &peer);
+    assert!(world.bytes_sent_to(victim) > 0, "it is answered");
+    assert!(world.engine(node).counters().answers_withheld > 0);
+}
+
+#[test]
+fn many_participants_at_the_address_of_another_draw_no_more_than_a_rate_for_all() {
+    let mut world = World::new(1);
+    let mut config = NodeConfig::default();
+    config.limits.participants = 2_000;
+    config.limits.matches = 8_000;
+    let node = world.node(config);
+    let victim = world.node_down(NodeConfig::default());
+    let mut said_bytes = 0;
+    for number in 1..=1_000 {
+        let peer = Peer::at(victim, node, number);
+        for _ in 0..4 {
+            peer.announce_itself(&mut world, |_| {});
+        }
+        said_bytes += peer.said_bytes.get();
+    }
+    let seconds = world.elapsed().as_secs() + 1;
+    let drawn = world.bytes_sent_to(victim);
+    let rate = u64::from(UNVALIDATED_BYTES_PER_S);
+    assert!(said_bytes > rate * (1 + seconds), "it says enough");
+    assert!(
+        drawn <= rate * (1 + seconds),
+        "{drawn} bytes in {seconds} s"
+    );
+    assert!(world.engine(node).counters().unvalidated_limited > 0);
+}
+
+#[test]
+fn a_best_effort_participant_with_two_interfaces_is_sent_to_where_it_answers_from() {
+    let near = [10, 0, 0, 7];
+    for (answering, other) in [
+        ([10, 0, 0, 8], near),
+        (near, [10, 0, 0, 8]),
+        (near, [192, 168, 1, 8]),
+    ] {
+        let (mut world, node, _, writer) = a_target_and_a_third_host();
+        let mut peer = Peer::at(NodeId(6), node, 9);
+        peer.from = Some(Locator::udpv4(answering, 50_000));
+        // The interface that is named first is the one that nothing comes from.
+        let both = |port| [other, answering].map(|at| Locator::udpv4(at, port));
+        peer.announce_itself(&mut world, |data| {
+            data.metatraffic_unicast = both(7410).into_iter().collect();
+            data.default_unicast = both(7411).into_iter().collect();
+        });
+        peer.announce_with(&mut world, READER, |data| data.unicast.clear());
+        assert_eq!(world.matched_readers(writer), 0, "nothing is validated");
+        peer.answer_discovery(&mut world);
+        world.run_for(ms(10));
+        assert_eq!(world.matched_readers(writer), 1);
+        let destinations = world.engine(node).destinations(world.writer_id(writer));
+        assert_eq!(destinations, [Locator::udpv4(answering, 7411)]);
+        // A reader with both addresses of its own is reached likewise.
+        peer.announce_with(&mut world, SECOND_READER, |data| {
+            data.unicast = both(7412).into_iter().collect();
+        });
+        let destinations = world.engine(node).destinations(world.writer_id(writer));
+        let expected = [7411, 7412].map(|port| Locator::udpv4(answering, port));
+        assert_eq!(destinations, expected);
+    }
+}
+
+#[test]
+fn a_participant_of_this_host_is_sent_to_where_it_says() {
+    let (mut world, node, _, writer) = a_target_and_a_third_host();
+    let mut peer = Peer::at(NodeId(6), node, 9);
+    peer.from = Some(Locator::udpv4([127, 0, 0, 1], 50_000));
+    peer.announce_itself(&mut world, |_| {});
+    peer.announce(&mut world, READER, Default::default());
+    peer.answer_discovery(&mut world);
+    world.run_for(ms(10));
+    assert_eq!(world.matched_readers(writer), 1);
+}
+
+#[test]
+fn a_reliable_reader_gets_its_history_when_its_address_is_validated_later() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let topic = Topic::new("Foreign").reliable().transient_local();
+    let writer = world.create_writer(node, &topic.keep_all(20));
+    world.enqueue(writer, values(20));
+    let own = world.node_down(NodeConfig::default());
+    let mut peer = Peer::at(own, node, 9);
+    peer.announce_itself(&mut world, |_| {});
+    peer.announce_with(&mut world, READER, |data| {
+        data.qos.reliability.kind = ReliabilityKind::Reliable;
+        data.qos.durability = DurabilityKind::TransientLocal;
+    });
+    let acknack = AckNack {
+        reader: READER,
+        writer: world.writer_guid(writer).entity,
+        state: SequenceNumberSet::new(SequenceNumber(1)),
+        count: 1,
+        is_final: true,
+    };
+    peer.from = Some(Locator::udpv4([10, 0, 200, 1], 50_000));
+    peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
+    world.run_for(ms(10));
+    assert_eq!(world.writer_ledger(writer).history, 0);
+    peer.from = None;
+    peer.answer_discovery(&mut world);
+    world.run_for(ms(10));
+    assert_eq!(world.writer_ledger(writer).history, 20);
+}
+
+#[test]
+fn a_participant_with_more_addresses_than_are_sent_to_is_counted() {
+    let (mut world, node, _, writer) = a_target_and_a_third_host();
+    let own = world.node_down(NodeConfig::default());
+    let mut peer = Peer::at(own, node, 9);
+    let lease = |data: &mut ParticipantData| data.lease = 3 * SECOND;
+    peer.announce_itself(&mut world, lease);
+    peer.answer_discovery(&mut world);
+    for number in 0..40 {
+        let entity = EntityId::user(number, EntityKind::READER_NO_KEY);
+        peer.announce_with(&mut world, entity, |data| {
+            let locator = Locator::udpv4(own.address(), 20_000 + number as u16);
+            data.unicast = LocatorList::from_iter([locator]);
+        });
+    }
+    let destinations = world.engine(node).destinations(world.writer_id(writer));
+    assert_eq!(destinations.len(), MAX_DESTINATIONS);
     assert!(world.engine(node).counters().destinations_full > 0);
-    // A datagram of a sample has a hundred bytes, and none comes twice.
-    let written = world.written(writer).len() as u64;
-    let most = drawn.iter().max().copied().unwrap_or_default();
-    assert!(most <= 100 * written, "{most} bytes of {written} samples");
     world.run_for(4 * SECOND);
-    let later: Vec<u64> = others.iter().map(|other| sent(&world, other)).collect();
-    world.run_for(SECOND);
-    let last: Vec<u64> = others.iter().map(|other| sent(&world, other)).collect();
-    assert_eq!(later, last, "its lease is over");
+    let destinations = world.engine(node).destinations(world.writer_id(writer));
+    assert!(destinations.is_empty(), "its lease is over");
 }
 
 #[test]
@@ -158,10 +339,10 @@ fn a_stranger_who_was_never_announced_is_answered_nothing() {
     let stranger_node = world.node_down(NodeConfig::default());
     let mut stranger = Peer::at(stranger_node, node, 5);
     stranger.prefix = GuidPrefix([0x5a; 12]);
-    let acknack = isolane_wire::rtps::AckNack {
+    let acknack = AckNack {
         reader: READER,
         writer: world.writer_guid(writer).entity,
-        state: isolane_wire::sequence::SequenceNumberSet::new(SequenceNumber(1)),
+        state: SequenceNumberSet::new(SequenceNumber(1)),
         count: 1,
         is_final: false,
     };
