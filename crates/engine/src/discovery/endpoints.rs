@@ -300,3 +300,48 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::{
+        discovery::{LocatorList, ParticipantData},
+        guid::{EntityId, EntityKind, GuidPrefix},
+        qos::{Octets, QosPolicies},
+    };
+
+    use super::*;
+    use crate::{
+        EngineConfig, discovery::RemoteParticipant, endpoints::EndpointConfig, limits::WHOLE_BYTES,
+    };
+
+    #[test]
+    fn a_changed_policy_reads_no_announcement_of_another_topic() {
+        let now = Instant::new(1);
+        let mut engine = Engine::new(EngineConfig::new(0, GuidPrefix([1; 12]), 1), now);
+        let config = EndpointConfig {
+            topic_name: "Own",
+            type_name: "t::T",
+            keyed: false,
+            key_of: None,
+            qos: QosPolicies::writer_default(),
+            max_payload_bytes: 64,
+            max_datagram_bytes: WHOLE_BYTES,
+            unicast: LocatorList::new(),
+            multicast: LocatorList::new(),
+        };
+        let writer = engine.create_writer(now, &config).expect("there is room");
+        let prefix = GuidPrefix([2; 12]);
+        let peer = RemoteParticipant::new(ParticipantData::new(prefix), now);
+        let peer = engine.participants.insert(peer).expect("there is room");
+        let entity = EntityId::user(1, EntityKind::READER_NO_KEY);
+        let mut data = EndpointData::new(Guid { prefix, entity });
+        data.topic_name = "Other".try_into().expect("short");
+        let entered = engine.enter_endpoint(&data, EndpointKind::Reader, peer);
+        // Its announcement is not there: reading it is a broken assertion.
+        let endpoint = engine.endpoints.get_mut(entered.expect("there is room"));
+        endpoint.expect("it is there").kept = Kept::NONE;
+        let mut qos = config.qos.clone();
+        qos.user_data = Octets::of(b"changed").expect("short");
+        assert_eq!(engine.set_writer_qos(now, writer, &qos), Ok(()));
+    }
+}

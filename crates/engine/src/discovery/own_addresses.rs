@@ -34,10 +34,12 @@ impl Engine {
         }
         own.networks = networks;
         for index in 0..self.participants.end() {
-            if let Some(participant) = self.participants.get_mut(index) {
+            let participant = self.participants.get_mut(index);
+            if let Some(participant) = participant.filter(|peer| !peer.is_leaving()) {
                 participant.follow_from = Some(0);
             }
         }
+        self.has_following = true;
         self.move_from = Some(0);
         self.file_discovery();
         if self.is_enabled() {

@@ -92,7 +92,7 @@ pub fn immutable_policy(before: &QosPolicies, after: &QosPolicies) -> Option<Pol
 #[must_use]
 pub fn inconsistent_policy(qos: &QosPolicies) -> Option<PolicyId> {
     let is_filtered = qos.time_based_filter > Duration::ZERO;
-    let is_in_turn = Access::of(&qos.presentation).is_some();
+    let is_in_turn = Access::of_new(qos) != Ok(None);
     first_failed(&[
         (qos.deadline >= qos.time_based_filter, PolicyId::DEADLINE),
         (!(is_filtered && is_in_turn), PolicyId::PRESENTATION),
@@ -191,5 +191,32 @@ impl Engine {
         self.set_reader_clock(now, id.0);
         self.compare_reader(now, id.0, Before::Was(&former));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::qos::{PresentationAccessScope, ReliabilityKind};
+
+    use super::*;
+
+    #[test]
+    fn a_separation_contradicts_coherent_sets_where_samples_are_kept_back_for_them() {
+        use PresentationAccessScope::{Instance, Topic};
+        use ReliabilityKind::{BestEffort, Reliable};
+        let mut qos = QosPolicies::reader_default();
+        qos.time_based_filter = Duration::from_millis(1);
+        qos.presentation.coherent = true;
+        let of = |scope, reliability| {
+            let mut qos = qos.clone();
+            qos.presentation.access_scope = scope;
+            qos.reliability.kind = reliability;
+            inconsistent_policy(&qos)
+        };
+        let presentation = Some(PolicyId::PRESENTATION);
+        assert_eq!(of(Instance, Reliable), presentation);
+        assert_eq!(of(Topic, Reliable), presentation);
+        assert_eq!(of(Topic, BestEffort), presentation);
+        assert_eq!(of(Instance, BestEffort), None, "it has no sets");
     }
 }

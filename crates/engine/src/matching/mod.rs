@@ -255,11 +255,9 @@ impl Engine {
             let Some(endpoint) = self.endpoints.get(index) else {
                 continue;
             };
-            if endpoint.kind != kind || self.is_leaving(index, endpoint) {
-                continue;
-            }
-            let is_new = matches!(before, Before::Strangers);
-            if is_new && topic != Some(endpoint.topic) {
+            // An endpoint here keeps its topic.
+            let is_other_topic = topic != Some(endpoint.topic);
+            if endpoint.kind != kind || is_other_topic || self.is_leaving(index, endpoint) {
                 continue;
             }
             let (data, filter, _) = self.as_announced(endpoint);

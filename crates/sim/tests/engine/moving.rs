@@ -1,8 +1,13 @@
 //! A host's address changes while its participant runs.
 
+use isolane_engine::Network;
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Topic, World, seeds};
+use isolane_wire::{discovery::LocatorList, locator::Locator};
 
-use crate::support::{PATIENCE, SECOND, a_pair_in, ms, values};
+use crate::{
+    peer::{Peer, READER},
+    support::{PATIENCE, SECOND, a_pair_in, ms, values},
+};
 
 /// Samples of a test: more than the history holds, so that the writer waits for acknowledgements.
 const SAMPLES: u64 = 200;
@@ -85,4 +90,40 @@ fn a_new_endpoint_is_found_by_a_peer_after_the_address_has_changed() {
     world.note_address(nodes[0]);
     let reader = world.create_reader(nodes[0], &topic);
     world.until_matched(&[writer], &[reader]);
+}
+
+/// Moves a node to another network: /24, where its own address is the first.
+fn roam(world: &mut World, node: NodeId, network: u8) {
+    world.with_engine(node, |engine, now| {
+        let address = [10, network, 0, 1];
+        let networks = vec![Network {
+            address,
+            prefix_bits: 24,
+        }];
+        engine.set_networks(now, networks);
+    });
+    world.run_for(SECOND);
+}
+
+#[test]
+fn of_a_peers_addresses_the_one_in_the_network_that_the_host_has_moved_to_is_used() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let writer = world.create_writer(node, &Topic::new("Foreign"));
+    roam(&mut world, node, 0);
+    let at = |network| Locator::udpv4([10, network, 0, 9], 7420);
+    let both = LocatorList::from_iter([at(0), at(1)]);
+    let mut peer = Peer::announced(&mut world, node, |data| {
+        data.default_unicast = both.clone();
+    });
+    peer.announce_with(&mut world, READER, |data| data.unicast.clear());
+    // One that goes while its addresses are to be chosen again.
+    let other = Peer::at(peer.node, node, 10);
+    other.announce_itself(&mut world, |data| data.default_unicast = both.clone());
+    for network in [1, 0, 1] {
+        roam(&mut world, node, network);
+        let writer = world.writer_id(writer);
+        let reached = world.engine(node).destinations(writer);
+        assert_eq!(reached, [at(network)]);
+    }
 }
