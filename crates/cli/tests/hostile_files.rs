@@ -161,26 +161,30 @@ fn a_signal_ends_a_command_that_waits_for_a_reader_of_its_result() {
     let fifo = folder.file("fifo");
     let made = Command::new("mkfifo").arg(&fifo).status();
     assert!(made.expect("mkfifo exists").success());
-    let mut top = isolane(&["top", "--json", &fifo]);
-    let top = top.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let mut top = Running(top.expect("the command starts"));
-    let signals = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", top.pid()));
-        let status = status.expect("it runs");
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let caught = caught.map(|mask| u64::from_str_radix(mask.trim(), 16));
-        caught.expect("a mask").expect("hexadecimal")
-    };
-    while signals() & 2 == 0 {
-        thread::sleep(Duration::from_millis(20));
-    }
-    thread::sleep(Duration::from_millis(200));
-    let process = top.pid().to_string();
-    let told = Command::new("kill").args(["-INT", &process]).status();
-    assert!(told.expect("kill exists").success());
-    let begun = Instant::now();
-    while top.0.try_wait().expect("ours").is_none() {
-        assert!(begun.elapsed() < PATIENCE, "it goes on");
-        thread::sleep(Duration::from_millis(20));
+    for command in [
+        &["top", "--json"][..],
+        &["sub", "T", "--interface", "lo", "--json"],
+        &["ls", "--interface", "lo", "--seconds", "1", "--json"],
+        &["doctor", "--json"],
+        &["spy", "--interface", "lo", "--json"],
+    ] {
+        let mut call = isolane(&[command, &[&fifo]].concat());
+        let call = call.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut running = Running(call.expect("the command starts"));
+        // Without a reader it waits in open(2) or for one, whether or not it has taken the signals over.
+        thread::sleep(Duration::from_millis(2_500));
+        if let Ok(Some(code)) = running.0.try_wait() {
+            // Capturing takes a right.
+            assert_eq!((command[0], code.code()), ("spy", Some(3)));
+            continue;
+        }
+        let process = running.pid().to_string();
+        let told = Command::new("kill").args(["-INT", &process]).status();
+        assert!(told.expect("kill exists").success());
+        let begun = Instant::now();
+        while running.0.try_wait().expect("ours").is_none() {
+            assert!(begun.elapsed() < PATIENCE, "{command:?} goes on");
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 }
