@@ -261,8 +261,10 @@ pub struct Engine {
     pub(crate) move_from: Option<u32>,
     /// The endpoint of a peer that is being parted from.
     pub(crate) leaving_endpoint: Option<u16>,
-    /// Something was refused because a table was full, and may find a place now.
+    /// Some match was refused.
     pub(crate) has_refused: bool,
+    /// A match has ended since, so that what was refused may find a place.
+    pub(crate) has_place: bool,
     /// Some participant may be on its way out, or its endpoints may have to follow it.
     pub(crate) has_leaving: bool,
     pub(crate) has_following: bool,
@@ -349,6 +351,7 @@ impl Engine {
             move_from: None,
             leaving_endpoint: None,
             has_refused: false,
+            has_place: false,
             has_leaving: false,
             has_following: false,
             leases_due: false,

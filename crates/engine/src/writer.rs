@@ -24,7 +24,7 @@ use crate::{
     fragmenter::{Fragmenter, OwedFragments},
     history::History,
     limits::{MAX_PREEMPTIVE_ACKNACKS, MAX_UNANSWERED_HEARTBEATS},
-    matching::Incompatible,
+    matching::{Incompatible, RefusedMatches},
     presentation::WriterPresents,
     priority::Priority,
     reader::is_news,
@@ -143,8 +143,8 @@ pub(crate) struct Writer {
     pub(crate) heartbeat_period_ns: u64,
     /// Samples sent since a heartbeat demanded an answer.
     pub(crate) since_demand: u32,
-    /// A match with a reader of this participant found no place.
-    pub(crate) is_refused: bool,
+    /// Why matches with readers of this participant found no place.
+    pub(crate) refused: RefusedMatches,
     /// A write was refused for want of room.
     pub(crate) wants_room: bool,
     /// What it keeps back for a while (LATENCY_BUDGET).

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use counting_allocator::{allocator_calls_of, held_bytes_since};
 use isolane_engine::{
-    DeliveryMode, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver, Priority, ReaderId,
+    ChangeKind, DeliveryMode, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver,
+    Priority, ReaderId, WriteSample, WriterId,
 };
 use isolane_sim::Sample;
 use isolane_wire::{
@@ -22,7 +23,7 @@ use isolane_wire::{
     qos::{HistoryKind, QosPolicies, ReliabilityKind},
     rtps::{AckNack, DataHead, Header, MessageWriter, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
     sequence::{SequenceNumber, SequenceNumberSet},
-    time::Instant,
+    time::{Instant, Timestamp},
 };
 
 const PARTICIPANTS: u32 = 1_000;
@@ -62,6 +63,7 @@ fn endpoint(topic_name: &str, level: i32) -> EndpointConfig<'_> {
 struct Domain {
     engine: Engine,
     now: Instant,
+    writer: WriterId,
     reader: ReaderId,
     received: Vec<u8>,
     sent: Vec<u8>,
@@ -74,7 +76,8 @@ impl Domain {
         config.limits = limits;
         let mut engine = Engine::new(config, now);
         let shared = endpoint(SHARED, LEVEL_OF_SHARED);
-        engine.create_writer(now, &shared).expect("there is room");
+        let writer = engine.create_writer(now, &shared);
+        let writer = writer.expect("there is room");
         let reader = engine.create_reader(now, &shared, DeliveryMode::Cache);
         let reader = reader.expect("there is room");
         let bulk = endpoint("bulk", 0);
@@ -85,6 +88,7 @@ impl Domain {
         let mut domain = Self {
             engine,
             now,
+            writer,
             reader,
             received: vec![0; 4096],
             sent: vec![0; 4096],
@@ -189,30 +193,60 @@ impl Domain {
 
     /// SEDP: the `nth` endpoint of a peer of its kind; a writer where the entity is one.
     fn announce_endpoint(&mut self, peer: u32, nth: u32, is_writer: bool, topic: &str, level: i32) {
-        let kind = match is_writer {
-            true => EntityKind::WRITER_NO_KEY,
-            false => EntityKind::READER_NO_KEY,
-        };
-        let guid = Guid {
-            prefix: prefix(peer),
-            entity: EntityId::user(nth, kind),
-        };
-        let mut data = EndpointData::new(guid);
-        data.topic_name = topic.try_into().expect("short");
+        self.announce_as(peer, nth, is_writer, |data| {
+            data.topic_name = topic.try_into().expect("short");
+            data.qos = qos(level);
+            None
+        });
+    }
+
+    /// The same with anything else in it, and the filter of a reader.
+    fn announce_as<'a>(
+        &mut self,
+        peer: u32,
+        nth: u32,
+        is_writer: bool,
+        change: impl FnOnce(&mut EndpointData) -> Option<&'a [u8]>,
+    ) {
+        let mut data = EndpointData::new(endpoint_guid(peer, nth, is_writer));
         data.type_name = "sim::Sample".try_into().expect("short");
-        data.qos = qos(level);
         data.unicast = LocatorList::from_iter([address(peer)]);
         data.multicast = LocatorList::from_iter([Locator::udpv4([239, 255, 16, 0], 7401)]);
-        let mut payload = [0; 1024];
-        let length = data.emit(&mut payload).expect("it fits");
-        let sedp = match is_writer {
-            true => EntityId::SEDP_PUBLICATIONS_WRITER,
-            false => EntityId::SEDP_SUBSCRIPTIONS_WRITER,
-        };
-        let head = head(sedp, i64::from(nth));
+        let filter = change(&mut data);
+        let mut payload = [0; 3072];
+        let length = data.emit_filtered(filter, &mut payload).expect("it fits");
+        let head = head(sedp_writer(is_writer), i64::from(nth));
         self.hear(peer, |message| {
             message.data(&head, &payload[..length]).map(drop)
         });
+    }
+
+    /// SEDP: a peer ends an endpoint, by its announcement of this number.
+    fn end_endpoint(&mut self, peer: u32, nth: u32, is_writer: bool, number: i64) {
+        let end = DataHead {
+            status: Some(StatusInfo {
+                disposed: true,
+                unregistered: true,
+            }),
+            payload: PayloadKind::Key,
+            key_hash: Some(endpoint_guid(peer, nth, is_writer).to_bytes()),
+            ..head(sedp_writer(is_writer), number)
+        };
+        self.hear(peer, |message| message.data(&end, &[]).map(drop));
+    }
+
+    /// Writes a sample of the shared topic.
+    fn write(&mut self, payload: &[u8]) {
+        let sample = WriteSample {
+            kind: ChangeKind::Alive,
+            key_hash: None,
+            timestamp: Timestamp::from_nanos(self.now.as_nanos()),
+        };
+        let slot = self.engine.reserve(self.writer, None);
+        slot.expect("there is room")[..payload.len()].copy_from_slice(payload);
+        let written = self.engine.commit(self.writer, &sample, payload.len());
+        written.expect("it fits");
+        self.work();
     }
 
     /// A peer joins, with ten endpoints of topics that others have too; one of each kind is of the shared one.
@@ -259,6 +293,24 @@ fn prefix(number: u32) -> GuidPrefix {
     prefix[..2].copy_from_slice(&VENDOR_ID);
     prefix[8..].copy_from_slice(&number.to_be_bytes());
     GuidPrefix(prefix)
+}
+
+fn endpoint_guid(peer: u32, nth: u32, is_writer: bool) -> Guid {
+    let kind = match is_writer {
+        true => EntityKind::WRITER_NO_KEY,
+        false => EntityKind::READER_NO_KEY,
+    };
+    Guid {
+        prefix: prefix(peer),
+        entity: EntityId::user(nth, kind),
+    }
+}
+
+fn sedp_writer(is_writer: bool) -> EntityId {
+    match is_writer {
+        true => EntityId::SEDP_PUBLICATIONS_WRITER,
+        false => EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+    }
 }
 
 fn address(number: u32) -> Locator {
@@ -350,9 +402,14 @@ fn a_sample_takes_no_memory_while_a_thousand_participants_are_known() {
         for number in 1..=100 {
             let head = head(EntityId::user(1, EntityKind::WRITER_NO_KEY), number);
             domain.hear(1, |message| message.data(&head, &values).map(drop));
+            if number <= 50 {
+                domain.write(&values);
+            }
         }
     });
     assert_eq!(calls, 0);
+    let sent = domain.engine.writer_ledger(domain.writer);
+    assert!(sent.is_some_and(|it| it.written == 50), "{sent:?}");
     let ledger = domain
         .engine
         .reader_ledger(domain.reader)
@@ -445,4 +502,85 @@ fn topics_of_the_highest_level_find_a_place_where_the_others_have_taken_theirs()
     }
     assert_eq!(domain.matched(), 40);
     assert_eq!(domain.engine.counters().endpoints_refused, refused);
+}
+
+/// A domain where every place of a match at a local reader is taken, those that are kept for the highest level too: twelve
+/// participants with as many bulk writers as there is room for, one with critical writers.
+fn full_of_matches() -> Domain {
+    let mut domain = Domain::new(Limits {
+        participants: 32,
+        remote_endpoints: 2_000,
+        matches: 600,
+        ..Limits::default()
+    });
+    for peer in 1..=13 {
+        domain.announce(peer);
+        domain.answer(peer);
+    }
+    for peer in 1..=12 {
+        for nth in 1..=50 {
+            domain.announce_endpoint(peer, nth, true, "bulk", 0);
+        }
+    }
+    for nth in 1..=12 {
+        domain.announce_endpoint(13, nth, true, SHARED, LEVEL_OF_SHARED);
+    }
+    assert_eq!(domain.matched(), 11, "those are kept");
+    domain
+}
+
+#[test]
+fn a_critical_match_that_found_no_place_is_made_when_another_critical_one_has_gone() {
+    let mut domain = full_of_matches();
+    let refused = domain.refused();
+    for gone in 1..=3 {
+        domain.end_endpoint(13, gone, true, 12 + i64::from(gone));
+        // One was waiting.
+        assert_eq!(domain.matched(), 12 - gone as usize);
+    }
+    assert_eq!(domain.refused(), refused, "no other is tried in vain");
+}
+
+#[test]
+fn discovery_of_a_participant_that_found_no_place_goes_on_in_a_kept_one() {
+    let mut domain = full_of_matches();
+    domain.announce(20);
+    domain.answer(20);
+    let known = domain.known();
+    domain.announce_endpoint(20, 1, true, "other", 0);
+    assert_eq!(domain.known(), known, "its announcements are not read");
+    for gone in 1..=3 {
+        domain.end_endpoint(13, gone, true, 12 + i64::from(gone));
+    }
+    let known = domain.known();
+    domain.announce_endpoint(20, 1, true, "other", 0);
+    assert_eq!(domain.known(), (known.0, known.1 + 1));
+}
+
+/// Two participants, of which one has its share of all places and the other what is left.
+fn full_of_shares(limits: Limits) -> Domain {
+    let mut domain = Domain::new(limits);
+    for peer in [1, 2] {
+        domain.announce(peer);
+        domain.answer(peer);
+        for nth in 1..=250 {
+            domain.announce_endpoint(peer, nth, true, SHARED, LEVEL_OF_SHARED);
+        }
+    }
+    let matched = domain.matched();
+    assert!((300..450).contains(&matched), "{matched}");
+    assert!(domain.engine.counters().shares_exceeded > 50);
+    domain
+}
+
+#[test]
+fn matches_beyond_a_share_are_made_when_the_share_has_grown() {
+    let mut domain = full_of_shares(Limits {
+        participants: 32,
+        matches: 450,
+        ..Limits::default()
+    });
+    assert_eq!(domain.known(), (2, 500));
+    domain.leave(1);
+    assert!(domain.matched() >= 223, "{}", domain.matched());
 }

@@ -28,6 +28,7 @@ use crate::{
     history::ChangeKind,
     ids::WriterId,
     limits::{ASSERTIONS_PER_LEASE, MIN_PERIOD},
+    matching::Refusal,
     priority::Priority,
     reader::WriterProxy,
     work::WorkKind,
@@ -43,19 +44,6 @@ pub(crate) const TOLD: [LivelinessKind; 2] = [
     LivelinessKind::Automatic,
     LivelinessKind::ManualByParticipant,
 ];
-
-/// Which of the endpoints of messages here found no place for a participant's.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct MessagesRefused {
-    pub(crate) reader: bool,
-    pub(crate) writer: bool,
-}
-
-impl MessagesRefused {
-    pub(crate) fn is_any(self) -> bool {
-        self.reader || self.writer
-    }
-}
 
 /// What the user of a participant has said for all its writers.
 #[derive(Debug, Default)]
@@ -335,10 +323,8 @@ impl Engine {
         let multicast = self.group_of(&data.metatraffic_multicast, unicast);
         let mut proxy = WriterProxy::new(MESSAGES, writer, true);
         proxy.reply_to = unicast.or(multicast);
-        let has_place = self.add_writer_proxy(proxy);
-        if !has_place {
-            self.note_messages_refused(index, |refused| &mut refused.reader);
-        }
+        let writers = self.add_writer_proxy(proxy);
+        self.note_messages_refused(index, Refusal::empty(), writers);
     }
 
     /// The same for the writer of messages.
@@ -364,21 +350,15 @@ impl Engine {
         let mut proxy = ReaderProxy::new(MESSAGES, reader, true);
         proxy.is_reachable = is_reachable;
         (proxy.unicast, proxy.multicast) = (unicast, multicast);
-        let has_place = self.add_reader_proxy(now, proxy, true);
-        if !has_place {
-            self.note_messages_refused(index, |refused| &mut refused.writer);
-        }
+        let readers = self.add_reader_proxy(now, proxy, true);
+        self.note_messages_refused(index, readers, Refusal::empty());
     }
 
-    /// The reader or the writer of messages found no place for a participant's.
-    fn note_messages_refused(
-        &mut self,
-        index: u16,
-        which: impl FnOnce(&mut MessagesRefused) -> &mut bool,
-    ) {
-        self.has_refused = true;
+    /// Notes why the reader or the writer of messages found no place for a participant's.
+    fn note_messages_refused(&mut self, index: u16, readers: Refusal, writers: Refusal) {
         if let Some(participant) = self.participants.get_mut(index) {
-            *which(&mut participant.messages_refused) = true;
+            participant.messages_refused.note(readers, writers);
+            self.has_refused |= participant.messages_refused.is_any();
         }
     }
 }

@@ -46,7 +46,7 @@ use crate::{
 
 pub(crate) use self::{
     arrival::{Judged, judge, judge_held, judge_waiting},
-    assertion::{Assertions, MESSAGES, MessagesRefused, TOLD},
+    assertion::{Assertions, MESSAGES, TOLD},
     lifespan::Expired,
     liveliness::LivelinessTally,
     ownership::Claimant,

@@ -18,6 +18,7 @@ use super::{EndpointKind, RemoteEndpoint};
 use crate::{
     content_filter::FilterText,
     limits::DISCOVERY_SLOT_BYTES,
+    matching::Refusal,
     table::{Full, Table},
 };
 
@@ -139,8 +140,8 @@ pub(crate) struct EndpointRecord {
     pub(crate) participant: u16,
     /// Sequence number of its announcement; none: it is described.
     pub(crate) announced_by: Option<SequenceNumber>,
-    /// A match of it found no place.
-    pub(crate) is_refused: bool,
+    /// Why matches of it found no place.
+    pub(crate) refused: Refusal,
     /// It is known by a description, which holds whatever is announced of it.
     pub(crate) is_described: bool,
     /// The hash of its topic's name.

@@ -24,7 +24,7 @@ use crate::{
     history::ChangeKind,
     ids::WriterId,
     limits::{DISCOVERY_SLOT_BYTES, FREE_SHARE},
-    matching::choose_own,
+    matching::{Refusal, choose_own},
     table::Full,
     write::{WriteError, WriteSample},
 };
@@ -151,7 +151,7 @@ impl Engine {
             kind,
             participant,
             announced_by: None,
-            is_refused: false,
+            refused: Refusal::empty(),
             is_described: false,
             topic: self.topic_hash(&data.topic_name),
             group: data.group,

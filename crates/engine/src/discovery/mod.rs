@@ -31,8 +31,8 @@ use isolane_wire::{
 };
 
 use crate::{
-    clock::MessagesRefused,
     engine::Engine,
+    matching::RefusedMatches,
     priority::Priority,
     work::{Destinations, Work, WorkKind},
 };
@@ -82,10 +82,10 @@ pub struct RemoteParticipant {
     follow_from: Option<u16>,
     /// It is gone; this of all endpoints is the next to go with it.
     leave_from: Option<u16>,
-    /// Its SEDP endpoints found no place among the matches.
-    is_refused: bool,
-    /// Its endpoints for messages did not.
-    pub(crate) messages_refused: MessagesRefused,
+    /// Why its SEDP endpoints found no place among the matches.
+    refused: RefusedMatches,
+    /// The same of its endpoints for messages.
+    pub(crate) messages_refused: RefusedMatches,
     /// When its messages last said that its writers of a kind are alive, in the order of
     /// [`TOLD`](crate::clock::TOLD).
     pub(crate) asserted: [Option<Instant>; 2],
@@ -115,8 +115,8 @@ impl RemoteParticipant {
             missed: None,
             follow_from: None,
             leave_from: None,
-            is_refused: false,
-            messages_refused: MessagesRefused::default(),
+            refused: RefusedMatches::default(),
+            messages_refused: RefusedMatches::default(),
             asserted: [None; 2],
             are_endpoints_refused: [false; 2],
             doubted: [None; 2],

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     engine::{BUILTIN_ENDPOINTS, Engine, Subject},
     limits::{MAX_ANSWERS_AGAIN, MAX_LEASE},
+    matching::RefusedMatches,
     reader::WriterProxy,
     receive::MessageReceiver,
     writer::ReaderProxy,
@@ -335,7 +336,7 @@ impl Engine {
         let unicast = self.choose_of(participant, &participant.data.metatraffic_unicast);
         let multicast = self.group_of(&participant.data.metatraffic_multicast, unicast);
         let is_reachable = self.is_validated(prefix, unicast.or(multicast));
-        let mut is_refused = false;
+        let mut refused = RefusedMatches::default();
         for (kind, sedp) in (0u16..).zip(&SEDP) {
             let guid = |entity| Guid { prefix, entity };
             let reader = guid(sedp.reader);
@@ -343,18 +344,18 @@ impl Engine {
                 let mut proxy = ReaderProxy::new(kind, reader, true);
                 proxy.is_reachable = is_reachable;
                 (proxy.unicast, proxy.multicast) = (unicast, multicast);
-                is_refused |= !self.add_reader_proxy(now, proxy, true);
+                refused.readers |= self.add_reader_proxy(now, proxy, true);
             }
             let writer = guid(sedp.writer);
             if has & sedp.announcer != 0 && self.proxy_of_writer_at(writer, kind).is_none() {
                 let mut proxy = WriterProxy::new(kind, writer, true);
                 proxy.reply_to = unicast.or(multicast);
-                is_refused |= !self.add_writer_proxy(proxy);
+                refused.writers |= self.add_writer_proxy(proxy);
             }
         }
-        self.has_refused |= is_refused;
+        self.has_refused |= refused.is_any();
         if let Some(participant) = self.participants.get_mut(index) {
-            participant.is_refused = is_refused;
+            participant.refused = refused;
         }
     }
 }

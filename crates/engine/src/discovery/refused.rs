@@ -13,53 +13,67 @@ use super::{
     EndpointKind, RemoteParticipant,
     participants::{SEDP, Sedp},
 };
-use crate::{engine::Engine, reader::WriterProxy};
+use crate::{
+    engine::Engine,
+    matching::{Refusal, RefusedMatches},
+    reader::WriterProxy,
+};
 
 impl Engine {
-    /// A place among the matches is free: whoever was refused one is tried again by discovery.
+    /// A match has ended: matches that were refused are tried again by discovery.
     pub(crate) fn note_place(&mut self) {
         if self.has_refused {
+            self.has_place = true;
             self.file_discovery();
         }
     }
 
-    /// Tries the matches of one that was refused, if there is room for it now.
+    /// Tries again the matches of one that was refused, if there is room for it now: an attempt makes a match, or finds
+    /// another reason against it.
     pub(super) fn join_refused(&mut self, now: Instant) -> bool {
-        let has_reader_place = self.reader_proxies.has_common_place();
-        let has_writer_place = self.writer_proxies.has_common_place();
-        if !self.has_refused || !(has_reader_place || has_writer_place) {
+        if !self.has_place {
             return false;
         }
-        let has_both = has_reader_place && has_writer_place;
-        let was_refused =
-            |peer: &RemoteParticipant| peer.is_refused || peer.messages_refused.is_any();
-        let participant = self.participants.find(|peer| was_refused(peer) && has_both);
+        let of_readers = |why: Refusal, has| why.is_over(&self.reader_proxies, has);
+        let of_writers = |why: Refusal, has| why.is_over(&self.writer_proxies, has);
+        // Matches here, and those of discovery, are no part of a share.
+        let of_both =
+            |why: RefusedMatches| of_readers(why.readers, 0) || of_writers(why.writers, 0);
+        let participant = self
+            .participants
+            .find(|peer| of_both(peer.refused) || of_both(peer.messages_refused));
         if let Some(index) = participant {
             self.connect_refused(now, index);
             return true;
         }
         let endpoint = self.endpoints.find(|endpoint| {
-            endpoint.is_refused
-                && match endpoint.kind {
-                    EndpointKind::Reader => has_reader_place,
-                    EndpointKind::Writer => has_writer_place,
-                }
+            let peer = self.participants.get(endpoint.participant);
+            let has = peer.map_or(0, |peer| usize::from(peer.matches));
+            match endpoint.kind {
+                EndpointKind::Reader => of_readers(endpoint.refused, has),
+                EndpointKind::Writer => of_writers(endpoint.refused, has),
+            }
         });
         if let Some(index) = endpoint {
             self.match_remote_again(now, index);
             return true;
         }
-        let writer = self.writers.find(|writer| writer.is_refused && has_both);
-        if let Some(index) = writer {
+        if let Some(index) = self.writers.find(|writer| of_both(writer.refused)) {
             self.match_local_readers_again(now, index);
             return true;
         }
-        self.has_refused = self.participants.find(was_refused).is_some()
+        self.has_place = false;
+        let is_refused =
+            |peer: &RemoteParticipant| peer.refused.is_any() || peer.messages_refused.is_any();
+        self.has_refused = self.participants.find(is_refused).is_some()
             || self
                 .endpoints
-                .find(|endpoint| endpoint.is_refused)
+                .find(|endpoint| !endpoint.refused.is_empty())
                 .is_some()
-            || self.writers.find(|writer| writer.is_refused).is_some();
+            || self
+                .writers
+                .find(|writer| writer.refused.is_any())
+                .is_some();
         false
     }
 
@@ -72,10 +86,10 @@ impl Engine {
         let prefix = participant.data.guid.prefix;
         // What finds no place again is noted again.
         let refused = core::mem::take(&mut participant.messages_refused);
-        if refused.reader {
+        if !refused.writers.is_empty() {
             self.connect_message_reader(prefix);
         }
-        if refused.writer {
+        if !refused.readers.is_empty() {
             self.connect_message_writer(now, prefix);
         }
     }

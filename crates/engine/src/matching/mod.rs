@@ -36,6 +36,7 @@ pub use change::{SetQosError, immutable_policy, inconsistent_policy};
 pub use partition::partitions_meet;
 use policies::{Before, Comparison, compare};
 pub use policies::{Incompatible, incompatible_policies, incompatible_policy};
+pub(crate) use proxies::{Refusal, RefusedMatches};
 pub(crate) use topics::Topics;
 
 /// The other side of a possible match.
@@ -52,26 +53,31 @@ struct Counterpart<'a> {
 }
 
 impl Engine {
-    /// Compares a local writer with a reader; joins or parts them. False: they fit, and there was no place.
-    fn match_writer(&mut self, now: Instant, writer_index: u16, reader: &Counterpart<'_>) -> bool {
+    /// Compares a local writer with a reader; joins or parts them. Gives why there is no place for a pair that fits.
+    fn match_writer(
+        &mut self,
+        now: Instant,
+        writer_index: u16,
+        reader: &Counterpart<'_>,
+    ) -> Refusal {
         let guid = reader.data.guid;
         let known = self.proxy_of_reader.get(&(writer_index, guid)).copied();
         let (unicast, multicast) = reader.address;
         let to = unicast.or(multicast);
         let is_reachable = self.is_validated(guid.prefix, to);
         let Some(writer) = self.writers.get_mut(writer_index) else {
-            return true;
+            return Refusal::empty();
         };
         if writer.level.is_none() || !writer.is_enabled() {
             // Discovery's own is matched with participants.
-            return true;
+            return Refusal::empty();
         }
         let entity = writer.guid.entity;
         if !self.may_meet(entity, reader.is_described) {
-            return true;
+            return Refusal::empty();
         }
         let Some(writer) = self.writers.get_mut(writer_index) else {
-            return true;
+            return Refusal::empty();
         };
         let found = compare(&writer.data, reader.data);
         if let Comparison::Differ(policy) = found
@@ -86,12 +92,12 @@ impl Engine {
             if let Some(proxy) = known {
                 self.remove_reader_proxy(now, proxy);
             }
-            return true;
+            return Refusal::empty();
         }
         if let Some(proxy) = known {
             self.move_reader_proxy(proxy, reader.address);
             self.set_proxy_filter(proxy, reader.filter);
-            return true;
+            return Refusal::empty();
         }
         let reliable =
             writer.reliable && reader.data.qos.reliability.kind == ReliabilityKind::Reliable;
@@ -101,33 +107,38 @@ impl Engine {
         (proxy.unicast, proxy.multicast) = reader.address;
         let answers_elsewhere = self.answers_elsewhere(guid.prefix, to);
         self.counters.readers_unvalidated += u64::from(answers_elsewhere);
-        let has_place = self.add_reader_proxy(now, proxy, wants_history);
+        let refused = self.add_reader_proxy(now, proxy, wants_history);
         if let Some(&proxy) = self.proxy_of_reader.get(&(writer_index, guid))
             && reader.filter.is_some()
         {
             self.set_proxy_filter(proxy, reader.filter);
         }
         self.tell_of_liveliness(now, writer_index, guid.prefix);
-        has_place
+        refused
     }
 
-    /// Compares a local reader with a writer; joins or parts them. False: they fit, and there was no place.
-    fn match_reader(&mut self, now: Instant, reader_index: u16, writer: &Counterpart<'_>) -> bool {
+    /// Compares a local reader with a writer; joins or parts them. Gives why there is no place for a pair that fits.
+    fn match_reader(
+        &mut self,
+        now: Instant,
+        reader_index: u16,
+        writer: &Counterpart<'_>,
+    ) -> Refusal {
         let guid = writer.data.guid;
         let known = self.proxy_of_writer_at(guid, reader_index);
         let is_foreign = !self.is_isolane(guid.prefix);
         let Some(reader) = self.readers.get_mut(reader_index) else {
-            return true;
+            return Refusal::empty();
         };
         if reader.level.is_none() || !reader.is_enabled {
-            return true;
+            return Refusal::empty();
         }
         let entity = reader.guid.entity;
         if !self.may_meet(entity, writer.is_described) {
-            return true;
+            return Refusal::empty();
         }
         let Some(reader) = self.readers.get_mut(reader_index) else {
-            return true;
+            return Refusal::empty();
         };
         let found = compare(writer.data, &reader.data);
         if let Comparison::Differ(policy) = found
@@ -141,13 +152,13 @@ impl Engine {
             if let Some(proxy) = known {
                 self.remove_writer_proxy(now, proxy);
             }
-            return true;
+            return Refusal::empty();
         }
         let clock = ProxyClock::of(reader, &writer.data.qos, now);
         if let Some(proxy) = known {
             self.move_writer_proxy(proxy, writer.address);
             self.watch_writer(now, proxy, clock);
-            return true;
+            return Refusal::empty();
         }
         // A best-effort reader of a reliable writer is told nothing and asks for nothing.
         let mut proxy = WriterProxy::new(reader_index, guid, reader.reliable);
@@ -161,11 +172,11 @@ impl Engine {
             reader.volatile && writer.data.qos.durability > DurabilityKind::Volatile && is_foreign;
         proxy.reply_to = writer.address.0.or(writer.address.1);
         self.parted.resume(&mut proxy, reader.guid);
-        let has_place = self.add_writer_proxy(proxy);
+        let refused = self.add_writer_proxy(proxy);
         if let Some(proxy) = self.proxy_of_writer_at(guid, reader_index) {
             self.watch_writer(now, proxy, clock);
         }
-        has_place
+        refused
     }
 
     /// Whether an endpoint here may be matched with another one: of another participant only with one that is known in
@@ -204,7 +215,7 @@ impl Engine {
         };
         let (data, filter, kind) = self.as_announced(endpoint);
         let other = self.as_remote(index, (&data, filter.as_ref()), before);
-        let mut is_refused = false;
+        let mut refused = Refusal::empty();
         let is_new = matches!(before, Before::Strangers);
         match kind {
             // One that is new is matched with none of another topic.
@@ -212,30 +223,30 @@ impl Engine {
                 let mut next = self.writer_topics.first(&data.topic_name);
                 while let Some(writer) = next {
                     next = self.writer_topics.next(writer);
-                    is_refused |= !self.match_writer(now, writer, &other);
+                    refused |= self.match_writer(now, writer, &other);
                 }
             }
             EndpointKind::Writer if is_new => {
                 let mut next = self.reader_topics.first(&data.topic_name);
                 while let Some(reader) = next {
                     next = self.reader_topics.next(reader);
-                    is_refused |= !self.match_reader(now, reader, &other);
+                    refused |= self.match_reader(now, reader, &other);
                 }
             }
             EndpointKind::Reader => {
                 for writer in 0..self.writers.end() {
-                    is_refused |= !self.match_writer(now, writer, &other);
+                    refused |= self.match_writer(now, writer, &other);
                 }
             }
             EndpointKind::Writer => {
                 for reader in 0..self.readers.end() {
-                    is_refused |= !self.match_reader(now, reader, &other);
+                    refused |= self.match_reader(now, reader, &other);
                 }
             }
         }
-        self.has_refused |= is_refused;
+        self.has_refused |= !refused.is_empty();
         if let Some(endpoint) = self.endpoints.get_mut(index) {
-            endpoint.is_refused = is_refused;
+            endpoint.refused = refused;
         }
     }
 
@@ -262,13 +273,13 @@ impl Engine {
             }
             let (data, filter, _) = self.as_announced(endpoint);
             let other = self.as_remote(index, (&data, filter.as_ref()), before);
-            let has_place = match kind {
+            let refused = match kind {
                 EndpointKind::Reader => self.match_writer(now, own, &other),
                 EndpointKind::Writer => self.match_reader(now, own, &other),
             };
-            self.has_refused |= !has_place;
+            self.has_refused |= !refused.is_empty();
             if let Some(endpoint) = self.endpoints.get_mut(index) {
-                endpoint.is_refused |= !has_place;
+                endpoint.refused |= refused;
             }
         }
     }
@@ -304,7 +315,7 @@ impl Engine {
     /// Matches a writer of the user with the readers of this participant.
     fn match_local_readers(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
         if let Some(writer) = self.writers.get_mut(writer_index) {
-            writer.is_refused = false;
+            writer.refused = RefusedMatches::default();
         }
         for reader in 0..self.readers.end() {
             self.match_local(now, writer_index, reader, before);
@@ -341,13 +352,11 @@ impl Engine {
             filter: filter.as_ref(),
             ..self.as_local(&reader, before)
         };
-        let is_heard = self.match_reader(now, reader_index, &of_writer);
-        let is_sent_to = self.match_writer(now, writer_index, &of_reader);
-        if !is_heard || !is_sent_to {
-            self.has_refused = true;
-            if let Some(writer) = self.writers.get_mut(writer_index) {
-                writer.is_refused = true;
-            }
+        let writers = self.match_reader(now, reader_index, &of_writer);
+        let readers = self.match_writer(now, writer_index, &of_reader);
+        if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.refused.note(readers, writers);
+            self.has_refused |= writer.refused.is_any();
         }
     }
 

@@ -3,6 +3,7 @@
 //! A [`ReaderProxy`] is a matched reader at its writer, a [`WriterProxy`] a matched writer at its reader. Each
 //! lies in one table with all others of its kind; what finds no place there is counted.
 
+use bitflags::bitflags;
 use isolane_wire::{
     guid::{Guid, GuidPrefix},
     level::Level,
@@ -20,17 +21,69 @@ use crate::{
     writer::{ReaderProxy, WriterStatus},
 };
 
-/// Why a match finds no place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refused {
-    /// The table is full: it is tried again when a place is free.
-    Full,
-    /// The participant has its share: it is tried again when the endpoint is announced anew.
-    Share,
+bitflags! {
+    /// Why something finds no place in a table of peers; empty: it has one.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub(crate) struct Refusal: u8 {
+        /// Only places are free that are kept for the highest level in use.
+        const COMMON = 1 << 0;
+        /// No place is free.
+        const FULL = 1 << 1;
+        /// The participant has its share.
+        const SHARE = 1 << 2;
+    }
+}
+
+impl Refusal {
+    /// Why a table has no place for one more record of a participant that has `has` of them.
+    pub(crate) fn of<T>(table: &Table<T>, is_highest: bool, has: usize) -> Self {
+        if table.is_full() {
+            Self::FULL
+        } else if !is_highest && !table.has_common_place() {
+            Self::COMMON
+        } else if has >= share_of(table) {
+            Self::SHARE
+        } else {
+            Self::empty()
+        }
+    }
+
+    /// Whether the table may have a place now for what was refused.
+    pub(crate) fn is_over<T>(self, table: &Table<T>, has: usize) -> bool {
+        self.contains(Self::COMMON) && table.has_common_place()
+            || self.contains(Self::FULL) && !table.is_full()
+            || self.contains(Self::SHARE) && !table.is_full() && has < share_of(table)
+    }
+}
+
+/// Records of a table that one participant may have.
+fn share_of<T>(table: &Table<T>) -> usize {
+    table.free().max(FREE_SHARE)
+}
+
+/// Why matches found no place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RefusedMatches {
+    /// Readers at a writer here.
+    pub(crate) readers: Refusal,
+    /// Writers at a reader here.
+    pub(crate) writers: Refusal,
+}
+
+impl RefusedMatches {
+    /// Notes why further ones found none.
+    pub(crate) fn note(&mut self, readers: Refusal, writers: Refusal) {
+        self.readers |= readers;
+        self.writers |= writers;
+    }
+
+    pub(crate) fn is_any(self) -> bool {
+        !(self.readers | self.writers).is_empty()
+    }
 }
 
 impl Engine {
-    /// Enters a matched reader at its writer. False: there is no place.
+    /// Enters a matched reader at its writer, or says why there is no place.
     ///
     /// A reliable one is asked to answer before it is sent any history: what a peer says of itself costs
     /// a HEARTBEAT, not all that was ever written.
@@ -39,10 +92,10 @@ impl Engine {
         now: Instant,
         mut proxy: ReaderProxy,
         wants_history: bool,
-    ) -> bool {
+    ) -> Refusal {
         let writer_index = proxy.writer;
         let Some(writer) = self.writers.get(writer_index) else {
-            return true;
+            return Refusal::empty();
         };
         let (guid, reliable, is_ready) = (proxy.guid, proxy.reliable, proxy.is_ready());
         let gets_history = reliable && wants_history && !writer.volatile;
@@ -59,13 +112,13 @@ impl Engine {
             proxy.history_end = writer.next_unsent;
         }
         let level = writer.level;
-        if let Some(refused) = self.refuses_match(guid, level, &self.reader_proxies) {
-            self.count_refused(refused);
-            return refused == Refused::Share;
+        let refused = self.refusal_of(guid, level, &self.reader_proxies);
+        self.count_refused(refused);
+        if !refused.is_empty() {
+            return refused;
         }
         let Ok(index) = self.reader_proxies.insert(proxy) else {
-            self.count_refused(Refused::Full);
-            return false;
+            return Refusal::FULL;
         };
         self.count_match(guid, level, 1);
         self.make_room_to_file();
@@ -81,31 +134,22 @@ impl Engine {
         // Tells the reader where it begins, and disturbs no other.
         self.file_repair(index);
         self.arm_heartbeat(now, writer_index);
-        true
+        Refusal::empty()
     }
 
-    /// Why a match with an endpoint here finds no place, if there is none.
-    fn refuses_match<T>(
-        &self,
-        peer: Guid,
-        level: Option<Level>,
-        matches: &Table<T>,
-    ) -> Option<Refused> {
-        if !matches.has_common_place() && !self.is_highest(level) {
-            return Some(Refused::Full);
-        }
+    /// Why a match of an endpoint here with one of a participant finds no place.
+    fn refusal_of<T>(&self, peer: Guid, level: Option<Level>, matches: &Table<T>) -> Refusal {
         let participant = self.participant_by_prefix.get(&peer.prefix);
-        let participant = participant.and_then(|&index| self.participants.get(index))?;
-        let has = usize::from(participant.matches);
-        let exceeds = level.is_some() && has >= matches.free().max(FREE_SHARE);
-        exceeds.then_some(Refused::Share)
+        let participant = participant.and_then(|&index| self.participants.get(index));
+        let participant = participant.filter(|_| level.is_some());
+        let has = participant.map_or(0, |participant| usize::from(participant.matches));
+        Refusal::of(matches, self.is_highest(level), has)
     }
 
-    fn count_refused(&mut self, why: Refused) {
-        match why {
-            Refused::Full => self.counters.matches_refused += 1,
-            Refused::Share => self.counters.shares_exceeded += 1,
-        }
+    fn count_refused(&mut self, why: Refusal) {
+        let is_share = why == Refusal::SHARE;
+        self.counters.shares_exceeded += u64::from(is_share);
+        self.counters.matches_refused += u64::from(!is_share && !why.is_empty());
     }
 
     /// Counts a match of an endpoint here with one of a participant, or with -1 its end. Those of discovery are no part of
@@ -132,20 +176,20 @@ impl Engine {
         }
     }
 
-    /// Enters a matched writer at its reader. False: there is no place.
-    pub(crate) fn add_writer_proxy(&mut self, proxy: WriterProxy) -> bool {
+    /// Enters a matched writer at its reader, or says why there is no place.
+    pub(crate) fn add_writer_proxy(&mut self, proxy: WriterProxy) -> Refusal {
         let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
         let level = self
             .readers
             .get(reader_index)
             .and_then(|reader| reader.level);
-        if let Some(refused) = self.refuses_match(guid, level, &self.writer_proxies) {
-            self.count_refused(refused);
-            return refused == Refused::Share;
+        let refused = self.refusal_of(guid, level, &self.writer_proxies);
+        self.count_refused(refused);
+        if !refused.is_empty() {
+            return refused;
         }
         let Ok(index) = self.writer_proxies.insert(proxy) else {
-            self.count_refused(Refused::Full);
-            return false;
+            return Refusal::FULL;
         };
         self.count_match(guid, level, 1);
         self.make_room_to_file();
@@ -165,7 +209,7 @@ impl Engine {
             // Asks the writer for a heartbeat, so that what it wrote before is known at once.
             self.file_acknack(index);
         }
-        true
+        Refusal::empty()
     }
 
     /// A matched reader is reached elsewhere now, or reached at all.
