@@ -3,25 +3,30 @@
 
 use std::time::Duration;
 
-use isolane_datapath::clock::monotonic_now;
-use isolane_engine::ChangeKind;
+use isolane_datapath::{Lane, clock::monotonic_now};
+use isolane_engine::{ChangeKind, WriterId, limits::BATCH_BYTES};
 use isolane_wire::{
-    cdr::{TopicType, key_hash},
+    cdr::{ENCAPSULATION_BYTES, TopicType, key_hash, write_key_of_payload},
     time::Timestamp,
 };
 
 use crate::{
-    error::WriteError, qos::Qos, reader::DataReader, selection::InstanceHandle, state::State,
-    writer::DataWriter,
+    error::WriteError,
+    limits::MIN_KEY_PAYLOAD_BYTES,
+    qos::Qos,
+    reader::DataReader,
+    selection::InstanceHandle,
+    sending::Addresses,
+    state::State,
+    writer::{DataWriter, lengthened},
 };
 
 impl Qos {
     /// WRITER_DATA_LIFECYCLE `autodispose_unregistered_instances`: whether
     /// [`DataWriter::unregister`](crate::DataWriter::unregister) disposes the instance, too. A writer that is deleted
-    /// disposes none, whatever this says: readers see what they would if it had unregistered each of its instances
-    /// without that. The standard would have them disposed (DDS 1.4 §2.2.3.21); but a writer that is deleted, like one
-    /// whose process ends, says nothing of the end of what it has described. Who wants it unregisters first. On a
-    /// reader this has no effect. Default: yes.
+    /// unregisters its instances and disposes none, whatever this says. The standard would have them disposed (DDS 1.4
+    /// §2.2.3.21); but a writer that is deleted, like one whose process ends, says nothing of the end of what it has
+    /// described. Who wants it unregisters first. On a reader this has no effect. Default: yes.
     #[must_use]
     pub fn autodispose(mut self, autodispose: bool) -> Self {
         self.autodispose = autodispose;
@@ -53,6 +58,41 @@ pub(crate) fn unregistered(autodispose: bool) -> ChangeKind {
     match autodispose {
         true => ChangeKind::DisposeAndUnregister,
         false => ChangeKind::Unregister,
+    }
+}
+
+/// The payload of an instance's end, from that of a sample; its length.
+pub(crate) fn key_payload<T: TopicType>(payload: &[u8], out: &mut [u8]) -> Option<usize> {
+    let length = write_key_of_payload::<T>(payload, out).ok()?;
+    Some(lengthened(length, out))
+}
+
+/// The most bytes of that, or more: alignment in XCDR1, a string's length and DHEADERs are bounded by twice the key.
+pub(crate) fn max_key_payload_bytes<T: TopicType>() -> usize {
+    let of_key = |key_bytes: usize| 2 * key_bytes + 2 * ENCAPSULATION_BYTES;
+    T::max_key_bytes().map_or(usize::MAX, |key_bytes| {
+        of_key(key_bytes).max(MIN_KEY_PAYLOAD_BYTES)
+    })
+}
+
+impl State {
+    /// Sends the datagrams that unregister the instances of a writer that is deleted next, as many as a writer may have
+    /// (`REGISTERED_INSTANCES` of the engine). Without a free frame the rest is not sent: readers learn of it by the end
+    /// of the writer.
+    pub(crate) fn unregister_instances(&mut self, id: WriterId, lane: Lane) {
+        loop {
+            let class = self.class_for(lane, BATCH_BYTES);
+            let Some(mut frame) = self.take_frame(class) else {
+                return;
+            };
+            let head = frame.head_room();
+            let buffer = &mut frame.buffer_mut()[head..];
+            let Some(bytes) = self.engine.next_unregister(monotonic_now(), id, buffer) else {
+                return;
+            };
+            frame.set_range(head..head + bytes);
+            self.send(lane, frame, Addresses::Writer(id));
+        }
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{
     builder::{Builder, locators},
     error::BuildError,
     filter::{Filter, of_peer},
+    lifecycle::{key_payload, max_key_payload_bytes},
     limits::{MAX_DATAGRAM_SAMPLE_BYTES, MAX_SAMPLE_BYTES},
     listeners::Endpoint,
     qos::Qos,
@@ -445,6 +446,9 @@ pub(crate) fn create_writer_of<T: TopicType>(
         Some(group) => engine.create_writer_in(now, group, &config)?,
     };
     engine.evaluate_filters(id, of_peer::<T>);
+    if T::KEYED {
+        engine.keep_keys(id, key_payload::<T>, max_key_payload_bytes::<T>());
+    }
     state.make_listening(Endpoint::Writer(id));
     log_durability(topic, qos, "writer");
     let lane = state.lanes.lane(qos.transport_level());

@@ -24,7 +24,7 @@ use std::{
     },
 };
 
-use isolane_datapath::{Class, Datapath, Frame, LeasedFrame, Pool, clock::wall_now_ns};
+use isolane_datapath::{Class, Datapath, Frame, Lane, LeasedFrame, Pool, clock::wall_now_ns};
 use isolane_engine::{ChangeKind, Priority, WriteSample, WriterId};
 use isolane_executor::{JobConfig, JobId};
 use isolane_wire::{
@@ -107,6 +107,11 @@ pub(crate) struct Inlet {
 }
 
 impl Inlet {
+    /// The lane of its writer.
+    pub(crate) fn lane(&self) -> Lane {
+        self.encoding.lane
+    }
+
     /// Whether its job has something to do.
     pub(crate) fn is_ready(&self) -> bool {
         !self.parked && (!self.handed.is_empty() || self.handed.is_abandoned())
@@ -410,6 +415,7 @@ fn end(state: &mut State, now: Instant, place: usize) {
         return;
     }
     let inlet = state.inlets.swap_remove(place);
+    state.unregister_instances(inlet.writer, inlet.encoding.lane);
     state.engine.delete_writer(now, inlet.writer);
     // A writer of another thread has none.
     let _ = state.clear_listening(Endpoint::Writer(inlet.writer));

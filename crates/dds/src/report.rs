@@ -52,8 +52,10 @@ pub struct EndpointReport<L> {
     pub topic: String,
     /// Its level.
     pub level: Level,
-    /// Endpoints of others it is matched with now.
+    /// Endpoints it is matched with now; of readers those that are known to hear the writer.
     pub matched: usize,
+    /// A writer's matched reliable readers that have never answered and get no samples until they do.
+    pub silent: usize,
     /// Where its samples went.
     pub ledger: L,
     /// A reader's response deadline, and the samples that missed it.
@@ -153,6 +155,7 @@ impl Report {
                 topic: engine.writer_data(id)?.topic_name.as_str().into(),
                 level: Level::clamp(engine.writer_data(id)?.qos.transport_priority),
                 matched: engine.matched_readers(id),
+                silent: engine.silent_readers(id),
                 ledger: engine.writer_ledger(id)?,
                 response: None,
             })
@@ -162,6 +165,7 @@ impl Report {
                 topic: engine.reader_data(id)?.topic_name.as_str().into(),
                 level: Level::clamp(engine.reader_data(id)?.qos.transport_priority),
                 matched: engine.matched_writers(id),
+                silent: 0,
                 ledger: engine.reader_ledger(id)?,
                 response: state.readers[id.index()].response.clone(),
             })

@@ -207,9 +207,13 @@ impl State {
         starved.priorities |= 1 << priority.get();
     }
 
-    /// The last thing: what is filed for peers (the ends of endpoints) goes out, within a bound,
-    /// then the good-bye.
+    /// The last thing: writers of other threads unregister their instances, what is filed for peers (the ends of
+    /// endpoints) goes out, within a bound, then the good-bye.
     pub(crate) fn say_farewell(&mut self) {
+        for at in 0..self.inlets.len() {
+            let inlet = &self.inlets[at];
+            self.unregister_instances(inlet.writer, inlet.lane());
+        }
         if !self.engine.is_enabled() || self.engine.announces() == Announces::Nothing {
             // Nobody has heard of it, or is to hear.
             return;

@@ -10,8 +10,8 @@ use isolane_engine::{
 };
 use isolane_wire::{guid::Guid, qos::PolicyId};
 
-/// Readers that a writer is matched with (`PUBLICATION_MATCHED`). A reader counts once it is known
-/// to hear this participant.
+/// Readers that a writer is matched with (`PUBLICATION_MATCHED`). A reader counts from the match on;
+/// [`DataWriter::matched_readers`](crate::DataWriter::matched_readers) counts those that are known to hear the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PublicationMatchedStatus {
     /// Readers that ever matched.

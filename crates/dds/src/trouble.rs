@@ -49,7 +49,7 @@ impl Kind {
     ];
 
     /// How often it has happened.
-    fn count(self, seen: &Seen) -> u64 {
+    fn count(self, seen: &Seen<'_>) -> u64 {
         let Seen {
             counters, lanes, ..
         } = seen;
@@ -82,7 +82,7 @@ impl Kind {
     }
 
     /// What has happened, why, and what to do.
-    fn log(self, more: u64, seen: &Seen) {
+    fn log(self, more: u64, seen: &Seen<'_>) {
         let count = Grouped(more);
         match self {
             Self::Malformed => match seen.malformed_from {
@@ -123,8 +123,9 @@ impl Kind {
                  clock of the writer's host is behind, or the network holds datagrams for longer: synchronise \
                  the clocks, or raise LIFESPAN"),
             Self::Silent => log::warn!(target: "isolane",
-                "reliable readers that never answered: {count} more; they get no samples until they do. \
-                 Datagrams between the hosts are lost one way: look at firewalls and addresses"),
+                "reliable readers that never answered: {count} more{}; they get no samples until they do. \
+                 Datagrams between the hosts are lost one way: look at firewalls and addresses",
+                 Silent(seen.silent)),
             Self::Unvalidated => log::warn!(target: "isolane",
                 "addresses that are not validated: {count} more (so far {} readers, which get no samples; {} answers from \
                  addresses that their participant does not announce; {} datagrams held back by the rate for all such \
@@ -154,13 +155,26 @@ impl std::fmt::Display for Refused<'_> {
     }
 }
 
+/// Topic and GUID of the last reader that became silent.
+struct Silent<'a>(Option<(&'a str, Guid)>);
+
+impl std::fmt::Display for Silent<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some((topic, reader)) = self.0 else {
+            return Ok(());
+        };
+        write!(f, ", the last of {topic:?} with the GUID {reader}")
+    }
+}
+
 /// What there is to be seen at one look.
-struct Seen {
+struct Seen<'a> {
     counters: Counters,
     /// All lanes together.
     lanes: LaneLedger,
     no_frame: u64,
     malformed_from: Option<Locator>,
+    silent: Option<(&'a str, Guid)>,
 }
 
 /// What housekeeping remembers of its last look.
@@ -233,6 +247,7 @@ impl State {
             lanes: self.transport.ledger().total(),
             no_frame: self.no_frame,
             malformed_from: self.trouble.malformed_from,
+            silent: self.engine.last_silent_reader(),
         };
         for kind in Kind::ALL {
             let count = kind.count(&seen);
@@ -354,6 +369,7 @@ mod tests {
                 lanes: LaneLedger::default(),
                 no_frame: 0,
                 malformed_from: None,
+                silent: None,
             })
         };
         let dropped = Counters {
@@ -371,6 +387,16 @@ mod tests {
             said.starts_with("1 announcements of participants, 0 of endpoints"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_silent_reader_is_named_with_its_topic() {
+        let named = Silent(Some(("Brake", Guid::from_bytes([7; 16])))).to_string();
+        assert!(
+            named.contains("\"Brake\"") && named.contains("07"),
+            "{named}"
+        );
+        assert_eq!(Silent(None).to_string(), "");
     }
 
     #[test]

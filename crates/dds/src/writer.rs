@@ -20,7 +20,7 @@ use crate::{
 
 /// A writer of one topic (DDS 1.4 §2.2.2.4.2).
 ///
-/// Dropping it deletes it: readers see its instances lose their writer, not disposed, and what they
+/// Dropping it deletes it: it unregisters its instances, which are not disposed, and what readers
 /// do not have yet goes with it. A reliable writer's last samples are therefore waited for with
 /// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments).
 ///
@@ -110,7 +110,7 @@ pub(crate) fn now(state: &mut State) -> Timestamp {
 }
 
 /// The length of the payload of an instance's end, with zeros behind a short key where there is room.
-fn lengthened(length: usize, out: &mut [u8]) -> usize {
+pub(crate) fn lengthened(length: usize, out: &mut [u8]) -> usize {
     match out.get_mut(length..MIN_KEY_PAYLOAD_BYTES) {
         Some(zeros) => {
             zeros.fill(0);
@@ -322,7 +322,9 @@ impl<T: TopicType> DataWriter<T> {
         state.engine.assert_liveliness(monotonic_now(), self.id);
     }
 
-    /// Readers matched now.
+    /// Matched readers that are known to hear this writer, and get all that is written from now on: a reliable one
+    /// from its own first answer on, a best-effort one from the first answer of its participant on. The status
+    /// `PUBLICATION_MATCHED` counts readers from the match on.
     #[must_use]
     pub fn matched_readers(&self) -> usize {
         self.core.state.borrow().engine.matched_readers(self.id)
@@ -366,6 +368,7 @@ impl<T: TopicType> Drop for DataWriter<T> {
             return;
         };
         self.let_go(&mut state);
+        state.unregister_instances(self.id, self.encoding.lane);
         state.engine.delete_writer(monotonic_now(), self.id);
         let listeners = state.clear_listening(Endpoint::Writer(self.id));
         drop(state);

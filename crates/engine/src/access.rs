@@ -184,7 +184,7 @@ impl Engine {
         })
     }
 
-    /// For each matched reader, as [`Self::matched_readers`] counts them: who, and the lowest number it still
+    /// For each matched reader, as [`matched_readers`](Self::matched_readers) counts them: who, and the lowest number it still
     /// owes an acknowledgement for; of a best-effort one that means nothing.
     pub fn matched_reader_progress(
         &self,
@@ -199,6 +199,13 @@ impl Engine {
             .flatten()
             .filter(|proxy| proxy.is_joined)
             .map(|proxy| (proxy.guid, proxy.done_to()))
+    }
+
+    /// The reliable reader that has become silent last ([`Counters::readers_silent`](crate::Counters)), and its topic.
+    #[must_use]
+    pub fn last_silent_reader(&self) -> Option<(&str, Guid)> {
+        let (writer, reader) = self.last_silent?;
+        Some((&self.writer_data(writer)?.topic_name, reader))
     }
 
     /// The last incompatible reader a writer has met.

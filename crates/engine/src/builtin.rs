@@ -80,6 +80,7 @@ impl Engine {
             incompatible: None,
             clock: None,
             publisher: None,
+            registered: None,
             presents: None,
             last_stamp: None,
             matched: MatchTally::default(),

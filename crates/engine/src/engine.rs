@@ -17,6 +17,7 @@ use crate::{
         Announcements, Announces, EndpointRecord, Events, Ignored, Inbox, RemoteEndpoint,
         RemoteParticipant, StaticPeer,
     },
+    ids::WriterId,
     index::{Index, PeerIndex, index},
     limits::{MAX_GROUPS, SPDP_INBOX_SLOTS, UNVALIDATED_BYTES_PER_S},
     matching::Topics,
@@ -280,6 +281,8 @@ pub struct Engine {
     pub(crate) looks: u64,
     pub(crate) noted: VecDeque<Noted>,
     pub(crate) discovery_noted: bool,
+    /// The reader that has become silent last, and its writer.
+    pub(crate) last_silent: Option<(WriterId, Guid)>,
     /// Room to work out where a writer's first transmissions go; empty in between.
     pub(crate) reached: Vec<(GuidPrefix, Locator)>,
 }
@@ -340,6 +343,7 @@ impl Engine {
             counters: Counters::default(),
             noted: VecDeque::with_capacity(2 * local + 1),
             discovery_noted: false,
+            last_silent: None,
             reached: Vec::new(),
             latest: now,
             shown: 0,

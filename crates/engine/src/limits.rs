@@ -233,6 +233,14 @@ pub const MIN_WAITING: u16 = 16;
 /// Most samples out of order that a reliable reader keeps: what one ACKNACK can ask for.
 pub const MAX_WAITING: u16 = WINDOW as u16;
 
+/// Instances of a keyed writer that it unregisters when it is deleted: the first that it has written and not unregistered.
+/// Their DATA fill 40 datagrams at most. Of further ones readers learn that their writer is gone.
+pub const REGISTERED_INSTANCES: u16 = 256;
+
+/// Bytes of the serialised key that such a writer keeps of an instance, with the encapsulation header: a string of 128
+/// bytes is a key. An instance with a longer one is not kept.
+pub const REGISTERED_KEY_BYTES: usize = 144;
+
 /// Bytes of a topic or type name (RTPS 2.5 §9.6.3.2: string<256> with its NUL).
 pub const MAX_NAME_BYTES: usize = 255;
 

@@ -228,8 +228,8 @@ impl Engine {
 
     /// Takes what has changed in a writer's matches; `None`: nothing, or there is no such writer.
     ///
-    /// A reader counts once it is known to hear this participant: a reliable one from its own first
-    /// answer on, a best-effort one from the first answer of its participant on.
+    /// A reader counts from the match on (DDS 1.4 §2.2.4.1), whether or not it has answered:
+    /// [`matched_readers`](Self::matched_readers) counts those that have.
     pub fn take_publication_matched(&mut self, id: WriterId) -> Option<Matched> {
         self.writers.get_mut(id.0)?.matched.take()
     }

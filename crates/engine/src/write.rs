@@ -165,7 +165,12 @@ impl Engine {
         let head_bytes = if sample.has_inline_qos() {
             let entity = writer.guid.entity;
             let head = data_head(entity, EntityId::UNKNOWN, sequence, sample);
-            put_heads(&self.header, sample.timestamp, &head, length, room)?
+            let head_bytes = put_heads(&self.header, sample.timestamp, &head, length, room)?;
+            if let Some(registered) = &mut writer.registered {
+                let payload = buffer.get(payload.clone()).unwrap_or_default();
+                registered.note(sample, payload);
+            }
+            head_bytes
         } else {
             let heads = room.last_chunk_mut().ok_or(WriteError::NoHeadRoom)?;
             let timestamp = sample.timestamp;
@@ -281,6 +286,11 @@ impl Engine {
             length: length as u32,
         });
         writer.last = sequence;
+        if let Some(registered) = &mut writer.registered
+            && let Some((_, payload)) = history.get(sequence)
+        {
+            registered.note(sample, payload);
+        }
         let (has_clock, is_marked) = (writer.clock.is_some(), writer.presents.is_some());
         if writer.batch.is_some() {
             self.add_to_batch(id.0, length, sample);

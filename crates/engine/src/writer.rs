@@ -28,6 +28,7 @@ use crate::{
     presentation::WriterPresents,
     priority::Priority,
     reader::is_news,
+    registered::RegisteredInstances,
     status::MatchTally,
     table::Table,
     unwanted::Unwanted,
@@ -49,6 +50,8 @@ bitflags! {
         const OFFERED_DEADLINE_MISSED = 16;
         /// The user has not said for a whole lease that the writer is alive.
         const LIVELINESS_LOST = 32;
+        /// A matched reader is known to hear the writer ([`matched_readers`](crate::Engine::matched_readers)).
+        const READER_HEARD = 64;
     }
 }
 
@@ -165,6 +168,8 @@ pub(crate) struct Writer {
     pub(crate) clock: Option<Box<WriterClock>>,
     /// The group it belongs to.
     pub(crate) publisher: Option<u16>,
+    /// Instances that it unregisters at its end; `None`: keys are not kept.
+    pub(crate) registered: Option<Box<RegisteredInstances>>,
     /// What the group's access scope asks of it.
     pub(crate) presents: Option<Box<WriterPresents>>,
     /// The time stamp of its last sample, which the next does not fall behind (DESTINATION_ORDER
@@ -319,7 +324,7 @@ pub(crate) struct ReaderProxy {
     pub(crate) unanswered: u8,
     /// Preemptive ACKNACKs it has sent, as long as nothing else came.
     preemptive: u8,
-    /// It counts as matched, and the user was told.
+    /// It is known to hear the writer.
     pub(crate) is_joined: bool,
     /// Numbers below are not for this reader: it joined later and is VOLATILE.
     pub(crate) start: SequenceNumber,

@@ -1,16 +1,22 @@
 //! Writers and readers of a world: creating, deleting, and looking at them.
 
 use isolane_engine::{
-    ContentFilter, DeliveryMode, Engine, ReaderId, ReaderLedger, ReaderStatus, SetQosError,
-    WriterId, WriterLedger, WriterStatus,
+    ChangeKind, ContentFilter, DeliveryMode, Engine, ReaderId, ReaderLedger, ReaderStatus,
+    SetQosError, WriterId, WriterLedger, WriterStatus, limits::MAX_DATAGRAM_BYTES,
 };
-use isolane_wire::{guid::Guid, qos::QosPolicies, time::Instant};
+use isolane_wire::{
+    guid::Guid,
+    qos::QosPolicies,
+    rtps::{HEADER_BYTES, Submessage, Submessages},
+    time::Instant,
+};
 
 use crate::{
     limits::MATCH_PATIENCE,
     node::NodeId,
+    sample::{KEY_BYTES, Sample, key_payload},
     topic::Topic,
-    user::{MatchChange, ReaderRecord, Take, WriterRecord},
+    user::{MatchChange, ReaderRecord, Take, WriterRecord, Written},
     world::World,
 };
 
@@ -22,6 +28,18 @@ pub struct WriterHandle(pub(crate) usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderHandle(pub(crate) usize);
 
+/// The end of an instance in a submessage.
+fn end_of_instance(submessage: Submessage<'_>) -> Option<Written> {
+    let Submessage::Data(data) = submessage else {
+        return None;
+    };
+    Some(Written {
+        at: Instant::new(0),
+        sequence: data.sequence,
+        sample: Sample::parse(ChangeKind::Unregister, data.bytes)?,
+    })
+}
+
 impl World {
     /// Creates a writer on a node.
     pub fn create_writer(&mut self, node: NodeId, topic: &Topic) -> WriterHandle {
@@ -30,6 +48,9 @@ impl World {
         let id = engine
             .create_writer(now, &topic.endpoint(node, false))
             .expect("the writer can be created");
+        if topic.is_keyed() {
+            engine.keep_keys(id, key_payload, KEY_BYTES);
+        }
         self.enter_writer(node, topic, id)
     }
 
@@ -193,6 +214,16 @@ impl World {
         let record = &mut self.writers[writer.0];
         record.is_deleted = true;
         let (node, id) = (record.node, record.id);
+        let mut buffer = vec![0; MAX_DATAGRAM_BYTES];
+        while let Some(bytes) = self.engine_mut(node).next_unregister(now, id, &mut buffer) {
+            let to = self.engine(node).destinations(id).to_vec();
+            self.send(node, &buffer[..bytes], &to);
+            let submessages = Submessages::new(&buffer[..bytes], HEADER_BYTES).flatten();
+            let ends = submessages.filter_map(end_of_instance);
+            self.writers[writer.0]
+                .written
+                .extend(ends.map(|end| Written { at: now, ..end }));
+        }
         self.engine_mut(node).delete_writer(now, id);
         self.settle(node);
     }

@@ -14,7 +14,7 @@ const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
 pub(crate) const SAMPLE_BYTES: usize = 20;
 
 /// Bytes of a key's payload.
-const KEY_BYTES: usize = 8;
+pub(crate) const KEY_BYTES: usize = 8;
 
 /// A value of an instance, or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -144,6 +144,13 @@ pub fn key_of(payload: &[u8], key_only: bool) -> Option<KeyHash> {
         ChangeKind::Alive
     };
     Sample::parse(kind, payload).map(|sample| key_hash(sample.key))
+}
+
+/// The payload of an instance's end, from that of a sample.
+pub(crate) fn key_payload(payload: &[u8], out: &mut [u8]) -> Option<usize> {
+    let key = payload.get(..KEY_BYTES)?;
+    out.get_mut(..KEY_BYTES)?.copy_from_slice(key);
+    Some(KEY_BYTES)
 }
 
 #[cfg(test)]

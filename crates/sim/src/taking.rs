@@ -170,7 +170,9 @@ impl World {
                 Some(StatusChange::Writer(id, status)) => {
                     let writer = self.writer_of(node, id);
                     self.writers[writer].statuses |= status;
-                    if status.contains(WriterStatus::PUBLICATION_MATCHED) {
+                    if status
+                        .intersects(WriterStatus::READER_HEARD | WriterStatus::PUBLICATION_MATCHED)
+                    {
                         self.note_readers(writer);
                     }
                     if status.contains(WriterStatus::ROOM) {

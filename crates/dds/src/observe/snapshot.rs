@@ -189,11 +189,15 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
     let sample = |report: &EndpointReport<L>| {
         let response = report.response.as_ref();
         let during = response.and_then(|response| response.missed_during.as_ref());
+        let mut ledger = ledger(&report.ledger);
+        if report.silent > 0 {
+            ledger.insert("silent_readers".into(), report.silent as u64);
+        }
         EndpointSample {
             topic: report.topic.clone(),
             level: report.level.get(),
             matched: report.matched as u64,
-            ledger: ledger(&report.ledger),
+            ledger,
             deadline_us: response.map(|response| duration(response.deadline)),
             deadline_missed: response.map(|response| response.missed),
             lateness_max_us: response.map(|response| duration(response.lateness_max)),

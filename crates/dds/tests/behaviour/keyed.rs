@@ -94,6 +94,35 @@ fn deleting_a_writer_unregisters_its_instances_and_disposes_none() {
 }
 
 #[test]
+fn a_writer_that_is_dropped_unregisters_each_instance_before_its_own_end() {
+    let qos = Qos::best_effort().keep_last(1).max_instances(50);
+    for qos in [qos.clone(), Qos::reliable().keep_last(1).max_instances(50)] {
+        let (world, alice, bob) = World::pair(Site::memory());
+        let writer = alice.create_writer::<Shape>("Many", &qos).unwrap();
+        let reader = bob.create_reader::<Shape>("Many", &qos).unwrap();
+        world.until_matched(&writer, &reader);
+        let mut remote = alice.create_remote_writer::<Shape>("Many", &qos).unwrap();
+        world.until("both match", || reader.matched_writers() == 2);
+        for number in 0..40 {
+            writer.write(&shape(&format!("C{number}"), number)).unwrap();
+            world.until("it arrives", || reader.ledger().accounted > number as u64);
+        }
+        // One that is unregistered already, and one that is written again.
+        writer.unregister(&shape("C0", 0)).unwrap();
+        writer.write(&shape("C1", 1)).unwrap();
+        remote.write(&shape("REMOTE", 1)).unwrap();
+        world.until("all arrive", || reader.ledger().accounted == 43);
+
+        drop((writer, remote));
+        world.until("no writer is left", || reader.matched_writers() == 0);
+        let ledger = reader.ledger();
+        assert_eq!(ledger.accounted, 43 + 39 + 1, "{ledger:?}");
+        assert_eq!(ledger.lost, 0, "{ledger:?}");
+        world.assert_balanced();
+    }
+}
+
+#[test]
 fn an_instance_lives_until_the_last_of_its_writers_leaves() {
     let (world, alice, bob) = World::pair(Site::memory());
     let (first, reader) = endpoints(&world, &alice, &bob);

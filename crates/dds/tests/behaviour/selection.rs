@@ -202,7 +202,11 @@ fn samples_of_an_instance_that_has_ended_go_after_the_delay() {
     assert_eq!(reader.available(), 1);
     drop(writer);
     world.until("the others went", || reader.available() == 0);
-    assert_eq!(reader.ledger().purged, 3);
+    assert_eq!(
+        reader.ledger().purged,
+        4,
+        "a value, and the end that the writer sent"
+    );
 }
 
 #[test]

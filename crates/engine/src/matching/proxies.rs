@@ -125,7 +125,10 @@ impl Engine {
         self.proxy_of_reader.insert((writer_index, guid), index);
         if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.proxies.push(index);
+            writer.matched.join(guid);
+            writer.status |= WriterStatus::PUBLICATION_MATCHED;
         }
+        self.note_writer(writer_index);
         self.refresh_lowest(writer_index);
         self.refresh_destinations(writer_index);
         if is_ready {
@@ -162,16 +165,15 @@ impl Engine {
         }
     }
 
-    /// A matched reader is known to hear the writer: now the user is told.
+    /// A matched reader is known to hear the writer.
     pub(crate) fn join_reader(&mut self, index: u16) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
         proxy.is_joined = true;
-        let (writer_index, reader) = (proxy.writer, proxy.guid);
+        let writer_index = proxy.writer;
         if let Some(writer) = self.writers.get_mut(writer_index) {
-            writer.matched.join(reader);
-            writer.status |= WriterStatus::PUBLICATION_MATCHED;
+            writer.status |= WriterStatus::READER_HEARD;
             self.note_writer(writer_index);
         }
     }
@@ -356,10 +358,8 @@ impl Engine {
             if let Some(place) = writer.proxies.iter().rposition(|&other| other == index) {
                 writer.proxies.remove(place);
             }
-            if proxy.is_joined {
-                writer.matched.part(proxy.guid);
-                writer.status |= WriterStatus::PUBLICATION_MATCHED;
-            }
+            writer.matched.part(proxy.guid);
+            writer.status |= WriterStatus::PUBLICATION_MATCHED;
         }
         let level = self.writers.get(proxy.writer).and_then(|it| it.level);
         self.count_match(proxy.guid, level, -1);
@@ -447,12 +447,25 @@ impl Engine {
         None
     }
 
-    /// Readers a writer is matched with now. A reliable one counts from its first answer on: then
-    /// it is known to know the writer, and gets all that is written. A best-effort one counts when its address is
-    /// validated.
+    /// Matched readers that are known to hear a writer, and get all that is written from now on. A reliable one
+    /// counts from its first answer on, a best-effort one from the validation of its address on.
+    /// PUBLICATION_MATCHED counts both from the match on.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterId) -> usize {
-        let writer = self.writers.get(writer.0);
-        writer.map_or(0, |writer| writer.matched.current() as usize)
+        let joined = |proxy: &ReaderProxy| proxy.is_joined;
+        self.count_readers(writer, joined)
+    }
+
+    /// Matched reliable readers that have never answered a writer's HEARTBEATs and get no samples until they do.
+    #[must_use]
+    pub fn silent_readers(&self, writer: WriterId) -> usize {
+        let is_silent = |proxy: &ReaderProxy| proxy.reliable && proxy.is_silent();
+        self.count_readers(writer, is_silent)
+    }
+
+    fn count_readers(&self, writer: WriterId, counts: impl Fn(&ReaderProxy) -> bool) -> usize {
+        let proxies = self.writers.get(writer.0).map_or(&[][..], |it| &it.proxies);
+        let proxies = proxies.iter().filter_map(|&at| self.reader_proxies.get(at));
+        proxies.filter(|proxy| counts(proxy)).count()
     }
 }

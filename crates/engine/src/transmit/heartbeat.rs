@@ -141,17 +141,22 @@ impl Engine {
             return;
         };
         let mut gone_silent = 0;
+        let mut last = None;
         for &index in &writer.proxies {
             if let Some(proxy) = self.reader_proxies.get_mut(index)
                 && proxy.reliable
                 && proxy.is_awaited()
             {
                 proxy.unanswered += 1;
-                gone_silent += u64::from(proxy.is_silent());
+                if proxy.is_silent() {
+                    gone_silent += 1;
+                    last = Some((WriterId(writer_index), proxy.guid));
+                }
             }
         }
         if gone_silent > 0 {
             self.counters.readers_silent += gone_silent;
+            self.last_silent = last;
             self.refresh_destinations(writer_index);
             self.refresh_lowest(writer_index);
             self.release_acknowledged(writer_index);

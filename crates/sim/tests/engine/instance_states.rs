@@ -637,7 +637,6 @@ fn where_ordered_access_is_asked_for_samples_of_all_instances_keep_their_order()
     }
 }
 
-/// A writer that is deleted says nothing of its instances one by one: that it is gone says it of all.
 #[test]
 fn the_end_of_a_writer_shows_as_if_it_had_unregistered_each_of_its_instances() {
     let ends = [true, false].map(|is_deleted| {

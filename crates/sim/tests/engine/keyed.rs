@@ -1,8 +1,15 @@
 //! Instances: how they live and end.
 
-use isolane_engine::{ChangeKind, InstanceState};
-use isolane_sim::{LinkConfig, NodeId, ReaderHandle, Sample, Topic, World, WriterHandle, key_of};
-use isolane_wire::rtps::{HEADER_BYTES, PayloadKind, Submessage, Submessages};
+use std::collections::BTreeSet;
+
+use isolane_engine::{ChangeKind, InstanceState, limits::REGISTERED_INSTANCES};
+use isolane_sim::{
+    LinkConfig, NodeConfig, NodeId, ReaderHandle, Sample, Topic, World, WriterHandle, key_of,
+};
+use isolane_wire::{
+    cdr::KeyHash,
+    rtps::{HEADER_BYTES, PayloadKind, Submessage, Submessages},
+};
 
 use crate::support::{SECOND, two_nodes};
 
@@ -101,6 +108,83 @@ fn the_end_of_an_instance_is_sent_with_key_key_hash_and_status() {
     assert_eq!(ends, [(true, false), (false, true)]);
 }
 
+/// Instances that the tapped datagrams unregister, and whether the end of a writer was sent before one of them.
+fn unregistered(world: &World) -> (Vec<KeyHash>, bool) {
+    let (mut keys, mut has_ended, mut is_late) = (Vec::new(), false, false);
+    for datagram in world.tapped() {
+        for submessage in Submessages::new(datagram, HEADER_BYTES) {
+            let Ok(Submessage::Data(data)) = submessage else {
+                continue;
+            };
+            let status = data.status_info();
+            if data.writer.is_builtin() {
+                has_ended |= status.disposed;
+            } else if status.unregistered {
+                assert!(
+                    !status.disposed,
+                    "a writer that is deleted disposes nothing"
+                );
+                assert_eq!(data.key_hash(), key_of(data.bytes, true));
+                keys.extend(data.key_hash());
+                is_late |= has_ended;
+            }
+        }
+    }
+    (keys, is_late)
+}
+
+#[test]
+fn a_deleted_writer_unregisters_its_instances_before_its_end_is_announced() {
+    let effort = Topic::new("Effort").keyed().max_instances(64);
+    for topic in [keyed().keep_all(64), effort] {
+        let (mut world, _, writer, reader) = a_keyed_pair(&topic);
+        let samples = (0..60).map(|key| Sample::keyed(key, key.into()));
+        let again = (0..60).map(|key| Sample::keyed(key, 100));
+        world.enqueue(writer, samples.chain(again));
+        world.run_for(SECOND);
+        world.enqueue(writer, [Sample::unregister(3), Sample::dispose(4)]);
+        world.run_for(SECOND);
+        world.tap();
+        world.delete_writer(writer);
+        world.run_for(SECOND);
+        let (keys, is_late) = unregistered(&world);
+        let distinct: BTreeSet<_> = keys.iter().collect();
+        assert_eq!((keys.len(), distinct.len()), (59, 59));
+        assert!(!is_late);
+        let states = [3, 4, 5].map(|key| last(&world, reader, key).1);
+        assert_eq!(states[0], InstanceState::NotAliveNoWriters);
+        assert_eq!(states[1], InstanceState::NotAliveDisposed);
+        assert_eq!(states[2], InstanceState::NotAliveNoWriters);
+    }
+}
+
+#[test]
+fn a_deleted_writer_unregisters_a_bounded_number_of_instances() {
+    let bound = u32::from(REGISTERED_INSTANCES);
+    let topic = Topic::new("Effort")
+        .keyed()
+        .max_instances(4 * REGISTERED_INSTANCES);
+    let (mut world, _, writer, _) = a_keyed_pair(&topic);
+    world.enqueue(writer, (0..2 * bound).map(|key| Sample::keyed(key, 1)));
+    world.run_for(SECOND);
+    world.tap();
+    world.delete_writer(writer);
+    world.run_for(SECOND);
+    assert_eq!(unregistered(&world).0.len(), bound as usize);
+}
+
+#[test]
+fn where_nobody_is_matched_a_deleted_writer_unregisters_nothing() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig::default());
+    let writer = world.create_writer(node, &keyed());
+    world.enqueue(writer, [Sample::keyed(1, 1)]);
+    world.run_for(SECOND);
+    world.tap();
+    world.delete_writer(writer);
+    assert!(unregistered(&world).0.is_empty());
+}
+
 #[test]
 fn a_deleted_writer_leaves_its_instances_without_writers_and_not_disposed() {
     let (mut world, a, writer, reader) = a_keyed_pair(&keyed());
@@ -124,7 +208,7 @@ fn a_deleted_writer_leaves_its_instances_without_writers_and_not_disposed() {
         ]
     );
     let of_first = world.last_of_instance(reader, 1).expect("it came");
-    assert!(!of_first.was_sent() && !of_first.info.valid_data());
+    assert!(of_first.was_sent() && !of_first.info.valid_data());
     assert_eq!(of_first.info.writer, world.writer_guid(writer));
 }
 

@@ -56,6 +56,6 @@ pub use primitive::{Char8, Primitive};
 pub use sequence_view::{Elements, SequenceView};
 pub use topic::{
     TopicType, read_key, read_key_hash, read_payload, read_payload_into, view_payload,
-    write_key_payload, write_payload,
+    write_key_of_payload, write_key_payload, write_payload,
 };
 pub use value::{CdrType, KeySource, Kind, LocallyBounded};

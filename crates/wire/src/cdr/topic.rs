@@ -111,6 +111,25 @@ pub fn write_key_payload<T: TopicType>(
     })
 }
 
+/// Writes the key of a sample's payload as [`write_key_payload`] writes that of its value, in the payload's
+/// representation. Returns the number of bytes.
+///
+/// # Errors
+/// Whatever of [`CdrError`] is wrong with the payload; [`CdrError::NoRoom`].
+pub fn write_key_of_payload<T: TopicType>(
+    payload: &[u8],
+    out: &mut [u8],
+) -> Result<usize, CdrError> {
+    let (encapsulation, _) = Encapsulation::split(payload)?;
+    let mut decoder = Decoder::of_payload(payload)?;
+    encapsulate(
+        encapsulation.representation,
+        T::EXTENSIBILITY,
+        out,
+        |encoder| T::skip_to_key(&mut decoder, encoder),
+    )
+}
+
 /// Reads a sample in place: strings and collections stay in `payload`.
 ///
 /// # Errors

@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
+use isolane_engine::Engine;
 use isolane_engine::limits::{ANSWER_FACTOR, MAX_UNANSWERED_HEARTBEATS};
 use isolane_sim::{NodeConfig, Sample, Topic, World, WriterHandle, seeds};
 use isolane_wire::{
     discovery::EndpointData,
-    guid::{EntityId, EntityKind},
+    guid::{EntityId, EntityKind, Guid},
     qos::{DurabilityKind, QosPolicies, ReliabilityKind},
     rtps::AckNack,
     sequence::{SequenceNumber, SequenceNumberSet},
@@ -151,13 +152,27 @@ fn a_silent_reader() -> (World, Peer, WriterHandle, isolane_sim::ReaderHandle) {
 #[test]
 fn a_reader_that_never_answers_holds_a_writer_up_for_a_few_heartbeats_only() {
     let (mut world, peer, writer, reader) = a_silent_reader();
+    let id = world.writer_id(writer);
+    let silent = Guid {
+        prefix: peer.prefix,
+        entity: READER,
+    };
+    let take = |engine: &mut Engine, _| engine.take_publication_matched(id);
+    let matched = world.with_engine(peer.target, take).expect("two readers");
+    assert_eq!(matched.current, 2, "a reader counts from the match on");
+    assert_eq!(matched.last, silent);
+    assert_eq!(world.matched_readers(writer), 1, "one has answered");
     world.enqueue(writer, values(100));
     world.run_for(ms(10));
     assert!(world.unwritten(writer) > 0, "it may be on its way yet");
     world.run_for(5 * SECOND);
     assert_eq!(world.unwritten(writer), 0);
     assert_eq!(world.values(reader), (1..=100).collect::<Vec<_>>());
-    assert_eq!(world.engine(peer.target).counters().readers_silent, 1);
+    let engine = world.engine(peer.target);
+    assert_eq!(engine.counters().readers_silent, 1);
+    assert_eq!(engine.silent_readers(id), 1);
+    let named = engine.last_silent_reader();
+    assert_eq!(named, Some(("Foreign", silent)));
     let ledger = world.writer_ledger(writer);
     // It is asked no more, though it is matched until its lease ends, and nothing else is owed.
     world.run_for(20 * SECOND);

@@ -5,7 +5,7 @@ use isolane_sim::{
 };
 use isolane_wire::{
     discovery::{EndpointKey, emit_key_guid},
-    guid::EntityId,
+    guid::{EntityId, Guid},
     rtps::{
         DataFragHead, Gap, Header, Heartbeat, MessageWriter, PayloadKind, StatusInfo, Submessage,
     },
@@ -52,12 +52,21 @@ impl Forged {
         &mut self,
         fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), isolane_wire::BufferTooSmall>,
     ) {
+        self.forge_in_name_of(0, fill);
+    }
+
+    /// A datagram in the name of one of the two to the other.
+    fn forge_in_name_of(
+        &mut self,
+        of: usize,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), isolane_wire::BufferTooSmall>,
+    ) {
         let mut buffer = [0; 256];
-        let header = Header::new(self.world.engine(self.nodes[0]).guid_prefix());
+        let header = Header::new(self.world.engine(self.nodes[of]).guid_prefix());
         let mut message = MessageWriter::new(&mut buffer, &header).expect("it fits");
         fill(&mut message).expect("it fits");
         let length = message.len();
-        let (to, from) = (self.nodes[1], self.attacker);
+        let (to, from) = (self.nodes[1 - of], self.attacker);
         let from = from.discovery_locator();
         self.world
             .inject(to.discovery_locator(), from, &buffer[..length]);
@@ -89,6 +98,21 @@ impl Forged {
         self.forge(|message| message.gap(&gap).map(drop));
     }
 
+    /// The end of an endpoint of one node, to the other, as the next announcement of its SEDP writer.
+    fn end_endpoint(&mut self, of: usize, sedp: EntityId, guid: Guid) {
+        let mut key = [0; 64];
+        let length = emit_key_guid(EndpointKey::Endpoint, guid, &mut key).expect("it fits");
+        let head = isolane_wire::rtps::DataHead {
+            status: Some(StatusInfo {
+                disposed: true,
+                unregistered: true,
+            }),
+            payload: PayloadKind::Key,
+            ..head(sedp, self.next_announcement(sedp))
+        };
+        self.forge_in_name_of(of, |message| message.data(&head, &key[..length]).map(drop));
+    }
+
     /// Everything that is written arrives, once and in order, and nothing counts as lost.
     fn all_arrives(&mut self) {
         self.world.run_for(20 * SECOND);
@@ -98,12 +122,13 @@ impl Forged {
         assert_eq!(ledger.lost, 0, "{ledger:?}");
     }
 
-    /// The number that the writer's participant announces its next writer with.
-    fn next_announcement(&self) -> i64 {
+    /// The number that a participant announces its next endpoint with, where only one of the two announces endpoints of
+    /// the kind.
+    fn next_announcement(&self, sedp: EntityId) -> i64 {
         let mut last = 0;
         for_each_submessage(&self.world, |submessage| {
             if let Submessage::Data(data) = submessage
-                && data.writer == EntityId::SEDP_PUBLICATIONS_WRITER
+                && data.writer == sedp
             {
                 last = last.max(data.sequence.get());
             }
@@ -310,18 +335,7 @@ fn a_forged_farewell_of_an_endpoint_holds_until_the_participants_next_announceme
     ] {
         let mut forged = Forged::new(&topic);
         let guid = forged.world.writer_guid(forged.writer);
-        let mut key = [0; 64];
-        let length = emit_key_guid(EndpointKey::Endpoint, guid, &mut key).expect("it fits");
-        let number = forged.next_announcement();
-        let farewell = isolane_wire::rtps::DataHead {
-            status: Some(StatusInfo {
-                disposed: true,
-                unregistered: true,
-            }),
-            payload: PayloadKind::Key,
-            ..head(EntityId::SEDP_PUBLICATIONS_WRITER, number)
-        };
-        forged.forge(|message| message.data(&farewell, &key[..length]).map(drop));
+        forged.end_endpoint(0, EntityId::SEDP_PUBLICATIONS_WRITER, guid);
         forged.world.run_for(ms(1));
         assert_eq!(forged.world.matched_writers(forged.reader), 0);
         // The next announcement is at most two seconds away.
@@ -338,5 +352,24 @@ fn a_forged_farewell_of_an_endpoint_holds_until_the_participants_next_announceme
             .world
             .create_reader(forged.nodes[1], &Topic::new("Late"));
         forged.world.until_matched(&[late], &[reader]);
+    }
+}
+
+#[test]
+fn a_forged_farewell_of_a_reader_holds_until_the_participants_next_announcement() {
+    for topic in [reliable(), Topic::new("Forged")] {
+        let mut forged = Forged::new(&topic);
+        let guid = forged.world.reader_guid(forged.reader);
+        forged.end_endpoint(1, EntityId::SEDP_SUBSCRIPTIONS_WRITER, guid);
+        forged.world.run_for(ms(1));
+        assert_eq!(forged.world.matched_readers(forged.writer), 0);
+        // The next announcement is at most two seconds away.
+        forged.world.run_for(ms(2_100));
+        assert_eq!(forged.world.matched_readers(forged.writer), 1);
+        forged.world.enqueue(forged.writer, [Sample::value(1_000)]);
+        forged.world.run_for(10 * SECOND);
+        let values = forged.world.values(forged.reader);
+        assert!(values.is_sorted_by(|one, other| one < other), "{values:?}");
+        assert_eq!(values.last(), Some(&1_000));
     }
 }
