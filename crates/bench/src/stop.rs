@@ -1,7 +1,7 @@
 //! How a running cable, sender or sink is told to finish and hand over its result.
 //!
 //! A child process stops when its standard input ends (its parent closed the pipe, or died) or
-//! when it gets SIGTERM or SIGINT; a part that runs in a thread stops when its [`Stopper`] is used or
+//! when it gets SIGTERM, SIGINT or SIGHUP; a part that runs in a thread stops when its [`Stopper`] is used or
 //! dropped. Both are one descriptor that becomes readable, so every loop polls the same thing.
 
 use std::io;
@@ -24,8 +24,8 @@ pub struct Stop {
 pub struct Stopper(OwnedFd);
 
 impl Stop {
-    /// Stops at the end of standard input, at any input, at SIGTERM and at SIGINT. Blocks these
-    /// two signals; to be called at the start of a process, before it has other threads.
+    /// Stops at the end of standard input, at any input, at SIGTERM, SIGINT and SIGHUP. Blocks these
+    /// signals; to be called at the start of a process, before it has other threads.
     pub fn of_process() -> io::Result<Stop> {
         let stop = Stop::of_signals()?;
         match watch(&stop.any, rustix::stdio::stdin()) {
@@ -36,8 +36,8 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Stops at SIGTERM and at SIGINT, for a program whose standard input says nothing. Blocks these
-    /// two signals; to be called before the process has other threads.
+    /// Stops at SIGTERM, SIGINT and SIGHUP, for a program whose standard input says nothing. Blocks these
+    /// signals; to be called before the process has other threads.
     pub fn of_signals() -> io::Result<Stop> {
         let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let signals = signal::terminations()?;

@@ -88,8 +88,20 @@ pub(crate) const USUAL_PARTICIPANTS: u32 = 1_000;
 pub(crate) const SEEN_PARTICIPANTS: u32 = isolane_model::limits::MAX_KNOWN_PARTICIPANTS;
 
 /// What raises it.
-pub(crate) const RAISE_LIMIT: &str =
+const RAISE_LIMIT: &str =
     "know more with --max-participants N, or `max_participants` of the host in isolane.toml";
+
+/// What to do where it cannot be raised.
+const LIMIT_REACHED: &str = "isolane knows 2000 participants at most: name the interface whose participants are meant \
+                             (--interface NAME), or divide them among domains";
+
+/// What to do when tables for so many participants were full.
+pub(crate) fn remedy_of_full_tables(participants: u32) -> &'static str {
+    match participants < isolane_model::limits::MAX_KNOWN_PARTICIPANTS {
+        true => RAISE_LIMIT,
+        false => LIMIT_REACHED,
+    }
+}
 
 /// Endpoints that are known for each participant that is.
 pub(crate) const ENDPOINTS_PER_PARTICIPANT: u32 = 10;

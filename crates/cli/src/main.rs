@@ -13,6 +13,7 @@ mod failure;
 mod limits;
 mod log;
 mod output;
+mod result_file;
 mod settings;
 mod shape;
 mod spy;

@@ -1,29 +1,19 @@
 //! Writing to the person: results to standard output, everything else to standard error.
 //!
-//! All text leaves through here, and [`visible`] is applied here alone: names and texts of files, peers and plans
-//! cannot command the terminal.
+//! All text leaves through here, and [`visible`] is applied here and in `result_file` alone: names and texts of files,
+//! peers and plans cannot command the terminal.
 
 use std::fmt::Display;
-use std::fs::{File, Permissions};
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
+use std::path::Path;
 
 use clap::builder::StyledStr;
 use isolane_model::visible;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
-use tempfile::TempPath;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::stop;
+use crate::result_file::{self, ResultFile, is_special};
 use crate::values::Destination;
-
-/// Between two looks whether a FIFO has a reader.
-const READER_POLL: Duration = Duration::from_millis(20);
 
 /// Writes a result to standard output.
 ///
@@ -67,14 +57,17 @@ pub(crate) fn print_json(
     result: &impl serde::Serialize,
     destination: &Destination,
 ) -> Result<ExitCode, Failure> {
-    let failed = |why: String| not_written(destination, why);
-    let mut text =
-        serde_json::to_string_pretty(result).map_err(|error| failed(error.to_string()))?;
-    text.push('\n');
+    let text = json(result).map_err(|error| not_written(destination, &error))?;
     match destination {
         Destination::StandardOutput => print(&text),
         Destination::File(path) => write_text(&text, path),
     }
+}
+
+fn json(result: &impl serde::Serialize) -> io::Result<String> {
+    let mut text = serde_json::to_string_pretty(result)?;
+    text.push('\n');
+    Ok(text)
 }
 
 /// Writes text to a file, in place of what it held. A failure leaves that as it is.
@@ -82,16 +75,13 @@ pub(crate) fn print_json(
 /// # Errors
 /// It cannot be written there.
 pub(crate) fn write_text(text: &str, path: &Path) -> Result<ExitCode, Failure> {
-    let written = NewFile::create(path).and_then(|mut file| {
+    let written = ResultFile::create(path).and_then(|mut file| {
         file.write(text)?;
-        file.take_place()
+        file.finish()
     });
     match written {
         Ok(()) => Ok(ExitCode::Done),
-        Err(error) => Err(not_written(
-            &Destination::File(path.to_owned()),
-            error.to_string(),
-        )),
+        Err(error) => Err(not_written(&Destination::File(path.to_owned()), &error)),
     }
 }
 
@@ -103,26 +93,60 @@ pub(crate) fn write_text(text: &str, path: &Path) -> Result<ExitCode, Failure> {
 pub(crate) fn check_writable(destination: &Destination) -> Result<(), Failure> {
     match destination {
         Destination::StandardOutput => Ok(()),
-        // Opening a pipe and closing it again would tell its reader that nothing comes.
-        Destination::File(path) if is_special(path) => Ok(()),
         Destination::File(path) => {
-            let is_new = !path.exists();
-            let opened = File::options().create(true).append(true).open(path);
-            opened.map_err(|error| not_written(destination, error.to_string()))?;
-            if is_new {
-                // A command that fails before its end leaves no empty file; if this one stays, the
-                // result takes its place.
-                let _ = std::fs::remove_file(path);
-            }
-            Ok(())
+            result_file::check_writable(path).map_err(|error| not_written(destination, &error))
         }
     }
 }
 
-/// Whether it is a pipe, a device or a socket.
-pub(crate) fn is_special(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+/// A JSON result that grows while a command measures.
+///
+/// What is finished is in a temporary file beside the result's, which it replaces at the end.
+pub(crate) struct GrowingJson {
+    destination: Destination,
+    /// `None`: the destination takes the whole result alone, at the end.
+    file: Option<ResultFile>,
+}
+
+impl GrowingJson {
+    /// Makes the temporary file. Where there can be none, the result is kept in memory.
+    pub(crate) fn new(destination: &Destination) -> Self {
+        let file = match destination {
+            Destination::File(path) if !is_special(path) => ResultFile::create(path).ok(),
+            _ => None,
+        };
+        Self {
+            destination: destination.clone(),
+            file: file.filter(ResultFile::is_temporary),
+        }
+    }
+
+    /// Keeps what there is so far. A failure is reported at the end, if it lasts.
+    pub(crate) fn keep(&mut self, result: &impl serde::Serialize) {
+        if let (Some(file), Ok(text)) = (&mut self.file, json(result)) {
+            let _ = file.rewrite(&text);
+        }
+    }
+
+    /// Whether [`Self::finish`] waits for nobody.
+    pub(crate) fn is_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Writes the whole result.
+    ///
+    /// # Errors
+    /// It cannot be written there.
+    pub(crate) fn finish(self, result: &impl serde::Serialize) -> Result<ExitCode, Failure> {
+        let Some(mut file) = self.file else {
+            return print_json(result, &self.destination);
+        };
+        json(result)
+            .and_then(|text| file.rewrite(&text))
+            .and_then(|()| file.finish())
+            .map(|()| ExitCode::Done)
+            .map_err(|error| not_written(&self.destination, &error))
+    }
 }
 
 /// Tells the person something beside the result.
@@ -142,7 +166,7 @@ pub(crate) fn count_of(number: u64, what: &str) -> String {
 /// JSON as it is made, a line a value.
 pub(crate) enum JsonLines {
     StandardOutput,
-    File(NewFile, Destination),
+    File(ResultFile, Destination),
 }
 
 impl JsonLines {
@@ -153,9 +177,9 @@ impl JsonLines {
     pub(crate) fn new(destination: &Destination) -> Result<Self, Failure> {
         match destination {
             Destination::StandardOutput => Ok(Self::StandardOutput),
-            Destination::File(path) => NewFile::create(path)
+            Destination::File(path) => ResultFile::create(path)
                 .map(|file| Self::File(file, destination.clone()))
-                .map_err(|error| not_written(destination, error.to_string())),
+                .map_err(|error| not_written(destination, &error)),
         }
     }
 
@@ -164,16 +188,17 @@ impl JsonLines {
     /// # Errors
     /// It cannot be written.
     pub(crate) fn write(&mut self, value: &impl serde::Serialize) -> Result<ExitCode, Failure> {
-        let failed = |why: String| not_written(&Destination::StandardOutput, why);
-        let mut line = serde_json::to_string(value).map_err(|error| failed(error.to_string()))?;
+        let line = serde_json::to_string(value);
+        let mut line =
+            line.map_err(|error| not_written(&Destination::StandardOutput, &error.into()))?;
         line.push('\n');
         match self {
             Self::StandardOutput => print(&line),
             Self::File(file, destination) => file
                 .write(&line)
-                .and_then(|()| file.take_place())
+                .and_then(|()| file.finish())
                 .map(|()| ExitCode::Done)
-                .map_err(|error| not_written(destination, error.to_string())),
+                .map_err(|error| not_written(destination, &error)),
         }
     }
 
@@ -185,90 +210,56 @@ impl JsonLines {
         match self {
             Self::StandardOutput => Ok(()),
             Self::File(file, destination) => file
-                .take_place()
-                .map_err(|error| not_written(destination, error.to_string())),
+                .finish()
+                .map_err(|error| not_written(destination, &error)),
         }
     }
 }
 
-/// A file that is written beside the one whose place it takes, so that a failure leaves the older one as it is. What
-/// cannot be replaced is written in place: pipes and devices, and files in folders that this user may not change.
-pub(crate) struct NewFile {
-    file: File,
-    /// The name it has so far, and the one it is to have.
-    beside: Option<(TempPath, PathBuf)>,
-}
-
-impl NewFile {
-    fn create(path: &Path) -> io::Result<Self> {
-        let in_place = |file| Self { file, beside: None };
-        if is_special(path) {
-            return open_special(path).map(in_place);
-        }
-        // What a link names is replaced, not the link.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let mode = path.metadata().map(|older| older.permissions());
-        let made = tempfile::Builder::new()
-            .prefix(".isolane-")
-            // The umask applies.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder.unwrap_or(Path::new(".")));
-        match made {
-            Ok(made) => {
-                let (file, beside) = made.into_parts();
-                if let Ok(mode) = mode {
-                    file.set_permissions(mode)?;
-                }
-                let beside = Some((beside, path));
-                Ok(Self { file, beside })
-            }
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                File::create(&path).map(in_place)
-            }
-            Err(error) => Err(error),
-        }
+fn not_written(destination: &Destination, error: &io::Error) -> Failure {
+    let what = format!("the result cannot be written to {destination}");
+    if error.kind() == io::ErrorKind::Interrupted {
+        let why = "no program reads it, and a signal ended the wait for one";
+        return Failure::new(ExitCode::Interrupted, what, why);
     }
-
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        self.file.write_all(visible(text).as_bytes())?;
-        self.file.flush()
-    }
-
-    /// Takes the place of the older file, if it has not yet.
-    fn take_place(&mut self) -> io::Result<()> {
-        match self.beside.take() {
-            Some((beside, path)) => beside.persist(path).map_err(|error| error.error),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Opens a pipe or device for writing. A FIFO that nobody reads is waited for until a signal comes: open(2) itself
-/// would go on waiting.
-fn open_special(path: &Path) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    loop {
-        match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(file) => {
-                let flags = rustix::fs::fcntl_getfl(&file)?;
-                rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
-                return Ok(File::from(file));
-            }
-            Err(Errno::NXIO) if !stop::is_wished() => thread::sleep(READER_POLL),
-            Err(Errno::NXIO) => return Err(io::Error::other("no program reads it")),
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-fn not_written(destination: &Destination, why: String) -> Failure {
-    Failure::new(
-        ExitCode::MachineForbids,
-        format!("the result cannot be written to {destination}"),
-        why,
+    Failure::new(ExitCode::MachineForbids, what, error.to_string()).with_remedy(
+        "name a file in a directory that exists and this user may write to, or - for standard output",
     )
-    .with_remedy("name a file in a directory that exists and this user may write to, or - for standard output")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_growing_result_is_kept_beside_the_older_one_until_it_is_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("result.json");
+        let read = |path: &Path| fs::read_to_string(path).expect("a file");
+        fs::write(&path, "older").expect("a file");
+        let mut growing = GrowingJson::new(&Destination::File(path.clone()));
+        assert!(growing.is_file());
+        growing.keep(&json!({ "runs": [1, 2, 3] }));
+        growing.keep(&json!({ "runs": [1] }));
+        assert_eq!(read(&path), "older");
+        let entries = fs::read_dir(folder.path()).expect("a folder").flatten();
+        let mut beside = entries.map(|entry| entry.path()).filter(|it| *it != path);
+        let kept = read(&beside.next().expect("a temporary file"));
+        let kept: Value = serde_json::from_str(&kept).expect("JSON");
+        assert_eq!(kept, json!({ "runs": [1] }));
+        growing.finish(&json!({ "runs": [1, 2] })).expect("room");
+        let whole: Value = serde_json::from_str(&read(&path)).expect("JSON");
+        assert_eq!(whole, json!({ "runs": [1, 2] }));
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+
+        // A device takes the whole result alone.
+        let mut growing = GrowingJson::new(&Destination::File("/dev/null".into()));
+        assert!(!growing.is_file());
+        growing.keep(&json!(1));
+        growing.finish(&json!(2)).expect("it takes everything");
+    }
 }

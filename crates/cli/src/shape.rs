@@ -5,6 +5,10 @@ use isolane::types::BoundedString;
 
 /// A coloured shape somewhere on a small plane. The colour is the key.
 ///
+/// Writers send XCDR1 unless `--representation xcdr2` is given: its bytes are those of a final ShapeType, which is what
+/// Cyclone DDS makes of an IDL file without annotations, and Fast DDS 2.9 takes nothing else. XCDR2 is that of an
+/// appendable type, for programs that declare it so.
+///
 /// `additional_payload_size` has no bound in the public type; here it has one, so that a reader
 /// knows how much memory to take. A longer one is a counted rejection.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
@@ -43,4 +47,58 @@ pub(crate) fn line(topic: &str, shape: &ShapeType) -> String {
         None => String::new(),
     };
     format!("{topic:<10} {color:<10} {x:03} {y:03} [{shapesize}]{payload}")
+}
+
+#[cfg(test)]
+mod tests {
+    use isolane_wire::cdr::{Representation, read_payload, write_payload};
+
+    use super::*;
+
+    /// `ShapeType` as most programs declare it, without `@appendable`.
+    #[derive(TopicType, Debug, Clone, PartialEq, Default)]
+    struct FinalShape {
+        #[topic(key)]
+        color: BoundedString<128>,
+        x: i32,
+        y: i32,
+        shapesize: i32,
+        #[topic(bound = 65_000)]
+        additional_payload_size: Vec<u8>,
+    }
+
+    /// Programs that declare it final and programs that declare it appendable read XCDR1 alike; XCDR2 is for those that
+    /// declare it appendable. Here all are read.
+    #[test]
+    fn xcdr1_is_the_same_for_final_and_appendable_shapes_and_each_form_is_read() {
+        let shape = ShapeType {
+            color: "BLUE".try_into().expect("it is short"),
+            x: 7,
+            y: 9,
+            shapesize: 20,
+            additional_payload_size: vec![1, 2],
+        };
+        let of_others = FinalShape {
+            color: shape.color.clone(),
+            x: 7,
+            y: 9,
+            shapesize: 20,
+            additional_payload_size: vec![1, 2],
+        };
+        let mut bytes = [[0; 64]; 4];
+        let [own, plain, own_2, plain_2] = &mut bytes;
+        let (one, two) = (Representation::Xcdr1, Representation::Xcdr2);
+        let lengths = [
+            write_payload(&shape, one, own),
+            write_payload(&of_others, one, plain),
+            write_payload(&shape, two, own_2),
+            write_payload(&of_others, two, plain_2),
+        ];
+        assert_eq!((own[..2].to_vec(), &own), (vec![0, 1], &plain), "CDR_LE");
+        assert_eq!(own_2[..2], [0, 9], "D_CDR2_LE");
+        for (bytes, length) in bytes.iter().zip(lengths) {
+            let bytes = &bytes[..length.expect("it fits")];
+            assert_eq!(read_payload::<ShapeType>(bytes), Ok(shape.clone()));
+        }
+    }
 }

@@ -1,15 +1,23 @@
 //! The wish to end a command: SIGINT, SIGTERM and SIGHUP.
 
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
 static WISHED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// What a second signal does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Second {
+    EndsTheProcess,
+    Nothing,
+}
 
 /// Takes the signals over. The first one sets the flag that is returned; a second one ends the process at once.
 ///
@@ -18,24 +26,36 @@ static WISHED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 /// # Errors
 /// The signals cannot be caught.
 pub(crate) fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    register(Second::EndsTheProcess)
+}
+
+/// Takes the signals over for work that must be finished or undone: a second signal does not end the process.
+///
+/// # Errors
+/// The signals cannot be caught.
+pub(crate) fn on_signals_only() -> Result<Arc<AtomicBool>, Failure> {
+    register(Second::Nothing)
+}
+
+fn register(second: Second) -> Result<Arc<AtomicBool>, Failure> {
     if let Some(wished) = WISHED.get() {
         return Ok(Arc::clone(wished));
     }
     let wished = Arc::clone(WISHED.get_or_init(Arc::default));
+    let failed = |error: io::Error| {
+        let what = "signals cannot be caught";
+        Failure::new(ExitCode::MachineForbids, what, error.to_string())
+    };
+    let code = i32::from(ExitCode::Interrupted.number());
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if signal == SIGHUP && is_ignored(signal) {
             continue;
         }
-        let code = i32::from(ExitCode::Interrupted.number());
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&wished))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&wished)))
-            .map_err(|error| {
-                Failure::new(
-                    ExitCode::MachineForbids,
-                    "signals cannot be caught",
-                    error.to_string(),
-                )
-            })?;
+        if second == Second::EndsTheProcess {
+            flag::register_conditional_shutdown(signal, code, Arc::clone(&wished))
+                .map_err(failed)?;
+        }
+        flag::register(signal, Arc::clone(&wished)).map_err(failed)?;
     }
     Ok(wished)
 }
@@ -53,4 +73,30 @@ fn is_ignored(signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    use signal_hook::low_level::raise;
+
+    use super::*;
+    use crate::result_file::ResultFile;
+
+    /// In one test, for a process has one flag.
+    #[test]
+    fn a_second_signal_does_not_end_work_to_undo_and_the_first_ends_the_wait_for_a_reader() {
+        let stopped = on_signals_only().expect("signals are caught");
+        for _ in 0..2 {
+            raise(SIGTERM).expect("this process");
+        }
+        assert!(stopped.load(Ordering::Relaxed), "for the work");
+        assert!(is_wished(), "for everything else");
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = folder.path().join("fifo");
+        mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).expect("a FIFO");
+        let opened = ResultFile::create(&fifo).map(drop);
+        let ended = opened.expect_err("nobody reads it").kind();
+        assert_eq!(ended, io::ErrorKind::Interrupted);
+    }
 }

@@ -138,7 +138,7 @@ impl FromStr for Destination {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "" => Err(String::from("name a file, or - for standard output")),
-            "-" => Ok(Self::StandardOutput),
+            "-" | "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => Ok(Self::StandardOutput),
             file => Ok(Self::File(PathBuf::from(file))),
         }
     }

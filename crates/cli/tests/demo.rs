@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -143,10 +143,14 @@ impl Running {
     }
 
     fn interrupt(&self) {
-        let interrupt = Command::new("kill")
-            .args(["-INT", &self.demo.id().to_string()])
+        self.signal("-INT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill")
+            .args([signal, &self.demo.id().to_string()])
             .status();
-        assert!(interrupt.expect("kill exists").success());
+        assert!(sent.expect("kill exists").success());
     }
 
     /// Its JSON and its exit code.
@@ -211,6 +215,72 @@ fn an_interrupted_demo_shows_the_rows_that_are_finished() {
     assert_eq!(report["runs"][0]["samples"], 4_000);
     assert_eq!(report["missing"].as_array().map(Vec::len), Some(3));
     assert_eq!(report["missing"][0]["why"], "interrupted");
+}
+
+#[test]
+fn a_closed_terminal_interrupts_a_demo() {
+    let _one = ONE_AT_A_TIME.lock();
+    let Some(mut running) = Running::start("60") else {
+        return;
+    };
+    running.signal("-HUP");
+    let (report, code) = running.end();
+    assert_eq!(code, Some(130));
+    assert_eq!(report["missing"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn a_result_of_a_demo_replaces_the_older_one_at_the_end_and_touches_nothing_else() {
+    let _one = ONE_AT_A_TIME.lock();
+    let folder = tempfile::tempdir().expect("a folder");
+    let [link, older, planted, victim] =
+        ["link", "older", "link.part", "victim"].map(|name| folder.path().join(name));
+    for (file, text) in [(&older, "older"), (&victim, "untouched")] {
+        fs::write(file, text).expect("a file");
+    }
+    symlink("older", &link).expect("a link");
+    symlink("victim", &planted).expect("a link");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isolane"));
+    command
+        .args(["demo", "--datapath", "memory", "--payload", "64,512"])
+        .args(["--seconds", "1", "--json"])
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG")
+        .stdin(Stdio::null());
+    let quiet = command
+        .arg(&link)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut running = quiet.spawn().expect("the command starts");
+    let code = loop {
+        // Read before it is asked whether the command still runs.
+        let held = fs::read(&older).expect("a file");
+        if let Some(status) = running.try_wait().expect("ours") {
+            break status.code();
+        }
+        let is_whole = serde_json::from_slice::<Value>(&held).is_ok_and(|report| {
+            report["runs"]
+                .as_array()
+                .is_some_and(|runs| runs.len() == 2)
+        });
+        assert!(
+            held == b"older" || is_whole,
+            "{:?}",
+            String::from_utf8_lossy(&held)
+        );
+        thread::sleep(Duration::from_millis(5));
+    };
+    assert!(code == Some(0) || code == Some(1), "{code:?}");
+    let report = fs::read(&older).expect("the result");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(fs::read_link(&link).expect("a link"), Path::new("older"));
+    assert_eq!(
+        fs::read_link(&planted).expect("a link"),
+        Path::new("victim")
+    );
+    assert_eq!(fs::read(&victim).expect("a file"), b"untouched");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 4);
 }
 
 #[test]

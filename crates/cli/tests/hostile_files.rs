@@ -1,13 +1,23 @@
-//! Files that were made to harm whoever reads them, and outputs that take nothing.
+//! Files and peers that were made to harm whoever reads them, and outputs that take nothing.
 
 mod command;
+#[path = "../../../tests/support/own_namespace.rs"]
+mod own_namespace;
 
 use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use isolane::types::BoundedString;
+use isolane::{Interfaces, Participant, Qos, TopicType};
+
 use command::{Folder, PATIENCE, Running, isolane, run};
+use own_namespace::in_namespace;
 
 /// Clears the screen and sets the window's title, in C0 and C1 form, and turns the text around.
 const ESCAPES: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}";
@@ -182,9 +192,218 @@ fn a_signal_ends_a_command_that_waits_for_a_reader_of_its_result() {
         let told = Command::new("kill").args(["-INT", &process]).status();
         assert!(told.expect("kill exists").success());
         let begun = Instant::now();
-        while running.0.try_wait().expect("ours").is_none() {
+        let ended = loop {
+            if let Some(ended) = running.0.try_wait().expect("ours") {
+                break ended;
+            }
             assert!(begun.elapsed() < PATIENCE, "{command:?} goes on");
             thread::sleep(Duration::from_millis(20));
+        };
+        // Without a code the signal came before the command took it over.
+        assert!(
+            matches!(ended.code(), None | Some(130)),
+            "{command:?} {ended}"
+        );
+    }
+}
+
+#[test]
+fn results_go_through_links_and_to_standard_output_under_each_of_its_names() {
+    let folder = Folder::new("result-links");
+    for (link, target) in [("link", "older.json"), ("dangling", "new.json")] {
+        symlink(target, folder.0.join(link)).expect("a link");
+    }
+    folder.write("older.json", "older");
+    for (link, target) in [("link", "older.json"), ("dangling", "new.json")] {
+        let (code, _, err) = run(&mut isolane(&["doctor", "--json", &folder.file(link)]));
+        assert!(code < 2, "{err}");
+        let linked = std::fs::read_link(folder.0.join(link)).expect("still a link");
+        assert_eq!(linked.to_str(), Some(target));
+        let written = std::fs::read(folder.0.join(target)).expect("the result");
+        let result: serde_json::Value = serde_json::from_slice(&written).expect("JSON");
+        assert_eq!(result["schema"], "isolane/doctor/1");
+    }
+    let before = std::fs::read_link("/dev/stdout").expect("a link");
+    for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let (code, out, err) = run(&mut isolane(&["doctor", "--json", name]));
+        assert!(code < 2, "{err}");
+        let result: serde_json::Value = serde_json::from_str(&out).expect("JSON alone");
+        assert_eq!(result["schema"], "isolane/doctor/1", "{name}");
+    }
+    assert_eq!(std::fs::read_link("/dev/stdout").expect("a link"), before);
+}
+
+#[test]
+fn a_result_that_cannot_be_written_leaves_links_and_files_as_they_are() {
+    let folder = Folder::new("no-result");
+    let link = folder.0.join("dangling");
+    symlink(folder.0.join("no folder/new.json"), &link).expect("a link");
+    folder.write("older.json", "older");
+    // The command fails behind the check of its output.
+    for json in [folder.file("dangling"), folder.file("older.json")] {
+        let missing = folder.file("missing.json");
+        let (code, out, err) = run(&mut isolane(&[
+            "doctor", "--from", &missing, "--json", &json,
+        ]));
+        assert!(code > 1 && out.is_empty(), "{code}: {err}");
+    }
+    assert!(link.is_symlink());
+    let older = std::fs::read_to_string(folder.file("older.json"));
+    assert_eq!(older.expect("a file"), "older");
+    assert_eq!(std::fs::read_dir(&folder.0).expect("a folder").count(), 2);
+}
+
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+#[topic(appendable)]
+struct ShapeType {
+    #[topic(key)]
+    color: BoundedString<128>,
+    x: i32,
+    y: i32,
+    shapesize: i32,
+    #[topic(bound = 16)]
+    additional_payload_size: Vec<u8>,
+}
+
+/// A participant on the loopback interface whose name, topic and colours are [`ESCAPES`] and more lines.
+struct HostilePeer {
+    is_over: Arc<AtomicBool>,
+    /// Participants that it knows.
+    known: Arc<AtomicUsize>,
+    /// Participants that went without a farewell.
+    expired: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl HostilePeer {
+    fn start() -> Self {
+        let mut peer = Self {
+            is_over: Arc::default(),
+            known: Arc::default(),
+            expired: Arc::default(),
+            thread: None,
+        };
+        let is_over = Arc::clone(&peer.is_over);
+        let (known, expired) = (Arc::clone(&peer.known), Arc::clone(&peer.expired));
+        peer.thread = Some(thread::spawn(move || {
+            let text = format!("Square\nSquare{ESCAPES}");
+            let participant = Participant::builder(0)
+                .name(&text)
+                .observable(true)
+                .interfaces(Interfaces::Named(vec![String::from("lo")]))
+                .peer(Ipv4Addr::LOCALHOST)
+                .build()
+                .expect("a participant");
+            let qos = Qos::reliable().transient_local();
+            let writer = participant.create_writer::<ShapeType>("Square", &qos);
+            let writer = writer.expect("a writer");
+            let reader = participant.create_reader::<ShapeType>("Square", &qos);
+            let _reader = reader.expect("a reader");
+            let other = participant.create_writer::<ShapeType>(&text, &qos);
+            let _other = other.expect("a writer");
+            let shape = ShapeType {
+                color: text.as_str().try_into().expect("it is short"),
+                ..ShapeType::default()
+            };
+            writer.write(&shape).expect("room");
+            while !is_over.load(Ordering::Relaxed) {
+                participant.run_for(Duration::from_millis(10));
+                known.store(participant.participants().len(), Ordering::Relaxed);
+                let counters = participant.counters();
+                expired.store(counters.leases_expired, Ordering::Relaxed);
+            }
+        }));
+        peer
+    }
+}
+
+impl Drop for HostilePeer {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking(), "the peer has failed");
         }
     }
+}
+
+#[test]
+fn escapes_of_peers_do_not_reach_the_terminal() {
+    in_namespace("escapes_of_peers_do_not_reach_the_terminal", || {
+        let peer = HostilePeer::start();
+        let on_loopback = ["--interface", "lo", "--peer", "127.0.0.1"];
+        for (command, is_endpoint) in [
+            (
+                &[
+                    "sub",
+                    "Square",
+                    "--durability",
+                    "transient-local",
+                    "--count",
+                    "1",
+                ][..],
+                true,
+            ),
+            (&["-vv", "ls", "--seconds", "2"], true),
+            (&["-v", "why", "Square", "--seconds", "2"], true),
+            (&["top", "--once"], false),
+            (
+                &[
+                    "-v",
+                    "spy",
+                    "--interface",
+                    "lo",
+                    "--count",
+                    "40",
+                    "--seconds",
+                    "20",
+                ],
+                false,
+            ),
+        ] {
+            let mut call = isolane(command);
+            if is_endpoint {
+                call.args(on_loopback);
+            }
+            let (_, out, err) = run(&mut call);
+            assert_harmless(&format!("{command:?}, output"), &out);
+            assert_harmless(&format!("{command:?}, errors"), &err);
+            let said = out.clone() + &err;
+            assert!(
+                said.contains("u{1b}") || said.contains("\\u001b"),
+                "{command:?}: {said}"
+            );
+            let forged = out
+                .lines()
+                .filter(|line| line.starts_with("Square"))
+                .count();
+            assert!(forged <= 1, "{command:?}: {out}");
+        }
+        drop(peer);
+    });
+}
+
+#[test]
+fn a_spy_that_joined_a_domain_leaves_it() {
+    in_namespace("a_spy_that_joined_a_domain_leaves_it", || {
+        let peer = HostilePeer::start();
+        let arguments = ["spy", "--topic", "Square", "--interface", "lo"];
+        let mut spy = isolane(&arguments);
+        let quiet = spy.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut spy = Running(quiet.spawn().expect("the command starts"));
+        let eventually = |what: &str, known: usize| {
+            let begun = Instant::now();
+            while peer.known.load(Ordering::Relaxed) != known {
+                assert!(begun.elapsed() < PATIENCE, "never {what}");
+                thread::sleep(Duration::from_millis(10));
+            }
+        };
+        eventually("joined", 1);
+        let process = spy.pid().to_string();
+        let told = Command::new("kill").args(["-INT", &process]).status();
+        assert!(told.expect("kill exists").success());
+        assert_eq!(spy.0.wait().expect("it ends").code(), Some(130));
+        eventually("left", 0);
+        assert_eq!(peer.expired.load(Ordering::Relaxed), 0, "with a farewell");
+    });
 }

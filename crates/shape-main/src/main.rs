@@ -16,6 +16,13 @@ macro_rules! say {
     };
 }
 
+/// Prints a line on standard error, see [`output::warning`].
+macro_rules! warn {
+    ($($argument:tt)*) => {
+        crate::output::warning(format_args!($($argument)*))
+    };
+}
+
 mod options;
 mod output;
 mod printed;
@@ -44,7 +51,7 @@ const OUTPUT_FAILED: u8 = 3;
 fn main() -> ExitCode {
     let options = Options::parse();
     if let Err(problem) = options.check() {
-        eprintln!("isolane-shape-main: {problem}");
+        warn!("isolane-shape-main: {problem}");
         return ExitCode::from(USAGE);
     }
     if options.log_level == LogLevel::Debug {
@@ -52,13 +59,13 @@ fn main() -> ExitCode {
     }
     let ended = run(&options);
     if let Some(error) = output::failure() {
-        eprintln!("isolane-shape-main: standard output cannot be written: {error}");
+        warn!("isolane-shape-main: standard output cannot be written: {error}");
         return ExitCode::from(OUTPUT_FAILED);
     }
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("isolane-shape-main: {failure}");
+            warn!("isolane-shape-main: {failure}");
             ExitCode::FAILURE
         }
     }

@@ -1,4 +1,5 @@
-//! Standard output: a line at a time, flushed.
+//! Standard output, a line at a time, flushed; and standard error. A line stays one line, and harmless for a terminal,
+//! whatever a peer calls itself.
 //!
 //! An output that cannot be written ends the program as SIGINT does, so that peers get its farewell. A closed pipe
 //! is no failure: its reader has seen enough.
@@ -6,6 +7,8 @@
 use std::fmt::Arguments;
 use std::io::{self, Write};
 use std::sync::OnceLock;
+
+use isolane_model::visible_line;
 
 use crate::stop;
 
@@ -17,11 +20,18 @@ pub(crate) fn line(text: Arguments<'_>) {
         return;
     }
     let mut out = io::stdout().lock();
-    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
+    if let Err(error) =
+        writeln!(out, "{}", visible_line(&text.to_string())).and_then(|()| out.flush())
+    {
         // The first failure is the one that is reported.
         let _ = FAILED.set(error);
         stop::end();
     }
+}
+
+/// Prints a line on standard error, unless that is closed or full.
+pub(crate) fn warning(text: Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{}", visible_line(&text.to_string()));
 }
 
 /// The error that ended the output, unless its reader closed it.

@@ -70,9 +70,7 @@ impl Log for Printer {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            // A line stays a line, whatever a peer calls itself.
-            let said = record.args().to_string().replace(char::is_control, " ");
-            eprintln!("{}: {said}", record.level());
+            warn!("{}: {}", record.level(), record.args());
         }
     }
 

@@ -32,7 +32,7 @@ struct Instance {
 
 pub(crate) fn run(participant: &Participant, options: &Options) -> Result<(), Failure> {
     let color = options.color.clone().unwrap_or_else(|| {
-        eprintln!("warning: no color was given (-c), it is {DEFAULT_COLOR}");
+        warn!("warning: no color was given (-c), it is {DEFAULT_COLOR}");
         DEFAULT_COLOR.to_owned()
     });
     let publisher = participant.create_publisher(&qos::of_group(options))?;
@@ -151,7 +151,7 @@ fn write_to_all(writers: &[Writer], shape: &ShapeType, options: &Options) -> Res
             Ok(()) => {}
             // The next sample is tried a period later.
             Err(error @ (WriteError::Engine(_) | WriteError::NoFrame)) => {
-                eprintln!("warning: {topic}: {error}");
+                warn!("warning: {topic}: {error}");
             }
             Err(error) => return Err(error.into()),
         }

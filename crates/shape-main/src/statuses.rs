@@ -93,7 +93,7 @@ impl MissedLine {
             return;
         }
         let (name, change) = (&self.name, total - self.total);
-        eprintln!("{name} : (total = {total}, change = {change}{reason})");
+        warn!("{name} : (total = {total}, change = {change}{reason})");
         (self.printed, self.total) = (Some(now), total);
     }
 }

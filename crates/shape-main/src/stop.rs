@@ -13,12 +13,23 @@ static TOLD: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// How long the flag may not be looked at.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
 
-/// Takes the signals over.
+/// Takes the signals over. SIGHUP stays ignored where it was (nohup(1)).
 pub(crate) fn on_signals() -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if signal == SIGHUP && is_ignored(signal) {
+            continue;
+        }
         signal_hook::flag::register(signal, Arc::clone(&TOLD))?;
     }
     Ok(())
+}
+
+/// Whether this process was started with the signal ignored (proc(5), `SigIgn`).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Ends the program as a signal does.

@@ -24,9 +24,14 @@ impl Drop for Running {
 impl Running {
     /// Starts the program; its standard output goes where it is told, errors to the test's.
     fn start(arguments: &str, out: impl Into<Stdio>) -> Self {
+        let mut command = Self::command(arguments);
+        Self(command.stdout(out).spawn().expect("the program starts"))
+    }
+
+    fn command(arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_isolane-shape-main"));
-        command.args(arguments.split_whitespace()).stdout(out);
-        Self(command.spawn().expect("the program starts"))
+        command.args(arguments.split_whitespace());
+        command
     }
 
     fn output(&mut self) -> BufReader<ChildStdout> {
@@ -58,6 +63,58 @@ fn an_output_that_is_closed_or_full_ends_the_program_without_a_panic() {
 
         let full = File::create("/dev/full").expect("/dev/full");
         assert_eq!(Running::start("-S -t T", full).code(), Some(3), "full");
+    });
+}
+
+#[test]
+fn a_full_standard_error_ends_nothing() {
+    in_namespace("a_full_standard_error_ends_nothing", || {
+        // Without -c there is a warning.
+        let mut publisher = Running::command("-P -t T --num-iterations 2");
+        let full = File::create("/dev/full").expect("/dev/full");
+        let publisher = publisher.stdout(Stdio::null()).stderr(full).spawn();
+        let mut publisher = Running(publisher.expect("the program starts"));
+        assert_eq!(publisher.code(), Some(0));
+    });
+}
+
+#[test]
+fn an_ignored_hangup_stays_ignored() {
+    in_namespace("an_ignored_hangup_stays_ignored", || {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
+        shell.arg(env!("CARGO_BIN_EXE_isolane-shape-main"));
+        let started = shell.args(["-S", "-t", "T"]).stdout(Stdio::piped()).spawn();
+        let mut reader = Running(started.expect("sh"));
+        let mut output = reader.output();
+        let mut lines = String::new();
+        while !lines.contains("Create reader") {
+            assert_ne!(output.read_line(&mut lines).expect("text"), 0, "{lines}");
+        }
+        let status = std::fs::read_to_string(format!("/proc/{}/status", reader.0.id()));
+        let status = status.expect("it runs");
+        let mask = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            u64::from_str_radix(line.expect("a mask").trim(), 16).expect("hexadecimal")
+        };
+        const HANGUP: u64 = 1;
+        assert_eq!((mask("SigIgn:") & HANGUP, mask("SigCgt:") & HANGUP), (1, 0));
+    });
+}
+
+#[test]
+fn colours_of_peers_stay_in_their_line_and_do_not_reach_the_terminal() {
+    let name = "colours_of_peers_stay_in_their_line_and_do_not_reach_the_terminal";
+    in_namespace(name, || {
+        let mut reader = Running::start("-S -t T --num-iterations 600", Stdio::piped());
+        let mut writer = Running::command("-P -t T");
+        let writer = writer.args(["-c", "\u{1b}[2J\nT\u{202e}"]);
+        let _writer = Running(writer.stdout(Stdio::null()).spawn().expect("it starts"));
+        let lines = reader.output().lines().map(|line| line.expect("text"));
+        let of_topic = |line: &String| line.starts_with('T');
+        let line = lines.into_iter().find(of_topic).expect("a sample");
+        let expected = "T          \\u001b[2J\\u000aT\\u202e ";
+        assert!(line.starts_with(expected), "{line:?}");
     });
 }
 

@@ -54,7 +54,7 @@ fn by_lane(program: PathBuf) -> System {
     System {
         identity: "isolane xdp, spinning".into(),
         setting: Setting::Defaults,
-        setting_is: "",
+        setting_is: String::new(),
         program,
         arguments: &["--datapath", "xdp", "--waiting", "spin"],
     }

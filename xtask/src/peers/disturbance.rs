@@ -30,8 +30,8 @@ pub(super) struct Disturbance {
     pub(super) steal: f64,
     /// User time of processes that are not the ends, as a share of the processors' time.
     pub(super) others: f64,
-    /// The longest stall of a core, in microseconds.
-    pub(super) longest_stall_us: u64,
+    /// The longest stall of a core, in microseconds; `None`: it takes the right to real-time scheduling.
+    pub(super) longest_stall_us: Option<u64>,
     /// Load average of the last minute, at the end.
     pub(super) load: f64,
 }
@@ -48,7 +48,8 @@ pub(super) struct Watch {
     before: Times,
     is_over: Arc<AtomicBool>,
     longest_ns: Arc<AtomicU64>,
-    threads: Vec<JoinHandle<()>>,
+    /// Each says whether it could watch.
+    threads: Vec<JoinHandle<bool>>,
 }
 
 impl Watch {
@@ -68,35 +69,40 @@ impl Watch {
         })
     }
 
-    /// Ends, and tells what disturbed.
-    pub(super) fn end(self) -> Result<Disturbance> {
+    /// Ends, and returns what disturbed.
+    pub(super) fn end(mut self) -> Result<Disturbance> {
         let since = Times::now()?.since(self.before);
-        let all = since.all.max(1) as f64;
         let load = fs::read_to_string("/proc/loadavg")?;
         let load = load.split_whitespace().next().unwrap_or_default();
+        let is_watched = self.join();
+        let longest_ns = self.longest_ns.load(Ordering::Relaxed);
         Ok(Disturbance {
-            steal: since.steal as f64 / all,
-            others: since.user.saturating_sub(since.own_user) as f64 / all,
-            longest_stall_us: self.longest_ns.load(Ordering::Relaxed) / 1_000,
+            longest_stall_us: is_watched.then_some(longest_ns / 1_000),
             load: load.parse()?,
+            ..since.disturbance()
         })
+    }
+
+    /// Ends the threads; whether all could watch.
+    fn join(&mut self) -> bool {
+        self.is_over.store(true, Ordering::Relaxed);
+        // A thread that panicked has said so.
+        let watched = self.threads.drain(..).map(|thread| thread.join());
+        watched.fold(true, |all, watched| all & watched.unwrap_or(false))
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has said so.
-            let _ = thread.join();
-        }
+        self.join();
     }
 }
 
-fn watch_stalls(core: usize, is_over: &AtomicBool, longest_ns: &AtomicU64) {
+/// Returns whether it could watch.
+fn watch_stalls(core: usize, is_over: &AtomicBool, longest_ns: &AtomicU64) -> bool {
     // Without these the stalls of an ordinary thread are told, which contain the ends' own use of the core.
     if pin_to_core(core).is_err() || run_first_in_first_out(1).is_err() {
-        return;
+        return false;
     }
     while !is_over.load(Ordering::Relaxed) {
         let begin = Instant::now();
@@ -107,6 +113,7 @@ fn watch_stalls(core: usize, is_over: &AtomicBool, longest_ns: &AtomicU64) {
             longest_ns.fetch_max(late_ns, Ordering::Relaxed);
         }
     }
+    true
 }
 
 /// Times since the boot, in ticks.
@@ -157,6 +164,16 @@ impl Times {
             own_user: self.own_user.saturating_sub(before.own_user),
         }
     }
+
+    /// Shares of these times.
+    fn disturbance(self) -> Disturbance {
+        let all = self.all.max(1) as f64;
+        Disturbance {
+            steal: self.steal as f64 / all,
+            others: self.user.saturating_sub(self.own_user) as f64 / all,
+            ..Disturbance::default()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -179,18 +196,44 @@ mod tests {
     }
 
     #[test]
-    fn a_process_beside_the_ends_is_seen() {
-        let cores = Cores { hosts: 0, cable: 0 };
-        let watch = Watch::begin(cores).expect("a watch");
-        // A child that has not ended is no end of a measurement.
-        let mut busy = std::process::Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .spawn()
-            .expect("sh");
-        thread::sleep(Duration::from_millis(500));
-        let disturbance = watch.end();
-        busy.kill().expect("kill");
-        busy.wait().expect("wait");
-        assert!(disturbance.expect("told").is_too_much());
+    fn user_time_of_other_processes_disturbs_and_that_of_the_ends_does_not() {
+        let before = Times {
+            all: 1_000,
+            steal: 10,
+            user: 300,
+            own_user: 200,
+        };
+        let ended = Times {
+            all: 1_400,
+            user: 500,
+            own_user: 400,
+            ..before
+        };
+        assert_eq!(
+            ended.since(before).disturbance(),
+            Disturbance::default(),
+            "the ends alone"
+        );
+        let other = Times { user: 520, ..ended };
+        let disturbance = other.since(before).disturbance();
+        assert_eq!((disturbance.others, disturbance.steal), (0.05, 0.0));
+        assert!(disturbance.is_too_much());
+        let stolen = Times { steal: 30, ..ended };
+        let disturbance = stolen.since(before).disturbance();
+        assert_eq!((disturbance.others, disturbance.steal), (0.0, 0.05));
+        assert!(disturbance.is_too_much());
+    }
+
+    #[test]
+    fn a_core_that_cannot_be_watched_has_no_stalls() {
+        let nowhere = Cores {
+            hosts: usize::MAX,
+            cable: usize::MAX,
+        };
+        let watch = Watch::begin(nowhere).expect("a watch");
+        let disturbance = watch.end().expect("times");
+        assert_eq!(disturbance.longest_stall_us, None);
+        let json = serde_json::to_value(disturbance).expect("JSON");
+        assert!(json["longest_stall_us"].is_null());
     }
 }

@@ -38,19 +38,19 @@ pub(super) struct Row {
     /// "writer" or "reader", where it is that end's own.
     end: Option<&'static str>,
     system: String,
-    /// isolane's settings.
-    system_setting: &'static str,
+    /// What isolane's setting changes; empty: its defaults.
+    system_setting: String,
     /// Median over the repetitions of isolane's.
     value: Option<f64>,
     against: String,
-    /// The other's setting: its best, which may be its defaults, or its defaults where they are not its best.
+    /// The other's setting.
     setting: Setting,
-    /// What that setting changes.
-    setting_is: &'static str,
+    /// What that setting changes; empty: the defaults.
+    setting_is: String,
     /// Median over the repetitions of the other's.
     against_value: Option<f64>,
-    /// Median of isolane's divided by the other's, repetition by repetition; `None` against defaults that
-    /// are not the other's best.
+    /// Median of isolane's divided by the other's, repetition by repetition; `None` where a better
+    /// setting of the other was measured.
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
@@ -183,9 +183,15 @@ impl Report {
                 (Some(aim), Some(false)) => format!("{aim} MISSED"),
                 _ => String::new(),
             };
-            let word = |is_best| if is_best { "best" } else { "defaults" };
-            let system = format!("{} {}", row.system, word(!row.system_setting.is_empty()));
-            let against = format!("{} {}", row.against, word(row.setting == Setting::Best));
+            let word = |changes: &str| {
+                if changes.is_empty() {
+                    "defaults"
+                } else {
+                    "best"
+                }
+            };
+            let system = format!("{} {}", row.system, word(&row.system_setting));
+            let against = format!("{} {}", row.against, word(&row.setting_is));
             let line = format!(
                 "{measure:24} {:>7} {:11} {:>5} {system:20} {:>11} {:>11}  {against:30} {:>5} {interval:13} {aim}",
                 row.payload_bytes,
@@ -256,15 +262,11 @@ fn row(
         cores: case.cores,
         end,
         system: systems[own].identity.clone(),
-        system_setting: systems[own].setting_is,
+        system_setting: systems[own].setting_is.clone(),
         value: median_of(table, place, own, of),
         against: systems[other].identity.clone(),
-        setting: if is_best {
-            Setting::Best
-        } else {
-            Setting::Defaults
-        },
-        setting_is: systems[other].setting_is,
+        setting: systems[other].setting,
+        setting_is: systems[other].setting_is.clone(),
         against_value: median_of(table, place, other, of),
         ratio: estimate.value,
         low: estimate.low,
@@ -292,11 +294,11 @@ fn beside_bare(bare: &Bare, table: &Table) -> Row {
         cores: bare::CASE.cores,
         end: None,
         system: bare.by_lane.identity.clone(),
-        system_setting: bare.by_lane.setting_is,
+        system_setting: bare.by_lane.setting_is.clone(),
         value: median_of(0),
         against: bare::IDENTITY.into(),
-        setting: Setting::Best,
-        setting_is: "",
+        setting: Setting::Defaults,
+        setting_is: String::new(),
         against_value: median_of(1),
         ratio: estimate.value,
         low: estimate.low,
@@ -410,6 +412,8 @@ mod tests {
         assert!((row.ratio.unwrap() - 0.7).abs() < 1e-9);
         assert!((row.high.unwrap() - row.low.unwrap()).abs() < 1e-9);
         assert_eq!((row.aim, row.aim_met), (Some(0.8), Some(true)));
+        assert_eq!(row.setting, Setting::Defaults, "programs are not modified");
+        assert!(!report.table().contains("best"), "{}", report.table());
         assert_eq!(report.rows[1].aim, None, "aims are against the first");
         let by_lane = &report.rows[2];
         assert_eq!(

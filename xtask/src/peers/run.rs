@@ -92,12 +92,13 @@ pub(super) fn run(
                 of_case.tries = tries;
                 let disturbance = of_case.disturbance;
                 if disturbance.is_too_much() {
+                    let stall = disturbance.longest_stall_us;
+                    let stall = stall.map_or("not known".into(), |us| format!("{us} us"));
                     eprintln!(
-                        "{progress} {}: disturbed: steal {:.1} %, other processes {:.1} %, longest stall {} us",
+                        "{progress} {}: disturbed: steal {:.1} %, other processes {:.1} %, longest stall {stall}",
                         case.name(),
                         disturbance.steal * 100.0,
                         disturbance.others * 100.0,
-                        disturbance.longest_stall_us
                     );
                     if tries < plan.tries {
                         continue;

@@ -1,5 +1,6 @@
 //! The systems that are compared, their settings, and their programs.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -25,12 +26,16 @@ pub(super) struct System {
     pub(super) identity: String,
     pub(super) setting: Setting,
     /// What the setting changes, for people.
-    pub(super) setting_is: &'static str,
+    pub(super) setting_is: String,
     /// One end of a measurement.
     pub(super) program: PathBuf,
     /// Arguments of this system and setting, after those of the case.
     pub(super) arguments: &'static [&'static str],
 }
+
+/// Socket buffers that `tests/peers/fastdds/end.cpp` asks for at the best setting: what the documentation of Fast DDS
+/// recommends. The kernel grants as much as `net.core.rmem_max` and `wmem_max` allow.
+const FASTDDS_BUFFER_BYTES: u64 = 12_582_912;
 
 /// Place of a system in [`System::build_all`].
 pub(super) type Place = usize;
@@ -82,7 +87,8 @@ impl System {
         }
     }
 
-    /// Whether a system runs at its best setting in a scenario, so that ratios are quoted against it.
+    /// Whether no better setting of a system runs in a scenario, so that ratios are quoted against this one. Outside of
+    /// throughput these are the defaults.
     pub(super) fn is_best(place: Place, scenario: Scenario) -> bool {
         let has_better = [ISOLANE_UDP, CYCLONEDDS, FASTDDS].contains(&place);
         scenario != Scenario::Throughput || !has_better
@@ -117,11 +123,23 @@ impl System {
         let isolane = metadata
             .target_directory
             .join("release/examples/measured_end");
-        Ok(Self::all(&identities, &isolane, &cyclonedds, &fastdds))
+        let granted = |limit: &str| -> Result<u64> {
+            let path = format!("/proc/sys/net/core/{limit}");
+            Ok(fs::read_to_string(path)?.trim().parse()?)
+        };
+        let buffers = buffers(granted("rmem_max")?, granted("wmem_max")?);
+        Ok(Self::all(
+            &identities,
+            &buffers,
+            &isolane,
+            &cyclonedds,
+            &fastdds,
+        ))
     }
 
     fn all(
         identities: &Identities,
+        buffers: &str,
         isolane: &Path,
         cyclonedds: &Path,
         fastdds: &Path,
@@ -129,14 +147,14 @@ impl System {
         let defaults = |identity: &str, program: &Path, arguments| Self {
             identity: identity.into(),
             setting: Setting::Defaults,
-            setting_is: "",
+            setting_is: String::new(),
             program: program.into(),
             arguments,
         };
-        let best = |identity: &str, program: &Path, setting_is| Self {
+        let best = |identity: &str, program: &Path, setting_is: &str| Self {
             identity: identity.into(),
             setting: Setting::Best,
-            setting_is,
+            setting_is: setting_is.into(),
             program: program.into(),
             arguments: &["--best"],
         };
@@ -154,7 +172,7 @@ impl System {
             best(
                 &identities.fastdds,
                 fastdds,
-                "heartbeat 20 ms, response delay 0, larger socket buffers",
+                &format!("heartbeat 20 ms, response delay 0, {buffers}"),
             ),
         ]
     }
@@ -166,8 +184,19 @@ impl System {
             fastdds: "fastdds 2.9.1 udp".into(),
         };
         let program = Path::new("end");
-        Self::all(&identities, program, program, program)
+        let buffers = buffers(212_992, 16 << 20);
+        Self::all(&identities, &buffers, program, program, program)
     }
+}
+
+/// The socket buffers that Fast DDS gets at its best setting, where the machine has these limits (socket(7)).
+fn buffers(rmem_max: u64, wmem_max: u64) -> String {
+    let granted = |limit: u64| limit.min(FASTDDS_BUFFER_BYTES);
+    format!(
+        "socket buffers of {} B for receiving and {} B for sending ({FASTDDS_BUFFER_BYTES} B asked for)",
+        granted(rmem_max),
+        granted(wmem_max)
+    )
 }
 
 /// Identities of the other implementations.
@@ -203,6 +232,19 @@ mod tests {
     }
 
     #[test]
+    fn granted_buffers_are_recorded_and_asked_for_by_the_program() {
+        let said = &System::for_tests()[FASTDDS_BEST].setting_is;
+        assert!(
+            said.ends_with(
+                "212992 B for receiving and 12582912 B for sending (12582912 B asked for)"
+            ),
+            "{said}"
+        );
+        let program = include_str!("../../../tests/peers/fastdds/end.cpp");
+        assert!(program.contains(&format!("BEST_BUFFER_BYTES = {FASTDDS_BUFFER_BYTES};")));
+    }
+
+    #[test]
     fn places_name_the_systems_that_are_built() {
         let systems = System::for_tests();
         for (place, name, setting) in [
@@ -216,6 +258,10 @@ mod tests {
         ] {
             let system = &systems[place];
             assert_eq!((system.identity.as_str(), system.setting), (name, setting));
+            // The programs know the setting from this argument, and the rows from its words.
+            let is_best = setting == Setting::Best;
+            assert_eq!(system.arguments.contains(&"--best"), is_best, "{name}");
+            assert_eq!(!system.setting_is.is_empty(), is_best, "{name}");
         }
     }
 }

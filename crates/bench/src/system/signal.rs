@@ -1,12 +1,14 @@
-//! SIGTERM and SIGINT as something that can be polled.
+//! SIGTERM, SIGINT and SIGHUP as something that can be polled.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr;
 
-/// Blocks SIGTERM and SIGINT for the calling thread and returns a descriptor that is readable when
+/// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and returns a descriptor that is readable when
 /// one arrives. Threads started later inherit the block; call this before starting any.
+///
+/// SIGHUP stays ignored where it was (nohup(1)): a blocked signal would be read here all the same.
 pub(crate) fn terminations() -> io::Result<OwnedFd> {
     let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set before anything reads it; all pointers outlive the
@@ -15,6 +17,9 @@ pub(crate) fn terminations() -> io::Result<OwnedFd> {
         libc::sigemptyset(signals.as_mut_ptr());
         libc::sigaddset(signals.as_mut_ptr(), libc::SIGTERM);
         libc::sigaddset(signals.as_mut_ptr(), libc::SIGINT);
+        if !is_ignored(libc::SIGHUP) {
+            libc::sigaddset(signals.as_mut_ptr(), libc::SIGHUP);
+        }
         let blocked = libc::pthread_sigmask(libc::SIG_BLOCK, signals.as_ptr(), ptr::null_mut());
         if blocked != 0 {
             return Err(io::Error::from_raw_os_error(blocked));
@@ -26,4 +31,14 @@ pub(crate) fn terminations() -> io::Result<OwnedFd> {
     }
     // SAFETY: signalfd returned a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Whether this process ignores the signal.
+fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null new action changes nothing; the old one is read only where the call has written it.
+    unsafe {
+        libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
 }

@@ -99,11 +99,12 @@ pub(crate) struct EndpointArguments {
     /// How critical: 0 to 7, 7 the most critical [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
     pub(crate) level: Option<Level>,
-    /// Look for participants at this IPv4 address (the ports of its first 10), or address:port, by unicast; may be
-    /// repeated
+    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
+    /// address:port; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,
-    /// Data representation: xcdr1 or xcdr2 [default: xcdr1]
+    /// Data representation of a writer: xcdr1, which programs with any ShapeType take, or xcdr2, for those that declare
+    /// it appendable [default: xcdr1]
     #[arg(
         long,
         value_name = "WORD",
@@ -136,7 +137,7 @@ pub(crate) struct LaneArguments {
     /// The device's queue that lanes of xdp are on [default: the described host's, else 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_QUEUE)))]
     pub(crate) queue: Option<u32>,
-    /// Know so many participants at most, with ten endpoints each, 1 to 2000 [default: the described host's, else
+    /// Limit the table of remote participants, 1 to 2000; ten endpoints each [default: the described host's, else
     /// 1000; `ls`, `why`: 2000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_KNOWN_PARTICIPANTS)))]
     pub(crate) max_participants: Option<u32>,

@@ -19,8 +19,8 @@ pub(crate) struct ListArguments {
     /// Seconds to listen to announcements; that nobody is heard is no failure [default: 3]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Look for participants at this IPv4 address (the ports of its first 10), or address:port, by unicast; may be
-    /// repeated
+    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
+    /// address:port; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,
     /// Write the list as JSON; `-` is standard output
@@ -34,8 +34,8 @@ pub(crate) struct SpyArguments {
     /// host, all of them or those of --interface; takes the right CAP_NET_RAW]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Show only what is about this topic; may be repeated. Of writers that were announced before: live, their
-    /// participants are asked; of a capture, samples whose topic it does not announce are shown, too
+    /// Show only this topic; may be repeated. Live, spy joins the domain and asks participants for topics announced
+    /// earlier. In a capture, samples of unannounced writers are shown too
     #[arg(long, value_name = "TOPIC")]
     pub(crate) topic: Vec<String>,
     /// Show only what is from or for this participant (24 hexadecimal digits), entity (8) or both,

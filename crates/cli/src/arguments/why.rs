@@ -17,8 +17,8 @@ pub(crate) struct WhyArguments {
     /// Seconds to listen to announcements [default: 3]
     #[arg(long, value_name = "N", value_parser = seconds())]
     pub(crate) seconds: Option<u32>,
-    /// Look for participants at this IPv4 address (the ports of its first 10), or address:port, by unicast; may be
-    /// repeated
+    /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
+    /// address:port; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<Peer>,
     /// Other domains to look for the topic in, separated by commas [default: 0 to 4]

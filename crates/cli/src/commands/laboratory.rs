@@ -21,12 +21,12 @@ use crate::values::MeasuredDatapath;
 pub(crate) struct Laboratory {
     pub(crate) hosts: Result<Testbed, TestbedError>,
     pub(crate) program: Program,
-    /// Readable after SIGINT or SIGTERM.
+    /// Readable after SIGINT, SIGTERM or SIGHUP.
     pub(crate) stop: Arc<Stop>,
 }
 
 impl Laboratory {
-    /// Makes the hosts. From here on SIGINT and SIGTERM only make `stop` readable. Children die with
+    /// Makes the hosts. From here on SIGINT, SIGTERM and SIGHUP only make `stop` readable. Children die with
     /// their parent, and namespaces with the last process in them.
     ///
     /// To be called before the process has other threads.

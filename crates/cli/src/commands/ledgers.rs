@@ -74,13 +74,13 @@ pub(super) fn of_response(topic: &str, response: &ResponseDeadline) -> String {
             .unwrap_or(u64::MAX),
     ));
     let during = match &response.missed_during {
-        None => String::from("no job ran"),
-        Some(job) => format!("`{job}` ran"),
+        None => String::from("none"),
+        Some(job) => format!("`{job}`"),
     };
     match response.missed {
         0 => format!("{topic}: no sample missed the deadline of {deadline}"),
         _ => format!(
-            "{topic}: {missed} missed the deadline of {deadline}, by {late} at most; {during} when the last one fell"
+            "{topic}: {missed} missed the deadline of {deadline}, the latest by {late}. Job at the last miss: {during}"
         ),
     }
 }

@@ -6,13 +6,13 @@ use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
 use serde::Serialize;
 
 use super::ledgers;
-use super::participant::{Until, build, refused, unasked};
+use super::participant::{Until, build, full_tables, unasked};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::RAISE_LIMIT;
 use crate::output::{print, print_json, tell};
 use crate::settings::ListSettings;
 use crate::spy::names;
+use crate::why::FullTables;
 
 /// Listens for a while, then prints what it heard.
 pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
@@ -35,14 +35,16 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
     if settings.network.verbosity > 1 {
         ledgers::tell_all(&participant);
     }
-    let listing = Listing::of(&participant, unasked(&settings.peers.value));
+    let full = full_tables(&participant, &settings.lane);
+    let refused = full.as_ref().map(|full| full.refused.clone());
+    let listing = Listing::of(&participant, refused, unasked(&settings.peers.value));
     let printed = match &settings.json {
         Some(destination) => print_json(&listing, destination),
         None => print(&listing.text()),
     };
-    if let Some(refused) = &listing.refused {
+    if let Some(FullTables { refused, remedy }) = &full {
         tell(format!(
-            "the list is not complete: the tables of this command were full for {refused}. To do: {RAISE_LIMIT}"
+            "the list is not complete: the tables of this command were full for {refused}. To do: {remedy}"
         ));
     }
     if let Some(unasked) = &listing.unasked {
@@ -92,9 +94,8 @@ struct ListedEndpoint {
 }
 
 impl Listing {
-    fn of(participant: &Participant, unasked: Option<String>) -> Self {
+    fn of(participant: &Participant, refused: Option<String>, unasked: Option<String>) -> Self {
         let endpoints = participant.endpoints();
-        let refused = refused(participant);
         let mut participants: Vec<_> = participant
             .participants()
             .iter()

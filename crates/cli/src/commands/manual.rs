@@ -1,7 +1,6 @@
 //! `isolane completions` and `isolane man`: what shells and `man` want to know, made from the same
 //! arguments as the help.
 
-use std::io;
 use std::path::Path;
 
 use clap::Command;
@@ -10,7 +9,7 @@ use clap_complete::Shell;
 use crate::arguments::Arguments;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{print, tell};
+use crate::output::{print, tell, write_text};
 
 /// Prints a completion script.
 pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
@@ -23,16 +22,11 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut whole = command();
     let Some(directory) = directory else {
-        let failed = |error: io::Error| {
-            let what = "the manual page could not be made";
-            Failure::new(ExitCode::MachineForbids, what, error.to_string())
-        };
-        return print(&page(&whole).map_err(failed)?);
+        return print(&page(&whole)?);
     };
     // Gives every command its whole name, and the options it takes with all others.
     whole.build();
-    let written = std::fs::create_dir_all(directory).and_then(|()| write_pages(&whole, directory));
-    written.map_err(|error| {
+    std::fs::create_dir_all(directory).map_err(|error| {
         let what = format!(
             "manual pages could not be written to {}",
             directory.display()
@@ -40,23 +34,28 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
         Failure::new(ExitCode::MachineForbids, what, error.to_string())
             .with_remedy("name a directory this user may write to")
     })?;
+    write_pages(&whole, directory)?;
     tell(format!("manual pages are in {}", directory.display()));
     Ok(ExitCode::Done)
 }
 
 /// Writes the page of a command, and those of its subcommands.
-fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
+fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     for subcommand in command.get_subcommands() {
         write_pages(subcommand, directory)?;
     }
     let name = clap_mangen::Man::new(command.clone()).get_filename();
-    std::fs::write(directory.join(name), page(command)?)
+    write_text(&page(command)?, &directory.join(name)).map(drop)
 }
 
 /// A command's page, with the end of its help in the sections where `man` has such things.
-fn page(command: &Command) -> io::Result<String> {
+fn page(command: &Command) -> Result<String, Failure> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    let made = clap_mangen::Man::new(command.clone()).render(&mut page);
+    made.map_err(|error| {
+        let what = "the manual page could not be made";
+        Failure::new(ExitCode::MachineForbids, what, error.to_string())
+    })?;
     Ok(String::from_utf8_lossy(&page)
         .replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n")
         .replace("\n\nSee also: ", "\n.SH \"SEE ALSO\"\n")

@@ -195,7 +195,7 @@ impl<R> Measured<R> {
     }
 }
 
-/// Tells of SIGINT and SIGTERM, on a thread of its own; and ends the process if that does not.
+/// Reports SIGINT, SIGTERM and SIGHUP from a thread, and ends the process if that does not.
 fn forward_signals<R: Send + 'static>(laboratory: &Laboratory, events: Sender<Event<R>>) {
     let stop = laboratory.stop.clone();
     thread::spawn(move || {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isolane::limits::PARTICIPANTS_PER_PEER;
-use isolane::{BuildError, Builder, Interfaces as Chosen, Participant, Qos};
+use isolane::{BuildError, Builder, Counters, Interfaces as Chosen, Participant, Qos};
 use isolane_model::{Durability, History, Reliability};
 
 use super::described::with_described;
@@ -16,11 +16,14 @@ use super::lane;
 use super::presence::Presence;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::limits::{ENCAPSULATION_HEADER_BYTES, SEEN_PARTICIPANTS, USUAL_PARTICIPANTS};
+use crate::limits::{
+    ENCAPSULATION_HEADER_BYTES, SEEN_PARTICIPANTS, USUAL_PARTICIPANTS, remedy_of_full_tables,
+};
 use crate::output::tell;
 use crate::settings::{EndpointSettings, Interfaces, LaneSettings, NetworkSettings};
 use crate::stop;
 use crate::values::{Peer, Representation};
+use crate::why::FullTables;
 
 /// How long the loop runs before it is looked whether to stop: a signal interrupts its sleep, so
 /// this only bounds the rare one that comes just before.
@@ -114,13 +117,23 @@ fn is_as_asked(note: &str, peers: &[Peer]) -> bool {
     !peers.is_empty() && note.starts_with("no multicast on interface lo:")
 }
 
-/// What was not taken in because a table was full, with what raises the limit; `None`: nothing.
-pub(super) fn refused(participant: &Participant) -> Option<String> {
-    let counters = participant.counters();
+/// What is not known because a table was full; `None`: nothing.
+pub(super) fn full_tables(participant: &Participant, lane: &LaneSettings) -> Option<FullTables> {
+    let refused = refused(&participant.counters())?;
+    let participants = lane.max_participants.value.unwrap_or(SEEN_PARTICIPANTS);
+    let remedy = remedy_of_full_tables(participants);
+    Some(FullTables { refused, remedy })
+}
+
+fn refused(counters: &Counters) -> Option<String> {
     let counts = [
         (
             counters.participants_refused,
             "announcements of participants",
+        ),
+        (
+            counters.participants_displaced,
+            "participants that newer ones displaced",
         ),
         (counters.endpoints_refused, "endpoints"),
         (
@@ -139,8 +152,8 @@ pub(super) fn refused(participant: &Participant) -> Option<String> {
 pub(super) fn unasked(peers: &[Peer]) -> Option<String> {
     peers.iter().any(|peer| peer.port.is_none()).then(|| {
         format!(
-            "of each --peer the ports of its first {PARTICIPANTS_PER_PEER} participants were asked, and no more; a \
-             further one is reached by --peer ADDRESS:PORT"
+            "--peer ADDRESS asks only the ports of participants 1 to {PARTICIPANTS_PER_PEER}. Reach others with --peer \
+             ADDRESS:PORT."
         )
     })
 }
@@ -244,5 +257,24 @@ impl Until {
             }
             participant.run_until(self.left(SLICE), || done() || self.interrupted());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_from_which_a_participant_was_displaced_is_not_complete() {
+        assert_eq!(refused(&Counters::default()), None);
+        let counters = Counters {
+            participants_displaced: 3,
+            endpoints_refused: 2,
+            ..Counters::default()
+        };
+        assert_eq!(
+            refused(&counters).as_deref(),
+            Some("3 participants that newer ones displaced, 2 endpoints")
+        );
     }
 }

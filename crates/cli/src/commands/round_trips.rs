@@ -15,7 +15,7 @@ use super::laboratory::Laboratory;
 use super::measurement::{self, Measured, Row};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{is_special, print, print_json, tell, write_text};
+use crate::output::{GrowingJson, print, tell, write_text};
 use crate::settings::RunSettings;
 use crate::values::Destination;
 
@@ -56,9 +56,12 @@ pub(crate) fn run(
     let rows = rows.into_iter().map(row).collect();
     let mut report = Report::new(Environment::probe(), &cable);
     report.left_out = left_out;
+    let mut growing = runs.json.as_ref().map(GrowingJson::new);
     let keep = |outcome: &Outcome| {
         report.add(outcome.run.clone());
-        write_so_far(&report, runs.json.as_ref());
+        if let Some(growing) = &mut growing {
+            growing.keep(&report);
+        }
     };
     let measured = measurement::measure(laboratory, what, rows, Laboratory::measure, keep)?;
     report.ratios = ratios(&report.runs);
@@ -69,34 +72,18 @@ pub(crate) fn run(
     if !meaning.is_empty() && !measured.finished.is_empty() {
         let _ = writeln!(text, "\n{meaning}");
     }
-    show(&text, runs.json.as_ref())?;
-    if let Some(destination) = &runs.json {
-        print_json(&report, destination)?;
+    // Files first: who interrupts may have closed the terminal.
+    if let Some(growing) = growing.take_if(|growing| growing.is_file()) {
+        growing.finish(&report)?;
     }
     if let Some(file) = &runs.page {
         write_text(&page(&report), file)?;
     }
-    Ok(measured.exit_code(|outcome| outcome.run.invalid.is_none()))
-}
-
-/// Keeps what is measured where the result will be, so that no end takes it. That this did not work is no
-/// reason to stop: at the end it is tried again, and told.
-fn write_so_far(report: &Report, destination: Option<&Destination>) {
-    if let Some(Destination::File(path)) = destination
-        && !is_special(path)
-    {
-        // In place of the one before at once, so that no half of it is read.
-        let mut aside = path.clone().into_os_string();
-        aside.push(".part");
-        let written = serde_json::to_vec(report)
-            .map_err(std::io::Error::from)
-            .and_then(|text| std::fs::write(&aside, text))
-            .and_then(|()| std::fs::rename(&aside, path));
-        if written.is_err() {
-            // Half a file helps nobody.
-            let _ = std::fs::remove_file(&aside);
-        }
+    show(&text, runs.json.as_ref())?;
+    if let Some(growing) = growing {
+        growing.finish(&report)?;
     }
+    Ok(measured.exit_code(|outcome| outcome.run.invalid.is_none()))
 }
 
 fn row(config: rtt::Config) -> Row<rtt::Config> {

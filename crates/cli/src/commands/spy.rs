@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use isolane::{Interfaces, Participant};
@@ -92,8 +92,9 @@ impl Learning {
 /// announcements again, and `spy` sees them pass.
 struct Asking<'a> {
     interfaces: &'a [String],
-    /// Domains, and whether a participant could be made there.
-    asked: Vec<(u32, bool)>,
+    asked: Vec<u32>,
+    /// Each with a participant.
+    threads: Vec<JoinHandle<()>>,
     ended: Arc<AtomicBool>,
 }
 
@@ -102,14 +103,14 @@ impl<'a> Asking<'a> {
         Self {
             interfaces,
             asked: Vec::new(),
+            threads: Vec::new(),
             ended: Arc::default(),
         }
     }
 
     /// Asks in this domain, if that is not done yet. The participant lives in a thread of its own until `spy` ends.
     fn ask(&mut self, domain: u32) {
-        let is_known = self.asked.iter().any(|(known, _)| *known == domain);
-        if is_known || self.asked.len() == ASKED_DOMAINS {
+        if self.asked.contains(&domain) || self.asked.len() == ASKED_DOMAINS {
             return;
         }
         let interfaces = self.interfaces.to_vec();
@@ -132,9 +133,11 @@ impl<'a> Asking<'a> {
             }
         });
         let made = match begun {
-            Ok(_) => made
-                .recv()
-                .unwrap_or_else(|_| Err(String::from("it ended"))),
+            Ok(thread) => {
+                self.threads.push(thread);
+                made.recv()
+                    .unwrap_or_else(|_| Err(String::from("it ended")))
+            }
             Err(error) => Err(error.to_string()),
         };
         match &made {
@@ -146,13 +149,18 @@ impl<'a> Asking<'a> {
                 "note: the participants of domain {domain} cannot be asked for their topics: {why}"
             )),
         }
-        self.asked.push((domain, made.is_ok()));
+        self.asked.push(domain);
     }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
+        // Participants leave with a farewell, after a slice at most.
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
     }
 }
 

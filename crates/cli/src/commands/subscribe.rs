@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use isolane::{DataReader, InstanceState, Qos, Sample, SampleInfo};
+use isolane_model::visible_line;
 use serde_json::{Value, json};
 
 use super::lane;
@@ -64,8 +65,9 @@ pub(crate) fn run(settings: SubscribeSettings) -> Result<ExitCode, Failure> {
     let silent = reader.requested_deadline_missed_status().total_count;
     if silent > 0 {
         tell(format!(
-            "{}: {silent} times no sample for the period and the deadline (QoS DEADLINE)",
-            settings.endpoint.topic
+            "{}: QoS DEADLINE missed {} (no sample within period + deadline)",
+            settings.endpoint.topic,
+            count_of(silent, "time")
         ));
     }
     let by_budget = dropped_by_budget(&reader);
@@ -188,12 +190,13 @@ impl Printer {
                         .entry(key)
                         .or_insert_with(|| shape.color.as_str().into());
                 }
-                format!("{}\n", line(&self.topic, shape))
+                format!("{}\n", visible_line(&line(&self.topic, shape)))
             }
             None => {
                 let color = self.colors.get(&key).map_or("?", String::as_str);
                 let state = state(&sample.info);
-                format!("{:<10} {color:<10} {state}_INSTANCE_STATE\n", self.topic)
+                let line = format!("{:<10} {color:<10} {state}_INSTANCE_STATE", self.topic);
+                format!("{}\n", visible_line(&line))
             }
         }
     }

@@ -7,7 +7,7 @@ use isolane_tune::{PacketFilters, packet_filters};
 use serde::Serialize;
 
 use super::described::described_participant;
-use super::participant::{Until, build_with, refused, unasked};
+use super::participant::{Until, build_with, full_tables, unasked};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::{SEEN_PARTICIPANTS, SHOWN_REASONS};
@@ -87,7 +87,7 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
         ignoring: ignoring(&watcher),
         described: described(&settings),
         filters: packet_filters(&|| until.interrupted()),
-        refused: refused(&participant),
+        full: full_tables(&participant, &settings.lane),
         unasked: unasked(&settings.peers.value),
     };
     if until.interrupted() {
@@ -198,7 +198,7 @@ fn answer_port(settings: &WhySettings, error: &BuildError) -> Result<ExitCode, F
         ignoring: Vec::new(),
         described: Vec::new(),
         filters: PacketFilters::Unreadable(String::from("nothing was listened to")),
-        refused: None,
+        full: None,
         unasked: None,
     };
     answer(settings, &facts, &[reason])

@@ -89,6 +89,8 @@ struct OwnArguments {
     kind: Kind,
     reliability: Option<Sourced<Reliability>>,
     history: Option<History>,
+    /// A writer's, where the command line says it: the description's holds otherwise.
+    period: Option<Duration>,
 }
 
 impl PublishSettings {
@@ -135,6 +137,7 @@ impl PublishSettings {
                     kind: Kind::Writer,
                     reliability: reliability(arguments.reliable, arguments.best_effort),
                     history: arguments.history,
+                    period: arguments.period,
                 },
                 system,
             )?,
@@ -164,6 +167,7 @@ impl SubscribeSettings {
                     kind: Kind::Reader,
                     reliability: reliability(arguments.reliable, arguments.best_effort),
                     history: arguments.history,
+                    period: None,
                 },
                 system,
             )?,
@@ -246,7 +250,8 @@ impl EndpointSettings {
             deadline: described
                 .map_or(Sourced::default_value(None), |topic| topic.deadline.clone()),
             separation_max: described.and_then(|topic| {
-                let (period, deadline) = (topic.period.value?, topic.deadline.value?);
+                let (period, deadline) =
+                    (own.period.or(topic.period.value)?, topic.deadline.value?);
                 // The one may be early by all of its deadline, and the next late by as much.
                 Some(period + deadline)
             }),

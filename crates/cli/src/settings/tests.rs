@@ -310,3 +310,22 @@ fn every_setting_is_printed_with_its_source() {
         assert!(found, "no {line} in\n{said}");
     }
 }
+
+#[test]
+fn the_deadline_offered_follows_from_the_period_that_a_writer_has() {
+    let text = "[host.a]\ninterface = \"lo\"\n[topic.Square]\ntype = \"ShapeType\"\nmax_bytes = 64\n\
+        period = \"10ms\"\ndeadline = \"2ms\"\nfrom = [\"a\"]\nto = [\"a\"]\n";
+    for (line, millis) in [
+        ("isolane pub Square", 12),
+        ("isolane pub Square --period 1s", 1_002),
+        ("isolane sub Square", 12),
+    ] {
+        let endpoint = match with_description(line, text).expect(line).command {
+            Command::Publish(publish) => publish.endpoint,
+            Command::Subscribe(subscribe) => subscribe.endpoint,
+            other => panic!("{line} is {other:?}"),
+        };
+        let expected = Some(Duration::from_millis(millis));
+        assert_eq!(endpoint.separation_max, expected, "{line}");
+    }
+}

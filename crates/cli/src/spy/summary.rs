@@ -121,8 +121,7 @@ impl Summary {
                     self.unannounced
                 ),
                 false => format!(
-                    "not shown for want of a topic: {} data, whose writers were announced before the first frame and have \
-                     not answered",
+                    "{} DATA not shown: the topic of their writers is unknown, and no participant answered",
                     self.unannounced
                 ),
             });

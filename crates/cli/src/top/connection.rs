@@ -62,8 +62,8 @@ impl Connection {
                 connection.problem = Some(match is_stopped(address.pid) {
                     true => String::from("does not answer: it is stopped"),
                     false => String::from(
-                        "is busy: connections wait to be accepted as many as can; its loop is not run, or other \
-                         programs connect to it all the time (ss -xp)",
+                        "does not accept: its queue of connections is full. Its loop is not run, or another program \
+                         connects all the time (ss -xp)",
                     ),
                 });
             }

@@ -2,9 +2,9 @@
 
 use isolane::EndpointKind;
 
-use super::facts::{Facts, Heard, kind_of};
+use super::facts::{Facts, FullTables, Heard, kind_of};
 use super::reason::{Reason, Verdict};
-use crate::limits::{NEAR_TOPICS, RAISE_LIMIT};
+use crate::limits::NEAR_TOPICS;
 use crate::output::count_of;
 
 const KINDS: [EndpointKind; 2] = [EndpointKind::Writer, EndpointKind::Reader];
@@ -19,8 +19,8 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     let mut reasons = elsewhere(facts, &missing);
     reasons.extend(nearly_so_called(facts, &missing));
     if reasons.is_empty() {
-        reasons.push(match &facts.refused {
-            Some(refused) => table_full(facts, refused),
+        reasons.push(match &facts.full {
+            Some(full) => table_full(facts, full),
             None => nowhere(facts, &missing),
         });
     }
@@ -34,16 +34,17 @@ pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
 }
 
 /// Who is missing may be there: not all that was announced was taken in.
-fn table_full(facts: &Facts, refused: &str) -> Reason {
+fn table_full(facts: &Facts, full: &FullTables) -> Reason {
     Reason::new(
         "table-full",
         Verdict::No,
         facts.here.domain,
         format!(
-            "it cannot be said who has {}: the tables of this command were full for {refused}",
-            topic(facts)
+            "it cannot be said who has {}: the tables of this command were full for {}",
+            topic(facts),
+            full.refused
         ),
-        RAISE_LIMIT,
+        full.remedy,
     )
 }
 

@@ -23,10 +23,17 @@ pub(crate) struct Facts {
     /// Participants that write or read the topic by a description.
     pub(crate) described: Vec<DescribedHere>,
     pub(crate) filters: PacketFilters,
-    /// What found the tables of this command full.
-    pub(crate) refused: Option<String>,
+    pub(crate) full: Option<FullTables>,
     /// What `--peer` did not reach.
     pub(crate) unasked: Option<String>,
+}
+
+/// Tables of this command that were full.
+#[derive(Debug)]
+pub(crate) struct FullTables {
+    /// What found no place.
+    pub(crate) refused: String,
+    pub(crate) remedy: &'static str,
 }
 
 /// What was announced in a domain.

@@ -9,6 +9,7 @@ use isolane_wire::qos::{DataRepresentationId, LivelinessKind, OwnershipKind};
 
 use super::facts::{Endpoint, Who};
 use super::*;
+use crate::limits::remedy_of_full_tables;
 
 const WRITER: EntityId = EntityId([0, 0, 1, 0x03]);
 const READER: EntityId = EntityId([0, 0, 1, 0x04]);
@@ -53,7 +54,7 @@ fn pair() -> Facts {
     };
     Facts {
         topic: String::from("Square"),
-        refused: None,
+        full: None,
         unasked: None,
         here,
         elsewhere: Vec::new(),
@@ -417,11 +418,31 @@ fn what_a_discovered_endpoint_was_meant_to_be_is_told() {
     assert!(reason.remedy.contains("`writes`"), "{reason:?}");
 }
 
+/// Tables for so many participants that were full.
+fn full_tables(participants: u32) -> FullTables {
+    FullTables {
+        refused: String::from("12 endpoints"),
+        remedy: remedy_of_full_tables(participants),
+    }
+}
+
+#[test]
+fn a_limit_that_cannot_be_raised_is_not_advised_to_be() {
+    let mut facts = pair();
+    facts.here.endpoints.remove(1);
+    facts.full = Some(full_tables(2_000));
+    let reasons = judge(&facts);
+    let full = reasons.iter().find(|reason| reason.id == "table-full");
+    let remedy = &full.expect("it is said").remedy;
+    assert!(!remedy.contains("--max-participants"), "{remedy}");
+    assert!(remedy.contains("--interface"), "{remedy}");
+}
+
 #[test]
 fn who_is_missing_may_have_found_the_tables_of_this_command_full_or_was_not_asked() {
     let mut facts = pair();
     facts.here.endpoints.remove(1);
-    facts.refused = Some(String::from("12 endpoints"));
+    facts.full = Some(full_tables(1_999));
     facts.unasked = Some(String::from(
         "of each --peer the ports of its first 10 participants were asked",
     ));
@@ -442,6 +463,6 @@ fn who_is_missing_may_have_found_the_tables_of_this_command_full_or_was_not_aske
     );
     // Nobody is missing: what else there is does not matter.
     let mut facts = pair();
-    facts.refused = Some(String::from("12 endpoints"));
+    facts.full = Some(full_tables(1_999));
     assert!(judge(&facts).iter().all(|reason| reason.id != "table-full"));
 }

@@ -26,7 +26,7 @@ pub use self::form::{
 pub(crate) use self::server::Observer;
 
 /// What a snapshot is; a number that rises when a key changes its meaning.
-pub const SCHEMA: &str = "isolane/observe/1";
+pub const SCHEMA: &str = "isolane/observe/2";
 
 /// The name of the abstract Unix socket of the `number`th participant of a process: `isolane/PID/N`,
 /// in `/proc/net/unix` with an `@` in front of it.

@@ -15,6 +15,9 @@ use crate::record::{Statistics, Window};
 pub(super) use tables::aligned;
 pub use tables::{arbiter_table, flood_table, order_table};
 
+/// Fewest seconds that have a range: that of two says little.
+const LEAST_WINDOWS: usize = 3;
+
 /// What the two runs of a comparison differ in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -85,7 +88,7 @@ pub struct Ratio {
     /// Of the whole runs.
     pub value: Option<f64>,
     /// Smallest ratio, of the whole runs and of each second of one run and the same second of the other; `None` where
-    /// fewer than two seconds have enough samples.
+    /// fewer than [`LEAST_WINDOWS`] seconds have enough samples.
     pub low: Option<f64>,
     /// Largest of these ratios.
     pub high: Option<f64>,
@@ -176,7 +179,7 @@ impl Pair<'_> {
         let mut ratios: Vec<f64> = seconds
             .filter_map(|(dividend, divisor)| quotient(dividend, divisor))
             .collect();
-        if ratios.len() < 2 {
+        if ratios.len() < LEAST_WINDOWS {
             return (None, None);
         }
         ratios.extend(whole);
@@ -310,10 +313,10 @@ mod tests {
     use crate::scenario::plan::{self, Part};
     use crate::scenario::rtt::Config;
 
-    /// A run of two seconds in which each round trip took that long.
+    /// A run of three seconds in which each round trip took that long.
     fn run(config: &Config, rtt_ns: u64) -> Run {
-        let (mut ping, pong) = (PingRecorder::new(4_000, 1), PongRecorder::new(4_000, 1));
-        for id in 0..4_000 {
+        let (mut ping, pong) = (PingRecorder::new(6_000, 1), PongRecorder::new(6_000, 1));
+        for id in 0..6_000 {
             let start_ns = 1 + u64::from(id) * 500_000;
             ping.sent(id, start_ns, start_ns);
             ping.returned(id, ping.nonce(id), start_ns + rtt_ns);
@@ -342,7 +345,7 @@ mod tests {
             };
             run(row, rtt_ns)
         };
-        let seconds = plan::Seconds { link: 2, inside: 2 };
+        let seconds = plan::Seconds { link: 3, inside: 3 };
         let parts = [Part::Link, Part::Arbiter, Part::Executor];
         let rows = plan::demo(&parts, payloads, seconds);
         rows.iter().map(of_row).collect()
@@ -406,8 +409,9 @@ mod tests {
             p99: Some(p99),
             ..Window::default()
         };
-        runs[0].windows.rtt_us = vec![second(2.0), second(4.0)];
-        runs[1].windows.rtt_us = vec![second(20.0), second(20.0)];
+        runs[0].windows.rtt_us = vec![second(2.0), second(4.0), second(3.0)];
+        runs[1].windows.rtt_us = vec![second(20.0), second(20.0), second(20.0)];
+        let mut short = runs.clone();
         let ratios = ratios(&runs);
         let p99 = &ratios[1];
         assert_eq!(
@@ -418,6 +422,13 @@ mod tests {
         assert_eq!(
             (median.low, median.value, median.high),
             (None, Some(30.0), None)
+        );
+        short[0].windows.rtt_us.pop();
+        let p99 = &super::ratios(&short)[1];
+        assert_eq!(
+            (p99.low, p99.value, p99.high),
+            (None, Some(30.0), None),
+            "two seconds have no range"
         );
     }
 

@@ -67,7 +67,7 @@ fn head(report: &Report) -> Markup {
     }
 }
 
-/// The most telling ratio of each kind of comparison.
+/// The median ratio of each kind of comparison, with its range and its meaning.
 fn answers(report: &Report) -> Markup {
     let told = [
         Kind::Flood,

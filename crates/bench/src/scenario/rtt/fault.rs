@@ -129,6 +129,7 @@ fn strangers(run: &Run) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{PingRecorder, PongRecorder, Rounds, StampClock};
     use crate::scenario::plan::{self, Part};
 
     #[test]
@@ -138,9 +139,21 @@ mod tests {
         // 2,000 frames of 1,024 + 102 + 24 bytes are 18.4 Mbit/s.
         config.cable.bits_per_s = 40_000_000;
         assert_eq!(filled_link(&config), None);
+        let (ping, pong) = (PingRecorder::new(10, 1), PongRecorder::new(10, 1));
+        let clocks = [&StampClock::default(); 2];
+        let rounds = Rounds::merge(ping, pong, None, 500_000, clocks).expect("rounds");
+        let mut run = Run::new(&config.scenario, &rounds, None);
+        assert_eq!(fault_of(&config, &run), None);
         config.cable.bits_per_s = 20_000_000;
         let told = filled_link(&config).expect("92 % of the link");
         assert!(told.contains("fill 92 % of the link"), "{told}");
+        assert_eq!(fault_of(&config, &run).as_ref(), Some(&told));
+        run.disturbed = Some(Disturbed::default());
+        assert_eq!(
+            fault_of(&config, &run),
+            Some(told),
+            "the first reason is the link"
+        );
         config.place = Place::Devices;
         assert_eq!(
             filled_link(&config),

@@ -9,15 +9,16 @@ use isolane_tune::apply::{
 };
 use isolane_tune::{Plan, ThisMachine, here, interfaces};
 
+use super::await_links;
 use super::failure::failure;
-use super::{await_links, stopped};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, print, tell};
 use crate::settings::{TuneApplySettings, TunePlan};
+use crate::stop;
 
 pub(super) fn run(settings: TuneApplySettings) -> Result<ExitCode, Failure> {
-    let stopped = stopped()?;
+    let stopped = stop::on_signals_only()?;
     let folder = &settings.state.0.value;
     let mut machine = ThisMachine::new();
     let is_stopped = || stopped.load(Ordering::Relaxed);

@@ -9,7 +9,7 @@ use isolane_tune::{Exported, ExportedFile};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::output::{print, tell};
+use crate::output::{print, tell, write_text};
 use crate::settings::TuneExportSettings;
 
 use super::source::planned;
@@ -24,7 +24,7 @@ pub(super) fn run(settings: &TuneExportSettings) -> Result<ExitCode, Failure> {
     match &settings.to {
         Some(folder) => {
             for file in &exported.files {
-                write(file, folder).map_err(|error| not_written(file, folder, &error))?;
+                write(file, folder)?;
             }
             Ok(ExitCode::Done)
         }
@@ -43,14 +43,15 @@ fn text(exported: &Exported) -> String {
     }
 }
 
-fn write(file: &ExportedFile, folder: &Path) -> io::Result<()> {
+fn write(file: &ExportedFile, folder: &Path) -> Result<(), Failure> {
     let path = folder.join(file.path.trim_start_matches('/'));
+    let failed = |error: io::Error| not_written(file, folder, &error);
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
+        fs::create_dir_all(parent).map_err(failed)?;
     }
-    fs::write(&path, &file.text)?;
+    write_text(&file.text, &path)?;
     let mode = if file.is_executable { 0o755 } else { 0o644 };
-    fs::set_permissions(&path, fs::Permissions::from_mode(mode))
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(failed)
 }
 
 fn not_written(file: &ExportedFile, folder: &Path, error: &io::Error) -> Failure {

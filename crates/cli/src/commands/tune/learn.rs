@@ -10,12 +10,13 @@ use isolane_tune::{DescribedFlow, Needs, Place, PlacedFlow, ThisMachine, Way, he
 use serde::Serialize;
 
 use super::failure::{failure, left};
-use super::{place_of, served_by, stopped, unanswered};
+use super::{place_of, served_by, unanswered};
 use crate::commands::needs;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, print, print_json, tell};
 use crate::settings::LearnSettings;
+use crate::stop;
 use crate::values::Destination;
 
 /// The form of `--json`.
@@ -45,7 +46,7 @@ pub(super) fn run(settings: &LearnSettings) -> Result<ExitCode, Failure> {
         // The standard library's hashers begin with a random key.
         run: RandomState::new().hash_one(std::process::id()),
     };
-    let stopped = stopped()?;
+    let stopped = stop::on_signals_only()?;
     let folder = &settings.state.0.value;
     let learner = learn(
         &mut ThisMachine::new(),

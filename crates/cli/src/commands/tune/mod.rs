@@ -14,14 +14,11 @@ mod verify;
 
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use isolane_tune::apply::Links;
 use isolane_tune::limits::LINK_PATIENCE;
 use isolane_tune::verify::{PlaceError, ReceiveQueues};
 use isolane_tune::{Interface, interfaces, of_vlan};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -140,20 +137,4 @@ fn await_links(links: &io::Result<Links>, is_stopped: &dyn Fn() -> bool) {
             "note: whether links are back cannot be seen ({error}): some devices take seconds"
         )),
     }
-}
-
-/// Raised when this process shall stop. SIGHUP too: a plan may take away the very connection that
-/// its terminal is at the end of.
-fn stopped() -> Result<Arc<AtomicBool>, Failure> {
-    let stopped = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stopped)).map_err(|error| {
-            Failure::new(
-                ExitCode::MachineForbids,
-                "signals cannot be caught",
-                error.to_string(),
-            )
-        })?;
-    }
-    Ok(stopped)
 }

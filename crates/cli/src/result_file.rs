@@ -1,0 +1,348 @@
+//! A file for a result. The older file of that name stays until the result is there.
+//!
+//! The result is written to a temporary file in the same folder, which then takes the older one's name, owner and
+//! mode. Written in place are pipes, devices, descriptors of a process (`/dev/stdout`), files whose folder or owner
+//! does not allow another file in their place, and mount points.
+
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use isolane_model::visible;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use tempfile::TempPath;
+
+use crate::stop;
+
+/// Time between two attempts to open a FIFO that has no reader.
+const READER_POLL: Duration = Duration::from_millis(20);
+
+/// Symbolic links that are followed, as many as Linux follows (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+
+/// A file that is being written.
+pub(crate) struct ResultFile {
+    file: File,
+    place: Place,
+}
+
+/// Where the text is, and where it is to be.
+enum Place {
+    /// Written in place.
+    Final,
+    /// In place, and what the older file holds is not yet removed.
+    Older,
+    /// In a temporary file that is to get the name `target`.
+    Temporary {
+        name: TempPath,
+        target: PathBuf,
+        older: Option<File>,
+    },
+}
+
+impl ResultFile {
+    /// Opens the file. What it holds stays until [`Self::write`] or [`Self::finish`]. Waits for the reader of a FIFO.
+    ///
+    /// # Errors
+    /// It cannot be written; [`io::ErrorKind::Interrupted`]: a signal came before a FIFO had a reader.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let Some(file) = open_older(path)? else {
+            let target = resolved(path)?;
+            let (file, name) = temporary_beside(&target, None)?;
+            let older = None;
+            let place = Place::Temporary {
+                name,
+                target,
+                older,
+            };
+            return Ok(Self { file, place });
+        };
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            let place = Place::Final;
+            return Ok(Self { file, place });
+        }
+        let target = resolved(path)?;
+        if is_descriptor(&target) {
+            // What was written through the descriptor before stays.
+            let flags = rustix::fs::fcntl_getfl(&file)?;
+            rustix::fs::fcntl_setfl(&file, flags | OFlags::APPEND)?;
+            let place = Place::Final;
+            return Ok(Self { file, place });
+        }
+        Ok(match temporary_beside(&target, Some(&metadata)) {
+            Ok((new, name)) => Self {
+                file: new,
+                place: Place::Temporary {
+                    name,
+                    target,
+                    older: Some(file),
+                },
+            },
+            Err(_) => Self {
+                file,
+                place: Place::Older,
+            },
+        })
+    }
+
+    /// Whether the older file still holds what it held.
+    pub(crate) fn is_temporary(&self) -> bool {
+        matches!(self.place, Place::Temporary { .. })
+    }
+
+    /// Writes text behind what was written, and makes it harmless for terminals.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
+        if matches!(self.place, Place::Older) {
+            self.file.set_len(0)?;
+            self.place = Place::Final;
+        }
+        self.file.write_all(visible(text).as_bytes())
+    }
+
+    /// Writes text in place of what was written to the temporary file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn rewrite(&mut self, text: &str) -> io::Result<()> {
+        if self.is_temporary() {
+            self.file.rewind()?;
+            self.file.set_len(0)?;
+        }
+        self.write(text)
+    }
+
+    /// Puts what was written in place of the older file. What is written later is added to it.
+    ///
+    /// # Errors
+    /// It cannot be put there.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.place, Place::Final) {
+            Place::Final => Ok(()),
+            Place::Older => self.file.set_len(0),
+            Place::Temporary {
+                name,
+                target,
+                older,
+            } => {
+                let Err(refused) = name.persist(target) else {
+                    return Ok(());
+                };
+                // A mount point cannot be replaced, nor another user's file in a sticky folder.
+                let Some(mut older) = older else {
+                    return Err(refused.error);
+                };
+                self.file.rewind()?;
+                older.set_len(0)?;
+                io::copy(&mut self.file, &mut older)?;
+                self.file = older;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Makes sure that a result can be written to `path`, and changes nothing.
+///
+/// # Errors
+/// It cannot be written there.
+pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
+    // A reader of a pipe takes its closing for the end of the result.
+    match is_special(path) {
+        true => Ok(()),
+        false => ResultFile::create(path).map(drop),
+    }
+}
+
+/// Whether it is a pipe, a device or a socket.
+pub(crate) fn is_special(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Opens the file of that name for writing; `None`: there is none. Until a FIFO has a reader, waits for a signal, too:
+/// a blocking open(2) would start again behind it.
+fn open_older(path: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    loop {
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(file) => {
+                let flags = rustix::fs::fcntl_getfl(&file)?;
+                rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+                return Ok(Some(File::from(file)));
+            }
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NXIO) if !path.metadata()?.file_type().is_fifo() => {
+                return Err(Errno::NXIO.into());
+            }
+            Err(Errno::NXIO) if stop::is_wished() => return Err(io::ErrorKind::Interrupted.into()),
+            Err(Errno::NXIO) => thread::sleep(READER_POLL),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The name behind all symbolic links, of a file that need not exist. Descriptors of a process are not followed.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let mut path = path.to_owned();
+    for _ in 0..=MAX_LINKS {
+        let Some(name) = path.file_name() else {
+            return Err(io::ErrorKind::IsADirectory.into());
+        };
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize()?;
+        let named = folder.join(name);
+        match named.read_link() {
+            Ok(target) if !is_descriptor(&named) => path = folder.join(target),
+            _ => return Ok(named),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Whether it is a descriptor of a process: `/proc/PID/fd/N` (proc_pid_fd(5)).
+fn is_descriptor(path: &Path) -> bool {
+    path.starts_with("/proc") && path.parent().is_some_and(|folder| folder.ends_with("fd"))
+}
+
+/// Makes a file in the folder of `target`, with the owner and mode of the older file.
+fn temporary_beside(target: &Path, older: Option<&Metadata>) -> io::Result<(File, TempPath)> {
+    let made = tempfile::Builder::new()
+        .prefix(".isolane-")
+        // The umask applies.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(target.parent().unwrap_or(Path::new("/")))?;
+    let (new, name) = made.into_parts();
+    if let Some(older) = older {
+        let own = new.metadata()?;
+        if (own.uid(), own.gid()) != (older.uid(), older.gid()) {
+            fchown(&new, Some(older.uid()), Some(older.gid()))?;
+        }
+        new.set_permissions(older.permissions())?;
+    }
+    Ok((new, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn written(path: &Path, text: &str) {
+        let mut file = ResultFile::create(path).expect("a file");
+        file.write(text).expect("room");
+        file.finish().expect("a place");
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder").flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn links_stay_and_the_file_that_they_name_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, link, dangling, missing] =
+            ["file", "link", "dangling", "missing"].map(|name| folder.path().join(name));
+        fs::write(&file, "older").expect("a file");
+        symlink("file", &link).expect("a link");
+        symlink("missing", &dangling).expect("a link");
+        check_writable(&link).expect("it can be written");
+        check_writable(&dangling).expect("it can be written");
+        assert_eq!(names(folder.path()), ["dangling", "file", "link"]);
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "older");
+        written(&link, "one");
+        written(&dangling, "two");
+        assert_eq!(fs::read_link(&link).expect("a link"), Path::new("file"));
+        assert_eq!(
+            fs::read_link(&dangling).expect("a link"),
+            Path::new("missing")
+        );
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "one");
+        assert_eq!(fs::read_to_string(&missing).expect("a file"), "two");
+        assert_eq!(
+            names(folder.path()),
+            ["dangling", "file", "link", "missing"]
+        );
+    }
+
+    #[test]
+    fn a_result_that_is_not_finished_changes_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("result");
+        fs::write(&path, "older").expect("a file");
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("ours");
+        let mut file = ResultFile::create(&path).expect("a file");
+        file.rewrite("a long first part").expect("room");
+        file.rewrite("the whole").expect("room");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "older");
+        file.finish().expect("a place");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "the whole");
+        file.write(", and more").expect("room");
+        let text = fs::read_to_string(&path).expect("a file");
+        assert_eq!(text, "the whole, and more");
+        let mode = path.metadata().expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(names(folder.path()), ["result"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_renamed_to_is_written_in_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("result");
+        fs::write(&path, "the older one, which is longer").expect("a file");
+        let mut file = ResultFile::create(&path).expect("a file");
+        file.write("one\n").expect("room");
+        // rename(2) refuses a name in a folder that does not exist, as it refuses a mount point.
+        let Place::Temporary { target, .. } = &mut file.place else {
+            panic!("a temporary file");
+        };
+        *target = folder.path().join("no folder/result");
+        file.finish().expect("the older file takes it");
+        file.write("two\n").expect("room");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "one\ntwo\n");
+        assert_eq!(names(folder.path()), ["result"]);
+    }
+
+    #[test]
+    fn a_descriptor_is_written_behind_what_it_holds() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("output");
+        let mut output = File::create(&path).expect("a file");
+        output.write_all(b"text\n").expect("room");
+        let descriptor = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&output));
+        written(Path::new(&descriptor), "result\n");
+        let text = fs::read_to_string(&path).expect("a file");
+        assert_eq!(text, "text\nresult\n");
+    }
+
+    #[test]
+    fn names_that_no_file_can_have_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let round = folder.path().join("round");
+        symlink("round", &round).expect("a link");
+        let slash = format!("{}/new/", folder.path().display());
+        let missing = folder.path().join("no folder/result");
+        for path in [&round, Path::new(&slash), &missing, folder.path()] {
+            assert!(check_writable(path).is_err(), "{}", path.display());
+        }
+        assert_eq!(names(folder.path()), ["round"]);
+    }
+}
