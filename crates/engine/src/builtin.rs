@@ -29,12 +29,12 @@ use crate::{
 impl Engine {
     /// Matches of an endpoint that memory is taken for when it is created.
     fn matches_at_start(&self) -> usize {
-        let limits = &self.config.limits;
-        usize::from(if limits.fixed_memory {
-            limits.matches
+        let is_fixed = self.config.limits.fixed_memory;
+        if is_fixed {
+            self.reader_proxies.room()
         } else {
             0
-        })
+        }
     }
 
     /// A writer that has written nothing.

@@ -19,15 +19,17 @@ pub struct Limits {
     pub local_endpoints: u16,
     /// Participants of others.
     pub participants: u16,
-    /// Their endpoints. Their announcements take 504 bytes each on average at most; where they are longer, there is room
-    /// for fewer endpoints. Some places more are kept for endpoints of topics that have the highest level in use here
+    /// Their endpoints. Their announcements take 504 bytes each on average at most, with content filters; where they are
+    /// longer, there is room for fewer endpoints. Some places more are kept for endpoints of topics that have the highest level in use here
     /// ([`KEPT_PART`](crate::limits::KEPT_PART)).
     pub remote_endpoints: u16,
     /// Pairs of a local writer and a reader, and of a local reader and a writer, each; every peer
     /// participant uses two of both for discovery, and a third for liveliness where it is of another vendor
     /// or some match with it has a LIVELINESS lease. Some places more are kept as among the endpoints.
     pub matches: u16,
-    /// Whether all memory for peers is taken at the start, and none later.
+    /// Whether all memory for peers is taken at the start, and none later. Content filters that a writer evaluates are the
+    /// exception: each takes memory when a reader that asks for it is matched, at most
+    /// [`MAX_FILTERS`](crate::limits::MAX_FILTERS) of a writer and a record for each of those readers.
     pub fixed_memory: bool,
 }
 

@@ -7,12 +7,14 @@
 //!
 //! A reader announces its filter ([`ContentFilter::announced`]), and a reliable writer that can make a function of
 //! that text ([`Engine::evaluate_filters`]) asks it before it sends: see `transmit/filtered.rs`. The text is
-//! a peer's, so it is bounded in bytes, and what becomes of it in work; the memory for both is taken when the
-//! reader is discovered and matched, the one place where the engine allocates later than at creation.
+//! a peer's, so it is bounded in bytes, and what becomes of it in work. The text is kept with the reader's announcement; the
+//! memory for the function is taken when the reader is matched, the one place where the engine allocates later than at
+//! creation with [`Limits::fixed_memory`](crate::Limits).
 
 use alloc::boxed::Box;
 use core::fmt;
 
+use heapless::Vec as BoundedVec;
 use isolane_wire::{
     ByteOrder, discovery::ContentFilterProperty, limits::MAX_CONTENT_FILTER_BYTES, time::Instant,
 };
@@ -37,30 +39,36 @@ pub type CompileFilter = fn(&ContentFilterProperty<'_>) -> Option<ContentFilter>
 /// Whether a reader wants a sample, by its payload.
 pub struct ContentFilter {
     wants: Box<Wants>,
-    text: Option<FilterText>,
+    text: Option<Box<FilterText>>,
     steps: u32,
 }
 
-/// A filter as it is announced.
-#[derive(Clone, PartialEq, Eq)]
+/// A filter as it is announced, little-endian.
+#[derive(Clone)]
 pub(crate) struct FilterText {
-    value: Box<[u8]>,
-    order: ByteOrder,
+    value: BoundedVec<u8, MAX_CONTENT_FILTER_BYTES>,
 }
 
 impl FilterText {
-    /// Of a reader's announcement.
+    /// `None`: it is longer than is announced.
+    fn new(property: &ContentFilterProperty<'_>) -> Option<Self> {
+        let mut value = BoundedVec::new();
+        value.resize(property.buffer_len(), 0).ok()?;
+        property.emit(&mut value);
+        Some(Self { value })
+    }
+
+    /// Of a reader's announcement; `None`: there is none, or one that cannot be read.
     pub(crate) fn of(announcement: &[u8]) -> Option<Self> {
         let (value, order) = ContentFilterProperty::find(announcement)?;
-        let value = value.into();
-        Some(Self { value, order })
+        Self::new(&ContentFilterProperty::parse(value, order).ok()?)
     }
 
     fn property(&self) -> Option<ContentFilterProperty<'_>> {
-        ContentFilterProperty::parse(&self.value, self.order).ok()
+        ContentFilterProperty::parse(&self.value, ByteOrder::Little).ok()
     }
 
-    /// As it is announced; what this participant announces is little-endian.
+    /// As it is announced.
     pub(crate) fn value(&self) -> &[u8] {
         &self.value
     }
@@ -115,19 +123,13 @@ impl ContentFilter {
     /// The same, to be announced as this; a text longer than [`MAX_CONTENT_FILTER_BYTES`] is not.
     #[must_use]
     pub fn announced(mut self, property: &ContentFilterProperty<'_>) -> Self {
-        let length = property.buffer_len();
-        self.text = (length <= MAX_CONTENT_FILTER_BYTES).then(|| {
-            let mut value = alloc::vec![0; length].into_boxed_slice();
-            property.emit(&mut value);
-            let order = ByteOrder::Little;
-            FilterText { value, order }
-        });
+        self.text = FilterText::new(property).map(Box::new);
         self
     }
 
     /// As it is announced, if it is.
     pub(crate) fn text(&self) -> Option<&FilterText> {
-        self.text.as_ref()
+        self.text.as_deref()
     }
 
     /// Whether it lets a payload through.
@@ -182,17 +184,17 @@ impl Engine {
             let Some(guid) = self.reader_proxies.get(index).map(|proxy| proxy.guid) else {
                 continue;
             };
-            let text = self.announced_filter(guid).cloned();
+            let text = self.announced_filter(guid);
             self.set_proxy_filter(index, text.as_ref());
         }
     }
 
     /// What a reader, of a peer or of this participant, has announced of its filter.
-    fn announced_filter(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
+    fn announced_filter(&self, reader: isolane_wire::guid::Guid) -> Option<FilterText> {
         if let Some(&index) = self.endpoint_by_guid.get(&reader) {
-            return self.endpoints.get(index)?.filter.as_deref();
+            return self.endpoints.get(index)?.filter(&self.announcements);
         }
-        self.filter_of_own(reader)
+        self.filter_of_own(reader).cloned()
     }
 
     /// The same of a reader here.

@@ -56,7 +56,7 @@ pub struct Counters {
     pub announcements_dropped: u64,
     /// Participants that found the table full.
     pub participants_refused: u64,
-    /// Endpoints that found the table full.
+    /// Endpoints that found the table full, or no memory for their announcement, and changes of endpoints that found none.
     pub endpoints_refused: u64,
     /// Matches that found a table full.
     pub matches_refused: u64,
@@ -311,14 +311,19 @@ impl Engine {
             vendor: VENDOR_ID,
             prefix: config.guid_prefix,
         };
+        let reader_proxies = Table::with_kept(matches, is_fixed);
+        let writer_proxies = Table::with_kept(matches, is_fixed);
+        let endpoints = Table::with_kept(remote, is_fixed);
+        // Those that are kept for the highest level included.
+        let (matches, known) = (reader_proxies.room(), endpoints.room());
         let mut engine = Self {
             header,
             writers: Table::new(local, is_fixed),
             readers: Table::new(local, is_fixed),
             publishers: Table::new(MAX_GROUPS.into(), is_fixed),
             subscribers: Table::new(MAX_GROUPS.into(), is_fixed),
-            reader_proxies: Table::with_kept(matches, is_fixed),
-            writer_proxies: Table::with_kept(matches, is_fixed),
+            reader_proxies,
+            writer_proxies,
             proxies_of_writer: ProxyChains::new(matches, is_fixed, seed(1)),
             proxy_of_reader: PeerIndex::new(matches, is_fixed, seed(2)),
             writer_by_entity: index(local, seed(3)),
@@ -326,9 +331,9 @@ impl Engine {
             reader_topics: Topics::new(local, seed(7)),
             participants: Table::new(participants, is_fixed),
             participant_by_prefix: PeerIndex::new(participants, is_fixed, seed(4)),
-            endpoints: Table::with_kept(remote, is_fixed),
+            endpoints,
             announcements: Announcements::new(remote, is_fixed),
-            endpoint_by_guid: PeerIndex::new(remote, is_fixed, seed(5)),
+            endpoint_by_guid: PeerIndex::new(known, is_fixed, seed(5)),
             board: Board::new(),
             unvalidated: TokenBucket::new(UNVALIDATED_BYTES_PER_S.into()),
             timers: Timers::new(Subject::count(&limits)),

@@ -19,7 +19,8 @@ pub const MAX_DESTINATIONS: usize = 16;
 pub const MAX_FILTERED_ADDRESSES: usize = 64;
 
 /// Endpoints, and matches, that a participant may have whatever others need: more than most have. Beyond it a
-/// participant gets no more of them than are free, so that several greedy ones leave room for the next one.
+/// participant gets no more of them than are free, so that several greedy ones leave room for the next one. An endpoint
+/// whose announcement is longer than the average counts as several.
 pub const FREE_SHARE: usize = 64;
 
 /// Places of endpoints, and of matches, for each of which there is one more that is kept for topics of the highest level in

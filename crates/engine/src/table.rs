@@ -132,9 +132,15 @@ impl<T> Table<T> {
         self.room - self.used
     }
 
-    /// Whether there is room for a record of a topic below the highest level in use.
-    pub(crate) fn has_common_place(&self) -> bool {
-        self.free() > self.kept
+    /// The same for records of topics of the highest level in use, or of those below it.
+    pub(crate) fn free_for(&self, is_highest: bool) -> usize {
+        let kept = if is_highest { 0 } else { self.kept };
+        self.free().saturating_sub(kept)
+    }
+
+    /// Records the table can have, those in kept places included.
+    pub(crate) fn room(&self) -> usize {
+        self.room
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -17,10 +17,13 @@ use isolane_engine::{
 use isolane_sim::Sample;
 use isolane_wire::{
     BufferTooSmall,
-    discovery::{BuiltinEndpoints, EndpointData, LocatorList, ParticipantData},
+    discovery::{
+        BuiltinEndpoints, ContentFilterProperty, EndpointData, LocatorList, ParticipantData,
+    },
     guid::{EntityId, EntityKind, Guid, GuidPrefix},
+    limits::MAX_OCTETS,
     locator::Locator,
-    qos::{HistoryKind, QosPolicies, ReliabilityKind},
+    qos::{HistoryKind, Octets, QosPolicies, ReliabilityKind},
     rtps::{AckNack, DataHead, Header, MessageWriter, PayloadKind, StatusInfo, VENDOR_ID, VERSION},
     sequence::{SequenceNumber, SequenceNumberSet},
     time::{Instant, Timestamp},
@@ -221,6 +224,20 @@ impl Domain {
         });
     }
 
+    /// A writer whose announcement takes many times the usual memory, by the announcement of this number.
+    fn announce_long(&mut self, peer: u32, (nth, number): (u32, u32), topic: &str, level: i32) {
+        let most = Octets::of(&[7; MAX_OCTETS]).expect("it fits");
+        self.announce_as(peer, number, true, |data| {
+            data.guid = endpoint_guid(peer, nth, true);
+            data.topic_name = topic.try_into().expect("short");
+            data.qos = qos(level);
+            data.qos.user_data = most.clone();
+            data.qos.topic_data = most.clone();
+            data.qos.group_data = most;
+            None
+        });
+    }
+
     /// SEDP: a peer ends an endpoint, by its announcement of this number.
     fn end_endpoint(&mut self, peer: u32, nth: u32, is_writer: bool, number: i64) {
         let end = DataHead {
@@ -365,28 +382,52 @@ fn a_thousand_participants_with_ten_thousand_endpoints_take_at_most_sixteen_mega
     assert!(later <= held + held / 8, "{held} bytes, later {later}");
 }
 
+/// An expression of half a kilobyte.
+fn a_filter(buffer: &mut [u8]) -> &[u8] {
+    let property = ContentFilterProperty {
+        filtered_topic_name: "filtered",
+        related_topic_name: SHARED,
+        class_name: ContentFilterProperty::DDSSQL,
+        expression: core::str::from_utf8(&[b'x'; 500]).expect("ASCII"),
+        parameters: Default::default(),
+    };
+    property.emit(buffer);
+    &buffer[..property.buffer_len()]
+}
+
 #[test]
 fn with_fixed_memory_nothing_is_taken_after_the_start() {
+    // Of both some places are kept for the highest level, and taken.
     let mut domain = Domain::new(Limits {
         participants: 50,
-        remote_endpoints: 500,
-        matches: 400,
+        remote_endpoints: 1_000,
+        matches: 600,
         fixed_memory: true,
         ..Limits::default()
     });
+    let mut filter = [0; 1024];
+    let filter = a_filter(&mut filter);
     // The names of the topics are the test's.
     domain.join(1);
     let calls = allocator_calls_of(|| {
         for peer in 2..=50 {
             domain.announce(peer);
             domain.answer(peer);
-            for nth in 1..=5 {
+        }
+        for peer in 2..=50 {
+            for nth in 1..=11 {
                 domain.announce_endpoint(peer, nth, true, SHARED, LEVEL_OF_SHARED);
-                domain.announce_endpoint(peer, nth, false, "bulk", 0);
+                domain.announce_as(peer, nth, false, |data| {
+                    data.topic_name = SHARED.try_into().expect("short");
+                    data.qos = qos(LEVEL_OF_SHARED);
+                    (nth == 1).then_some(filter)
+                });
             }
         }
     });
-    assert_eq!((domain.known(), calls), ((50, 500), 0));
+    let [_, endpoints, matches, ..] = domain.refused();
+    assert!(endpoints > 0 && matches > 0, "all places are taken");
+    assert_eq!((domain.known(), calls), ((50, 1_061), 0));
 }
 
 #[test]
@@ -557,6 +598,36 @@ fn discovery_of_a_participant_that_found_no_place_goes_on_in_a_kept_one() {
     assert_eq!(domain.known(), (known.0, known.1 + 1));
 }
 
+#[test]
+fn a_critical_endpoint_that_found_no_place_is_asked_for_when_another_critical_one_has_gone() {
+    let mut domain = Domain::new(Limits {
+        participants: 32,
+        remote_endpoints: 600,
+        ..Limits::default()
+    });
+    for peer in 1..=13 {
+        domain.announce(peer);
+        domain.answer(peer);
+        for nth in 1..=50 {
+            domain.announce_endpoint(peer, nth, true, "bulk", 0);
+        }
+    }
+    for (peer, writers) in [(14, 11), (15, 1)] {
+        domain.announce(peer);
+        domain.answer(peer);
+        for nth in 1..=writers {
+            domain.announce_endpoint(peer, nth, true, SHARED, LEVEL_OF_SHARED);
+        }
+    }
+    assert_eq!((domain.known(), domain.matched()), ((15, 611), 11));
+    domain.end_endpoint(14, 1, true, 12);
+    assert_eq!(domain.matched(), 10);
+    domain.announce(15);
+    // It is asked for its announcements, so that this one is no duplicate.
+    domain.announce_endpoint(15, 1, true, SHARED, LEVEL_OF_SHARED);
+    assert_eq!((domain.known(), domain.matched()), ((15, 611), 11));
+}
+
 /// Two participants, of which one has its share of all places and the other what is left.
 fn full_of_shares(limits: Limits) -> Domain {
     let mut domain = Domain::new(limits);
@@ -574,6 +645,21 @@ fn full_of_shares(limits: Limits) -> Domain {
 }
 
 #[test]
+fn endpoints_beyond_a_share_are_asked_for_when_the_share_has_grown() {
+    let mut domain = full_of_shares(Limits {
+        participants: 32,
+        remote_endpoints: 450,
+        ..Limits::default()
+    });
+    domain.leave(1);
+    domain.announce(2);
+    for nth in 1..=250 {
+        domain.announce_endpoint(2, nth, true, SHARED, LEVEL_OF_SHARED);
+    }
+    assert!(domain.known().1 >= 225, "{:?}", domain.known());
+}
+
+#[test]
 fn matches_beyond_a_share_are_made_when_the_share_has_grown() {
     let mut domain = full_of_shares(Limits {
         participants: 32,
@@ -583,4 +669,67 @@ fn matches_beyond_a_share_are_made_when_the_share_has_grown() {
     assert_eq!(domain.known(), (2, 500));
     domain.leave(1);
     assert!(domain.matched() >= 223, "{}", domain.matched());
+}
+
+#[test]
+fn one_participant_has_a_share_of_the_memory_for_announcements() {
+    let mut domain = Domain::new(Limits {
+        participants: 32,
+        remote_endpoints: 640,
+        matches: 1_200,
+        ..Limits::default()
+    });
+    domain.announce(1);
+    domain.answer(1);
+    for nth in 1..=300 {
+        domain.announce_long(1, (nth, nth), "bulk", 0);
+    }
+    assert!(domain.engine.counters().shares_exceeded > 100);
+    for honest in 2..=10 {
+        let before = domain.matched();
+        domain.join(honest);
+        assert_eq!(domain.matched(), before + 1, "{:?}", domain.refused());
+    }
+    assert_eq!(domain.engine.counters().endpoints_refused, 0);
+}
+
+#[test]
+fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_asked_for_it_later() {
+    let mut domain = Domain::new(Limits {
+        participants: 32,
+        remote_endpoints: 640,
+        matches: 1_200,
+        ..Limits::default()
+    });
+    // Its first announcements, with one more.
+    let begin = |domain: &mut Domain| {
+        domain.join(1);
+        domain.announce_endpoint(1, 6, true, "bulk", 0);
+    };
+    begin(&mut domain);
+    for greedy in 2..=31 {
+        domain.announce(greedy);
+        domain.answer(greedy);
+        for nth in 1..=20 {
+            domain.announce_long(greedy, (nth, nth), "bulk", 0);
+        }
+    }
+    let counters = *domain.engine.counters();
+    assert!(counters.endpoints_refused > 100, "{counters:?}");
+    let known = domain.known();
+    let user_data = |domain: &Domain, nth| {
+        let guid = endpoint_guid(1, nth, true);
+        let mut endpoints = domain.engine.remote_endpoints();
+        let found = endpoints.find(|endpoint| endpoint.data.guid == guid);
+        found.map(|endpoint| endpoint.data.qos.user_data.as_slice().len())
+    };
+    domain.announce_long(1, (6, 7), "bulk", 0);
+    assert_eq!((domain.known(), user_data(&domain, 6)), (known, Some(0)));
+    // What is as critical as anything here finds room.
+    domain.announce_long(1, (1, 8), SHARED, LEVEL_OF_SHARED);
+    assert_eq!(user_data(&domain, 1), Some(MAX_OCTETS));
+    domain.leave(2);
+    begin(&mut domain);
+    domain.announce_long(1, (6, 7), "bulk", 0);
+    assert_eq!(user_data(&domain, 6), Some(MAX_OCTETS));
 }

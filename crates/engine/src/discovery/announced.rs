@@ -5,8 +5,6 @@
 //! own; it is read again when a match is to be judged, or somebody asks. What is compared with every endpoint, its topic,
 //! lies beside it as a hash.
 
-use alloc::boxed::Box;
-
 use isolane_wire::{
     discovery::EndpointData,
     guid::{EntityId, Guid},
@@ -25,8 +23,9 @@ use crate::{
 /// Bytes of a piece: with the index of the next one two cache lines.
 const PIECE_BYTES: usize = 126;
 
-/// Pieces for each endpoint that there is room for: on average its announcement takes no more.
-const PIECES_PER_ENDPOINT: usize = 4;
+/// Pieces for each endpoint that there is room for: on average its announcement takes no more. With fewer it counts as so
+/// many in the share of its participant.
+pub(super) const PIECES_PER_ENDPOINT: usize = 4;
 
 /// No piece.
 const NONE: u16 = u16::MAX;
@@ -48,11 +47,48 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    #[cfg(test)]
     pub(crate) const NONE: Self = Self {
         first: NONE,
         length: 0,
         are_cut: [false; 3],
     };
+
+    /// Pieces that it takes.
+    pub(super) fn pieces(&self) -> usize {
+        usize::from(self.length).div_ceil(PIECE_BYTES)
+    }
+}
+
+/// An announcement as it is kept, before it has a place.
+#[derive(Debug)]
+pub(super) struct Written {
+    bytes: Scratch,
+    length: usize,
+    are_cut: [bool; 3],
+}
+
+impl Written {
+    /// What is announced of an endpoint and its content filter. All that is known of one is bounded below a slot.
+    pub(super) fn of(data: &EndpointData, filter: Option<&FilterText>) -> Result<Self, Full> {
+        let mut bytes: Scratch = [0; DISCOVERY_SLOT_BYTES];
+        let emitted = data.emit_filtered(filter.map(FilterText::value), &mut bytes);
+        debug_assert!(emitted.is_ok(), "its parts are bounded");
+        Ok(Self {
+            length: emitted.map_err(|_| Full)?,
+            bytes,
+            are_cut: octets(&data.qos).map(Octets::is_cut),
+        })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// Pieces that it takes.
+    pub(super) fn pieces(&self) -> usize {
+        self.length.div_ceil(PIECE_BYTES)
+    }
 }
 
 /// The announcements of all endpoints of peers.
@@ -69,32 +105,34 @@ fn octets(qos: &QosPolicies) -> [&Octets; 3] {
 type Scratch = [u8; DISCOVERY_SLOT_BYTES];
 
 impl Announcements {
-    /// Room for those of so many endpoints.
+    /// Room for those of so many endpoints, and some more for topics of the highest level in use.
     pub(crate) fn new(endpoints: usize, is_fixed: bool) -> Self {
-        let pieces = (endpoints * PIECES_PER_ENDPOINT).min(usize::from(NONE));
         Self {
-            pieces: Table::new(pieces, is_fixed),
+            pieces: Table::with_kept(endpoints * PIECES_PER_ENDPOINT, is_fixed),
         }
     }
 
+    /// Pieces there is room for, where the topic has the highest level in use or not.
+    pub(super) fn free_for(&self, is_highest: bool) -> usize {
+        self.pieces.free_for(is_highest)
+    }
+
     /// Keeps what is announced of an endpoint.
-    pub(crate) fn keep(&mut self, data: &EndpointData) -> Result<Kept, Full> {
-        let mut scratch: Scratch = [0; DISCOVERY_SLOT_BYTES];
-        let length = data.emit(&mut scratch).map_err(|_| Full)?;
-        if length.div_ceil(PIECE_BYTES) > self.pieces.free() {
+    pub(super) fn keep(&mut self, written: &Written) -> Result<Kept, Full> {
+        if written.pieces() > self.pieces.free() {
             return Err(Full);
         }
         let mut first = NONE;
         // From the last piece to the first, so that each knows the next.
-        for part in scratch[..length].chunks(PIECE_BYTES).rev() {
+        for part in written.bytes().chunks(PIECE_BYTES).rev() {
             let mut bytes = [0; PIECE_BYTES];
             bytes[..part.len()].copy_from_slice(part);
             first = self.pieces.insert(Piece { next: first, bytes })?;
         }
         Ok(Kept {
             first,
-            length: length as u16,
-            are_cut: octets(&data.qos).map(Octets::is_cut),
+            length: written.length as u16,
+            are_cut: written.are_cut,
         })
     }
 
@@ -120,15 +158,9 @@ impl Announcements {
     }
 
     /// Whether an announcement says what is kept.
-    pub(crate) fn says(&self, kept: &Kept, data: &EndpointData) -> bool {
-        let (mut one, mut other): (Scratch, Scratch) =
-            ([0; DISCOVERY_SLOT_BYTES], [0; DISCOVERY_SLOT_BYTES]);
-        let are_cut = kept.are_cut;
-        let kept = self.put_together(kept, &mut one);
-        octets(&data.qos).map(Octets::is_cut) == are_cut
-            && data
-                .emit(&mut other)
-                .is_ok_and(|length| other[..length] == *kept)
+    pub(super) fn says(&self, kept: &Kept, written: &Written) -> bool {
+        let mut scratch: Scratch = [0; DISCOVERY_SLOT_BYTES];
+        written.are_cut == kept.are_cut && self.put_together(kept, &mut scratch) == written.bytes()
     }
 }
 
@@ -148,12 +180,22 @@ pub(crate) struct EndpointRecord {
     pub(crate) topic: u64,
     /// The publisher or subscriber that it belongs to, in its participant.
     pub(crate) group: Option<EntityId>,
-    /// What it has announced of its content filter.
-    pub(crate) filter: Option<Box<FilterText>>,
+    /// What was announced of it, and of its content filter.
     pub(crate) kept: Kept,
 }
 
 impl EndpointRecord {
+    /// What was announced of its content filter.
+    pub(crate) fn filter(&self, announcements: &Announcements) -> Option<FilterText> {
+        let mut scratch: Scratch = [0; DISCOVERY_SLOT_BYTES];
+        match self.kind {
+            EndpointKind::Writer => None,
+            EndpointKind::Reader => {
+                FilterText::of(announcements.put_together(&self.kept, &mut scratch))
+            }
+        }
+    }
+
     /// What was announced of it.
     pub(crate) fn data(&self, announcements: &Announcements) -> EndpointData {
         let mut scratch: Scratch = [0; DISCOVERY_SLOT_BYTES];

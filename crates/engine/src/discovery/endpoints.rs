@@ -4,8 +4,6 @@
 //! participant's endpoints. Coming in it is two readers like any other, whose caches are emptied one
 //! announcement a step.
 
-use alloc::boxed::Box;
-
 use isolane_wire::{
     discovery::{EndpointData, EndpointKey, emit_key_guid, parse_key_guid},
     guid::Guid,
@@ -15,7 +13,8 @@ use isolane_wire::{
 };
 
 use super::{
-    DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, SUBSCRIPTIONS, announced::Kept,
+    DiscoveryChange, DiscoveryEvent, EndpointKind, EndpointRecord, SUBSCRIPTIONS,
+    announced::{PIECES_PER_ENDPOINT, Written},
     reach::AROUND_ANNOUNCEMENT_BYTES,
 };
 use crate::{
@@ -23,8 +22,8 @@ use crate::{
     engine::Engine,
     history::ChangeKind,
     ids::WriterId,
-    limits::{DISCOVERY_SLOT_BYTES, FREE_SHARE},
-    matching::{Refusal, choose_own},
+    limits::DISCOVERY_SLOT_BYTES,
+    matching::{Refusal, choose_own, share_of},
     table::Full,
     write::{WriteError, WriteSample},
 };
@@ -104,41 +103,66 @@ impl Engine {
             self.change_endpoint(now, known, data, filter, number);
             return;
         }
-        if self.exceeds_share(participant) {
-            self.counters.shares_exceeded += 1;
+        let Ok(written) = Written::of(&data, filter.as_ref()) else {
+            self.counters.malformed_announcements += 1;
+            return;
+        };
+        let fits = |is_highest| self.has_endpoint_room(is_highest, 1, written.pieces());
+        let is_highest = self.is_most_critical(&data.topic_name);
+        let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
+        if !refused.is_empty() {
+            self.note_refused_endpoint(participant, kind, refused);
             return;
         }
-        let entered = match self.has_endpoint_place(&data.topic_name) {
-            true => self.enter_endpoint(&data, kind, participant),
-            false => Err(Full),
-        };
-        let Ok(index) = entered else {
-            self.counters.endpoints_refused += 1;
-            if let Some(participant) = self.participants.get_mut(participant) {
-                let nth = usize::from(kind == EndpointKind::Reader);
-                participant.are_endpoints_refused[nth] = true;
-            }
+        let Ok(index) = self.enter_endpoint(&data, &written, kind, participant) else {
+            self.note_refused_endpoint(participant, kind, Refusal::FULL);
             return;
         };
         self.counters.octets_cut += data.qos.octets_cut();
         if let Some(endpoint) = self.endpoints.get_mut(index) {
-            endpoint.filter = filter.map(Box::new);
             endpoint.announced_by = Some(number);
         }
         self.match_remote(now, index);
     }
 
-    /// Whether a participant has as many endpoints as it may.
-    fn exceeds_share(&self, participant: u16) -> bool {
+    /// Whether there is room for so many further endpoints and pieces of announcements, for a topic of the highest level in
+    /// use or for others. What described peers need that are gone is kept for them.
+    pub(super) fn has_endpoint_room(
+        &self,
+        is_highest: bool,
+        endpoints: usize,
+        pieces: usize,
+    ) -> bool {
+        let missing = self.missing_static_endpoints();
+        let kept_pieces = missing * PIECES_PER_ENDPOINT;
+        self.endpoints.free_for(is_highest) >= endpoints + missing
+            && self.announcements.free_for(is_highest) >= pieces + kept_pieces
+    }
+
+    /// Whether a participant has less than its share of endpoints and of what their announcements take.
+    pub(super) fn is_in_share(&self, participant: u16) -> bool {
         let participant = self.participants.get(participant);
-        let has = participant.map_or(0, |participant| usize::from(participant.endpoints));
-        has >= self.endpoints.free().max(FREE_SHARE)
+        let has = participant.map_or(0, |participant| participant.pieces);
+        let free_pieces = self.announcements.free_for(true);
+        let free = self.endpoints.free().min(free_pieces / PIECES_PER_ENDPOINT);
+        has < share_of(free) * PIECES_PER_ENDPOINT
+    }
+
+    /// Counts an endpoint, or a change of one, that found no place; its participant is asked for it when there may be one.
+    fn note_refused_endpoint(&mut self, participant: u16, kind: EndpointKind, why: Refusal) {
+        let is_share = why == Refusal::SHARE;
+        self.counters.shares_exceeded += u64::from(is_share);
+        self.counters.endpoints_refused += u64::from(!is_share);
+        if let Some(participant) = self.participants.get_mut(participant) {
+            participant.refused_endpoints[usize::from(kind == EndpointKind::Reader)] |= why;
+        }
     }
 
     /// Gives an endpoint of a peer a place in the table.
     pub(super) fn enter_endpoint(
         &mut self,
         data: &EndpointData,
+        written: &Written,
         kind: EndpointKind,
         participant: u16,
     ) -> Result<u16, Full> {
@@ -155,12 +179,11 @@ impl Engine {
             is_described: false,
             topic: self.topic_hash(&data.topic_name),
             group: data.group,
-            filter: None,
-            kept: self.announcements.keep(data)?,
+            kept: self.announcements.keep(written)?,
         })?;
         self.endpoint_by_guid.insert(guid, index);
         if let Some(participant) = self.participants.get_mut(participant) {
-            participant.endpoints += 1;
+            participant.pieces += counted(written.pieces());
         }
         self.note_event(DiscoveryEvent::endpoint(kind, guid, DiscoveryChange::Found));
         Ok(index)
@@ -172,7 +195,7 @@ impl Engine {
             self.announcements.release(&endpoint.kept);
             self.endpoint_by_guid.remove(&endpoint.guid);
             if let Some(participant) = self.participants.get_mut(endpoint.participant) {
-                participant.endpoints -= 1;
+                participant.pieces -= counted(endpoint.kept.pieces());
             }
             let gone =
                 DiscoveryEvent::endpoint(endpoint.kind, endpoint.guid, DiscoveryChange::Gone);
@@ -189,34 +212,49 @@ impl Engine {
         filter: Option<FilterText>,
         number: SequenceNumber,
     ) {
+        let Ok(written) = Written::of(&data, filter.as_ref()) else {
+            self.counters.malformed_announcements += 1;
+            return;
+        };
         let Some(endpoint) = self.endpoints.get_mut(index) else {
             return;
         };
-        let is_same_filter = endpoint.filter.as_deref() == filter.as_ref();
-        if is_same_filter && self.announcements.says(&endpoint.kept, &data) {
+        if self.announcements.says(&endpoint.kept, &written) {
             endpoint.announced_by = Some(number);
             return;
+        }
+        let (kind, participant) = (endpoint.kind, endpoint.participant);
+        let (before, after) = (endpoint.kept.pieces(), written.pieces());
+        if after > before {
+            let fits = |is_highest| self.has_endpoint_room(is_highest, 0, after - before);
+            let is_highest = self.is_most_critical(&data.topic_name);
+            let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
+            if !refused.is_empty() {
+                // It stays as it was known.
+                self.note_refused_endpoint(participant, kind, refused);
+                return;
+            }
         }
         self.doubt(index);
         let Some(endpoint) = self.endpoints.get_mut(index) else {
             return;
         };
-        endpoint.announced_by = Some(number);
         let former = endpoint.data(&self.announcements);
         self.announcements.release(&endpoint.kept);
-        let Ok(kept) = self.announcements.keep(&data) else {
-            // It is longer now, and no room is left: it goes as if it were new and found none.
-            self.counters.endpoints_refused += 1;
-            endpoint.kept = Kept::NONE;
-            self.remove_endpoint(data.guid);
+        let Ok(kept) = self.announcements.keep(&written) else {
+            debug_assert!(false, "there was room");
             return;
         };
+        endpoint.announced_by = Some(number);
         endpoint.kept = kept;
-        endpoint.filter = filter.map(Box::new);
         (endpoint.topic, endpoint.group) = (self.reader_topics.hash(&data.topic_name), data.group);
         self.counters.octets_cut += data.qos.octets_cut();
         let changed = DiscoveryEvent::endpoint(endpoint.kind, data.guid, DiscoveryChange::Changed);
         self.note_event(changed);
+        if let Some(participant) = self.participants.get_mut(participant) {
+            participant.pieces -= counted(before);
+            participant.pieces += counted(after);
+        }
         self.match_remote_changed(now, index, &former);
     }
 
@@ -301,6 +339,11 @@ impl Engine {
     }
 }
 
+/// Pieces that an announcement counts as in the share of its participant.
+fn counted(pieces: usize) -> usize {
+    pieces.max(PIECES_PER_ENDPOINT)
+}
+
 #[cfg(test)]
 mod tests {
     use isolane_wire::{
@@ -311,7 +354,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        EngineConfig, discovery::RemoteParticipant, endpoints::EndpointConfig, limits::WHOLE_BYTES,
+        EngineConfig,
+        discovery::{RemoteParticipant, announced::Kept},
+        endpoints::EndpointConfig,
+        limits::WHOLE_BYTES,
     };
 
     #[test]
@@ -336,7 +382,8 @@ mod tests {
         let entity = EntityId::user(1, EntityKind::READER_NO_KEY);
         let mut data = EndpointData::new(Guid { prefix, entity });
         data.topic_name = "Other".try_into().expect("short");
-        let entered = engine.enter_endpoint(&data, EndpointKind::Reader, peer);
+        let written = Written::of(&data, None).expect("it fits");
+        let entered = engine.enter_endpoint(&data, &written, EndpointKind::Reader, peer);
         // Its announcement is not there: reading it is a broken assertion.
         let endpoint = engine.endpoints.get_mut(entered.expect("there is room"));
         endpoint.expect("it is there").kept = Kept::NONE;

@@ -32,7 +32,7 @@ use isolane_wire::{
 
 use crate::{
     engine::Engine,
-    matching::RefusedMatches,
+    matching::{Refusal, RefusedMatches},
     priority::Priority,
     work::{Destinations, Work, WorkKind},
 };
@@ -73,8 +73,8 @@ pub struct RemoteParticipant {
     answers_again: u8,
     /// When it was entered.
     since: Instant,
-    /// Endpoints of it in the table, and matches of those.
-    endpoints: u16,
+    /// Pieces that the announcements of its endpoints count as, and matches of those.
+    pieces: usize,
     pub(crate) matches: u16,
     /// When a discovery step found its lease run out.
     missed: Option<Instant>,
@@ -89,8 +89,8 @@ pub struct RemoteParticipant {
     /// When its messages last said that its writers of a kind are alive, in the order of
     /// [`TOLD`](crate::clock::TOLD).
     pub(crate) asserted: [Option<Instant>; 2],
-    /// Endpoints it announced found no place: its writers, its readers.
-    pub(crate) are_endpoints_refused: [bool; 2],
+    /// Why endpoints it announced found no place, or no room for a change: its writers, its readers.
+    pub(crate) refused_endpoints: [Refusal; 2],
     /// Lowest number of an announcement that a later one in its name took back: its writers, its readers.
     doubted: [Option<SequenceNumber>; 2],
     /// It is described, and announces nothing.
@@ -110,7 +110,7 @@ impl RemoteParticipant {
             answered: now,
             answers_again: 0,
             since: now,
-            endpoints: 0,
+            pieces: 0,
             matches: 0,
             missed: None,
             follow_from: None,
@@ -118,7 +118,7 @@ impl RemoteParticipant {
             refused: RefusedMatches::default(),
             messages_refused: RefusedMatches::default(),
             asserted: [None; 2],
-            are_endpoints_refused: [false; 2],
+            refused_endpoints: [Refusal::empty(); 2],
             doubted: [None; 2],
             is_assumed_alive: false,
             awaits_first_word: false,

@@ -1,8 +1,8 @@
 //! What found a table full, and is tried again when there is room.
 //!
-//! What was refused remembers it by itself: an endpoint or a participant that its matches found no place,
+//! What was refused remembers why by itself: an endpoint or a participant that its matches found no place,
 //! a participant that some of its endpoints did. So nothing is kept beside the tables, and what goes away
-//! takes its note along.
+//! takes its note along. It is tried again when its reason is over.
 
 use isolane_wire::{
     guid::{Guid, GuidPrefix},
@@ -11,6 +11,7 @@ use isolane_wire::{
 
 use super::{
     EndpointKind, RemoteParticipant,
+    announced::PIECES_PER_ENDPOINT,
     participants::{SEDP, Sedp},
 };
 use crate::{
@@ -34,8 +35,8 @@ impl Engine {
         if !self.has_place {
             return false;
         }
-        let of_readers = |why: Refusal, has| why.is_over(&self.reader_proxies, has);
-        let of_writers = |why: Refusal, has| why.is_over(&self.writer_proxies, has);
+        let of_readers = |why: Refusal, has| why.is_over_in(&self.reader_proxies, has);
+        let of_writers = |why: Refusal, has| why.is_over_in(&self.writer_proxies, has);
         // Matches here, and those of discovery, are no part of a share.
         let of_both =
             |why: RefusedMatches| of_readers(why.readers, 0) || of_writers(why.writers, 0);
@@ -149,17 +150,18 @@ impl Engine {
     /// That is at most once for each of its own announcements: else one peer that gives up a place and
     /// takes it again could make all the others repeat themselves.
     pub(super) fn ask_for_refused(&mut self, index: u16) {
-        if !self.endpoints.has_common_place() {
-            return;
-        }
-        let Some(participant) = self.participants.get_mut(index) else {
-            return;
-        };
-        let prefix = participant.data.guid.prefix;
-        let refused = core::mem::take(&mut participant.are_endpoints_refused);
         for (reader, sedp) in (0u16..).zip(&SEDP) {
-            if !refused[usize::from(reader)] {
+            let Some(participant) = self.participants.get(index) else {
+                return;
+            };
+            let prefix = participant.data.guid.prefix;
+            let refused = participant.refused_endpoints[usize::from(reader)];
+            let fits = |is_highest| self.has_endpoint_room(is_highest, 1, PIECES_PER_ENDPOINT);
+            if !refused.is_over(fits, self.is_in_share(index)) {
                 continue;
+            }
+            if let Some(participant) = self.participants.get_mut(index) {
+                participant.refused_endpoints[usize::from(reader)] = Refusal::empty();
             }
             // It has acknowledged them all: it begins again as one that knows nothing.
             self.ask_sedp_again(reader, sedp, prefix, WriterProxy::restart);

@@ -36,7 +36,7 @@ pub use change::{SetQosError, immutable_policy, inconsistent_policy};
 pub use partition::partitions_meet;
 use policies::{Before, Comparison, compare};
 pub use policies::{Incompatible, incompatible_policies, incompatible_policy};
-pub(crate) use proxies::{Refusal, RefusedMatches};
+pub(crate) use proxies::{Refusal, RefusedMatches, share_of};
 pub(crate) use topics::Topics;
 
 /// The other side of a possible match.
@@ -377,7 +377,8 @@ impl Engine {
         endpoint: &EndpointRecord,
     ) -> (EndpointData, Option<FilterText>, EndpointKind) {
         let data = endpoint.data(&self.announcements);
-        (data, endpoint.filter.as_deref().cloned(), endpoint.kind)
+        let filter = endpoint.filter(&self.announcements);
+        (data, filter, endpoint.kind)
     }
 
     fn as_remote<'a>(

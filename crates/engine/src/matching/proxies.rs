@@ -35,30 +35,36 @@ bitflags! {
 }
 
 impl Refusal {
-    /// Why a table has no place for one more record of a participant that has `has` of them.
-    pub(crate) fn of<T>(table: &Table<T>, is_highest: bool, has: usize) -> Self {
-        if table.is_full() {
+    /// Why there is no place: `fits` says whether there is one for a topic of the highest level in use, or for others.
+    pub(crate) fn of(fits: impl Fn(bool) -> bool, is_highest: bool, is_in_share: bool) -> Self {
+        if !fits(true) {
             Self::FULL
-        } else if !is_highest && !table.has_common_place() {
+        } else if !fits(is_highest) {
             Self::COMMON
-        } else if has >= share_of(table) {
+        } else if !is_in_share {
             Self::SHARE
         } else {
             Self::empty()
         }
     }
 
-    /// Whether the table may have a place now for what was refused.
-    pub(crate) fn is_over<T>(self, table: &Table<T>, has: usize) -> bool {
-        self.contains(Self::COMMON) && table.has_common_place()
-            || self.contains(Self::FULL) && !table.is_full()
-            || self.contains(Self::SHARE) && !table.is_full() && has < share_of(table)
+    /// Whether there may be a place now for what was refused.
+    pub(crate) fn is_over(self, fits: impl Fn(bool) -> bool, is_in_share: bool) -> bool {
+        self.contains(Self::COMMON) && fits(false)
+            || self.contains(Self::FULL) && fits(true)
+            || self.contains(Self::SHARE) && fits(true) && is_in_share
+    }
+
+    /// The same of matches of a participant that has so many.
+    pub(crate) fn is_over_in<T>(self, matches: &Table<T>, has: usize) -> bool {
+        let fits = |is_highest| matches.free_for(is_highest) > 0;
+        self.is_over(fits, has < share_of(matches.free()))
     }
 }
 
-/// Records of a table that one participant may have.
-fn share_of<T>(table: &Table<T>) -> usize {
-    table.free().max(FREE_SHARE)
+/// Places that one participant may have where so many are free.
+pub(crate) fn share_of(free: usize) -> usize {
+    free.max(FREE_SHARE)
 }
 
 /// Why matches found no place.
@@ -146,7 +152,9 @@ impl Engine {
         let participant = participant.and_then(|&index| self.participants.get(index));
         let participant = participant.filter(|_| level.is_some());
         let has = participant.map_or(0, |participant| usize::from(participant.matches));
-        Refusal::of(matches, self.is_highest(level), has)
+        let fits = |is_highest| matches.free_for(is_highest) > 0;
+        let is_in_share = has < share_of(matches.free());
+        Refusal::of(fits, self.is_highest(level), is_in_share)
     }
 
     fn count_refused(&mut self, why: Refusal) {

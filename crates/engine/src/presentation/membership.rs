@@ -66,7 +66,7 @@ impl Engine {
     fn hides_writers_of(&self, publisher: Guid) -> bool {
         let participant = self.participant_by_prefix.get(&publisher.prefix);
         let participant = participant.and_then(|&index| self.participants.get(index));
-        let is_refused = participant.is_some_and(|it| it.are_endpoints_refused[0]);
+        let is_refused = participant.is_some_and(|it| !it.refused_endpoints[0].is_empty());
         is_refused || !self.ignored.is_empty()
     }
 }

@@ -12,7 +12,9 @@ use isolane_wire::{
 };
 
 use super::{
-    super::{DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated},
+    super::{
+        DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated, announced::Written,
+    },
     Announces, StaticError, StaticParticipant, StaticPeerState,
     names::{NOT_HEARD, Named, Start, digest_of, kind_of, split, start_of},
 };
@@ -232,11 +234,10 @@ impl Engine {
         self.participants.free() > gone.count()
     }
 
-    /// The same for an endpoint of a topic: some places are kept for topics of the highest level in use.
-    pub(in crate::discovery) fn has_endpoint_place(&self, topic_name: &str) -> bool {
+    /// Endpoints of described peers that are gone, whose places are kept for them.
+    pub(in crate::discovery) fn missing_static_endpoints(&self) -> usize {
         let missing = |peer: &StaticPeer| peer.described.endpoints.len() - peer.entered;
-        self.endpoints.free() > self.statics.iter().map(missing).sum()
-            && (self.endpoints.has_common_place() || self.is_most_critical(topic_name))
+        self.statics.iter().map(missing).sum()
     }
 
     /// A described peer is out of the tables.
@@ -318,7 +319,8 @@ impl Engine {
         if self.is_ignored_endpoint(&data) {
             return;
         }
-        match self.enter_endpoint(&data, kind, participant) {
+        let written = Written::of(&data, None);
+        match written.and_then(|it| self.enter_endpoint(&data, &it, kind, participant)) {
             Ok(index) => {
                 if let Some(endpoint) = self.endpoints.get_mut(index) {
                     endpoint.is_described = true;
