@@ -8,7 +8,7 @@ use isolane_datapath::{
     memory::{Memory, Network},
     udp::{Interfaces, UdpConfig},
 };
-use isolane_engine::{Engine, EngineConfig, Timing};
+use isolane_engine::{Engine, EngineConfig, Timing, limits::DISCOVERY_BYTES_PER_S};
 use isolane_executor::{Executor, ExecutorConfig, Order};
 use isolane_wire::{
     discovery::LocatorList,
@@ -24,8 +24,8 @@ use crate::{
     choice::{DatapathChoice, network_transport},
     error::BuildError,
     limits::{
-        ANNOUNCED_PLACES, DEFAULT_MAX_BYTES, JOBS_PER_PAIR, MAX_JOBS, PARTICIPANTS_PER_PEER,
-        RECEIVE_BUFFER_BYTES,
+        ANNOUNCED_PLACES, DEFAULT_MAX_BYTES, DISCOVERY_PART, JOBS_PER_PAIR, MAX_JOBS,
+        PARTICIPANTS_PER_PEER, RECEIVE_BUFFER_BYTES,
     },
     participant::Participant,
     placement::Placement,
@@ -81,6 +81,7 @@ pub struct Builder {
     peers_at: Vec<SocketAddrV4>,
     timing: Timing,
     limits: isolane_engine::Limits,
+    discovery_bytes_per_s: Option<u64>,
     order: Order,
     waiting: Waiting,
     discovery_level: Option<Level>,
@@ -111,6 +112,7 @@ impl Builder {
             peers_at: Vec::new(),
             timing: Timing::default(),
             limits: isolane_engine::Limits::default(),
+            discovery_bytes_per_s: None,
             order: Order::Priority,
             waiting: Waiting::Sleep,
             discovery_level: None,
@@ -216,6 +218,15 @@ impl Builder {
     #[must_use]
     pub fn limits(mut self, limits: isolane_engine::Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Bytes a second that discovery of endpoints (SEDP) sends, with one second's worth at once. Default: 5 % of the rate
+    /// of the slowest link, or 65,536 where a driver does not tell it. Announcements of this participant and assertions
+    /// of liveliness, which renew leases, are not limited.
+    #[must_use]
+    pub fn discovery_bytes_per_s(mut self, bytes_per_s: u64) -> Self {
+        self.discovery_bytes_per_s = Some(bytes_per_s);
         self
     }
 
@@ -451,6 +462,8 @@ impl Builder {
         config.multicast = transport.capabilities().multicast;
         config.timing = self.timing;
         config.limits = with_places(self.limits, self.described.as_ref(), &self.described_peers);
+        let of_link = || discovery_bytes_per_s(link_bits_per_s(&transport));
+        config.discovery_bytes_per_s = self.discovery_bytes_per_s.unwrap_or_else(of_link);
         let described = self.described.as_ref().map(Described::participant);
         config.described = described.transpose()?;
         let mut engine = Engine::new(config, now);
@@ -588,6 +601,21 @@ pub(crate) fn networks(transport: &Transport) -> Vec<isolane_engine::Network> {
     all.into_iter().map(network).collect()
 }
 
+/// The rate of the slowest link that a transport uses.
+fn link_bits_per_s(transport: &Transport) -> Option<u64> {
+    match transport {
+        Transport::Udp(udp) => udp.link_bits_per_s(),
+        Transport::Xdp(xdp) => xdp.link_bits_per_s(),
+        Transport::Memory(_) => None,
+        Transport::Fault(fault) => link_bits_per_s(fault.inner()),
+    }
+}
+
+/// What discovery may send: 5 % of a link, where its rate is known.
+fn discovery_bytes_per_s(link_bits_per_s: Option<u64>) -> u64 {
+    link_bits_per_s.map_or(DISCOVERY_BYTES_PER_S, |bits| bits / 8 / DISCOVERY_PART)
+}
+
 /// File name of the running program, as it was called.
 fn program_name() -> String {
     let called = std::env::args_os().next();
@@ -598,4 +626,15 @@ fn program_name() -> String {
         || String::from("isolane"),
         |name| name.to_string_lossy().into_owned(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn discovery_may_send_a_twentieth_of_the_link_or_a_fixed_rate_where_it_is_not_known() {
+        let rates = [Some(10_000_000), Some(1_000_000_000), None].map(discovery_bytes_per_s);
+        assert_eq!(rates, [62_500, 6_250_000, 65_536]);
+    }
 }

@@ -21,6 +21,9 @@ pub const MIN_FRAGMENT_BYTES: u16 = isolane_engine::limits::MIN_FRAGMENT_BYTES;
 /// at the end of the key, so zeros behind it change nothing.
 pub const MIN_KEY_PAYLOAD_BYTES: usize = 20;
 
+/// Part of a link's rate that discovery may send: 5 %.
+pub const DISCOVERY_PART: u64 = 20;
+
 /// Jobs of a participant: 9 lanes, 16 priorities of protocol work, a callback a reader, timers and
 /// remote writers.
 pub const MAX_JOBS: usize = 256;

@@ -6,7 +6,11 @@ use core::time::Duration;
 use heapless::String as BoundedString;
 use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator, qos::Octets};
 
-use crate::{discovery::StaticParticipant, engine::BUILTIN_ENDPOINTS, limits::MIN_PERIOD};
+use crate::{
+    discovery::StaticParticipant,
+    engine::BUILTIN_ENDPOINTS,
+    limits::{DISCOVERY_BYTES_PER_S, MIN_PERIOD},
+};
 
 /// How much an engine may hold. Beyond it a newcomer is refused and counted, and what is there goes on.
 ///
@@ -153,6 +157,9 @@ pub struct EngineConfig {
     pub timing: Timing,
     /// Sizes.
     pub limits: Limits,
+    /// Bytes a second that SEDP sends, with one second's worth at once; at least 1,024. Announcements of this participant
+    /// and assertions of liveliness, which renew leases, are not limited.
+    pub discovery_bytes_per_s: u64,
     /// Whether the participant takes part from the beginning, or when it is
     /// [enabled](crate::Engine::enable).
     pub is_enabled: bool,
@@ -182,6 +189,7 @@ impl EngineConfig {
             multicast: true,
             timing: Timing::default(),
             limits: Limits::default(),
+            discovery_bytes_per_s: DISCOVERY_BYTES_PER_S,
             is_enabled: true,
             autoenable: true,
             described: None,

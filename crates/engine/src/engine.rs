@@ -83,6 +83,9 @@ pub struct Counters {
     /// Datagrams not sent to an address that is not validated, because those to all such addresses together would have
     /// come to more than [`UNVALIDATED_BYTES_PER_S`](crate::limits::UNVALIDATED_BYTES_PER_S).
     pub unvalidated_limited: u64,
+    /// Times that SEDP's datagrams waited because discovery had sent what it may
+    /// ([`EngineConfig::discovery_bytes_per_s`]).
+    pub discovery_limited: u64,
     /// ACKNACKs from an address that their participant does not announce: they validate none of its addresses.
     pub answers_elsewhere: u64,
     /// Readers found at an address that is not validated, of a participant that answers from another one: they get no
@@ -128,6 +131,8 @@ pub struct Counters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     Announce,
+    /// Discovery may send again.
+    DiscoveryRate,
     Lease(u16),
     Heartbeat(u16),
     WriterClock(u16),
@@ -143,6 +148,8 @@ pub(crate) const BUILTIN_ENDPOINTS: u16 = 3;
 
 impl Subject {
     pub(crate) const ANNOUNCE: usize = 0;
+    pub(crate) const DISCOVERY_RATE: usize = 1;
+    const FIRST_OF_ENDPOINTS: usize = 2;
 
     /// Behind all others: there are as many as participants.
     pub(crate) fn lease(participant: u16, limits: &Limits) -> usize {
@@ -171,7 +178,7 @@ impl Subject {
 
     /// Timers of local endpoints, one kind after the other.
     fn of_endpoint(kind: usize, endpoint: u16, limits: &Limits) -> usize {
-        1 + kind * Self::endpoints(limits) + usize::from(endpoint)
+        Self::FIRST_OF_ENDPOINTS + kind * Self::endpoints(limits) + usize::from(endpoint)
     }
 
     fn endpoints(limits: &Limits) -> usize {
@@ -179,8 +186,11 @@ impl Subject {
     }
 
     fn of(timer: usize, limits: &Limits) -> Self {
-        let Some(rest) = timer.checked_sub(1) else {
-            return Self::Announce;
+        let Some(rest) = timer.checked_sub(Self::FIRST_OF_ENDPOINTS) else {
+            return match timer {
+                Self::ANNOUNCE => Self::Announce,
+                _ => Self::DiscoveryRate,
+            };
         };
         if let Some(participant) = timer.checked_sub(Self::lease(0, limits)) {
             return Self::Lease(participant as u16);
@@ -242,6 +252,8 @@ pub struct Engine {
     pub(crate) board: Board,
     /// What may be sent to all addresses together that are not validated.
     pub(crate) unvalidated: TokenBucket,
+    /// What discovery may send.
+    pub(crate) discovery_rate: TokenBucket,
     pub(crate) timers: Timers,
     pub(crate) inbox: Inbox,
     pub(crate) ignored: Ignored,
@@ -336,6 +348,7 @@ impl Engine {
             endpoint_by_guid: PeerIndex::new(known, is_fixed, seed(5)),
             board: Board::new(),
             unvalidated: TokenBucket::new(UNVALIDATED_BYTES_PER_S.into()),
+            discovery_rate: TokenBucket::new(config.discovery_bytes_per_s),
             timers: Timers::new(Subject::count(&limits)),
             inbox: Inbox::new(SPDP_INBOX_SLOTS),
             ignored: Ignored::new(),
@@ -460,6 +473,10 @@ impl Engine {
         while let Some(timer) = self.timers.expire(now) {
             match Subject::of(timer, &self.config.limits) {
                 Subject::Announce => self.announce_due(now),
+                Subject::DiscoveryRate => {
+                    let has_waited = self.board.hold_limited(false);
+                    self.counters.discovery_limited += u64::from(has_waited);
+                }
                 Subject::Lease(_) => self.lease_due(),
                 Subject::Heartbeat(writer) => self.heartbeat_due(now, writer),
                 Subject::WriterClock(writer) => self.file_writer_clock(writer),
@@ -494,7 +511,11 @@ impl Engine {
     }
 
     pub(crate) fn file(&mut self, priority: Priority, kind: WorkKind, subject: u16) {
-        self.board.file(priority, Filed { kind, subject });
+        let filed = Filed { kind, subject };
+        match priority == Priority::DISCOVERY && self.is_limited(filed) {
+            true => self.board.file_limited(filed),
+            false => self.board.file(priority, filed),
+        }
     }
 
     /// The highest level that an endpoint of the user has.

@@ -44,6 +44,10 @@ pub const ANSWER_FACTOR: u32 = 3;
 /// hundred participants that start in one instant are answered at once, and a thousand within ten seconds.
 pub const UNVALIDATED_BYTES_PER_S: u32 = 64 * 1024;
 
+/// Bytes a second that discovery sends where the rate of the link is not known: 5 % of a link of 10 Mbit/s. With it a
+/// participant tells a thousand others of ten endpoints within a minute.
+pub const DISCOVERY_BYTES_PER_S: u64 = 64 * 1024;
+
 /// Validated addresses of a participant that are remembered: as many as a list of locators has.
 pub const MAX_VALIDATED_ADDRESSES: usize = MAX_LOCATORS;
 

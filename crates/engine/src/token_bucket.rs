@@ -34,6 +34,18 @@ impl TokenBucket {
         fits
     }
 
+    /// Takes the tokens of what was sent, also those that are not there yet. False: none are left.
+    pub(crate) fn pay(&mut self, now: Instant, bytes: usize) -> bool {
+        self.paid_until = self.paid_until.max(now) + self.time_of(bytes);
+        self.paid_until < now + BURST
+    }
+
+    /// When tokens for some datagrams will be there again: a sixteenth of a second's.
+    pub(crate) fn filled_again(&self) -> Instant {
+        let until_ns = self.paid_until.as_nanos() + BURST.as_nanos() as u64 / 16;
+        Instant::new(until_ns.saturating_sub(BURST.as_nanos() as u64))
+    }
+
     fn time_of(&self, bytes: usize) -> Duration {
         Duration::from_nanos(bytes as u64 * self.ns_per_kib / 1024)
     }
@@ -60,5 +72,17 @@ mod tests {
         assert_eq!(taken(&mut bucket, SECOND + SECOND / 4), 0);
         // What was not used for a long time is not kept.
         assert!((635..=640).contains(&taken(&mut bucket, 60 * SECOND)));
+    }
+
+    #[test]
+    fn what_was_sent_without_tokens_is_paid_for_later() {
+        let mut bucket = TokenBucket::new(64_000);
+        let now = Instant::new(SECOND);
+        assert!(bucket.pay(now, 63_000));
+        assert!(!bucket.pay(now, 17_000));
+        let ms = bucket.filled_again().saturating_since(now).as_millis();
+        assert!((310..=315).contains(&ms), "{ms} ms");
+        assert!(bucket.pay(bucket.filled_again(), 3_900));
+        assert!(!bucket.pay(bucket.filled_again(), 100_000));
     }
 }

@@ -124,6 +124,12 @@ pub(crate) struct Board {
     room: usize,
     /// Bit *p* is set where priority *p* is in use.
     open: u16,
+    /// What of discovery's work sends, and is limited in rate.
+    limited: VecDeque<Filed>,
+    /// That waits: discovery has sent what it may.
+    is_held: bool,
+    /// Of discovery's two queues this one is next, where both have work.
+    is_turn_of_limited: bool,
 }
 
 impl Board {
@@ -134,6 +140,9 @@ impl Board {
             ready: 0,
             room: 0,
             open: 0,
+            limited: VecDeque::new(),
+            is_held: false,
+            is_turn_of_limited: false,
         };
         // What discovery has kept waiting for too long goes first.
         for priority in [Priority::DISCOVERY, Priority::HIGHEST] {
@@ -150,6 +159,7 @@ impl Board {
             for priority in 0..Priority::COUNT {
                 self.take_room(priority);
             }
+            self.limited.reserve(self.room - self.limited.len());
         }
     }
 
@@ -184,18 +194,64 @@ impl Board {
         self.ready |= 1 << priority.get();
     }
 
+    /// Files discovery's work that is limited in rate.
+    pub(crate) fn file_limited(&mut self, what: Filed) {
+        self.limited.push_back(what);
+        self.refresh_discovery();
+    }
+
+    /// Holds what is limited in rate, or lets it go on. Returns whether there is any.
+    pub(crate) fn hold_limited(&mut self, is_held: bool) -> bool {
+        self.is_held = is_held;
+        self.refresh_discovery();
+        !self.limited.is_empty()
+    }
+
+    /// Whether what is limited in rate comes next at a priority.
+    fn takes_limited(&self, priority: Priority) -> bool {
+        priority == Priority::DISCOVERY
+            && !self.is_held
+            && !self.limited.is_empty()
+            && (self.is_turn_of_limited || self.queues[usize::from(priority.get())].is_empty())
+    }
+
+    fn refresh_discovery(&mut self) {
+        let priority = Priority::DISCOVERY.get();
+        let has_limited = !self.is_held && !self.limited.is_empty();
+        let has_work = has_limited || !self.queues[usize::from(priority)].is_empty();
+        self.ready = self.ready & !(1 << priority) | u16::from(has_work) << priority;
+    }
+
     /// What has waited longest at `priority`, and stays.
     pub(crate) fn peek(&self, priority: Priority) -> Option<Filed> {
-        self.queues[usize::from(priority.get())].front().copied()
+        match self.takes_limited(priority) {
+            true => self.limited.front().copied(),
+            false => self.queues[usize::from(priority.get())].front().copied(),
+        }
     }
 
     /// Takes what has waited longest at `priority`.
     pub(crate) fn take(&mut self, priority: Priority) -> Option<Filed> {
+        if priority == Priority::DISCOVERY {
+            return self.take_at_discovery();
+        }
         let queue = &mut self.queues[usize::from(priority.get())];
         let what = queue.pop_front();
         if queue.is_empty() {
             self.ready &= !(1 << priority.get());
         }
+        what
+    }
+
+    /// The same at discovery's priority: of both queues in turn.
+    fn take_at_discovery(&mut self) -> Option<Filed> {
+        let is_limited = self.takes_limited(Priority::DISCOVERY);
+        self.is_turn_of_limited = !is_limited;
+        let what = match is_limited {
+            true => self.limited.pop_front(),
+            false => self.queues[usize::from(Priority::DISCOVERY.get())].pop_front(),
+        };
+        self.refresh_discovery();
         what
     }
 
@@ -207,5 +263,8 @@ impl Board {
                 self.ready &= !(1 << priority);
             }
         }
+        self.limited
+            .retain(|filed| filed.subject != subject || !kinds.contains(&filed.kind));
+        self.refresh_discovery();
     }
 }

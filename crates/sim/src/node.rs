@@ -11,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use isolane_engine::{Engine, EngineConfig, Limits, Network, Priority, Timing};
+use isolane_engine::{
+    Engine, EngineConfig, Limits, Network, Priority, Timing, limits::DISCOVERY_BYTES_PER_S,
+};
 use isolane_wire::{
     discovery::LocatorList, guid::GuidPrefix, level::Level, locator::Locator, time::Instant,
 };
@@ -123,6 +125,8 @@ pub struct NodeConfig {
     pub timing: Timing,
     /// How much its engine may hold.
     pub limits: Limits,
+    /// What its engine's discovery may send a second.
+    pub discovery_bytes_per_s: u64,
     /// How long one step takes: the reception of a frame, or one work.
     pub step: Duration,
     /// So far the wall clock that samples are stamped with is ahead of the one its engine knows of.
@@ -147,6 +151,7 @@ impl Default for NodeConfig {
                 matches: 256,
                 fixed_memory: false,
             },
+            discovery_bytes_per_s: DISCOVERY_BYTES_PER_S,
             step: Duration::from_micros(5),
             stamps_ahead: Duration::ZERO,
             socket_wait: Duration::ZERO,
@@ -234,6 +239,7 @@ impl Node {
         config.multicast = self.config.multicast;
         config.timing = self.config.timing;
         config.limits = self.config.limits;
+        config.discovery_bytes_per_s = self.config.discovery_bytes_per_s;
         match &self.config.discovery {
             Discovery::Multicast => {
                 config.announce_to = vec![SPDP_GROUP];

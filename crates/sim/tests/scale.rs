@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use counting_allocator::{allocator_calls_of, held_bytes_since};
 use isolane_engine::{
-    ChangeKind, DeliveryMode, EndpointConfig, Engine, EngineConfig, Limits, MessageReceiver,
-    Priority, ReaderId, WriteSample, WriterId,
+    ChangeKind, DeliveryMode, Destinations, EndpointConfig, Engine, EngineConfig, Limits,
+    MessageReceiver, Priority, ReaderId, WorkKind, WriteSample, WriterId,
 };
 use isolane_sim::Sample;
 use isolane_wire::{
@@ -118,6 +118,16 @@ impl Domain {
         from: u32,
         fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
     ) {
+        self.receive(from, fill);
+        self.work();
+    }
+
+    /// A datagram of a peer arrives.
+    fn receive(
+        &mut self,
+        from: u32,
+        fill: impl FnOnce(&mut MessageWriter<'_>) -> Result<(), BufferTooSmall>,
+    ) {
         let header = Header {
             version: VERSION,
             vendor: VENDOR_ID,
@@ -133,7 +143,6 @@ impl Domain {
             .receive(self.now, &mut state, datagram)
             .is_some()
         {}
-        self.work();
     }
 
     /// SPDP: a peer announces itself, with a lease of five minutes.
@@ -147,6 +156,7 @@ impl Domain {
             | BuiltinEndpoints::SUBSCRIPTIONS_ANNOUNCER
             | BuiltinEndpoints::SUBSCRIPTIONS_DETECTOR;
         data.metatraffic_unicast = LocatorList::from_iter([address(peer)]);
+        data.metatraffic_multicast = LocatorList::from_iter([SPDP_GROUP]);
         let mut payload = [0; 1024];
         let length = data.emit(&mut payload).expect("it fits");
         let head = head(EntityId::SPDP_WRITER, 1);
@@ -169,18 +179,21 @@ impl Domain {
 
     /// The readers of SEDP of a peer answer: so it is known to hear this one.
     fn answer(&mut self, peer: u32) {
-        for (reader, writer) in [
-            (
-                EntityId::SEDP_PUBLICATIONS_READER,
-                EntityId::SEDP_PUBLICATIONS_WRITER,
-            ),
-            (
-                EntityId::SEDP_SUBSCRIPTIONS_READER,
-                EntityId::SEDP_SUBSCRIPTIONS_WRITER,
-            ),
-        ] {
-            self.acknowledge(peer, (reader, writer), 1_000);
+        for pair in SEDP_READERS {
+            self.acknowledge(peer, pair, 1_000);
         }
+    }
+
+    /// A reader of SEDP that has nothing yet asks for what there is; that is answered later.
+    fn acknowledge_without_work(&mut self, peer: u32, (reader, writer): (EntityId, EntityId)) {
+        let acknack = AckNack {
+            reader,
+            writer,
+            state: SequenceNumberSet::new(SequenceNumber(1)),
+            count: 1,
+            is_final: true,
+        };
+        self.receive(peer, |message| message.acknack(&acknack).map(drop));
     }
 
     fn acknowledge(&mut self, peer: u32, (reader, writer): (EntityId, EntityId), below: i64) {
@@ -334,6 +347,20 @@ fn address(number: u32) -> Locator {
     let [_, _, high, low] = number.to_be_bytes();
     Locator::udpv4([10, 1, high, low], 7410)
 }
+
+/// The readers of SEDP, each with the writer that it hears.
+const SEDP_READERS: [(EntityId, EntityId); 2] = [
+    (
+        EntityId::SEDP_PUBLICATIONS_READER,
+        EntityId::SEDP_PUBLICATIONS_WRITER,
+    ),
+    (
+        EntityId::SEDP_SUBSCRIPTIONS_READER,
+        EntityId::SEDP_SUBSCRIPTIONS_WRITER,
+    ),
+];
+
+const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
 
 fn head(writer: EntityId, number: i64) -> DataHead {
     DataHead {
@@ -732,4 +759,64 @@ fn an_endpoint_whose_changed_announcement_finds_no_room_stays_matched_and_is_ask
     begin(&mut domain);
     domain.announce_long(1, (6, 7), "bulk", 0);
     assert_eq!(user_data(&domain, 6), Some(MAX_OCTETS));
+}
+
+/// What an engine has told a peer: DATA of SEDP by the address they are sent to.
+fn told(domain: &mut Domain, told: &mut [u8]) {
+    if domain
+        .engine
+        .next_time()
+        .is_some_and(|due| due <= domain.now)
+    {
+        domain.engine.advance(domain.now);
+    }
+    let ready =
+        |engine: &Engine| Priority::descending().find(|p| engine.ready() >> p.get() & 1 == 1);
+    while let Some(priority) = ready(&domain.engine) {
+        let work = domain
+            .engine
+            .next_work(domain.now, priority, &mut domain.sent);
+        let Some(work) = work.filter(|work| work.kind == WorkKind::History && work.bytes > 0)
+        else {
+            continue;
+        };
+        let Destinations::Listed(to) = work.to else {
+            continue;
+        };
+        let [.., high, low] = to[0].ipv4().expect("of IPv4");
+        told[usize::from(u16::from_be_bytes([high, low]))] += 1;
+    }
+}
+
+#[test]
+fn a_newcomer_has_told_a_thousand_others_of_ten_endpoints_within_a_minute() {
+    let mut domain = Domain::new(Limits::default());
+    for nth in 0..6 {
+        let topic = endpoint("another", nth);
+        domain
+            .engine
+            .create_writer(domain.now, &topic)
+            .expect("there is room");
+    }
+    domain.work();
+    for peer in 1..=PARTICIPANTS {
+        domain.announce(peer);
+    }
+    for peer in 1..=PARTICIPANTS {
+        for pair in SEDP_READERS {
+            domain.acknowledge_without_work(peer, pair);
+        }
+    }
+    let mut told_of = vec![0; 1 + PARTICIPANTS as usize];
+    let begin = domain.now;
+    let elapsed = |domain: &Domain| domain.now.saturating_since(begin);
+    while told_of[1..].iter().any(|&endpoints| endpoints < 10) {
+        told(&mut domain, &mut told_of);
+        let next = domain.engine.next_time().expect("it goes on");
+        domain.now = domain.now.max(next);
+        let least = told_of[1..].iter().min();
+        assert!(elapsed(&domain) < Duration::from_secs(60), "{least:?} told");
+    }
+    println!("all were told within {:?}", elapsed(&domain));
+    assert!(domain.engine.counters().discovery_limited > 0);
 }

@@ -177,6 +177,12 @@ impl Xdp {
         self.udp.networks()
     }
 
+    /// The rate of the slowest link, as [`Udp::link_bits_per_s`].
+    #[must_use]
+    pub fn link_bits_per_s(&self) -> Option<u64> {
+        self.udp.link_bits_per_s()
+    }
+
     /// What the receive buffers of the lane's sockets are, as [`Udp::receive_buffer`].
     #[must_use]
     pub fn receive_buffer(&self, lane: Lane) -> Option<usize> {

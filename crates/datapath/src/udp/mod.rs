@@ -63,6 +63,7 @@ mod config;
 mod embedded;
 mod flows;
 pub mod interfaces;
+mod link_rate;
 mod open;
 pub(crate) mod ports;
 mod presence;
@@ -199,6 +200,16 @@ impl Udp {
         addresses
             .map(|one| (one.address, one.prefix_bits))
             .collect()
+    }
+
+    /// Bits a second of the slowest link of those interfaces, as their drivers tell now; `None` where one does not.
+    #[must_use]
+    pub fn link_bits_per_s(&self) -> Option<u64> {
+        let rates = self
+            .interfaces
+            .iter()
+            .map(|one| link_rate::link_bits_per_s(&one.name));
+        rates.min().flatten()
     }
 
     /// What the lane's receive buffers really are, the smallest of its sockets': bytes of kernel

@@ -239,7 +239,7 @@ pub(super) unsafe fn for_each_control(
 }
 
 /// A question about the interface of this name; a name that is too long is cut, and not found.
-fn interface_request(name: &str) -> libc::ifreq {
+pub(super) fn interface_request(name: &str) -> libc::ifreq {
     // SAFETY: zeros are a valid request.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     let (_end, places) = request

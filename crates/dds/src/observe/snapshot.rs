@@ -323,6 +323,7 @@ fn counters(report: &Report) -> Counts {
         ("instance_ends_unseen", counters.instance_ends_unseen),
         ("answers_withheld", counters.answers_withheld),
         ("unvalidated_limited", counters.unvalidated_limited),
+        ("discovery_limited", counters.discovery_limited),
         ("answers_elsewhere", counters.answers_elsewhere),
         ("readers_unvalidated", counters.readers_unvalidated),
         ("readers_silent", counters.readers_silent),

@@ -19,6 +19,7 @@ mod inbox;
 mod leaving;
 mod own_addresses;
 mod participants;
+mod rate;
 mod reach;
 mod refused;
 mod statics;

@@ -125,8 +125,11 @@ impl Engine {
         if writer.is_none_or(|writer| !self.owes_heartbeat(writer)) {
             return;
         }
+        let still_waits = writer.is_some_and(|writer| writer.heartbeat_filed);
         self.file_heartbeat(writer_index);
-        self.count_unanswered(writer_index);
+        if !still_waits {
+            self.count_unanswered(writer_index);
+        }
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };

@@ -81,7 +81,9 @@ impl Engine {
         buffer: &mut [u8],
         is_between: bool,
     ) -> Option<Work> {
-        let Filed { kind, subject } = self.board.take(priority)?;
+        let filed = self.board.take(priority)?;
+        let Filed { kind, subject } = filed;
+        let is_limited = priority == Priority::DISCOVERY && self.is_limited(filed);
         self.latest = now;
         let work = match kind {
             WorkKind::Announce => self.announce(subject, buffer),
@@ -104,6 +106,9 @@ impl Engine {
                 self.spend_on_reader(subject, work)
             }
         };
+        if is_limited && let Some(work) = &work {
+            self.pay_for_discovery(now, work);
+        }
         // A step whose subject has gone meanwhile sends nothing, but it was one.
         Some(work.unwrap_or(Work {
             kind,

@@ -15,6 +15,7 @@ mod delivery;
 mod destination_order;
 mod discovered;
 mod discovery;
+mod discovery_rate;
 mod durability;
 mod enable;
 mod filtered_history;

@@ -12,9 +12,7 @@ use isolane_wire::{
 };
 
 use super::{
-    super::{
-        DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated, announced::Written,
-    },
+    super::{DiscoveryChange, DiscoveryEvent, RemoteParticipant, Validated, announced::Written},
     Announces, StaticError, StaticParticipant, StaticPeerState,
     names::{NOT_HEARD, Named, Start, digest_of, kind_of, split, start_of},
 };

@@ -216,3 +216,36 @@ fn a_silent_reader_that_answers_at_last_gets_what_is_written_from_then_on() {
     assert_eq!(world.unwritten(writer), 0);
     assert_eq!(world.received(reader).len(), 40);
 }
+
+#[test]
+fn questions_to_discovery_without_end_are_answered_at_its_rate() {
+    let mut world = World::new(1);
+    let node = world.node(NodeConfig {
+        discovery_bytes_per_s: 8_192,
+        ..NodeConfig::default()
+    });
+    for number in 0..10 {
+        world.create_writer(node, &Topic::new(&format!("topic {number}")));
+    }
+    let peer = Peer::of(&mut world, node);
+    world.run_for(2 * SECOND);
+    let before = world.bytes_sent_to(peer.node);
+    let mut state = SequenceNumberSet::new(SequenceNumber(1));
+    for wanted in 1..=10 {
+        state.insert(SequenceNumber(wanted));
+    }
+    for count in 2..=2_000 {
+        let acknack = AckNack {
+            reader: EntityId::SEDP_PUBLICATIONS_READER,
+            writer: EntityId::SEDP_PUBLICATIONS_WRITER,
+            state,
+            count,
+            is_final: false,
+        };
+        peer.say(&mut world, |message| message.acknack(&acknack).map(drop));
+    }
+    // Two seconds at the rate, one second's worth at once, and an announcement.
+    let drawn = world.bytes_sent_to(peer.node) - before;
+    assert!((8_192..4 * 8_192).contains(&drawn), "{drawn} bytes");
+    assert!(world.engine(node).counters().discovery_limited > 0);
+}
