@@ -117,6 +117,9 @@ fn of_a_peers_addresses_the_one_in_the_network_that_the_host_has_moved_to_is_use
         data.default_unicast = both.clone();
     });
     peer.announce_with(&mut world, READER, |data| data.unicast.clear());
+    for network in [0, 1] {
+        peer.answer_discovery_from(&mut world, [10, network, 0, 9]);
+    }
     // One that goes while its addresses are to be chosen again.
     let other = Peer::at(peer.node, node, 10);
     other.announce_itself(&mut world, |data| data.default_unicast = both.clone());
