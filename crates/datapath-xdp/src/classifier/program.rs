@@ -35,6 +35,12 @@ impl fmt::Display for Tag {
     }
 }
 
+/// Tags of the classifier in the object, as kernels compute them: until Linux 6.17 by SHA-1, since then by SHA-256.
+const TAGS: [Tag; 2] = [
+    Tag([0xa8, 0x76, 0x5e, 0x93, 0x48, 0xf5, 0x10, 0x4e]),
+    Tag([0xb4, 0x47, 0xd2, 0xdf, 0x8c, 0x43, 0x7a, 0x96]),
+];
+
 /// The object in the kernel.
 pub(super) struct Loaded {
     ebpf: Ebpf,
@@ -55,6 +61,7 @@ impl Loaded {
         load(classify).map_err(|error| explain(error.into()))?;
         let information = classify.info().map_err(|error| explain(error.into()))?;
         let tag = Tag(information.tag().to_be_bytes());
+        check_tag(tag)?;
         // A kernel without timers for programs has everything else that is needed.
         let has_timers = timers && load(program(&mut ebpf, START)?).is_ok();
         Ok(Loaded {
@@ -196,6 +203,24 @@ fn load(program: &mut Xdp) -> Result<(), ProgramError> {
         }
     }
     result
+}
+
+/// Whether the kernel has the program that this build was tested with (`BPF_OBJ_GET_INFO_BY_FD`).
+///
+/// # Errors
+/// It has another one: nothing of it is attached.
+fn check_tag(tag: Tag) -> Result<(), ClassifierError> {
+    if TAGS.contains(&tag) {
+        return Ok(());
+    }
+    let [sha1, sha256] = TAGS;
+    Err(ClassifierError::System {
+        doing: "comparing the classifier's tag",
+        cause: io::Error::other(format!(
+            "the loaded program has the tag {tag}, and this build's has {sha1} (until Linux 6.17) or {sha256}; build \
+             isolane anew from its sources, or use the datapath udp"
+        )),
+    })
 }
 
 fn unlike_us(what: &'static str) -> ClassifierError {

@@ -20,6 +20,27 @@ fn a_tag_is_printed_as_other_tools_do() {
     assert_eq!(tag.to_string(), "d1e54b946232830f");
 }
 
+#[test]
+fn a_program_with_another_tag_is_refused() {
+    for tag in TAGS {
+        assert!(check_tag(tag).is_ok(), "{tag}");
+        let mut other = tag;
+        other.0[7] ^= 1;
+        let refused = check_tag(other).expect_err("another program").to_string();
+        for said in [other.to_string(), tag.to_string()] {
+            assert!(refused.contains(&said), "no {said} in {refused}");
+        }
+    }
+}
+
+/// Where programs can be loaded, the object's is one of those that were recorded.
+#[test]
+fn the_objects_tag_is_the_recorded_one() {
+    if let Some((loaded, _)) = loaded(false) {
+        assert!(TAGS.contains(&loaded.tag), "{}", loaded.tag);
+    }
+}
+
 const PORT: u16 = 7_411;
 
 /// A frame to 0.0.0.0 and the port.
