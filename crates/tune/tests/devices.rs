@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::HashSet;
 
-use isolane_tune::{Clock, Facts, Finding, Needs, Severity, examine};
+use isolane_tune::{Clock, Facts, Finding, Needs, Queues, Severity, examine};
 
 use support::{MACHINES, machine, needs};
 
@@ -47,6 +47,34 @@ fn an_igc_has_rules_that_tell_no_ports_apart_and_a_key_that_is_not_told() {
     assert_eq!(
         found(&findings, "interface.time-stamps.eth0").severity,
         Severity::Ok
+    );
+}
+
+#[test]
+fn a_device_is_given_the_queues_that_it_has_by_their_kind() {
+    let remedy = |has: Queues, most: Queues| {
+        let mut facts = machine("veth");
+        let device = &mut facts.devices[0];
+        (device.queues, device.queues_max) = (Some(has), Some(most));
+        let findings = examine(&facts, &needs(&facts, 1));
+        found(&findings, "interface.queues-used.eth0")
+            .remedy
+            .clone()
+    };
+    let apart = |count| Queues {
+        rx: count,
+        tx: count,
+        combined: 0,
+    };
+    let combined = |count| Queues {
+        combined: count,
+        ..Queues::default()
+    };
+    let (first, second) = (remedy(apart(1), apart(4)), remedy(combined(1), combined(4)));
+    assert!(first.starts_with("ethtool -L eth0 rx 2 tx 2;"), "{first}");
+    assert!(
+        second.starts_with("ethtool -L eth0 combined 2;"),
+        "{second}"
     );
 }
 

@@ -247,6 +247,26 @@ fn a_machine_of_which_nothing_is_known_is_examined_without_a_guess() {
     assert_eq!(ids(&findings, Severity::Warn), ["rights.realtime"; 0]);
 }
 
+/// Where loopback is all there is, programs of the machine reach each other.
+#[test]
+fn loopback_alone_is_told_and_is_no_error() {
+    let mut facts = machine("broken-laptop");
+    facts.interfaces.retain(|interface| interface.is_loopback);
+    let examined = |facts: &Facts| {
+        let mut findings = examine(facts, &Needs::of_domain(0)).into_iter();
+        findings.find(|finding| finding.id == "interface.any")
+    };
+    let alone = examined(&facts).expect("it is told");
+    assert_eq!(alone.severity, Severity::Warn, "{alone:?}");
+    assert!(
+        alone.cost.contains("between programs of this machine"),
+        "{alone:?}"
+    );
+    facts.interfaces[0].is_up = false;
+    let none = examined(&facts).expect("it is told");
+    assert_eq!(none.severity, Severity::Error, "{none:?}");
+}
+
 #[test]
 fn this_machine_can_be_probed_recorded_and_examined() {
     let facts = probe();

@@ -176,6 +176,29 @@ fn without_a_named_queue_none_is_kept_for_critical_topics() {
     }
 }
 
+/// A second queue helps there too, and its reason promises no queue of their own.
+#[test]
+fn the_reason_for_more_queues_holds_for_its_own_plan() {
+    for names_queues in [true, false] {
+        let facts = machine("virtio_net");
+        let mut needs = needs(&facts, 1);
+        needs.names_queues = names_queues;
+        if !names_queues {
+            needs.lane_queues.fill(0);
+        }
+        let latency = profile(ProfileName::Latency);
+        let plan = plan(&facts, &needs, &latency, &Placement::default());
+        let mut steps = plan.steps.iter();
+        let step = steps.find(|step| step.id == "interface.queues.eth0");
+        let why = &step.expect("a second queue").why;
+        let is_kept = why.contains("one is for critical topics alone");
+        assert_eq!(is_kept, names_queues, "{why}");
+        let mut refusals = plan.refusals.iter();
+        let is_refused = refusals.any(|it| it.why.contains("none is kept for critical topics"));
+        assert_eq!(is_refused, !names_queues);
+    }
+}
+
 #[test]
 fn interrupts_are_left_to_irqbalance_while_it_runs() {
     let interrupts = |programs: &[&str]| {

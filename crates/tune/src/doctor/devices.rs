@@ -7,7 +7,7 @@ use super::{Findings, budget, list};
 use crate::facts::{Device, Facts, RootQdisc};
 use crate::limits::{MODERATION_US, RECEIVE_RING_FRAMES};
 use crate::needs::Needs;
-use crate::plan::{is_moderation_mode, shell, shortened_moderation};
+use crate::plan::{enough, is_moderation_mode, shell, shortened_moderation};
 use crate::setting::{Setting, Value};
 
 /// What it costs when critical frames share a queue with heavy bulk traffic: measured on veth through an emulated
@@ -67,17 +67,18 @@ fn driver(facts: &Facts, device: &Device, findings: &mut Findings) {
 }
 
 fn queues(device: &Device, findings: &mut Findings) {
-    let (Some(has), Some(most)) = (device.queues, device.queues_max) else {
+    let (Some(queues), Some(queues_max)) = (device.queues, device.queues_max) else {
         return;
     };
-    let (has, most) = (has.rx + has.combined, most.rx + most.combined);
+    let has = queues.rx + queues.combined;
+    let most = queues_max.rx + queues_max.combined;
     let name = &device.interface;
     if has < 2 && most >= 2 {
         findings.warn(
             &id(device, "queues-used"),
             format!("{name} has one receive queue in use, and could have {most}"),
             SHARED,
-            format!("ethtool -L {name} combined 2"),
+            shell::channels(name, enough(queues, queues_max, 2)),
         );
     } else {
         findings.ok(

@@ -28,7 +28,12 @@ pub(super) fn examine(facts: &Facts, needs: &Needs, findings: &mut Findings) {
                 .filter(usable)
                 .filter(|interface| !interface.is_loopback)
                 .collect();
-            any(&chosen, findings);
+            let has_loopback = facts
+                .interfaces
+                .iter()
+                .filter(usable)
+                .any(|it| it.is_loopback);
+            any(&chosen, has_loopback, findings);
             bridges(&chosen, findings);
             for interface in chosen
                 .iter()
@@ -86,15 +91,24 @@ fn described(facts: &Facts, name: &str, needs: &Needs, findings: &mut Findings) 
     one(facts, interface, needs, findings);
 }
 
-/// Whether there is any at all.
-fn any(chosen: &[&Interface], findings: &mut Findings) {
+/// Whether there is any at all: an interface, or else loopback, over which topics flow within this machine.
+fn any(chosen: &[&Interface], has_loopback: bool, findings: &mut Findings) {
+    if chosen.is_empty() && has_loopback {
+        findings.warn(
+            "interface.any",
+            "loopback is the only interface that is up with an IPv4 address",
+            "topics flow between programs of this machine (--interface lo --peer 127.0.0.1), and to no other",
+            "for other machines: ip link set NAME up, then ip address add ADDRESS/BITS dev NAME",
+        );
+        return;
+    }
     if chosen.is_empty() {
         findings.error(
             "interface.any",
-            "no interface but loopback is up with a carrier and an IPv4 address",
-            "topics stay on this machine",
-            "ip link set NAME up, then ip address add ADDRESS/BITS dev NAME; on one machine alone: \
-             --interface lo --peer 127.0.0.1",
+            "no interface is up with a carrier and an IPv4 address, loopback neither",
+            "no topic flows, not even between programs of this machine",
+            "ip link set NAME up, then ip address add ADDRESS/BITS dev NAME; for one machine alone: ip link set lo up, \
+             and --interface lo --peer 127.0.0.1",
         );
         return;
     }

@@ -37,14 +37,18 @@ pub(super) fn plan<'a>(
         is_remade: to != has,
         critical_queue: None,
     };
+    carrier.critical_queue = critical_queue(asked, &carrier, lane, draft);
     let setting = Setting::Channels {
         interface: name.clone(),
+    };
+    let gain = match carrier.critical_queue {
+        Some(_) => "one is for critical topics alone",
+        None => "it waits behind those of its own queue only",
     };
     let said = Said::of(
         &asked.critical_topics(None),
         format!(
-            "with one queue a critical frame waits behind every bulk frame before it; with {} one is for \
-             critical topics alone",
+            "with one queue a critical frame waits behind every bulk frame before it; with {} {gain}",
             carrier.receive_queues
         ),
         "the link is down for a moment; each queue takes an interrupt and the memory of its rings; \
@@ -57,7 +61,6 @@ pub(super) fn plan<'a>(
         (Value::Queues(has), Value::Queues(to)),
         said,
     );
-    carrier.critical_queue = critical_queue(asked, &carrier, lane, draft);
     carrier
 }
 
@@ -71,7 +74,7 @@ fn lane_queue(asked: &Asked<'_>) -> Option<u32> {
 }
 
 /// As many queues as are needed, if the device can; as they are otherwise.
-fn enough(has: Queues, most: Queues, needed: u32) -> Queues {
+pub(crate) fn enough(has: Queues, most: Queues, needed: u32) -> Queues {
     let mut to = has;
     if most.combined > 0 {
         to.combined = has

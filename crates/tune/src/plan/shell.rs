@@ -83,7 +83,8 @@ fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-fn channels(interface: &str, queues: Queues) -> String {
+/// The line that gives a device its queues.
+pub(crate) fn channels(interface: &str, queues: Queues) -> String {
     let mut line = format!("ethtool -L {}", quoted(interface));
     for (name, count) in [
         ("rx", queues.rx),

@@ -10,8 +10,13 @@ impl Plan {
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = self.head(&mut text);
-        for (step, number) in self.steps.iter().zip(1..) {
-            let _ = describe(&mut text, step, number);
+        let mut number = 1;
+        for alike in self.steps.chunk_by(are_alike) {
+            let _ = match alike {
+                [step] => describe(&mut text, step, number),
+                steps => describe_all(&mut text, steps, number),
+            };
+            number += alike.len();
         }
         let _ = self.relied_on(&mut text);
         let _ = self.refused(&mut text);
@@ -100,6 +105,35 @@ impl Plan {
     }
 }
 
+/// Whether two steps move interrupts of other devices, and differ only by whose.
+fn are_alike(one: &Step, other: &Step) -> bool {
+    let of = |step: &Step| step.is_of_other_device() && !step.puts_back();
+    let values = |step: &Step| (step.from.clone(), step.to.clone(), step.when);
+    of(one) && of(other) && values(one) == values(other)
+}
+
+/// Steps that are alike, with the reason of the first.
+fn describe_all(text: &mut String, steps: &[Step], number: usize) -> fmt::Result {
+    let [first, ..] = steps else {
+        return Ok(());
+    };
+    let last = number + steps.len() - 1;
+    writeln!(
+        text,
+        "\n{number:>3}. to {last}. {} interrupts of other devices (reason and undo line: the first one's)",
+        steps.len()
+    )?;
+    for step in steps {
+        writeln!(
+            text,
+            "     {}  [{}]",
+            line(&step.setting.to_string()),
+            line(&step.id)
+        )?;
+    }
+    about(text, first)
+}
+
 fn describe(text: &mut String, step: &Step, number: usize) -> fmt::Result {
     writeln!(
         text,
@@ -107,6 +141,11 @@ fn describe(text: &mut String, step: &Step, number: usize) -> fmt::Result {
         line(&step.setting.to_string()),
         line(&step.id)
     )?;
+    about(text, step)
+}
+
+/// What a step changes, why, and at what price.
+fn about(text: &mut String, step: &Step) -> fmt::Result {
     writeln!(
         text,
         "     {} -> {}",
