@@ -151,3 +151,21 @@ fn what_lacks_an_interface_an_address_or_a_right_is_told() {
         assert!(said.contains(words), "{script}: {said}");
     }
 }
+
+#[test]
+fn where_nobody_answers_each_port_is_asked_once_and_that_is_said() {
+    if !is_allowed() {
+        return;
+    }
+    let (code, out, said) = between(
+        "sent() { grep '^Udp:' /proc/net/snmp | tail -1 | cut -d' ' -f5; }
+         BEFORE=$(sent); code=0
+         $ISOLANE tune ports 10.9.0.2 -i eth0 --ports 7007,7015,7023,7031 --peer-ports 7007,7015 || code=$?
+         echo $(($(sent) - BEFORE)); exit $code",
+    );
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("10.9.0.2 does not answer"), "{said}");
+    assert!(said.contains("tune answer"), "{said}");
+    // Two questions to each of two ports, and not from each of four.
+    assert_eq!(out.trim(), "4");
+}

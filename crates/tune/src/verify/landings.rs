@@ -1,6 +1,6 @@
 //! The side that asks, and what it finds: which pair of ports lands on which queues.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -164,7 +164,7 @@ pub enum PlaceError {
 /// Asks each pair. Tells `progress` how many are done; ends early, with what there is, if that says so.
 ///
 /// # Errors
-/// [`PlaceError`].
+/// [`PlaceError`]; [`PlaceError::Silent`] as soon as each of the peer's ports was asked once and none has answered.
 pub fn place(
     question: &Question,
     queues: ReceiveQueues,
@@ -183,6 +183,8 @@ pub fn place(
             .map_err(|error| PlaceError::Port(port, error))?;
         sockets.insert(port, socket);
     }
+    let peer_ports = question.pairs.iter().map(|(_, peer_port)| *peer_port);
+    let mut not_asked: BTreeSet<u16> = peer_ports.collect();
     for (port, peer_port) in &question.pairs {
         let Some(socket) = sockets.get(port) else {
             continue;
@@ -215,11 +217,13 @@ pub fn place(
         if !progress(landings.pairs.len()) {
             return Ok(landings);
         }
+        not_asked.remove(peer_port);
+        // From other ports of this host it would be asked the same.
+        if not_asked.is_empty() && landings.pairs.iter().all(Pair::is_silent) {
+            return Err(PlaceError::Silent);
+        }
     }
-    match landings.pairs.iter().all(Pair::is_silent) {
-        true => Err(PlaceError::Silent),
-        false => Ok(landings),
-    }
+    Ok(landings)
 }
 
 /// Whether sending may work the next time.
