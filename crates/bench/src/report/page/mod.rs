@@ -253,7 +253,7 @@ mod tests {
 
     /// A run whose round trips took 200 us, and every hundredth `slow_us`.
     fn run(disturbance: Option<Disturbance>, order: Order, slow_us: u64) -> Run {
-        const SAMPLES: u32 = 2_000;
+        const SAMPLES: u32 = 6_000;
         let scenario = Scenario {
             datapath: "udp".into(),
             stages: vec![Stage::Executor],

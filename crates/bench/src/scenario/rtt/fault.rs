@@ -140,8 +140,8 @@ mod tests {
         config.cable.bits_per_s = 40_000_000;
         assert_eq!(filled_link(&config), None);
         let (ping, pong) = (PingRecorder::new(10, 1), PongRecorder::new(10, 1));
-        let clocks = [&StampClock::default(); 2];
-        let rounds = Rounds::merge(ping, pong, None, 500_000, clocks).expect("rounds");
+        let clock = StampClock::default();
+        let rounds = Rounds::merge(ping, pong, None, 500_000, [&clock; 2]).expect("rounds");
         let mut run = Run::new(&config.scenario, &rounds, None);
         assert_eq!(fault_of(&config, &run), None);
         config.cable.bits_per_s = 20_000_000;
