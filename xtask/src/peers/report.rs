@@ -413,7 +413,7 @@ mod tests {
         assert!((row.high.unwrap() - row.low.unwrap()).abs() < 1e-9);
         assert_eq!((row.aim, row.aim_met), (Some(0.8), Some(true)));
         assert_eq!(row.setting, Setting::Defaults, "programs are not modified");
-        assert!(!report.table().contains("best"), "{}", report.table());
+        assert!(!report.table().contains("udp best"), "{}", report.table());
         assert_eq!(report.rows[1].aim, None, "aims are against the first");
         let by_lane = &report.rows[2];
         assert_eq!(
