@@ -84,6 +84,7 @@ impl Engine {
             presents: None,
             last_stamp: None,
             matched: MatchTally::default(),
+            joined: 0,
             ledger: WriterLedger::default(),
         }
     }

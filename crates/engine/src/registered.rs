@@ -58,18 +58,17 @@ impl RegisteredInstances {
         }
     }
 
-    /// A sample, or the end of its instance, was written.
+    /// Whether a sample leaves everything as it is: it is of the instance that was written last, and does not unregister it.
     #[inline]
-    pub(crate) fn note(&mut self, sample: &WriteSample, payload: &[u8]) {
-        let Some(key) = sample.key_hash else { return };
-        let is_known = self.last == Some(key) && !sample.kind.unregisters();
-        if !is_known {
-            self.note_other(key, sample.kind, payload);
-        }
+    pub(crate) fn knows(&self, sample: &WriteSample) -> bool {
+        sample.key_hash == self.last && !sample.kind.unregisters()
     }
 
-    /// The same of an instance that was not written last, or of its end.
-    fn note_other(&mut self, key: KeyHash, kind: ChangeKind, payload: &[u8]) {
+    /// A sample that is not [known](Self::knows), or the end of its instance, was written.
+    pub(crate) fn note(&mut self, sample: &WriteSample, payload: &[u8]) {
+        let (kind, Some(key)) = (sample.kind, sample.key_hash) else {
+            return;
+        };
         if kind.unregisters() {
             self.last = None;
             self.free.extend(self.slots.remove(&key));

@@ -166,7 +166,9 @@ impl Engine {
             let entity = writer.guid.entity;
             let head = data_head(entity, EntityId::UNKNOWN, sequence, sample);
             let head_bytes = put_heads(&self.header, sample.timestamp, &head, length, room)?;
-            if let Some(registered) = &mut writer.registered {
+            if let Some(registered) = &mut writer.registered
+                && !registered.knows(sample)
+            {
                 let payload = buffer.get(payload.clone()).unwrap_or_default();
                 registered.note(sample, payload);
             }
@@ -287,6 +289,7 @@ impl Engine {
         });
         writer.last = sequence;
         if let Some(registered) = &mut writer.registered
+            && !registered.knows(sample)
             && let Some((_, payload)) = history.get(sequence)
         {
             registered.note(sample, payload);

@@ -176,6 +176,8 @@ pub(crate) struct Writer {
     /// BY_SOURCE_TIMESTAMP).
     pub(crate) last_stamp: Option<Timestamp>,
     pub(crate) matched: MatchTally,
+    /// Matched readers that are known to hear the writer.
+    pub(crate) joined: u32,
     pub(crate) ledger: WriterLedger,
 }
 

@@ -178,9 +178,10 @@ impl Engine {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
-        proxy.is_joined = true;
+        let was_joined = core::mem::replace(&mut proxy.is_joined, true);
         let writer_index = proxy.writer;
         if let Some(writer) = self.writers.get_mut(writer_index) {
+            writer.joined += u32::from(!was_joined);
             writer.status |= WriterStatus::READER_HEARD;
             self.note_writer(writer_index);
         }
@@ -366,6 +367,7 @@ impl Engine {
             if let Some(place) = writer.proxies.iter().rposition(|&other| other == index) {
                 writer.proxies.remove(place);
             }
+            writer.joined -= u32::from(proxy.is_joined);
             writer.matched.part(proxy.guid);
             writer.status |= WriterStatus::PUBLICATION_MATCHED;
         }
@@ -460,20 +462,16 @@ impl Engine {
     /// PUBLICATION_MATCHED counts both from the match on.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterId) -> usize {
-        let joined = |proxy: &ReaderProxy| proxy.is_joined;
-        self.count_readers(writer, joined)
+        let writer = self.writers.get(writer.0);
+        writer.map_or(0, |writer| writer.joined as usize)
     }
 
     /// Matched reliable readers that have never answered a writer's HEARTBEATs and get no samples until they do.
     #[must_use]
     pub fn silent_readers(&self, writer: WriterId) -> usize {
-        let is_silent = |proxy: &ReaderProxy| proxy.reliable && proxy.is_silent();
-        self.count_readers(writer, is_silent)
-    }
-
-    fn count_readers(&self, writer: WriterId, counts: impl Fn(&ReaderProxy) -> bool) -> usize {
         let proxies = self.writers.get(writer.0).map_or(&[][..], |it| &it.proxies);
         let proxies = proxies.iter().filter_map(|&at| self.reader_proxies.get(at));
-        proxies.filter(|proxy| counts(proxy)).count()
+        let is_silent = |proxy: &&ReaderProxy| proxy.reliable && proxy.is_silent();
+        proxies.filter(is_silent).count()
     }
 }

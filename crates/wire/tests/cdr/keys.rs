@@ -3,7 +3,8 @@
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
     BoundedSequence, BoundedString, CdrError, Representation, TopicType, key_hash,
-    key_hash_of_payload, limits::MAX_KEY_BYTES, read_key, read_key_hash, write_key_payload,
+    key_hash_of_payload, limits::MAX_KEY_BYTES, read_key, read_key_hash, write_key_of_payload,
+    write_key_payload, write_payload,
 };
 use md5::{Digest, Md5};
 
@@ -66,6 +67,23 @@ fn a_key_payload_holds_the_key_members_alone() {
             key_hash(&numbers())
         );
     }
+}
+
+#[test]
+fn the_key_payload_of_a_payload_is_that_of_its_value() {
+    fn check<T: TopicType>(value: &T) {
+        for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+            let mut sample = [0; 512];
+            let length = write_payload(value, representation, &mut sample).unwrap();
+            let mut out = [0xaa; 512];
+            let written = write_key_of_payload::<T>(&sample[..length], &mut out).unwrap();
+            assert_eq!(out[..written], key_payload(value, representation));
+            let none = write_key_of_payload::<T>(&sample[..length], &mut out[..written - 1]);
+            assert_eq!(none, Err(CdrError::NoRoom));
+        }
+    }
+    check(&numbers());
+    check(&ShapeType::new("BLUE", 1, 2, 3));
 }
 
 #[derive(TopicType)]
