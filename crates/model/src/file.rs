@@ -27,7 +27,14 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 /// The file cannot be read, is not a regular file ([`open_regular`]), or is longer.
 pub fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let file = open_regular(path)?;
+    read_opened(open_regular(path)?, max_bytes)
+}
+
+/// Reads an opened file of at most `max_bytes` bytes.
+///
+/// # Errors
+/// The file cannot be read, or is longer.
+pub fn read_opened(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     let mut bytes = Vec::new();
     // A file may grow, and files of procfs say that their length is 0.

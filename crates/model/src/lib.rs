@@ -57,7 +57,7 @@ mod xdp;
 
 pub use domain::{Domain, DomainError};
 pub use duration::{DurationError, format_duration, parse_duration};
-pub use file::{open_regular, read_regular, read_regular_text};
+pub use file::{open_regular, read_opened, read_regular, read_regular_text};
 pub use host::{Datapath, Host, Scheduling, is_interface_name};
 pub use load::example;
 pub use participant::{Announces, Participant};

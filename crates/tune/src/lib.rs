@@ -58,4 +58,4 @@ pub use plan::{
     TRANSMIT_QUEUE_PRIORITY, When, of_vlan, plan, replan,
 };
 pub use probe::{here, interfaces, probe, probe_clock};
-pub use setting::{Machine, Setting, SettingError, ThreadClass, Value};
+pub use setting::{CoreList, Document, Machine, Setting, SettingError, ThreadClass, Unit, Value};

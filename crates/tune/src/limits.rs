@@ -59,6 +59,12 @@ pub const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
 /// Characters of a text that are shown where a value stands in a line.
 pub(crate) const MAX_SHOWN_TEXT: usize = 60;
 
+/// Characters that are shown of an error in a plan's text, in which any of it may stand.
+pub(crate) const MAX_ERROR_TEXT: usize = 300;
+
+/// Bytes of an interface's name (IFNAMSIZ, without the end).
+pub(crate) const MAX_INTERFACE_NAME: usize = 15;
+
 /// Bytes of one netlink datagram: the most the kernel fills at once.
 pub(crate) const NETLINK_DATAGRAM_BYTES: usize = 32 << 10;
 

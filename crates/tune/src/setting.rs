@@ -5,6 +5,7 @@
 //! one this process runs on, or one of a test.
 
 mod agreement;
+mod document;
 mod words;
 
 use std::fmt;
@@ -16,6 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::{Coalescing, FlowRule, QueueQdisc, Queues, RingSizes, RootQdisc};
 
+pub(crate) use self::document::BEFORE_ARGUMENTS;
+pub use self::document::{CoreList, Document, Unit};
+
 /// A place on a machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -26,8 +30,8 @@ pub enum Setting {
         /// Where it is.
         path: String,
     },
-    /// A file on disk that is ours, whole, with the ends of its lines: [`Value::Text`], or
-    /// [`Value::Absent`] if there is none.
+    /// A file on disk that is ours, whole: [`Value::Text`] with the ends of its lines, or [`Value::Absent`] if there
+    /// is none. What a plan writes there is a [`Value::Document`].
     Document {
         /// Where it is.
         path: String,
@@ -109,6 +113,8 @@ pub enum Value {
     Present,
     /// Text; of an attribute without the end of the line.
     Text(String),
+    /// The text of a file, by its parameters.
+    Document(Document),
     /// On or off.
     Switch(bool),
     /// Queues.

@@ -8,7 +8,7 @@ use isolane_tune::{
     export, plan,
 };
 
-use support::{carry_out, golden, machine, needs, profile};
+use support::{carry_out, golden, machine, needs, profile, text_of};
 
 fn planned(facts: &Facts, queue: u32, tuning: &Tuning) -> Plan {
     plan(facts, &needs(facts, queue), tuning, &Placement::default())
@@ -231,7 +231,7 @@ fn without_cpusets_programs_inherit_the_other_cores() {
         let step = steps.find(|step| step.id == "boot.affinity");
         let step = step.expect("a step");
         let text = "[Manager]\nCPUAffinity=\nCPUAffinity=0-6\n";
-        assert_eq!(step.to, Value::Text(String::from(text)));
+        assert_eq!(text_of(&step.to), text);
         assert!(step.costs.contains("not by a bound"), "{step:?}");
     }
     let nobody = by_systemd("igb", 1, |_| {});
@@ -258,8 +258,8 @@ fn what_others_have_bound_a_slice_to_is_neither_widened_nor_taken_away() {
     let step = free.steps.iter().find(|step| step.id == id);
     let text = "[Slice]\nAllowedCPUs=\nAllowedCPUs=0-2\n";
     assert_eq!(
-        step.expect("a step").to,
-        Value::Text(String::from(text)),
+        text_of(&step.expect("a step").to),
+        text,
         "lists of several files are added to each other"
     );
     let narrow = by_systemd("stmmac", 4, bound("user.slice", "0-1"));

@@ -6,7 +6,8 @@ mod support;
 use std::collections::HashSet;
 
 use isolane_model::Tuning;
-use isolane_tune::{Facts, FlowRule, Needs, Placement, Plan, Setting, Value, Way, When, plan};
+use isolane_tune::apply::PlanFile;
+use isolane_tune::{Facts, FlowRule, Needs, Placement, Setting, Value, Way, When, here, plan};
 use proptest::prelude::*;
 
 use support::{
@@ -80,8 +81,12 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
     }
     let text = made.to_text();
     assert!(text.contains(&facts.hostname), "{name}");
-    let read: Plan = serde_json::from_str(&json(&made)).expect("a plan");
-    assert_eq!(read, made, "{name}: as JSON");
+    // From a file, with no journal beside: each step is one that is known to be planning's.
+    let read = PlanFile::from_json(&json(&made)).expect("a plan");
+    let nowhere = std::env::temp_dir().join("isolane-no-such-folder");
+    let admitted = read.admit(&here(), &nowhere);
+    let admitted = admitted.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    assert_eq!(admitted, made, "{name}: as JSON");
     // Nothing is measured and changed at once.
     let has_steering = made.steps.iter().any(|step| {
         matches!(

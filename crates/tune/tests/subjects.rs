@@ -6,7 +6,9 @@ mod support;
 use isolane_model::{ProfileName, Tuning};
 use isolane_tune::{FlowRule, Placement, Plan, Refusal, Setting, Value, When, plan};
 
-use support::{MACHINES, carry_out, has_priorities, machine, needs, profile, steering, verified};
+use support::{
+    MACHINES, carry_out, has_priorities, machine, needs, profile, steering, text_of, verified,
+};
 
 #[test]
 fn a_time_that_a_driver_takes_for_a_mode_or_refuses_is_not_planned() {
@@ -250,8 +252,8 @@ fn arguments_of_the_kernel_that_are_there_are_looked_at() {
         )
     };
     let text = |value: Option<Value>| match value {
-        Some(Value::Text(text)) => text,
-        other => panic!("{other:?}"),
+        Some(value) => text_of(&value),
+        None => panic!("no step"),
     };
     let all = "isolcpus=managed_irq,domain,7 nohz_full=7 rcu_nocbs=7 irqaffinity=0-6";
     let (step, refused) = planned("quiet");
@@ -292,9 +294,7 @@ fn arguments_of_ones_own_are_replaced_with_the_core() {
         &Placement::default(),
     );
     let step = plan.steps.iter().find(|step| step.id == "boot.arguments");
-    assert!(
-        matches!(&step.expect("a step").to, Value::Text(text) if text.contains("isolcpus=managed_irq,domain,7"))
-    );
+    assert!(text_of(&step.expect("a step").to).contains("isolcpus=managed_irq,domain,7"));
 }
 
 #[test]

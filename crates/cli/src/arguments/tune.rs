@@ -46,6 +46,9 @@ pub(crate) enum Tune {
     ], "tune verify (does the machine do what it was set to), tune rollback (undoes it all)"))]
     Status(TuneStatusArguments),
     /// Measure whether the machine does what it was set to: wake-ups, what else ran, transmit queues
+    ///
+    /// Ends with exit code 1 if something is not as it should be, and with 2 if there was nothing to judge: no plan is
+    /// applied, and no --at-most says how late a wake-up may be.
     #[command(after_help = ExitCode::help_with_examples(&[
         ("sudo isolane tune verify", "the settings, and wake-ups on the described host's core"),
         ("sudo isolane tune verify --core 3 --seconds 60 --at-most 100us", "exit code 1 if one was later"),
@@ -55,7 +58,7 @@ pub(crate) enum Tune {
     Verify(TuneVerifyArguments),
     /// Ask another host, and find ports whose datagrams land on the critical receive queue, both ways
     #[command(after_help = ExitCode::help_with_examples(&[
-        ("sudo isolane tune ports 10.0.0.2 -i eth0", "where each pair of ports lands"),
+        ("sudo isolane tune ports 10.0.0.2 -i eth0", "where each pair of ports lands; exit code 1 without any answer"),
         (
             "sudo isolane tune ports 10.0.0.2 -i eth0 --queue 1 --peer-queue 1",
             "those that land on queue 1 at both ends; exit code 1 if there are none",

@@ -20,7 +20,7 @@ use crate::command::{Running, run};
 use crate::place::{Looks, inside};
 
 const FLUSH: &str = "/sys/class/net/eth0/gro_flush_timeout";
-const GROUPS: &str = "/proc/sys/net/ipv4/igmp_max_memberships";
+const PORTS: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 
 /// What the kernel holds and files say is the same.
 fn assert_same(now: &Looks, then: &Looks, when: &str) {
@@ -171,7 +171,7 @@ fn a_kept_plan_that_cannot_be_read_is_told_and_not_written_over() {
         let before = place.look();
         for broken in [
             &whole[..whole.len() / 2],
-            &whole.replace("saved-plan/1", "saved-plan/9"),
+            &whole.replace("saved-plan/2", "saved-plan/9"),
             "",
         ] {
             fs::write(&path, broken).expect("of this test");
@@ -198,10 +198,10 @@ fn what_is_not_found_again_is_left_out_and_told() {
         };
         let place = &machine.place;
         let mut plan = place.plan();
-        let kept = ["gro", "threaded", "groups"];
+        let kept = ["threaded", "ports"];
         plan.steps.retain(|step| kept.contains(&step.id.as_str()));
         let of_last_queue = Setting::Attribute {
-            path: String::from("/sys/class/net/eth0/queues/rx-3/rps_cpus"),
+            path: String::from("/sys/class/net/eth0/queues/rx-1/rps_cpus"),
         };
         plan.steps.push(Step {
             id: String::from("rps"),
@@ -235,19 +235,19 @@ fn what_is_not_found_again_is_left_out_and_told() {
 
         // The device comes with fewer queues than it had, and its threads have other numbers.
         machine.boot(
-            "ip link add eth0 numtxqueues 2 numrxqueues 2 type veth peer name eth1; \
-             ip link set eth0 up; ip link set eth1 up",
+            "ip link add eth0 numtxqueues 1 numrxqueues 1 type veth peer name eth1; \
+             ethtool -K eth0 gro on > /dev/null; ip link set eth0 up; ip link set eth1 up",
         );
         let (code, out, err) = machine.unit().start();
         assert_eq!(code, 0, "{out}{err}");
         let left_out: Vec<&str> = err.lines().collect();
         assert_eq!(left_out.len(), 2, "{err}");
-        let rps = "note: left out: rps: /sys/class/net/eth0/queues/rx-3/rps_cpus: ";
+        let rps = "note: left out: rps: /sys/class/net/eth0/queues/rx-1/rps_cpus: ";
         assert!(left_out[0].starts_with(rps), "{err}");
         let priority = format!("note: left out: priority: thread {thread}: ");
         assert!(left_out[1].starts_with(&priority), "{err}");
         // The rest stands.
-        assert_eq!(fs::read_to_string(GROUPS).expect("ours").trim(), "200");
+        assert_eq!(fs::read_to_string(PORTS).expect("ours").trim(), "7400-7500");
         let devices = place.look().devices;
         assert!(devices.iter().any(|device| device.threaded == Some(true)));
         rolled_back(&machine);
@@ -284,13 +284,13 @@ fn an_interface_that_does_not_come_is_waited_for_and_the_rest_is_set() {
         let end = waiting.0.wait().expect("it ends");
         assert_eq!(end.code(), Some(130));
         assert!(begin.elapsed() < Duration::from_secs(10), "it waited on");
-        assert_eq!(fs::read_to_string(GROUPS).expect("ours").trim(), "20");
+        assert_eq!(fs::read_to_string(PORTS).expect("ours").trim(), "");
 
         let (code, out, err) = machine.unit().start();
         assert_eq!(code, 0, "{out}{err}");
         assert!(err.contains("note: eth0 is not up"), "{err}");
         assert!(err.contains("left out: queues: queues of eth0"), "{err}");
-        assert_eq!(fs::read_to_string(GROUPS).expect("ours").trim(), "200");
+        assert_eq!(fs::read_to_string(PORTS).expect("ours").trim(), "7400-7500");
         rolled_back(&machine);
     });
 }
@@ -306,7 +306,7 @@ fn a_step_that_fails_at_a_boot_undoes_the_others_and_fails_the_unit() {
         let mut plan = place.plan();
         // First one that can be done, and the queues behind it.
         plan.steps
-            .retain(|step| ["queues", "groups"].contains(&step.id.as_str()));
+            .retain(|step| ["queues", "ports"].contains(&step.id.as_str()));
         plan.steps.reverse();
         place.write_plan(&plan);
         applied(&machine);

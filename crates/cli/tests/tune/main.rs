@@ -5,6 +5,7 @@
 mod boot;
 #[path = "../command/mod.rs"]
 mod command;
+mod hostile;
 mod killed;
 mod learn;
 mod place;
@@ -14,7 +15,7 @@ mod verify;
 use std::fs;
 use std::process::Command;
 
-use isolane_tune::{Machine as _, Plan, Setting, ThisMachine, Value};
+use isolane_tune::{Machine as _, Plan, Queues, Setting, ThisMachine, Value};
 
 use self::place::{Place, inside};
 use command::run;
@@ -32,9 +33,10 @@ fn a_plan_is_applied_shown_and_rolled_back() {
         let (code, out, err) = run(&mut apply(&place));
         assert_eq!((code, err.as_str()), (0, ""), "{out}");
         for said in [
-            "queues of eth0: 4 receive, 4 transmit -> 2 receive, 2 transmit",
-            "rx-gro of eth0: off -> on",
-            "napi_defer_hard_irqs: \"0\" -> \"2\"",
+            "queues of eth0: 2 receive, 2 transmit -> 4 receive, 4 transmit",
+            "tx-udp-segmentation of eth0: on -> off",
+            "napi_defer_hard_irqs: \"2\" -> \"0\"",
+            "/etc/security/limits.d/90-isolane.conf: none -> \"@realtime",
             "12 settings set, 0 as they should be",
         ] {
             assert!(out.contains(said), "no {said} in {out}");
@@ -49,8 +51,7 @@ fn a_plan_is_applied_shown_and_rolled_back() {
 
         fs::write("/sys/class/net/eth0/gro_flush_timeout", "7").expect("of this namespace");
         let (code, out, _) = run(&mut place.tune(&["status"]));
-        let undone =
-            "UNDONE  flush: /sys/class/net/eth0/gro_flush_timeout: \"7\", and not \"20000\"";
+        let undone = "UNDONE  flush: /sys/class/net/eth0/gro_flush_timeout: \"7\", and not \"0\"";
         assert!(code == 1 && out.contains(undone), "{out}");
 
         let (code, out, err) = run(&mut place.tune(&["rollback"]));
@@ -76,7 +77,7 @@ fn what_is_not_as_planned_is_refused_and_named() {
         let before = place.look();
         let (code, _, err) = run(&mut apply(&place));
         assert_eq!(code, 1, "{err}");
-        let stale = "gro_flush_timeout: planned from \"0\", found \"7\"";
+        let stale = "gro_flush_timeout: planned from \"20000\", found \"7\"";
         assert!(
             err.contains(stale) && err.contains("1 step cannot be done"),
             "{err}"
@@ -92,22 +93,22 @@ fn a_plan_that_fails_half_way_is_undone_and_the_step_is_named() {
         || {
             let place = Place::new("tune-half");
             let mut plan = place.plan();
+            let queues = plan.steps[0].clone();
             let last = plan.steps.last_mut().expect("steps");
-            last.setting = Setting::Attribute {
-                path: String::from("/sys/class/net/eth0/mtu"),
-            };
-            last.from = Value::Text(String::from("1500"));
-            last.to = Value::Text(String::from("no number"));
+            // More queues than the device can have, in a form that planning has.
+            let more = Value::Queues(Queues {
+                rx: 64,
+                tx: 64,
+                combined: 0,
+            });
+            (last.setting, last.from, last.to) = (queues.setting, queues.to, more);
             let id = last.id.clone();
             place.write_plan(&plan);
             let before = place.look();
             let (code, _, err) = run(&mut apply(&place));
             assert_eq!(code, 3, "{err}");
             assert!(err.contains("all was undone again"), "{err}");
-            assert!(
-                err.contains(&format!("{id}: /sys/class/net/eth0/mtu: Invalid")),
-                "{err}"
-            );
+            assert!(err.contains(&format!("{id}: queues of eth0: ")), "{err}");
             place.assert_is(&before, "after a failure");
         },
     );
@@ -120,8 +121,8 @@ fn a_signal_half_way_undoes_all() {
         place.write_plan(&place.plan());
         let before = place.look();
         for signal in ["TERM", "INT", "HUP"] {
-            // While the first document takes its name, when much is changed already.
-            let at = format!("inject=rename:signal={signal}:when=1");
+            // While the first document takes its name, as the journal did before, when much is changed already.
+            let at = format!("inject=rename:signal={signal}:when=2");
             let (code, _, err) = run(&mut place.traced(&apply(&place), &at));
             assert_eq!(code, 130, "{signal}: {err}");
             assert!(err.contains("it was asked to stop"), "{err}");
@@ -206,7 +207,7 @@ fn what_nothing_asks_for_any_more_is_planned_back_and_a_rollback_still_finds_the
             place.write_plan(&plan);
             let (code, out, err) = run(&mut apply(&place));
             assert_eq!(code, 0, "{out}{err}");
-            fs::write("/sys/class/net/eth0/gro_flush_timeout", "0").expect("of this namespace");
+            fs::write("/sys/class/net/eth0/gro_flush_timeout", "20000").expect("of this namespace");
             let now = place.look();
             assert_eq!(now.devices, before.devices);
             assert_eq!(now.network, before.network);
@@ -223,9 +224,7 @@ fn a_thread_of_a_device_is_scheduled_and_put_back() {
     inside("a_thread_of_a_device_is_scheduled_and_put_back", || {
         let place = Place::new("tune-thread");
         let mut plan = place.plan();
-        let in_threads = ["gro", "threaded"];
-        plan.steps
-            .retain(|step| in_threads.contains(&step.id.as_str()));
+        plan.steps.retain(|step| step.id == "threaded");
         place.write_plan(&plan);
         let (code, _, err) = run(&mut apply(&place));
         assert_eq!(code, 0, "{err}");
@@ -278,7 +277,7 @@ fn a_thread_of_a_device_is_scheduled_and_put_back() {
 fn a_broken_plan_is_wrong_usage() {
     let folder = command::Folder::new("tune-broken");
     let plan = Plan {
-        schema: String::from("isolane/plan/1"),
+        schema: String::from(isolane_tune::SCHEMA),
         machine: isolane_tune::here().machine,
         origin: String::from("test"),
         profile: String::from("test"),

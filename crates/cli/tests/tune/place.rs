@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use isolane_tune::{
-    Device, Interface, LaneGround, Network, Plan, Queues, RootQdisc, Setting, Step, Value, When,
-    here, probe,
+    CoreList, Device, Document, Interface, LaneGround, Network, Plan, Queues, RootQdisc, Setting,
+    Step, Value, When, here, probe,
 };
 
 use crate::command::{Folder, isolane};
@@ -16,12 +16,18 @@ use crate::command::{Folder, isolane};
 const INSIDE: &str = "ISOLANE_TEST_INSIDE";
 /// A place of its own; nothing is sent by itself there.
 const PREPARE: &str = "mount -t sysfs sysfs /sys; \
+    for folder in /etc/security /etc/default; do mount -t tmpfs -o mode=755 tmpfs $folder; done; \
     echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; \
     ip link set lo up; \
     eval \"$DEVICES\"; exec \"$0\" \"$@\"";
-/// Two devices with four queues.
+/// Folders of documents, with a file system of this namespace each.
+const DOCUMENTS: [&str; 2] = ["/etc/security", "/etc/default"];
+/// Two devices with four queues, half of which the first has in use. It interrupts late.
 pub(crate) const DEVICES: &str = "ip link add eth0 numtxqueues 4 numrxqueues 4 type veth \
         peer name eth1 numtxqueues 4 numrxqueues 4; \
+    ethtool -L eth0 rx 2 tx 2; ethtool -K eth0 gro on > /dev/null; \
+    echo 20000 > /sys/class/net/eth0/gro_flush_timeout; \
+    echo 2 > /sys/class/net/eth0/napi_defer_hard_irqs; \
     ip link set eth0 up; ip link set eth1 up";
 
 /// Runs the test of that name again in a namespace, and there its body.
@@ -66,8 +72,9 @@ pub(crate) struct Looks {
 impl Place {
     pub(crate) fn new(test: &str) -> Self {
         let folder = Folder::new(test);
-        fs::create_dir_all(folder.file("documents")).expect("ours");
-        fs::write(folder.file("documents/old.conf"), "old\n").expect("ours");
+        fs::create_dir_all(folder.file("state")).expect("ours");
+        fs::create_dir_all("/etc/default/grub.d").expect("of this namespace");
+        fs::write("/etc/default/grub.d/90-isolane.cfg", "old\n").expect("of this namespace");
         Self(folder)
     }
 
@@ -114,7 +121,9 @@ impl Place {
     pub(crate) fn look(&self) -> Looks {
         let facts = probe();
         let mut files = BTreeMap::new();
-        list(&self.0.0.join("documents"), &mut files);
+        for folder in DOCUMENTS {
+            list(Path::new(folder), &mut files);
+        }
         Looks {
             network: facts.network,
             interfaces: facts.interfaces,
@@ -146,9 +155,16 @@ impl Place {
         let text = |text: &str| Value::Text(text.into());
         let attribute = |path: &str| Setting::Attribute { path: path.into() };
         let of_device = |file: &str| attribute(&format!("/sys/class/net/eth0/{file}"));
-        let document = |name: &str| Setting::Document {
-            path: self.0.file(&format!("documents/{name}")),
+        let document = |document: Document| {
+            let path = document.path();
+            (Setting::Document { path }, Value::Document(document))
         };
+        let (limits, new) = document(Document::RealtimeLimits);
+        let (arguments, other) = document(Document::KernelArguments {
+            core: 1,
+            lists: vec![CoreList::NohzFull],
+            interrupts: vec![0],
+        });
         let interface = || String::from("eth0");
         let feature = |feature: &str| Setting::Feature {
             interface: interface(),
@@ -170,52 +186,35 @@ impl Place {
         let default = Value::Qdisc(RootQdisc::Default {
             name: String::from("noqueue"),
         });
-        let pfifo = Value::Qdisc(RootQdisc::Pfifo { frames: 64 });
-        let ports = attribute("/proc/sys/net/ipv4/ip_local_port_range");
-        let groups = attribute("/proc/sys/net/ipv4/igmp_max_memberships");
+        let pfifo = Value::Qdisc(RootQdisc::Pfifo { frames: 128 });
+        let ports = attribute("/proc/sys/net/ipv4/ip_local_reserved_ports");
+        let (on, off) = (Value::Switch(true), Value::Switch(false));
+        let gso = feature("tx-udp-segmentation");
+        let tso = feature("tx-tcp-segmentation");
+        let (rps, rps_1) = ("queues/rx-0/rps_cpus", "queues/rx-1/rps_cpus");
         let steps = [
-            ("queues", channels, queues(4), queues(2)),
-            (
-                "gro",
-                feature("rx-gro"),
-                Value::Switch(false),
-                Value::Switch(true),
-            ),
-            (
-                "tso",
-                feature("tx-tcp-segmentation"),
-                Value::Switch(true),
-                Value::Switch(false),
-            ),
+            ("queues", channels, queues(2), queues(4)),
+            ("gso", gso, on.clone(), off.clone()),
+            ("tso", tso, on, off),
             (
                 "flush",
                 of_device("gro_flush_timeout"),
-                text("0"),
                 text("20000"),
+                text("0"),
             ),
             (
                 "defer",
                 of_device("napi_defer_hard_irqs"),
-                text("0"),
                 text("2"),
+                text("0"),
             ),
             ("threaded", of_device("threaded"), text("0"), text("1")),
-            (
-                "rps",
-                of_device("queues/rx-0/rps_cpus"),
-                text("0"),
-                text("1"),
-            ),
-            ("ports", ports, text("32768 60999"), text("40000 60999")),
-            ("groups", groups, text("20"), text("200")),
+            ("rps", of_device(rps), text("0"), text("1")),
+            ("rps-1", of_device(rps_1), text("0"), text("1")),
+            ("ports", ports, text(""), text("7400-7500")),
             ("queueing", root, default, pfifo),
-            (
-                "new",
-                document("new.d/a/new.conf"),
-                Value::Absent,
-                text("new\n"),
-            ),
-            ("old", document("old.conf"), text("old\n"), text("other\n")),
+            ("new", limits, Value::Absent, new),
+            ("old", arguments, text("old\n"), other),
         ];
         let step = |(id, setting, from, to): (&str, Setting, Value, Value)| Step {
             id: id.into(),
@@ -229,7 +228,7 @@ impl Place {
             when: When::Now,
         };
         Plan {
-            schema: String::from("isolane/plan/1"),
+            schema: String::from(isolane_tune::SCHEMA),
             machine: here().machine,
             origin: String::from("test"),
             profile: String::from("test"),

@@ -5,8 +5,6 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use isolane_tune::Value;
-
 use crate::command::{PATIENCE, Running, run};
 use crate::place::{Place, inside};
 
@@ -44,21 +42,19 @@ fn while_one_is_half_way_others_are_refused_and_it_comes_to_its_end() {
         let place = Place::new("tune-half-way");
         let before = place.look();
         place.write_plan(&place.plan());
-        // The first document takes its name late, when much is changed already: there are 3 s for the others.
-        let slow = "inject=rename:delay_enter=3000000:when=1";
+        // Behind the journal, the first document takes its name late, when much is changed already: there are 3 s for the others.
+        let slow = "inject=rename:delay_enter=3000000:when=2";
         let mut first = place.traced(&apply(&place), slow);
         let first = first.stdout(Stdio::null()).stderr(Stdio::null());
         let mut first = Running(first.spawn().expect("strace"));
         let begin = Instant::now();
-        while fs::read_to_string(FLUSH).expect("of this namespace").trim() != "20000" {
+        while fs::read_to_string(FLUSH).expect("of this namespace").trim() != "0" {
             assert!(begin.elapsed() < PATIENCE, "it sets nothing");
             sleep(Duration::from_millis(5));
         }
         // Another plan, and an end of the first.
         let mut other = place.plan();
-        other.steps.retain(|step| step.id == "flush");
-        other.steps[0].from = Value::Text(String::from("20000"));
-        other.steps[0].to = Value::Text(String::from("30000"));
+        other.steps.retain(|step| step.id == "defer");
         place.write_plan(&other);
         for mut call in [apply(&place), place.tune(&["rollback"])] {
             let (code, _, err) = run(&mut call);

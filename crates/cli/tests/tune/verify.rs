@@ -25,10 +25,17 @@ fn wake_ups_and_settings_are_told_and_what_is_not_so_is_an_answer_of_no() {
             let place = Place::new("tune-verify");
             let verify = ["verify", "--core", "0", "--seconds", "1"];
             let (code, out, err) = run(&mut place.tune(&verify));
-            assert!(
-                code == 0 && out.contains("no plan is applied"),
-                "{out}{err}"
-            );
+            for said in [
+                "no plan is applied",
+                "not judged: --at-most",
+                "Nothing was verified",
+            ] {
+                assert!(code == 2 && out.contains(said), "no {said} in {out}{err}");
+            }
+            let (code, out, err) = run(&mut place.tune(&["verify"]));
+            assert!(code == 2 && out.contains("no core is known"), "{out}{err}");
+            let (code, out, err) = run(place.tune(&verify).args(["--at-most", "10s"]));
+            assert!(code == 0 && !out.contains("judged"), "{out}{err}");
             place.write_plan(&place.plan());
             let (code, _, err) = run(&mut place.tune(&["apply", &place.plan_file(), "--no-boot"]));
             assert_eq!(code, 0, "{err}");
@@ -109,14 +116,14 @@ fn who_watches_is_told_what_others_undo_and_set_again() {
             until("12 of 12 settings stand");
             fs::write(FLUSH, "7").expect("of this namespace");
             until(
-                "somebody set /sys/class/net/eth0/gro_flush_timeout to \"7\"; it should be \"20000\"",
+                "somebody set /sys/class/net/eth0/gro_flush_timeout to \"7\"; it should be \"0\"",
             );
-            fs::write(FLUSH, "20000").expect("of this namespace");
+            fs::write(FLUSH, "0").expect("of this namespace");
             until("again, as it should be");
             // As a network manager does that has ideas of its own about queueing.
             ip_or_tc("tc qdisc replace dev eth0 root pfifo limit 10");
-            until("somebody set queueing of eth0 to pfifo of 10 frames; it should be pfifo of 64");
-            ip_or_tc("tc qdisc replace dev eth0 root pfifo limit 64");
+            until("somebody set queueing of eth0 to pfifo of 10 frames; it should be pfifo of 128");
+            ip_or_tc("tc qdisc replace dev eth0 root pfifo limit 128");
             until("again, as it should be");
             // A driver that starts its device anew, and forgets.
             ip_or_tc("ip link delete eth0");

@@ -24,6 +24,8 @@ pub enum ApplyError {
         /// This one.
         here: String,
     },
+    /// It holds steps, named here, that planning cannot make: nothing was changed.
+    Unplanned(Vec<String>),
     /// What stands there is not what the plan was made for: nothing was changed.
     Refused(Vec<Obstacle>),
     /// It went wrong half-way, and was undone.
@@ -156,14 +158,15 @@ impl StateError {
     }
 }
 
-/// Lines of the journal that cannot be read, though others follow: something else than a crash has
-/// been at it.
+/// Lines of the journal that cannot be read, or are missing at its end: something else than a crash has been at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalError {
     /// The journal.
     pub path: PathBuf,
-    /// The lines, from 1.
+    /// The lines that cannot be read, from 1.
     pub lines: Vec<usize>,
+    /// Lines that were written behind the last one, and are not there.
+    pub missing: usize,
 }
 
 impl From<FormError> for ApplyError {
@@ -210,13 +213,20 @@ impl fmt::Display for StateError {
 
 impl fmt::Display for JournalError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> = self.lines.iter().map(usize::to_string).collect();
         let path = self.path.display();
-        write!(
-            formatter,
-            "{path} cannot be read in line {}",
-            lines.join(", ")
-        )
+        let lines: Vec<String> = self.lines.iter().map(usize::to_string).collect();
+        let lines = lines.join(", ");
+        match (lines.is_empty(), self.missing) {
+            (true, missing) => write!(
+                formatter,
+                "{path} was cut: its last {missing} lines are missing"
+            ),
+            (false, 0) => write!(formatter, "{path} cannot be read in line {lines}"),
+            (false, missing) => write!(
+                formatter,
+                "{path} cannot be read in line {lines}, and its last {missing} lines are missing"
+            ),
+        }
     }
 }
 
@@ -231,6 +241,13 @@ impl fmt::Display for ApplyError {
             Self::OtherBoot { .. } => formatter.write_str(
                 "it rests on where datagrams landed before the last boot of the machine",
             ),
+            Self::Unplanned(steps) => {
+                write!(
+                    formatter,
+                    "{} steps are none that planning makes",
+                    steps.len()
+                )
+            }
             Self::Refused(obstacles) => {
                 write!(formatter, "{} steps cannot be carried out", obstacles.len())
             }

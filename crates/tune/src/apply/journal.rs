@@ -8,13 +8,15 @@
 //! without its end was being written when the process died, and what it says was not done yet: it is
 //! left out. Any other line that cannot be read is broken, and is told by its number.
 //!
-//! It grows with each plan, also at each boot. So it is written anew, short ([`compact`]), before it
-//! is added to, and what would make it longer than it may be is refused before anything is changed.
+//! It grows with each plan, also at each boot. So each plan writes it anew: what is still needed of the one before
+//! ([`compact`]), and what the plan found, in one piece that takes the old one's place. Each beginning says how many
+//! entries follow it in that piece, so that a journal that was cut later is noticed. What would make it longer than it
+//! may be is refused before anything is changed.
 
 mod compact;
 mod file;
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::compact::{Outcome, Set};
 pub(super) use self::file::{Journal, remove, set_aside};
 use super::restore::first_of_each;
+use super::state::open;
 use super::{Here, JournalError, StateError};
 use crate::limits::MAX_JOURNAL_BYTES;
 use crate::plan::{FormError, Identity};
@@ -33,7 +36,7 @@ const CHECKSUM: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 /// What stands before the checksum and behind it.
 const BEFORE_CHECKSUM: &str = ",\"checksum\":\"";
 const BEHIND_CHECKSUM: &str = "\"}";
-const SCHEMA: &str = "isolane/journal/1";
+const SCHEMA: &str = "isolane/journal/2";
 
 /// An entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +48,8 @@ pub(super) enum Entry {
         machine: Identity,
         boot_id: String,
         profile: String,
+        /// Entries that follow it in the piece that it was written in.
+        entries: usize,
         /// What was set before a boot, and is not asked for since.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         forgotten: Vec<Setting>,
@@ -71,6 +76,8 @@ impl Entry {
             machine: here.machine.clone(),
             boot_id: here.boot_id.clone(),
             profile: profile.into(),
+            // Counted once it is known what is written with it.
+            entries: 0,
             forgotten,
         }
     }
@@ -100,22 +107,24 @@ pub(super) struct Contents {
     pub(super) entries: Vec<Entry>,
     /// Lines that cannot be read, from 1.
     pub(super) broken: Vec<usize>,
+    /// Entries that were written behind the last line, and are not there.
+    pub(super) missing: usize,
     /// The form it is written in, if it is not ours.
     other_form: Option<String>,
-    /// Lines that are complete, and their bytes.
+    /// Lines that are complete.
     lines: usize,
-    bytes: u64,
 }
 
 impl Contents {
     /// # Errors
-    /// There are broken lines.
+    /// There are broken lines, or some are missing at its end.
     pub(super) fn check(&self) -> Result<(), JournalError> {
-        match self.broken.is_empty() {
+        match self.broken.is_empty() && self.missing == 0 {
             true => Ok(()),
             false => Err(JournalError {
                 path: self.path.clone(),
                 lines: self.broken.clone(),
+                missing: self.missing,
             }),
         }
     }
@@ -191,7 +200,7 @@ impl Contents {
 /// Reads a journal; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Contents>, StateError> {
     let failed = StateError::of(path);
-    let file = match File::open(path) {
+    let file = match open(path, OpenOptions::new().read(true)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(&failed)?,
     };
@@ -209,13 +218,14 @@ pub(super) fn read(path: &Path) -> Result<Option<Contents>, StateError> {
 
 pub(super) fn parse(bytes: &[u8]) -> Contents {
     let mut contents = Contents::default();
+    // It has its beginning at least.
+    let mut written = 1;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let Some(text) = line.strip_suffix(b"\n") else {
             // Cut off; nothing can follow.
             break;
         };
         contents.lines += 1;
-        contents.bytes += line.len() as u64;
         let line = match parse_line(text) {
             Ok(line) => line,
             Err(form) => {
@@ -228,13 +238,18 @@ pub(super) fn parse(bytes: &[u8]) -> Contents {
         if line.number != contents.lines {
             contents.broken.push(contents.lines);
         }
-        if let Entry::Begin { schema, .. } = &line.entry
-            && schema != SCHEMA
+        if let Entry::Begin {
+            schema, entries, ..
+        } = &line.entry
         {
-            contents.other_form = Some(schema.clone());
+            written = written.max(line.number.saturating_add(*entries));
+            if schema != SCHEMA {
+                contents.other_form = Some(schema.clone());
+            }
         }
         contents.entries.push(line.entry);
     }
+    contents.missing = written.saturating_sub(contents.lines);
     contents
 }
 

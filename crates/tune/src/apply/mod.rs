@@ -19,6 +19,7 @@ mod journal;
 mod links;
 mod look;
 mod numbers;
+mod plan_file;
 mod restore;
 mod rollback;
 mod saved;
@@ -37,6 +38,7 @@ pub use self::links::Links;
 use self::look::{Found, Looked, look};
 pub use self::numbers::Numbers;
 pub(crate) use self::numbers::has_number;
+pub use self::plan_file::PlanFile;
 pub use self::restore::Restored;
 use self::restore::{first_of_each, restore};
 pub(crate) use self::rollback::rollback_locked;
@@ -150,11 +152,16 @@ pub(crate) fn apply_locked(
         return Ok(looked.applied);
     }
     let is_first = standing.is_none();
-    let mut journal = Journal::open(&state.journal(), before.as_ref(), &here.boot_id)?;
     let begin = Entry::begin(here, &plan.profile, forgotten);
+    let path = state.journal();
     if looked.to_change.is_empty() {
         // It was set by one that was killed before it could say so, or stands after a boot.
-        journal.append([begin, Entry::Applied])?;
+        Journal::begin(
+            &path,
+            before.as_ref(),
+            &here.boot_id,
+            [begin, Entry::Applied],
+        )?;
         return Ok(looked.applied);
     }
     let entries = looked.found.iter().map(|found| Entry::Found {
@@ -164,13 +171,8 @@ pub(crate) fn apply_locked(
         value: found.value.clone(),
         to: found.to.clone(),
     });
-    if let Err(error) = journal.append(std::iter::once(begin).chain(entries)) {
-        if is_first {
-            // Nothing is in it.
-            let _ = journal.remove();
-        }
-        return Err(error.into());
-    }
+    let entries = std::iter::once(begin).chain(entries);
+    let mut journal = Journal::begin(&path, before.as_ref(), &here.boot_id, entries)?;
     let done = carry_out(machine, plan, &mut looked, is_stopped);
     let done = done.and_then(|()| {
         let stay = looked.staying().map(|(found, stands)| Entry::Found {

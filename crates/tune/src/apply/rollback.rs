@@ -30,10 +30,10 @@ pub fn rollback(
     here: &Here,
     folder: &Path,
 ) -> Result<RolledBack, ApplyError> {
-    let Some(state) = State::find(folder) else {
+    let Some(state) = State::find(folder)? else {
         return Ok(RolledBack::default());
     };
-    if !state.journal().exists() {
+    if journal::read(&state.journal())?.is_none() {
         return Ok(RolledBack::default());
     }
     let _lock = state.lock()?;

@@ -17,7 +17,7 @@ use crate::limits::{BOOT_LOOK, BOOT_PATIENCE};
 use crate::plan::{Plan, PlanError, Step, When, of_form};
 use crate::setting::Setting;
 
-const SCHEMA: &str = "isolane/saved-plan/1";
+const SCHEMA: &str = "isolane/saved-plan/2";
 
 /// A plan as it is saved for the next boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

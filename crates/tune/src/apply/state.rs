@@ -1,12 +1,22 @@
 //! The folder in which the journal is, and the lock that one `tune` holds at a time.
+//!
+//! What the journal says is written to the machine as root. So the folder and its files belong to root or this user,
+//! no other user can write to them, and no symbolic link is followed.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
 
 use super::StateError;
+
+/// Mode of the folder, whatever the umask.
+const FOLDER_MODE: u32 = 0o700;
+/// Mode of its files, whatever the umask.
+const FILE_MODE: u32 = 0o600;
 
 pub(crate) struct State(PathBuf);
 
@@ -22,19 +32,40 @@ impl State {
             let folder = std::path::absolute(folder)?;
             let missing = folder.ancestors().take_while(|folder| !folder.exists());
             let missing: Vec<&Path> = missing.collect();
-            fs::create_dir_all(&folder)?;
-            for parent in missing.iter().filter_map(|made| made.parent()) {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(FOLDER_MODE).create(&folder)?;
+            for made in missing {
+                fs::set_permissions(made, Permissions::from_mode(FOLDER_MODE))?;
+                let parent = made.parent().unwrap_or(Path::new("/"));
                 File::open(parent)?.sync_all()?;
             }
             Ok(())
         };
         make().map_err(StateError::of(folder))?;
-        Ok(Self(folder.to_owned()))
+        let state = Self::find(folder)?;
+        state.ok_or_else(|| StateError::of(folder)(io::ErrorKind::NotFound.into()))
     }
 
-    /// The folder, if there is one.
-    pub(super) fn find(folder: &Path) -> Option<Self> {
-        folder.is_dir().then(|| Self(folder.to_owned()))
+    /// The folder; `None` if there is none.
+    ///
+    /// # Errors
+    /// It cannot be looked at, is a link or no folder, or others can write to it.
+    pub(super) fn find(folder: &Path) -> Result<Option<Self>, StateError> {
+        // A slash at its end would have a link followed.
+        let path: PathBuf = folder.components().collect();
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags((OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY).bits() as i32)
+            .open(&path);
+        let checked = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(unsafe_state(
+                "it is a symbolic link, or no folder".to_owned(),
+            )),
+            opened => opened.and_then(|opened| check_owner(&opened.metadata()?)),
+        };
+        checked.map_err(StateError::of(folder))?;
+        Ok(Some(Self(path)))
     }
 
     pub(super) fn journal(&self) -> PathBuf {
@@ -46,9 +77,124 @@ impl State {
     pub(crate) fn lock(&self) -> Result<Lock, StateError> {
         let path = self.0.join("tune.lock");
         let failed = StateError::of(&path);
-        let file = File::create(&path).map_err(&failed)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true);
+        let file = open(&path, &mut options).map_err(&failed)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| failed(error.into()))?;
         Ok(Lock(file))
+    }
+}
+
+/// Opens a file of the folder that only root and this user can have written, or makes it.
+///
+/// # Errors
+/// Among others [`io::ErrorKind::InvalidInput`]: it is a link, no regular file, or others can write to it.
+pub(super) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    // Not waiting for who writes to a FIFO, either.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.mode(FILE_MODE).custom_flags(flags.bits() as i32);
+    let file = options.open(path).map_err(|error| {
+        match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+            true => unsafe_state("it is a symbolic link".to_owned()),
+            false => error,
+        }
+    })?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(unsafe_state("it is no regular file".to_owned()));
+    }
+    check_owner(&metadata)?;
+    Ok(file)
+}
+
+/// # Errors
+/// Somebody else than root and this user owns it, or can write to it.
+fn check_owner(metadata: &Metadata) -> io::Result<()> {
+    let (owner, own) = (metadata.uid(), geteuid().as_raw());
+    if owner != 0 && owner != own {
+        return Err(unsafe_state(format!(
+            "it belongs to user {owner}, who may have written anything into it"
+        )));
+    }
+    let mode = metadata.mode() & 0o7777;
+    match mode & 0o022 {
+        0 => Ok(()),
+        _ => Err(unsafe_state(format!(
+            "others can write to it (its mode is {mode:04o})"
+        ))),
+    }
+}
+
+fn unsafe_state(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, Mode, mkfifoat};
+
+    use super::*;
+    use crate::test_folder::Folder;
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::symlink_metadata(path).expect("it is there").mode() & 0o7777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("ours");
+    }
+
+    #[test]
+    fn folder_and_lock_are_for_their_owner_alone() {
+        let folder = Folder::new();
+        let path = folder.0.join("a/b");
+        let state = State::make(&path).expect("a temporary folder");
+        let lock = state.lock();
+        assert!(lock.is_ok());
+        assert_eq!(mode_of(&path), 0o700);
+        assert_eq!(mode_of(&path.join("tune.lock")), 0o600);
+        set_mode(&path, 0o777);
+        let refused = State::find(&path).err().expect("others can write to it");
+        assert!(
+            refused.to_string().contains("its mode is 0777"),
+            "{refused}"
+        );
+        State::make(&path).err().expect("nor is it mended unasked");
+    }
+
+    #[test]
+    fn no_link_is_followed_and_a_fifo_is_not_waited_for() {
+        let folder = Folder::new();
+        let state = State::make(&folder.0).expect("a temporary folder");
+        let (lock, victim) = (folder.0.join("tune.lock"), folder.0.join("victim"));
+        fs::write(&victim, "theirs").expect("ours");
+        symlink(&victim, &lock).expect("ours");
+        let refused = state.lock().err().expect("it is a link");
+        assert!(refused.to_string().contains("symbolic link"), "{refused}");
+        assert_eq!(fs::read_to_string(&victim).expect("ours"), "theirs");
+        fs::remove_file(&lock).expect("ours");
+        mkfifoat(CWD, &lock, Mode::RUSR | Mode::WUSR).expect("ours");
+        let refused = state.lock().err().expect("it is a FIFO");
+        assert!(refused.to_string().contains("regular file"), "{refused}");
+        // The folder itself, with and without a slash behind.
+        let link = folder.0.join("link");
+        symlink(folder.0.join("."), &link).expect("ours");
+        for path in [link.clone(), PathBuf::from(format!("{}/", link.display()))] {
+            let refused = State::find(&path).err().expect("it is a link");
+            assert!(refused.to_string().contains("symbolic link"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_taken_for_nothing() {
+        let folder = Folder::new();
+        assert!(State::find(&folder.0).expect("there is none").is_none());
+        fs::write(&folder.0, "a file").expect("a temporary folder");
+        assert!(State::find(&folder.0).is_err());
+        assert!(State::find(&folder.0.join("below")).is_err());
+        fs::remove_file(&folder.0).expect("ours");
     }
 }

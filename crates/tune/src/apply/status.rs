@@ -52,7 +52,7 @@ pub fn status(
     here: &Here,
     folder: &Path,
 ) -> Result<Option<Status>, ApplyError> {
-    let Some(state) = State::find(folder) else {
+    let Some(state) = State::find(folder)? else {
         return Ok(None);
     };
     let Some(contents) = journal::read(&state.journal())? else {

@@ -132,7 +132,7 @@ fn function(text: &mut String, name: &str, first: &str, lines: &[Line<'_>], then
             ),
         };
         if line.is_ok()
-            && matches!((&step.setting, &step.to), (Setting::Document { .. }, Value::Text(_)) if name == "apply")
+            && matches!((&step.setting, &step.to), (Setting::Document { .. }, Value::Document(_)) if name == "apply")
         {
             let _ = writeln!(text, "    # in effect {}", when(step));
         }

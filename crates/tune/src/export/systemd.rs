@@ -23,9 +23,9 @@ pub(super) fn documents(plan: &Plan) -> impl Iterator<Item = ExportedFile> {
     plan.steps
         .iter()
         .filter_map(|step| match (&step.setting, &step.to) {
-            (Setting::Document { path }, Value::Text(text)) => Some(ExportedFile {
+            (Setting::Document { path }, Value::Document(document)) => Some(ExportedFile {
                 path: path.clone(),
-                text: text.clone(),
+                text: document.text(),
                 is_executable: false,
             }),
             _ => None,

@@ -49,10 +49,8 @@ pub(super) fn files(plan: &Plan) -> Vec<ExportedFile> {
             let _ = write!(text, "\n[{name}]\n{lines}");
         }
     }
-    if let Some(Value::Text(line)) = arguments.first().map(|step| &step.to)
-        && let Some(arguments) = line.strip_prefix("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX ")
-    {
-        let arguments = arguments.trim_end().trim_end_matches('"');
+    if let Some(Value::Document(document)) = arguments.first().map(|step| &step.to) {
+        let arguments = document.kernel_arguments();
         let _ = write!(text, "\n[bootloader]\ncmdline_isolane=+{arguments}\n");
     }
     let mut files = Vec::new();

@@ -14,6 +14,10 @@ use rustix::io::Errno;
 use crate::limits::MAX_DOCUMENT_BYTES;
 use crate::setting::SettingError;
 
+/// Modes of what is made anew, whatever the umask: all may read it, and its owner may write it.
+const NEW_FILE_MODE: u32 = 0o644;
+const NEW_FOLDER_MODE: u32 = 0o755;
+
 /// The text of a file; `None` if there is none.
 pub(super) fn read(path: &str) -> Result<Option<String>, SettingError> {
     let path = check(path)?;
@@ -54,11 +58,17 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), SettingError> {
         // What a killed process left. A new file is made, and never one used that stands there, or
         // that a link there names.
         remove_if_there(&beside)?;
-        let mut file = File::create_new(&beside)?;
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&beside)?;
+        let mut mode = NEW_FILE_MODE;
         if let Ok(before) = fs::symlink_metadata(path) {
             fchown(&file, Some(before.uid()), Some(before.gid()))?;
-            file.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
+            mode = before.mode() & 0o7777;
         }
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&beside, path)?;
@@ -94,9 +104,12 @@ pub(super) fn is_folder(path: &str) -> Result<bool, SettingError> {
 pub(super) fn make_folder(path: &str) -> Result<(), SettingError> {
     let path = check(path)?;
     match fs::create_dir(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(of_system(error)),
-        _ => sync_folder_of(path).map_err(of_system),
+        Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(NEW_FOLDER_MODE)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
     }
+    .and_then(|()| sync_folder_of(path))
+    .map_err(of_system)
 }
 
 /// Takes a folder away if nothing is in it.
@@ -131,7 +144,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
-/// A plan is a file that anybody may have written.
+/// Only files on disk, whatever the journal says.
 fn check(path: &str) -> Result<&Path, SettingError> {
     let is_plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
     let is_kernels = path.starts_with("/sys/") || path.starts_with("/proc/");

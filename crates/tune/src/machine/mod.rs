@@ -110,6 +110,9 @@ impl Machine for ThisMachine {
         match (setting, value) {
             (Setting::Attribute { path }, Value::Text(text)) => attribute::write(path, text),
             (Setting::Document { path }, Value::Text(text)) => document::write(path, text),
+            (Setting::Document { path }, Value::Document(document)) => {
+                document::write(path, &document.text())
+            }
             (Setting::Document { path }, Value::Absent) => document::remove(path),
             (Setting::Folder { path }, Value::Present) => document::make_folder(path),
             (Setting::Folder { path }, Value::Absent) => document::remove_folder(path),

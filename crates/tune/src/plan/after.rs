@@ -16,6 +16,9 @@ impl Facts {
             (Setting::Document { path }, Value::Text(text)) => {
                 self.documents.insert(path.clone(), text.clone());
             }
+            (Setting::Document { path }, Value::Document(document)) => {
+                self.documents.insert(path.clone(), document.text());
+            }
             (Setting::Document { path }, Value::Absent) => {
                 if self.documents.remove(path).is_some() {
                     slices::forget(self, path);
@@ -152,7 +155,7 @@ impl Facts {
     }
 }
 
-fn interface_of(setting: &Setting) -> Option<&str> {
+pub(super) fn interface_of(setting: &Setting) -> Option<&str> {
     match setting {
         Setting::Channels { interface }
         | Setting::Rings { interface }

@@ -4,20 +4,12 @@
 //! step, and what says something else is somebody's line, which has to be edited.
 
 use crate::facts::Loader;
-use crate::lists::list;
 use crate::probe::files::number_list;
+use crate::setting::{BEFORE_ARGUMENTS, CoreList, Document};
 
 use super::carrier::Asked;
 use super::draft::{Draft, Said};
 
-const FILE: &str = "/etc/default/grub.d/90-isolane.cfg";
-const BEFORE: &str = "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX ";
-/// Those that take the executor's core, and what stands before the list.
-const LISTS: [(&str, &str); 3] = [
-    ("isolcpus=", "managed_irq,domain,"),
-    ("nohz_full=", ""),
-    ("rcu_nocbs=", ""),
-];
 const INTERRUPTS: &str = "irqaffinity=";
 
 pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
@@ -27,17 +19,17 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
         .command_line
         .as_deref()
         .unwrap_or_default();
-    if is_in_effect(asked, core) || LISTS.iter().all(|(name, _)| covers(line, name, core)) {
+    if is_in_effect(asked, core) || CoreList::ALL.iter().all(|it| covers(line, it.name(), core)) {
         // What installed it is not asked about.
         return;
     }
     let installed = asked
         .facts
         .documents
-        .get(FILE)
+        .get(Document::ARGUMENTS)
         .map_or("", |text| text.trim_end());
     let own: Vec<&str> = installed
-        .strip_prefix(BEFORE)
+        .strip_prefix(BEFORE_ARGUMENTS)
         .map_or("", |rest| rest.trim_end_matches('"'))
         .split_whitespace()
         .collect();
@@ -47,24 +39,24 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
         .filter(|word| !own.contains(word))
         .collect();
     let given = |name: &str| foreign.iter().find(|word| word.starts_with(name));
-    let contradicting = LISTS.iter().find_map(|(name, _)| {
-        let word = given(name)?;
-        (!covers(word, name, core)).then_some((*name, *word))
+    let contradicting = CoreList::ALL.into_iter().find_map(|it| {
+        let word = given(it.name())?;
+        (!covers(word, it.name(), core)).then_some((it.name(), *word))
     });
     if let Some((name, word)) = contradicting {
         return refuse_contradicting(asked, core, (name, word), draft);
     }
-    let mut wanted: Vec<String> = LISTS
-        .iter()
-        .filter(|(name, _)| given(name).is_none())
-        .map(|(name, before)| format!("{name}{before}{core}"))
-        .collect();
-    if given(INTERRUPTS).is_none() {
-        wanted.push(format!("{INTERRUPTS}{}", list(others)));
-    }
-    let wanted = wanted.join(" ");
-    let text = format!("{BEFORE}{wanted}\"");
-    if installed == text {
+    let lists = CoreList::ALL.into_iter();
+    let document = Document::KernelArguments {
+        core,
+        lists: lists.filter(|it| given(it.name()).is_none()).collect(),
+        interrupts: match given(INTERRUPTS) {
+            None => others.to_vec(),
+            Some(_) => Vec::new(),
+        },
+    };
+    let wanted = document.kernel_arguments();
+    if installed == document.text().trim_end() {
         draft.refuse(
             "boot.arguments-waiting",
             "the kernel's arguments are installed, and not in effect yet",
@@ -84,8 +76,7 @@ pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Dra
     draft.document(
         asked.facts,
         "boot.arguments",
-        FILE,
-        text,
+        document,
         Said::of_all(
             format!(
                 "on core {core} other programs run for milliseconds, and the kernel's tick and callbacks for 1 to 10 \

@@ -3,7 +3,7 @@
 use super::shell;
 use super::{Refusal, Reliance, Step, When};
 use crate::facts::Facts;
-use crate::setting::{Setting, Value};
+use crate::setting::{Document, Setting, Value};
 
 /// A plan that is being made.
 #[derive(Default)]
@@ -98,28 +98,22 @@ impl Draft {
         );
     }
 
-    /// Writes a file of our own: these lines, each with its end.
+    /// Writes a file of our own; nothing, where it stands so already.
     pub(super) fn document(
         &mut self,
         facts: &Facts,
         id: impl Into<String>,
-        path: &str,
-        text: impl Into<String>,
+        document: Document,
         said: Said,
     ) {
-        let from = match facts.documents.get(path) {
+        let path = document.path();
+        let from = match facts.documents.get(&path) {
+            Some(text) if *text == document.text() => return,
             Some(text) => Value::Text(text.clone()),
             None => Value::Absent,
         };
-        let setting = Setting::Document {
-            path: path.to_owned(),
-        };
-        self.change(
-            id,
-            setting,
-            (from, Value::Text(format!("{}\n", text.into()))),
-            said,
-        );
+        let setting = Setting::Document { path };
+        self.change(id, setting, (from, Value::Document(document)), said);
     }
 
     /// Whether what comes to which queue of an interface changes: then nothing that was measured before

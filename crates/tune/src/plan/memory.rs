@@ -1,9 +1,9 @@
 //! Pages: that none is made, moved or fetched while a critical job waits.
 
+use crate::setting::Document;
+
 use super::carrier::Asked;
 use super::draft::{Draft, Said};
-
-const LIMITS: &str = "/etc/security/limits.d/90-isolane.conf";
 
 pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
     let facts = asked.facts;
@@ -51,8 +51,7 @@ fn limits(asked: &Asked<'_>, draft: &mut Draft) {
     draft.document(
         asked.facts,
         "rights.limits",
-        LIMITS,
-        "@realtime - rtprio 80\n@realtime - memlock unlimited",
+        Document::RealtimeLimits,
         Said::of_all(
             "executors run at real-time priorities with locked memory, without being root",
             "members of the group realtime can take a core for themselves; from their next login on",

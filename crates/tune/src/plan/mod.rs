@@ -28,6 +28,7 @@ mod napi;
 mod offloads;
 mod other_interrupts;
 mod placement;
+mod producible;
 mod queues;
 mod reliance;
 mod rings;
@@ -62,13 +63,13 @@ use serde::{Deserialize, Serialize};
 use crate::setting::{Setting, Value};
 
 /// The form of a plan that is written.
-pub const SCHEMA: &str = "isolane/plan/1";
+pub const SCHEMA: &str = "isolane/plan/2";
 
 /// What to change on one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// `isolane/plan/1`.
+    /// `isolane/plan/2`.
     pub schema: String,
     /// The machine it was made for.
     pub machine: Identity,

@@ -56,6 +56,12 @@ const CUTS: [Offload; 4] = [
     ),
 ];
 
+/// The kernel's names of all that planning may switch off.
+pub(super) fn switched_off() -> impl Iterator<Item = &'static str> {
+    let all = HIDES.iter().chain([&TAGS]).chain(&MERGES).chain(&CUTS);
+    all.map(|Offload(feature, ..)| *feature)
+}
+
 pub(super) fn plan(asked: &Asked<'_>, carrier: &Carrier<'_>, draft: &mut Draft) {
     let tuning = asked.tuning;
     let mut wanted: Vec<&Offload> = Vec::new();

@@ -1,11 +1,12 @@
 //! Services that move work about.
 
+use crate::setting::Document;
+
 use super::carrier::Asked;
 use super::draft::{Draft, Said};
 
 /// The name that the kernel shows of it.
 pub(super) const IRQBALANCE: &str = "irqbalance";
-const DROP_IN: &str = "/etc/systemd/system/irqbalance.service.d/50-isolane.conf";
 /// Services that set what a plan sets, by their own rules.
 const OTHERS: [(&str, &str, &str); 2] = [
     (
@@ -48,8 +49,7 @@ pub(super) fn plan(asked: &Asked<'_>, draft: &mut Draft) {
     draft.document(
         asked.facts,
         "services.irqbalance",
-        DROP_IN,
-        format!("[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST={core}"),
+        Document::BannedFromBalance { core },
         Said::of_all(
             format!(
                 "every ten seconds irqbalance moves interrupts, to core {core} too, and undoes what was set of them"

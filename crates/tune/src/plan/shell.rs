@@ -19,11 +19,8 @@ pub(crate) fn line(setting: &Setting, value: &Value) -> Option<String> {
             format!("echo {} > {}", quoted(text), quoted(path))
         }
         (Setting::Document { path }, Value::Absent) => format!("rm -f {}", quoted(path)),
-        (Setting::Document { path }, Value::Text(text)) => {
-            let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
-            let (folder, text, path) = (quoted(folder), quoted(text), quoted(path));
-            format!("mkdir -p {folder} && printf %s {text} > {path}")
-        }
+        (Setting::Document { path }, Value::Text(text)) => document(path, text),
+        (Setting::Document { path }, Value::Document(known)) => document(path, &known.text()),
         (Setting::Channels { interface }, Value::Queues(queues)) => channels(interface, *queues),
         (Setting::Rings { interface }, Value::Rings(rings)) => {
             let interface = quoted(interface);
@@ -68,6 +65,12 @@ pub(crate) fn line(setting: &Setting, value: &Value) -> Option<String> {
         (Setting::Thread { .. }, Value::Absent) => String::from(": it ends by itself"),
         _ => return None,
     })
+}
+
+fn document(path: &str, text: &str) -> String {
+    let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
+    let (folder, text, path) = (quoted(folder), quoted(text), quoted(path));
+    format!("mkdir -p {folder} && printf %s {text} > {path}")
 }
 
 /// A word of a shell.

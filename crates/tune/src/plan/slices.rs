@@ -6,6 +6,7 @@
 use crate::facts::Facts;
 use crate::lists::list;
 use crate::probe::files::number_list;
+use crate::setting::{Document, Unit};
 
 use super::carrier::Asked;
 use super::draft::{Draft, Said};
@@ -14,20 +15,8 @@ use super::draft::{Draft, Said};
 const CONTROLLERS: &str = "/sys/fs/cgroup/cgroup.controllers";
 /// The file that only the first version has there.
 const FIRST_VERSION: &str = "/sys/fs/cgroup/cpuset/cpuset.cpus";
-const SLICE: &str = "/etc/systemd/system/isolane.slice";
 /// Where control groups of the second version stand, those that systemd makes among them.
 const GROUPS: &str = "/sys/fs/cgroup";
-/// What systemd itself starts with, and all that it starts inherits.
-const MANAGER: &str = "/etc/systemd/system.conf.d/50-isolane.conf";
-/// What systemd has everything else in: services, sessions, virtual machines and containers, itself. A slice that is not
-/// there has no use for its drop-in until it is.
-const OTHERS: [(&str, &str); 4] = [
-    ("system.slice", "Slice"),
-    ("user.slice", "Slice"),
-    ("machine.slice", "Slice"),
-    ("init.scope", "Scope"),
-];
-
 pub(super) fn plan(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     let isolated = asked.facts.cores.isolated.as_deref().unwrap_or_default();
     if isolated.contains(&core) {
@@ -52,9 +41,11 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
         "programs have one core less: those that pin themselves to core {core} get EINVAL, unless they run in \
          isolane.slice (systemd-run --slice=isolane.slice PROGRAM); takes systemctl daemon-reload, or a boot"
     );
-    for (unit, section) in OTHERS {
+    // A slice that is not there has no use for its drop-in until it is.
+    for of in Unit::ALL {
+        let unit = of.name();
         let id = format!("boot.cpuset.{unit}");
-        if let Some(cores) = bound_by_others(asked, unit) {
+        if let Some(cores) = bound_by_others(asked, of) {
             if cores.contains(&core) {
                 draft.refuse(
                     id,
@@ -74,9 +65,10 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
         draft.document(
             asked.facts,
             id,
-            &document_of(unit),
-            // The first line takes away what files before this one say: lists are added to each other.
-            format!("[{section}]\nAllowedCPUs=\nAllowedCPUs={}", list(others)),
+            Document::UnitCores {
+                unit: of,
+                cores: others.to_vec(),
+            },
             Said::of_all(
                 format!(
                     "programs of {unit} run on core {core} too: milliseconds whenever one has work"
@@ -99,8 +91,7 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     draft.document(
         asked.facts,
         "boot.cpuset.isolane.slice",
-        SLICE,
-        format!("[Unit]\nDescription=Critical programs\n\n[Slice]\nAllowedCPUs={core}"),
+        Document::CriticalSlice { core },
         Said::of_all(
             format!("what may run on core {core}: systemd-run --slice=isolane.slice PROGRAM, or Slice=isolane.slice"),
             "none",
@@ -108,19 +99,15 @@ fn cpusets(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     );
 }
 
-fn document_of(unit: &str) -> String {
-    format!("/etc/systemd/system/{unit}.d/50-isolane.conf")
-}
-
 /// The file that tells what a unit was bound to.
-fn bound_of(unit: &str) -> String {
-    format!("{GROUPS}/{unit}/cpuset.cpus")
+fn bound_of(unit: Unit) -> String {
+    format!("{GROUPS}/{}/cpuset.cpus", unit.name())
 }
 
 /// The cores that somebody else has bound a unit to. Where our document stands, they are its own: there is none
 /// where somebody was before.
-fn bound_by_others(asked: &Asked<'_>, unit: &str) -> Option<Vec<u16>> {
-    if asked.facts.documents.contains_key(&document_of(unit)) {
+fn bound_by_others(asked: &Asked<'_>, unit: Unit) -> Option<Vec<u16>> {
+    if asked.facts.documents.contains_key(&unit.path()) {
         return None;
     }
     let cores = number_list(&asked.facts.attribute(&bound_of(unit))?);
@@ -129,17 +116,17 @@ fn bound_by_others(asked: &Asked<'_>, unit: &str) -> Option<Vec<u16>> {
 
 /// What units are bound to, for who reads the machine.
 pub(crate) fn bounds() -> impl Iterator<Item = String> {
-    OTHERS.iter().map(|(unit, _)| bound_of(unit))
+    Unit::ALL.into_iter().map(bound_of)
 }
 
 /// Takes away, of facts, what a document of ours had set that is there no more.
 pub(super) fn forget(facts: &mut Facts, document: &str) {
-    for (unit, _) in OTHERS {
-        if document == document_of(unit) {
+    for unit in Unit::ALL {
+        if document == unit.path() {
             facts.attributes.remove(&bound_of(unit));
         }
     }
-    if document == MANAGER {
+    if document == Document::MANAGER {
         facts.boot.systemd_cores = None;
     }
 }
@@ -147,7 +134,7 @@ pub(super) fn forget(facts: &mut Facts, document: &str) {
 /// The cores that somebody else keeps systemd to, where these are fewer than ordinary programs have.
 fn kept_by_others(asked: &Asked<'_>) -> Option<Vec<u16>> {
     let facts = asked.facts;
-    if facts.documents.contains_key(MANAGER) {
+    if facts.documents.contains_key(Document::MANAGER) {
         return None;
     }
     let cores = facts.boot.systemd_cores.as_ref()?;
@@ -178,9 +165,9 @@ fn affinity(asked: &Asked<'_>, core: u16, others: &[u16], draft: &mut Draft) {
     draft.document(
         asked.facts,
         "boot.affinity",
-        MANAGER,
-        // The first line takes away what files before this one say.
-        format!("[Manager]\nCPUAffinity=\nCPUAffinity={}", list(others)),
+        Document::ManagerCores {
+            cores: others.to_vec(),
+        },
         Said::of_all(
             format!("programs run on core {core} too: milliseconds whenever one has work"),
             format!(

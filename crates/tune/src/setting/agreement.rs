@@ -9,6 +9,11 @@ impl Value {
     #[must_use]
     pub fn agrees_with(&self, setting: &Setting, found: &Value) -> bool {
         match (self, found) {
+            (Self::Document(document), other) | (other, Self::Document(document)) => match other {
+                Self::Document(other) => document == other,
+                Self::Text(text) => document.text() == *text,
+                _ => false,
+            },
             (Self::Text(wanted), Self::Text(found)) => match setting {
                 Setting::Attribute { path } => canonical(path, wanted) == canonical(path, found),
                 _ => wanted == found,

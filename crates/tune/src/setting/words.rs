@@ -16,6 +16,7 @@ impl Value {
     pub(crate) fn whole(&self) -> String {
         match self {
             Self::Text(text) if !text.is_empty() => text.clone(),
+            Self::Document(document) => document.text(),
             other => other.on_a_line(),
         }
     }
@@ -31,6 +32,7 @@ impl fmt::Display for Value {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => text_in_short(text, formatter),
+            Self::Document(document) => text_in_short(&document.text(), formatter),
             other => formatter.write_str(&in_words(other)),
         }
     }
@@ -42,6 +44,7 @@ fn in_words(value: &Value) -> String {
         Value::Present => String::from("there"),
         Value::Text(text) if text.is_empty() => String::from("(empty)"),
         Value::Text(text) => text.trim_end().replace('\n', " | "),
+        Value::Document(document) => document.text().trim_end().replace('\n', " | "),
         Value::Switch(on) => String::from(if *on { "on" } else { "off" }),
         Value::Queues(queues) => {
             let parts = [
@@ -123,7 +126,9 @@ fn entries(table: &[u32]) -> String {
 
 fn queueing(qdisc: &RootQdisc) -> String {
     match qdisc {
-        RootQdisc::Default { name } | RootQdisc::Other { name } => name.clone(),
+        RootQdisc::Default { name } => name.clone(),
+        // The kernel's default may have the same name.
+        RootQdisc::Other { name } => format!("{name} (set explicitly)"),
         RootQdisc::Pfifo { frames } => format!("pfifo of {frames} frames"),
         RootQdisc::Mqprio(known) => format!("mqprio: {}", classes(known)),
         RootQdisc::Taprio(schedule) => {
@@ -164,7 +169,7 @@ fn queueing_of_queue(qdisc: &QueueQdisc) -> String {
         } => format!("pfifo of {frames} frames"),
         QueueQdisc::CreditShaper(shaper) => format!("cbs of {} kbit/s", shaper.idle_slope_kbps),
         QueueQdisc::EarliestTime(time) => format!("etf, {} ns ahead", time.delta_ns),
-        QueueQdisc::Other { name } => name.clone(),
+        QueueQdisc::Other { name } => format!("{name} (set explicitly)"),
     }
 }
 

@@ -35,6 +35,14 @@ pub(crate) fn machine(name: &str) -> Facts {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// The text of a file that a step writes.
+pub(crate) fn text_of(value: &Value) -> String {
+    match value {
+        Value::Document(document) => document.text(),
+        other => panic!("no document: {other:?}"),
+    }
+}
+
 /// Two hosts: requests and replies at level 7, a state that is acknowledged at level 5, video at level 1. What
 /// `left` receives comes to this queue; its executor is on that core.
 pub(crate) fn description(queue: u32, core: u16, more: &str) -> System {

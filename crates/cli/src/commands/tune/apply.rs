@@ -1,18 +1,23 @@
 //! `isolane tune apply`: a plan, carried out.
 
+use std::fs::Metadata;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use isolane_model::{open_regular, read_opened};
 use isolane_tune::apply::{
-    Applied, BootError, BootPart, Links, Numbers, Obstacle, SavedPlan, apply,
+    Applied, BootError, BootPart, Links, Numbers, Obstacle, PlanFile, SavedPlan, apply,
 };
-use isolane_tune::{Plan, ThisMachine, here, interfaces};
+use isolane_tune::{Plan, PlanError, ThisMachine, here, interfaces};
+use rustix::process::geteuid;
 
 use super::await_links;
-use super::failure::failure;
+use super::failure::{OF_ANOTHER_VERSION, failure};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::limits::RECORDED_BYTES;
 use crate::output::{count_of, print, tell};
 use crate::settings::{TuneApplySettings, TunePlan};
 use crate::stop;
@@ -26,7 +31,9 @@ pub(super) fn run(settings: TuneApplySettings) -> Result<ExitCode, Failure> {
         TunePlan::File { path, is_kept } => (path, *is_kept),
         TunePlan::Kept => return at_boot(folder, &mut machine, &is_stopped),
     };
-    let plan = read(path)?;
+    let plan = read(path)?
+        .admit(&here(), folder)
+        .map_err(|error| failure("the plan was not carried out", &error))?;
     let plan = match is_kept {
         true => kept(plan, folder, &mut machine)?,
         false => plan,
@@ -88,12 +95,47 @@ fn left_out(obstacles: &[Obstacle]) {
     }
 }
 
-fn read(path: &Path) -> Result<Plan, Failure> {
+/// Reads a plan. The file is opened once, and what is checked is what is read.
+fn read(path: &Path) -> Result<PlanFile, Failure> {
     let failed = |why: String| {
         Failure::wrong_usage(format!("cannot read the plan in {}", path.display()), why)
     };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    Plan::from_json(&text).map_err(|error| failed(error.to_string()))
+    let of_system = |error: io::Error| failed(error.to_string());
+    let file = open_regular(path).map_err(of_system)?;
+    let metadata = file.metadata().map_err(of_system)?;
+    if let Err(why) = check_writers(&metadata) {
+        let remedy = "look into it; then make it yours alone (chown, chmod go-w), or plan again";
+        return Err(failed(why).with_remedy(remedy));
+    }
+    let bytes = read_opened(file, RECORDED_BYTES).map_err(of_system)?;
+    let text = str::from_utf8(&bytes).map_err(|error| failed(error.to_string()))?;
+    PlanFile::from_json(text).map_err(|error| {
+        let failure = failed(error.to_string());
+        match error {
+            PlanError::Form(_) => failure.with_remedy(OF_ANOTHER_VERSION),
+            PlanError::Text(_) => failure,
+        }
+    })
+}
+
+/// Whether only root, this user, and who called sudo(8) can have written a file.
+///
+/// # Errors
+/// A sentence that says who else can.
+fn check_writers(metadata: &Metadata) -> Result<(), String> {
+    let sudo = std::env::var("SUDO_UID").ok();
+    let mut trusted = vec![0, geteuid().as_raw()];
+    trusted.extend(sudo.and_then(|user| user.parse::<u32>().ok()));
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+    match (trusted.contains(&owner), mode & 0o022) {
+        (false, _) => Err(format!(
+            "it belongs to user {owner}, and what it says would be done by root"
+        )),
+        (true, 0) => Ok(()),
+        (true, _) => Err(format!(
+            "others can write to it (its mode is {mode:04o}), and what it says would be done by root"
+        )),
+    }
 }
 
 /// The plan, with what carries it out after each boot, where that can be had.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use isolane_model::visible_line;
 use isolane_tune::apply::{ApplyError, Hindrance, Left, StateError, Unclosed, Undone};
 
 use crate::exit_code::ExitCode;
@@ -61,7 +62,21 @@ pub(super) fn failure(what: &str, error: &ApplyError) -> Failure {
             format!("{what}: it is of another version, and nothing was changed"),
             error.to_string(),
         )
-        .with_remedy("use the isolane that wrote it, or plan again with this one"),
+        .with_remedy(OF_ANOTHER_VERSION),
+        ApplyError::Unplanned(steps) => {
+            let mut why = format!(
+                "isolane tune plan never makes {} of it",
+                count_of(steps.len() as u64, "step")
+            );
+            for step in steps.iter().take(SHOWN_STEPS) {
+                why.push_str(&format!("\n           {}", visible_line(step)));
+            }
+            if let Some(more @ 1..) = steps.len().checked_sub(SHOWN_STEPS) {
+                why.push_str(&format!("\n           and {more} more"));
+            }
+            let what = format!("{what}: it is not as isolane writes plans, and nothing was changed");
+            Failure::wrong_usage(what, why).with_remedy("plan again: isolane tune plan FILE")
+        }
         ApplyError::State(error) => state(what, error),
         ApplyError::Journal(error) => Failure::new(
             ExitCode::AnswerIsNo,
@@ -100,6 +115,13 @@ fn undone_half_way(what: &str, undone: &Undone) -> Failure {
         .with_remedy("isolane tune rollback tries it again; its journal is kept")
 }
 
+/// Steps that are named, of those that planning cannot make.
+const SHOWN_STEPS: usize = 10;
+
+/// What to do about a plan or journal of another version.
+pub(super) const OF_ANOTHER_VERSION: &str =
+    "use the isolane that wrote it, or plan again with this one";
+
 /// What to do about a journal that could not be closed.
 pub(super) const CLOSE_IT: &str = "isolane tune rollback, as soon as that can be written to: until then \
                                    it would set back what others change meanwhile";
@@ -131,13 +153,17 @@ fn state(what: &str, error: &StateError) -> Failure {
     }
     let failure = Failure::new(
         ExitCode::MachineForbids,
-        format!("{what}: the journal cannot be kept in {path}"),
+        format!("{what}: {path} cannot be used"),
         error.error.to_string(),
     );
     match error.error.kind() {
         std::io::ErrorKind::PermissionDenied => {
             failure.with_remedy("run it as root, or name another folder: --state DIR")
         }
+        std::io::ErrorKind::InvalidInput => failure.with_remedy(
+            "look who has written there; then give it to root alone (chown root, chmod go-w), or name another folder: \
+             --state DIR",
+        ),
         std::io::ErrorKind::FileTooLarge => {
             failure.with_remedy("isolane tune rollback begins a new one: then apply the plan again")
         }

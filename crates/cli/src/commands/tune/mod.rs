@@ -15,6 +15,7 @@ mod verify;
 use std::io;
 use std::net::Ipv4Addr;
 
+use isolane_model::{Source, Sourced};
 use isolane_tune::apply::Links;
 use isolane_tune::limits::LINK_PATIENCE;
 use isolane_tune::verify::{PlaceError, ReceiveQueues};
@@ -23,7 +24,7 @@ use isolane_tune::{Interface, interfaces, of_vlan};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
-use crate::settings::TuneSettings;
+use crate::settings::{TuneSettings, TuneState};
 
 pub(super) fn run(settings: TuneSettings) -> Result<ExitCode, Failure> {
     match settings {
@@ -70,6 +71,20 @@ fn served_by(interface: &str) -> Result<(Interface, Interface), Failure> {
         ))
     })?;
     Ok((known.clone(), of_vlan(&all, known).clone()))
+}
+
+/// A folder that was named is there: else its name is misspelt, and what it would say is not known.
+fn check_state(state: &TuneState) -> Result<(), Failure> {
+    let Sourced { value, source } = &state.0;
+    if *source == Source::Default || value.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        ExitCode::MachineForbids,
+        format!("{} cannot be looked into", value.display()),
+        "there is no such folder, or it cannot be seen",
+    )
+    .with_remedy("name the folder that the plan was applied with: --state DIR"))
 }
 
 /// Why a port could not be had.

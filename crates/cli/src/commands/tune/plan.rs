@@ -1,9 +1,16 @@
 //! `isolane tune plan`: what to change, why, and what it costs. Nothing is changed.
 
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use isolane_tune::Plan;
+
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
-use crate::settings::TunePlanSettings;
+use crate::settings::{PlanSource, TunePlanSettings};
 use crate::values::Destination;
 
 use super::source::planned_again;
@@ -11,7 +18,8 @@ use super::source::planned_again;
 /// Prints the plan, and keeps it where it was asked for.
 pub(super) fn run(settings: TunePlanSettings) -> Result<ExitCode, Failure> {
     let plan = planned_again(&settings.from, &settings.state)?;
-    let destination = settings.file.map(Destination::File).or(settings.json);
+    let destination = settings.file.clone().map(Destination::File);
+    let destination = destination.or(settings.json);
     if let Some(destination) = &destination {
         print_json(&plan, destination)?;
     }
@@ -19,7 +27,42 @@ pub(super) fn run(settings: TunePlanSettings) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::Done);
     }
     match settings.diff {
-        true => print(&plan.to_diff()),
-        false => print(&plan.to_text()),
+        true => print(&plan.to_diff())?,
+        false => print(&plan.to_text())?,
+    };
+    match settings.file {
+        Some(path) => {
+            keep_from_others(&path).map_err(|error| {
+                let what = format!("who may write to {} cannot be set", path.display());
+                Failure::new(ExitCode::MachineForbids, what, error.to_string())
+            })?;
+            print(&written(&path, &settings.from, &plan))
+        }
+        None => Ok(ExitCode::Done),
     }
+}
+
+/// Takes the right to write to a plan from everybody but its owner: else `apply` would refuse it.
+fn keep_from_others(path: &Path) -> io::Result<()> {
+    let metadata = path.metadata()?;
+    match metadata.is_file() {
+        true => fs::set_permissions(path, Permissions::from_mode(metadata.mode() & 0o755)),
+        false => Ok(()),
+    }
+}
+
+/// Where the plan is, and what comes next.
+fn written(path: &Path, from: &PlanSource, plan: &Plan) -> String {
+    let path = path.display();
+    let next = match (plan.steps.is_empty(), &from.facts) {
+        (true, _) => String::from("there is nothing to apply"),
+        (false, None) => format!("to carry it out: sudo isolane tune apply {path}"),
+        (false, Some(_)) => {
+            format!(
+                "to carry it out, on {}: sudo isolane tune apply {path}",
+                plan.machine.hostname
+            )
+        }
+    };
+    format!("\nThe plan is written to {path}; {next}\n")
 }

@@ -3,14 +3,15 @@
 use isolane_tune::apply::{Links, rollback};
 use isolane_tune::{ThisMachine, here};
 
-use super::await_links;
 use super::failure::{CLOSE_IT, failure, left, told};
+use super::{await_links, check_state};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, print};
 use crate::settings::TuneState;
 
 pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
+    check_state(state)?;
     let folder = &state.0.value;
     let links = Links::now();
     let done = rollback(&mut ThisMachine::new(), &here(), folder);
@@ -18,7 +19,10 @@ pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
     await_links(&links, &|| false);
     let done = done.map_err(|error| failure("nothing was rolled back", &error))?;
     let Some(restored) = done.restored else {
-        return print("nothing to undo: no plan was applied, or it was undone\n");
+        let folder = folder.display();
+        return print(&format!(
+            "nothing to undo: no journal is in {folder}, so no plan was applied, or it was undone\n"
+        ));
     };
     let mut text = String::new();
     for setting in &restored.restored {
@@ -51,14 +55,15 @@ pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
         .with_remedy(CLOSE_IT)),
         (Some((error, kept)), unclosed) => Err(Failure::new(
             ExitCode::AnswerIsNo,
-            "all that the journal tells was restored, but it is damaged",
+            "all that the journal still tells was restored, but it is damaged",
             match unclosed {
                 None => error.to_string(),
                 Some(unclosed) => format!("{error}, and could not be set aside: {unclosed}"),
             },
         )
         .with_remedy(format!(
-            "look into {}: settings of these lines may still be changed; a reboot resets all but files",
+            "look into {}: settings of lines that cannot be read or are missing may still be changed; a reboot resets \
+             all but files",
             kept.display()
         ))),
     }

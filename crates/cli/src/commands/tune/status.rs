@@ -4,6 +4,7 @@ use isolane_tune::apply::{Standing, Status, status};
 use isolane_tune::{ThisMachine, here};
 use serde::Serialize;
 
+use super::check_state;
 use super::failure::failure;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -19,6 +20,7 @@ struct Report<'a> {
 }
 
 pub(super) fn run(state: &TuneState, json: Option<&Destination>) -> Result<ExitCode, Failure> {
+    check_state(state)?;
     let folder = &state.0.value;
     let status = status(&mut ThisMachine::new(), &here(), folder)
         .map_err(|error| failure("what is applied cannot be told", &error))?;

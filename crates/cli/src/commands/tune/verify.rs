@@ -21,7 +21,7 @@ use self::text::{by_queue, listed, microseconds, named, text};
 use self::watch::watch;
 use super::failure::failure;
 use super::ports::landed;
-use super::{place_of, served_by, unanswered};
+use super::{check_state, place_of, served_by, unanswered};
 use crate::commands::needs;
 use crate::commands::participant::Until;
 use crate::exit_code::ExitCode;
@@ -50,12 +50,16 @@ struct Report {
     departures: Option<Vec<Departure>>,
     /// `None`: not asked for, or no flow with the peer is described.
     landings: Option<Vec<FlowLanding>>,
+    /// Whether anything was judged: a setting, a wake-up by `--at-most`, a queue.
+    judged: bool,
     /// What is not as it should be.
     failed: Vec<String>,
 }
 
-/// Exit code 1 if a setting does not stand, a wake-up came too late, or a level leaves by a queue of another.
+/// Exit code 1 if a setting does not stand, a wake-up came too late, or a level leaves by a queue of another; 2 if
+/// there was nothing to judge.
 pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
+    check_state(&settings.state)?;
     let until = Until::new(None)?;
     let (needs, cores, interface) = meant(settings)?;
     let mut report = Report {
@@ -64,6 +68,7 @@ pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
         wake_ups: wake_ups(settings, &cores, &until)?,
         departures: None,
         landings: None,
+        judged: false,
         failed: Vec::new(),
     };
     let asked = interface.as_deref().filter(|_| settings.peer.is_some());
@@ -91,6 +96,7 @@ pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
             Err(why) => failed.push(why),
         }
     }
+    report.judged = is_judged(settings, &report) || !failed.is_empty();
     report.failed = failed;
     if let Some(destination) = &settings.json {
         print_json(&report, destination)?;
@@ -103,9 +109,20 @@ pub(super) fn run(settings: &TuneVerifySettings) -> Result<ExitCode, Failure> {
     }
     Ok(match () {
         () if until.interrupted() => ExitCode::Interrupted,
+        () if !report.judged => ExitCode::WrongUsage,
         () if report.failed.is_empty() => ExitCode::Done,
         () => ExitCode::AnswerIsNo,
     })
+}
+
+/// Whether there was anything that can be right or wrong.
+fn is_judged(settings: &TuneVerifySettings, report: &Report) -> bool {
+    let mut departures = report.departures.iter().flatten();
+    let mut landings = report.landings.iter().flatten();
+    report.applied.is_some()
+        || (settings.at_most.is_some() && !report.wake_ups.is_empty())
+        || departures.any(|departure| !departure.expected.is_empty())
+        || landings.any(|flow| flow.is_as_expected().is_some())
 }
 
 /// The cores and the interface that are looked at: named, or the described host's.

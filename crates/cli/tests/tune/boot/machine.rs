@@ -15,10 +15,7 @@ pub(super) const UNIT: &str = "/etc/systemd/system/isolane-tune.service";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Kept by the kernel for this namespace: what it is before anybody sets it.
-const BEGINNINGS: [(&str, &str); 2] = [
-    ("/proc/sys/net/ipv4/ip_local_port_range", "32768\t60999"),
-    ("/proc/sys/net/ipv4/igmp_max_memberships", "20"),
-];
+const BEGINNINGS: [(&str, &str); 1] = [("/proc/sys/net/ipv4/ip_local_reserved_ports", "\n")];
 
 /// To be made inside of a namespace of mounts.
 pub(super) struct Machine {

@@ -1,12 +1,13 @@
 //! The journal's file: opened, added to, taken away.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{Contents, Entry, line};
 use crate::apply::StateError;
+use crate::apply::state::open;
 use crate::limits::{JOURNAL_END_BYTES, MAX_BROKEN_JOURNALS, MAX_JOURNAL_BYTES};
 
 /// A journal that is being written.
@@ -18,56 +19,45 @@ pub(in crate::apply) struct Journal {
 }
 
 impl Journal {
-    /// Opens it behind what is there, of which what is needed no more is taken away, and a line that
-    /// was cut off.
-    pub(in crate::apply) fn open(
+    /// Writes a journal with what is still needed of the one before and these entries, which takes that one's place in
+    /// one piece: whenever this process is killed, the old one or the new one is there, whole.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append). The one before is as it was.
+    pub(in crate::apply) fn begin(
         path: &Path,
         before: Option<&Contents>,
         boot_id: &str,
+        entries: impl IntoIterator<Item = Entry>,
     ) -> Result<Self, StateError> {
-        let short = before.map(|before| (before, before.compacted(boot_id)));
-        match short {
-            Some((before, short)) if short.len() < before.lines => Self::rewrite(path, &short),
-            _ => Self::continued(path, before),
+        let mut all = before.map_or_else(Vec::new, |before| before.compacted(boot_id));
+        all.extend(entries);
+        let count = all.len();
+        for (place, entry) in all.iter_mut().enumerate() {
+            if let Entry::Begin { entries, .. } = entry {
+                *entries = count - place - 1;
+            }
         }
-    }
-
-    fn continued(path: &Path, before: Option<&Contents>) -> Result<Self, StateError> {
-        let bytes = before.map_or(0, |before| before.bytes);
-        let open = || -> io::Result<File> {
-            let file = File::options().append(true).create(true).open(path)?;
-            file.set_len(bytes)?;
-            sync_folder_of(path)?;
-            Ok(file)
-        };
-        Ok(Self {
-            file: open().map_err(StateError::of(path))?,
-            path: path.to_owned(),
-            lines: before.map_or(0, |before| before.lines),
-            bytes,
-        })
-    }
-
-    /// Puts another one in its place, in one piece: whenever this process is killed, the old one or
-    /// the new one is there, whole.
-    fn rewrite(path: &Path, entries: &[Entry]) -> Result<Self, StateError> {
         let beside = beside(path);
-        let open = || -> io::Result<File> {
-            remove_if_there(&beside)?;
-            File::options().append(true).create_new(true).open(&beside)
-        };
+        let failed = StateError::of(path);
+        remove_if_there(&beside).map_err(&failed)?;
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true);
         let mut journal = Self {
-            file: open().map_err(StateError::of(&beside))?,
+            file: open(&beside, &mut options).map_err(&failed)?,
             path: beside.clone(),
             lines: 0,
             bytes: 0,
         };
-        journal.append(entries.iter().cloned())?;
-        let put = || -> io::Result<()> {
+        let put = |journal: &mut Self| {
+            journal.append(all).map_err(|error| error.error)?;
             fs::rename(&beside, path)?;
             sync_folder_of(path)
         };
-        put().map_err(StateError::of(path))?;
+        if let Err(error) = put(&mut journal) {
+            let _ = fs::remove_file(&beside);
+            return Err(failed(error));
+        }
         journal.path = path.to_owned();
         Ok(journal)
     }

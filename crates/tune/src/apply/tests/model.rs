@@ -170,7 +170,7 @@ pub(super) fn plan(machine: &Model, steps: &[(usize, u32)]) -> Plan {
         }
     };
     Plan {
-        schema: String::from("isolane/plan/1"),
+        schema: String::from(crate::plan::SCHEMA),
         machine: here().machine,
         origin: String::from("test"),
         profile: String::from("test"),

@@ -44,53 +44,77 @@ fn readable(bytes: &[u8]) -> Vec<Setting> {
 
 fn with_journal(bytes: &[u8]) -> Folder {
     let folder = Folder::new();
-    fs::create_dir_all(&folder.0).expect("a temporary folder");
+    State::make(&folder.0).expect("a temporary folder");
     fs::write(folder.0.join("tune.journal"), bytes).expect("ours");
     folder
 }
 
 #[test]
-fn every_prefix_of_a_journal_restores_whatever_was_done_by_then() {
+fn a_journal_cut_in_its_last_line_restores_whatever_was_done_by_then() {
     let (bytes, before, states) = recorded();
-    // Nothing is changed until all that was found is on the disk, which the last line follows.
-    let last_line = bytes[..bytes.len() - 1]
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .expect("several lines")
-        + 1;
-    let mut tried = 0;
-    for length in 0..=bytes.len() {
-        let possible = match length < last_line {
-            true => &states[..1],
-            false => &states[..],
-        };
-        for state in possible {
+    assert!(states.len() > STEPS.len());
+    // That line is added when all was set: it may have been at it when the power failed.
+    for length in last_line(&bytes)..=bytes.len() {
+        for state in &states {
             let folder = with_journal(&bytes[..length]);
             let mut machine = state.clone();
             let done = undo(&mut machine, &folder);
             assert_eq!(done.broken, None, "cut at {length}");
             assert!(machine.is_as(&before), "cut at {length}: {machine:?}");
             assert!(!journal_exists(&folder));
-            tried += 1;
         }
     }
-    assert!(tried > bytes.len() && states.len() > STEPS.len());
+}
+
+/// Where its last line begins.
+fn last_line(bytes: &[u8]) -> usize {
+    let before = bytes[..bytes.len() - 1].iter();
+    before
+        .rev()
+        .position(|byte| *byte == b'\n')
+        .map_or(0, |end| bytes.len() - 1 - end)
 }
 
 #[test]
-fn what_is_readable_of_a_cut_journal_is_restored_even_of_a_plan_that_was_carried_out() {
+fn a_journal_that_lost_more_than_its_last_line_says_so_and_what_is_left_is_restored() {
     let (bytes, before, states) = recorded();
     let after = states.last().expect("it was carried out");
-    for length in 0..=bytes.len() {
-        let folder = with_journal(&bytes[..length]);
+    for length in 0..last_line(&bytes) {
+        let cut = &bytes[..length];
+        let folder = with_journal(cut);
         let mut machine = after.clone();
-        undo(&mut machine, &folder);
-        for setting in readable(&bytes[..length]) {
+        let told = status(&mut machine, &here(), &folder.0);
+        assert!(
+            matches!(told, Err(ApplyError::Journal(_))),
+            "cut at {length}"
+        );
+        let done = undo(&mut machine, &folder);
+        let (error, kept) = done.broken.unwrap_or_else(|| panic!("cut at {length}"));
+        assert!(error.missing > 0 && error.lines.is_empty(), "{error}");
+        assert_eq!(fs::read(kept).expect("it is kept"), cut);
+        for setting in readable(cut) {
             assert_eq!(
                 machine.values[&setting], before.values[&setting],
                 "{setting}"
             );
         }
+    }
+}
+
+/// Also where another plan was carried out on top, whose lines begin anew.
+#[test]
+fn a_journal_of_two_plans_that_lost_the_second_says_so() {
+    let folder = Folder::new();
+    let mut machine = Model::new();
+    for steps in [[(0, 1), (4, 1)], [(1, 1), (2, 1)]] {
+        let plan = plan(&machine, &steps);
+        carry_out(&mut machine, &plan, &folder).expect("it can be carried out");
+    }
+    let bytes = fs::read(folder.0.join("tune.journal")).expect("it is kept");
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    for left in 1..lines.len() - 1 {
+        let contents = journal::parse(&lines[..left].concat());
+        assert_eq!(contents.missing, lines.len() - 1 - left, "{left} lines");
     }
 }
 
@@ -147,14 +171,20 @@ fn a_broken_journal_is_not_added_to() {
 }
 
 #[test]
-fn a_journal_that_was_cut_is_added_to_behind_its_last_whole_line() {
+fn a_journal_whose_end_was_cut_off_is_added_to_and_one_that_lost_more_is_not() {
     let (bytes, before, _) = recorded();
-    let folder = with_journal(&bytes[..bytes.len() / 2]);
     let mut machine = before.clone();
     let plan = plan(&machine, &[(1, 1)]);
+    let folder = with_journal(&bytes[..bytes.len() / 2]);
+    let refused = carry_out(&mut machine, &plan, &folder);
+    assert!(
+        matches!(refused, Err(ApplyError::Journal(_))),
+        "{refused:?}"
+    );
+    let folder = with_journal(&bytes[..bytes.len() - 2]);
     carry_out(&mut machine, &plan, &folder).expect("it can be carried out");
     let bytes = fs::read(folder.0.join("tune.journal")).expect("it is kept");
-    assert!(journal::parse(&bytes).broken.is_empty());
+    assert!(journal::parse(&bytes).check().is_ok());
     undo(&mut machine, &folder);
     assert!(machine.is_as(&before));
 }

@@ -48,6 +48,9 @@ pub(super) fn text(
             microseconds(woken.max_ns)
         );
         used(&mut text, &woken.used_by);
+        if settings.at_most.is_none() {
+            text.push_str("  not judged: --at-most TIME says how late is too late\n");
+        }
     }
     match (interface, &report.departures) {
         (None, _) => {}
@@ -103,6 +106,11 @@ pub(super) fn text(
     }
     for failed in &report.failed {
         let _ = writeln!(text, "NO: {failed}");
+    }
+    if !report.judged {
+        text.push_str(
+            "Nothing was verified: apply a plan (isolane tune apply), or say what is too late (--core N --at-most TIME)\n",
+        );
     }
     text
 }

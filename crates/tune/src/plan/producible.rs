@@ -1,0 +1,467 @@
+//! Steps that planning can make, and no others.
+//!
+//! A plan file may have been written by anybody, and is applied by root. So each of its steps has to be one that
+//! planning makes for some machine and description: a file of the kernel from this list with a value in its range, a
+//! [`Document`](crate::setting::Document) of the closed list, a device's setting changed in the direction that planning
+//! changes it. A test holds the plans of all recorded machines against it.
+
+use crate::facts::{Coalescing, FlowRule, Queues, RingSizes, RootQdisc, TrafficClasses};
+use crate::limits::{
+    MAX_INTERFACE_NAME, MIN_TRANSMIT_RING_FRAMES, PFIFO_FRAMES, STATISTICS_SECONDS,
+};
+use crate::setting::{Setting, Value};
+
+use super::after::interface_of;
+use super::draft::RULES;
+use super::offloads::switched_off;
+use super::{
+    BULK_QUEUE_PRIORITY, CRITICAL_QUEUE_PRIORITY, Reliance, Step, TRANSMIT_QUEUE_PRIORITY,
+};
+
+/// What planning writes to a file of the kernel.
+#[derive(Clone, Copy)]
+enum Range {
+    /// This text.
+    Is(&'static str),
+    /// [`STATISTICS_SECONDS`].
+    Seconds,
+    /// A mask of cores (`0000000f`).
+    Mask,
+    /// A list of cores or ports (`0-2,6`); it may be empty.
+    List,
+    /// More bytes than there were, in pages.
+    MoreBytes,
+}
+
+/// Files of the kernel that planning writes to. `#` stands for a number, `@` for the name of an interface.
+const ATTRIBUTES: [(&str, Range); 19] = [
+    ("/sys/devices/system/cpu/cpu#/online", Range::Is("0")),
+    (
+        "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor",
+        Range::Is("performance"),
+    ),
+    (
+        "/sys/devices/system/cpu/cpu#/cpuidle/state#/disable",
+        Range::Is("1"),
+    ),
+    ("/sys/devices/virtual/workqueue/cpumask", Range::Mask),
+    ("/proc/irq/default_smp_affinity", Range::Mask),
+    ("/proc/irq/#/smp_affinity_list", Range::List),
+    ("/proc/sys/kernel/watchdog_cpumask", Range::List),
+    ("/proc/sys/vm/stat_interval", Range::Seconds),
+    ("/proc/sys/kernel/sched_rt_runtime_us", Range::Is("-1")),
+    (
+        "/sys/kernel/debug/sched/fair_server/cpu#/runtime",
+        Range::Is("0"),
+    ),
+    (
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        Range::Is("madvise"),
+    ),
+    ("/proc/sys/net/core/rmem_max", Range::MoreBytes),
+    ("/proc/sys/net/core/rmem_default", Range::MoreBytes),
+    ("/proc/sys/net/ipv4/ip_local_reserved_ports", Range::List),
+    ("/proc/sys/net/core/busy_read", Range::Is("0")),
+    ("/sys/class/net/@/napi_defer_hard_irqs", Range::Is("0")),
+    ("/sys/class/net/@/gro_flush_timeout", Range::Is("0")),
+    ("/sys/class/net/@/threaded", Range::Is("1")),
+    ("/sys/class/net/@/queues/rx-#/rps_cpus", Range::Mask),
+];
+
+/// Bytes of a page, to which buffers are rounded.
+const PAGE_BYTES: u64 = 4096;
+
+impl Step {
+    /// Whether planning can make this step. `found`: what the journal says was found in its setting, to which planning
+    /// may put it back.
+    pub(crate) fn is_producible(&self, found: Option<&Value>) -> bool {
+        found == Some(&self.to) || is_producible(&self.setting, &self.from, &self.to)
+    }
+}
+
+impl Reliance {
+    /// Whether planning can rely on it: on what leads datagrams to queues.
+    pub(crate) fn is_producible(&self) -> bool {
+        super::steers(&self.setting).is_some_and(is_interface)
+    }
+}
+
+fn is_producible(setting: &Setting, from: &Value, to: &Value) -> bool {
+    if interface_of(setting).is_some_and(|name| !is_interface(name)) {
+        return false;
+    }
+    match (setting, from, to) {
+        (Setting::Attribute { path }, Value::Text(from), Value::Text(to)) => {
+            let mut known = ATTRIBUTES.iter();
+            let known = known.find(|(pattern, _)| is_like(path, pattern));
+            known.is_some_and(|(_, range)| range.has(from, to))
+        }
+        (Setting::Document { path }, _, Value::Document(document)) => document.path() == *path,
+        (Setting::Channels { .. }, Value::Queues(from), Value::Queues(to)) => more(from, to),
+        (Setting::Rings { .. }, Value::Rings(from), Value::Rings(to)) => between_rings(from, to),
+        (Setting::Coalescing { .. }, Value::Coalescing(from), Value::Coalescing(to)) => {
+            sooner(from, to)
+        }
+        (Setting::Feature { feature, .. }, _, Value::Switch(on)) => match on {
+            true => feature == RULES,
+            false => switched_off().any(|known| known == feature),
+        },
+        (Setting::RssTable { .. }, Value::Table(from), Value::Table(to)) => from.len() == to.len(),
+        (Setting::UdpHash { .. }, _, Value::Switch(on)) => *on,
+        (Setting::FlowRule { .. }, Value::Absent, Value::Rule(rule)) => match rule {
+            FlowRule::Port { destination, .. } => destination.is_some(),
+            FlowRule::Priority { vlan_priority, .. } => *vlan_priority < 8,
+        },
+        (Setting::FlowRule { .. }, Value::Rule(rule), Value::Absent) => {
+            matches!(
+                rule,
+                FlowRule::Port {
+                    destination: Some(_),
+                    ..
+                }
+            )
+        }
+        (Setting::RootQdisc { .. }, _, Value::Qdisc(qdisc)) => match qdisc {
+            RootQdisc::Pfifo { frames } => *frames == PFIFO_FRAMES,
+            RootQdisc::Mqprio(classes) => are_classes(classes),
+            _ => false,
+        },
+        (Setting::Thread { name }, _, Value::Thread(class)) => {
+            let priorities = [
+                CRITICAL_QUEUE_PRIORITY,
+                BULK_QUEUE_PRIORITY,
+                TRANSMIT_QUEUE_PRIORITY,
+            ];
+            is_of_receive_work(name) && class.fifo.is_some_and(|fifo| priorities.contains(&fifo))
+        }
+        _ => false,
+    }
+}
+
+impl Range {
+    fn has(self, from: &str, to: &str) -> bool {
+        let consists_of = |letters: fn(char) -> bool, between: &str| {
+            to.chars()
+                .all(|letter| letters(letter) || between.contains(letter))
+        };
+        match self {
+            Self::Is(text) => to == text,
+            Self::Seconds => to == STATISTICS_SECONDS.to_string(),
+            Self::Mask => !to.is_empty() && consists_of(|letter| letter.is_ascii_hexdigit(), ","),
+            Self::List => consists_of(|letter| letter.is_ascii_digit(), ",-"),
+            Self::MoreBytes => {
+                let number = |text: &str| text.parse::<u64>().ok();
+                number(to).is_some_and(|to| to % PAGE_BYTES == 0 && Some(to) > number(from))
+            }
+        }
+    }
+}
+
+/// Planning gives a device more queues, never fewer.
+fn more(from: &Queues, to: &Queues) -> bool {
+    to.rx >= from.rx && to.tx >= from.tx && to.combined >= from.combined
+}
+
+/// Planning makes receive rings longer, and transmit rings shorter.
+fn between_rings(from: &RingSizes, to: &RingSizes) -> bool {
+    to.rx >= from.rx && (to.tx == from.tx || (MIN_TRANSMIT_RING_FRAMES..from.tx).contains(&to.tx))
+}
+
+/// Planning has a device interrupt sooner. A number of microseconds may be a mode of its driver, and any time replaces
+/// it.
+fn sooner(from: &Coalescing, to: &Coalescing) -> bool {
+    let at_most = |from: Option<u32>, to: Option<u32>| to.is_none() || to <= from;
+    let off = |from: Option<bool>, to: Option<bool>| {
+        to.is_none() || (from.is_some() && to == Some(false))
+    };
+    to.rx_usecs.is_some() <= from.rx_usecs.is_some()
+        && to.tx_usecs.is_some() <= from.tx_usecs.is_some()
+        && at_most(from.rx_frames, to.rx_frames)
+        && at_most(from.tx_frames, to.tx_frames)
+        && off(from.adaptive_rx, to.adaptive_rx)
+        && off(from.adaptive_tx, to.adaptive_tx)
+}
+
+fn are_classes(classes: &TrafficClasses) -> bool {
+    let mut of_priorities = classes.class_of_priority.iter();
+    let are_there = of_priorities.all(|class| usize::from(*class) < classes.queues.len());
+    are_there && classes.queues.iter().all(|(count, _)| *count > 0)
+}
+
+/// A thread of an interrupt (`irq/24-eth0-rx-0`), or of a NAPI instance (`napi/eth0-8193`).
+fn is_of_receive_work(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let of_interrupt = name.strip_prefix("irq/").and_then(|it| it.split_once('-'));
+    let of_instance = name
+        .strip_prefix("napi/")
+        .and_then(|it| it.rsplit_once('-'));
+    of_interrupt.is_some_and(|(number, _)| is_number(number))
+        || of_instance
+            .is_some_and(|(interface, number)| is_interface(interface) && is_number(number))
+}
+
+/// Whether a path is one of a pattern's.
+fn is_like(path: &str, pattern: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let is_part = |(part, pattern): (&str, &str)| match pattern.split_once('#') {
+        _ if pattern == "@" => is_interface(part),
+        None => part == pattern,
+        Some((before, behind)) => part
+            .strip_prefix(before)
+            .and_then(|rest| rest.strip_suffix(behind))
+            .is_some_and(is_number),
+    };
+    path.split('/').count() == pattern.split('/').count()
+        && path.split('/').zip(pattern.split('/')).all(is_part)
+}
+
+/// Whether the kernel takes this for the name of an interface (`dev_valid_name`).
+fn is_interface(name: &str) -> bool {
+    let has_length = (1..=MAX_INTERFACE_NAME).contains(&name.len());
+    let is_letter = |letter: char| letter != '/' && letter != ':' && !letter.is_whitespace();
+    has_length && name != "." && name != ".." && name.chars().all(is_letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::{CoreList, Document, ThreadClass};
+
+    fn attribute(path: &str, from: &str, to: &str) -> bool {
+        let setting = Setting::Attribute { path: path.into() };
+        is_producible(&setting, &Value::Text(from.into()), &Value::Text(to.into()))
+    }
+
+    fn eth0() -> String {
+        String::from("eth0")
+    }
+
+    #[test]
+    fn of_attributes_only_known_ones_in_their_range() {
+        for (path, from, to) in [
+            ("/sys/devices/system/cpu/cpu3/online", "1", "0"),
+            (
+                "/sys/devices/system/cpu/cpu3/cpuidle/state2/disable",
+                "0",
+                "1",
+            ),
+            ("/proc/irq/24/smp_affinity_list", "0-3", "0-1,3"),
+            ("/sys/class/net/en0/queues/rx-11/rps_cpus", "f", "0000000d"),
+            ("/proc/sys/net/core/rmem_max", "212992", "4194304"),
+            (
+                "/proc/sys/net/ipv4/ip_local_reserved_ports",
+                "",
+                "7400-7425",
+            ),
+        ] {
+            assert!(attribute(path, from, to), "{path}");
+        }
+        for (path, from, to) in [
+            ("/proc/sys/net/ipv4/ip_forward", "0", "1"),
+            ("/proc/sys/kernel/core_pattern", "core", "|/tmp/x"),
+            ("/sys/devices/system/cpu/cpu3/online", "0", "1"),
+            ("/sys/devices/system/cpu/cpu/online", "1", "0"),
+            ("/sys/devices/system/cpu/cpu3/../cpu4/online", "1", "0"),
+            ("/proc/irq/24/smp_affinity_list", "0-3", "0\n1"),
+            ("/sys/class/net/../threaded", "0", "1"),
+            ("/sys/class/net/en0/queues/rx-1/rps_cpus", "f", "x"),
+            ("/proc/sys/net/core/rmem_max", "4194304", "4096"),
+            ("/proc/sys/net/core/rmem_max", "1", "4095"),
+        ] {
+            assert!(!attribute(path, from, to), "{path}");
+        }
+    }
+
+    #[test]
+    fn of_documents_only_known_ones_at_their_place() {
+        let document = Document::KernelArguments {
+            core: 3,
+            lists: vec![CoreList::NohzFull],
+            interrupts: vec![0, 1],
+        };
+        let at = |path: String, to: Value| {
+            is_producible(&Setting::Document { path }, &Value::Absent, &to)
+        };
+        let value = Value::Document(document.clone());
+        assert!(at(document.path(), value.clone()));
+        assert!(!at("/root/.ssh/authorized_keys".into(), value));
+        let text = Value::Text(document.text());
+        assert!(!at(document.path(), text), "text is not taken");
+        assert!(!at(document.path(), Value::Absent), "nor is a file removed");
+        let folder = Setting::Folder { path: "/a".into() };
+        assert!(!is_producible(&folder, &Value::Absent, &Value::Present));
+    }
+
+    #[test]
+    fn of_a_device_only_changes_in_the_direction_of_planning() {
+        let queues = |count| {
+            Value::Queues(Queues {
+                combined: count,
+                ..Queues::default()
+            })
+        };
+        let rings = |rx, tx| Value::Rings(RingSizes { rx, tx });
+        let moderation = |rx_usecs, adaptive| {
+            Value::Coalescing(Coalescing {
+                rx_usecs: Some(rx_usecs),
+                rx_frames: Some(rx_usecs),
+                adaptive_rx: Some(adaptive),
+                ..Coalescing::default()
+            })
+        };
+        let table = |entries: &[u32]| Value::Table(entries.to_vec());
+        let rule = |destination: Option<&str>| {
+            Value::Rule(FlowRule::Port {
+                destination: destination.map(|it| it.parse().expect("an address")),
+                destination_port: 7_407,
+                queue: 1,
+            })
+        };
+        let pfifo = |frames| Value::Qdisc(RootQdisc::Pfifo { frames });
+        let classes = |class| {
+            Value::Qdisc(RootQdisc::Mqprio(TrafficClasses {
+                class_of_priority: [class; 16],
+                queues: vec![(1, 0), (1, 1)],
+                offloaded: false,
+            }))
+        };
+        let off = Value::Switch(false);
+        let on = Value::Switch(true);
+        let feature = |feature: &str| Setting::Feature {
+            interface: eth0(),
+            feature: feature.into(),
+        };
+        let interface = eth0;
+        let at = |location| Setting::FlowRule {
+            interface: eth0(),
+            location,
+        };
+        let channels = Setting::Channels {
+            interface: interface(),
+        };
+        let ring = Setting::Rings {
+            interface: interface(),
+        };
+        let coalescing = Setting::Coalescing {
+            interface: interface(),
+        };
+        let rss = Setting::RssTable {
+            interface: interface(),
+        };
+        let hash = Setting::UdpHash {
+            interface: interface(),
+        };
+        let root = Setting::RootQdisc {
+            interface: interface(),
+        };
+        let none = Value::Absent;
+        for (setting, from, to, is_made) in [
+            (&channels, queues(1), queues(2), true),
+            (&channels, queues(2), queues(1), false),
+            (&ring, rings(256, 4096), rings(1024, 64), true),
+            (&ring, rings(1024, 256), rings(256, 256), false),
+            (&ring, rings(256, 256), rings(256, 8), false),
+            (
+                &coalescing,
+                moderation(50, true),
+                moderation(0, false),
+                true,
+            ),
+            (
+                &coalescing,
+                moderation(50, false),
+                moderation(50, true),
+                false,
+            ),
+            (
+                &coalescing,
+                moderation(1, false),
+                moderation(200, false),
+                false,
+            ),
+            (&feature("rx-lro"), on.clone(), off.clone(), true),
+            (&feature("rx-lro"), off.clone(), on.clone(), false),
+            (&feature("rx-checksum"), on.clone(), off.clone(), false),
+            (&feature(RULES), off.clone(), on.clone(), true),
+            (&rss, table(&[0, 1]), table(&[0, 0]), true),
+            (&rss, table(&[0, 1]), table(&[0]), false),
+            (&hash, off.clone(), on.clone(), true),
+            (&hash, on, off, false),
+            (&at(3), none.clone(), rule(Some("10.0.0.1")), true),
+            (&at(3), none.clone(), rule(None), false),
+            (&at(3), rule(Some("10.0.0.1")), none.clone(), true),
+            (&at(3), rule(None), none, false),
+            (&root, pfifo(1), pfifo(PFIFO_FRAMES), true),
+            (&root, pfifo(PFIFO_FRAMES), pfifo(1), false),
+            (&root, pfifo(1), classes(1), true),
+            (&root, pfifo(1), classes(2), false),
+        ] {
+            assert_eq!(
+                is_producible(setting, &from, &to),
+                is_made,
+                "{setting}: {from} -> {to}"
+            );
+        }
+        let elsewhere = Setting::UdpHash {
+            interface: "../eth0".into(),
+        };
+        assert!(!is_producible(
+            &elsewhere,
+            &Value::Absent,
+            &Value::Switch(true)
+        ));
+        let queue = Setting::QueueQdisc {
+            interface: eth0(),
+            queue: 0,
+        };
+        assert!(!is_producible(&queue, &pfifo(1), &pfifo(PFIFO_FRAMES)));
+    }
+
+    #[test]
+    fn of_threads_only_those_of_receive_work_at_the_priorities_of_planning() {
+        let thread = |name: &str, fifo| {
+            let class = ThreadClass {
+                fifo,
+                cores: vec![1],
+            };
+            let setting = Setting::Thread { name: name.into() };
+            is_producible(&setting, &Value::Absent, &Value::Thread(class))
+        };
+        assert!(thread("irq/24-eth0-rx-0", Some(CRITICAL_QUEUE_PRIORITY)));
+        assert!(thread("napi/eth0-8193", Some(BULK_QUEUE_PRIORITY)));
+        assert!(!thread("kthreadd", Some(CRITICAL_QUEUE_PRIORITY)));
+        assert!(!thread("irq/eth0", Some(CRITICAL_QUEUE_PRIORITY)));
+        assert!(!thread("napi/eth0-8193", Some(99)));
+        assert!(!thread("napi/eth0-8193", None));
+    }
+
+    #[test]
+    fn what_the_journal_found_may_be_put_back_and_what_is_relied_on_steers() {
+        let text = |text: &str| Value::Text(text.into());
+        let step = Step {
+            id: "restore.x".into(),
+            setting: Setting::Document {
+                path: "/etc/x".into(),
+            },
+            from: Value::Absent,
+            to: text("theirs\n"),
+            why: String::new(),
+            topics: Vec::new(),
+            costs: String::new(),
+            undo: String::new(),
+            when: super::super::When::Now,
+        };
+        assert!(step.is_producible(Some(&text("theirs\n"))));
+        assert!(!step.is_producible(Some(&text("others\n"))));
+        assert!(!step.is_producible(None));
+        let relied_on = |setting| Reliance {
+            setting,
+            value: Value::Switch(true),
+        };
+        assert!(relied_on(Setting::UdpHash { interface: eth0() }).is_producible());
+        let shadow = Setting::Document {
+            path: "/etc/shadow".into(),
+        };
+        assert!(!relied_on(shadow).is_producible());
+    }
+}
