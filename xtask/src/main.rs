@@ -14,7 +14,8 @@
 //! - `cargo xtask peers` measures isolane beside other DDS implementations;
 //! - `cargo xtask seeds` runs a thousand simulated systems that suffer;
 //! - `cargo xtask shapes` runs shapes test programs of one contract, one an implementation, in all pairs;
-//! - `cargo xtask testbed` runs isolane in emulated machines with a real-time kernel.
+//! - `cargo xtask testbed` runs isolane in emulated machines with a real-time kernel;
+//! - `cargo xtask types` runs one type in each extensibility and representation with other implementations.
 //!
 //! Progress goes to standard error; standard output carries the summary, or JSON where asked for.
 //! Nothing here touches the machine's own network namespace. As root, `test` installs the packages
@@ -102,6 +103,8 @@ enum Command {
     Shapes(interop::shapes::Arguments),
     /// Run isolane in emulated machines with a real-time kernel and network devices of several queues
     Testbed(testbed::Arguments),
+    /// Run one type in each extensibility and representation with other DDS implementations, both ways (needs root)
+    Types(interop::types::Arguments),
     /// What the first process of a machine of `testbed` does
     #[command(name = testbed::inside::COMMAND, hide = true)]
     TestbedGuest { task: Vec<String> },
@@ -130,6 +133,7 @@ fn main() -> ExitCode {
         Command::Seeds(arguments) => seeds::run(&arguments),
         Command::Shapes(arguments) => interop::shapes::run(&arguments),
         Command::Testbed(arguments) => testbed::run(&arguments),
+        Command::Types(arguments) => interop::types::run(&arguments),
         Command::TestbedGuest { task } => testbed::inside::run(&task),
         Command::HostileSender(arguments) => hostile::run_sender(&arguments),
         Command::Cable { role } => return isolane_bench::child::main(&role),

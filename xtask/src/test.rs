@@ -69,6 +69,7 @@ pub(crate) fn run() -> Result<bool> {
         None => {
             steps.run("interop", || interop::step(&metadata));
             steps.run("shapes", || interop::shapes::step(&metadata));
+            steps.run("types", || interop::types::step(&metadata));
             steps.run("peers", || peers::step(&metadata));
             if steps.run("demo", || demo::check(&metadata)) {
                 steps.run("page", || page::check(&metadata));
@@ -81,6 +82,7 @@ pub(crate) fn run() -> Result<bool> {
         Some(reason) => {
             steps.leave_out("interop", reason);
             steps.leave_out("shapes", reason);
+            steps.leave_out("types", reason);
             steps.leave_out("peers", reason);
             steps.leave_out("demo", reason);
             steps.leave_out("page", reason);

@@ -2,9 +2,9 @@
 //! tells one listener an activation, while nothing of the participant is borrowed.
 
 use isolane_datapath::clock::monotonic_now;
-use isolane_engine::{Priority, ReaderId, ReaderStatus, WriterId, WriterStatus};
+use isolane_engine::{Priority, ReaderId, ReaderStatus, RejectReason, WriterId, WriterStatus};
 use isolane_executor::{JobConfig, JobId};
-use isolane_wire::{level::Level, time::Instant};
+use isolane_wire::{guid::Guid, level::Level, time::Instant};
 
 use crate::{
     error::BuildError,
@@ -198,8 +198,13 @@ impl State {
     }
 
     /// The last sample shown to the user was not of the type: it counts as rejected.
-    pub(crate) fn reject_delivered(&mut self, reader: ReaderId) {
-        self.engine.reject_delivered(reader);
+    pub(crate) fn reject_delivered(
+        &mut self,
+        reader: ReaderId,
+        writer: Guid,
+        reason: RejectReason,
+    ) {
+        self.engine.reject_delivered(reader, writer, reason);
         let of = Endpoint::Reader(reader);
         self.note_statuses(monotonic_now(), of, Kind::SampleRejected.bit());
     }

@@ -381,8 +381,7 @@ pub(crate) fn create_reader_of<T: TopicType>(
         topic_name: topic,
         type_name: T::TYPE_NAME,
         keyed: T::KEYED,
-        key_of: T::KEYED
-            .then_some(|payload, key_only| key_hash_of_payload::<T>(payload, key_only).ok()),
+        key_of: T::KEYED.then_some(|payload, key_only| key_hash_of_payload::<T>(payload, key_only)),
         qos: qos.requested(),
         max_payload_bytes: qos.max_bytes,
         max_datagram_bytes: qos.max_datagram_bytes,

@@ -4,7 +4,8 @@ use std::{marker::PhantomData, rc::Rc};
 
 use isolane_datapath::clock::monotonic_now;
 use isolane_engine::{
-    CachedSample, Incompatible, Priority, ReaderId, ReaderLedger, SampleInfo, SampleState,
+    CachedSample, Incompatible, Priority, ReaderId, ReaderLedger, RejectReason, SampleInfo,
+    SampleState,
 };
 use isolane_executor::JobConfig;
 use isolane_wire::{
@@ -115,12 +116,12 @@ impl<T: TopicType> DataReader<T> {
             let value = match info.valid_data() {
                 true => match view_payload::<T>(payload) {
                     Ok(view) => Some(view),
-                    Err(_) => return false,
+                    Err(error) => return Err(RejectReason::of(error, payload)),
                 },
                 false => None,
             };
             callback(Sample { value, info: *info });
-            true
+            Ok(())
         };
         let former = self.core.state.borrow_mut().readers[self.id.index()]
             .view
@@ -178,12 +179,14 @@ impl<T: TopicType> DataReader<T> {
                 };
                 let info = sample.info;
                 let decoded = match info.valid_data() {
-                    true => read_payload_into(sample.payload, &mut value),
+                    true => decode(sample.payload, |payload| {
+                        read_payload_into(payload, &mut value)
+                    }),
                     false => Ok(()),
                 };
                 state.engine.remove_oldest(id);
-                if decoded.is_err() {
-                    state.reject_delivered(id);
+                if let Err((_, reason)) = decoded {
+                    state.reject_delivered(id, info.writer, reason);
                     return;
                 }
                 info
@@ -245,18 +248,16 @@ impl<T: TopicType> DataReader<T> {
         let info = sample.info;
         let value = info
             .valid_data()
-            .then(|| read_payload(sample.payload))
+            .then(|| decode(sample.payload, read_payload))
             .transpose();
         state.engine.remove_oldest(self.id);
         match value {
             Ok(Some(_)) => state.note_response(self.id, info.received, monotonic_now),
             Ok(None) => {}
-            Err(_) => state.reject_delivered(self.id),
+            Err((_, reason)) => state.reject_delivered(self.id, info.writer, reason),
         }
-        Ok(Some(Sample {
-            value: value?,
-            info,
-        }))
+        let value = value.map_err(|(error, _)| error)?;
+        Ok(Some(Sample { value, info }))
     }
 
     /// Takes the oldest sample into `value`, reusing what it has reserved. `value` is untouched
@@ -271,7 +272,7 @@ impl<T: TopicType> DataReader<T> {
         };
         let info = sample.info;
         let decoded = match info.valid_data() {
-            true => read_payload_into(sample.payload, value),
+            true => decode(sample.payload, |payload| read_payload_into(payload, value)),
             false => Ok(()),
         };
         state.engine.remove_oldest(self.id);
@@ -280,9 +281,10 @@ impl<T: TopicType> DataReader<T> {
                 state.note_response(self.id, info.received, monotonic_now);
             }
             Ok(()) => {}
-            Err(_) => state.reject_delivered(self.id),
+            Err((_, reason)) => state.reject_delivered(self.id, info.writer, reason),
         }
-        decoded.map(|()| Some(info))
+        decoded.map_err(|(error, _)| error)?;
+        Ok(Some(info))
     }
 
     /// Reads the `nth` sample, oldest first, without taking it (§2.2.2.5.3.8), and whether it was read
@@ -324,6 +326,15 @@ impl<T: TopicType> DataReader<T> {
         let state = self.core.state.borrow();
         state.engine.reader_ledger(self.id).unwrap_or_default()
     }
+}
+
+/// Reads a payload; an error comes with the reason that the reader's status names.
+#[inline]
+pub(crate) fn decode<'a, V>(
+    payload: &'a [u8],
+    read: impl FnOnce(&'a [u8]) -> Result<V, CdrError>,
+) -> Result<V, (CdrError, RejectReason)> {
+    read(payload).map_err(|error| (error, RejectReason::of(error, payload)))
 }
 
 impl State {

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use isolane_datapath::{Datapath, Imbalance, Lane, Ledger, Note};
-use isolane_engine::{Counters, Priority, ReaderLedger, WorkKind, WriterLedger};
+use isolane_engine::{
+    Counters, EncapsulationsRefused, Priority, ReaderLedger, WorkKind, WriterLedger,
+};
 use isolane_executor::Observed;
 use isolane_wire::level::Level;
 
@@ -60,6 +62,8 @@ pub struct EndpointReport<L> {
     pub ledger: L,
     /// A reader's response deadline, and the samples that missed it.
     pub response: Option<ResponseDeadline>,
+    /// Samples that a reader rejected for their encapsulation; `None`: none.
+    pub refused: Option<EncapsulationsRefused>,
 }
 
 /// Jobs, ledgers and counters of a participant. Printed, it is a table of its jobs.
@@ -158,6 +162,7 @@ impl Report {
                 silent: engine.silent_readers(id),
                 ledger: engine.writer_ledger(id)?,
                 response: None,
+                refused: None,
             })
         });
         let readers = engine.local_readers().filter_map(|id| {
@@ -168,6 +173,7 @@ impl Report {
                 silent: 0,
                 ledger: engine.reader_ledger(id)?,
                 response: state.readers[id.index()].response.clone(),
+                refused: engine.encapsulations_refused(id),
             })
         });
         let sockets = Lane::ALL.into_iter().filter_map(|lane| {

@@ -27,7 +27,7 @@ use std::{
 use isolane_datapath::{
     Datapath, Lane, ReceiveBurst, ReceivedFrame, clock::monotonic_now, limits::MAX_BURST,
 };
-use isolane_engine::{Delivery, MessageReceiver, ReaderId};
+use isolane_engine::{Delivery, MessageReceiver, ReaderId, RejectReason};
 use isolane_executor::JobId;
 use isolane_wire::{level::Level, time::Instant};
 
@@ -333,7 +333,8 @@ impl Core {
         let (level, generation, mut callback) = (slot.level, slot.generation, slot.view.take());
         let lent = Lent::of(self, &mut state, delivery);
         drop(state);
-        let is_delivered = callback.as_mut().is_some_and(|callback| {
+        let without_callback = Err(RejectReason::NotOfType);
+        let delivered = callback.as_mut().map_or(without_callback, |callback| {
             let bytes = lent.as_ref().map_or(bytes, Lent::bytes);
             callback(&bytes[delivery.payload.clone()], &delivery.info)
         });
@@ -345,10 +346,14 @@ impl Core {
         if is_there && slot.view.is_none() {
             slot.view = callback.take();
         }
-        if is_there && !is_delivered {
-            state.reject_delivered(delivery.reader);
-        } else if is_there && delivery.info.valid_data() {
-            state.note_response(delivery.reader, delivery.info.received, monotonic_now);
+        match delivered {
+            Err(reason) if is_there => {
+                state.reject_delivered(delivery.reader, delivery.info.writer, reason);
+            }
+            Ok(()) if is_there && delivery.info.valid_data() => {
+                state.note_response(delivery.reader, delivery.info.received, monotonic_now);
+            }
+            _ => {}
         }
         if callback.is_some() {
             // The reader is gone, or has another one: what this one owns goes while the state is free.

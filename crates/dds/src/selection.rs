@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::{
     conditions::ReadCondition,
-    reader::{DataReader, Sample},
+    reader::{DataReader, Sample, decode},
 };
 
 /// What names an instance here: its key hash, zeros for a topic without a key. Instances are in the order of these.
@@ -254,24 +254,26 @@ impl<T: TopicType> DataReader<T> {
             max_samples,
         };
         let count = state.engine.select(self.id, &selection);
-        let (mut samples, mut unreadable) = (Vec::with_capacity(count), 0);
+        let (mut samples, mut unreadable) = (Vec::with_capacity(count), Vec::new());
         let selected = (0..count).map_while(|nth| state.engine.selected(self.id, nth));
         for sample in selected {
             let value = match sample.info.valid_data() {
-                true => read_payload(sample.payload).map(Some),
+                true => decode(sample.payload, read_payload).map(Some),
                 false => Ok(None),
             };
             let info = sample.info;
             match value {
                 Ok(value) => samples.push(Sample { value, info }),
-                Err(_) => unreadable += 1,
+                Err((_, reason)) => unreadable.push((info.writer, reason)),
             }
         }
         match access {
             Access::Read => state.engine.read_selected(self.id),
             Access::Take => {
                 state.engine.take_selected(self.id);
-                (0..unreadable).for_each(|_| state.reject_delivered(self.id));
+                for (writer, reason) in unreadable {
+                    state.reject_delivered(self.id, writer, reason);
+                }
                 for sample in samples.iter().filter(|sample| sample.value.is_some()) {
                     state.note_response(self.id, sample.info.received, monotonic_now);
                 }

@@ -14,7 +14,7 @@ use isolane_datapath::{
     clock::{monotonic_now, wall_now_ns},
     pool::Class,
 };
-use isolane_engine::{Engine, Priority, ReaderId, SampleInfo, WorkKind};
+use isolane_engine::{Engine, Priority, ReaderId, RejectReason, SampleInfo, WorkKind};
 use isolane_executor::{Executor, JobConfig, JobId};
 use isolane_wire::{level::Level, time::Instant};
 
@@ -63,7 +63,7 @@ pub(crate) enum Task {
 
 /// A user's function for views: payload and what is known of it. False: the payload was not of
 /// the type.
-pub(crate) type ViewCallback = Box<dyn FnMut(&[u8], &SampleInfo) -> bool>;
+pub(crate) type ViewCallback = Box<dyn FnMut(&[u8], &SampleInfo) -> Result<(), RejectReason>>;
 /// A user's function for one cached sample.
 pub(crate) type CacheCallback = Box<dyn FnMut()>;
 /// A user's function for a point in time: the release, as planned.

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use isolane_datapath::{Datapath, LaneLedger, ReceiveDrop};
-use isolane_engine::{Counters, Incompatible};
+use isolane_engine::{Counters, EncapsulationsRefused, Incompatible};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 
 use crate::{
@@ -190,6 +190,9 @@ pub(crate) struct Trouble {
     named: Vec<(Guid, Guid)>,
     next_named: usize,
     named_at: Option<Instant>,
+    /// Samples refused for their encapsulation that were logged, and when.
+    refused_told: u64,
+    refused_at: Option<Instant>,
 }
 
 impl Trouble {
@@ -203,6 +206,8 @@ impl Trouble {
             named: Vec::with_capacity(PAIRS_REMEMBERED),
             next_named: 0,
             named_at: None,
+            refused_told: 0,
+            refused_at: None,
         }
     }
 
@@ -261,6 +266,47 @@ impl State {
         if self.trouble.has_incompatible && is_due(self.trouble.named_at, now) {
             self.trouble.has_incompatible = self.log_incompatible(now);
         }
+        let refused = seen.counters.encapsulations_refused;
+        let more = refused.wrapping_sub(self.trouble.refused_told);
+        if more > 0 && is_due(self.trouble.refused_at, now) {
+            self.trouble.refused_told = refused;
+            self.trouble.refused_at = Some(now);
+            self.log_refused(more);
+        }
+    }
+
+    /// Logs samples refused for their encapsulation, and names a reader and a writer: first those that were not
+    /// named before.
+    fn log_refused(&mut self, more: u64) {
+        let mut named = None;
+        for id in self.engine.local_readers() {
+            let refused = self.engine.encapsulations_refused(id);
+            let Some((data, refused)) = self.engine.reader_data(id).zip(refused) else {
+                continue;
+            };
+            named = Some((data, refused));
+            if self.trouble.is_new((refused.writer, data.guid)) {
+                break;
+            }
+        }
+        let Some((
+            data,
+            EncapsulationsRefused {
+                identifier, writer, ..
+            },
+        )) = named
+        else {
+            return;
+        };
+        let topic = data.topic_name.as_str();
+        let is = match identifier.extensibility() {
+            Some(extensibility) => format!(": the writer's type is {extensibility}"),
+            None => String::new(),
+        };
+        log::warn!(target: "isolane",
+            "samples refused for an encapsulation that the reader's type cannot have: {} more, the last of topic {topic} \
+             from the writer {writer} in {identifier}{is}. Declare both types alike: `#[topic(appendable)]` here, \
+             @final or @appendable in IDL", Grouped(more));
     }
 
     /// Names one pair that was not named before. True: there may be others.

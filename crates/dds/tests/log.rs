@@ -19,7 +19,7 @@ use std::{
 };
 
 use counting_allocator::allocator_calls_of;
-use isolane::{DurabilityKind, Qos};
+use isolane::{DurabilityKind, Qos, TopicType};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use support::{Domain, Message, Site, World};
 
@@ -131,6 +131,61 @@ fn an_incompatible_pair_is_named_once_with_its_topic_and_policy() {
         assert!(line.contains("by RELIABILITY"), "{line}");
     }
     assert!(of_reader[0].contains("requests more"), "{lines:?}");
+}
+
+#[test]
+fn samples_refused_for_their_encapsulation_are_a_line_a_second_that_names_topic_writer_and_encapsulation()
+ {
+    #[derive(TopicType, Default)]
+    #[topic(appendable)]
+    struct Part {
+        number: u8,
+    }
+    #[derive(TopicType, Default)]
+    #[topic(name = "Nested", appendable)]
+    struct Nested {
+        part: Part,
+    }
+    #[derive(TopicType, Default)]
+    struct FinalPart {
+        number: u8,
+    }
+    #[derive(TopicType, Default)]
+    #[topic(name = "Nested")]
+    struct FinalNested {
+        part: FinalPart,
+    }
+    let _turn = take_turn();
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::best_effort();
+    let writer = alice.create_writer::<Nested>("Foreign", &qos).unwrap();
+    let reader = bob
+        .create_view_reader::<FinalNested>("Foreign", &qos)
+        .unwrap();
+    reader.on_view(|_| {});
+    world.until_matched(&writer, &reader);
+    let begin = Instant::now();
+    for _ in 0..300 {
+        writer.write(&Nested::default()).unwrap();
+        world.run_for(Duration::from_millis(5));
+    }
+    world.run_for(Duration::from_millis(2_100));
+    let seconds = begin.elapsed().as_secs() as usize;
+    let refused = lines_of("refused for an encapsulation");
+    assert!(
+        !refused.is_empty() && refused.len() <= seconds + 1,
+        "{refused:?}"
+    );
+    let told: u64 = refused.iter().map(|line| number_in(line)).sum();
+    assert_eq!(told, reader.ledger().rejected, "{refused:?}");
+    for part in [
+        "topic Foreign",
+        "D_CDR2_LE",
+        "appendable",
+        &alice.guid().prefix.to_string(),
+    ] {
+        assert!(refused[0].contains(part), "{part}: {refused:?}");
+    }
 }
 
 #[test]

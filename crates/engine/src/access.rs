@@ -8,7 +8,7 @@ use crate::{
     ids::{ReaderId, WriterId},
     matching::Incompatible,
     reader::WriterProxy,
-    status::RejectReason,
+    status::{EncapsulationsRefused, RejectReason},
     writer::WriterStatus,
 };
 
@@ -104,15 +104,21 @@ impl Engine {
         }
     }
 
-    /// The sample delivered last turned out not to be of the type: it counts as rejected.
-    pub fn reject_delivered(&mut self, id: ReaderId) {
+    /// Counts the sample delivered last, which came from `writer`, as rejected: it could not be read.
+    pub fn reject_delivered(&mut self, id: ReaderId, writer: Guid, reason: RejectReason) {
         if let Some(reader) = self.readers.get_mut(id.0)
             && reader.ledger.delivered > 0
         {
             reader.ledger.delivered -= 1;
-            reader.ledger.rejected += 1;
-            reader.reject_reason = RejectReason::NotOfType;
+            reader.count_rejected(writer, reason);
+            self.counters.count_rejected(reason);
         }
+    }
+
+    /// Samples that a reader rejected for their encapsulation; `None`: none so far.
+    #[must_use]
+    pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
+        self.readers.get(id.0)?.encapsulations_refused
     }
 
     /// The topic, type, policies and addresses an endpoint was created with.

@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use isolane_wire::{
+    cdr::CdrError,
     discovery::{EndpointData, parse_key_guid},
     guid::{EntityId, Guid},
     level::Level,
@@ -126,6 +127,7 @@ impl Engine {
             told_lost: 0,
             told_rejected: 0,
             reject_reason: RejectReason::default(),
+            encapsulations_refused: None,
             ledger: ReaderLedger::default(),
             blocked: false,
             put_off: false,
@@ -151,7 +153,10 @@ impl Engine {
                 slot_bytes: DISCOVERY_SLOT_BYTES,
             },
             // Peers send the key hash or not; the announcement always holds its key.
-            key_of: |payload, _| parse_key_guid(payload).map(Guid::to_bytes),
+            key_of: |payload, _| {
+                let guid = parse_key_guid(payload).ok_or(CdrError::Truncated)?;
+                Ok(guid.to_bytes())
+            },
         };
         let of_messages = Builtin {
             instances: TOLD.len() as u16,
@@ -163,7 +168,10 @@ impl Engine {
                 held: 0,
                 slot_bytes: MESSAGE_SLOT_BYTES,
             },
-            key_of: |payload, _| payload.get(4..20)?.try_into().ok(),
+            key_of: |payload, _| {
+                let key = payload.get(4..20).and_then(|key| key.try_into().ok());
+                key.ok_or(CdrError::Truncated)
+            },
         };
         let endpoints = [
             (

@@ -25,7 +25,7 @@ use crate::{
     priority::Priority,
     proxy_chains::ProxyChains,
     reader::{PartedMatches, Reader, WriterProxy},
-    status::Noted,
+    status::{Noted, RejectReason},
     table::Table,
     timers::Timers,
     token_bucket::TokenBucket,
@@ -93,6 +93,8 @@ pub struct Counters {
     pub readers_unvalidated: u64,
     /// Readers that were no longer waited for, because they never answered.
     pub readers_silent: u64,
+    /// Samples that a reader rejected for an encapsulation that its type cannot have.
+    pub encapsulations_refused: u64,
     /// Samples whose LIFESPAN was over when they arrived; those that arrive again are counted again.
     pub expired_on_arrival: u64,
     /// Samples of instances that found no room among those whose DEADLINE is watched, or that pass a
@@ -125,6 +127,12 @@ pub struct Counters {
     /// Sequence numbers beyond the window of a writer that has begun, by HEARTBEAT, GAP or DATA: provisional until a
     /// further word from an address of the writer's participant confirms them.
     pub jumps_doubted: u64,
+}
+
+impl Counters {
+    pub(crate) fn count_rejected(&mut self, reason: RejectReason) {
+        self.encapsulations_refused += u64::from(matches!(reason, RejectReason::Encapsulation(_)));
+    }
 }
 
 /// Which timer is whose.

@@ -106,7 +106,9 @@ pub use reader::{DeliveryMode, KeyOf, ReaderLedger, ReaderStatus};
 pub use receive::{AssembledId, Delivery, MessageReceiver};
 pub use registered::KeyPayload;
 pub use states::{SampleState, StateMask, ViewState};
-pub use status::{Matched, RejectReason, SampleLost, SampleRejected, StatusChange};
+pub use status::{
+    EncapsulationsRefused, Matched, RejectReason, SampleLost, SampleRejected, StatusChange,
+};
 pub use work::{Destinations, Work, WorkKind};
 pub use write::{WriteError, WriteSample};
 pub use writer::{WriterLedger, WriterStatus};

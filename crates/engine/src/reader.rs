@@ -9,6 +9,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use bitflags::bitflags;
 use isolane_wire::{
+    cdr::{CdrError, KeyHash},
     discovery::EndpointData,
     guid::{EntityId, Guid},
     level::Level,
@@ -22,7 +23,7 @@ use crate::{
     content_filter::ContentFilter,
     matching::Incompatible,
     priority::Priority,
-    status::{MatchTally, RejectReason},
+    status::{EncapsulationsRefused, MatchTally, RejectReason},
 };
 
 pub(crate) use self::jump::{Origin, Settled, Verdict};
@@ -30,9 +31,9 @@ pub use self::ledger::ReaderLedger;
 pub(crate) use self::parted::PartedMatches;
 pub(crate) use self::proxy::{Answer, WriterProxy, is_news};
 
-/// The key of a serialised sample or of a serialised key, as a hash (RTPS 2.5 §9.6.4.8); `None` if the
-/// bytes are not of the type.
-pub type KeyOf = fn(payload: &[u8], key_only: bool) -> Option<[u8; 16]>;
+/// Returns the key of a serialised sample or of a serialised key, as a hash (RTPS 2.5 §9.6.4.8), or why the bytes
+/// are not of the type.
+pub type KeyOf = fn(payload: &[u8], key_only: bool) -> Result<KeyHash, CdrError>;
 
 /// How samples reach the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +102,7 @@ pub(crate) struct Reader {
     pub(crate) told_lost: u64,
     pub(crate) told_rejected: u64,
     pub(crate) reject_reason: RejectReason,
+    pub(crate) encapsulations_refused: Option<EncapsulationsRefused>,
     pub(crate) ledger: ReaderLedger,
     /// A sample was refused for want of room: ask again when there is some.
     pub(crate) blocked: bool,
@@ -125,6 +127,20 @@ impl Reader {
     #[inline]
     pub(crate) fn is_meant(&self, reader: EntityId) -> bool {
         reader == EntityId::UNKNOWN || reader == self.guid.entity
+    }
+
+    /// Counts a sample that came from `writer` and was not taken in.
+    pub(crate) fn count_rejected(&mut self, writer: Guid, reason: RejectReason) {
+        self.ledger.rejected += 1;
+        self.reject_reason = reason;
+        if let RejectReason::Encapsulation(identifier) = reason {
+            let former = self.encapsulations_refused;
+            self.encapsulations_refused = Some(EncapsulationsRefused {
+                total: former.map_or(0, |refused| refused.total) + 1,
+                identifier,
+                writer,
+            });
+        }
     }
 
     /// The next sample in order found no place; what then comes of it is worked out when one is free.

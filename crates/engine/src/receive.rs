@@ -454,13 +454,13 @@ impl Engine {
             proxy.begun = true;
             proxy.advance();
             reader.ledger.account();
-            reader.ledger.rejected += 1;
+            reader.count_rejected(proxy.guid, reason);
+            self.counters.count_rejected(reason);
             if let Some(cache) = reader.cache.as_mut().filter(|cache| cache.groups()) {
                 // A set without it is not whole.
                 proxy.progress.lose();
                 reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
             }
-            reader.reject_reason = reason;
             reader.status |= ReaderStatus::SAMPLE_REJECTED;
             self.advance_proxy(proxy_index);
             self.go_on_with_sets(reader_index);

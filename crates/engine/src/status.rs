@@ -5,7 +5,10 @@
 //! then *taken*: the total stays, the change since it was last taken begins at zero again. All of it lies
 //! in the endpoint's record, so that nothing is searched or allocated.
 
-use isolane_wire::guid::Guid;
+use isolane_wire::{
+    cdr::{CdrError, EncapsulationId},
+    guid::Guid,
+};
 
 use crate::{
     clock::{DeadlineMissed, LivelinessChanged, LivelinessLost, MESSAGES},
@@ -69,6 +72,36 @@ pub enum RejectReason {
     TooLarge,
     /// It is not of the type, or in a form of its vendor's own.
     NotOfType,
+    /// Its encapsulation is one that the reader's type cannot have: the writer's type has another extensibility, or a
+    /// representation that isolane does not read. Declare both types alike.
+    Encapsulation(EncapsulationId),
+}
+
+impl RejectReason {
+    /// Returns the reason for a payload that could not be read because of `error`.
+    #[cold]
+    #[must_use]
+    pub fn of(error: CdrError, payload: &[u8]) -> Self {
+        let is_foreign = matches!(
+            error,
+            CdrError::UnknownEncapsulation(_) | CdrError::OtherExtensibility
+        );
+        match EncapsulationId::of_payload(payload) {
+            Some(identifier) if is_foreign => Self::Encapsulation(identifier),
+            _ => Self::NotOfType,
+        }
+    }
+}
+
+/// Samples that a reader rejected for their encapsulation ([`RejectReason::Encapsulation`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EncapsulationsRefused {
+    /// Samples rejected so far.
+    pub total: u64,
+    /// Encapsulation of the last one.
+    pub identifier: EncapsulationId,
+    /// Writer of the last one.
+    pub writer: Guid,
 }
 
 /// Samples that came to a reader and were not taken in (*SampleRejectedStatus*).

@@ -1,11 +1,12 @@
 //! What changes at an endpoint is told once, and then in numbers.
 
 use isolane_engine::{
-    ChangeKind, DeliveryMode, EndpointConfig, Engine, EngineConfig, MessageReceiver, ReaderId,
-    ReaderStatus, RejectReason, StatusChange, WriteSample, WriterId, WriterStatus,
-    limits::MAX_HEAD_BYTES,
+    ChangeKind, DeliveryMode, EncapsulationsRefused, EndpointConfig, Engine, EngineConfig,
+    MessageReceiver, ReaderId, ReaderStatus, RejectReason, StatusChange, WriteSample, WriterId,
+    WriterStatus, limits::MAX_HEAD_BYTES,
 };
 use isolane_wire::{
+    cdr::{Encapsulation, EncapsulationId},
     discovery::LocatorList,
     guid::GuidPrefix,
     locator::Locator,
@@ -47,10 +48,19 @@ fn a_reader(engine: &mut Engine, reliability: ReliabilityKind, delivery: Deliver
 }
 
 fn write(engine: &mut Engine, writer: WriterId, bytes: usize) -> Vec<u8> {
+    write_of(engine, writer, bytes, None)
+}
+
+fn write_of(
+    engine: &mut Engine,
+    writer: WriterId,
+    bytes: usize,
+    key_hash: Option<[u8; 16]>,
+) -> Vec<u8> {
     let mut buffer = [0; MAX_HEAD_BYTES + 64];
     let sample = WriteSample {
         kind: ChangeKind::Alive,
-        key_hash: None,
+        key_hash,
         timestamp: Timestamp::ZERO,
     };
     let payload = MAX_HEAD_BYTES..MAX_HEAD_BYTES + bytes;
@@ -174,7 +184,49 @@ fn a_rejected_sample_is_told_with_its_reason() {
         assert_eq!(rejected.reason, reason);
     }
     engine.remove_oldest(reader);
-    engine.reject_delivered(reader);
+    let guid = engine.writer_data(writer).expect("it exists").guid;
+    engine.reject_delivered(reader, guid, RejectReason::NotOfType);
     let rejected = engine.take_sample_rejected(reader).expect("by its user");
     assert_eq!(rejected.reason, RejectReason::NotOfType);
+}
+
+#[test]
+fn a_sample_in_a_parameter_list_is_rejected_by_name_although_its_writer_says_the_key() {
+    const PL_CDR_LE: u16 = 0x0003;
+    const PAYLOAD_BYTES: usize = 8;
+    let mut keyed = topic(ReliabilityKind::BestEffort);
+    keyed.keyed = true;
+    keyed.key_of = Some(|payload, _| Encapsulation::split(payload).map(|_| [1; 16]));
+    let mut engine = Engine::new(EngineConfig::new(0, GuidPrefix([1; 12]), 1), NOW);
+    let writer = engine.create_writer(NOW, &keyed).expect("there is room");
+    let created = engine.create_reader(NOW, &keyed, DeliveryMode::Cache);
+    let reader = created.expect("there is room");
+    let sent = write_of(&mut engine, writer, PAYLOAD_BYTES, Some([1; 16]));
+    receive(&mut engine, &sent);
+    assert_eq!(
+        (
+            engine.available(reader),
+            engine.encapsulations_refused(reader)
+        ),
+        (1, None)
+    );
+
+    for total in 1..3 {
+        let mut sent = write_of(&mut engine, writer, PAYLOAD_BYTES, Some([1; 16]));
+        let payload = sent.len() - PAYLOAD_BYTES;
+        sent[payload..payload + 2].copy_from_slice(&PL_CDR_LE.to_be_bytes());
+        receive(&mut engine, &sent);
+        let identifier = EncapsulationId(PL_CDR_LE);
+        let refused = EncapsulationsRefused {
+            total,
+            identifier,
+            writer: engine.writer_data(writer).expect("it exists").guid,
+        };
+        assert_eq!(engine.encapsulations_refused(reader), Some(refused));
+        assert!(told(&mut engine).0.contains(ReaderStatus::SAMPLE_REJECTED));
+        let rejected = engine.take_sample_rejected(reader).expect("one was");
+        assert_eq!(rejected.reason, RejectReason::Encapsulation(identifier));
+        assert_eq!(engine.counters().encapsulations_refused, total);
+    }
+    assert_eq!(engine.available(reader), 1);
 }

@@ -5,7 +5,10 @@
 //! payloads as bytes, and so does the world.
 
 use isolane_engine::{ChangeKind, WriteSample};
-use isolane_wire::{cdr::KeyHash, time::Timestamp};
+use isolane_wire::{
+    cdr::{CdrError, KeyHash},
+    time::Timestamp,
+};
 
 /// Encapsulation: CDR_LE, no options.
 const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
@@ -137,13 +140,14 @@ pub(crate) fn key_hash(key: u32) -> KeyHash {
 
 /// The key of a payload, as the engine wants it.
 #[must_use]
-pub fn key_of(payload: &[u8], key_only: bool) -> Option<KeyHash> {
+pub fn key_of(payload: &[u8], key_only: bool) -> Result<KeyHash, CdrError> {
     let kind = if key_only {
         ChangeKind::Dispose
     } else {
         ChangeKind::Alive
     };
-    Sample::parse(kind, payload).map(|sample| key_hash(sample.key))
+    let sample = Sample::parse(kind, payload).ok_or(CdrError::Truncated)?;
+    Ok(key_hash(sample.key))
 }
 
 /// The payload of an instance's end, from that of a sample.

@@ -89,7 +89,7 @@ impl Attacked {
             reader.expect("there is room");
             for value in 0..32 {
                 let payload = Sample::keyed(1, value).payload();
-                let key_hash = topic.keyed.then(|| key_of(&payload, false)).flatten();
+                let key_hash = topic.keyed.then(|| key_of(&payload, false).ok()).flatten();
                 let slot = engine.reserve(writer, key_hash).expect("there is room");
                 slot[..payload.len()].copy_from_slice(&payload);
                 let sample = WriteSample {

@@ -149,7 +149,7 @@ impl Pair {
     fn write(&mut self, writer: WriterId, payload: &[u8], key: Option<u32>) -> bool {
         let sample = WriteSample {
             kind: ChangeKind::Alive,
-            key_hash: key.and_then(|_| key_of(payload, false)),
+            key_hash: key.and_then(|_| key_of(payload, false).ok()),
             timestamp: Timestamp::from_nanos(self.now.as_nanos()),
         };
         let engine = &mut self.engines[0];

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use isolane_engine::{
-    ChangeKind, InstanceState, WriteError, WriteSample,
+    ChangeKind, InstanceState, RejectReason, WriteError, WriteSample,
     limits::{MAX_HEAD_BYTES, WHOLE_BYTES},
 };
+use isolane_wire::guid::Guid;
 
 use super::{
     states::{Seen, note_seen},
@@ -210,7 +211,8 @@ impl World {
                 assert!(delivered <= 1, "one at a time");
             }
             if reject {
-                node.engine.reject_delivered(reader);
+                node.engine
+                    .reject_delivered(reader, Guid::UNKNOWN, RejectReason::NotOfType);
             }
         }
     }

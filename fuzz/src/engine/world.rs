@@ -7,6 +7,7 @@ use isolane_engine::{
     Network, Priority, ReaderId, StatusChange, Timing, Work, WorkKind, WriterId,
 };
 use isolane_wire::{
+    cdr::{CdrError, KeyHash},
     discovery::LocatorList,
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
@@ -71,8 +72,9 @@ pub(super) fn address(index: usize) -> Locator {
 }
 
 /// The key of a sample: its first bytes behind the encapsulation header.
-fn key_of(payload: &[u8], _key_only: bool) -> Option<[u8; 16]> {
-    payload.get(4).map(|key| [key % 4; 16])
+fn key_of(payload: &[u8], _key_only: bool) -> Result<KeyHash, CdrError> {
+    let key = payload.get(4).ok_or(CdrError::Truncated)?;
+    Ok([key % 4; 16])
 }
 
 impl World {

@@ -27,6 +27,7 @@ pub(crate) mod shapes;
 mod side;
 mod table;
 mod timeline;
+pub(crate) mod types;
 mod verdict;
 
 use std::fs;

@@ -179,6 +179,7 @@ fn of_counters(counters: &Counters) -> String {
         answers_elsewhere,
         readers_unvalidated,
         readers_silent,
+        encapsulations_refused,
         expired_on_arrival,
         unwatched,
         octets_cut,
@@ -223,6 +224,10 @@ fn of_counters(counters: &Counters) -> String {
         (answers_elsewhere, "acknacks from addresses not announced"),
         (readers_unvalidated, "readers at addresses not validated"),
         (readers_silent, "silent readers given up"),
+        (
+            encapsulations_refused,
+            "samples refused for their encapsulation",
+        ),
         (expired_on_arrival, "samples expired on arrival"),
         (unwatched, "samples of instances that are not watched"),
         (octets_cut, "user data cut"),

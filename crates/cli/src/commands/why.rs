@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use isolane::observe::Snapshot;
+use isolane::types::EncapsulationId;
 use isolane::{BuildError, EndpointKind, Interfaces as Chosen, Participant};
 use isolane_tune::{PacketFilters, packet_filters};
 use serde::Serialize;
@@ -15,7 +17,9 @@ use crate::output::{count_of, print, print_json, tell};
 use crate::settings::{Interfaces, WhySettings};
 use crate::top::watcher::Watcher;
 use crate::values::Destination;
-use crate::why::{DescribedHere, Facts, Heard, Ignoring, LocalNetwork, Reason, Verdict, judge};
+use crate::why::{
+    DescribedHere, Facts, Heard, Ignoring, LocalNetwork, Reason, Refusal, Verdict, judge,
+};
 
 /// The form of `--json`.
 #[derive(Serialize)]
@@ -85,6 +89,7 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
             .collect(),
         networks: networks(),
         ignoring: ignoring(&watcher),
+        refusals: refusals(&watcher),
         described: described(&settings),
         filters: packet_filters(&|| until.interrupted()),
         full: full_tables(&participant, &settings.lane),
@@ -150,6 +155,26 @@ fn ignoring(watcher: &Watcher) -> Vec<Ignoring> {
     of.collect()
 }
 
+fn refusals(watcher: &Watcher) -> Vec<Refusal> {
+    let seen = watcher.sample().participants.into_iter();
+    let snapshots = seen.filter_map(|seen| seen.snapshot);
+    let of = |snapshot: Snapshot| {
+        let prefix = snapshot.participant.guid_prefix;
+        let refusing = snapshot.readers.into_iter();
+        refusing.filter_map(move |reader| {
+            let refused = reader.refused?;
+            Some(Refusal {
+                reader_prefix: prefix.clone(),
+                topic: reader.topic,
+                writer: refused.writer,
+                total: refused.total,
+                encapsulation: EncapsulationId(refused.encapsulation),
+            })
+        })
+    };
+    snapshots.flat_map(of).collect()
+}
+
 /// Who writes and reads the topic by the description.
 fn described(settings: &WhySettings) -> Vec<DescribedHere> {
     let Some(system) = &settings.system else {
@@ -196,6 +221,7 @@ fn answer_port(settings: &WhySettings, error: &BuildError) -> Result<ExitCode, F
         elsewhere: Vec::new(),
         networks: Vec::new(),
         ignoring: Vec::new(),
+        refusals: Vec::new(),
         described: Vec::new(),
         filters: PacketFilters::Unreadable(String::from("nothing was listened to")),
         full: None,

@@ -1,5 +1,6 @@
 //! Names for numbers that travel: vendors, entities of the standard, encapsulations.
 
+use isolane_wire::cdr::EncapsulationId;
 use isolane_wire::discovery::ParticipantMessage;
 use isolane_wire::guid::EntityId;
 use isolane_wire::rtps::{ChecksumKind, SubmessageId, VENDOR_ID};
@@ -87,15 +88,9 @@ pub(super) fn participant_message(kind: [u8; 4]) -> String {
 
 /// How a payload is serialised (RTPS 2.5 §10.5, XTypes 1.3 Table 60), as its first two bytes say.
 pub(super) fn encapsulation(payload: &[u8]) -> Option<String> {
-    let identifier = u16::from_be_bytes(*payload.first_chunk()?);
-    let kind = match identifier & !1 {
-        0x0000 => "CDR",
-        0x0002 => "PL_CDR",
-        0x0006 => "CDR2",
-        0x0008 => "D_CDR2",
-        0x000a => "PL_CDR2",
-        _ => return Some(format!("encapsulation {identifier:#06x}")),
-    };
-    let order = if identifier & 1 == 0 { "BE" } else { "LE" };
-    Some(format!("{kind}_{order}"))
+    let identifier = EncapsulationId::of_payload(payload)?;
+    Some(match identifier.name() {
+        Some(name) => name.into(),
+        None => format!("encapsulation {identifier}"),
+    })
 }

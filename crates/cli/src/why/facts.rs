@@ -2,6 +2,7 @@
 
 use isolane::{EndpointKind, Participant, RemoteEndpoint, RemoteParticipant};
 use isolane_tune::PacketFilters;
+use isolane_wire::cdr::EncapsulationId;
 use isolane_wire::discovery::{EndpointData, LocatorList};
 use isolane_wire::guid::{Guid, GuidPrefix};
 
@@ -20,6 +21,8 @@ pub(crate) struct Facts {
     pub(crate) networks: Vec<LocalNetwork>,
     /// Participants of this host that let themselves be looked at.
     pub(crate) ignoring: Vec<Ignoring>,
+    /// Samples that readers of such participants refused for their encapsulation.
+    pub(crate) refusals: Vec<Refusal>,
     /// Participants that write or read the topic by a description.
     pub(crate) described: Vec<DescribedHere>,
     pub(crate) filters: PacketFilters,
@@ -81,6 +84,18 @@ pub(crate) struct Ignoring {
     pub(crate) topics: Vec<String>,
 }
 
+/// Samples that a reader of this host refused because its type cannot have their encapsulation.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// GUID prefix of its participant, as text.
+    pub(crate) reader_prefix: String,
+    pub(crate) topic: String,
+    /// GUID of the writer, as text.
+    pub(crate) writer: String,
+    pub(crate) total: u64,
+    pub(crate) encapsulation: EncapsulationId,
+}
+
 impl Heard {
     pub(crate) fn of(participant: &Participant, domain: u32) -> Self {
         Self {
@@ -102,6 +117,11 @@ impl Heard {
     ) -> impl Iterator<Item = &'a Endpoint> {
         let all = self.endpoints.iter();
         all.filter(move |it| it.kind == kind && it.data.topic_name == topic)
+    }
+
+    /// The vendor of an endpoint's participant; `None`: that participant was not heard.
+    pub(crate) fn vendor(&self, endpoint: &Endpoint) -> Option<&str> {
+        self.who(endpoint).map(|who| who.vendor.as_str())
     }
 
     fn who(&self, endpoint: &Endpoint) -> Option<&Who> {

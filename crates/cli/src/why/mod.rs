@@ -12,7 +12,7 @@ mod pair;
 mod reason;
 
 pub(crate) use self::described::DescribedHere;
-pub(crate) use self::facts::{Facts, FullTables, Heard, Ignoring, LocalNetwork};
+pub(crate) use self::facts::{Facts, FullTables, Heard, Ignoring, LocalNetwork, Refusal};
 pub(crate) use self::reason::{Reason, Verdict};
 
 /// Every reason there is, those that keep endpoints from talking first.

@@ -1,10 +1,12 @@
 //! Pairs of a writer and a reader of the topic: what they announce, how they reach each other, who ignores whom.
 
 use isolane::{Difference, EndpointKind, PolicyId, differences};
+use isolane_wire::qos::DataRepresentationId;
 
 use super::facts::{Endpoint, Facts, LocalNetwork};
 use super::reason::{Disagreement, Reason, Verdict};
 use crate::limits::WHY_PAIRS;
+use crate::output::count_of;
 use crate::spy::qos;
 
 const LOOPBACK: u8 = 127;
@@ -76,16 +78,96 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
         Some((_, because, remedy)) => return no("network", because, remedy.into()),
         None => {}
     }
-    about(
-        "match",
-        Verdict::Yes,
-        format!("{pair} agree in everything they announce, so they match"),
-        format!(
-            "if no samples come: does the writer write, and does multicast get through? `isolane spy \
-             --topic {}` shows what is on the wire",
-            facts.topic
+    if let Some((because, remedy)) = refused(facts, writer, reader) {
+        return no("encapsulation", because, remedy.into());
+    }
+    let mut sentence = format!("{pair} agree in everything they announce, so they match");
+    let mut remedy = format!(
+        "if no samples come: does the writer write, and does multicast get through? `isolane spy --topic {}` shows \
+         what is on the wire",
+        facts.topic
+    );
+    if let Some((unknown, advice)) = unknown_extensibility(facts, writer, reader) {
+        sentence += &unknown;
+        remedy = format!("{advice}; {remedy}");
+    }
+    about("match", Verdict::Yes, sentence, remedy)
+}
+
+/// Whether the reader, on this host, has refused the writer's samples for their encapsulation.
+fn refused(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Option<(String, &'static str)> {
+    let prefix = reader.data.guid.prefix.to_string();
+    let guid = writer.guid().to_string();
+    let refusal = facts.refusals.iter().find(|refusal| {
+        let is_reader = refusal.reader_prefix == prefix && refusal.topic == facts.topic;
+        is_reader && refusal.writer == guid
+    })?;
+    let (types, remedy) = match refusal.encapsulation.extensibility() {
+        Some("appendable") => (
+            "the writer's type is appendable and the reader's final",
+            "declare both alike: `#[topic(appendable)]` on the reader's type and each structure in it, or @final on the \
+             writer's",
         ),
-    )
+        Some("final") => (
+            "the writer's type is final and the reader's appendable",
+            "declare both alike: `#[topic(final_)]` on the reader's type and each structure in it, or @appendable on the \
+             writer's",
+        ),
+        Some(_) => (
+            "the writer's type is mutable, which isolane does not read",
+            "declare the writer's type @final or @appendable",
+        ),
+        None => (
+            "isolane does not read it",
+            "let the writer offer XCDR1 or XCDR2 (DATA_REPRESENTATION)",
+        ),
+    };
+    let samples = count_of(refusal.total, "sample");
+    let encapsulation = refusal.encapsulation;
+    Some((
+        format!("the reader has refused {samples} in the encapsulation {encapsulation}: {types}"),
+        remedy,
+    ))
+}
+
+/// What is not known of the types of two endpoints, one of isolane and one of another implementation, and what to try:
+/// the extensibility of a type is not announced, and readers may drop what their type cannot have without a word.
+fn unknown_extensibility(
+    facts: &Facts,
+    writer: &Endpoint,
+    reader: &Endpoint,
+) -> Option<(String, &'static str)> {
+    const OWN: &str = "isolane";
+    let vendors = facts.here.vendor(writer).zip(facts.here.vendor(reader))?;
+    let unknown = |kind: &str, vendor: &str| {
+        format!(
+            "; whether the {kind}'s type is final or appendable is unknown, since {vendor} does not announce it"
+        )
+    };
+    match vendors {
+        (OWN, vendor) if vendor != OWN => {
+            let is_xcdr2 = writer.data.qos.data_representation[..] == [DataRepresentationId::XCDR2];
+            let advice = match is_xcdr2 {
+                true => {
+                    "if the writer writes and the reader shows nothing: give the writer's type the other extensibility \
+                     (`#[topic(appendable)]`, or without it final), or send XCDR1, in which both look alike \
+                     (`Qos::representation`)"
+                }
+                false => {
+                    "if the writer writes and the reader shows nothing: the reader's type may be appendable, which is \
+                     IDL's default and which Cyclone DDS reads in XCDR2 only: declare the writer's type \
+                     `#[topic(appendable)]`, which sends XCDR2"
+                }
+            };
+            Some((unknown("reader", vendor), advice))
+        }
+        (vendor, OWN) if vendor != OWN => Some((
+            unknown("writer", vendor),
+            "if the reader shows nothing: it counts and logs samples whose encapsulation its type cannot have (seen here \
+             of participants of this host that are built with Builder::observable(true))",
+        )),
+        _ => None,
+    }
 }
 
 fn id_of(difference: Difference) -> &'static str {

@@ -2,6 +2,7 @@
 
 use isolane::{EndpointKind, ReliabilityKind};
 use isolane_tune::PacketFilters;
+use isolane_wire::cdr::EncapsulationId;
 use isolane_wire::discovery::EndpointData;
 use isolane_wire::guid::{EntityId, Guid, GuidPrefix};
 use isolane_wire::locator::Locator;
@@ -63,6 +64,7 @@ fn pair() -> Facts {
             network("eth1", [10, 1, 0, 3]),
         ],
         ignoring: Vec::new(),
+        refusals: Vec::new(),
         described: Vec::new(),
         filters: PacketFilters::Read {
             rules: Vec::new(),
@@ -265,6 +267,95 @@ fn who_ignores_the_other_is_named() {
     facts.ignoring[0].entities.clear();
     facts.ignoring[0].topics.push(String::from("Square"));
     says(&only(&facts), "ignored", &["ignores the topic \"Square\""]);
+}
+
+#[test]
+fn a_reader_that_refuses_an_encapsulation_is_named_with_both_extensibilities() {
+    let refused = |identifier| {
+        let mut facts = pair();
+        facts.refusals.push(Refusal {
+            reader_prefix: GuidPrefix([2; 12]).to_string(),
+            topic: String::from("Square"),
+            writer: facts.here.endpoints[0].guid().to_string(),
+            total: 3,
+            encapsulation: EncapsulationId(identifier),
+        });
+        facts
+    };
+    for (identifier, name, types) in [
+        (
+            0x0009,
+            "D_CDR2_LE",
+            "the writer's type is appendable and the reader's final",
+        ),
+        (
+            0x0007,
+            "CDR2_LE",
+            "the writer's type is final and the reader's appendable",
+        ),
+        (0x0003, "PL_CDR_LE", "mutable"),
+        (0x0004, "0x0004", "does not read it"),
+    ] {
+        let reason = only(&refused(identifier));
+        assert_eq!(reason.verdict, Verdict::No);
+        says(&reason, "encapsulation", &["3 samples", name, types]);
+    }
+    let mut of_another = refused(0x0009);
+    of_another.refusals[0].topic = String::from("Circle");
+    assert_eq!(only(&of_another).id, "match");
+}
+
+#[test]
+fn the_extensibility_of_another_implementations_type_is_said_to_be_unknown_with_what_to_try() {
+    assert!(
+        !only(&pair()).sentence.contains("unknown"),
+        "both are isolane"
+    );
+
+    let mut facts = pair();
+    facts.here.participants[1].vendor = String::from("Cyclone DDS");
+    let reason = only(&facts);
+    assert_eq!(reason.verdict, Verdict::Yes);
+    says(
+        &reason,
+        "match",
+        &[
+            "whether the reader's type is final or appendable is unknown",
+            "Cyclone DDS",
+        ],
+    );
+    assert!(
+        reason
+            .remedy
+            .contains("#[topic(appendable)]`, which sends XCDR2"),
+        "{reason:#?}"
+    );
+
+    let xcdr2 = DataRepresentationId::XCDR2;
+    for endpoint in &mut facts.here.endpoints {
+        endpoint
+            .data
+            .qos
+            .data_representation
+            .push(xcdr2)
+            .expect("room");
+    }
+    let remedy = only(&facts).remedy;
+    assert!(
+        remedy.contains("other extensibility") && remedy.contains("XCDR1"),
+        "{remedy}"
+    );
+
+    facts.here.participants.swap(0, 1);
+    let [first, second] = &mut facts.here.participants[..] else {
+        panic!("two")
+    };
+    std::mem::swap(&mut first.prefix, &mut second.prefix);
+    says(
+        &only(&facts),
+        "match",
+        &["whether the writer's type is final"],
+    );
 }
 
 #[test]

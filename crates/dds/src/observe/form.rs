@@ -193,6 +193,20 @@ pub struct EndpointSample {
     /// Job that ran when the last missed deadline fell; `None`: none was missed, or no job ran.
     #[serde(default)]
     pub missed_during: Option<String>,
+    /// Samples that a reader rejected for their encapsulation; `None`: none.
+    #[serde(default)]
+    pub refused: Option<RefusedSample>,
+}
+
+/// Samples that a reader rejected because its type cannot have their encapsulation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RefusedSample {
+    /// Samples rejected so far.
+    pub total: u64,
+    /// Identifier of the last one's encapsulation (RTPS 2.5 §10.2).
+    pub encapsulation: u16,
+    /// GUID of the last one's writer.
+    pub writer: String,
 }
 
 /// An interface with a classifier.

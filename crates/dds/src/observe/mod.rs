@@ -21,7 +21,7 @@ mod text;
 
 pub use self::form::{
     Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LevelSample,
-    ParticipantSample, RingSample, Snapshot, WorkSample,
+    ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
 };
 pub(crate) use self::server::Observer;
 

@@ -13,7 +13,7 @@ use super::{
     SCHEMA,
     form::{
         Counts, EndpointSample, FlowSample, InterfaceSample, JobSample, LaneSample, LevelSample,
-        ParticipantSample, RingSample, Snapshot, WorkSample,
+        ParticipantSample, RefusedSample, RingSample, Snapshot, WorkSample,
     },
 };
 use crate::{
@@ -202,6 +202,11 @@ fn endpoints<L>(reports: &[EndpointReport<L>], ledger: fn(&L) -> Counts) -> Vec<
             deadline_missed: response.map(|response| response.missed),
             lateness_max_us: response.map(|response| duration(response.lateness_max)),
             missed_during: during.map(|job| job.as_str().to_owned()),
+            refused: report.refused.map(|refused| RefusedSample {
+                total: refused.total,
+                encapsulation: refused.identifier.0,
+                writer: refused.writer.to_string(),
+            }),
         }
     };
     reports.iter().map(sample).collect()
@@ -327,6 +332,7 @@ fn counters(report: &Report) -> Counts {
         ("answers_elsewhere", counters.answers_elsewhere),
         ("readers_unvalidated", counters.readers_unvalidated),
         ("readers_silent", counters.readers_silent),
+        ("encapsulations_refused", counters.encapsulations_refused),
         ("expired_on_arrival", counters.expired_on_arrival),
         ("unwatched", counters.unwatched),
         ("octets_cut", counters.octets_cut),

@@ -165,10 +165,10 @@ impl World {
     }
 
     #[track_caller]
-    pub(crate) fn until_matched<T: TopicType>(
+    pub(crate) fn until_matched<W: TopicType, R: TopicType>(
         &self,
-        writer: &DataWriter<T>,
-        reader: &DataReader<T>,
+        writer: &DataWriter<W>,
+        reader: &DataReader<R>,
     ) {
         self.until("the endpoints match", || {
             writer.matched_readers() == 1 && reader.matched_writers() == 1

@@ -1,7 +1,7 @@
 //! One DATA at one reader: whether its number is due, what it says, and how it goes into a cache.
 
 use isolane_wire::{
-    cdr::KeyHash,
+    cdr::{CdrError, KeyHash},
     rtps::{Data, PayloadKind},
     sequence::SequenceNumber,
 };
@@ -114,7 +114,7 @@ impl Content {
             _ => ChangeKind::Alive,
         };
         let key_hash = match reader.keyed {
-            true => Some(key_hash(reader, data).ok_or(RejectReason::NotOfType)?),
+            true => Some(key_hash(reader, data)?),
             false => None,
         };
         if kind == ChangeKind::Alive && data.payload != PayloadKind::Data {
@@ -140,13 +140,24 @@ impl Content {
 
 /// The key of a sample of a topic with a key, if its payload, or else its writer, says it.
 #[inline]
-fn key_hash(reader: &Reader, data: &Data<'_>) -> Option<KeyHash> {
-    let from_payload = reader.key_of.and_then(|key_of| match data.payload {
-        PayloadKind::Data => key_of(data.bytes, false),
-        PayloadKind::Key => key_of(data.bytes, true),
-        PayloadKind::None => None,
-    });
-    from_payload.or_else(|| data.key_hash())
+fn key_hash(reader: &Reader, data: &Data<'_>) -> Result<KeyHash, RejectReason> {
+    let from_payload = match (reader.key_of, data.payload) {
+        (Some(key_of), PayloadKind::Data) => key_of(data.bytes, false),
+        (Some(key_of), PayloadKind::Key) => key_of(data.bytes, true),
+        _ => return data.key_hash().ok_or(RejectReason::NotOfType),
+    };
+    from_payload.or_else(|error| without_key(data, error))
+}
+
+/// The key that the writer says of a payload in which it cannot be read. A sample whose encapsulation the type cannot
+/// have is of no use with it.
+#[cold]
+#[inline(never)]
+fn without_key(data: &Data<'_>, error: CdrError) -> Result<KeyHash, RejectReason> {
+    match (RejectReason::of(error, data.bytes), data.payload) {
+        (reason @ RejectReason::Encapsulation(_), PayloadKind::Data) => Err(reason),
+        (reason, _) => data.key_hash().ok_or(reason),
+    }
 }
 
 /// What became of a sample for a cache.

@@ -4,6 +4,8 @@
 //! options whose two lowest say how many padding bytes were added behind the body. Positions in
 //! the body are aligned relative to its own start, behind these four bytes.
 
+use core::fmt;
+
 use super::CdrError;
 
 /// Length of the encapsulation header in bytes.
@@ -57,6 +59,60 @@ impl ByteOrder {
     } else {
         Self::Little
     };
+}
+
+/// The identifier of an encapsulation (RTPS 2.5 §10.2, XTypes 1.3 Table 60), also of one that is not read here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EncapsulationId(pub u16);
+
+impl EncapsulationId {
+    /// The identifier that a payload begins with; `None` for a payload shorter than that.
+    #[must_use]
+    pub const fn of_payload(payload: &[u8]) -> Option<Self> {
+        match payload {
+            &[high, low, ..] => Some(Self(u16::from_be_bytes([high, low]))),
+            _ => None,
+        }
+    }
+
+    /// Its name in the standards; `None` for an identifier that they do not give.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self.0 {
+            0x0000 => "CDR_BE",
+            0x0001 => "CDR_LE",
+            0x0002 => "PL_CDR_BE",
+            0x0003 => "PL_CDR_LE",
+            0x0006 => "CDR2_BE",
+            0x0007 => "CDR2_LE",
+            0x0008 => "D_CDR2_BE",
+            0x0009 => "D_CDR2_LE",
+            0x000a => "PL_CDR2_BE",
+            0x000b => "PL_CDR2_LE",
+            _ => return None,
+        })
+    }
+
+    /// The extensibility of the writer's type; `None` where the identifier does not tell: final and appendable types
+    /// have the same one in XCDR1.
+    #[must_use]
+    pub const fn extensibility(self) -> Option<&'static str> {
+        match self.0 {
+            0x0002 | 0x0003 | 0x000a | 0x000b => Some("mutable"),
+            0x0006 | 0x0007 => Some("final"),
+            0x0008 | 0x0009 => Some("appendable"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for EncapsulationId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => formatter.write_str(name),
+            None => write!(formatter, "{:#06x}", self.0),
+        }
+    }
 }
 
 /// What an encapsulation header says about the body behind it.

@@ -42,7 +42,7 @@ mod value;
 pub use array::{ArrayElements, ArrayView};
 pub use decoder::{Decoder, Members};
 pub use encapsulation::{
-    ByteOrder, ENCAPSULATION_BYTES, Encapsulation, Extensibility, Representation,
+    ByteOrder, ENCAPSULATION_BYTES, Encapsulation, EncapsulationId, Extensibility, Representation,
 };
 pub use encoder::Encoder;
 pub use error::CdrError;

@@ -2,8 +2,8 @@
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
-    BoundedSequence, BoundedString, CdrError, Encapsulation, Representation, TopicType,
-    limits::MAX_DEPTH, read_payload, write_key_payload, write_payload,
+    BoundedSequence, BoundedString, CdrError, Encapsulation, EncapsulationId, Representation,
+    TopicType, limits::MAX_DEPTH, read_payload, write_key_payload, write_payload,
 };
 
 use crate::support::{ALL_FORMS, Note, ShapeType, payload, read};
@@ -181,6 +181,25 @@ fn only_plain_and_delimited_cdr_are_read() {
             assert_eq!(encapsulation.identifier(), identifier);
         }
     }
+}
+
+#[test]
+fn an_identifier_has_its_standard_name_and_tells_an_extensibility() {
+    let of = |identifier| {
+        let found = EncapsulationId(identifier);
+        (found.to_string(), found.extensibility())
+    };
+    assert_eq!(of(0x0001), ("CDR_LE".into(), None));
+    assert_eq!(of(0x0003), ("PL_CDR_LE".into(), Some("mutable")));
+    assert_eq!(of(0x0007), ("CDR2_LE".into(), Some("final")));
+    assert_eq!(of(0x0008), ("D_CDR2_BE".into(), Some("appendable")));
+    assert_eq!(of(0x000b), ("PL_CDR2_LE".into(), Some("mutable")));
+    assert_eq!(of(0x8001), ("0x8001".into(), None));
+    assert_eq!(
+        EncapsulationId::of_payload(&[0, 9, 0, 0]),
+        Some(EncapsulationId(9))
+    );
+    assert_eq!(EncapsulationId::of_payload(&[0]), None);
 }
 
 #[test]

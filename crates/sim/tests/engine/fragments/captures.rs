@@ -11,6 +11,7 @@ use isolane_engine::{
     ReaderId, limits::WHOLE_BYTES,
 };
 use isolane_wire::{
+    cdr::CdrError,
     discovery::LocatorList,
     locator::Locator,
     qos::{DataRepresentationId, HistoryKind, QosPolicies, ReliabilityKind},
@@ -63,7 +64,10 @@ impl Replay {
             topic_name,
             type_name: "ShapeType",
             keyed: true,
-            key_of: Some(|payload, _| payload.get(4..20)?.try_into().ok()),
+            key_of: Some(|payload, _| {
+                let key = payload.get(4..20).and_then(|key| key.try_into().ok());
+                key.ok_or(CdrError::Truncated)
+            }),
             qos,
             max_payload_bytes: 110_000,
             max_datagram_bytes: WHOLE_BYTES,

@@ -41,10 +41,6 @@ struct ShapeType {
     additional_payload_size: Vec<u8>,
 }
 
-fn key_of(payload: &[u8], key_only: bool) -> Option<KeyHash> {
-    key_hash_of_payload::<ShapeType>(payload, key_only).ok()
-}
-
 /// What somebody does, and what came of it.
 enum Endpoint {
     Writer(WriterId),
@@ -93,7 +89,10 @@ impl<'a> Place<'a> {
             topic_name: &one.endpoint.topic_name,
             type_name: &one.endpoint.type_name,
             keyed: one.endpoint.is_keyed(),
-            key_of: one.endpoint.is_keyed().then_some(key_of),
+            key_of: one
+                .endpoint
+                .is_keyed()
+                .then_some(key_hash_of_payload::<ShapeType>),
             qos: one.endpoint.qos.clone(),
             max_payload_bytes: if name.starts_with("big") {
                 LARGE_PAYLOAD_BYTES
@@ -200,7 +199,7 @@ impl<'a> Place<'a> {
         }
         match data.payload {
             PayloadKind::None => data.key_hash(),
-            kind => key_of(data.bytes, kind == PayloadKind::Key),
+            kind => key_hash_of_payload::<ShapeType>(data.bytes, kind == PayloadKind::Key).ok(),
         }
     }
 
