@@ -18,8 +18,7 @@ use super::source::planned_again;
 /// Prints the plan, and keeps it where it was asked for.
 pub(super) fn run(settings: TunePlanSettings) -> Result<ExitCode, Failure> {
     let plan = planned_again(&settings.from, &settings.state)?;
-    let destination = settings.file.clone().map(Destination::File);
-    let destination = destination.or(settings.json);
+    let destination = settings.file.map(Destination::File).or(settings.json);
     if let Some(destination) = &destination {
         print_json(&plan, destination)?;
     }
@@ -30,22 +29,22 @@ pub(super) fn run(settings: TunePlanSettings) -> Result<ExitCode, Failure> {
         true => print(&plan.to_diff())?,
         false => print(&plan.to_text())?,
     };
-    match settings.file {
-        Some(path) => {
+    match destination {
+        Some(Destination::File(path)) => {
             keep_from_others(&path).map_err(|error| {
                 let what = format!("who may write to {} cannot be set", path.display());
                 Failure::new(ExitCode::MachineForbids, what, error.to_string())
             })?;
             print(&written(&path, &settings.from, &plan))
         }
-        None => Ok(ExitCode::Done),
+        _ => Ok(ExitCode::Done),
     }
 }
 
-/// Takes the right to write to a plan from everybody but its owner: else `apply` would refuse it.
+/// Leaves the right to write to a plan with its owner alone, as `apply` wants it.
 fn keep_from_others(path: &Path) -> io::Result<()> {
     let metadata = path.metadata()?;
-    match metadata.is_file() {
+    match metadata.is_file() && metadata.mode() & 0o022 != 0 {
         true => fs::set_permissions(path, Permissions::from_mode(metadata.mode() & 0o755)),
         false => Ok(()),
     }
