@@ -139,7 +139,9 @@ pub(crate) fn key_hash(key: u32) -> KeyHash {
 }
 
 /// The key of a payload, as the engine wants it.
-#[must_use]
+///
+/// # Errors
+/// [`CdrError::Truncated`]: the payload is not a sample of this type.
 pub fn key_of(payload: &[u8], key_only: bool) -> Result<KeyHash, CdrError> {
     let kind = if key_only {
         ChangeKind::Dispose

@@ -4,7 +4,8 @@
 //! (`cell.rs`) is isolane's extensibility and representation, the peer's, and who writes. All cells of a peer run at
 //! once, each with its own topic, in one network (`Network`): isolane's program is the example `typed` of the package
 //! `isolane`, the peers' are `tests/interop/*/typed.*` (`peer.rs`). Both sides print what happens to each endpoint, and
-//! what came of a cell is decided by that (`seen.rs`). `docs/types.md` has the results of all peers.
+//! what came of a cell is decided by that (`seen.rs`). Where no sample is taken, `isolane why` must say the reason.
+//! `docs/types.md` has the results of all peers.
 
 mod cell;
 mod peer;
@@ -18,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use isolane_bench::namespace::Host;
+use serde_json::Value;
 
 use cell::{Cell, Direction, Extensibility, Outcome, Side};
 use peer::{Installed, Peer};
@@ -67,20 +69,30 @@ pub(crate) fn step(metadata: &Metadata) -> Result<steps::Outcome> {
 
 /// How many cells passed and failed.
 fn run_peers(metadata: &Metadata, peers: &[Peer]) -> Result<(usize, usize)> {
-    // The tests have built it, with the same features.
-    command::run(cargo().args(["build", "--workspace", "--example", "typed"]))?;
-    let isolane = metadata.target_directory.join("debug/examples/typed");
+    // The tests have built both, with the same features.
+    let mut build = cargo();
+    build.args([
+        "build",
+        "--workspace",
+        "--bin",
+        "isolane",
+        "--example",
+        "typed",
+    ]);
+    command::run(&mut build)?;
+    let programs = metadata.target_directory.join("debug");
     let (mut passed, mut failed) = (0, 0);
     for &peer in peers {
         let installed = peer
             .install(metadata)
             .map_err(|error| format!("{peer:?} cannot be had: {error}"))?;
         let folder = metadata.target_directory.join("interop/types/output");
-        let (seen, account) = run_all(peer, &installed, &isolane, &folder)?;
+        let (seen, answers, account) = run_all(peer, &installed, &programs, &folder)?;
         eprint!("{}", tables(peer, &installed.identity, &seen));
         let failures: Vec<String> = Cell::all()
             .into_iter()
             .filter_map(|cell| failure(peer, cell, &seen))
+            .chain(answers.iter().filter_map(|answer| answer.clone().err()))
             .collect();
         for failure in &failures {
             eprintln!("FAIL {}: {failure}", installed.identity);
@@ -88,7 +100,7 @@ fn run_peers(metadata: &Metadata, peers: &[Peer]) -> Result<(usize, usize)> {
         if !failures.is_empty() {
             eprint!("{account}");
         }
-        passed += Cell::all().len() - failures.len();
+        passed += Cell::all().len() + answers.len() - failures.len();
         failed += failures.len();
     }
     Ok((passed, failed))
@@ -102,14 +114,36 @@ fn failure(peer: Peer, cell: Cell, seen: &Seen) -> Option<String> {
     Some(format!("{}: not {word}, but {error}", cell.topic()))
 }
 
-/// Runs all cells of a peer, until all is as it must be, or for as long as that may take; what the programs printed
-/// and how they were called.
+/// What `isolane why` must say of a cell, asked on isolane's host; an error is what it says instead.
+type Answer = std::result::Result<(), String>;
+
+/// Asks `isolane why` about a topic of which no sample is taken.
+fn ask_why(network: &Network, isolane: &Path, cell: Cell) -> Result<Answer> {
+    let mut why = Command::new(isolane);
+    why.args(["why", &cell.topic(), "--json", "-", "--seconds", "1"]);
+    why.arg("--no-other-domains");
+    let output = network.command(Host::A, why).output()?;
+    let answer = serde_json::from_slice::<Value>(&output.stdout)
+        .map_err(|error| format!("isolane why: {error}"))?;
+    let said = answer["reasons"].to_string();
+    let words = match cell.direction {
+        Direction::ToIsolane => ["\"encapsulation\"", "D_CDR2_LE"],
+        Direction::FromIsolane => ["\"match\"", "final or appendable is unknown"],
+    };
+    Ok(match words.iter().all(|word| said.contains(word)) {
+        true => Ok(()),
+        false => Err(format!("isolane why {}: {said}", cell.topic())),
+    })
+}
+
+/// Runs all cells of a peer, until all is as it must be, or for as long as that may take; what the programs printed,
+/// what `isolane why` says, and how the programs were called.
 fn run_all(
     peer: Peer,
     installed: &Installed,
-    isolane: &Path,
+    programs: &Path,
     folder: &Path,
-) -> Result<(Seen, String)> {
+) -> Result<(Seen, Vec<Answer>, String)> {
     fs::create_dir_all(folder)?;
     let network = Network::new(Loss::None)?;
     let start = |host, mut command: Command, cells: &[Cell], name: &str| {
@@ -123,7 +157,8 @@ fn run_all(
         let command = installed.command(extensibility);
         theirs.push(start(Host::B, command, &cells, extensibility.word())?);
     }
-    let mut ours = start(Host::A, Command::new(isolane), &Cell::all(), "isolane")?;
+    let typed = Command::new(programs.join("examples/typed"));
+    let mut ours = start(Host::A, typed, &Cell::all(), "isolane")?;
 
     let look = |ours: &Program, theirs: &[Program]| -> Result<Seen> {
         let mut seen = Seen {
@@ -148,13 +183,24 @@ fn run_all(
     }
     thread::sleep(SILENCE);
     let seen = look(&ours, &theirs)?;
+    // One of each way to which nothing is delivered: a final type here, an appendable one there.
+    let is_asked = |cell: &Cell| {
+        cell.ours.extensibility == Extensibility::Final && cell.expected(peer) == Outcome::Refused
+    };
+    let mut answers = Vec::new();
+    for direction in [Direction::FromIsolane, Direction::ToIsolane] {
+        let refused = Cell::of(direction).into_iter().find(is_asked);
+        if let Some(cell) = refused {
+            answers.push(ask_why(&network, &programs.join("isolane"), cell)?);
+        }
+    }
     let mut account = String::new();
     for program in theirs.iter_mut().chain([&mut ours]) {
         program.stop()?;
         account += &program.account();
     }
     network.finish()?;
-    Ok((seen, account))
+    Ok((seen, answers, account))
 }
 
 /// What came of all cells, a table for each direction.
