@@ -380,6 +380,18 @@ fn the_described_core_and_priority_are_those_of_the_thread_that_runs_the_loop() 
     // The companion, without a description.
     let own = std::fs::read_to_string("/proc/self/status").expect("one's own");
     assert!(own.contains(&format!("Cpus_allowed_list:\t{}\n", cores(&publisher))));
+    // Doctor compares both with the description.
+    let mut doctor = command::isolane(&["doctor", "--all", "--config", path, "--host", "a"]);
+    let (_, found, err) = command::run(doctor.args(["--domain", "215"]));
+    let line_of = |process: &Running| {
+        let id = format!("[scheduler.participant.{}.0]", process.child.id());
+        let line = found.lines().find(|line| line.contains(&id));
+        line.unwrap_or_else(|| panic!("no {id} in {found}{err}"))
+    };
+    let all = format!("cores {}", cores(&publisher).replace("0-1", "0, 1"));
+    assert!(line_of(&publisher).starts_with("  WARN"), "{found}");
+    assert!(line_of(&publisher).contains(&all) || cores(&publisher) != "0-1");
+    assert!(!line_of(&sub).contains("may run on"), "{found}");
     let stat = of(&sub, "stat");
     let fields: Vec<&str> = stat
         .rsplit_once(") ")

@@ -8,7 +8,7 @@ mod command;
 #[path = "../../../tests/support/own_namespace.rs"]
 mod own_namespace;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -286,7 +286,8 @@ fn a_lane_is_shown_with_its_flows_budgets_and_rings() {
         let far = far_end();
         let line = "sub Square --datapath xdp --interface near0 --level 5 --budget 5/100ms";
         let mut sub = isolane(&line.split(' ').collect::<Vec<_>>());
-        let sub = Running(sub.stdout(Stdio::null()).spawn().expect("it starts"));
+        sub.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut sub = Running(sub.spawn().expect("it starts"));
         let line = "pub Square --interface far0 --level 5 --best-effort --period 2ms";
         let mut publish = Command::new("nsenter");
         publish.args([
@@ -340,5 +341,15 @@ fn a_lane_is_shown_with_its_flows_budgets_and_rings() {
         ] {
             assert!(text.contains(said), "no {said} in\n{text}");
         }
+        let process = sub.pid().to_string();
+        let told = Command::new("kill").args(["-INT", &process]).status();
+        assert!(told.expect("kill exists").success());
+        let mut said = String::new();
+        let errors = sub.0.stderr.as_mut().expect("piped");
+        errors.read_to_string(&mut said).expect("UTF-8");
+        assert!(
+            said.contains("dropped by this reader's own budget"),
+            "{said}"
+        );
     });
 }

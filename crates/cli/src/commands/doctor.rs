@@ -14,7 +14,7 @@ use crate::output::{count_of, print, print_json};
 use crate::settings::DoctorSettings;
 use crate::values::Destination;
 
-use super::needs;
+use super::{needs, placements};
 
 /// The form of `--json`.
 #[derive(Serialize)]
@@ -43,7 +43,12 @@ pub(crate) fn run(settings: DoctorSettings) -> Result<ExitCode, Failure> {
         settings.host.as_deref(),
         &facts.hostname,
     )?;
-    let findings = examine(&facts, &needs);
+    let mut findings = examine(&facts, &needs);
+    let host = settings.system.as_ref().zip(needs.host.as_deref());
+    let host = host.and_then(|(system, name)| system.host(name));
+    if let Some(host) = host.filter(|_| settings.from.is_none()) {
+        findings.extend(placements::examine(host, domain));
+    }
     let printed = match &settings.json {
         Some(destination) => print_json(
             &Report {

@@ -15,6 +15,7 @@ mod manual;
 mod measurement;
 mod needs;
 mod participant;
+mod placements;
 mod presence;
 mod progress;
 mod publish;
