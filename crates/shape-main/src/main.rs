@@ -37,6 +37,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use isolane::{Limits, Participant, Timing};
+use log::LevelFilter;
 
 use options::{LogLevel, Options};
 
@@ -54,9 +55,10 @@ fn main() -> ExitCode {
         warn!("isolane-shape-main: {problem}");
         return ExitCode::from(USAGE);
     }
-    if options.log_level == LogLevel::Debug {
-        printed::install_log();
-    }
+    printed::install_log(match options.log_level {
+        LogLevel::Errors => LevelFilter::Warn,
+        LogLevel::Debug => LevelFilter::Debug,
+    });
     let ended = run(&options);
     if let Some(error) = output::failure() {
         warn!("isolane-shape-main: standard output cannot be written: {error}");

@@ -12,7 +12,7 @@ use crate::shape::MAX_PAYLOAD_BYTES;
 #[derive(Debug, Parser)]
 #[command(name = "isolane-shape-main", version, allow_negative_numbers = true)]
 pub(crate) struct Options {
-    /// Log level: e (errors) or d (debug)
+    /// Log level: e (errors and warnings) or d (debug)
     #[arg(short = 'v', value_enum, default_value = "e", value_name = "LEVEL")]
     pub(crate) log_level: LogLevel,
     /// Publish

@@ -56,10 +56,10 @@ pub(crate) fn policy(policy: Option<PolicyId>) -> String {
 
 struct Printer;
 
-/// Prints from now on what the library tells, on standard error.
-pub(crate) fn install_log() {
+/// Prints from now on what the library logs up to a level, on standard error.
+pub(crate) fn install_log(level: LevelFilter) {
     if log::set_logger(&Printer).is_ok() {
-        log::set_max_level(LevelFilter::Debug);
+        log::set_max_level(level);
     }
 }
 

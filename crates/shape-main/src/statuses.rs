@@ -62,11 +62,15 @@ pub(crate) fn listen_to_reader(
         say!("{name} : (alive = {alive}, not_alive = {not_alive})");
     })?;
     let mut line = MissedLine::new(status("on_sample_lost", topic));
-    reader.on_sample_lost(move |status| line.print(status.total_count, ""))?;
+    reader.on_sample_lost(move |status| line.print(Instant::now(), status.total_count, ""))?;
     let mut line = MissedLine::new(status("on_sample_rejected", topic));
     reader.on_sample_rejected(move |status| {
         let reason = status.last_reason.map(|reason| format!(", {reason:?}"));
-        line.print(status.total_count, &reason.unwrap_or_default());
+        line.print(
+            Instant::now(),
+            status.total_count,
+            &reason.unwrap_or_default(),
+        );
     })
 }
 
@@ -87,13 +91,40 @@ impl MissedLine {
         }
     }
 
-    fn print(&mut self, total: u64, reason: &str) {
-        let now = Instant::now();
+    fn print(&mut self, now: Instant, total: u64, reason: &str) {
+        if let Some(line) = self.next(now, total, reason) {
+            warn!("{line}");
+        }
+    }
+
+    /// The line, if it is due.
+    fn next(&mut self, now: Instant, total: u64, reason: &str) -> Option<String> {
         if self.printed.is_some_and(|at| now - at < MISSED_PERIOD) {
-            return;
+            return None;
         }
         let (name, change) = (&self.name, total - self.total);
-        warn!("{name} : (total = {total}, change = {change}{reason})");
+        let line = format!("{name} : (total = {total}, change = {change}{reason})");
         (self.printed, self.total) = (Some(now), total);
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_that_a_reader_does_not_get_are_a_line_a_second_with_their_count_and_reason() {
+        let mut line = MissedLine::new(status("on_sample_rejected", "Square"));
+        let begin = Instant::now();
+        let first = line.next(begin, 3, ", TooLarge").expect("the first");
+        assert!(first.contains("'Square'"), "{first}");
+        assert!(
+            first.ends_with("(total = 3, change = 3, TooLarge)"),
+            "{first}"
+        );
+        assert_eq!(line.next(begin + MISSED_PERIOD / 2, 7, ", TooLarge"), None);
+        let second = line.next(begin + MISSED_PERIOD, 9, ", TooLarge");
+        assert!(second.is_some_and(|line| line.contains("total = 9, change = 6")));
     }
 }

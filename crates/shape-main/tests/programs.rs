@@ -165,3 +165,22 @@ fn a_reader_sees_three_hundred_instances() {
         assert_eq!(seen(&mut reader, 1, 300).len(), 300);
     });
 }
+
+#[test]
+fn warnings_of_the_library_are_printed_without_being_asked_for() {
+    let name = "warnings_of_the_library_are_printed_without_being_asked_for";
+    in_namespace(name, || {
+        let mut reader = Command::new(env!("CARGO_BIN_EXE_isolane-shape-main"));
+        reader.args(["-S", "-t", "T", "-r"]);
+        reader.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut reader = Running(reader.spawn().expect("the program starts"));
+        let _writer = Running::start("-P -t T -c RED -b", Stdio::null());
+        let errors = reader.0.stderr.take().expect("piped");
+        let mut lines = BufReader::new(errors).lines();
+        let line = lines.find(|line| {
+            let line = line.as_ref().expect("text");
+            line.starts_with("WARN") && line.contains("they do not match")
+        });
+        assert!(line.is_some());
+    });
+}
