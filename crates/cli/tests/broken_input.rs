@@ -246,7 +246,7 @@ fn a_subscriber_whose_output_is_closed_ends() {
 }
 
 #[test]
-fn a_subscriber_whose_link_flaps_says_so_and_goes_on() {
+fn a_subscriber_and_a_publisher_whose_link_flaps_say_so_and_go_on() {
     let testbed = match Testbed::new(&TestbedConfig::default()) {
         Ok(testbed) => testbed,
         Err(TestbedError::NotPermitted { action, right }) => {
@@ -256,11 +256,18 @@ fn a_subscriber_whose_link_flaps_says_so_and_goes_on() {
         }
         Err(error) => panic!("{error}"),
     };
-    let mut subscriber = isolane(&["sub", "Square", "--interface", "host-a"]);
-    subscriber.stdout(Stdio::null()).stderr(Stdio::piped());
-    let subscriber = testbed.command(Host::A, subscriber).spawn();
-    let mut subscriber = Running(subscriber.expect("the command starts"));
-    let stream = subscriber.0.stderr.take().expect("piped");
+    for (command, end) in [("sub", "0 samples printed"), ("pub", "0 written")] {
+        flaps(&testbed, command, end);
+    }
+}
+
+/// The link of a command's only interface goes down and comes up again; then SIGHUP ends the command with these words.
+fn flaps(testbed: &Testbed, command: &str, end: &str) {
+    let mut endpoint = isolane(&[command, "Square", "--interface", "host-a"]);
+    endpoint.stdout(Stdio::null()).stderr(Stdio::piped());
+    let endpoint = testbed.command(Host::A, endpoint).spawn();
+    let mut endpoint = Running(endpoint.expect("the command starts"));
+    let stream = endpoint.0.stderr.take().expect("piped");
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stream).lines() {
@@ -279,7 +286,7 @@ fn a_subscriber_whose_link_flaps_says_so_and_goes_on() {
     };
     // It counts as started when its discovery port is taken.
     let is_up = || {
-        let ports = std::fs::read_to_string(format!("/proc/{}/net/udp", subscriber.0.id()));
+        let ports = std::fs::read_to_string(format!("/proc/{}/net/udp", endpoint.0.id()));
         ports.is_ok_and(|ports| ports.contains(&format!(":{:04X} ", 7410)))
     };
     let started = (0..600).any(|_| {
@@ -298,10 +305,10 @@ fn a_subscriber_whose_link_flaps_says_so_and_goes_on() {
     wait_for("until an interface is back");
     link("up");
     wait_for("interface host-a is up again");
-    let process = subscriber.0.id().to_string();
+    let process = endpoint.0.id().to_string();
     let told = Command::new("kill").args(["-HUP", &process]).status();
     assert!(told.expect("kill exists").success());
-    wait_for("0 samples printed");
-    let code = subscriber.0.wait().expect("it ends").code();
+    wait_for(end);
+    let code = endpoint.0.wait().expect("it ends").code();
     assert_eq!(code, Some(130));
 }

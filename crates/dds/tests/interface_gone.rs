@@ -7,9 +7,12 @@
 #[path = "../../../tests/support/own_namespace.rs"]
 mod own_namespace;
 
+use std::net::SocketAddrV4;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use isolane::{Interfaces, Participant, Qos, Report, Timing, TopicType};
+use isolane::{Described, Interfaces, Participant, Qos, Report, Timing, TopicType};
+use log::{LevelFilter, Log, Metadata, Record};
 use own_namespace::{in_namespace, ip};
 
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
@@ -143,5 +146,60 @@ fn an_address_that_changes_is_followed_and_loses_no_reliable_sample() {
     in_namespace(
         "an_address_that_changes_is_followed_and_loses_no_reliable_sample",
         an_address_changes,
+    );
+}
+
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Keeps all lines of the library.
+struct Recorder;
+
+impl Log for Recorder {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        LINES.lock().unwrap().push(record.args().to_string());
+    }
+
+    fn flush(&self) {}
+}
+
+fn a_described_address_changes() {
+    log::set_logger(&Recorder).unwrap();
+    log::set_max_level(LevelFilter::Info);
+    ip("link add fixed0 type veth peer name fixed1");
+    ip("address add 10.9.2.1/24 dev fixed0");
+    ip("link set fixed0 up");
+    ip("link set fixed1 up");
+    let at = |host| SocketAddrV4::new([10, 9, 2, host].into(), 7_000);
+    let qos = Qos::best_effort();
+    let participant = Participant::builder(0)
+        .interfaces(Interfaces::Named(vec!["fixed0".to_owned()]))
+        .described_as(Described::new("own", at(1)).writer::<Tick>("Ticks", &qos))
+        .described_peer(Described::new("peer", at(2)).reader::<Tick>("Ticks", &qos))
+        .build()
+        .unwrap();
+    participant.run_for(Duration::from_millis(100));
+    ip("address del 10.9.2.1/24 dev fixed0");
+    ip("address add 10.9.2.77/24 dev fixed0");
+    let is_said = |words: &str| {
+        LINES
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|line| line.contains(words))
+    };
+    let is_reported = || is_said("10.9.2.77 now") && is_said("do not follow");
+    let is_in_time = participant.run_until(Duration::from_secs(20), is_reported);
+    assert!(is_in_time, "{:?}", LINES.lock().unwrap());
+}
+
+#[test]
+fn a_described_participant_whose_address_changes_says_that_peers_do_not_follow() {
+    in_namespace(
+        "a_described_participant_whose_address_changes_says_that_peers_do_not_follow",
+        a_described_address_changes,
     );
 }
