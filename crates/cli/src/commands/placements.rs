@@ -20,7 +20,7 @@ pub(super) fn examine(host: &Host, domain: u32) -> Vec<Finding> {
     if host.core.value.is_none() && host.priority.value.is_none() {
         return Vec::new();
     }
-    // Without /proc there is nobody to be seen, which doctor says by itself.
+    // Without /proc no participant can be found.
     let running = running(domain).unwrap_or_default();
     running
         .iter()
