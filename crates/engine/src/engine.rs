@@ -86,7 +86,8 @@ pub struct Counters {
     /// Times that SEDP's datagrams waited because discovery had sent what it may
     /// ([`EngineConfig::discovery_bytes_per_s`]).
     pub discovery_limited: u64,
-    /// ACKNACKs from an address that their participant does not announce: they validate none of its addresses.
+    /// ACKNACKs of readers at an address that is not validated, from one that their participant does not announce: they
+    /// validate none of its addresses.
     pub answers_elsewhere: u64,
     /// Readers found at an address that is not validated, of a participant that answers from another one: they get no
     /// samples.

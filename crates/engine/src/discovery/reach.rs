@@ -203,14 +203,15 @@ impl Engine {
             && !self.is_validated(prefix, to)
     }
 
-    /// Takes note of an ACKNACK of a matched reader, from another address than the last that validated something: the
-    /// address is validated if the participant announces it. Its endpoints follow, one a step.
+    /// Takes note of an ACKNACK of a matched reader whose address is not validated, or that came from another address than
+    /// the last one: that is validated if the participant announces it. Its endpoints follow, one a step.
     #[cold]
     pub(crate) fn note_answer(&mut self, index: u16, source: Locator) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
         let (writer, prefix, to) = (proxy.writer, proxy.guid.prefix, proxy.address());
+        let was_reachable = proxy.is_reachable;
         if let Some(&place) = self.participant_by_prefix.get(&prefix)
             && let Some(participant) = self.participants.get_mut(place)
             && !participant.validated.covers(&source)
@@ -230,7 +231,7 @@ impl Engine {
                 _ => false,
             };
             if !is_entered {
-                self.counters.answers_elsewhere += 1;
+                self.counters.answers_elsewhere += u64::from(!was_reachable);
                 return;
             }
             participant.follow_from = Some(0);

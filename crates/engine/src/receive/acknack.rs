@@ -43,15 +43,10 @@ impl Engine {
         if !proxy.reliable || !proxy.accept_acknack(now, acknack) {
             return;
         }
-        if proxy.answered_from != message.source.ipv4() {
-            self.note_answer(index, message.source);
-        }
-        let Some(proxy) = self.reader_proxies.get_mut(index) else {
-            return;
-        };
-        if !proxy.is_reachable {
+        if proxy.answered_from != message.source.ipv4() || !proxy.is_reachable {
             let bytes = message.count(acknack.buffer_len());
             self.earn(message.prefix, bytes);
+            self.note_answer(index, message.source);
         }
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
