@@ -263,10 +263,10 @@ impl State {
                 kind.log(more, &seen);
             }
         }
+        let refused = seen.counters.encapsulations_refused;
         if self.trouble.has_incompatible && is_due(self.trouble.named_at, now) {
             self.trouble.has_incompatible = self.log_incompatible(now);
         }
-        let refused = seen.counters.encapsulations_refused;
         let more = refused.wrapping_sub(self.trouble.refused_told);
         if more > 0 && is_due(self.trouble.refused_at, now) {
             self.trouble.refused_told = refused;
