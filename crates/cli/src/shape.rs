@@ -9,8 +9,7 @@ use isolane::types::BoundedString;
 /// Cyclone DDS makes of an IDL file without annotations, and Fast DDS 2.9 takes nothing else. XCDR2 is that of an
 /// appendable type, for programs that declare it so.
 ///
-/// `additional_payload_size` has no bound in the public type; here it has one, so that a reader
-/// knows how much memory to take. A longer one is a counted rejection.
+/// `additional_payload_size` has no bound; `--max-bytes` bounds the sample.
 #[derive(TopicType, Debug, Clone, PartialEq, Default)]
 #[topic(appendable)]
 pub(crate) struct ShapeType {
@@ -19,7 +18,6 @@ pub(crate) struct ShapeType {
     pub(crate) x: i32,
     pub(crate) y: i32,
     pub(crate) shapesize: i32,
-    #[topic(bound = 65_000)]
     pub(crate) additional_payload_size: Vec<u8>,
 }
 

@@ -243,6 +243,59 @@ fn no_sample_is_lost_without_a_name() {
 }
 
 #[test]
+fn samples_too_large_for_a_subscriber_are_told_while_it_runs_and_at_its_end() {
+    let sub = words("sub Square --reliable --max-bytes 20");
+    let mut sub = Running::start(&mut isolane(213, &sub));
+    let publisher = words("pub Square --history all --count 20 --period 2ms");
+    let publisher = Running::start(&mut isolane(213, &publisher)).end();
+    sub.tells("samples too large for their reader");
+    let sub = sub.interrupt();
+    assert_eq!(publisher.code, 0, "it is not kept: {}", publisher.err);
+    for part in ["topic Square", "the reader takes 24", "--max-bytes"] {
+        assert!(sub.err.contains(part), "{part}: {}", sub.err);
+    }
+    let end = "in all: 0 delivered, 20 too large for this reader";
+    assert!(sub.err.contains(end), "{}", sub.err);
+    assert_eq!(sub.out, "");
+}
+
+/// The kernel lets the process have so many KiB of addresses.
+fn within(kib: u32, arguments: &[&str]) -> Ended {
+    let isolane = env!("CARGO_BIN_EXE_isolane");
+    let script = format!("ulimit -v {kib}; exec {isolane} \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "sh"]).args(arguments);
+    command.args(["--domain", "214", "--interface", "lo"]);
+    command
+        .env_remove("ISOLANE_DOMAIN")
+        .env_remove("ISOLANE_CONFIG");
+    command.stdin(Stdio::null());
+    let (code, out, err) = command::run(&mut command);
+    Ended { code, out, err }
+}
+
+#[test]
+fn memory_that_cannot_be_had_at_the_start_is_an_error_with_the_amount() {
+    let history = ["sub", "S", "--seconds", "1", "--max-bytes", "16000000"];
+    let small = ["sub", "S", "--seconds", "1"];
+    // The program itself takes some of it, more where it is not optimised.
+    let is_told = |arguments: &[&str], words: &str| {
+        (10..100).step_by(2).any(|mib| {
+            let ended = within(mib << 10, arguments);
+            assert!(!ended.err.contains("panicked"), "{mib} MiB: {}", ended.err);
+            ended.code == 3 && ended.err.contains(words) && ended.err.contains("ulimit -v")
+        })
+    };
+    assert!(is_told(&small, "bytes of memory are left for frames"));
+
+    let ended = within(4 << 20, &history);
+    assert_eq!(ended.code, 2, "{}", ended.err);
+    for part in ["of the participant's 16777216 are left", "sample_memory"] {
+        assert!(ended.err.contains(part), "{part}: {}", ended.err);
+    }
+}
+
+#[test]
 fn a_late_transient_local_subscriber_gets_the_history() {
     // The history holds more than a minute.
     let publisher = words("pub Square --durability transient-local --history 1000 --period 100ms");

@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn messages_taken_out_leave_the_others_with_their_frames() {
         let pool = Pool::new(PoolConfig::default());
-        pool.reserve_lane(LANE);
+        pool.reserve_lane(LANE).unwrap();
         let mut burst = burst(&pool, &[1, 2, 0, 1, 3]);
         // The whole first and fourth frame, and one of three of the last.
         burst.retain(|message| ![0, 3, 5].contains(&message.to.port));
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_frame_and_its_places_fit_as_long_as_there_is_room_for_all_of_them() {
         let pool = Pool::new(PoolConfig::default());
-        pool.reserve_lane(LANE);
+        pool.reserve_lane(LANE).unwrap();
         let places = [Locator::udpv4([10, 0, 0, 1], 1); MAX_MESSAGES];
         let frame = |number| {
             let mut frame = pool.take(LANE).unwrap();
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn the_last_frame_leaves_with_its_destinations() {
         let pool = Pool::new(PoolConfig::default());
-        pool.reserve_lane(LANE);
+        pool.reserve_lane(LANE).unwrap();
         let mut burst = burst(&pool, &[1, 0, 2]);
         assert_eq!(burst.pop().expect("a frame")[0], 2);
         assert_eq!((burst.len(), burst.messages().len()), (2, 1));

@@ -42,6 +42,7 @@ pub mod memory;
 pub mod pool;
 mod trouble;
 pub mod udp;
+mod zeroed;
 
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 pub use contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
@@ -53,5 +54,6 @@ pub use flow::{
 pub use lane::Lane;
 pub use ledger::{Counted, Counts, Imbalance, Injected, LaneLedger, Ledger, ReceiveDrop, Refusal};
 pub use memory::{Memory, Network};
-pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, Pool, PoolConfig};
+pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, NoMemory, Pool, PoolConfig};
 pub use udp::{Interfaces, Udp, UdpConfig};
+pub use zeroed::zeroed;

@@ -5,6 +5,7 @@ use std::io;
 
 use crate::lane::Lane;
 use crate::limits::MAX_DOMAIN;
+use crate::pool::NoMemory;
 
 /// Something that works less well than asked for, but works. Each says what, why, and what to
 /// do about it.
@@ -211,6 +212,9 @@ pub enum OpenError {
         /// What happened, and what to do about it.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The system has no memory left for the lane's frames.
+    #[error(transparent)]
+    NoMemory(#[from] NoMemory),
     /// The network is full.
     #[error("the memory network has no room for another participant: {limit} are attached")]
     NetworkFull {

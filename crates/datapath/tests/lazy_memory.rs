@@ -20,7 +20,7 @@ fn frames_cost_memory_only_where_they_were_written_or_touched() {
     let before = resident_bytes();
     let pool = Pool::new(PoolConfig::default());
     for lane in Lane::ALL {
-        pool.reserve_lane(lane);
+        pool.reserve_lane(lane).unwrap();
     }
     let frames: usize = Lane::ALL.into_iter().map(|lane| pool.capacity(lane)).sum();
     assert!(frames * FRAME_BYTES > 16 * MIB);
@@ -52,7 +52,7 @@ fn frames_cost_memory_only_where_they_were_written_or_touched() {
         prefault_bytes: FRAME_BYTES,
         ..PoolConfig::default()
     });
-    pool.reserve_lane(lane);
+    pool.reserve_lane(lane).unwrap();
     assert_eq!(pool.prefault(Lane::ALL[5], FRAME_BYTES), 0);
     let frames = pool.capacity(lane) + pool.capacity(Class::Receive(lane));
     let wanted = frames * FRAME_BYTES;

@@ -119,7 +119,7 @@ impl Qos {
     fn existing(policies: &QosPolicies, max_bytes: usize) -> Self {
         let mut existing = Self::best_effort();
         existing.policies = policies.clone();
-        existing.max_bytes = max_bytes;
+        existing.max_bytes = Some(max_bytes);
         // A writer offers one; a reader that takes one only was told which.
         if let [only] = policies.data_representation[..] {
             existing.takes_only = true;
@@ -142,9 +142,11 @@ pub(crate) fn log_durability(topic: &str, qos: &Qos, end: &str) {
     }
 }
 
-fn same_size(existing: Option<usize>, asked: usize) -> Result<(), QosError> {
-    match existing {
-        Some(existing) if existing != asked => Err(QosError::MaxBytes { existing, asked }),
+fn same_size(existing: Option<usize>, asked: Option<usize>) -> Result<(), QosError> {
+    match (existing, asked) {
+        (Some(existing), Some(asked)) if existing != asked => {
+            Err(QosError::MaxBytes { existing, asked })
+        }
         _ => Ok(()),
     }
 }

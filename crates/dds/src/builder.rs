@@ -24,7 +24,7 @@ use crate::{
     choice::{DatapathChoice, network_transport},
     error::BuildError,
     limits::{
-        ANNOUNCED_PLACES, DEFAULT_MAX_BYTES, DISCOVERY_PART, JOBS_PER_PAIR, MAX_JOBS,
+        ANNOUNCED_PLACES, ANNOUNCEMENT_BYTES, DISCOVERY_PART, JOBS_PER_PAIR, MAX_JOBS,
         PARTICIPANTS_PER_PEER, RECEIVE_BUFFER_BYTES,
     },
     participant::Participant,
@@ -82,6 +82,7 @@ pub struct Builder {
     timing: Timing,
     limits: isolane_engine::Limits,
     discovery_bytes_per_s: Option<u64>,
+    sample_memory: Option<usize>,
     order: Order,
     waiting: Waiting,
     discovery_level: Option<Level>,
@@ -113,6 +114,7 @@ impl Builder {
             timing: Timing::default(),
             limits: isolane_engine::Limits::default(),
             discovery_bytes_per_s: None,
+            sample_memory: None,
             order: Order::Priority,
             waiting: Waiting::Sleep,
             discovery_level: None,
@@ -227,6 +229,25 @@ impl Builder {
     #[must_use]
     pub fn discovery_bytes_per_s(mut self, bytes_per_s: u64) -> Self {
         self.discovery_bytes_per_s = Some(bytes_per_s);
+        self
+    }
+
+    /// Memory of the samples of all endpoints, in bytes: histories, caches, and places for fragments. Default: 16 MiB. Each
+    /// endpoint takes its part when it is created, and is refused where that is more than is left
+    /// ([`CreateError::SampleMemory`](isolane_engine::CreateError::SampleMemory)); no sample takes memory later. Pages
+    /// are used when samples fill them, or at once with [`prefault`](Self::prefault) and
+    /// [`lock_memory`](Self::lock_memory).
+    ///
+    /// An endpoint takes as many places as its history and RESOURCE_LIMITS say, of
+    /// [`Qos::max_bytes`](crate::Qos::max_bytes) each. Where the type has strings or sequences without bounds, places
+    /// have an Ethernet frame each, and longer samples share 256 KiB, or 4 MiB if `max_bytes` is above 64 KiB, and
+    /// never less than four of the largest. A reader that takes fragments has four more places for the largest. Where
+    /// long samples have used their share up, KEEP_LAST lets the oldest go; under KEEP_ALL a writer refuses
+    /// ([`HistoryFull`](isolane_engine::WriteError::HistoryFull)), a reliable reader asks again later, and a best-effort
+    /// one rejects.
+    #[must_use]
+    pub fn sample_memory(mut self, bytes: usize) -> Self {
+        self.sample_memory = Some(bytes);
         self
     }
 
@@ -416,7 +437,7 @@ impl Builder {
                     timestamps: self.receive_stamps,
                     receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
                     pool: PoolConfig {
-                        prefault_bytes: if prefault { DEFAULT_MAX_BYTES } else { 0 },
+                        prefault_bytes: if prefault { ANNOUNCEMENT_BYTES } else { 0 },
                         ..PoolConfig::default()
                     },
                     ..UdpConfig::new(self.domain)
@@ -464,9 +485,13 @@ impl Builder {
         config.limits = with_places(self.limits, self.described.as_ref(), &self.described_peers);
         let of_link = || discovery_bytes_per_s(link_bits_per_s(&transport));
         config.discovery_bytes_per_s = self.discovery_bytes_per_s.unwrap_or_else(of_link);
+        config.zeroed = isolane_datapath::zeroed;
+        if let Some(bytes) = self.sample_memory {
+            config.limits.sample_bytes = bytes;
+        }
         let described = self.described.as_ref().map(Described::participant);
         config.described = described.transpose()?;
-        let mut engine = Engine::new(config, now);
+        let mut engine = Engine::try_new(config, now)?;
         for peer in &self.described_peers {
             engine.add_static_peer(now, peer.participant()?)?;
         }
@@ -491,7 +516,7 @@ impl Builder {
         state.placement = Some(self.placement);
         state.not_placed = refused;
         state.open_lane(Lane::Discovery)?;
-        state.touch(Lane::Discovery, DEFAULT_MAX_BYTES);
+        state.touch(Lane::Discovery, ANNOUNCEMENT_BYTES);
         if self.observable {
             state.make_observable(&self.name, self.domain)?;
         }

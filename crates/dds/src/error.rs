@@ -3,7 +3,10 @@
 use isolane_datapath::{OpenError, ProtectError};
 use isolane_datapath_xdp::xdp::XdpError;
 use isolane_engine::{CreateError, EnableError, SetQosError, StaticError};
-use isolane_wire::{cdr::CdrError, qos::PolicyId};
+use isolane_wire::{
+    cdr::{CdrError, CdrType, MemberLength},
+    qos::PolicyId,
+};
 
 use crate::placement::PlacementError;
 
@@ -149,6 +152,7 @@ impl BuildError {
     #[must_use]
     pub fn is_wrong_setting(&self) -> bool {
         let source = match self {
+            Self::Endpoint(CreateError::NoMemory { .. }) => return false,
             Self::Endpoint(_)
             | Self::Described(_)
             | Self::DescribedElsewhere { .. }
@@ -204,7 +208,24 @@ pub enum WriteError {
     /// As the engine says.
     #[error(transparent)]
     Engine(#[from] isolane_engine::WriteError),
-    /// The sample does not fit its type's bounds.
+    /// The serialised sample is larger than the writer's `max_bytes`.
+    #[error(
+        "the sample is larger than the {limit} bytes that this writer takes{}: raise Qos::max_bytes (of a described topic: max_bytes in isolane.toml), or shorten the sample",
+        Longest(.longest)
+    )]
+    TooLarge {
+        /// The most bytes, with the encapsulation header.
+        limit: usize,
+        /// The sample's longest string or sequence.
+        longest: Option<MemberLength>,
+    },
+    /// A string or sequence is longer than its member's bound.
+    #[error(
+        "member {:?} has a length of {}, and its bound is {}: shorten it, or raise the bound in the type, #[topic(bound = N)], on both sides",
+        .0.name, .0.length, .0.bound.unwrap_or_default()
+    )]
+    BoundExceeded(MemberLength),
+    /// The sample cannot be serialised.
     #[error("the sample cannot be serialised: {0}")]
     Serialise(#[from] CdrError),
     /// The ring to the executor is full: it is behind, or the history it takes samples to is full.
@@ -216,8 +237,52 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// A sample that does not fit the topic's `max_bytes`.
+    /// A sample that does not fit the writer's `max_bytes`.
     pub(crate) fn too_large(limit: usize) -> Self {
-        Self::Engine(isolane_engine::WriteError::TooLarge { limit })
+        Self::TooLarge {
+            limit,
+            longest: None,
+        }
+    }
+
+    /// Names the member of the value that makes the sample too long.
+    #[cold]
+    pub(crate) fn of<T: CdrType>(self, value: &T) -> Self {
+        let (limit, is_bound) = match self {
+            Self::TooLarge { limit, .. }
+            | Self::Engine(isolane_engine::WriteError::TooLarge { limit }) => (limit, false),
+            Self::Serialise(CdrError::BoundExceeded) => (0, true),
+            other => return other,
+        };
+        let mut longest: Option<MemberLength> = None;
+        value.lengths(&mut |member| {
+            let exceeds = member.bound.is_some_and(|bound| member.length > bound);
+            let is_longer = longest.is_none_or(|longest| member.length > longest.length);
+            if is_longer && (exceeds || !is_bound) {
+                longest = Some(member);
+            }
+        });
+        match longest {
+            Some(member) if is_bound => Self::BoundExceeded(member),
+            _ if is_bound => self,
+            longest => Self::TooLarge { limit, longest },
+        }
+    }
+}
+
+/// The longest member of a sample, for people.
+struct Longest<'a>(&'a Option<MemberLength>);
+
+impl std::fmt::Display for Longest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            None => Ok(()),
+            Some(MemberLength { name, length, .. }) => {
+                write!(
+                    f,
+                    "; its longest member, {name:?}, has a length of {length}"
+                )
+            }
+        }
     }
 }

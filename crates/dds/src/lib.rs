@@ -195,8 +195,8 @@ pub use isolane_derive::TopicType;
 pub use isolane_engine::{
     Announces, ChangeKind, CoherentError, Counters, DiscoveryChange, DiscoveryEvent, EnableError,
     EncapsulationsRefused, EndpointKind, IgnoreError, Incompatible, InstanceState, Limits,
-    ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo, SampleState,
-    SetQosError, StateMask, Timing, ViewState, WriterLedger,
+    LostReason, ReaderLedger, RejectReason, RemoteEndpoint, RemoteParticipant, SampleInfo,
+    SampleState, SetQosError, StateMask, Timing, ViewState, WriterLedger,
 };
 pub use isolane_executor::{Observed, Order};
 /// Serialisation of topic types: what `#[derive(TopicType)]` uses, and bounded strings and sequences.

@@ -2,9 +2,21 @@
 
 use std::time::Duration;
 
-/// The largest serialised sample unless the QoS says otherwise: what fits one Ethernet frame
-/// behind the RTPS heads, so that nothing is fragmented by accident.
-pub const DEFAULT_MAX_BYTES: usize = 1_400;
+/// The largest serialised sample of a type with strings or sequences that have no bound, unless
+/// [`Qos::max_bytes`](crate::Qos::max_bytes) says otherwise: a scan of a laser or a compressed image fits. Memory is
+/// used as samples fill it.
+pub const UNBOUNDED_BYTES: usize = 64 << 10;
+
+/// The largest serialised sample of a bounded, appendable type, where the type comes to less: members that a newer
+/// writer has appended fit as long as the sample fits an Ethernet frame.
+pub const APPENDABLE_BYTES: usize = 1_400;
+
+/// The smallest bound of a sample that follows from a type. The end of an instance fits, which other implementations
+/// make longer than its key ([`MIN_KEY_PAYLOAD_BYTES`]).
+pub const LEAST_BYTES: usize = 64;
+
+/// Bytes of a discovery datagram that are touched before the start.
+pub(crate) const ANNOUNCEMENT_BYTES: usize = 1_400;
 
 /// The largest serialised sample there can be.
 pub const MAX_SAMPLE_BYTES: usize = isolane_engine::limits::MAX_SAMPLE_BYTES;

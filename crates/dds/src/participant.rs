@@ -16,7 +16,7 @@ use isolane_engine::{
 };
 use isolane_executor::{JobConfig, JobId};
 use isolane_wire::{
-    cdr::{TopicType, key_hash_of_payload},
+    cdr::{TopicType, key_hash_of_payload, max_payload_bytes},
     discovery::LocatorList,
     guid::{EntityId, Guid},
     level::Level,
@@ -371,6 +371,7 @@ pub(crate) fn create_reader_of<T: TopicType>(
     filter: Option<ContentFilter>,
     group: Option<SubscriberId>,
 ) -> Result<DataReader<T>, BuildError> {
+    let qos = &qos.sized::<T>();
     let mut state = core.state.borrow_mut();
     let (mut unicast, mut multicast) = prepare::<T>(&mut state, topic, qos)?;
     let flow = state.open_reader_flow(topic, qos)?;
@@ -383,7 +384,8 @@ pub(crate) fn create_reader_of<T: TopicType>(
         keyed: T::KEYED,
         key_of: T::KEYED.then_some(|payload, key_only| key_hash_of_payload::<T>(payload, key_only)),
         qos: qos.requested(),
-        max_payload_bytes: qos.max_bytes,
+        max_payload_bytes: qos.sample_bytes(),
+        shares_long: max_payload_bytes::<T>().is_none(),
         max_datagram_bytes: qos.max_datagram_bytes,
         unicast,
         multicast,
@@ -427,6 +429,7 @@ pub(crate) fn create_writer_of<T: TopicType>(
     qos: &Qos,
     group: Option<PublisherId>,
 ) -> Result<WriterId, BuildError> {
+    let qos = &qos.sized::<T>();
     let (unicast, _) = prepare::<T>(state, topic, qos)?;
     let config = EndpointConfig {
         topic_name: topic,
@@ -434,7 +437,8 @@ pub(crate) fn create_writer_of<T: TopicType>(
         keyed: T::KEYED,
         key_of: None,
         qos: qos.offered(T::EXTENSIBILITY),
-        max_payload_bytes: qos.max_bytes,
+        max_payload_bytes: qos.sample_bytes(),
+        shares_long: max_payload_bytes::<T>().is_none(),
         max_datagram_bytes: qos.max_datagram_bytes,
         unicast,
         multicast: LocatorList::new(),
@@ -492,7 +496,7 @@ fn check_sizes(state: &State, qos: &Qos) -> Result<(), BuildError> {
     let (asked, limit) = if qos.whole_bytes() > frame_limit || qos.is_cut() && !takes_fragments {
         (qos.whole_bytes().max(frame_limit + 1), frame_limit)
     } else {
-        (qos.max_bytes, MAX_SAMPLE_BYTES)
+        (qos.sample_bytes(), MAX_SAMPLE_BYTES)
     };
     if asked > limit {
         return Err(BuildError::SampleTooLarge { asked, limit });

@@ -9,7 +9,7 @@ use std::time::Duration;
 use isolane_datapath::{Budget, Over, Protection};
 use isolane_engine::CreateError;
 use isolane_wire::{
-    cdr::{Extensibility, Representation},
+    cdr::{Extensibility, Representation, TopicType, max_payload_bytes},
     level::Level,
     qos::{
         DataRepresentationId, DestinationOrderKind, DurabilityKind, History, HistoryKind,
@@ -39,7 +39,8 @@ pub struct Qos {
     pub(crate) representation: Option<Representation>,
     /// A reader takes this representation alone.
     pub(crate) takes_only: bool,
-    pub(crate) max_bytes: usize,
+    /// `None`: what the type comes to ([`sized`](Self::sized)).
+    pub(crate) max_bytes: Option<usize>,
     pub(crate) max_datagram_bytes: usize,
     pub(crate) max_blocking: Duration,
     pub(crate) response_deadline: Option<Duration>,
@@ -61,7 +62,7 @@ impl Qos {
             policies,
             representation: None,
             takes_only: false,
-            max_bytes: limits::DEFAULT_MAX_BYTES,
+            max_bytes: None,
             max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             max_blocking: Duration::ZERO,
             response_deadline: None,
@@ -125,17 +126,22 @@ impl Qos {
         self
     }
 
-    /// The largest serialised sample, with its encapsulation header; slots have this size. A larger
-    /// sample is refused by a writer and rejected by a reader. Default
-    /// [`DEFAULT_MAX_BYTES`](crate::limits::DEFAULT_MAX_BYTES), at most
-    /// [`MAX_SAMPLE_BYTES`](crate::limits::MAX_SAMPLE_BYTES).
+    /// The largest serialised sample in bytes, with its encapsulation header, at most
+    /// [`MAX_SAMPLE_BYTES`](crate::limits::MAX_SAMPLE_BYTES). Default: what the type comes to, where all its strings and
+    /// sequences are bounded, but for an appendable type at least
+    /// [`APPENDABLE_BYTES`](crate::limits::APPENDABLE_BYTES);
+    /// [`UNBOUNDED_BYTES`](crate::limits::UNBOUNDED_BYTES) otherwise.
+    ///
+    /// A writer refuses a larger sample. A reader acknowledges it, counts it as
+    /// [too large](isolane_engine::ReaderLedger::too_large) and reports it by SAMPLE_LOST. Sizes are not compared when
+    /// endpoints match.
     ///
     /// Samples longer than [`max_datagram_bytes`](Self::max_datagram_bytes) leave in fragments of an Ethernet
     /// frame each, one a step of the loop and below the topic's samples, so that no sample of any topic
     /// as critical waits for more than one of them.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
+        self.max_bytes = Some(bytes);
         self
     }
 
@@ -158,9 +164,31 @@ impl Qos {
         self.policies.latency_budget != isolane_wire::time::Duration::ZERO
     }
 
+    /// The policies of an endpoint of a type: [`max_bytes`](Self::max_bytes) is that of the type unless it was set.
+    pub(crate) fn sized<T: TopicType>(&self) -> Self {
+        let of_type = || {
+            let floor = match T::EXTENSIBILITY {
+                Extensibility::Final => limits::LEAST_BYTES,
+                Extensibility::Appendable => limits::APPENDABLE_BYTES,
+            };
+            match max_payload_bytes::<T>() {
+                Some(bytes) => bytes.max(floor).min(limits::MAX_SAMPLE_BYTES),
+                None => limits::UNBOUNDED_BYTES,
+            }
+        };
+        let mut sized = self.clone();
+        sized.max_bytes = Some(self.max_bytes.unwrap_or_else(of_type));
+        sized
+    }
+
+    /// The largest serialised sample.
+    pub(crate) fn sample_bytes(&self) -> usize {
+        self.max_bytes.unwrap_or(limits::UNBOUNDED_BYTES)
+    }
+
     /// Whether some samples leave in fragments.
     pub(crate) fn is_cut(&self) -> bool {
-        self.max_bytes > self.whole_bytes()
+        self.sample_bytes() > self.whole_bytes()
     }
 
     /// The largest serialised sample that leaves as a single datagram.
@@ -168,7 +196,7 @@ impl Qos {
         let whole_bytes = self
             .max_datagram_bytes
             .max(limits::MIN_FRAGMENT_BYTES.into());
-        self.max_bytes.min(whole_bytes)
+        self.sample_bytes().min(whole_bytes)
     }
 
     /// DURABILITY TRANSIENT_LOCAL: a late joiner gets the writer's history.

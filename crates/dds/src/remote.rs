@@ -24,7 +24,10 @@ use std::{
     },
 };
 
-use isolane_datapath::{Class, Datapath, Frame, Lane, LeasedFrame, Pool, clock::wall_now_ns};
+use isolane_datapath::{
+    Class, Datapath, Frame, Lane, LeasedFrame, Pool,
+    clock::{monotonic_now, wall_now_ns},
+};
 use isolane_engine::{ChangeKind, Priority, WriteSample, WriterId};
 use isolane_executor::{JobConfig, JobId};
 use isolane_wire::{
@@ -191,12 +194,17 @@ pub(crate) fn create<T: TopicType>(
     topic: &str,
     qos: &Qos,
 ) -> Result<RemoteWriter<T>, BuildError> {
-    let encoding = Encoding::of::<T>(qos, state.lanes);
     // A sample is handed over in a frame, also one that leaves in fragments.
-    let (asked, limit) = (qos.max_bytes, frame_limit(state));
-    if asked > limit {
-        return Err(BuildError::SampleTooLarge { asked, limit });
-    }
+    let (mut sized, limit) = (qos.sized::<T>(), frame_limit(state));
+    let max_bytes = match qos.max_bytes {
+        Some(asked) if asked > limit => {
+            return Err(BuildError::SampleTooLarge { asked, limit });
+        }
+        _ => sized.sample_bytes().min(limit),
+    };
+    sized.max_bytes = Some(max_bytes);
+    let qos = &sized;
+    let encoding = Encoding::of::<T>(qos, state.lanes);
     let config = JobConfig {
         items: REMOTE_ITEMS,
         ..JobConfig::event(
@@ -214,16 +222,18 @@ pub(crate) fn create<T: TopicType>(
     let (mut empty_in, empty_out) = RingBuffer::new(REMOTE_QUEUE);
     // A device's frames may be too small for the topic's largest sample.
     let head_room = state.transport.capabilities().head_room_bytes;
-    let class = state.class_for(
-        encoding.lane,
-        payload_begin(state) - head_room + qos.max_bytes,
-    );
-    let frames = state.transport.pool().lease(class, REMOTE_QUEUE);
+    let class = state.class_for(encoding.lane, payload_begin(state) - head_room + max_bytes);
+    let leased = state.transport.pool().lease(class, REMOTE_QUEUE);
+    let frames = leased.map_err(|error| {
+        state.remove_job(job);
+        state.engine.delete_writer(monotonic_now(), writer);
+        BuildError::Datapath(error.into())
+    })?;
     let owed = REMOTE_QUEUE - frames.len();
     for mut frame in frames {
         if state.prefault {
             let begin = payload_begin(state);
-            frame.buffer_mut()[..begin + qos.max_bytes].fill(0);
+            frame.buffer_mut()[..begin + max_bytes].fill(0);
         }
         // As many places as frames.
         let _ = empty_in.push(frame);
@@ -252,7 +262,7 @@ pub(crate) fn create<T: TopicType>(
         bell: Bell(bell),
         encoding,
         begin: payload_begin(state),
-        max_bytes: qos.max_bytes,
+        max_bytes,
         autodispose: qos.autodispose,
         of: PhantomData,
     })
@@ -304,10 +314,11 @@ impl<T: TopicType> RemoteWriter<T> {
             Ok(length) => length,
             Err(error) => {
                 self.spare = Some(frame);
-                return Err(match error {
+                let error = match error {
                     CdrError::NoRoom => WriteError::too_large(self.max_bytes),
                     error => error.into(),
-                });
+                };
+                return Err(error.of(value));
             }
         };
         let written = Some(Written {
@@ -357,7 +368,8 @@ fn take_one(state: &mut State, place: usize) -> bool {
     };
     if let Some(written) = &next.written
         && inlet.keeps_all
-        && !state.engine.has_room(writer, written.sample.key_hash)
+        && (!state.engine.has_room(writer, written.sample.key_hash)
+            || !state.engine.has_memory(writer, written.payload.len()))
     {
         state.engine.request_room_notice(writer);
         inlet.parked = true;
@@ -387,7 +399,7 @@ fn write(
     let waits = encoding.staged && !state.engine.sends_at_once(writer, payload.len());
     if encoding.reliable || waits {
         let bytes = &frame.buffer()[payload];
-        if let Ok(slot) = state.engine.reserve(writer, sample.key_hash) {
+        if let Ok(slot) = state.engine.reserve(writer, sample.key_hash, bytes.len()) {
             slot[..bytes.len()].copy_from_slice(bytes);
             // The slot was just reserved, and is as large as the publisher's room.
             let _ = state.engine.commit(writer, &sample, bytes.len());

@@ -6,7 +6,8 @@
 //! not tell again.
 
 use isolane_engine::{
-    DeadlineMissed, Incompatible, LivelinessChanged, LivelinessLost, Matched, RejectReason,
+    DeadlineMissed, Incompatible, LivelinessChanged, LivelinessLost, LostReason, Matched,
+    RejectReason,
 };
 use isolane_wire::{guid::Guid, qos::PolicyId};
 
@@ -74,6 +75,10 @@ pub struct SampleLostStatus {
     pub total_count: u64,
     /// Those since the status was last told.
     pub total_count_change: u64,
+    /// Of `total_count`, samples that are larger than the reader takes ([`Qos::max_bytes`](crate::Qos::max_bytes)).
+    pub too_large: u64,
+    /// Why the last one is.
+    pub last_reason: LostReason,
 }
 
 /// Samples that came to a reader and were not taken in (`SAMPLE_REJECTED`).
@@ -228,6 +233,8 @@ impl From<isolane_engine::SampleLost> for SampleLostStatus {
         Self {
             total_count: lost.total,
             total_count_change: lost.change,
+            too_large: lost.too_large,
+            last_reason: lost.reason,
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use isolane_datapath::{Datapath, LaneLedger, ReceiveDrop};
-use isolane_engine::{Counters, EncapsulationsRefused, Incompatible};
+use isolane_engine::{Counters, EncapsulationsRefused, Incompatible, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 
 use crate::{
@@ -30,10 +30,11 @@ enum Kind {
     Expired,
     Silent,
     Unvalidated,
+    TooLarge,
 }
 
 impl Kind {
-    const COUNT: usize = 11;
+    const COUNT: usize = 12;
     const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::TableFull,
@@ -46,6 +47,7 @@ impl Kind {
         Self::Expired,
         Self::Silent,
         Self::Unvalidated,
+        Self::TooLarge,
     ];
 
     /// How often it has happened.
@@ -78,6 +80,7 @@ impl Kind {
                     + counters.readers_unvalidated
                     + counters.unvalidated_limited
             }
+            Self::TooLarge => counters.samples_too_large,
         }
     }
 
@@ -133,6 +136,19 @@ impl Kind {
                  that it sends from, or describe it. Otherwise somebody announces addresses of others",
                 Grouped(seen.counters.readers_unvalidated), Grouped(seen.counters.answers_elsewhere),
                 Grouped(seen.counters.unvalidated_limited)),
+            Self::TooLarge => match seen.too_large {
+                Some(TooLargeSample {
+                    topic,
+                    bytes,
+                    limit,
+                }) => log::warn!(target: "isolane",
+                    "samples too large for their reader: {count} more, the last of topic {topic} with {} bytes, where \
+                     the reader takes {}; they are acknowledged and lost. Raise Qos::max_bytes of the reader \
+                     (--max-bytes, or max_bytes of the topic in isolane.toml)",
+                    Grouped(bytes.into()), Grouped(limit as u64)),
+                None => log::warn!(target: "isolane",
+                    "samples too large for a reader that is gone: {count} more"),
+            },
         }
     }
 }
@@ -175,6 +191,7 @@ struct Seen<'a> {
     no_frame: u64,
     malformed_from: Option<Locator>,
     silent: Option<(&'a str, Guid)>,
+    too_large: Option<TooLargeSample<'a>>,
 }
 
 /// What housekeeping remembers of its last look.
@@ -253,6 +270,7 @@ impl State {
             no_frame: self.no_frame,
             malformed_from: self.trouble.malformed_from,
             silent: self.engine.last_silent_reader(),
+            too_large: self.engine.last_too_large(),
         };
         for kind in Kind::ALL {
             let count = kind.count(&seen);
@@ -416,6 +434,7 @@ mod tests {
                 no_frame: 0,
                 malformed_from: None,
                 silent: None,
+                too_large: None,
             })
         };
         let dropped = Counters {

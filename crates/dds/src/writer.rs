@@ -57,6 +57,8 @@ pub struct DataWriter<T: TopicType> {
     pub(crate) encoding: Encoding,
     /// Where in a frame its payloads begin.
     payload_begin: usize,
+    /// The largest payload of a single datagram.
+    whole_bytes: usize,
     pub(crate) max_blocking: Duration,
     /// The group it belongs to, which stays as long as it does.
     pub(crate) publisher: Option<Publisher>,
@@ -76,6 +78,7 @@ pub(crate) struct Encoding {
 
 impl Encoding {
     pub(crate) fn of<T: TopicType>(qos: &Qos, lanes: Lanes) -> Self {
+        let qos = &qos.sized::<T>();
         Self {
             representation: qos.sent(T::EXTENSIBILITY),
             lane: lanes.lane(qos.transport_level()),
@@ -133,6 +136,7 @@ impl<T: TopicType> DataWriter<T> {
             level: qos.transport_level(),
             encoding,
             payload_begin,
+            whole_bytes: qos.sized::<T>().whole_bytes(),
             max_blocking: qos.max_blocking,
             publisher: None,
             autodispose: Cell::new(qos.autodispose),
@@ -187,13 +191,44 @@ impl<T: TopicType> DataWriter<T> {
             key_hash: key,
             timestamp: timestamp(&mut state),
         };
-        if self.encoding.reliable {
+        let written = if self.encoding.reliable {
             self.keep(&mut state, value, &sample)
         } else if self.encoding.staged && state.engine.keeps_history(self.id) {
             self.stage(&mut state, value, &sample)
         } else {
             self.send(&mut state, value, &sample)
+        };
+        drop(state);
+        written.or_else(|error| self.write_again(value, &sample, error))
+    }
+
+    /// A long sample may find a slot and no memory: waits for that as for a slot, and tries once more.
+    #[cold]
+    fn write_again(
+        &self,
+        value: &T,
+        sample: &WriteSample,
+        error: WriteError,
+    ) -> Result<(), WriteError> {
+        let is_full = error == WriteError::Engine(isolane_engine::WriteError::HistoryFull);
+        let may_wait = self.encoding.reliable && !self.max_blocking.is_zero();
+        if !is_full || !may_wait || self.core.is_running() {
+            return Err(error.of(value));
         }
+        let has_memory = self.core.run_until(self.max_blocking, || {
+            self.core
+                .state
+                .borrow_mut()
+                .engine
+                .has_memory(self.id, usize::MAX)
+        });
+        if !has_memory {
+            return Err(error);
+        }
+        let mut state = self.core.state.borrow_mut();
+        state.engine.forget_refused(self.id);
+        let written = self.keep(&mut state, value, sample);
+        written.map_err(|error| error.of(value))
     }
 
     /// Reliable: into the history; the loop sends it.
@@ -203,19 +238,23 @@ impl<T: TopicType> DataWriter<T> {
         Ok(())
     }
 
-    /// Best effort, of a topic whose samples may leave in fragments: into a slot. A short one leaves from
-    /// there at once, unless a long one is on its way or no frame is free; the loop sends any other.
+    /// Best effort, of a topic whose samples may leave in fragments: a short one into a frame, and away, unless a
+    /// long one is on its way or no frame is free; any other into a slot, and the loop sends it.
     fn stage(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
-        let length = self.fill_slot(state, value, sample)?;
-        let payload = self.payload_begin..self.payload_begin + length;
-        if state.engine.sends_at_once(self.id, length)
-            && let Some(mut frame) = state.take_frame(self.class_of(state, length))
+        if state.engine.sends_at_once(self.id, 0)
+            && let Some(mut frame) = state.take_frame(self.class_of(state, self.whole_bytes))
         {
-            // The slot that was filled: it is lent again until a sample in it counts as written.
-            let slot = state.engine.reserve(self.id, sample.key_hash)?;
-            frame.buffer_mut()[payload.clone()].copy_from_slice(&slot[..length]);
-            return self.send_frame(state, frame, sample, payload);
+            let begin = self.payload_begin;
+            let room = &mut frame.buffer_mut()[begin..begin + self.whole_bytes];
+            match self.encoding.serialise(value, sample.kind, room) {
+                Ok(length) => {
+                    return self.send_frame(state, frame, sample, begin..begin + length);
+                }
+                Err(CdrError::NoRoom) => {}
+                Err(error) => return Err(self.refuse(state, error.into())),
+            }
         }
+        let length = self.fill_slot(state, value, sample)?;
         state.engine.commit(self.id, sample, length)?;
         self.send_full(state);
         Ok(())
@@ -234,17 +273,24 @@ impl<T: TopicType> DataWriter<T> {
         value: &T,
         sample: &WriteSample,
     ) -> Result<usize, WriteError> {
-        let slot = state.engine.reserve(self.id, sample.key_hash)?;
-        let limit = slot.len();
-        match self.encoding.serialise(value, sample.kind, slot) {
-            Ok(length) => Ok(length),
-            Err(error) => {
-                state.engine.note_refused(self.id);
-                Err(match error {
-                    CdrError::NoRoom => WriteError::too_large(limit),
-                    error => error.into(),
-                })
+        let mut bytes = 0;
+        loop {
+            let slot = state.engine.reserve(self.id, sample.key_hash, bytes)?;
+            let room = slot.len();
+            let error = match self.encoding.serialise(value, sample.kind, slot) {
+                Ok(length) => return Ok(length),
+                Err(error) => error,
+            };
+            let limit = state.engine.max_payload_bytes(self.id);
+            if error == CdrError::NoRoom && room < limit {
+                bytes = room + 1;
+                continue;
             }
+            state.engine.note_refused(self.id);
+            return Err(match error {
+                CdrError::NoRoom => WriteError::too_large(limit),
+                error => error.into(),
+            });
         }
     }
 

@@ -248,3 +248,31 @@ fn an_endpoint_whose_durability_takes_a_service_is_a_line_that_says_what_it_gets
         .unwrap();
     assert_eq!(lines_of("the reader of Kept has DURABILITY").len(), 1);
 }
+
+#[test]
+fn samples_that_are_too_large_are_a_line_with_topic_sizes_and_setting() {
+    let _turn = take_turn();
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::reliable().keep_last(4);
+    let writer = alice.create_writer::<Message>("Large", &qos).unwrap();
+    let small = qos.max_bytes(32);
+    let reader = bob.create_reader::<Message>("Large", &small).unwrap();
+    world.until_matched(&writer, &reader);
+    let text = "a text that does not fit thirty-two bytes";
+    for number in 0..3 {
+        writer.write(&Message::new(number, text)).unwrap();
+    }
+    world.until("the writer goes on", || writer.all_acknowledged());
+    world.until("it is logged", || !lines_of("too large").is_empty());
+    assert_eq!(reader.ledger().too_large, 3);
+    let said = &lines_of("too large")[0];
+    for part in [
+        "3 more",
+        "topic Large",
+        "the reader takes 32",
+        "Qos::max_bytes",
+        "isolane.toml",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+}

@@ -108,7 +108,7 @@ pub(crate) fn expand(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenS
                 }
 
                 #[inline]
-                fn measure_key(size: &mut #types::KeySize) {
+                fn measure_key(size: &mut #types::MaxSize) {
                     size.member::<i32>(::core::option::Option::None);
                 }
 

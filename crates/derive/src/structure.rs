@@ -103,7 +103,7 @@ impl Member<'_> {
     fn bound(&self, types: &TokenStream) -> TokenStream {
         match &self.attributes.bound {
             Some(bound) => quote!(#bound),
-            None => quote!(#types::limits::DEFAULT_BOUND),
+            None => quote!(#types::limits::UNBOUNDED),
         }
     }
 
@@ -322,7 +322,34 @@ impl Structure<'_> {
                 TokenStream::new()
             }
         });
+        let all_measured = self.each(|member, _, ty, _| {
+            let bound = member.stated_bound();
+            quote!(size.member::<#ty>(#bound);)
+        });
+        let lengths = self.each(|member, name, ty, _| {
+            let (word, ty) = (name.unraw().to_string(), self.as_cdr_type(ty));
+            let bound = member.stated_bound();
+            quote! {
+                if let ::core::option::Option::Some(length) = #ty::length(&self.#name) {
+                    let bound: ::core::option::Option<usize> = #bound;
+                    let bound = bound.or(#ty::BOUND);
+                    visit(#types::MemberLength { name: #word, length, bound });
+                }
+                #ty::lengths(&self.#name, visit);
+            }
+        });
         quote! {
+            fn measure(size: &mut #types::MaxSize) {
+                size.structure(|size| {
+                    size.delimiter(#extensibility);
+                    #all_measured
+                });
+            }
+
+            fn lengths(&self, visit: &mut dyn ::core::ops::FnMut(#types::MemberLength)) {
+                #lengths
+            }
+
             #[inline]
             fn encode_as_key(&self, encoder: &mut #types::Encoder<'_>) -> #of_unit {
                 encoder.structure(#extensibility, |encoder| {
@@ -355,7 +382,7 @@ impl Structure<'_> {
             }
 
             #[inline]
-            fn measure_key(size: &mut #types::KeySize) {
+            fn measure_key(size: &mut #types::MaxSize) {
                 size.structure(|size| {
                     #measured
                 });

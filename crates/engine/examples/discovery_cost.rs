@@ -80,6 +80,7 @@ impl Both {
                 remote_endpoints: 2 * pairs,
                 matches: 4 * pairs + 8,
                 fixed_memory: false,
+                sample_bytes: 16 << 20,
             };
             Engine::new(config, now)
         };
@@ -99,6 +100,7 @@ impl Both {
                 key_of: None,
                 qos: QosPolicies::default(),
                 max_payload_bytes: 64,
+                shares_long: false,
                 max_datagram_bytes: WHOLE_BYTES,
                 unicast: LocatorList::from_iter([address(side)]),
                 multicast: LocatorList::new(),

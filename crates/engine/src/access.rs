@@ -251,6 +251,13 @@ impl Engine {
         })
     }
 
+    /// Whether the history has memory for a sample of so many bytes now, or for the longest if that is shorter.
+    pub fn has_memory(&mut self, id: WriterId, bytes: usize) -> bool {
+        let writer = self.writers.get_mut(id.0);
+        let history = writer.and_then(|writer| writer.history.as_mut());
+        history.is_none_or(|history| history.fits(bytes))
+    }
+
     /// Asks to be told ([`WriterStatus::ROOM`]) when a full history has room again.
     pub fn request_room_notice(&mut self, id: WriterId) {
         if let Some(writer) = self.writers.get_mut(id.0) {

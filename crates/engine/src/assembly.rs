@@ -32,8 +32,9 @@ use isolane_wire::{
     time::{Instant, Timestamp},
 };
 
-use crate::limits::{
-    ASSEMBLIES, ASSEMBLY_PATIENCE, FRAGMENT_BYTES, MAX_INLINE_QOS_BYTES, MIN_FRAGMENT_BYTES, WINDOW,
+use crate::{
+    config::Zeroed,
+    limits::{ASSEMBLIES, ASSEMBLY_PATIENCE, MAX_INLINE_QOS_BYTES, MIN_FRAGMENT_BYTES, WINDOW},
 };
 
 /// What a fragment was.
@@ -102,14 +103,34 @@ impl Assembled {
 
 impl Assemblies {
     /// The places of a reader of such payloads, their memory taken; `None` where all that it takes in comes
-    /// in one piece from whoever cuts at [`FRAGMENT_BYTES`] or above.
-    pub(crate) fn for_payloads_of(max_payload_bytes: usize) -> Option<Self> {
-        (max_payload_bytes > usize::from(FRAGMENT_BYTES)).then(|| Self::new(max_payload_bytes))
+    /// in one piece from whoever cuts at [`MIN_FRAGMENT_BYTES`] or above.
+    ///
+    /// # Errors
+    /// How many bytes are not to be had.
+    pub(crate) fn for_payloads_of(
+        max_payload_bytes: usize,
+        zeroed: Zeroed,
+    ) -> Result<Option<Self>, usize> {
+        let bytes = Self::bytes_for(max_payload_bytes);
+        match bytes {
+            0 => Ok(None),
+            _ => Self::try_new(max_payload_bytes, zeroed)
+                .map(Some)
+                .ok_or(bytes),
+        }
     }
 
-    fn new(place_bytes: usize) -> Self {
+    /// Bytes that these places have.
+    pub(crate) fn bytes_for(max_payload_bytes: usize) -> usize {
+        match max_payload_bytes > usize::from(MIN_FRAGMENT_BYTES) {
+            true => ASSEMBLIES.saturating_mul(max_payload_bytes),
+            false => 0,
+        }
+    }
+
+    fn try_new(place_bytes: usize, zeroed: Zeroed) -> Option<Self> {
         let fragments = place_bytes.div_ceil(usize::from(MIN_FRAGMENT_BYTES));
-        let place = || Place {
+        let place = |bytes| Place {
             of: None,
             sample_size: 0,
             fragment_size: 0,
@@ -122,12 +143,14 @@ impl Assemblies {
             inline_qos: heapless::Vec::new(),
             order: ByteOrder::Little,
             bits: vec![0; fragments.div_ceil(64)].into_boxed_slice(),
-            bytes: vec![0; place_bytes].into_boxed_slice(),
+            bytes,
         };
-        Self {
-            places: (0..ASSEMBLIES).map(|_| place()).collect(),
+        let memory = (0..ASSEMBLIES).map(|_| zeroed(place_bytes));
+        let memory: Option<Vec<_>> = memory.collect();
+        Some(Self {
+            places: memory?.into_iter().map(place).collect(),
             place_bytes,
-        }
+        })
     }
 
     /// The memory of all places.

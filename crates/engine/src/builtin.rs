@@ -19,10 +19,11 @@ use crate::{
     clock::{LivelinessTally, MESSAGES, TOLD},
     engine::{BUILTIN_ENDPOINTS, Engine},
     fragmenter::Fragmenter,
-    history::{History, Keep},
+    history::{History, HistoryPlan, Keep},
     limits::{DISCOVERY_SLOT_BYTES, MESSAGE_CACHE_SLOTS, MESSAGE_SLOT_BYTES, SEDP_CACHE_SLOTS},
     matching::RefusedMatches,
     reader::{KeyOf, Reader, ReaderLedger, ReaderStatus},
+    sample_memory::Sizes,
     status::{MatchTally, RejectReason},
     writer::{Writer, WriterLedger, WriterStatus},
 };
@@ -55,6 +56,7 @@ impl Engine {
             data,
             max_payload_bytes,
             limit_when_enabled: None,
+            sample_bytes: 0,
             history,
             fragmenter: Fragmenter::NONE,
             last: SequenceNumber(0),
@@ -111,7 +113,8 @@ impl Engine {
             is_enabled: true,
             max_payload_bytes,
             cache,
-            assemblies: Assemblies::for_payloads_of(max_payload_bytes),
+            assemblies: None,
+            sample_bytes: 0,
             nack_count: 0,
             proxies: Vec::with_capacity(self.matches_at_start()),
             status: ReaderStatus::empty(),
@@ -126,6 +129,8 @@ impl Engine {
             matched: MatchTally::default(),
             told_lost: 0,
             told_rejected: 0,
+            told_too_large: 0,
+            too_large_bytes: 0,
             reject_reason: RejectReason::default(),
             encapsulations_refused: None,
             ledger: ReaderLedger::default(),
@@ -139,7 +144,10 @@ impl Engine {
     /// The two writers and two readers of SEDP (RTPS 2.5 §8.5.4.2), and the pair for messages of
     /// participants (§8.4.13.3): reliable, TRANSIENT_LOCAL, KEEP_LAST 1. Those of SEDP are keyed by the
     /// endpoint's GUID, messages by the participant and their kind.
-    pub(crate) fn create_builtin_endpoints(&mut self) {
+    ///
+    /// # Errors
+    /// How many bytes are not to be had.
+    pub(crate) fn create_builtin_endpoints(&mut self) -> Result<(), usize> {
         let local = self.config.limits.local_endpoints;
         // An ended endpoint's last word stays for late joiners, beside what took its place.
         let announced = local.saturating_mul(2).saturating_add(1);
@@ -150,7 +158,7 @@ impl Engine {
                 samples: SEDP_CACHE_SLOTS as u16,
                 waiting: SEDP_CACHE_SLOTS as u16,
                 held: 0,
-                slot_bytes: DISCOVERY_SLOT_BYTES,
+                sizes: Sizes::fixed(DISCOVERY_SLOT_BYTES).taken_from(self.config.zeroed),
             },
             // Peers send the key hash or not; the announcement always holds its key.
             key_of: |payload, _| {
@@ -166,7 +174,7 @@ impl Engine {
                 samples: MESSAGE_CACHE_SLOTS + 1,
                 waiting: MESSAGE_CACHE_SLOTS,
                 held: 0,
-                slot_bytes: MESSAGE_SLOT_BYTES,
+                sizes: Sizes::fixed(MESSAGE_SLOT_BYTES).taken_from(self.config.zeroed),
             },
             key_of: |payload, _| {
                 let key = payload.get(4..20).and_then(|key| key.try_into().ok());
@@ -191,8 +199,9 @@ impl Engine {
             ),
         ];
         for (index, (writer, reader, builtin)) in (0..BUILTIN_ENDPOINTS).zip(endpoints) {
-            self.create_builtin_pair(index, (writer, reader), builtin);
+            self.create_builtin_pair(index, (writer, reader), builtin)?;
         }
+        Ok(())
     }
 
     fn create_builtin_pair(
@@ -200,7 +209,7 @@ impl Engine {
         index: u16,
         (writer, reader): (EntityId, EntityId),
         builtin: &Builtin,
-    ) {
+    ) -> Result<(), usize> {
         let mut qos = QosPolicies::default();
         qos.reliability.kind = ReliabilityKind::Reliable;
         qos.durability = DurabilityKind::TransientLocal;
@@ -211,23 +220,31 @@ impl Engine {
         let seed = self.config.seed;
         let guid = self.guid(writer);
         let bytes = builtin.written_bytes;
-        let history = History::new(Keep::Last { depth: 1 }, builtin.instances, bytes, seed);
+        let keep = Keep::Last { depth: 1 };
+        let plan = HistoryPlan::new(
+            keep,
+            builtin.instances,
+            Sizes::fixed(bytes).taken_from(self.config.zeroed),
+        );
+        let history = History::try_new(plan, seed)?;
         let writer = self.writer(guid, data(guid), None, Some(history), bytes);
         let inserted = self.insert_writer(writer);
         assert_eq!(inserted, Ok(index), "the built-in writers come first");
 
         let guid = self.guid(reader);
-        let bytes = builtin.room.slot_bytes;
-        let mut cache = Cache::new(Keep::All, true, builtin.room, seed);
+        let bytes = builtin.room.sizes.slot_bytes();
+        let mut cache = Cache::try_new(Keep::All, true, builtin.room, seed)?;
         if index != MESSAGES {
             // What announces endpoints without end leaves room for the announcements of others.
             cache.share();
         }
         let mut reader = self.reader(guid, data(guid), true, None, Some(cache), bytes);
         reader.key_of = Some(builtin.key_of);
+        reader.assemblies = Assemblies::for_payloads_of(bytes, self.config.zeroed)?;
         let inserted = self.readers.insert(reader);
         assert_eq!(inserted, Ok(index), "the built-in readers come first");
         self.make_room_to_file();
+        Ok(())
     }
 }
 

@@ -28,7 +28,12 @@ use isolane_wire::{
 };
 
 use self::expiry::Sweep;
-use crate::{chain::Links, history::Keep, instance::Instances};
+use crate::{
+    chain::Links,
+    history::Keep,
+    instance::Instances,
+    sample_memory::{SampleMemory, Sizes},
+};
 
 pub(crate) use self::sets::Place;
 use self::sets::Sets;
@@ -79,17 +84,26 @@ pub(crate) struct Room {
     pub(crate) waiting: u16,
     /// Samples that TIME_BASED_FILTER keeps back.
     pub(crate) held: u16,
-    /// The largest payload.
-    pub(crate) slot_bytes: usize,
+    pub(crate) sizes: Sizes,
+}
+
+impl Room {
+    fn slots(&self) -> u16 {
+        let slots = self.samples.saturating_add(self.waiting);
+        slots.saturating_add(self.held).min(u16::MAX - 1)
+    }
+
+    /// Bytes of all samples.
+    pub(crate) fn bytes(&self) -> usize {
+        self.sizes.bytes(self.slots().into())
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Cache {
     keep: Keep,
-    slot_bytes: usize,
-    payload: Box<[u8]>,
+    memory: SampleMemory,
     slots: Vec<Option<Slot>>,
-    free: Vec<u16>,
     /// What the user may see, in order.
     available: VecDeque<u16>,
     /// Out of order, ascending by (proxy, sequence).
@@ -130,26 +144,24 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// The memory of all slots.
-    pub(crate) fn memory_mut(&mut self) -> &mut [u8] {
-        &mut self.payload
+    pub(crate) fn memory_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.memory.pieces_mut()
     }
 
-    /// An empty cache, its memory taken.
-    pub(crate) fn new(keep: Keep, keyed: bool, room: Room, seed: u64) -> Self {
+    /// An empty cache, its memory taken; an error says how many bytes are not to be had.
+    pub(crate) fn try_new(keep: Keep, keyed: bool, room: Room, seed: u64) -> Result<Self, usize> {
         let Room {
             samples,
             waiting,
             held,
-            slot_bytes,
+            sizes,
         } = room;
-        let slots = samples.saturating_add(waiting).saturating_add(held);
-        let slots = slots.min(u16::MAX - 1);
-        Self {
+        let slots = room.slots();
+        let memory = SampleMemory::try_new(slots, sizes).ok_or(room.bytes())?;
+        Ok(Self {
             keep,
-            slot_bytes,
-            payload: vec![0; usize::from(slots) * slot_bytes].into_boxed_slice(),
+            memory,
             slots: vec![None; usize::from(slots)],
-            free: (0..slots).rev().collect(),
             available: VecDeque::with_capacity(usize::from(slots)),
             waiting: Vec::with_capacity(usize::from(waiting)),
             available_room: usize::from(samples),
@@ -171,7 +183,7 @@ impl Cache {
             earliest_expiry: NEVER,
             sets: None,
             sweep: Sweep::BEGIN,
-        }
+        })
     }
 
     /// From now on a writer that fills half of the slots leaves the others to other writers.
@@ -208,7 +220,8 @@ impl Cache {
             Keep::Last { .. } => usize::MAX,
             Keep::All => {
                 let available = self.available_room.saturating_sub(self.available.len());
-                available + self.waiting_room.saturating_sub(self.waiting.len())
+                let slots = available + self.waiting_room.saturating_sub(self.waiting.len());
+                slots.min(self.memory.room())
             }
         }
     }
@@ -235,15 +248,19 @@ impl Cache {
         info: SampleInfo,
         payload: &[u8],
     ) -> Result<(), Refused> {
-        if payload.len() > self.slot_bytes {
+        if payload.len() > self.memory.max_bytes() {
             return Err(Refused::TooLarge);
         }
         if !self.make_room(proxy, &info)? {
             return Ok(());
         }
-        let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
-        self.make_available(slot);
-        Ok(())
+        loop {
+            if let Some(slot) = self.fill(proxy, info, payload, false) {
+                self.make_available(slot);
+                return Ok(());
+            }
+            self.make_room_for_long()?;
+        }
     }
 
     /// The `nth` available sample, as a selection of its own.
@@ -284,7 +301,7 @@ impl Cache {
         let links = &mut self.links;
         self.instances.remove_sample(links, slot.instance, index);
         self.sweep.note_removed();
-        self.free.push(index);
+        self.memory.give_back(index);
         self.counted -= u64::from(!slot.synthetic);
         slot
     }
@@ -306,10 +323,13 @@ impl Cache {
         self.available.push_back(index);
     }
 
-    fn fill(&mut self, proxy: u16, info: SampleInfo, payload: &[u8]) -> Option<u16> {
-        let index = self.free.pop()?;
-        let start = usize::from(index) * self.slot_bytes;
-        self.payload[start..start + payload.len()].copy_from_slice(payload);
+    /// Puts a sample into a slot; `None`: there is none, or no memory for a long sample. `waits`: others come before it.
+    fn fill(&mut self, proxy: u16, info: SampleInfo, payload: &[u8], waits: bool) -> Option<u16> {
+        let index = self.memory.claim()?;
+        if !self.memory.store(index, payload, waits) {
+            self.memory.give_back(index);
+            return None;
+        }
         self.slots[usize::from(index)] = Some(Slot {
             info,
             proxy,
@@ -341,9 +361,9 @@ mod tests {
             samples: 4,
             waiting: 1,
             held: 0,
-            slot_bytes: 8,
+            sizes: Sizes::fixed(8),
         };
-        let mut cache = Cache::new(Keep::All, false, room, 1);
+        let mut cache = Cache::try_new(Keep::All, false, room, 1).expect("memory for a test");
         let info = SampleInfo {
             sequence: SequenceNumber(890),
             ..SampleInfo::UNSEEN

@@ -1,6 +1,6 @@
 //! What an engine is told when it is made: who it is, where it is reached, how much it may hold.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec, vec::Vec};
 use core::time::Duration;
 
 use heapless::String as BoundedString;
@@ -35,6 +35,9 @@ pub struct Limits {
     /// exception: each takes memory when a reader that asks for it is matched, at most
     /// [`MAX_FILTERS`](crate::limits::MAX_FILTERS) of a writer and a record for each of those readers.
     pub fixed_memory: bool,
+    /// Bytes that the samples of all local endpoints have: histories, caches, and places for fragments. Each endpoint
+    /// takes its part when it is created, and no sample takes any later.
+    pub sample_bytes: usize,
 }
 
 impl Default for Limits {
@@ -47,6 +50,7 @@ impl Default for Limits {
             remote_endpoints: 10_000,
             matches: 8_000,
             fixed_memory: false,
+            sample_bytes: 16 << 20,
         }
     }
 }
@@ -135,6 +139,8 @@ pub struct EngineConfig {
     pub guid_prefix: GuidPrefix,
     /// Random: makes the order in hash tables unpredictable to peers.
     pub seed: u64,
+    /// Where the memory of samples is taken from.
+    pub zeroed: Zeroed,
     /// A name for people (`entityName`).
     pub name: BoundedString<64>,
     /// USER_DATA of the participant.
@@ -170,6 +176,14 @@ pub struct EngineConfig {
     pub described: Option<StaticParticipant>,
 }
 
+/// Zeroed memory of so many bytes; `None`: there is none left.
+pub type Zeroed = fn(bytes: usize) -> Option<Box<[u8]>>;
+
+/// The allocator's, which ends the process where there is none left.
+pub(crate) fn from_allocator(bytes: usize) -> Option<Box<[u8]>> {
+    Some(vec![0; bytes].into_boxed_slice())
+}
+
 impl EngineConfig {
     /// A configuration with defaults for all but the identity.
     #[must_use]
@@ -178,6 +192,7 @@ impl EngineConfig {
             domain,
             guid_prefix,
             seed,
+            zeroed: from_allocator,
             name: BoundedString::new(),
             user_data: Octets::new(),
             wall_offset_ns: 0,

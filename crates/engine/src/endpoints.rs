@@ -13,6 +13,7 @@ use isolane_wire::{
 use thiserror::Error;
 
 use crate::{
+    assembly::Assemblies,
     batch::Batch,
     cache::{Cache, Room},
     clock::kept_back,
@@ -21,7 +22,7 @@ use crate::{
     durability::with_service,
     engine::{Engine, Subject},
     fragmenter::Fragmenter,
-    history::{ChangeKind, History, Keep},
+    history::{ChangeKind, History, HistoryPlan, Keep},
     ids::{ReaderId, WriterId},
     limits::{
         BATCHED_SAMPLES, DEFAULT_INSTANCES, DEFAULT_SAMPLES, ENDS_BYTES, MAX_NAME_BYTES,
@@ -31,6 +32,7 @@ use crate::{
     presentation::{Access, WriterPresents},
     priority::Priority,
     reader::{DeliveryMode, KeyOf, Reader, ReaderLedger},
+    sample_memory::Sizes,
     work::WorkKind,
     writer::{Writer, WriterLedger},
 };
@@ -50,6 +52,10 @@ pub struct EndpointConfig<'a> {
     pub qos: QosPolicies,
     /// The largest payload, with its encapsulation header.
     pub max_payload_bytes: usize,
+    /// Whether payloads longer than an Ethernet frame share memory: of
+    /// [`LONG_BYTES`](crate::limits::LONG_BYTES), or for four of the largest. Otherwise there is memory for the largest
+    /// payload in every place.
+    pub shares_long: bool,
     /// The largest payload a writer sends as one DATA ([`WHOLE_BYTES`](crate::limits::WHOLE_BYTES) keeps it to
     /// an Ethernet frame); longer ones leave in fragments. Readers take both.
     pub max_datagram_bytes: usize,
@@ -62,6 +68,26 @@ pub struct EndpointConfig<'a> {
 /// Why an endpoint was not created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CreateError {
+    /// The system has no memory left.
+    #[error(
+        "no {bytes} bytes of memory are left for samples: raise the limit of the process (ulimit -v, or LimitAS= of a systemd unit), or lower max_bytes, max_samples or the history's depth"
+    )]
+    NoMemory {
+        /// Bytes asked for.
+        bytes: usize,
+    },
+    /// The participant has not so much memory for samples.
+    #[error(
+        "the endpoint's samples take {asked} bytes of memory, and {left} of the participant's {limit} are left: raise sample_memory (Builder::sample_memory, or sample_memory of the host in isolane.toml), or lower max_bytes, max_samples or the history's depth"
+    )]
+    SampleMemory {
+        /// Bytes of the endpoint's samples.
+        asked: usize,
+        /// Bytes that are left.
+        left: usize,
+        /// Bytes of all endpoints.
+        limit: usize,
+    },
     /// Every place for local endpoints is taken.
     #[error("this participant already has its {0} endpoints; raise limits.local_endpoints")]
     TableFull(u16),
@@ -113,15 +139,22 @@ pub enum CreateError {
 }
 
 /// What HISTORY and RESOURCE_LIMITS come to.
-fn keep(qos: &QosPolicies, keyed: bool) -> Result<(Keep, u16), CreateError> {
+fn keep(config: &EndpointConfig<'_>) -> Result<(Keep, u16), CreateError> {
+    let (qos, keyed) = (&config.qos, config.keyed);
+    // What nobody has asked for is fewer where samples are large.
+    let affordable = affordable_slots(config.slot_bytes());
     let bound = |value: i32| u16::try_from(value).ok().filter(|&value| value > 0);
     let max_samples = bound(qos.resource_limits.max_samples);
     match qos.history.kind {
-        HistoryKind::KeepAll => Ok((Keep::All, max_samples.unwrap_or(DEFAULT_SAMPLES))),
+        HistoryKind::KeepAll => Ok((
+            Keep::All,
+            max_samples.unwrap_or(DEFAULT_SAMPLES.min(affordable)),
+        )),
         HistoryKind::KeepLast => {
             let depth = bound(qos.history.depth).ok_or(CreateError::InconsistentLimits)?;
             let instances = if keyed {
-                bound(qos.resource_limits.max_instances).unwrap_or(DEFAULT_INSTANCES)
+                bound(qos.resource_limits.max_instances)
+                    .unwrap_or(DEFAULT_INSTANCES.min(affordable))
             } else {
                 1
             };
@@ -141,7 +174,42 @@ fn affordable_slots(slot_bytes: usize) -> u16 {
     affordable.max(MIN_LARGE_WAITING)
 }
 
+impl EndpointConfig<'_> {
+    /// Memory of so many samples.
+    fn sizes(&self, samples: u16) -> Sizes {
+        match self.shares_long {
+            true => Sizes::shared(self.max_payload_bytes, samples.into()),
+            false => Sizes::fixed(self.max_payload_bytes),
+        }
+    }
+
+    /// Bytes of a slot.
+    fn slot_bytes(&self) -> usize {
+        self.sizes(1).slot_bytes()
+    }
+}
+
+fn no_memory(bytes: usize) -> CreateError {
+    CreateError::NoMemory { bytes }
+}
+
 impl Engine {
+    /// Bytes of memory that samples have, of all endpoints here.
+    #[must_use]
+    pub fn sample_bytes(&self) -> usize {
+        self.sample_bytes
+    }
+
+    /// Whether the participant has so many bytes for samples left.
+    fn has_sample_bytes(&self, asked: usize) -> Result<(), CreateError> {
+        let limit = self.config.limits.sample_bytes;
+        let left = limit.saturating_sub(self.sample_bytes);
+        match asked <= left {
+            true => Ok(()),
+            false => Err(CreateError::SampleMemory { asked, left, limit }),
+        }
+    }
+
     /// Creates a writer, takes the memory for its history, and announces it.
     ///
     /// A best-effort writer keeps no history, also where it is TRANSIENT_LOCAL: only reliable
@@ -166,7 +234,7 @@ impl Engine {
     ) -> Result<WriterId, CreateError> {
         let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
-        let (keeps, samples) = with_service(&config.qos, keep(&config.qos, config.keyed)?);
+        let (keeps, samples) = with_service(&config.qos, keep(config)?);
         if self.writers.is_full() {
             return Err(CreateError::TableFull(self.config.limits.local_endpoints));
         }
@@ -193,24 +261,35 @@ impl Engine {
         };
         let seed = self.config.seed;
         let ends = match config.keyed {
-            true => ends_beside(keeps, samples, bytes),
+            true => ends_beside(keeps, samples, config.slot_bytes()),
             false => 0,
         };
-        let mut history = match (reliable, fragmenter.cuts()) {
-            (true, false) => Some(History::with_ends(keeps, samples, ends, bytes, seed)),
-            (true, true) => Some(History::with_pin(keeps, samples, ends, bytes, seed)),
-            (false, true) => Some(History::with_pin(Keep::All, STAGED_SAMPLES, 0, bytes, seed)),
-            (false, false) if batch.is_some() => {
-                Some(History::new(Keep::All, BATCHED_SAMPLES, bytes, seed))
-            }
-            (false, false) => None,
+        let zeroed = self.config.zeroed;
+        let plan = |keep, samples: u16| {
+            // The pinned one and the one that is filled, too.
+            let sizes = config.sizes(samples.saturating_add(2));
+            HistoryPlan::new(keep, samples, sizes.taken_from(zeroed))
         };
+        let staged = STAGED_SAMPLES.min(affordable_slots(config.slot_bytes()));
+        let plan = match (reliable, fragmenter.cuts(), &batch) {
+            (true, false, _) => Some(plan(keeps, samples).with_ends(ends)),
+            (true, true, _) => Some(plan(keeps, samples).with_pin().with_ends(ends)),
+            (false, true, Some(_)) => Some(plan(Keep::All, BATCHED_SAMPLES).with_pin()),
+            (false, true, None) => Some(plan(Keep::All, staged).with_pin()),
+            (false, false, Some(_)) => Some(plan(Keep::All, BATCHED_SAMPLES)),
+            (false, false, None) => None,
+        };
+        let sample_bytes = plan.as_ref().map_or(0, HistoryPlan::bytes);
+        self.has_sample_bytes(sample_bytes)?;
+        let history = plan.map(|plan| History::try_new(plan, seed)).transpose();
+        let mut history = history.map_err(no_memory)?;
         if let (Some(access), Some(history)) = (access, &mut history) {
             history.keep_marks(access.is_coherent);
         }
         let data = endpoint_data(guid, config, group)?;
         let mut writer = self.writer(guid, data, Some(level), history, bytes);
         writer.fragmenter = fragmenter;
+        writer.sample_bytes = sample_bytes;
         writer.batch = batch;
         writer.publisher = group.map(|(index, _)| index);
         writer.presents = access.map(|access| Box::new(WriterPresents::new(access)));
@@ -218,7 +297,9 @@ impl Engine {
         writer.last_stamp = is_by_source.then_some(Timestamp::ZERO);
         if !self.enables_created() {
             writer.disable();
-            return self.insert_writer(writer).map(WriterId);
+            let index = self.insert_writer(writer)?;
+            self.sample_bytes += sample_bytes;
+            return Ok(WriterId(index));
         }
         let data = writer.data.clone();
         let index = self.insert_writer(writer)?;
@@ -226,6 +307,7 @@ impl Engine {
             self.writer_by_entity.remove(&data.guid.entity);
             self.writers.remove(index);
         })?;
+        self.sample_bytes += sample_bytes;
         self.begin_writer(now, index);
         Ok(WriterId(index))
     }
@@ -268,7 +350,7 @@ impl Engine {
     ) -> Result<ReaderId, CreateError> {
         let access = Access::of_new(&config.qos)?;
         let reliable = config.qos.reliability.kind == ReliabilityKind::Reliable;
-        let (keeps, samples) = keep(&config.qos, config.keyed)?;
+        let (keeps, samples) = keep(config)?;
         if let Some(policy) = inconsistent_policy(&config.qos) {
             return Err(CreateError::InconsistentPolicy(
                 policy,
@@ -298,12 +380,12 @@ impl Engine {
         let waiting = if reliable {
             samples
                 .clamp(MIN_WAITING, MAX_WAITING)
-                .min(affordable_slots(config.max_payload_bytes))
+                .min(affordable_slots(config.slot_bytes()))
         } else {
             1
         };
         let held = kept_back(&config.qos, config.keyed);
-        let held = held.min(affordable_slots(config.max_payload_bytes));
+        let held = held.min(affordable_slots(config.slot_bytes()));
         // A set may be as large as what can be seen of it.
         let in_sets = match access.filter(|access| access.is_coherent) {
             Some(_) => samples,
@@ -313,10 +395,22 @@ impl Engine {
             samples,
             waiting,
             held: held.saturating_add(in_sets),
-            slot_bytes: config.max_payload_bytes,
+            // What is kept back or held for its set is not taken by the user to make room.
+            sizes: match held == 0 && access.is_none() {
+                true => config.sizes(samples.saturating_add(waiting)),
+                false => Sizes::fixed(config.max_payload_bytes),
+            }
+            .taken_from(self.config.zeroed),
         };
-        let mut cache = (delivery == DeliveryMode::Cache)
-            .then(|| Cache::new(keeps, config.keyed, room, self.config.seed));
+        let is_cached = delivery == DeliveryMode::Cache;
+        let of_cache = if is_cached { room.bytes() } else { 0 };
+        let of_places = Assemblies::bytes_for(config.max_payload_bytes);
+        let sample_bytes = of_cache.saturating_add(of_places);
+        self.has_sample_bytes(sample_bytes)?;
+        let cache = is_cached.then(|| Cache::try_new(keeps, config.keyed, room, self.config.seed));
+        let mut cache = cache.transpose().map_err(no_memory)?;
+        let assemblies = Assemblies::for_payloads_of(config.max_payload_bytes, self.config.zeroed)
+            .map_err(no_memory)?;
         if let Some(cache) = &mut cache {
             cache.present(&config.qos.presentation);
         }
@@ -333,6 +427,7 @@ impl Engine {
             config.max_payload_bytes,
         );
         reader.key_of = config.key_of;
+        (reader.assemblies, reader.sample_bytes) = (assemblies, sample_bytes);
         reader.content_filter = content_filter;
         reader.subscriber = group.map(|(index, _)| index);
         reader.is_enabled = self.enables_created();
@@ -349,6 +444,7 @@ impl Engine {
             })?;
             self.begin_reader(now, index);
         }
+        self.sample_bytes += sample_bytes;
         Ok(ReaderId(index))
     }
 
@@ -362,6 +458,7 @@ impl Engine {
             return;
         }
         let (data, was_enabled) = (writer.data.clone(), writer.is_enabled());
+        self.sample_bytes -= writer.sample_bytes;
         self.leave_publisher(id.0);
         self.remove_reader_proxies(id.0);
         self.note_deleted(data.guid);
@@ -397,6 +494,7 @@ impl Engine {
             return;
         }
         let (data, was_enabled) = (reader.data.clone(), reader.is_enabled);
+        self.sample_bytes -= reader.sample_bytes;
         self.leave_circles(id.0);
         for index in 0..self.writer_proxies.end() {
             if self

@@ -11,6 +11,7 @@ use isolane_wire::{
 };
 
 use crate::{
+    CreateError,
     clock::{Assertions, TOLD},
     config::{EngineConfig, Limits, Timing},
     discovery::{
@@ -98,6 +99,8 @@ pub struct Counters {
     pub encapsulations_refused: u64,
     /// Samples whose LIFESPAN was over when they arrived; those that arrive again are counted again.
     pub expired_on_arrival: u64,
+    /// Samples larger than their reader takes.
+    pub samples_too_large: u64,
     /// Samples of instances that found no room among those whose DEADLINE is watched, or that pass a
     /// TIME_BASED_FILTER.
     pub unwatched: u64,
@@ -304,14 +307,29 @@ pub struct Engine {
     pub(crate) discovery_noted: bool,
     /// The reader that has become silent last, and its writer.
     pub(crate) last_silent: Option<(WriterId, Guid)>,
+    /// Reader of the last sample that was too large.
+    pub(crate) last_too_large: Option<u16>,
+    /// Bytes that the samples of the user's endpoints have.
+    pub(crate) sample_bytes: usize,
     /// Room to work out where a writer's first transmissions go; empty in between.
     pub(crate) reached: Vec<(GuidPrefix, Locator)>,
 }
 
 impl Engine {
     /// Makes an engine, all its memory taken, and files its first announcement.
+    ///
+    /// # Panics
+    /// As [`try_new`](Self::try_new) fails.
     #[must_use]
-    pub fn new(mut config: EngineConfig, now: Instant) -> Self {
+    pub fn new(config: EngineConfig, now: Instant) -> Self {
+        Self::try_new(config, now).expect("memory for the endpoints of discovery")
+    }
+
+    /// Makes an engine, all its memory taken, and files its first announcement.
+    ///
+    /// # Errors
+    /// [`CreateError::NoMemory`].
+    pub fn try_new(mut config: EngineConfig, now: Instant) -> Result<Self, CreateError> {
         config.timing = config.timing.bounded();
         config.limits = config.limits.bounded();
         config.announce_to.sort_unstable();
@@ -371,6 +389,8 @@ impl Engine {
             noted: VecDeque::with_capacity(2 * local + 1),
             discovery_noted: false,
             last_silent: None,
+            last_too_large: None,
+            sample_bytes: 0,
             reached: Vec::new(),
             latest: now,
             shown: 0,
@@ -394,11 +414,12 @@ impl Engine {
                 .reserve(filed_at_most(2 * local, matches, matches, participants));
             engine.reached.reserve(matches);
         }
-        engine.create_builtin_endpoints();
+        let created = engine.create_builtin_endpoints();
+        created.map_err(|bytes| CreateError::NoMemory { bytes })?;
         if engine.config.is_enabled {
             engine.begin_announcing(now);
         }
-        engine
+        Ok(engine)
     }
 
     /// The GUID prefix of this participant.

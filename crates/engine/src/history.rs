@@ -28,7 +28,7 @@
 
 mod set_ends;
 
-use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
+use alloc::{collections::VecDeque, vec, vec::Vec};
 
 use isolane_wire::{
     cdr::KeyHash,
@@ -42,6 +42,7 @@ use crate::{
     chain::{Chain, Links},
     index::{Index, index},
     limits::ENDS_BESIDE,
+    sample_memory::{SampleMemory, Sizes},
 };
 
 /// What a change says of its instance (RTPS 2.5 §8.2.1.2).
@@ -118,13 +119,57 @@ pub(crate) enum HistoryFull {
     Instances,
 }
 
+/// How large a history is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HistoryPlan {
+    keep: Keep,
+    sizes: Sizes,
+    /// Changes, ends beside them, and slots more.
+    room: u16,
+    ends: u16,
+    spare: u16,
+}
+
+impl HistoryPlan {
+    /// Of `samples` changes. One slot more is taken, so that a change is serialised before the one it replaces goes.
+    pub(crate) fn new(keep: Keep, samples: u16, sizes: Sizes) -> Self {
+        Self {
+            keep,
+            sizes,
+            room: samples.min(u16::MAX - 2),
+            ends: 0,
+            spare: 1,
+        }
+    }
+
+    /// The same with room for so many ends of instances beside the values that HISTORY says.
+    pub(crate) fn with_ends(self, ends: u16) -> Self {
+        let ends = ends.min(u16::MAX - 1 - self.spare - self.room);
+        Self { ends, ..self }
+    }
+
+    /// The same with another slot, for a change that is pinned.
+    pub(crate) fn with_pin(self) -> Self {
+        let spare = 2;
+        Self {
+            spare,
+            room: self.room.min(u16::MAX - 1 - spare),
+            ..self
+        }
+    }
+
+    /// Bytes of its samples.
+    pub(crate) fn bytes(&self) -> usize {
+        let slots = [self.room, self.ends, self.spare].map(usize::from);
+        self.sizes.bytes(slots.iter().sum())
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct History {
     keep: Keep,
-    slot_bytes: usize,
-    payload: Box<[u8]>,
+    memory: SampleMemory,
     changes: Vec<Change>,
-    free: Vec<u16>,
     /// (sequence, slot), ascending, without ends of sets.
     order: VecDeque<(SequenceNumber, u16)>,
     instances: Index<KeyHash, Chain>,
@@ -155,54 +200,25 @@ struct Pinned {
 
 impl History {
     /// The memory of all slots.
-    pub(crate) fn memory_mut(&mut self) -> &mut [u8] {
-        &mut self.payload
+    pub(crate) fn memory_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.memory.pieces_mut()
     }
 
-    /// A cache for `samples` changes of at most `slot_bytes` each. One slot more is taken, so
-    /// that a change is serialised before the one it replaces goes.
-    pub(crate) fn new(keep: Keep, samples: u16, slot_bytes: usize, seed: u64) -> Self {
-        Self::with_spare(keep, samples, (1, 0), slot_bytes, seed)
-    }
-
-    /// The same with room for so many ends of instances beside the values that HISTORY says.
-    pub(crate) fn with_ends(
-        keep: Keep,
-        samples: u16,
-        ends: u16,
-        slot_bytes: usize,
-        seed: u64,
-    ) -> Self {
-        Self::with_spare(keep, samples, (1, ends), slot_bytes, seed)
-    }
-
-    /// The same with another slot, for a change that is pinned.
-    pub(crate) fn with_pin(
-        keep: Keep,
-        samples: u16,
-        ends: u16,
-        slot_bytes: usize,
-        seed: u64,
-    ) -> Self {
-        Self::with_spare(keep, samples, (2, ends), slot_bytes, seed)
-    }
-
-    fn with_spare(
-        keep: Keep,
-        samples: u16,
-        (spare, ends): (u16, u16),
-        slot_bytes: usize,
-        seed: u64,
-    ) -> Self {
-        let room = samples.min(u16::MAX - 1 - spare);
-        let ends = ends.min(u16::MAX - 1 - spare - room);
-        let slots = room + ends + spare;
-        Self {
+    /// A history as planned; an error says how many bytes are not to be had.
+    pub(crate) fn try_new(plan: HistoryPlan, seed: u64) -> Result<Self, usize> {
+        let HistoryPlan {
             keep,
-            slot_bytes,
-            payload: vec![0; usize::from(slots) * slot_bytes].into_boxed_slice(),
+            sizes,
+            room,
+            ends,
+            spare,
+        } = plan;
+        let slots = room + ends + spare;
+        let memory = SampleMemory::try_new(slots, sizes).ok_or(plan.bytes())?;
+        Ok(Self {
+            keep,
+            memory,
             changes: vec![Change::EMPTY; usize::from(slots)],
-            free: (0..slots).rev().collect(),
             order: VecDeque::with_capacity(usize::from(slots)),
             instances: index(usize::from(slots), seed),
             links: Links::new(slots),
@@ -213,7 +229,7 @@ impl History {
             pinned: None,
             marks: Vec::new(),
             set_ends: SetEnds::default(),
-        }
+        })
     }
 
     /// A change that was just committed says this.
@@ -254,8 +270,19 @@ impl History {
         }
     }
 
-    pub(crate) fn slot_bytes(&self) -> usize {
-        self.slot_bytes
+    /// The longest payload.
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.memory.max_bytes()
+    }
+
+    /// Whether a payload of so many bytes finds memory now.
+    #[inline]
+    pub(crate) fn fits(&mut self, bytes: usize) -> bool {
+        if let (true, Some(slot)) = (bytes > 0, self.reserved) {
+            // What was lent before was not enough, and is free.
+            self.memory.settle(slot, 0);
+        }
+        self.memory.fits(bytes)
     }
 
     /// Changes the cache can hold, without ends that lie beside values.
@@ -290,23 +317,29 @@ impl History {
         }
     }
 
-    /// Lends a free slot to serialise into. A slot lent and not committed is lent again.
-    pub(crate) fn reserve(&mut self, key_hash: Option<KeyHash>) -> Result<&mut [u8], HistoryFull> {
+    /// Lends a free slot to serialise a payload of so many bytes into; what is longer than most is lent as much as there
+    /// is ([`fits`](Self::fits)). A slot lent and not committed is lent again.
+    pub(crate) fn reserve(
+        &mut self,
+        key_hash: Option<KeyHash>,
+        bytes: usize,
+    ) -> Result<&mut [u8], HistoryFull> {
         self.room_for(key_hash)?;
         let slot = match self.reserved {
             Some(slot) => slot,
             None => self
-                .free
-                .pop()
+                .memory
+                .claim()
                 .expect("one slot more than changes is never in the order"),
         };
         self.reserved = Some(slot);
-        Ok(self.bytes_mut(slot))
+        Ok(self.memory.lend(slot, bytes))
     }
 
     /// Makes the reserved slot a change, of which KEEP_LAST makes others give way.
     pub(crate) fn commit(&mut self, change: Change) {
         let slot = self.reserved.take().expect("commit follows reserve");
+        self.memory.settle(slot, change.length as usize);
         debug_assert!(
             self.order
                 .back()
@@ -360,14 +393,14 @@ impl History {
     pub(crate) fn get(&self, sequence: SequenceNumber) -> Option<(&Change, &[u8])> {
         let slot = self.slot_of(sequence)?;
         let change = &self.changes[usize::from(slot)];
-        Some((change, &self.bytes(slot)[..change.length as usize]))
+        Some((change, self.memory.get(slot, change.length as usize)))
     }
 
     /// The oldest change of an instance.
     pub(crate) fn oldest_of(&self, key: KeyHash) -> Option<(&Change, &[u8])> {
         let slot = self.instances.get(&key)?.oldest()?;
         let change = &self.changes[usize::from(slot)];
-        Some((change, &self.bytes(slot)[..change.length as usize]))
+        Some((change, self.memory.get(slot, change.length as usize)))
     }
 
     /// The first change at or above this number.
@@ -397,7 +430,7 @@ impl History {
             return self.get(sequence);
         };
         let change = &self.changes[usize::from(pinned.slot)];
-        Some((change, &self.bytes(pinned.slot)[..change.length as usize]))
+        Some((change, self.memory.get(pinned.slot, change.length as usize)))
     }
 
     /// Keeps the slot of a change until [`Self::unpin`].
@@ -417,7 +450,7 @@ impl History {
         if let Some(pinned) = self.pinned.take()
             && pinned.is_removed
         {
-            self.free.push(pinned.slot);
+            self.memory.give_back(pinned.slot);
         }
     }
 
@@ -449,8 +482,15 @@ impl History {
         }
         match &mut self.pinned {
             Some(pinned) if pinned.slot == slot => pinned.is_removed = true,
-            _ => self.free.push(slot),
+            _ => self.memory.give_back(slot),
         }
+    }
+
+    /// Removes the oldest sample; false: there is none.
+    #[cold]
+    pub(crate) fn remove_oldest(&mut self) -> bool {
+        let oldest = self.first_sample();
+        oldest.map(|oldest| self.remove(oldest)).is_some()
     }
 
     /// Removes the oldest change that ends an instance, if it lies below `sequence`.
@@ -499,17 +539,6 @@ impl History {
         self.order
             .binary_search_by_key(&sequence, |&(there, _)| there)
             .ok()
-    }
-
-    /// Of the end of a set nothing.
-    fn bytes(&self, slot: u16) -> &[u8] {
-        let start = usize::from(slot) * self.slot_bytes;
-        let bytes = self.payload.get(start..start + self.slot_bytes);
-        bytes.unwrap_or_default()
-    }
-
-    fn bytes_mut(&mut self, slot: u16) -> &mut [u8] {
-        &mut self.payload[usize::from(slot) * self.slot_bytes..][..self.slot_bytes]
     }
 }
 

@@ -67,6 +67,7 @@ mod proxy_chains;
 mod reader;
 mod receive;
 mod registered;
+mod sample_memory;
 mod select;
 mod states;
 mod status;
@@ -84,7 +85,7 @@ mod writer;
 pub use access::CachedSample;
 pub use cache::{Query, SampleInfo, Selection, Which};
 pub use clock::{DeadlineMissed, LivelinessChanged, LivelinessLost};
-pub use config::{EngineConfig, Limits, Network, Timing};
+pub use config::{EngineConfig, Limits, Network, Timing, Zeroed};
 pub use content_filter::{CompileFilter, ContentFilter};
 pub use discovery::{
     Announces, DiscoveryChange, DiscoveryEvent, EndpointKind, IgnoreError, RemoteEndpoint,
@@ -107,7 +108,8 @@ pub use receive::{AssembledId, Delivery, MessageReceiver};
 pub use registered::KeyPayload;
 pub use states::{SampleState, StateMask, ViewState};
 pub use status::{
-    EncapsulationsRefused, Matched, RejectReason, SampleLost, SampleRejected, StatusChange,
+    EncapsulationsRefused, LostReason, Matched, RejectReason, SampleLost, SampleRejected,
+    StatusChange, TooLargeSample,
 };
 pub use work::{Destinations, Work, WorkKind};
 pub use write::{WriteError, WriteSample};

@@ -200,6 +200,14 @@ pub const FRAGMENTS_PER_HEARTBEAT: u32 = 256;
 /// place of the oldest (KEEP_LAST).
 pub const STAGED_SAMPLES: u16 = 16;
 
+/// Bytes that long samples of an endpoint share, where a type without bounds makes some longer than an Ethernet frame:
+/// some dozen of 20 KB, or four of 64 KiB. Endpoints with many of them are bounded by the participant's sample memory.
+pub const LONG_BYTES: usize = 256 << 10;
+
+/// The longest sample up to which they share that; where longer ones are asked for, they share
+/// [`WAITING_BYTES`].
+pub const USUAL_LONG_BYTES: usize = 64 << 10;
+
 /// Bytes that samples out of order may take at a reader, beyond the four that are always kept:
 /// large ones are few, and one that finds no place is asked for again. As many may be taken by what
 /// TIME_BASED_FILTER keeps back; one that finds no place there is filtered, and not shown later.

@@ -17,13 +17,13 @@ impl Engine {
         for index in 0..self.writers.end() {
             let writer = self.writers.get_mut(index);
             if let Some(history) = writer.and_then(|writer| writer.history.as_mut()) {
-                touch(history.memory_mut());
+                history.memory_mut().for_each(touch);
             }
         }
         for index in 0..self.readers.end() {
             let reader = self.readers.get_mut(index);
             if let Some(cache) = reader.and_then(|reader| reader.cache.as_mut()) {
-                touch(cache.memory_mut());
+                cache.memory_mut().for_each(touch);
             }
             let reader = self.readers.get_mut(index);
             if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {

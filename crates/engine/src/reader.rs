@@ -77,6 +77,8 @@ pub(crate) struct Reader {
     pub(crate) volatile: bool,
     pub(crate) is_enabled: bool,
     pub(crate) max_payload_bytes: usize,
+    /// Bytes that its samples have.
+    pub(crate) sample_bytes: usize,
     /// `None`: samples are delivered as views.
     pub(crate) cache: Option<Cache>,
     /// Samples that come in fragments; `None`: there is no room for any.
@@ -101,6 +103,9 @@ pub(crate) struct Reader {
     /// What the user was told of the ledger's lost and rejected.
     pub(crate) told_lost: u64,
     pub(crate) told_rejected: u64,
+    pub(crate) told_too_large: u64,
+    /// Payload bytes of the last sample that was too large.
+    pub(crate) too_large_bytes: u32,
     pub(crate) reject_reason: RejectReason,
     pub(crate) encapsulations_refused: Option<EncapsulationsRefused>,
     pub(crate) ledger: ReaderLedger,

@@ -33,7 +33,7 @@ use isolane_wire::{
     time::{Instant, Timestamp},
 };
 
-use self::sample::{Content, Kept, is_due, keep, settle};
+use self::sample::{Content, Kept, Unfit, is_due, keep, settle};
 use crate::{
     cache::SampleInfo,
     clock::{Judged, judge},
@@ -42,7 +42,6 @@ use crate::{
     ids::ReaderId,
     limits::LAST_SEQUENCE,
     reader::{Origin, ReaderStatus, Settled},
-    status::RejectReason,
 };
 
 /// Where in a message the reading stands, and what the submessages so far have said.
@@ -339,10 +338,10 @@ impl Engine {
             let has_lost = has_lost || has_confirmed;
             let content = match Content::of(reader, &data) {
                 Ok(content) => content,
-                Err(reason) => {
+                Err(unfit) => {
                     match data.set_end() {
                         Some(mark) => self.receive_set_end(now, message, index, &data, &mark),
-                        None => self.reject(index, data.sequence, reason),
+                        None => self.refuse_for_good(index, data.sequence, unfit),
                     }
                     continue;
                 }
@@ -376,7 +375,7 @@ impl Engine {
                 match keep(index, proxy, reader, info(expires), data.bytes) {
                     Kept::InOrder => self.advance_proxy(index),
                     Kept::Aside => {}
-                    Kept::Rejected(reason) => self.reject(index, data.sequence, reason),
+                    Kept::Never(unfit) => self.refuse_for_good(index, data.sequence, unfit),
                 }
                 if is_watched {
                     self.note_judged(index);
@@ -441,7 +440,7 @@ impl Engine {
     /// A sample that came and cannot be taken in, now or later: it counts, and is not asked for
     /// again.
     #[cold]
-    fn reject(&mut self, proxy_index: u16, sequence: SequenceNumber, reason: RejectReason) {
+    fn refuse_for_good(&mut self, proxy_index: u16, sequence: SequenceNumber, unfit: Unfit) {
         let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
             return;
         };
@@ -454,14 +453,25 @@ impl Engine {
             proxy.begun = true;
             proxy.advance();
             reader.ledger.account();
-            reader.count_rejected(proxy.guid, reason);
-            self.counters.count_rejected(reason);
+            match unfit {
+                Unfit::Rejected(reason) => {
+                    reader.count_rejected(proxy.guid, reason);
+                    self.counters.count_rejected(reason);
+                    reader.status |= ReaderStatus::SAMPLE_REJECTED;
+                }
+                Unfit::TooLarge(bytes) => {
+                    reader.ledger.too_large += 1;
+                    reader.too_large_bytes = bytes;
+                    reader.status |= ReaderStatus::SAMPLE_LOST;
+                    self.counters.samples_too_large += 1;
+                    self.last_too_large = Some(reader_index);
+                }
+            }
             if let Some(cache) = reader.cache.as_mut().filter(|cache| cache.groups()) {
                 // A set without it is not whole.
                 proxy.progress.lose();
                 reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
             }
-            reader.status |= ReaderStatus::SAMPLE_REJECTED;
             self.advance_proxy(proxy_index);
             self.go_on_with_sets(reader_index);
         }

@@ -60,6 +60,34 @@ pub struct SampleLost {
     pub total: u64,
     /// Those since this was last taken.
     pub change: u64,
+    /// Of `total`, samples that are larger than the reader takes.
+    pub too_large: u64,
+    /// Why the last one is.
+    pub reason: LostReason,
+}
+
+/// Why a sample will never come to a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum LostReason {
+    /// It was lost on the way, or its writer no longer had it.
+    #[default]
+    NotReceived,
+    /// It is larger than `max_bytes` of the reader.
+    TooLarge {
+        /// Its payload, with the encapsulation header.
+        bytes: u32,
+    },
+}
+
+/// The sample that was the last too large one of any reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLargeSample<'a> {
+    /// The topic.
+    pub topic: &'a str,
+    /// Payload of the sample, in bytes.
+    pub bytes: u32,
+    /// The most bytes that the reader takes.
+    pub limit: usize,
 }
 
 /// Why a sample that came was not taken in.
@@ -68,8 +96,6 @@ pub enum RejectReason {
     /// Every slot is full of samples that were not taken; best effort only, a reliable sample comes again.
     #[default]
     NoRoom,
-    /// It is larger than `max_bytes` of the topic here.
-    TooLarge,
     /// It is not of the type, or in a form of its vendor's own.
     NotOfType,
     /// Its encapsulation is one that the reader's type cannot have: the writer's type has another extensibility, or a
@@ -285,9 +311,32 @@ impl Engine {
     /// Takes how many samples a reader has lost; `None`: no further one.
     pub fn take_sample_lost(&mut self, id: ReaderId) -> Option<SampleLost> {
         let reader = self.readers.get_mut(id.0)?;
-        let total = reader.ledger.lost;
+        let too_large = reader.ledger.too_large;
+        let total = reader.ledger.lost.wrapping_add(too_large);
         let change = change(total, &mut reader.told_lost)?;
-        Some(SampleLost { total, change })
+        let is_too_large = core::mem::replace(&mut reader.told_too_large, too_large) != too_large;
+        Some(SampleLost {
+            total,
+            change,
+            too_large,
+            reason: match is_too_large {
+                true => LostReason::TooLarge {
+                    bytes: reader.too_large_bytes,
+                },
+                false => LostReason::NotReceived,
+            },
+        })
+    }
+
+    /// The sample that was the last too large one of any reader, unless that reader is gone.
+    #[must_use]
+    pub fn last_too_large(&self) -> Option<TooLargeSample<'_>> {
+        let reader = self.readers.get(self.last_too_large?)?;
+        (reader.ledger.too_large > 0).then(|| TooLargeSample {
+            topic: &reader.data.topic_name,
+            bytes: reader.too_large_bytes,
+            limit: reader.max_payload_bytes,
+        })
     }
 
     /// Takes how many samples a reader has not taken in; `None`: no further one.

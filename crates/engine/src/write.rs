@@ -64,7 +64,7 @@ pub enum WriteError {
     /// KEEP_ALL: readers have not yet acknowledged what fills the history, or it is not yet sent. Write later, or
     /// make `max_samples` larger.
     #[error(
-        "the history is full of samples that are not sent yet, or that readers have not acknowledged; write later or raise max_samples"
+        "the history is full of samples that are not sent yet, or that readers have not acknowledged; write later, or raise max_samples (where samples are long, max_bytes)"
     )]
     HistoryFull,
     /// KEEP_LAST: a new instance, and every place belongs to another. Unregister instances, or
@@ -72,7 +72,7 @@ pub enum WriteError {
     #[error("every place in the history belongs to another instance; raise max_instances")]
     InstancesFull,
     /// Larger than `max_bytes` of the topic.
-    #[error("the sample is larger than the {limit} bytes this topic allows")]
+    #[error("the sample is larger than the {limit} bytes that this writer takes; raise max_bytes")]
     TooLarge {
         /// The bound.
         limit: usize,
@@ -208,7 +208,17 @@ impl Engine {
         }
     }
 
-    /// Lends a slot of the history to serialise the next sample of this instance into.
+    /// A refused sample is tried again, and not counted.
+    pub fn forget_refused(&mut self, id: WriterId) {
+        if let Some(writer) = self.writers.get_mut(id.0) {
+            writer.ledger.refused = writer.ledger.refused.saturating_sub(1);
+        }
+    }
+
+    /// Lends room of the history to serialise the next sample of this instance into: at least so many bytes, or as many
+    /// as the longest sample has if that is fewer. Who does not know how many asks for 0, which is room for most, and
+    /// for one more than was lent when that was not enough. Under KEEP_LAST older samples give way where a long one
+    /// finds no room.
     ///
     /// # Errors
     /// [`WriteError::HistoryFull`] or [`WriteError::InstancesFull`]: nothing was written.
@@ -216,14 +226,23 @@ impl Engine {
         &mut self,
         id: WriterId,
         key_hash: Option<KeyHash>,
+        bytes: usize,
     ) -> Result<&mut [u8], WriteError> {
         let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
-        let history = writer.history.as_ref().ok_or(WriteError::WrongKind)?;
-        if !writer.is_enabled() {
+        if writer.history.is_some() && !writer.is_enabled() {
             writer.ledger.refused += 1;
             return Err(WriteError::NotEnabled);
         }
-        if let Err(full) = history.room_for(key_hash) {
+        loop {
+            let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
+            let full = match history.room_for(key_hash) {
+                Err(full) => full,
+                Ok(()) if history.fits(bytes) => break,
+                Ok(()) if history.keeps_all() => HistoryFull::Unacknowledged,
+                // As if it had been replaced.
+                Ok(()) if history.remove_oldest() => continue,
+                Ok(()) => HistoryFull::Unacknowledged,
+            };
             let oldest = history.first_sample();
             let lowest = writer.lowest_unacknowledged();
             let is_replaced = writer.may_replace(lowest) || writer.fragmenter.replaces_unsent;
@@ -248,7 +267,7 @@ impl Engine {
             }
         }
         let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
-        Ok(history.reserve(key_hash)?)
+        Ok(history.reserve(key_hash, bytes)?)
     }
 
     /// Makes the reserved slot, filled with `length` bytes, the writer's next change, and files
@@ -264,10 +283,10 @@ impl Engine {
     ) -> Result<SequenceNumber, WriteError> {
         let writer = self.writers.get_mut(id.0).ok_or(WriteError::NoSuchWriter)?;
         let history = writer.history.as_mut().ok_or(WriteError::WrongKind)?;
-        if length > history.slot_bytes() {
+        if length > history.max_bytes() {
             writer.ledger.refused += 1;
             return Err(WriteError::TooLarge {
-                limit: history.slot_bytes(),
+                limit: history.max_bytes(),
             });
         }
         let stamped;

@@ -120,6 +120,8 @@ pub(crate) struct Writer {
     pub(crate) reliable: bool,
     pub(crate) volatile: bool,
     pub(crate) max_payload_bytes: usize,
+    /// Bytes that its samples have.
+    pub(crate) sample_bytes: usize,
     /// What that will be; `None`: it is enabled.
     pub(crate) limit_when_enabled: Option<usize>,
     /// What stands in front of its samples where nothing is kept.

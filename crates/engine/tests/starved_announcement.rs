@@ -170,6 +170,7 @@ fn promise_to_be_alive(engine: &mut Engine) {
         key_of: None,
         qos,
         max_payload_bytes: 64,
+        shares_long: false,
         max_datagram_bytes: 64,
         unicast: LocatorList::new(),
         multicast: LocatorList::new(),

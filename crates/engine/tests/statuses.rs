@@ -2,8 +2,8 @@
 
 use isolane_engine::{
     ChangeKind, DeliveryMode, EncapsulationsRefused, EndpointConfig, Engine, EngineConfig,
-    MessageReceiver, ReaderId, ReaderStatus, RejectReason, StatusChange, WriteSample, WriterId,
-    WriterStatus, limits::MAX_HEAD_BYTES,
+    LostReason, MessageReceiver, ReaderId, ReaderStatus, RejectReason, StatusChange, WriteSample,
+    WriterId, WriterStatus, limits::MAX_HEAD_BYTES,
 };
 use isolane_wire::{
     cdr::{Encapsulation, EncapsulationId},
@@ -29,6 +29,7 @@ fn topic(reliability: ReliabilityKind) -> EndpointConfig<'static> {
         key_of: None,
         qos,
         max_payload_bytes: 64,
+        shares_long: false,
         max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
         unicast: LocatorList::from_iter([HERE]),
         multicast: LocatorList::new(),
@@ -162,27 +163,55 @@ fn a_lost_sample_is_told_to_view_readers_and_to_readers_with_a_cache() {
 }
 
 #[test]
+fn a_sample_that_is_too_large_is_told_as_lost_with_its_size() {
+    let (mut engine, writer) = a_writer();
+    let mut small = topic(ReliabilityKind::BestEffort);
+    small.max_payload_bytes = 8;
+    let created = engine.create_reader(NOW, &small, DeliveryMode::Cache);
+    let reader = created.expect("there is room");
+    for _ in 0..3 {
+        let sent = write(&mut engine, writer, 64);
+        receive(&mut engine, &sent);
+    }
+    let status = told(&mut engine).0;
+    assert!(status.contains(ReaderStatus::SAMPLE_LOST));
+    assert!(!status.contains(ReaderStatus::SAMPLE_REJECTED));
+    let lost = engine.take_sample_lost(reader).expect("three are");
+    assert_eq!((lost.total, lost.change, lost.too_large), (3, 3, 3));
+    assert_eq!(lost.reason, LostReason::TooLarge { bytes: 64 });
+    let last = engine.last_too_large().expect("the third");
+    assert_eq!((last.bytes, last.limit), (64, 8));
+    assert_eq!(engine.counters().samples_too_large, 3);
+    let ledger = engine.reader_ledger(reader).expect("it lives");
+    assert_eq!((ledger.accounted, ledger.too_large), (3, 3));
+    assert!(ledger.balances());
+
+    // The next one that is lost on the way has the other reason.
+    let _ = write(&mut engine, writer, 8);
+    let sent = write(&mut engine, writer, 8);
+    receive(&mut engine, &sent);
+    let lost = engine.take_sample_lost(reader).expect("a fourth");
+    assert_eq!((lost.total, lost.change, lost.too_large), (4, 1, 3));
+    assert_eq!(lost.reason, LostReason::NotReceived);
+    engine.delete_reader(NOW, reader);
+    assert_eq!(engine.last_too_large(), None);
+}
+
+#[test]
 fn a_rejected_sample_is_told_with_its_reason() {
     let (mut engine, writer) = a_writer();
     let mut small = topic(ReliabilityKind::BestEffort);
     small.max_payload_bytes = 8;
     let created = engine.create_reader(NOW, &small, DeliveryMode::Cache);
     let reader = created.expect("there is room");
-    for (bytes, reason) in [
-        (64, RejectReason::TooLarge),
-        // Two fit.
-        (8, RejectReason::NoRoom),
-    ] {
-        for _ in 0..3 {
-            let sent = write(&mut engine, writer, bytes);
-            receive(&mut engine, &sent);
-        }
-        assert!(told(&mut engine).0.contains(ReaderStatus::SAMPLE_REJECTED));
-        let rejected = engine.take_sample_rejected(reader).expect("some were");
-        let expected = if bytes == 8 { (4, 1) } else { (3, 3) };
-        assert_eq!((rejected.total, rejected.change), expected);
-        assert_eq!(rejected.reason, reason);
+    for _ in 0..3 {
+        let sent = write(&mut engine, writer, 8);
+        receive(&mut engine, &sent);
     }
+    assert!(told(&mut engine).0.contains(ReaderStatus::SAMPLE_REJECTED));
+    let rejected = engine.take_sample_rejected(reader).expect("two fit");
+    assert_eq!((rejected.total, rejected.change), (1, 1));
+    assert_eq!(rejected.reason, RejectReason::NoRoom);
     engine.remove_oldest(reader);
     let guid = engine.writer_data(writer).expect("it exists").guid;
     engine.reject_delivered(reader, guid, RejectReason::NotOfType);

@@ -25,6 +25,7 @@ fn topic() -> EndpointConfig<'static> {
         key_of: None,
         qos,
         max_payload_bytes: 64,
+        shares_long: false,
         max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
         unicast: LocatorList::from_iter([HERE]),
         multicast: LocatorList::new(),

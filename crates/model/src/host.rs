@@ -31,6 +31,9 @@ pub struct Host {
     pub max_participants: Sourced<Option<NonZeroU32>>,
     /// Whether the memory for them is taken at the start.
     pub fixed_memory: Sourced<bool>,
+    /// Bytes of memory that the samples of each participant's endpoints have, 1 to
+    /// [`MAX_SAMPLE_MEMORY`](crate::limits::MAX_SAMPLE_MEMORY).
+    pub sample_memory: Sourced<NonZeroU32>,
     /// How frames move.
     pub datapath: Sourced<Datapath>,
     /// Wire class of discovery's datagrams (SO_PRIORITY, DSCP); `None`: one less than the highest level in

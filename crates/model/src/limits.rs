@@ -23,6 +23,12 @@ pub const MAX_CORE: u16 = 1023;
 /// tables have places.
 pub const MAX_KNOWN_PARTICIPANTS: u32 = 2_000;
 
+/// Bytes of memory that the samples of a participant may have.
+pub const MAX_SAMPLE_MEMORY: u32 = u32::MAX;
+
+/// What they have unless the host says otherwise, in bytes: the library's default.
+pub const DEFAULT_SAMPLE_MEMORY: u32 = 16 << 20;
+
 /// Bytes of a host's name: it becomes the participant's entity name in discovery.
 pub const MAX_HOST_NAME_BYTES: usize = 64;
 

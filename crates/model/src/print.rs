@@ -134,6 +134,11 @@ impl Printer {
             &host.fixed_memory.source,
         )?;
         self.value(
+            "sample_memory",
+            &host.sample_memory.value.to_string(),
+            &host.sample_memory.source,
+        )?;
+        self.value(
             "datapath",
             &quoted(host.datapath.value.word()),
             &host.datapath.source,

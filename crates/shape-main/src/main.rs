@@ -88,6 +88,8 @@ fn run(options: &Options) -> Result<(), Failure> {
         .name("isolane-shape-main")
         .timing(timing)
         .limits(limits)
+        // Slots are as large as any sample of the tests may be; they are used as samples fill them.
+        .sample_memory(usize::MAX)
         .build()?;
     if options.publish {
         publisher::run(&participant, options)?;

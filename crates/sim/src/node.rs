@@ -150,6 +150,8 @@ impl Default for NodeConfig {
                 remote_endpoints: 256,
                 matches: 256,
                 fixed_memory: false,
+                // Virtual memory: tests have long histories of large samples.
+                sample_bytes: 4 << 30,
             },
             discovery_bytes_per_s: DISCOVERY_BYTES_PER_S,
             step: Duration::from_micros(5),

@@ -21,6 +21,7 @@ pub struct Topic {
     is_keyed: bool,
     is_multicast: bool,
     max_payload_bytes: usize,
+    shares_long: bool,
     max_datagram_bytes: usize,
     qos: QosPolicies,
 }
@@ -35,6 +36,7 @@ impl Topic {
             is_keyed: false,
             is_multicast: false,
             max_payload_bytes: SAMPLE_BYTES,
+            shares_long: false,
             max_datagram_bytes: WHOLE_BYTES,
             qos: QosPolicies::default(),
         }
@@ -123,6 +125,15 @@ impl Topic {
         }
     }
 
+    /// With memory in which samples longer than an Ethernet frame share pages.
+    #[must_use]
+    pub fn shares_long(self) -> Self {
+        Self {
+            shares_long: true,
+            ..self
+        }
+    }
+
     /// Of another name.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
@@ -178,6 +189,7 @@ impl Topic {
             key_of: self.is_keyed.then_some(key_of),
             qos: self.qos.clone(),
             max_payload_bytes: self.max_payload_bytes,
+            shares_long: self.shares_long,
             max_datagram_bytes: self.max_datagram_bytes,
             unicast,
             multicast: multicast.into_iter().collect(),

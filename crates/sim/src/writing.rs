@@ -79,7 +79,7 @@ impl World {
         let is_kept = engine.keeps_history(id);
         let at_once = is_kept && engine.sends_at_once(id, payload.len());
         let written = if is_kept && !at_once {
-            match engine.reserve(id, change.key_hash) {
+            match engine.reserve(id, change.key_hash, payload.len()) {
                 Ok(slot) => {
                     let fits = payload.len().min(slot.len());
                     slot[..fits].copy_from_slice(&payload[..fits]);

@@ -40,6 +40,7 @@ const LIMITS: Limits = Limits {
     remote_endpoints: 640,
     matches: 512,
     fixed_memory: true,
+    sample_bytes: 16 << 20,
 };
 
 /// Endpoints of three participants that are announced before an attack whose steps are counted.
@@ -61,6 +62,7 @@ fn topic(is_keyed: bool) -> EndpointConfig<'static> {
         key_of: is_keyed.then_some(key_of),
         qos,
         max_payload_bytes: 64,
+        shares_long: false,
         max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
         unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
         multicast: LocatorList::new(),
@@ -90,7 +92,7 @@ impl Attacked {
             for value in 0..32 {
                 let payload = Sample::keyed(1, value).payload();
                 let key_hash = topic.keyed.then(|| key_of(&payload, false).ok()).flatten();
-                let slot = engine.reserve(writer, key_hash).expect("there is room");
+                let slot = engine.reserve(writer, key_hash, 0).expect("there is room");
                 slot[..payload.len()].copy_from_slice(&payload);
                 let sample = WriteSample {
                     kind: ChangeKind::Alive,

@@ -154,7 +154,7 @@ impl Pair {
         };
         let engine = &mut self.engines[0];
         if engine.keeps_history(writer) {
-            let Ok(slot) = engine.reserve(writer, sample.key_hash) else {
+            let Ok(slot) = engine.reserve(writer, sample.key_hash, 0) else {
                 return false;
             };
             slot[..payload.len()].copy_from_slice(payload);
@@ -192,6 +192,7 @@ fn endpoint<'a>(name: &'a str, keyed: bool, qos: &QosPolicies, which: u8) -> End
         key_of: keyed.then_some(key_of),
         qos: qos.clone(),
         max_payload_bytes: if is_large { LARGE_BYTES } else { 64 },
+        shares_long: false,
         max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
         unicast: LocatorList::from_iter([address(which)]),
         multicast: LocatorList::new(),

@@ -56,6 +56,7 @@ fn endpoint(topic_name: &str, level: i32) -> EndpointConfig<'_> {
         key_of: None,
         qos: qos(level),
         max_payload_bytes: 64,
+        shares_long: false,
         max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
         unicast: LocatorList::from_iter([Locator::udpv4([10, 0, 0, 1], 7420)]),
         multicast: LocatorList::new(),

@@ -132,7 +132,7 @@ impl World {
             .writer_ledger(writer)
             .map(|ledger| ledger.written);
         let written = if node.engine.keeps_history(writer) {
-            match node.engine.reserve(writer, sample.key_hash) {
+            match node.engine.reserve(writer, sample.key_hash, length) {
                 Ok(slot) => {
                     let length = length.min(slot.len());
                     fill(&mut slot[..length], key);

@@ -37,6 +37,7 @@ pub(super) const LIMITS: Limits = Limits {
     remote_endpoints: 12,
     matches: 12,
     fixed_memory: false,
+    sample_bytes: 1 << 30,
 };
 const SPDP_GROUP: Locator = Locator::udpv4([239, 255, 0, 1], 7400);
 /// Largest payloads of endpoints: of a fragment's size, of a datagram's, and beyond both.
@@ -153,6 +154,7 @@ impl World {
                 qos
             },
             max_payload_bytes: PAYLOAD_BYTES[usize::from(choice & 3)],
+            shares_long: false,
             max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             unicast: LocatorList::from_iter([address(index)]),
             multicast: if multicast && choice & 4 != 0 {

@@ -167,7 +167,7 @@ impl EndCounts {
             let ledger = reader.ledger;
             if topics.contains(&reader.topic.as_str()) {
                 self.delivered += ledger.delivered;
-                self.rejected += ledger.rejected;
+                self.rejected += ledger.rejected + ledger.too_large;
                 self.duplicates += ledger.duplicates;
             }
             if !ledger.balances() {

@@ -124,7 +124,9 @@ pub(super) fn participant_with(
     // `isolane top` in the host's namespace may look at it: an `accept` a second at priority 0.
     let builder = builder.observable(true);
     let builder = builder.name(name).order(executor_order(order));
-    Ok(builder.limits(limits).build()?)
+    // Payloads of up to 1 MiB, and histories of hundreds of samples.
+    let builder = builder.limits(limits).sample_memory(1 << 30);
+    Ok(builder.build()?)
 }
 
 pub(super) fn executor_order(order: report::Order) -> Order {

@@ -1,7 +1,7 @@
 //! Options of the commands that are an endpoint of a topic: `pub` and `sub`; and how frames move.
 
 use clap::Args;
-use isolane_model::limits::{MAX_KNOWN_PARTICIPANTS, MAX_QUEUE};
+use isolane_model::limits::{MAX_KNOWN_PARTICIPANTS, MAX_QUEUE, MAX_SAMPLE_BYTES};
 use isolane_model::{Datapath, Durability, History};
 use isolane_wire::level::Level;
 
@@ -99,6 +99,10 @@ pub(crate) struct EndpointArguments {
     /// How critical: 0 to 7, 7 the most critical [default: the description's, else 0]
     #[arg(long, value_name = "0..7", value_parser = level)]
     pub(crate) level: Option<Level>,
+    /// Take samples of up to so many bytes, without their encapsulation header [default: the description's, else
+    /// 65532]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SAMPLE_BYTES)))]
+    pub(crate) max_bytes: Option<u32>,
     /// Discover participants at this IPv4 address by unicast: the first 10 participant ports of the domain, or one with
     /// address:port; may be repeated
     #[arg(long, value_name = "ADDRESS")]

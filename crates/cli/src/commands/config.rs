@@ -47,6 +47,7 @@ fn of_host(host: &Host) -> Value {
         "scheduling": sourced(&host.scheduling, |scheduling| scheduling.word().into()),
         "max_participants": sourced(&host.max_participants, |most| most.map(NonZeroU32::get).into()),
         "fixed_memory": sourced(&host.fixed_memory, |is_fixed| (*is_fixed).into()),
+        "sample_memory": sourced(&host.sample_memory, |bytes| bytes.get().into()),
         "datapath": sourced(&host.datapath, |datapath| datapath.word().into()),
         "discovery_level": sourced(&host.discovery_level, |level| level.map(Level::get).into()),
         "protect": {

@@ -63,6 +63,7 @@ pub(super) fn limits(lane: &LaneSettings, usual: u32) -> Limits {
         remote_endpoints: places(ENDPOINTS_PER_PARTICIPANT),
         matches: places(MATCHES_PER_PARTICIPANT),
         fixed_memory: lane.fixed_memory,
+        sample_bytes: lane.sample_memory.value.get() as usize,
         ..Limits::default()
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn run(settings: WhySettings) -> Result<ExitCode, Failure> {
             .map(|(domain, other)| Heard::of(other, *domain))
             .collect(),
         networks: networks(),
-        ignoring: ignoring(&watcher),
+        ignoring: ignoring(&watcher, &settings.topic),
         refusals: refusals(&watcher),
         described: described(&settings),
         filters: packet_filters(&|| until.interrupted()),
@@ -144,13 +144,17 @@ fn networks() -> Vec<LocalNetwork> {
     interfaces.into_iter().flat_map(of).collect()
 }
 
-fn ignoring(watcher: &Watcher) -> Vec<Ignoring> {
+fn ignoring(watcher: &Watcher, topic: &str) -> Vec<Ignoring> {
     let seen = watcher.sample().participants.into_iter();
-    let participants = seen.filter_map(|seen| Some(seen.snapshot?.participant));
-    let of = participants.map(|participant| Ignoring {
-        prefix: participant.guid_prefix,
-        entities: participant.ignored,
-        topics: participant.ignored_topics,
+    let of = seen.filter_map(|seen| seen.snapshot).map(|snapshot| {
+        let readers = snapshot.readers.iter().filter(|it| it.topic == topic);
+        let too_large = readers.filter_map(|reader| reader.ledger.get("too_large"));
+        Ignoring {
+            too_large: too_large.sum(),
+            prefix: snapshot.participant.guid_prefix,
+            entities: snapshot.participant.ignored,
+            topics: snapshot.participant.ignored_topics,
+        }
     });
     of.collect()
 }

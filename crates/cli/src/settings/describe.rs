@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
+use isolane::limits::UNBOUNDED_BYTES;
 use isolane_model::{Source, Sourced, Word, format_duration};
 
 use super::{
@@ -11,6 +12,7 @@ use super::{
     PublishSettings, RunSettings, Settings, SpySettings, SpySource, TopSettings, TuneSettings,
     WhySettings,
 };
+use crate::limits::ENCAPSULATION_HEADER_BYTES;
 use crate::values::Destination;
 
 /// The column the sources stand in, unless a line is longer.
@@ -85,7 +87,8 @@ impl Lines {
         self.plain("history", &endpoint.history);
         self.plain("max_samples", &endpoint.max_samples);
         let max_bytes = endpoint.max_bytes.value;
-        let said = max_bytes.map_or(String::from("an Ethernet frame"), |bytes| bytes.to_string());
+        let default = UNBOUNDED_BYTES - ENCAPSULATION_HEADER_BYTES;
+        let said = max_bytes.map_or(default.to_string(), |bytes| bytes.to_string());
         self.line("max_bytes", &said, &endpoint.max_bytes.source);
         self.line("level", endpoint.level.value.get(), &endpoint.level.source);
         self.optional("deadline", &endpoint.deadline, |time| {

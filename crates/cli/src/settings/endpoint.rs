@@ -55,8 +55,8 @@ pub(crate) struct EndpointSettings {
     pub(crate) history: Sourced<History>,
     /// Samples to reserve, never less than the history keeps.
     pub(crate) max_samples: Sourced<NonZeroU32>,
-    /// Bytes of the largest serialised sample, without its encapsulation header; `None`: what fits an
-    /// Ethernet frame.
+    /// Bytes of the largest serialised sample, without its encapsulation header; `None`: the library's default for
+    /// the type.
     pub(crate) max_bytes: Sourced<Option<u32>>,
     pub(crate) level: Sourced<Level>,
     /// Longest time from a sample's arrival to the end of its callback, or until it is taken.
@@ -235,11 +235,12 @@ impl EndpointSettings {
             durability,
             history,
             max_samples,
-            max_bytes: match described {
-                Some(Topic { max_bytes, .. }) => {
+            max_bytes: match (arguments.max_bytes, described) {
+                (Some(bytes), _) => from_option(Some(bytes), "--max-bytes"),
+                (None, Some(Topic { max_bytes, .. })) => {
                     Sourced::new(Some(max_bytes.value.get()), max_bytes.source.clone())
                 }
-                None => Sourced::default_value(None),
+                (None, None) => Sourced::default_value(None),
             },
             level: layered(
                 arguments.level,

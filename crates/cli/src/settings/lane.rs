@@ -3,6 +3,7 @@
 
 use std::num::NonZeroU32;
 
+use isolane_model::limits::DEFAULT_SAMPLE_MEMORY;
 use isolane_model::{
     Datapath, Host, HostProtection, Scheduling, Source, Sourced, System, Word, Xdp, format_duration,
 };
@@ -50,6 +51,8 @@ pub(crate) struct LaneSettings {
     /// Participants that are known at most; `None`: the command's default.
     pub(crate) max_participants: Sourced<Option<u32>>,
     pub(crate) fixed_memory: bool,
+    /// Bytes of memory that samples have.
+    pub(crate) sample_memory: Sourced<NonZeroU32>,
     /// That this machine is none of the description's hosts.
     pub(crate) note: Option<String>,
 }
@@ -96,6 +99,14 @@ impl LaneSettings {
                 (None, None) => Sourced::default_value(None),
             },
             fixed_memory: host.is_some_and(|host| host.fixed_memory.value),
+            sample_memory: host.map_or_else(
+                || {
+                    Sourced::default_value(
+                        NonZeroU32::new(DEFAULT_SAMPLE_MEMORY).expect("a number"),
+                    )
+                },
+                |host| host.sample_memory.clone(),
+            ),
             host: host.map(|host| host.name.value.clone()),
             note: match host {
                 Some(_) => None,
@@ -146,6 +157,8 @@ impl LaneSettings {
             let source = &self.max_participants.source;
             line("max_participants", most.to_string(), source);
         }
+        let memory = &self.sample_memory;
+        line("sample_memory", memory.value.to_string(), &memory.source);
         if datapath.value != Datapath::Udp {
             let xdp = &self.xdp;
             line("xdp.queue", xdp.queue.value.to_string(), &xdp.queue.source);

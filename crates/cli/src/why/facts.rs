@@ -74,7 +74,7 @@ pub(crate) struct LocalNetwork {
     pub(crate) prefix_bits: u8,
 }
 
-/// Whom a participant of this host ignores.
+/// Whom a participant of this host ignores, and what its readers cannot take.
 #[derive(Debug)]
 pub(crate) struct Ignoring {
     /// Its GUID prefix, as text.
@@ -82,6 +82,8 @@ pub(crate) struct Ignoring {
     /// GUIDs, as text.
     pub(crate) entities: Vec<String>,
     pub(crate) topics: Vec<String>,
+    /// Samples of the topic that were larger than its readers take.
+    pub(crate) too_large: u64,
 }
 
 /// Samples that a reader of this host refused because its type cannot have their encapsulation.

@@ -81,6 +81,21 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
     if let Some((because, remedy)) = refused(facts, writer, reader) {
         return no("encapsulation", because, remedy.into());
     }
+    let of_reader = reader.data.guid.prefix.to_string();
+    let mut seen = facts.ignoring.iter();
+    if let Some(seen) = seen.find(|seen| seen.prefix == of_reader && seen.too_large > 0) {
+        return about(
+            "too-large",
+            Verdict::Perhaps,
+            format!(
+                "{pair} match, but {} samples were larger than the reader takes",
+                seen.too_large
+            ),
+            "raise Qos::max_bytes of the reader (--max-bytes, or max_bytes of the topic in isolane.toml); its log says how \
+             large they were"
+                .into(),
+        );
+    }
     let mut sentence = format!("{pair} agree in everything they announce, so they match");
     let mut remedy = format!(
         "if no samples come: does the writer write, and does multicast get through? `isolane spy --topic {}` shows \

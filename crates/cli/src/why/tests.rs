@@ -258,6 +258,7 @@ fn who_ignores_the_other_is_named() {
         prefix: GuidPrefix([2; 12]).to_string(),
         entities: vec![facts.here.endpoints[0].data.participant().to_string()],
         topics: Vec::new(),
+        too_large: 0,
     });
     says(
         &only(&facts),
@@ -356,6 +357,21 @@ fn the_extensibility_of_another_implementations_type_is_said_to_be_unknown_with_
         "match",
         &["whether the writer's type is final"],
     );
+}
+
+#[test]
+fn samples_too_large_for_a_reader_of_this_host_are_said_with_the_setting() {
+    let mut facts = pair();
+    facts.ignoring.push(Ignoring {
+        prefix: GuidPrefix([2; 12]).to_string(),
+        entities: Vec::new(),
+        topics: Vec::new(),
+        too_large: 30,
+    });
+    let reason = only(&facts);
+    says(&reason, "too-large", &["30 samples were larger"]);
+    assert_eq!(reason.verdict, Verdict::Perhaps);
+    assert!(reason.remedy.contains("--max-bytes"), "{reason:?}");
 }
 
 #[test]

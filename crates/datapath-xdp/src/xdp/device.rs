@@ -199,7 +199,7 @@ impl Device {
         let open = OpenQueue::new(queue, place as u8, receive_chunks);
         let missing =
             receive_chunks as usize - pool.capacity(open.class()).min(receive_chunks as usize);
-        pool.reserve(open.class(), missing);
+        pool.reserve(open.class(), missing)?;
         self.queues[place] = Some(open);
         while self.refill(place, pool) > 0 {}
         Ok(())

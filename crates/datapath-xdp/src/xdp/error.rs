@@ -8,6 +8,9 @@ use crate::socket::{OpenError, UmemError};
 /// Why lanes cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {
+    /// The system has no memory left for frames.
+    #[error(transparent)]
+    NoMemory(#[from] isolane_datapath::NoMemory),
     /// Nothing leaves the host by any interface in use.
     #[error(
         "no interface that leaves this host is up with an IPv4 address, and lanes are those of a \

@@ -133,7 +133,7 @@ impl Xdp {
         if let Some(way) = &way {
             udp.pool = way.plan.pool;
         }
-        let pool = Pool::new(udp.pool);
+        let pool = Pool::try_new(udp.pool)?;
         let stamps = udp.timestamps;
         let frame_bytes = udp.pool.frame_bytes;
         let udp = Udp::embedded(udp, pool.clone())?;

@@ -129,7 +129,7 @@ impl Datapath for Mistaken {
     fn open_lane(&mut self, lane: Lane) -> Result<(), OpenError> {
         let is_open = !self.memory.unicast(lane).is_empty();
         if self.mistake == ReservesAgain && is_open {
-            self.memory.pool().reserve(Class::from(lane), 1);
+            self.memory.pool().reserve(Class::from(lane), 1)?;
         }
         self.memory.open_lane(lane)
     }
@@ -153,7 +153,7 @@ impl Datapath for Mistaken {
             if has_none && limit > 0 {
                 // The bytes are gone with the frame that was given back in the meantime.
                 let spare = &mut ReceiveBurst::new();
-                self.pool().reserve(Class::Receive(lane), 1);
+                let _ = self.pool().reserve(Class::Receive(lane), 1);
                 self.memory.receive_burst(lane, 1, spare);
             }
         }

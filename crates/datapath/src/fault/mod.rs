@@ -125,7 +125,7 @@ impl<D: Datapath> Datapath for Fault<D> {
         self.inner.open_lane(lane)?;
         if self.plan.keeps_back(lane) {
             let class = Class::Receive(lane);
-            self.inner.pool().reserve(class, MAX_HELD);
+            self.inner.pool().reserve(class, MAX_HELD)?;
         }
         self.lanes[lane.index()] = Some(faulty);
         Ok(())

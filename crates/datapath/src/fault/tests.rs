@@ -298,7 +298,7 @@ fn an_exhausted_pool_says_so_and_leaves_receive_frames_and_leases_alone() {
     let pool = world.faulty.pool().clone();
     assert!(pool.take(LANE).is_none());
     assert_eq!((pool.exhausted(LANE), pool.outstanding()), (1, 0));
-    assert_eq!(pool.lease(LANE, 2).len(), 2);
+    assert_eq!(pool.lease(LANE, 2).unwrap().len(), 2);
     world.send(LANE, 0..1);
     assert_eq!(world.numbers(LANE, 16), [0]);
     assert_eq!(world.ledger(LANE).injected.exhausted, 1);

@@ -189,9 +189,9 @@ impl Datapath for Memory {
         if reached_by.unicast.is_some() {
             return Ok(());
         }
+        self.pool.reserve_lane(lane)?;
         let mut medium = self.medium.borrow_mut();
         let (unicast, group) = medium.open(self.member, lane)?;
-        self.pool.reserve_lane(lane);
         reached_by.unicast = Some(unicast);
         reached_by.multicast = Some(group);
         Ok(())

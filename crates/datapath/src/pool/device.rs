@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::config::DeviceConfig;
+use super::pages::NoMemory;
 use super::region::{Region, Slot};
 
 /// The region, and the chunks that no class has reserved yet.
@@ -19,14 +20,14 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(config: &DeviceConfig) -> Device {
-        let (region, mut slots) = Region::of_chunks(config.chunks, config.chunk_bytes);
+    pub(super) fn new(config: &DeviceConfig) -> Result<Device, NoMemory> {
+        let (region, mut slots) = Region::of_chunks(config.chunks, config.chunk_bytes)?;
         // The lowest numbers go first.
         slots.reverse();
-        Device {
+        Ok(Device {
             region: Arc::new(region),
             unassigned: RefCell::new(slots),
-        }
+        })
     }
 
     /// Up to so many chunks, for a class.

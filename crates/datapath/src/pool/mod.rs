@@ -52,6 +52,7 @@ use self::device::Device;
 pub use self::device::DeviceMemory;
 use self::failing::Failing;
 pub use self::frame::{Frame, FrameFull, LeasedFrame};
+pub use self::pages::NoMemory;
 use self::pages::PAGE_BYTES;
 use self::region::{Region, Slot};
 use self::shape::Shapes;
@@ -144,8 +145,19 @@ pub struct Pool {
 
 impl Pool {
     /// A pool without frames: lanes reserve theirs when they are opened.
+    ///
+    /// # Panics
+    /// As [`try_new`](Self::try_new) fails: where the memory of a [device](PoolConfig::device) cannot be had.
     #[must_use]
-    pub fn new(mut config: PoolConfig) -> Pool {
+    pub fn new(config: PoolConfig) -> Pool {
+        Self::try_new(config).expect("memory for a device's chunks")
+    }
+
+    /// A pool without frames, but with the memory of a [device](PoolConfig::device).
+    ///
+    /// # Errors
+    /// [`NoMemory`].
+    pub fn try_new(mut config: PoolConfig) -> Result<Pool, NoMemory> {
         config.frame_bytes = config.frame_bytes.min(FRAME_BYTES);
         let smallest = config
             .device
@@ -158,12 +170,12 @@ impl Pool {
             classes: std::array::from_fn(|_| RefCell::default()),
             exhausted: std::array::from_fn(|_| Cell::new(0)),
             held: std::array::from_fn(|_| Cell::new(0)),
-            device: config.device.as_ref().map(Device::new),
+            device: config.device.as_ref().map(Device::new).transpose()?,
             failing: Failing::off(),
         };
-        Pool {
+        Ok(Pool {
             shared: Rc::new(shared),
-        }
+        })
     }
 
     /// As the pool was made.
@@ -174,43 +186,50 @@ impl Pool {
 
     /// Brings the classes of a lane to their configured size, as far as a device's memory suffices;
     /// nothing if they have it.
-    pub fn reserve_lane(&self, lane: Lane) {
+    ///
+    /// # Errors
+    /// [`NoMemory`]; what was reserved before stays.
+    pub fn reserve_lane(&self, lane: Lane) -> Result<(), NoMemory> {
         let classes = [Class::Receive, Class::Transmit, Class::Oversize];
         for class in classes.map(|class| class(lane)) {
             let own = self.shared.class(class).borrow().own;
             let wanted = self.shared.config.frames_of(class);
-            self.reserve(class, wanted.saturating_sub(own));
+            self.reserve(class, wanted.saturating_sub(own))?;
         }
+        Ok(())
     }
 
     /// Makes `count` more frames for a class, within [`MAX_CLASS_FRAMES`], or gives it so many
     /// chunks of the device. Returns how many it got. Before start only: it allocates.
-    pub fn reserve(&self, class: Class, count: usize) -> usize {
+    ///
+    /// # Errors
+    /// [`NoMemory`]; nothing was reserved then.
+    pub fn reserve(&self, class: Class, count: usize) -> Result<usize, NoMemory> {
         let made = match self.shared.config.is_of_device(class) {
             true => self.assign(class, count),
-            false => self.make(class, count),
+            false => self.make(class, count)?,
         };
         self.shared.class(class).borrow_mut().own += made;
-        made
+        Ok(made)
     }
 
     /// Makes frames; returns how many, fewer where the bound is reached.
-    fn make(&self, class: Class, count: usize) -> usize {
+    fn make(&self, class: Class, count: usize) -> Result<usize, NoMemory> {
         let mut state = self.shared.class(class).borrow_mut();
         let count = count.min(MAX_CLASS_FRAMES - state.made);
         if count == 0 {
-            return 0;
+            return Ok(0);
         }
         let config = &self.shared.config;
         let number = state.regions.len();
-        let (region, mut slots) = Region::new(number, count, config.bytes_of(class));
+        let (region, mut slots) = Region::new(number, count, config.bytes_of(class))?;
         for slot in &mut slots {
             // SAFETY: `region` is the slots', and alive.
             touch(unsafe { slot.bytes_mut() }, config.prefault_bytes);
         }
         state.add(slots);
         state.regions.push(Arc::new(region));
-        count
+        Ok(count)
     }
 
     /// Gives a class chunks of the device; returns how many, fewer where no more are left.
@@ -383,8 +402,14 @@ impl Pool {
     /// holds them takes none from the executor. Those that earlier publishers have brought back
     /// are leased again, others are made: of a device's chunks while some are left, else as frames
     /// of the same size that the device does not know. Before start only: it allocates.
-    #[must_use]
-    pub fn lease(&self, class: impl Into<Class>, count: usize) -> Vec<LeasedFrame> {
+    ///
+    /// # Errors
+    /// [`NoMemory`]; nothing was leased then.
+    pub fn lease(
+        &self,
+        class: impl Into<Class>,
+        count: usize,
+    ) -> Result<Vec<LeasedFrame>, NoMemory> {
         let class = class.into();
         let missing = {
             let state = self.shared.class(class).borrow();
@@ -395,9 +420,9 @@ impl Pool {
             true => self.assign(class, missing),
             false => 0,
         };
-        self.make(class, missing - assigned);
+        self.make(class, missing - assigned)?;
         let frames = (0..count).map_while(|_| self.take_free(class));
-        frames.map(Frame::into_leased).collect()
+        Ok(frames.map(Frame::into_leased).collect())
     }
 
     /// Takes a leased frame back, filled as it is. It becomes an ordinary frame of its class.

@@ -6,10 +6,24 @@
 //! and writes them itself some time after that. Pages that were unmapped meanwhile are the kernel's
 //! alone: what is still written there, nobody has for something else.
 
+use std::io;
 use std::ptr::{self, NonNull};
 
 /// Bytes of a page, which every mapping begins with.
 pub(super) const PAGE_BYTES: usize = 4_096;
+
+/// The system has no memory left for frames.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no {bytes} bytes of memory are left for frames ({source}): raise the limit of the process (ulimit -v, or LimitAS= of \
+     a systemd unit), or use fewer levels, each of which takes frames of its own"
+)]
+pub struct NoMemory {
+    /// Bytes asked for.
+    pub bytes: usize,
+    /// What the system said.
+    pub source: io::Error,
+}
 
 /// A mapping of fresh pages, given back when dropped.
 pub(super) struct Pages {
@@ -26,9 +40,9 @@ impl Pages {
     /// So many bytes and what is missing to a whole page, at least one. A page takes memory when it is
     /// written to for the first time.
     ///
-    /// # Panics
-    /// If the system has none left: memory for frames is taken before the start.
-    pub(super) fn new(bytes: usize) -> Pages {
+    /// # Errors
+    /// [`NoMemory`]: memory for frames is taken before the start.
+    pub(super) fn new(bytes: usize) -> Result<Pages, NoMemory> {
         let bytes = bytes.max(1).checked_next_multiple_of(PAGE_BYTES);
         let bytes = bytes.expect("frames fit into the address space");
         let rights = libc::PROT_READ | libc::PROT_WRITE;
@@ -37,11 +51,11 @@ impl Pages {
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, rights, flags, -1, 0) };
         let start = NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED);
         match start {
-            Some(start) => Pages { start, bytes },
-            None => panic!(
-                "no {bytes} bytes of memory are left for frames ({}): use fewer or smaller ones",
-                std::io::Error::last_os_error()
-            ),
+            Some(start) => Ok(Pages { start, bytes }),
+            None => Err(NoMemory {
+                bytes,
+                source: io::Error::last_os_error(),
+            }),
         }
     }
 

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Class;
-use super::pages::{PAGE_BYTES, Pages};
+use super::pages::{NoMemory, PAGE_BYTES, Pages};
 
 /// The number of a frame that is no chunk of a device.
 const NO_CHUNK: u32 = u32::MAX;
@@ -28,35 +28,42 @@ pub(crate) struct Region {
 impl Region {
     /// Zeroed memory for `frames` frames, each on pages of its own. `number` is the region's place
     /// in its class.
-    pub(crate) fn new(number: usize, frames: usize, frame_bytes: usize) -> (Region, Vec<Slot>) {
+    pub(crate) fn new(
+        number: usize,
+        frames: usize,
+        frame_bytes: usize,
+    ) -> Result<(Region, Vec<Slot>), NoMemory> {
         let stride = frame_bytes.next_multiple_of(PAGE_BYTES);
-        let region = Region::allocate(frames, frame_bytes, stride);
+        let region = Region::allocate(frames, frame_bytes, stride)?;
         let slots = region.slots(number, |_| NO_CHUNK).collect();
-        (region, slots)
+        Ok((region, slots))
     }
 
     /// Zeroed memory for so many chunks, one directly behind the other from a page boundary on, to
     /// be registered with a device.
-    pub(crate) fn of_chunks(chunks: usize, chunk_bytes: usize) -> (Region, Vec<Slot>) {
+    pub(crate) fn of_chunks(
+        chunks: usize,
+        chunk_bytes: usize,
+    ) -> Result<(Region, Vec<Slot>), NoMemory> {
         let divides = chunk_bytes.is_power_of_two() && chunk_bytes <= PAGE_BYTES;
         assert!(divides, "a chunk lies on one page");
-        let region = Region::allocate(chunks, chunk_bytes, chunk_bytes);
+        let region = Region::allocate(chunks, chunk_bytes, chunk_bytes)?;
         let slots = region.slots(0, |chunk| chunk as u32).collect();
-        (region, slots)
+        Ok((region, slots))
     }
 
-    fn allocate(frames: usize, frame_bytes: usize, stride: usize) -> Region {
+    fn allocate(frames: usize, frame_bytes: usize, stride: usize) -> Result<Region, NoMemory> {
         // Checked: where addresses have 32 bits, the most frames there may be are one too many, and a
         // sum that came round would be memory without room for the slots.
         let bytes = stride.checked_mul(frames);
         let bytes = bytes.expect("a class's frames fit into the address space");
-        Region {
-            pages: Pages::new(bytes),
+        Ok(Region {
+            pages: Pages::new(bytes)?,
             frames,
             frame_bytes,
             stride,
             retired: [const { AtomicUsize::new(0) }; Class::COUNT],
-        }
+        })
     }
 
     /// The slots of all frames. A slot is the only right to its bytes: called once, at creation.

@@ -20,8 +20,8 @@ fn small_pool() -> Pool {
         transmit_frames: [2; Lane::COUNT],
         ..PoolConfig::default()
     });
-    pool.reserve_lane(CRITICAL);
-    pool.reserve_lane(BULK);
+    pool.reserve_lane(CRITICAL).unwrap();
+    pool.reserve_lane(BULK).unwrap();
     pool
 }
 
@@ -64,7 +64,7 @@ fn a_lane_that_was_not_reserved_has_no_frames() {
 #[test]
 fn reserving_a_lane_twice_changes_nothing() {
     let pool = small_pool();
-    pool.reserve_lane(BULK);
+    pool.reserve_lane(BULK).unwrap();
     assert_eq!(pool.capacity(BULK), 2);
 }
 
@@ -113,7 +113,7 @@ fn a_range_outside_of_the_frame_is_our_own_fault() {
 #[test]
 fn a_leased_frame_is_filled_on_another_thread_and_adopted() {
     let pool = small_pool();
-    let leased = pool.lease(CRITICAL, 3);
+    let leased = pool.lease(CRITICAL, 3).unwrap();
     assert_eq!(leased.len(), 3);
     // Beside those of the executor.
     assert_eq!(pool.capacity(CRITICAL), 5);
@@ -139,7 +139,7 @@ fn a_leased_frame_is_filled_on_another_thread_and_adopted() {
 #[test]
 fn a_lease_dropped_elsewhere_is_no_longer_outstanding() {
     let pool = small_pool();
-    let leased = pool.lease(CRITICAL, 2);
+    let leased = pool.lease(CRITICAL, 2).unwrap();
     assert_eq!(pool.outstanding(), 2);
     thread::spawn(move || drop(leased)).join().unwrap();
     assert_eq!(pool.outstanding(), 0);
@@ -149,7 +149,7 @@ fn a_lease_dropped_elsewhere_is_no_longer_outstanding() {
 #[test]
 fn a_leased_frame_outlives_its_pool() {
     let pool = small_pool();
-    let mut leased = pool.lease(CRITICAL, 1);
+    let mut leased = pool.lease(CRITICAL, 1).unwrap();
     drop(pool);
     leased[0].buffer_mut().fill(7);
     assert_eq!(leased[0].buffer(), [7; 64]);
@@ -166,7 +166,7 @@ fn a_frame_outlives_its_handles() {
 #[test]
 #[should_panic(expected = "a pool that never had it")]
 fn a_foreign_frame_is_not_adopted() {
-    let leased = small_pool().lease(CRITICAL, 1).remove(0);
+    let leased = small_pool().lease(CRITICAL, 1).unwrap().remove(0);
     drop(small_pool().adopt(leased));
 }
 
@@ -174,18 +174,18 @@ fn a_foreign_frame_is_not_adopted() {
 fn frames_that_a_publisher_brought_back_are_leased_again() {
     let pool = Pool::new(PoolConfig::default());
     let class = Class::Transmit(Lane::Discovery);
-    pool.reserve_lane(Lane::Discovery);
+    pool.reserve_lane(Lane::Discovery).unwrap();
     let own = pool.capacity(class);
     for _ in 0..100 {
-        for leased in pool.lease(class, 16) {
+        for leased in pool.lease(class, 16).unwrap() {
             drop(pool.adopt(leased));
         }
     }
     assert_eq!(pool.capacity(class), own + 16);
 
     // One that is dropped elsewhere is gone, and another is made in its place.
-    drop(pool.lease(class, 16));
-    assert_eq!(pool.lease(class, 16).len(), 16);
+    drop(pool.lease(class, 16).unwrap());
+    assert_eq!(pool.lease(class, 16).unwrap().len(), 16);
     assert_eq!(pool.outstanding_of(class), 0);
 }
 
@@ -232,9 +232,9 @@ fn chunks_of_a_device_are_frames_of_the_class_that_reserved_them() {
     let memory = pool.device_memory().expect("a device");
     let base = memory.memory().cast::<u8>().as_ptr().addr();
     assert_eq!((base % PAGE_BYTES, memory.memory().len()), (0, 8 * 2_048));
-    assert_eq!(pool.reserve(Class::Queue(0), 3), 3);
-    pool.reserve_lane(CRITICAL);
-    pool.reserve_lane(Lane::Discovery);
+    assert_eq!(pool.reserve(Class::Queue(0), 3).unwrap(), 3);
+    pool.reserve_lane(CRITICAL).unwrap();
+    pool.reserve_lane(Lane::Discovery).unwrap();
 
     let queue = pool.take(Class::Queue(0)).unwrap();
     let transmit = pool.take(CRITICAL).unwrap();
@@ -254,8 +254,8 @@ fn chunks_of_a_device_are_frames_of_the_class_that_reserved_them() {
 #[test]
 fn a_device_gives_no_chunk_twice_and_says_how_many_are_left() {
     let pool = device_pool();
-    pool.reserve_lane(BULK);
-    assert_eq!(pool.reserve(Class::Queue(1), 100), 6);
+    pool.reserve_lane(BULK).unwrap();
+    assert_eq!(pool.reserve(Class::Queue(1), 100).unwrap(), 6);
     let frames: Vec<Frame> =
         std::iter::from_fn(|| pool.take(Class::Queue(1)).or_else(|| pool.take(BULK))).collect();
     let mut chunks: Vec<_> = frames.iter().map(Frame::chunk).collect();
@@ -266,7 +266,7 @@ fn a_device_gives_no_chunk_twice_and_says_how_many_are_left() {
 #[test]
 fn what_does_not_fit_a_chunk_takes_an_oversize_frame() {
     let pool = device_pool();
-    pool.reserve_lane(CRITICAL);
+    pool.reserve_lane(CRITICAL).unwrap();
     assert_eq!(pool.transmit_room(CRITICAL), 2_000);
     let small = pool.take_for(CRITICAL, 2_000).unwrap();
     let large = pool.take_for(CRITICAL, 2_001).unwrap();
@@ -279,7 +279,7 @@ fn what_does_not_fit_a_chunk_takes_an_oversize_frame() {
 #[test]
 fn frames_that_a_reader_holds_are_counted_by_lane_until_they_come_home() {
     let pool = device_pool();
-    pool.reserve(Class::Queue(0), 2);
+    pool.reserve(Class::Queue(0), 2).unwrap();
     let [mut one, mut other] = [(); 2].map(|()| pool.take(Class::Queue(0)).unwrap());
     pool.lend(&mut one, CRITICAL);
     pool.lend(&mut other, BULK);
@@ -294,14 +294,35 @@ fn frames_that_a_reader_holds_are_counted_by_lane_until_they_come_home() {
 #[test]
 fn leases_beyond_a_device_are_frames_it_does_not_know() {
     let pool = device_pool();
-    pool.reserve_lane(CRITICAL);
-    pool.reserve(Class::Queue(0), 4);
-    let leased = pool.lease(CRITICAL, 4);
+    pool.reserve_lane(CRITICAL).unwrap();
+    pool.reserve(Class::Queue(0), 4).unwrap();
+    let leased = pool.lease(CRITICAL, 4).unwrap();
     let frames: Vec<Frame> = leased.into_iter().map(|frame| pool.adopt(frame)).collect();
     let known = frames.iter().filter(|frame| frame.chunk().is_some());
     assert_eq!((known.count(), frames.len()), (2, 4));
     assert!(frames.iter().all(|frame| frame.capacity() == 2_048));
-    drop(pool.lease(CRITICAL, 4));
+    drop(pool.lease(CRITICAL, 4).unwrap());
     assert_eq!(pool.outstanding(), 4, "retired ones are counted by class");
     assert_eq!(pool.outstanding_of(Class::Queue(0)), 0);
+}
+
+#[test]
+fn memory_that_the_system_does_not_have_is_an_error_with_the_amount() {
+    // More than the address space of any machine.
+    let config = PoolConfig {
+        device: Some(DeviceConfig {
+            chunks: 1 << 40,
+            chunk_bytes: 2_048,
+            ..device_pool().config().device.unwrap()
+        }),
+        ..PoolConfig::default()
+    };
+    // Only the pages are asked for; slots would be made of them afterwards.
+    let refused = Pool::try_new(config).unwrap_err();
+    assert_eq!(refused.bytes, 1 << 51);
+    let said = refused.to_string();
+    assert!(
+        said.contains("2251799813685248 bytes") && said.contains("ulimit -v"),
+        "{said}"
+    );
 }

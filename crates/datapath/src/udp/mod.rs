@@ -339,7 +339,8 @@ impl Datapath for Udp {
             self.lanes[lane.index()] = None;
             return Err(error);
         }
-        self.pool.reserve_lane(lane);
+        let reserved = self.pool.reserve_lane(lane);
+        reserved.inspect_err(|_| self.lanes[lane.index()] = None)?;
         Ok(())
     }
 

@@ -58,7 +58,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
-    let mut builder = Participant::builder(arguments.domain);
+    // Histories of hundreds of samples of up to 1 MiB.
+    let mut builder = Participant::builder(arguments.domain).sample_memory(1 << 30);
     if arguments.by_lane {
         builder = builder.datapath(DatapathChoice::Xdp(XdpOptions::default()));
     }

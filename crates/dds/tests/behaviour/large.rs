@@ -108,7 +108,7 @@ fn what_is_written_behind_a_large_best_effort_sample_stays_behind_it() {
 fn a_sample_of_the_same_level_is_not_kept_waiting_by_a_large_one() {
     let (world, alice, bob) = World::pair(Site::memory());
     for highest in [level(3), level(7)] {
-        let bulk = Qos::reliable().level(highest).max_bytes(2 << 20);
+        let bulk = Qos::reliable().level(highest).max_bytes((1 << 20) + 64);
         let brake = Qos::reliable().level(highest);
         let large = alice.create_writer::<Scan>("Bulk", &bulk).unwrap();
         let large_reader = bob.create_reader::<Scan>("Bulk", &bulk).unwrap();
@@ -191,12 +191,77 @@ fn sizes_that_cannot_be_had_are_refused_with_the_bound() {
 
     let qos = Qos::best_effort().max_bytes(10_000);
     let writer = alice.create_writer::<Scan>("Scans", &qos).unwrap();
-    let limit = 10_000;
-    let too_large = isolane_engine::WriteError::TooLarge { limit };
-    assert_eq!(
-        writer.write(&scan(1, 10_000)),
-        Err(WriteError::Engine(too_large))
-    );
+    let refused = writer.write(&scan(1, 10_000));
+    assert!(matches!(
+        refused,
+        Err(WriteError::TooLarge { limit: 10_000, .. })
+    ));
     assert_eq!(writer.ledger().refused, 1);
     assert!(alice.run_until(PATIENCE, || true));
+}
+
+/// A type without bounds: its long samples share memory for four of the longest.
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+struct Cloud {
+    number: u32,
+    points: Vec<u8>,
+}
+
+fn cloud(number: u32) -> Cloud {
+    let points = vec![number as u8; 60_000];
+    Cloud { number, points }
+}
+
+#[test]
+fn long_samples_of_a_type_without_bounds_wait_for_memory_where_their_writer_may_wait() {
+    let alice = Site::memory().participant();
+    let qos = Qos::reliable().keep_all();
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let reader = alice.create_reader::<Cloud>("Clouds", &qos).unwrap();
+    let of_callback = Rc::clone(&seen);
+    let on_sample = move |sample: isolane::Sample<&Cloud>| {
+        let cloud = sample.value.expect("no instance ends");
+        assert_eq!(cloud.points.len(), 60_000);
+        of_callback.borrow_mut().push(cloud.number);
+    };
+    reader.on_sample(Cloud::default(), on_sample).unwrap();
+
+    let may_wait = qos.clone().max_blocking_time(PATIENCE);
+    let writer = alice.create_writer::<Cloud>("Clouds", &may_wait).unwrap();
+    assert!(alice.run_until(PATIENCE, || writer.matched_readers() == 1));
+    for number in 0..12 {
+        writer.write(&cloud(number)).unwrap();
+    }
+    assert_eq!(writer.ledger().refused, 0, "a retry is no refusal");
+    assert!(alice.run_until(PATIENCE, || seen.borrow().len() == 12));
+    drop(writer);
+
+    // Another thread's writer does not wait, but its samples do.
+    let mut remote = alice.create_remote_writer::<Cloud>("Clouds", &qos).unwrap();
+    assert!(alice.run_until(PATIENCE, || reader.matched_writers() == 1));
+    for number in 12..24 {
+        remote.write(&cloud(number)).unwrap();
+    }
+    assert!(alice.run_until(PATIENCE, || seen.borrow().len() == 24));
+    assert_eq!(*seen.borrow(), Vec::from_iter(0..24));
+}
+
+#[test]
+fn endpoints_share_the_sample_memory_and_give_it_back() {
+    let site = Site::memory();
+    let alice = site.builder().sample_memory(1 << 20).build().unwrap();
+    let qos = Qos::reliable()
+        .keep_all()
+        .max_samples(8)
+        .max_bytes(64 << 10);
+    let writer = alice.create_writer::<Scan>("Scans", &qos).unwrap();
+    let Err(refused) = alice.create_writer::<Scan>("Scans", &qos) else {
+        panic!("two have no room");
+    };
+    let said = refused.to_string();
+    for part in ["take 655360 bytes", "393216", "1048576", "sample_memory"] {
+        assert!(said.contains(part), "{said}");
+    }
+    drop(writer);
+    assert!(alice.create_writer::<Scan>("Scans", &qos).is_ok());
 }

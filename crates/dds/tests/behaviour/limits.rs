@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use isolane::{BuildError, Limits, Network, Qos, TopicType, Waiting, WriteError};
+use isolane::{
+    BuildError, Limits, Network, Qos, TopicType, Waiting, WriteError, types::MemberLength,
+};
 use isolane_datapath::{Lane, PoolConfig, memory::NetworkConfig};
 
 use crate::support::{Message, PATIENCE, Site, World, level, take_numbers};
@@ -28,8 +30,14 @@ fn blob(bytes: usize) -> Blob {
     }
 }
 
+/// The refusal of a blob of 300 bytes.
 fn too_large(limit: usize) -> WriteError {
-    WriteError::Engine(isolane_engine::WriteError::TooLarge { limit })
+    let longest = Some(MemberLength {
+        name: "bytes",
+        length: 300,
+        bound: Some(4_096),
+    });
+    WriteError::TooLarge { limit, longest }
 }
 
 #[test]
@@ -60,7 +68,7 @@ fn a_sample_larger_than_max_bytes_is_refused_with_the_limit_by_every_kind_of_wri
 }
 
 #[test]
-fn a_sample_larger_than_the_readers_max_bytes_is_rejected_and_counted() {
+fn a_sample_larger_than_the_readers_max_bytes_is_acknowledged_and_counted() {
     for qos in [Qos::best_effort(), Qos::reliable()] {
         for site in Site::both() {
             let (world, alice, bob) = World::pair(site);
@@ -75,7 +83,7 @@ fn a_sample_larger_than_the_readers_max_bytes_is_rejected_and_counted() {
             }
             world.until("all are accounted for", || reader.ledger().accounted == 3);
             assert_eq!(
-                (reader.ledger().available, reader.ledger().rejected),
+                (reader.ledger().available, reader.ledger().too_large),
                 (2, 1)
             );
             world.until("all is acknowledged", || writer.all_acknowledged());
@@ -84,12 +92,119 @@ fn a_sample_larger_than_the_readers_max_bytes_is_rejected_and_counted() {
     }
 }
 
+/// A type with a member that has no bound.
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+struct Image {
+    number: u32,
+    pixels: Vec<u8>,
+}
+
+/// The same topic, appended to by a newer writer.
+#[derive(TopicType, Debug, Clone, PartialEq, Default)]
+#[topic(name = "Grows", appendable)]
+struct Older {
+    number: u32,
+}
+
+#[derive(TopicType, Debug, Clone, PartialEq)]
+#[topic(name = "Grows", appendable)]
+struct Newer {
+    number: u32,
+    more: [u64; 100],
+}
+
+#[test]
+fn samples_of_a_type_without_bounds_may_have_64_kib_unless_the_setting_says_otherwise() {
+    for qos in [Qos::best_effort(), Qos::reliable()] {
+        for site in Site::both() {
+            let (world, alice, bob) = World::pair(site);
+            let writer = alice.create_writer::<Image>("Image", &qos).unwrap();
+            let reader = bob.create_reader::<Image>("Image", &qos).unwrap();
+            world.until_matched(&writer, &reader);
+            for pixels in [4_000, 65_500, 1] {
+                let image = Image {
+                    number: 1,
+                    pixels: vec![9; pixels],
+                };
+                writer.write(&image).unwrap();
+                world.until("it arrives", || reader.available() == 1);
+                assert_eq!(reader.take().unwrap().unwrap().value, Some(image));
+            }
+            let camera = Image {
+                number: 2,
+                pixels: vec![9; 921_600],
+            };
+            let said = writer.write(&camera).unwrap_err().to_string();
+            for part in ["65536 bytes", "\"pixels\"", "921600", "Qos::max_bytes"] {
+                assert!(said.contains(part), "{said}");
+            }
+            let large = qos.clone().max_bytes(1_000_000);
+            let writer = alice.create_writer::<Image>("Camera", &large).unwrap();
+            let reader = bob.create_reader::<Image>("Camera", &large).unwrap();
+            world.until_matched(&writer, &reader);
+            writer.write(&camera).unwrap();
+            world.until("it arrives", || reader.available() == 1);
+            assert!(reader.take().unwrap().unwrap().value == Some(camera));
+            world.assert_balanced();
+        }
+    }
+}
+
+#[test]
+fn a_bounded_type_knows_its_size_and_another_threads_writer_keeps_to_its_frame() {
+    let alice = Site::memory().participant();
+    let qos = Qos::reliable();
+    let writer = alice.create_writer::<SmallBlob>("Small", &qos).unwrap();
+    let bytes = vec![1; 100];
+    writer.write(&SmallBlob { bytes }).unwrap();
+    let of_type = isolane::types::max_payload_bytes::<SmallBlob>().unwrap();
+    assert_eq!(of_type, 4 + 4 + 100);
+    let again = writer.qos();
+    assert!(
+        writer.set_qos(&qos).is_ok(),
+        "the default is that of the type"
+    );
+    assert!(writer.set_qos(&again).is_ok());
+    assert!(writer.set_qos(&again.max_bytes(64)).is_err());
+
+    let mut remote = alice.create_remote_writer::<Image>("Remote", &qos).unwrap();
+    let pixels = vec![1; 70_000];
+    let refused = remote.write(&Image { number: 1, pixels });
+    assert!(matches!(
+        refused,
+        Err(WriteError::TooLarge { limit: 65_000, .. })
+    ));
+}
+
+#[test]
+fn what_a_newer_writer_has_appended_fits_an_older_reader() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let qos = Qos::reliable();
+    let writer = alice.create_writer::<Newer>("Grows", &qos).unwrap();
+    let reader = bob.create_reader::<Older>("Grows", &qos).unwrap();
+    world.until("they match", || writer.matched_readers() == 1);
+    let number = 7;
+    writer
+        .write(&Newer {
+            number,
+            more: [1; 100],
+        })
+        .unwrap();
+    world.until("it arrives", || reader.available() == 1);
+    assert_eq!(
+        reader.take().unwrap().unwrap().value,
+        Some(Older { number })
+    );
+}
+
 #[test]
 fn a_sequence_beyond_the_local_bound_is_rejected_and_counted() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::reliable().keep_last(4);
     let writer = alice.create_writer::<Blob>("Bound", &qos).unwrap();
-    let reader = bob.create_reader::<SmallBlob>("Bound", &qos).unwrap();
+    let takes_more = qos.clone().max_bytes(4_096);
+    let reader = bob.create_reader::<SmallBlob>("Bound", &takes_more);
+    let reader = reader.unwrap();
     world.until("they match", || writer.matched_readers() == 1);
     writer.write(&blob(101)).unwrap();
     writer.write(&blob(100)).unwrap();
@@ -105,7 +220,17 @@ fn a_sequence_beyond_the_local_bound_is_rejected_and_counted() {
     let small = alice.create_writer::<SmallBlob>("Own bound", &qos).unwrap();
     let bytes = vec![0; 101];
     let refused = small.write(&SmallBlob { bytes }).unwrap_err();
-    assert!(matches!(refused, WriteError::Serialise(_)), "{refused}");
+    let member = MemberLength {
+        name: "bytes",
+        length: 101,
+        bound: Some(100),
+    };
+    assert_eq!(refused, WriteError::BoundExceeded(member));
+    let said = refused.to_string();
+    assert!(
+        said.contains("\"bytes\" has a length of 101") && said.contains("#[topic(bound = N)]"),
+        "{said}"
+    );
     assert_eq!(small.ledger().refused, 1);
     world.assert_balanced();
 }

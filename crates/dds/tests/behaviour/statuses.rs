@@ -7,8 +7,8 @@ use std::{
 };
 
 use isolane::{
-    DataReader, OfferedIncompatibleQosStatus, PolicyId, PublicationMatchedStatus, Qos,
-    RejectReason, RequestedIncompatibleQosStatus, SampleRejectedStatus,
+    DataReader, LostReason, OfferedIncompatibleQosStatus, PolicyId, PublicationMatchedStatus, Qos,
+    RejectReason, RequestedIncompatibleQosStatus, SampleLostStatus,
 };
 
 use crate::support::{Message, PATIENCE, Site, World, level};
@@ -106,7 +106,7 @@ fn both_ends_are_told_which_policy_keeps_them_apart() {
 }
 
 #[test]
-fn a_reader_is_told_of_samples_that_are_lost_and_of_samples_it_rejects() {
+fn a_reader_is_told_of_samples_that_are_lost_and_of_samples_that_are_too_large() {
     let site = Site::memory();
     let Site::Memory(network) = &site else {
         unreachable!("it is in memory")
@@ -120,8 +120,6 @@ fn a_reader_is_told_of_samples_that_are_lost_and_of_samples_it_rejects() {
     world.until_matched(&writer, &reader);
     let (lost, listener) = record();
     reader.on_sample_lost(listener).unwrap();
-    let (rejected, listener) = record();
-    reader.on_sample_rejected(listener).unwrap();
 
     writer.write(&Message::number(1)).unwrap();
     network.set_loss_per_million(1_000_000);
@@ -131,14 +129,19 @@ fn a_reader_is_told_of_samples_that_are_lost_and_of_samples_it_rejects() {
     network.set_loss_per_million(0);
     let large = "more than thirty-two bytes, with the head";
     writer.write(&Message::new(4, large)).unwrap();
-    world.until("both are told", || {
-        lost.borrow().len() == 1 && rejected.borrow().len() == 1
+    world.until("all are told", || {
+        let told = lost.borrow();
+        told.last()
+            .is_some_and(|last: &SampleLostStatus| last.total_count == 3)
     });
-    assert_eq!(lost.borrow()[0].total_count_change, 2);
-    let rejected: SampleRejectedStatus = rejected.borrow()[0];
-    assert_eq!(rejected.total_count, 1);
-    assert_eq!(rejected.last_reason, Some(RejectReason::TooLarge));
-    assert_eq!(reader.sample_lost_status().total_count, 2);
+    let last = *lost.borrow().last().unwrap();
+    assert_eq!(last.too_large, 1);
+    assert!(
+        matches!(last.last_reason, LostReason::TooLarge { bytes: 33.. }),
+        "{last:?}"
+    );
+    assert_eq!(reader.sample_lost_status().total_count, 3);
+    assert_eq!(reader.sample_rejected_status().total_count, 0);
 }
 
 /// A listener is a job at the priority of the topic's protocol work, one an activation.
@@ -246,7 +249,9 @@ fn a_sample_that_is_not_of_the_type_is_told_as_rejected() {
     let (world, alice, bob) = World::pair(Site::memory());
     let qos = Qos::best_effort();
     let writer = alice.create_writer::<Longer>("Strange", &qos).unwrap();
-    let reader = bob.create_view_reader::<Message>("Strange", &qos).unwrap();
+    let takes_more = qos.max_bytes(400);
+    let reader = bob.create_view_reader::<Message>("Strange", &takes_more);
+    let reader = reader.unwrap();
     world.until("they match", || writer.matched_readers() == 1);
     reader.on_view(|_| {});
     let (rejected, listener) = record();

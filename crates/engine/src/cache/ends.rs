@@ -74,12 +74,12 @@ impl Cache {
         let of_sets = self.sets.as_ref().map_or(0, |sets| sets.set_aside());
         let of_waiting = self.waiting_room - self.waiting.len();
         let set_aside = of_waiting + self.held_room - self.held + of_sets;
-        let is_shown = self.free.len() > set_aside && self.push_synthetic(proxy, info);
+        let is_shown = self.memory.free_slots() > set_aside && self.push_synthetic(proxy, info);
         self.unseen += u64::from(!is_shown);
     }
 
     fn push_synthetic(&mut self, proxy: u16, info: SampleInfo) -> bool {
-        let Some(slot) = self.fill(proxy, info, &[]) else {
+        let Some(slot) = self.fill(proxy, info, &[], false) else {
             return false;
         };
         if let Some(filled) = &mut self.slots[usize::from(slot)] {

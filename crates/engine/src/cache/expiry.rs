@@ -109,6 +109,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::sample_memory::Sizes;
 
     fn sample(sequence: i64, key: u8, expires: Option<u64>) -> SampleInfo {
         SampleInfo {
@@ -125,9 +126,9 @@ mod tests {
             samples: 4,
             waiting: 1,
             held: 0,
-            slot_bytes: 8,
+            sizes: Sizes::fixed(8),
         };
-        let mut cache = Cache::new(Keep::All, true, room, 1);
+        let mut cache = Cache::try_new(Keep::All, true, room, 1).expect("memory for a test");
         let expiries = [(1, None), (1, Some(20)), (2, Some(10)), (1, Some(30))];
         for (sequence, (key, expires)) in (1..).zip(expiries) {
             cache.push(0, sample(sequence, key, expires), &[]).unwrap();
@@ -152,9 +153,9 @@ mod tests {
             samples: samples as u16,
             waiting: 1,
             held: 0,
-            slot_bytes: 8,
+            sizes: Sizes::fixed(8),
         };
-        let mut cache = Cache::new(Keep::All, true, room, 1);
+        let mut cache = Cache::try_new(Keep::All, true, room, 1).expect("memory for a test");
         for sequence in 1..=samples {
             let info = sample(sequence, 1, expires(sequence));
             cache.push(0, info, &[]).unwrap();

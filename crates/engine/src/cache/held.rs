@@ -35,17 +35,16 @@ impl Cache {
     pub(crate) fn first_waiting_sample(&self, proxy: u16) -> Option<(&SampleInfo, &[u8])> {
         let index = *self.waiting.get(self.waiting_of(proxy).start)?;
         let slot = self.slot(index);
-        let start = usize::from(index) * self.slot_bytes;
-        let payload = &self.payload[start..][..slot.length as usize];
+        let payload = self.memory.get(index, slot.length as usize);
         (slot.proxy == proxy).then_some((&slot.info, payload))
     }
 
     /// Keeps a sample back; `None`: every slot for that is taken.
     pub(crate) fn hold(&mut self, proxy: u16, info: SampleInfo, payload: &[u8]) -> Option<u16> {
-        if self.held == self.held_room || payload.len() > self.slot_bytes {
+        if self.held == self.held_room || payload.len() > self.memory.max_bytes() {
             return None;
         }
-        let slot = self.fill(proxy, info, payload)?;
+        let slot = self.fill(proxy, info, payload, true)?;
         self.held += 1;
         Some(slot)
     }
@@ -93,6 +92,6 @@ impl Cache {
 
     pub(super) fn empty(&mut self, slot: u16) {
         self.slots[usize::from(slot)] = None;
-        self.free.push(slot);
+        self.memory.give_back(slot);
     }
 }

@@ -79,6 +79,18 @@ impl Cache {
         Ok(replaced.is_some())
     }
 
+    /// Makes room for a long sample, under KEEP_LAST: the oldest sample gives way.
+    #[cold]
+    pub(super) fn make_room_for_long(&mut self) -> Result<(), Refused> {
+        match (self.keep, self.available.front()) {
+            (Keep::Last { .. }, Some(&oldest)) => {
+                self.evict(oldest);
+                Ok(())
+            }
+            _ => Err(Refused::Full),
+        }
+    }
+
     /// The oldest sample of an instance that is no value which the user has yet to see.
     fn seen_or_end_of(&self, key: KeyHash) -> Option<u16> {
         let mut at = self.instances.oldest(key);

@@ -175,8 +175,7 @@ impl Cache {
 
     #[inline]
     pub(super) fn payload_of(&self, index: u16) -> &[u8] {
-        let start = usize::from(index) * self.slot_bytes;
-        &self.payload[start..][..self.slot(index).length as usize]
+        self.memory.get(index, self.slot(index).length as usize)
     }
 
     fn is_asked_for(&self, index: u16, selection: &Selection<'_>) -> bool {

@@ -15,7 +15,7 @@ impl Cache {
         info: SampleInfo,
         payload: &[u8],
     ) -> Result<Option<SequenceNumber>, Refused> {
-        if payload.len() > self.slot_bytes {
+        if payload.len() > self.memory.max_bytes() {
             return Err(Refused::TooLarge);
         }
         let mut displaced = None;
@@ -29,7 +29,7 @@ impl Cache {
             displaced = Some(self.slot(self.waiting[last]).info.sequence);
             self.stop_waiting(last);
         }
-        let slot = self.fill(proxy, info, payload).ok_or(Refused::Full)?;
+        let slot = self.fill(proxy, info, payload, true).ok_or(Refused::Full)?;
         let place = self.waiting.partition_point(|&other| {
             let other = self.slot(other);
             (other.proxy, other.info.sequence) < (proxy, info.sequence)
@@ -74,7 +74,7 @@ impl Cache {
         for place in self.waiting_of(proxy).rev() {
             let slot = self.waiting.remove(place);
             self.slots[usize::from(slot)] = None;
-            self.free.push(slot);
+            self.memory.give_back(slot);
         }
     }
 

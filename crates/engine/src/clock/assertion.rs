@@ -190,7 +190,7 @@ impl Engine {
             timestamp: self.timestamp(now),
         };
         let id = WriterId(MESSAGES);
-        let emitted = match self.reserve(id, key_hash) {
+        let emitted = match self.reserve(id, key_hash, 0) {
             Ok(slot) => message.emit(slot).ok(),
             Err(_) => None,
         };

@@ -152,6 +152,7 @@ mod tests {
     use isolane_wire::sequence::SequenceNumber;
 
     use super::*;
+    use crate::sample_memory::Sizes;
     use crate::{
         cache::{Room, SampleInfo},
         history::Keep,
@@ -173,10 +174,10 @@ mod tests {
             samples: 1,
             waiting: 1,
             held: 1,
-            slot_bytes: 8,
+            sizes: Sizes::fixed(8),
         };
         for is_removed in [false, true] {
-            let mut cache = Cache::new(Keep::All, true, room, 1);
+            let mut cache = Cache::try_new(Keep::All, true, room, 1).expect("memory for a test");
             let mut filter = Filter::new(Duration::from_nanos(20), 1, 1);
             filter.pass(KEY, Instant::new(0));
             cache.push(0, sample(1), &[]).unwrap();

@@ -296,7 +296,7 @@ impl Engine {
             SUBSCRIPTIONS => self.filter_of_own(data.guid).cloned(),
             _ => None,
         };
-        let slot = self.reserve(id, key_hash)?;
+        let slot = self.reserve(id, key_hash, 0)?;
         let emitted = match kind {
             ChangeKind::Alive => data.emit_filtered(filter.as_ref().map(FilterText::value), slot),
             _ => emit_key_guid(EndpointKey::Endpoint, data.guid, slot),

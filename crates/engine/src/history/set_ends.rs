@@ -125,17 +125,21 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::Keep;
+    use crate::{
+        history::{HistoryPlan, Keep},
+        sample_memory::Sizes,
+    };
 
     fn a_history(keep: Keep, samples: u16) -> History {
-        let mut history = History::new(keep, samples, 8, 1);
+        let mut history = History::try_new(HistoryPlan::new(keep, samples, Sizes::fixed(8)), 1)
+            .expect("memory for a test");
         history.keep_marks(true);
         history
     }
 
     fn write(history: &mut History, sequence: i64, key: u8, set: Option<i64>) {
         let key_hash = Some([key; 16]);
-        history.reserve(key_hash).expect("there is room");
+        history.reserve(key_hash, 1).expect("there is room");
         let sequence = SequenceNumber(sequence);
         history.commit(Change {
             sequence,

@@ -2,9 +2,13 @@
 
 use super::*;
 
+fn a_history(plan: HistoryPlan) -> History {
+    History::try_new(plan, 1).expect("memory for a test")
+}
+
 fn write(history: &mut History, sequence: i64, key: u8) -> Result<(), HistoryFull> {
     let key_hash = Some([key; 16]);
-    history.reserve(key_hash)?[0] = sequence as u8;
+    history.reserve(key_hash, 1)?[0] = sequence as u8;
     history.commit(Change {
         sequence: SequenceNumber(sequence),
         kind: ChangeKind::Alive,
@@ -26,7 +30,11 @@ fn sequences(history: &History) -> Vec<i64> {
 
 #[test]
 fn keep_last_pushes_out_the_oldest_of_its_own_instance_only() {
-    let mut history = History::new(Keep::Last { depth: 2 }, 4, 8, 1);
+    let mut history = a_history(HistoryPlan::new(
+        Keep::Last { depth: 2 },
+        4,
+        Sizes::fixed(8),
+    ));
     for (sequence, key) in [(1, 1), (2, 2), (3, 1), (4, 1), (5, 1)] {
         write(&mut history, sequence, key).unwrap();
     }
@@ -37,7 +45,11 @@ fn keep_last_pushes_out_the_oldest_of_its_own_instance_only() {
 
 #[test]
 fn keep_last_refuses_an_instance_for_which_no_slot_is_left() {
-    let mut history = History::new(Keep::Last { depth: 1 }, 2, 8, 1);
+    let mut history = a_history(HistoryPlan::new(
+        Keep::Last { depth: 1 },
+        2,
+        Sizes::fixed(8),
+    ));
     write(&mut history, 1, 1).unwrap();
     write(&mut history, 2, 2).unwrap();
     assert_eq!(write(&mut history, 3, 3), Err(HistoryFull::Instances));
@@ -47,7 +59,7 @@ fn keep_last_refuses_an_instance_for_which_no_slot_is_left() {
 
 #[test]
 fn keep_all_refuses_when_full_and_takes_again_what_was_acknowledged() {
-    let mut history = History::new(Keep::All, 3, 8, 1);
+    let mut history = a_history(HistoryPlan::new(Keep::All, 3, Sizes::fixed(8)));
     for sequence in 1..=3 {
         write(&mut history, sequence, 0).unwrap();
     }
@@ -59,12 +71,16 @@ fn keep_all_refuses_when_full_and_takes_again_what_was_acknowledged() {
 
 #[test]
 fn the_oldest_end_of_an_instance_makes_room_once_it_is_acknowledged() {
-    let mut history = History::new(Keep::Last { depth: 1 }, 3, 8, 1);
+    let mut history = a_history(HistoryPlan::new(
+        Keep::Last { depth: 1 },
+        3,
+        Sizes::fixed(8),
+    ));
     for (sequence, key) in [(1, 1), (2, 2), (3, 3)] {
         write(&mut history, sequence, key).unwrap();
     }
     let end = |history: &mut History, sequence: i64, key: u8| {
-        history.reserve(Some([key; 16])).unwrap();
+        history.reserve(Some([key; 16]), 1).unwrap();
         history.commit(Change {
             sequence: SequenceNumber(sequence),
             kind: ChangeKind::Dispose,
@@ -84,7 +100,7 @@ fn the_oldest_end_of_an_instance_makes_room_once_it_is_acknowledged() {
 
 fn end(history: &mut History, sequence: i64, key: u8, kind: ChangeKind) {
     let key_hash = Some([key; 16]);
-    history.reserve(key_hash).unwrap();
+    history.reserve(key_hash, 1).unwrap();
     history.commit(Change {
         sequence: SequenceNumber(sequence),
         kind,
@@ -97,7 +113,8 @@ fn end(history: &mut History, sequence: i64, key: u8, kind: ChangeKind) {
 
 #[test]
 fn the_end_of_an_instance_leaves_its_last_value_and_the_next_value_takes_the_place_of_both() {
-    let mut history = History::with_ends(Keep::Last { depth: 1 }, 2, 2, 8, 1);
+    let mut history =
+        a_history(HistoryPlan::new(Keep::Last { depth: 1 }, 2, Sizes::fixed(8)).with_ends(2));
     write(&mut history, 1, 1).unwrap();
     write(&mut history, 2, 2).unwrap();
     end(&mut history, 3, 1, ChangeKind::Dispose);
@@ -114,7 +131,8 @@ fn the_end_of_an_instance_leaves_its_last_value_and_the_next_value_takes_the_pla
 
 #[test]
 fn an_end_without_room_takes_the_place_of_one_that_says_no_more_or_of_the_oldest_change() {
-    let mut history = History::with_ends(Keep::Last { depth: 1 }, 2, 1, 8, 1);
+    let mut history =
+        a_history(HistoryPlan::new(Keep::Last { depth: 1 }, 2, Sizes::fixed(8)).with_ends(1));
     write(&mut history, 1, 1).unwrap();
     write(&mut history, 2, 2).unwrap();
     end(&mut history, 3, 1, ChangeKind::Dispose);
@@ -139,7 +157,9 @@ fn however_instances_end_there_are_never_more_changes_than_slots() {
     for depth in 1..4 {
         for ends in 0..5 {
             let room = 3 * depth;
-            let mut history = History::with_ends(Keep::Last { depth }, room, ends, 8, 1);
+            let mut history = a_history(
+                HistoryPlan::new(Keep::Last { depth }, room, Sizes::fixed(8)).with_ends(ends),
+            );
             let mut chance = 1u64;
             for sequence in 1..2_000 {
                 chance = chance
@@ -162,16 +182,17 @@ fn however_instances_end_there_are_never_more_changes_than_slots() {
 
 #[test]
 fn a_reserved_slot_that_is_not_committed_is_lent_again() {
-    let mut history = History::new(Keep::All, 1, 8, 1);
-    history.reserve(None).unwrap()[0] = 1;
-    history.reserve(None).unwrap()[0] = 2;
+    let mut history = a_history(HistoryPlan::new(Keep::All, 1, Sizes::fixed(8)));
+    history.reserve(None, 1).unwrap()[0] = 1;
+    history.reserve(None, 1).unwrap()[0] = 2;
     write(&mut history, 1, 0).unwrap();
-    assert_eq!(history.free.len(), 1);
+    assert_eq!(history.memory.free_slots(), 1);
 }
 
 #[test]
 fn a_pinned_change_that_is_pushed_out_stays_readable_and_then_gives_its_slot_back() {
-    let mut history = History::with_pin(Keep::Last { depth: 1 }, 1, 0, 8, 1);
+    let mut history =
+        a_history(HistoryPlan::new(Keep::Last { depth: 1 }, 1, Sizes::fixed(8)).with_pin());
     write(&mut history, 1, 0).unwrap();
     history.pin(SequenceNumber(1));
     for sequence in 2..=5 {
@@ -182,12 +203,16 @@ fn a_pinned_change_that_is_pushed_out_stays_readable_and_then_gives_its_slot_bac
     assert_eq!(history.get_pinned(SequenceNumber(1)).unwrap().1, [1]);
     history.unpin();
     assert!(history.get_pinned(SequenceNumber(1)).is_none());
-    assert_eq!(history.free.len(), 2);
+    assert_eq!(history.memory.free_slots(), 2);
 }
 
 #[test]
 fn a_hole_in_the_numbers_does_not_hide_what_lies_behind_it() {
-    let mut history = History::new(Keep::Last { depth: 1 }, 4, 8, 1);
+    let mut history = a_history(HistoryPlan::new(
+        Keep::Last { depth: 1 },
+        4,
+        Sizes::fixed(8),
+    ));
     for (sequence, key) in [(1, 1), (2, 2), (9, 3), (10, 4)] {
         write(&mut history, sequence, key).unwrap();
     }

@@ -18,9 +18,10 @@ pub struct ReaderLedger {
     /// Pushed out of the cache by younger ones (KEEP_LAST) before they were taken; and ends of instances that found no
     /// room beside values that were not seen yet, which tell them.
     pub evicted: u64,
-    /// Came and were not taken in: no room (best effort), larger than the local limit, or not of
-    /// the type.
+    /// Came and were not taken in: no room (best effort), or not of the type.
     pub rejected: u64,
+    /// Came and are larger than the reader's `max_bytes`: acknowledged, and reported by SAMPLE_LOST.
+    pub too_large: u64,
     /// Outlived their LIFESPAN before they were taken, or before they came.
     pub expired: u64,
     /// Came sooner after another of their instance than TIME_BASED_FILTER lets through.
@@ -62,7 +63,7 @@ impl ReaderLedger {
     #[must_use]
     pub fn balances(&self) -> bool {
         // What is lost is what writers say they have written, and so can be anything.
-        let came = self.delivered + self.available + self.evicted + self.rejected;
+        let came = self.delivered + self.available + self.evicted + self.rejected + self.too_large;
         let timed = self.expired + self.filtered + self.held + self.purged;
         let not_for_it = self.not_owner + self.unwanted + self.outdated;
         let never_came = self.lost.wrapping_add(self.irrelevant);

@@ -18,7 +18,7 @@ use isolane_wire::{
 
 use super::{
     AssembledId, Delivery, MessageReceiver,
-    sample::{begin_unasked, is_due, settle},
+    sample::{Unfit, begin_unasked, is_due, settle},
 };
 use crate::{
     assembly::Put,
@@ -39,15 +39,22 @@ fn is_wanted(proxy: &mut WriterProxy, reader: &mut Reader, sequence: SequenceNum
 }
 
 /// Why a reader can never take a sample in.
-fn why_never(reader: &Reader, fragment: &DataFrag<'_>) -> Option<RejectReason> {
+fn why_never(reader: &Reader, fragment: &DataFrag<'_>) -> Option<Unfit> {
     if fragment.non_standard {
-        return Some(RejectReason::NotOfType);
+        return Some(RejectReason::NotOfType.into());
     }
     let fits = |fragment| {
         let assemblies = reader.assemblies.as_ref();
         assemblies.is_some_and(|assemblies| assemblies.fits(fragment))
     };
-    (!fits(fragment)).then_some(RejectReason::TooLarge)
+    match fits(fragment) {
+        true => None,
+        // Fragments are shorter than any writer that follows the limits sends them.
+        false if fragment.sample_size as usize <= reader.max_payload_bytes => {
+            Some(RejectReason::NotOfType.into())
+        }
+        false => Some(Unfit::TooLarge(fragment.sample_size)),
+    }
 }
 
 /// A sample all of whose fragments lie in one submessage.
@@ -144,7 +151,7 @@ impl Engine {
         if !is_wanted(proxy, reader, sequence) {
             return Some(Put::Unused);
         }
-        if let Some(reason) = why_never(reader, fragment) {
+        if let Some(unfit) = why_never(reader, fragment) {
             if !proxy.reliable && proxy.strays(sequence) {
                 let peers = (&self.participants, &self.participant_by_prefix);
                 let is_own = is_own_address(peers, message.prefix, message.source);
@@ -155,7 +162,7 @@ impl Engine {
                 }
             }
             if is_due(proxy, reader, sequence).is_some() {
-                self.reject(index, sequence, reason);
+                self.refuse_for_good(index, sequence, unfit);
             }
             return None;
         }

@@ -93,6 +93,19 @@ fn is_asked_for(proxy: &WriterProxy, reader: &mut Reader, sequence: SequenceNumb
     false
 }
 
+/// Why a reader can never take a sample in.
+pub(super) enum Unfit {
+    Rejected(RejectReason),
+    /// Its payload has so many bytes.
+    TooLarge(u32),
+}
+
+impl From<RejectReason> for Unfit {
+    fn from(reason: RejectReason) -> Self {
+        Self::Rejected(reason)
+    }
+}
+
 /// What a DATA says of its instance.
 pub(super) struct Content {
     pub(super) kind: ChangeKind,
@@ -102,10 +115,10 @@ pub(super) struct Content {
 impl Content {
     /// Reads it as far as a reader must know it before the user looks at the payload.
     #[inline]
-    pub(super) fn of(reader: &Reader, data: &Data<'_>) -> Result<Self, RejectReason> {
+    pub(super) fn of(reader: &Reader, data: &Data<'_>) -> Result<Self, Unfit> {
         if data.non_standard {
             // RTPS 2.5 §8.3.8.2: its payload is in a form of the vendor's own.
-            return Err(RejectReason::NotOfType);
+            return Err(RejectReason::NotOfType.into());
         }
         let kind = match data.status_info() {
             status if status.disposed && status.unregistered => ChangeKind::DisposeAndUnregister,
@@ -118,10 +131,10 @@ impl Content {
             false => None,
         };
         if kind == ChangeKind::Alive && data.payload != PayloadKind::Data {
-            return Err(RejectReason::NotOfType);
+            return Err(RejectReason::NotOfType.into());
         }
         if data.bytes.len() > reader.max_payload_bytes {
-            return Err(RejectReason::TooLarge);
+            return Err(Unfit::TooLarge(data.bytes.len() as u32));
         }
         Ok(Self { kind, key_hash })
     }
@@ -167,7 +180,7 @@ pub(super) enum Kept {
     /// It waits for others, or will come again.
     Aside,
     /// It cannot be taken in.
-    Rejected(RejectReason),
+    Never(Unfit),
 }
 
 /// Puts a sample into the reader's cache; `index` is the proxy's.
@@ -185,7 +198,7 @@ pub(super) fn keep(
     if cache.groups() {
         return match keep_in_turn(index, proxy, reader, info, payload) {
             Ok(()) => Kept::InOrder,
-            Err(Refused::TooLarge) => Kept::Rejected(RejectReason::TooLarge),
+            Err(Refused::TooLarge) => Kept::Never(Unfit::TooLarge(payload.len() as u32)),
             Err(_) => {
                 reader.ledger.deferred += 1;
                 // Others may have waited for its number.
@@ -216,7 +229,7 @@ pub(super) fn keep(
             proxy.mark(sequence);
             Kept::Aside
         }
-        Err(Refused::TooLarge) => Kept::Rejected(RejectReason::TooLarge),
+        Err(Refused::TooLarge) => Kept::Never(Unfit::TooLarge(payload.len() as u32)),
         Err(refused) if proxy.reliable => {
             reader.ledger.deferred += 1;
             // Only for the next sample in order is there nothing to ask for until the user
@@ -226,6 +239,6 @@ pub(super) fn keep(
             }
             Kept::Aside
         }
-        Err(_) => Kept::Rejected(RejectReason::NoRoom),
+        Err(_) => Kept::Never(RejectReason::NoRoom.into()),
     }
 }

@@ -151,9 +151,9 @@ impl Engine {
         };
         let of_slots = |writer| {
             let writer = self.writers.get(writer)?;
-            let slot_bytes = writer.history.as_ref()?.slot_bytes();
+            let max_bytes = writer.history.as_ref()?.max_bytes();
             // One sample or fragment, and in front of it what a first sending has not: a destination, a GAP.
-            let largest = slot_bytes.min(writer.fragmenter.whole_bytes());
+            let largest = max_bytes.min(writer.fragmenter.whole_bytes());
             Some(largest.max(FRAGMENT_BYTES.into()) + 2 * MAX_HEAD_BYTES)
         };
         match kind {

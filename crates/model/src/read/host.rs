@@ -1,7 +1,9 @@
 //! Reads a `[host.NAME]` table.
 
+use std::num::NonZeroU32;
+
 use crate::host::{Datapath, Host, Scheduling};
-use crate::limits::{DEFAULT_THREAD_PRIORITY, MAX_HOST_NAME_BYTES};
+use crate::limits::{DEFAULT_SAMPLE_MEMORY, DEFAULT_THREAD_PRIORITY, MAX_HOST_NAME_BYTES};
 use crate::source::{Source, Sourced};
 
 use super::report::{Report, Wrong};
@@ -42,6 +44,9 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         .field("max_participants", report, values::known_participants)
         .optional();
     let fixed_memory = table.field("fixed_memory", report, values::truth).or(false);
+    let sample_memory = table
+        .field("sample_memory", report, values::sample_memory)
+        .or(NonZeroU32::new(DEFAULT_SAMPLE_MEMORY).expect("the default is a number"));
     let protect = protect::read(&mut table, report);
     let xdp = xdp::read(&mut table, report);
     table.finish(report);
@@ -54,6 +59,7 @@ pub(super) fn read(mut table: Table<'_>, report: &mut Report) -> Option<Host> {
         scheduling: scheduling?,
         max_participants: max_participants?,
         fixed_memory: fixed_memory?,
+        sample_memory: sample_memory?,
         datapath: datapath?,
         discovery_level: discovery_level?,
         protect: protect?,

@@ -14,8 +14,8 @@ use crate::host::is_interface_name;
 use crate::limits::{
     MAX_BUDGET_FRAMES, MAX_BUDGET_PERIOD, MAX_CORE, MAX_DOMAIN, MAX_FIRST_PORT,
     MAX_KNOWN_PARTICIPANTS, MAX_QUEUE, MAX_QUOTED_BYTES, MAX_RECEIVE_FRAMES, MAX_RING_ENTRIES,
-    MAX_SAMPLE_BYTES, MAX_SAMPLES, MAX_THREAD_PRIORITY, MAX_VLAN, MIN_BUDGET_PERIOD,
-    MIN_FIRST_PORT, MIN_RING_ENTRIES,
+    MAX_SAMPLE_BYTES, MAX_SAMPLE_MEMORY, MAX_SAMPLES, MAX_THREAD_PRIORITY, MAX_VLAN,
+    MIN_BUDGET_PERIOD, MIN_FIRST_PORT, MIN_RING_ENTRIES,
 };
 use crate::topic::{History, HistoryDepth, SampleBytes, check_topic_name};
 use crate::word::{Word, closest, list};
@@ -79,6 +79,10 @@ pub(super) fn priority(value: &DeValue<'_>) -> Result<Option<u8>, Wrong> {
 
 pub(super) fn known_participants(value: &DeValue<'_>) -> Result<NonZeroU32, Wrong> {
     positive(value, MAX_KNOWN_PARTICIPANTS)
+}
+
+pub(super) fn sample_memory(value: &DeValue<'_>) -> Result<NonZeroU32, Wrong> {
+    positive(value, MAX_SAMPLE_MEMORY)
 }
 
 pub(super) fn sample_bytes(value: &DeValue<'_>) -> Result<SampleBytes, Wrong> {

@@ -101,9 +101,9 @@ fn a_sample_above_the_readers_limit_is_a_counted_rejection_and_no_stop() {
         world.run_for(10 * SECOND);
         assert_eq!(world.values(reader), [1, 2, 4, 5, 7, 8]);
         let ledger = world.reader_ledger(reader);
-        assert_eq!((ledger.rejected, ledger.lost), (3, 0));
+        assert_eq!((ledger.too_large, ledger.rejected, ledger.lost), (3, 0, 0));
         let statuses = world.reader_statuses(reader);
-        assert!(statuses.contains(ReaderStatus::SAMPLE_REJECTED));
+        assert!(statuses.contains(ReaderStatus::SAMPLE_LOST));
     }
 }
 

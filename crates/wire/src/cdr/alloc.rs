@@ -1,7 +1,7 @@
 //! The standard library's strings and sequences, with the feature `alloc`.
 //!
 //! Their bound is not in the type but in the member that holds them: `#[topic(bound = N)]`, or
-//! [`DEFAULT_BOUND`](super::limits::DEFAULT_BOUND). Decoding takes memory as elements arrive and
+//! none ([`UNBOUNDED`](super::limits::UNBOUNDED)). Decoding takes memory as elements arrive and
 //! never before their bytes were seen; decoding into a value that already has the memory takes
 //! none.
 
@@ -11,8 +11,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{
-    CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySize, KeySource,
-    Kind, LocallyBounded, SequenceView, sequence, string,
+    CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySource, Kind,
+    LocallyBounded, MaxSize, MemberLength, SequenceView, sequence, string,
 };
 
 impl LocallyBounded for String {}
@@ -69,11 +69,16 @@ impl CdrType for String {
     }
 
     #[inline]
-    fn measure_key(size: &mut KeySize) {
+    fn measure_key(size: &mut MaxSize) {
         match size.bound() {
             Some(bound) => size.string(bound),
             None => size.unbounded(),
         }
+    }
+
+    #[inline]
+    fn length(&self) -> Option<usize> {
+        Some(self.len())
     }
 
     fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {
@@ -170,11 +175,19 @@ impl<T: CdrType> CdrType for Vec<T> {
     }
 
     #[inline]
-    fn measure_key(size: &mut KeySize) {
+    fn measure_key(size: &mut MaxSize) {
         match size.bound() {
             Some(bound) => sequence::measure_key::<T>(size, bound),
             None => size.unbounded(),
         }
+    }
+
+    fn length(&self) -> Option<usize> {
+        sequence::length(self)
+    }
+
+    fn lengths(&self, visit: &mut dyn FnMut(MemberLength)) {
+        self.iter().for_each(|value| value.lengths(visit));
     }
 
     fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {

@@ -3,8 +3,8 @@
 use core::fmt::{self, Debug};
 
 use super::{
-    CdrError, CdrType, Decoder, Elements, Encoder, FieldKind, FieldPath, FieldValue, KeySize,
-    KeySource, Kind, SequenceView,
+    CdrError, CdrType, Decoder, Elements, Encoder, FieldKind, FieldPath, FieldValue, KeySource,
+    Kind, MaxSize, MemberLength, SequenceView,
 };
 
 /// An array inside a sample, not copied. Its elements were checked when the view was made and are
@@ -214,11 +214,19 @@ impl<T: CdrType, const N: usize> CdrType for [T; N] {
     }
 
     #[inline]
-    fn measure_key(size: &mut KeySize) {
+    fn measure_key(size: &mut MaxSize) {
         if Self::KIND.delimits_array() {
             size.primitives(size_of::<u32>(), 1);
         }
         size.elements::<T>(N);
+    }
+
+    fn length(&self) -> Option<usize> {
+        self.iter().filter_map(T::length).max()
+    }
+
+    fn lengths(&self, visit: &mut dyn FnMut(MemberLength)) {
+        self.iter().for_each(|value| value.lengths(visit));
     }
 
     fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {

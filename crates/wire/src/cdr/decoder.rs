@@ -1,7 +1,7 @@
 //! Reading values behind one another from a slice.
 
 use super::encoder::padding;
-use super::limits::{DEFAULT_BOUND, MAX_DEPTH};
+use super::limits::{MAX_DEPTH, UNBOUNDED};
 use super::{
     ByteOrder, CdrError, CdrType, Encapsulation, Encoder, Extensibility, KeySource, Primitive,
     Representation,
@@ -42,7 +42,7 @@ impl<'a> Decoder<'a> {
             announced: None,
             is_foreign: false,
             depth_left: MAX_DEPTH,
-            bound: DEFAULT_BOUND,
+            bound: UNBOUNDED,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Writing values behind one another into a slice.
 
-use super::limits::DEFAULT_BOUND;
+use super::limits::UNBOUNDED;
 use super::{ByteOrder, CdrError, CdrType, Extensibility, Primitive, Representation};
 
 /// Writes CDR into a slice that begins where alignment is counted from: behind the encapsulation
@@ -35,7 +35,7 @@ impl<'a> Encoder<'a> {
             representation,
             order,
             delimits_structures: true,
-            bound: DEFAULT_BOUND,
+            bound: UNBOUNDED,
         }
     }
 

@@ -15,7 +15,7 @@ pub enum CdrError {
     Truncated,
     /// A string or sequence is longer than its type allows. Drop the sample, or raise the bound on
     /// both sides.
-    #[error("a string or sequence exceeds its bound")]
+    #[error("a string or sequence exceeds the bound of its member, #[topic(bound = N)]")]
     BoundExceeded,
     /// A string has no NUL at its end, has one before its end, or is not UTF-8. Drop the sample.
     #[error("a string is not NUL-terminated UTF-8")]

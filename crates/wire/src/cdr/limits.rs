@@ -1,12 +1,13 @@
 //! Every bound of the CDR code, with its reason.
 
-/// Most elements of a `Vec`, or bytes of a `String` without their NUL, in a member that states no
-/// `#[topic(bound = N)]`.
+/// Bound of a `Vec` or `String` in a member that states no `#[topic(bound = N)]`: none of its own.
 ///
-/// `heapless` collections carry their bound in the type; the standard library's do not, and a
-/// peer's length must never decide how much memory is taken. 64 Ki holds what fits in the largest
-/// UDP datagram.
-pub const DEFAULT_BOUND: usize = 64 * 1024;
+/// A sample ends it: a length that goes beyond the sample's bytes is an error before memory is taken, and how long
+/// samples are is bounded where they are received (`Qos::max_bytes`).
+pub const UNBOUNDED: usize = usize::MAX;
+
+/// Largest sample whose size is worked out from its type, in bytes: the largest that an endpoint takes.
+pub const MAX_MEASURED_BYTES: usize = 16 << 20;
 
 /// Deepest nesting of structures in one sample.
 ///

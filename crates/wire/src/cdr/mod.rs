@@ -32,6 +32,7 @@ mod error;
 mod field;
 mod key;
 pub mod limits;
+mod max_size;
 mod primitive;
 mod sequence;
 mod sequence_view;
@@ -51,11 +52,12 @@ pub use field::{FieldKind, FieldPath, FieldValue};
 pub use heapless::String as BoundedString;
 /// A sequence of at most `N` elements, in place.
 pub use heapless::Vec as BoundedSequence;
-pub use key::{KeyHash, KeySize, key_hash, key_hash_of_payload};
+pub use key::{KeyHash, key_hash, key_hash_of_payload};
+pub use max_size::MaxSize;
 pub use primitive::{Char8, Primitive};
 pub use sequence_view::{Elements, SequenceView};
 pub use topic::{
-    TopicType, read_key, read_key_hash, read_payload, read_payload_into, view_payload,
-    write_key_of_payload, write_key_payload, write_payload,
+    TopicType, max_payload_bytes, read_key, read_key_hash, read_payload, read_payload_into,
+    view_payload, write_key_of_payload, write_key_payload, write_payload,
 };
-pub use value::{CdrType, KeySource, Kind, LocallyBounded};
+pub use value::{CdrType, KeySource, Kind, LocallyBounded, MemberLength};

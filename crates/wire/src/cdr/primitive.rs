@@ -3,8 +3,8 @@
 use core::fmt::{self, Debug};
 
 use super::{
-    ByteOrder, CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySize,
-    KeySource, Kind,
+    ByteOrder, CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySource,
+    Kind, MaxSize,
 };
 
 mod sealed {
@@ -223,7 +223,7 @@ macro_rules! primitive_type {
             }
 
             #[inline]
-            fn measure_key(size: &mut KeySize) {
+            fn measure_key(size: &mut MaxSize) {
                 size.primitives(<Self as Primitive>::BYTES, 1);
             }
 

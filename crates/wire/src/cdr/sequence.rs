@@ -3,8 +3,8 @@
 use heapless::Vec;
 
 use super::{
-    CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySize, KeySource,
-    Kind, SequenceView,
+    CdrError, CdrType, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySource, Kind,
+    MaxSize, MemberLength, SequenceView,
 };
 
 /// Writes the number of elements and the elements.
@@ -75,12 +75,18 @@ pub(super) fn decode_key<T: CdrType>(
 
 /// Adds the size of a sequence of at most `bound` elements.
 #[inline]
-pub(super) fn measure_key<T: CdrType>(size: &mut KeySize, bound: usize) {
+pub(super) fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
     if T::KIND.delimits_sequence() {
         size.primitives(size_of::<u32>(), 1);
     }
     size.primitives(size_of::<u32>(), 1);
     size.elements::<T>(bound);
+}
+
+/// The number of elements, or the length of the longest element if that is more.
+pub(super) fn length<T: CdrType>(values: &[T]) -> Option<usize> {
+    let inner = values.iter().filter_map(T::length).max();
+    inner.max(Some(values.len()))
 }
 
 /// What can be compared of an element.
@@ -100,6 +106,7 @@ pub(super) fn field<'a, T: CdrType>(
 
 impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
     const KIND: Kind = Kind::Other;
+    const BOUND: Option<usize> = Some(N);
     type View<'a> = SequenceView<'a, T>;
 
     #[inline]
@@ -174,8 +181,16 @@ impl<T: CdrType, const N: usize> CdrType for Vec<T, N> {
     }
 
     #[inline]
-    fn measure_key(size: &mut KeySize) {
+    fn measure_key(size: &mut MaxSize) {
         measure_key::<T>(size, N);
+    }
+
+    fn length(&self) -> Option<usize> {
+        length(self)
+    }
+
+    fn lengths(&self, visit: &mut dyn FnMut(MemberLength)) {
+        self.iter().for_each(|value| value.lengths(visit));
     }
 
     fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {

@@ -4,7 +4,7 @@ use heapless::String;
 
 use super::encoder::Encoder;
 use super::{
-    CdrError, CdrType, Decoder, FieldKind, FieldPath, FieldValue, KeySize, KeySource, Kind,
+    CdrError, CdrType, Decoder, FieldKind, FieldPath, FieldValue, KeySource, Kind, MaxSize,
 };
 
 /// Writes a string of at most `bound` bytes.
@@ -27,6 +27,7 @@ pub(super) fn field<'a>(text: &'a str, path: FieldPath<'_>) -> Option<FieldValue
 
 impl<const N: usize> CdrType for String<N> {
     const KIND: Kind = Kind::Other;
+    const BOUND: Option<usize> = Some(N);
     type View<'a> = &'a str;
 
     #[inline]
@@ -64,8 +65,13 @@ impl<const N: usize> CdrType for String<N> {
     }
 
     #[inline]
-    fn measure_key(size: &mut KeySize) {
+    fn measure_key(size: &mut MaxSize) {
         size.string(N);
+    }
+
+    #[inline]
+    fn length(&self) -> Option<usize> {
+        Some(self.len())
     }
 
     fn field_kind(path: FieldPath<'_>) -> Option<FieldKind> {

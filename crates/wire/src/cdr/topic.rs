@@ -2,8 +2,8 @@
 
 use super::encapsulation::ENCAPSULATION_BYTES;
 use super::{
-    ByteOrder, CdrError, CdrType, Decoder, Encapsulation, Encoder, Extensibility, KeyHash, KeySize,
-    KeySource, Representation,
+    ByteOrder, CdrError, CdrType, Decoder, Encapsulation, Encoder, Extensibility, KeyHash,
+    KeySource, MaxSize, Representation,
 };
 
 /// A structure whose values are the samples of a topic. Made by `#[derive(TopicType)]`.
@@ -72,11 +72,19 @@ pub trait TopicType: CdrType {
     #[inline]
     fn max_key_bytes() -> Option<usize> {
         if Self::KEYED {
-            KeySize::of::<Self>()
+            MaxSize::of_key::<Self>()
         } else {
             Some(0)
         }
     }
+}
+
+/// The largest payload of a type's samples with its encapsulation header, in either representation. `None`: strings or
+/// sequences of the type have no bound, or the bound is beyond
+/// [`MAX_MEASURED_BYTES`](super::limits::MAX_MEASURED_BYTES).
+pub fn max_payload_bytes<T: TopicType>() -> Option<usize> {
+    let bytes = MaxSize::of_sample::<T>()?;
+    Some(ENCAPSULATION_BYTES + bytes.next_multiple_of(4))
 }
 
 /// Writes a sample with its encapsulation header, little-endian, padded to a multiple of 4 bytes.

@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use super::{CdrError, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySize};
+use super::{CdrError, Decoder, Encoder, FieldKind, FieldPath, FieldValue, MaxSize};
 
 /// A type that can be a member of a structure, or an element of a sequence or array.
 ///
@@ -21,6 +21,9 @@ use super::{CdrError, Decoder, Encoder, FieldKind, FieldPath, FieldValue, KeySiz
 pub trait CdrType: Sized {
     /// What the type is to a collection that holds it.
     const KIND: Kind;
+
+    /// Most elements or bytes, where the type carries that bound.
+    const BOUND: Option<usize> = None;
 
     /// The value as it is read without copying.
     type View<'a>: Copy + Debug;
@@ -98,7 +101,24 @@ pub trait CdrType: Sized {
     }
 
     /// Adds the most bytes that [`encode_as_key`](Self::encode_as_key) can write.
-    fn measure_key(size: &mut KeySize);
+    fn measure_key(size: &mut MaxSize);
+
+    /// Adds the most bytes that [`encode`](Self::encode) can write.
+    #[inline]
+    fn measure(size: &mut MaxSize) {
+        Self::measure_key(size);
+    }
+
+    /// Elements of a sequence, or bytes of a string; of a sequence of those, the most that one of them has.
+    /// `None`: a value has no length of its own.
+    #[inline]
+    fn length(&self) -> Option<usize> {
+        None
+    }
+
+    /// Calls `visit` for each member that is a string or a sequence, members of nested structures included.
+    #[inline]
+    fn lengths(&self, _visit: &mut dyn FnMut(MemberLength)) {}
 
     /// Writes values behind one another; in one copy where the type allows.
     ///
@@ -183,6 +203,17 @@ impl Kind {
             _ => 1,
         }
     }
+}
+
+/// A string or sequence of a value, by its member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberLength {
+    /// The member's name.
+    pub name: &'static str,
+    /// Bytes of the string, or elements of the sequence.
+    pub length: usize,
+    /// The bound that the member states: `#[topic(bound = N)]`, or that of its type.
+    pub bound: Option<usize>,
 }
 
 /// What a key is read from.

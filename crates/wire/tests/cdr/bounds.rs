@@ -3,7 +3,8 @@
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
     BoundedSequence, BoundedString, CdrError, Encapsulation, EncapsulationId, Representation,
-    TopicType, limits::MAX_DEPTH, read_payload, write_key_payload, write_payload,
+    TopicType, limits::MAX_DEPTH, max_payload_bytes, read_payload, write_key_payload,
+    write_payload,
 };
 
 use crate::support::{ALL_FORMS, Note, ShapeType, payload, read};
@@ -234,4 +235,72 @@ fn data_cannot_nest_structures_until_the_stack_ends() {
         );
     }
     assert_eq!(Tree::max_key_bytes(), None);
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(final_, crate = "isolane_wire::cdr")]
+struct Position {
+    robot: u16,
+    x: f64,
+    name: BoundedString<5>,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(appendable, crate = "isolane_wire::cdr")]
+struct Track {
+    /// Structures in a sequence, each with a DHEADER in XCDR2.
+    steps: BoundedSequence<Step, 3>,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(appendable, crate = "isolane_wire::cdr")]
+struct Step {
+    number: u8,
+    metres: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(final_, crate = "isolane_wire::cdr")]
+struct Report {
+    number: u32,
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, TopicType)]
+#[topic(final_, crate = "isolane_wire::cdr")]
+struct Chain {
+    #[topic(bound = 2)]
+    next: Vec<Chain>,
+    number: u32,
+}
+
+#[test]
+fn a_bounded_type_says_how_large_its_samples_get() {
+    let full = Position {
+        robot: 1,
+        x: 2.0,
+        name: "front".try_into().unwrap(),
+    };
+    let mut out = [0; 256];
+    let length = write_payload(&full, Representation::Xcdr1, &mut out).unwrap();
+    assert_eq!(max_payload_bytes::<Position>(), Some(length));
+
+    let step = Step {
+        number: 1,
+        metres: 2.0,
+    };
+    let full = Track {
+        steps: BoundedSequence::from_slice(&[step.clone(), step.clone(), step]).unwrap(),
+    };
+    let most = max_payload_bytes::<Track>().unwrap();
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let length = write_payload(&full, representation, &mut out).unwrap();
+        assert!(length <= most && most <= length + 36, "{length} {most}");
+    }
+}
+
+#[test]
+fn a_type_without_a_bound_says_so() {
+    assert_eq!(max_payload_bytes::<Report>(), None);
+    assert_eq!(max_payload_bytes::<Chain>(), None, "it contains itself");
 }

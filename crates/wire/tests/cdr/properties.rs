@@ -2,7 +2,8 @@
 
 use isolane_wire::cdr::{
     BoundedSequence, BoundedString, Char8, Representation, key_hash, key_hash_of_payload,
-    read_payload, read_payload_into, view_payload, write_key_payload, write_payload,
+    max_payload_bytes, read_payload, read_payload_into, view_payload, write_key_payload,
+    write_payload,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -135,6 +136,14 @@ proptest! {
             read_payload_into(&bytes, &mut reused).unwrap();
             prop_assert_eq!(&reused, &value);
             prop_assert_eq!(key_hash_of_payload::<Everything>(&bytes, false), key_hash(&value));
+        }
+    }
+
+    #[test]
+    fn no_payload_is_larger_than_its_type_says(value in everything()) {
+        let most = max_payload_bytes::<Everything>().expect("all of it is bounded");
+        for form in ALL_FORMS {
+            prop_assert!(payload(&value, form).len() <= most);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use isolane_derive::TopicType;
 use isolane_wire::cdr::{
-    BoundedSequence, BoundedString, CdrError, Representation, limits::DEFAULT_BOUND, read_payload,
+    BoundedSequence, BoundedString, CdrError, CdrType, Representation, read_payload,
     read_payload_into, write_payload,
 };
 
@@ -149,35 +149,42 @@ fn the_bound_of_a_member_does_not_reach_into_nested_structures() {
 }
 
 #[test]
-fn without_a_stated_bound_the_default_holds_and_a_larger_one_can_be_stated() {
+fn a_member_without_a_stated_bound_holds_what_the_sample_holds() {
     #[derive(Debug, PartialEq, TopicType)]
     #[topic(name = "Image", crate = "isolane_wire::cdr")]
-    struct Default {
+    struct Image {
         pixels: Vec<u8>,
     }
-    #[derive(Debug, PartialEq, TopicType)]
-    #[topic(name = "Image", crate = "isolane_wire::cdr")]
-    struct Large {
-        #[topic(bound = 100_000)]
-        pixels: Vec<u8>,
-    }
-    let image = Large {
-        pixels: vec![3; DEFAULT_BOUND + 1],
+    let image = Image {
+        pixels: vec![3; 921_600],
     };
-    let mut out = vec![0; DEFAULT_BOUND + 16];
+    let mut out = vec![0; 921_616];
     let length = write_payload(&image, Representation::Xcdr1, &mut out).unwrap();
     assert_eq!(read(&out[..length]), Ok(image));
     assert_eq!(
-        read::<Default>(&out[..length]),
-        Err(CdrError::BoundExceeded)
+        read::<Image>(&out[..length - 4]),
+        Err(CdrError::Truncated),
+        "a length beyond the sample"
     );
-    let image = Default {
-        pixels: vec![3; DEFAULT_BOUND + 1],
-    };
-    assert_eq!(
-        write_payload(&image, Representation::Xcdr1, &mut out),
-        Err(CdrError::BoundExceeded)
-    );
+}
+
+#[test]
+fn the_lengths_of_a_value_are_named_by_its_members() {
+    let value = log("robot", &[1, 2], &["a", "bcd"], &["first"]);
+    let mut found = Vec::new();
+    value.lengths(&mut |member| found.push((member.name, member.length, member.bound)));
+    let expected = [
+        ("source", 5, Some(8)),
+        ("values", 2, Some(3)),
+        // Of the sequence and its strings the longest.
+        ("words", 3, Some(4)),
+        ("entries", 1, None),
+        ("text", 5, None),
+    ];
+    assert_eq!(found, expected);
+    let mut found = Vec::new();
+    in_place(&value).lengths(&mut |member| found.push((member.name, member.bound)));
+    assert_eq!(found[0], ("source", Some(90)), "the bound of its type");
 }
 
 #[test]

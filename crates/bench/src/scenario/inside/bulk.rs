@@ -228,7 +228,8 @@ impl BulkCounts {
             let ledger = &reader.ledger;
             counts.delivered += ledger.delivered;
             counts.kept += ledger.available;
-            counts.dropped += ledger.available + ledger.lost + ledger.evicted + ledger.rejected;
+            counts.dropped += ledger.available + ledger.lost + ledger.evicted;
+            counts.dropped += ledger.rejected + ledger.too_large;
         }
         counts
     }

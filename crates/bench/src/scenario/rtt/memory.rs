@@ -61,6 +61,7 @@ impl MemoryRun {
                 .memory(&network, host.address().octets())
                 .name(name)
                 .order(executor_order(end.order))
+                .sample_memory(1 << 30)
                 .build()
                 .map_err(EndError::from)
         };

@@ -163,7 +163,7 @@ impl Cache {
     fn drop_held_sets(&mut self, is_dropped: impl Fn(u16, &Place) -> bool) -> u64 {
         let sets = self.sets.as_mut().filter(|sets| !sets.held.is_empty());
         let Some(sets) = sets else { return 0 };
-        let (slots, free, places) = (&mut self.slots, &mut self.free, &sets.places);
+        let (slots, memory, places) = (&mut self.slots, &mut self.memory, &sets.places);
         let before = sets.held.len();
         sets.held.retain(|&slot| {
             let at = usize::from(slot);
@@ -171,7 +171,7 @@ impl Cache {
             let is_kept = !is_dropped(proxy, &places[at]);
             if !is_kept {
                 slots[at] = None;
-                free.push(slot);
+                memory.give_back(slot);
             }
             is_kept
         });

@@ -54,7 +54,7 @@ impl Cache {
         info: SampleInfo,
         payload: &[u8],
     ) -> Result<Option<SequenceNumber>, Refused> {
-        if payload.len() > self.slot_bytes {
+        if payload.len() > self.memory.max_bytes() {
             return Err(Refused::TooLarge);
         }
         let share = (self.waiting_room / writers.max(1)).max(1);

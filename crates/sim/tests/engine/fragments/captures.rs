@@ -38,6 +38,7 @@ impl Replay {
         let prefix = Header::parse(&own.bytes).expect("a message").prefix;
         let now = Instant::new(1);
         let mut config = EngineConfig::new(0, prefix, 7);
+        config.limits.sample_bytes = 1 << 30;
         config.metatraffic_unicast = LocatorList::from_iter([Locator::udpv4(SUBSCRIBER, 7410)]);
         config.announce_to = vec![Locator::udpv4([239, 255, 0, 1], 7400)];
         config.networks = vec![Network {
@@ -70,6 +71,7 @@ impl Replay {
             }),
             qos,
             max_payload_bytes: 110_000,
+            shares_long: false,
             max_datagram_bytes: WHOLE_BYTES,
             unicast: LocatorList::from_iter([Locator::udpv4(SUBSCRIBER, 7411)]),
             multicast: LocatorList::new(),

@@ -235,7 +235,7 @@ fn samples_up_to_the_size_of_a_datagram_go_in_one_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_sample_longer_than_the_readers_bound_is_rejected_and_not_asked_for_again() {
+fn a_sample_longer_than_the_readers_bound_is_too_large_and_not_asked_for_again() {
     for topic in [large().keep_all(64), large().keep_all(64).reliable()] {
         let mut world = World::new(1);
         let (a, b) = two_nodes(&mut world);
@@ -246,7 +246,7 @@ fn a_sample_longer_than_the_readers_bound_is_rejected_and_not_asked_for_again() 
         world.enqueue(writer, [padded(1, 64), padded(2, 20_000), padded(3, 9_000)]);
         world.run_for(SECOND);
         assert_eq!(world.values(reader), [1, 3]);
-        assert_eq!(world.reader_ledger(reader).rejected, 1);
+        assert_eq!(world.reader_ledger(reader).too_large, 1);
         assert_eq!(world.writer_ledger(writer).fragments_repaired, 0);
     }
 }

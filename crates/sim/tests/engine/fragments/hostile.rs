@@ -97,7 +97,7 @@ fn a_lie_in_a_writers_name_does_not_have_its_reader_ask_again_and_again() {
 }
 
 #[test]
-fn what_can_never_be_taken_in_is_rejected() {
+fn what_can_never_be_taken_in_is_refused_for_good() {
     for kind in KINDS {
         let (mut world, peer, reader) = a_reader(kind);
         let tiny = Cut {
@@ -117,7 +117,8 @@ fn what_can_never_be_taken_in_is_rejected() {
             (part(3, 3_000_000, 1, CYCLONE, huge), &[0; 1_344]),
         );
         let ledger = world.reader_ledger(reader);
-        assert_eq!((ledger.rejected, ledger.accounted), (3, 3), "{ledger:?}");
+        assert_eq!((ledger.rejected, ledger.too_large), (1, 2), "{ledger:?}");
+        assert_eq!(ledger.accounted, 3);
         let counters = world.engine(peer.target).counters();
         assert_eq!(counters.fragments_unused, 0, "they are counted already");
         let payload = padded(4, 5_000).payload();

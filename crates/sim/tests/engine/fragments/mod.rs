@@ -6,6 +6,7 @@ mod hostile;
 mod owed;
 mod peers;
 mod places;
+mod shared;
 mod turns;
 
 use isolane_sim::{Sample, Topic};

@@ -95,7 +95,8 @@ fn a_sample_that_is_pushed_out_before_it_is_repaired_is_given_up_and_counted() {
 
 #[test]
 fn best_effort_samples_that_wait_are_replaced_or_refused_as_history_says() {
-    let bytes = 200_000;
+    // As many as are staged fit what staged samples may take.
+    let (bytes, large) = (200_000, || large().max_payload_bytes(250_000));
     let (mut world, _, writer, reader) = a_pair(&large().keep_last(1));
     for value in 1..=40 {
         world

@@ -431,7 +431,7 @@ fn what_a_set_cannot_be_kept_with_is_refused_at_creation() {
 }
 
 #[test]
-fn a_set_of_which_a_sample_is_rejected_is_dropped_whole() {
+fn a_set_of_which_a_sample_is_too_large_is_dropped_whole() {
     let offered = reliable("Sets").keep_all(32).max_payload_bytes(1_000);
     let requested = offered.clone().max_payload_bytes(200);
     let mut group = groups(World::new(1), COHERENT_TOPIC, &[(offered, requested)]);
@@ -441,7 +441,7 @@ fn a_set_of_which_a_sample_is_rejected_is_dropped_whole() {
     group.world.run_for(SECOND);
     let ledger = group.world.reader_ledger(group.readers[0]);
     assert_eq!(group.values(), [[4, 5]], "{ledger:?}");
-    assert_eq!((ledger.rejected, ledger.incomplete), (1, 2), "{ledger:?}");
+    assert_eq!((ledger.too_large, ledger.incomplete), (1, 2), "{ledger:?}");
 }
 
 #[test]

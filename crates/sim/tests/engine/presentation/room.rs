@@ -169,7 +169,7 @@ fn what_is_dropped_since_it_cannot_be_whole_makes_room_at_once() {
     crowd.world.enqueue(crowd.writers[0], [too_large]);
     crowd.world.run_for(ms(50));
     let ledger = crowd.world.reader_ledger(crowd.reader);
-    let counts = (ledger.rejected, ledger.incomplete, ledger.in_sets);
+    let counts = (ledger.too_large, ledger.incomplete, ledger.in_sets);
     assert_eq!(counts, (1, 1, 2), "the third has its slot: {ledger:?}");
     (0..3).for_each(|nth| crowd.end(nth));
     crowd.world.take(crowd.reader, 99);

@@ -83,6 +83,7 @@ impl<'a> Place<'a> {
         let other = cast.participants.iter().find(is_other).expect("two");
         let now = Instant::new(1);
         let mut config = EngineConfig::new(0, one.prefix, 1);
+        config.limits.sample_bytes = 1 << 30;
         config.metatraffic_unicast = LocatorList::from_iter([locator([10, 78, 0, 9], 7410)]);
         let mut engine = Engine::new(config, now);
         let config = EndpointConfig {
@@ -99,6 +100,7 @@ impl<'a> Place<'a> {
             } else {
                 MAX_PAYLOAD_BYTES
             },
+            shares_long: false,
             max_datagram_bytes: isolane_engine::limits::WHOLE_BYTES,
             unicast: LocatorList::from_iter([locator([10, 78, 0, 9], 7411)]),
             multicast: LocatorList::new(),
@@ -151,7 +153,7 @@ impl<'a> Place<'a> {
         key_hash: Option<KeyHash>,
         payload: &[u8],
     ) {
-        let slot = self.engine.reserve(writer, key_hash).expect("room");
+        let slot = self.engine.reserve(writer, key_hash, 0).expect("room");
         slot[..payload.len()].copy_from_slice(payload);
         let sample = WriteSample {
             kind,

@@ -1,0 +1,422 @@
+//! Memory of the samples of a history or a cache, all of it taken when the endpoint is created.
+//!
+//! Each sample has a *slot* of a fixed size. Where some samples are longer than a slot they share *pages*: a long sample
+//! lies in a run of them. An endpoint whose samples are bounded has slots of that size and no pages. One whose samples
+//! are mostly short and may be long has slots of an Ethernet frame, and pages for a few long ones, so that the rare long
+//! sample does not multiply the memory of all.
+//!
+//! A sample takes the first run that fits. One that waits for others takes a run of the upper half: so the sample that
+//! they wait for has the lower half to itself when nothing is left there for the user to take.
+
+use alloc::{boxed::Box, vec, vec::Vec};
+use core::ops::Range;
+
+use crate::{
+    config::{Zeroed, from_allocator},
+    limits::{LONG_BYTES, USUAL_LONG_BYTES, WAITING_BYTES, WHOLE_BYTES},
+};
+
+/// Bytes of a page: a long sample wastes half of one on average.
+const PAGE_BYTES: usize = 1_024;
+
+/// How much memory samples have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// Bytes of a slot.
+    slot_bytes: usize,
+    /// The longest sample.
+    max_bytes: usize,
+    /// Bytes that samples longer than a slot share; 0: there are none.
+    long_bytes: usize,
+    zeroed: Zeroed,
+}
+
+impl Sizes {
+    /// The same, of memory that is taken from elsewhere.
+    pub(crate) fn taken_from(self, zeroed: Zeroed) -> Self {
+        Self { zeroed, ..self }
+    }
+
+    /// Slots that every sample fits.
+    pub(crate) fn fixed(max_bytes: usize) -> Self {
+        Self {
+            slot_bytes: max_bytes,
+            max_bytes,
+            long_bytes: 0,
+            zeroed: from_allocator,
+        }
+    }
+
+    /// So many slots of an Ethernet frame, and pages for longer samples: four of the longest, of which one may be on its
+    /// way and lie in the middle, or as many as fit [`LONG_BYTES`]; where the longest is longer than
+    /// [`USUAL_LONG_BYTES`], [`WAITING_BYTES`].
+    pub(crate) fn shared(max_bytes: usize, slots: usize) -> Self {
+        if max_bytes <= WHOLE_BYTES {
+            return Self::fixed(max_bytes);
+        }
+        let longest = max_bytes.next_multiple_of(2 * PAGE_BYTES);
+        let share = match max_bytes <= USUAL_LONG_BYTES {
+            true => LONG_BYTES,
+            false => WAITING_BYTES,
+        };
+        let samples = (share / longest).max(4).min(slots);
+        Self {
+            slot_bytes: WHOLE_BYTES,
+            max_bytes,
+            long_bytes: samples.saturating_mul(longest),
+            zeroed: from_allocator,
+        }
+    }
+
+    /// Bytes of a slot.
+    pub(crate) fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    /// Bytes with so many slots.
+    pub(crate) fn bytes(&self, slots: usize) -> usize {
+        slots
+            .saturating_mul(self.slot_bytes)
+            .saturating_add(self.long_bytes)
+    }
+}
+
+/// The slots of a history or a cache.
+#[derive(Debug)]
+pub(crate) struct SampleMemory {
+    sizes: Sizes,
+    slots: Box<[u8]>,
+    free: Vec<u16>,
+    long: Option<Box<Long>>,
+}
+
+/// What samples longer than a slot share.
+#[derive(Debug)]
+struct Long {
+    bytes: Box<[u8]>,
+    is_taken: Box<[bool]>,
+    /// Pages of each slot's sample.
+    runs: Box<[Range<u32>]>,
+    /// Pages of the longest sample so far.
+    longest: usize,
+}
+
+impl SampleMemory {
+    /// Memory for so many samples; `None`: there is none left.
+    pub(crate) fn try_new(slots: u16, sizes: Sizes) -> Option<Self> {
+        let count = usize::from(slots);
+        let long = match sizes.long_bytes {
+            0 => None,
+            bytes => Some(Box::new(Long {
+                bytes: (sizes.zeroed)(bytes)?,
+                is_taken: vec![false; bytes / PAGE_BYTES].into_boxed_slice(),
+                runs: vec![0..0; count].into_boxed_slice(),
+                longest: 0,
+            })),
+        };
+        Some(Self {
+            sizes,
+            slots: (sizes.zeroed)(count.checked_mul(sizes.slot_bytes)?)?,
+            free: (0..slots).rev().collect(),
+            long,
+        })
+    }
+
+    /// All of it, for who touches it before the start.
+    pub(crate) fn pieces_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let long = self.long.as_mut().map(|long| &mut long.bytes[..]);
+        core::iter::once(&mut self.slots[..]).chain(long)
+    }
+
+    /// The longest sample.
+    #[inline]
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.sizes.max_bytes
+    }
+
+    /// A free slot.
+    #[inline]
+    pub(crate) fn claim(&mut self) -> Option<u16> {
+        self.free.pop()
+    }
+
+    /// Slots that are free.
+    pub(crate) fn free_slots(&self) -> usize {
+        self.free.len()
+    }
+
+    /// A slot holds nothing any more.
+    #[inline]
+    pub(crate) fn give_back(&mut self, slot: u16) {
+        self.free.push(slot);
+        if let Some(long) = &mut self.long {
+            long.release(slot);
+        }
+    }
+
+    /// Copies a sample into a slot. False: it is long, and there are no pages for it. `waits`: it waits for others.
+    #[inline]
+    pub(crate) fn store(&mut self, slot: u16, payload: &[u8], waits: bool) -> bool {
+        if payload.len() > self.sizes.slot_bytes {
+            return self.store_long(slot, payload, waits);
+        }
+        let start = usize::from(slot) * self.sizes.slot_bytes;
+        self.slots[start..start + payload.len()].copy_from_slice(payload);
+        true
+    }
+
+    #[cold]
+    fn store_long(&mut self, slot: u16, payload: &[u8], waits: bool) -> bool {
+        let Some(long) = &mut self.long else {
+            return false;
+        };
+        let pages = payload.len().div_ceil(PAGE_BYTES);
+        let from = if waits { long.is_taken.len() / 2 } else { 0 };
+        let Some(start) = long.first_run(from, pages) else {
+            return false;
+        };
+        long.take(slot, start, pages);
+        long.bytes[start * PAGE_BYTES..][..payload.len()].copy_from_slice(payload);
+        true
+    }
+
+    /// The sample of a slot, which has so many bytes.
+    #[inline]
+    pub(crate) fn get(&self, slot: u16, length: usize) -> &[u8] {
+        if length > self.sizes.slot_bytes {
+            return self.get_long(slot, length);
+        }
+        let start = usize::from(slot) * self.sizes.slot_bytes;
+        self.slots.get(start..start + length).unwrap_or_default()
+    }
+
+    #[cold]
+    fn get_long(&self, slot: u16, length: usize) -> &[u8] {
+        let Some(long) = &self.long else { return &[] };
+        let start = long.runs[usize::from(slot)].start as usize * PAGE_BYTES;
+        long.bytes.get(start..start + length).unwrap_or_default()
+    }
+
+    /// Whether a sample of so many bytes could be lent room now. One that is longer than all may be is refused later.
+    #[inline]
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
+        bytes <= self.sizes.slot_bytes || self.fits_long(bytes)
+    }
+
+    #[cold]
+    fn fits_long(&self, bytes: usize) -> bool {
+        let bytes = bytes.min(self.sizes.max_bytes);
+        let pages = bytes.div_ceil(PAGE_BYTES);
+        match &self.long {
+            Some(long) => long.first_run(0, pages).is_some(),
+            None => true,
+        }
+    }
+
+    /// Lends a slot to fill: all of it, or for a sample of more bytes the largest run of pages that is free.
+    #[inline]
+    pub(crate) fn lend(&mut self, slot: u16, bytes: usize) -> &mut [u8] {
+        if bytes > self.sizes.slot_bytes && self.long.is_some() {
+            return self.lend_long(slot);
+        }
+        &mut self.slots[usize::from(slot) * self.sizes.slot_bytes..][..self.sizes.slot_bytes]
+    }
+
+    #[cold]
+    fn lend_long(&mut self, slot: u16) -> &mut [u8] {
+        let most = self.sizes.max_bytes.div_ceil(PAGE_BYTES);
+        let Some(long) = &mut self.long else {
+            return &mut [];
+        };
+        long.release(slot);
+        let (start, pages) = long.largest_run(most);
+        long.take(slot, start, pages);
+        let bytes = (pages * PAGE_BYTES).min(self.sizes.max_bytes);
+        &mut long.bytes[start * PAGE_BYTES..][..bytes]
+    }
+
+    /// What was lent holds a sample of so many bytes; the rest is free again.
+    #[inline]
+    pub(crate) fn settle(&mut self, slot: u16, length: usize) {
+        if self.long.is_some() {
+            self.settle_long(slot, length);
+        }
+    }
+
+    #[cold]
+    fn settle_long(&mut self, slot: u16, length: usize) {
+        let Some(long) = &mut self.long else { return };
+        let run = long.runs[usize::from(slot)].clone();
+        if run.is_empty() {
+            return;
+        }
+        long.release(slot);
+        if length > self.sizes.slot_bytes {
+            let pages = length.div_ceil(PAGE_BYTES).min(run.len());
+            long.take(slot, run.start as usize, pages);
+            long.longest = long.longest.max(pages);
+            return;
+        }
+        // It is shorter than was thought.
+        let bytes = &long.bytes[run.start as usize * PAGE_BYTES..][..length];
+        self.slots[usize::from(slot) * self.sizes.slot_bytes..][..length].copy_from_slice(bytes);
+    }
+
+    /// Samples there is room for where they are as long as the longest so far.
+    pub(crate) fn room(&self) -> usize {
+        match &self.long {
+            Some(long) if long.longest > 0 => {
+                let free = long.is_taken.iter().filter(|&&is_taken| !is_taken);
+                free.count() / long.longest
+            }
+            _ => usize::MAX,
+        }
+    }
+}
+
+impl Long {
+    /// Where the first free run of so many pages begins.
+    fn first_run(&self, from: usize, pages: usize) -> Option<usize> {
+        let mut length = 0;
+        for page in from..self.is_taken.len() {
+            length = if self.is_taken[page] { 0 } else { length + 1 };
+            if length == pages {
+                return Some(page + 1 - pages);
+            }
+        }
+        None
+    }
+
+    /// The first free run of so many pages, or the largest there is.
+    fn largest_run(&self, most: usize) -> (usize, usize) {
+        let (mut length, mut largest) = (0, (0, 0));
+        for (page, &is_taken) in self.is_taken.iter().enumerate() {
+            length = if is_taken { 0 } else { length + 1 };
+            if length > largest.1 {
+                largest = (page + 1 - length, length);
+            }
+            if length == most {
+                break;
+            }
+        }
+        largest
+    }
+
+    fn take(&mut self, slot: u16, start: usize, pages: usize) {
+        self.is_taken[start..start + pages].fill(true);
+        self.runs[usize::from(slot)] = start as u32..(start + pages) as u32;
+    }
+
+    fn release(&mut self, slot: u16) {
+        let run = core::mem::take(&mut self.runs[usize::from(slot)]);
+        self.is_taken[run.start as usize..run.end as usize].fill(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight slots, and twelve pages for samples of up to 3,000 bytes.
+    fn memory() -> SampleMemory {
+        let sizes = Sizes {
+            slot_bytes: WHOLE_BYTES,
+            max_bytes: 3_000,
+            long_bytes: 12 * PAGE_BYTES,
+            zeroed: from_allocator,
+        };
+        SampleMemory::try_new(8, sizes).expect("memory for a test")
+    }
+
+    #[test]
+    fn long_samples_share_memory_for_some_of_the_longest() {
+        let bytes = |max_bytes, slots| Sizes::shared(max_bytes, slots).long_bytes;
+        assert_eq!(bytes(WHOLE_BYTES, 100), 0);
+        assert_eq!(bytes(2_000, 10), 10 * 2_048, "all of them");
+        assert_eq!(bytes(64 << 10, 100), 256 << 10);
+        assert_eq!(bytes(1 << 20, 100), 4 << 20);
+        assert_eq!(bytes(16 << 20, 100), 64 << 20, "four");
+        assert_eq!(bytes(16 << 20, 2), 32 << 20);
+    }
+
+    fn sample(length: usize) -> Vec<u8> {
+        (0..length).map(|at| (at % 251) as u8).collect()
+    }
+
+    #[test]
+    fn short_and_long_samples_are_kept_beside_each_other() {
+        let mut memory = memory();
+        let lengths = [10, 2_500, WHOLE_BYTES, WHOLE_BYTES + 1, 0];
+        let slots = lengths.map(|length| {
+            let slot = memory.claim().expect("there are eight");
+            assert!(memory.store(slot, &sample(length), false), "{length}");
+            slot
+        });
+        for (slot, length) in slots.into_iter().zip(lengths) {
+            assert_eq!(memory.get(slot, length), sample(length));
+        }
+    }
+
+    #[test]
+    fn long_samples_find_no_room_when_the_pages_are_used_and_again_when_one_goes() {
+        let mut memory = memory();
+        let mut slots = Vec::new();
+        for _ in 0..4 {
+            let slot = memory.claim().expect("there are eight");
+            assert!(memory.store(slot, &sample(2_500), false));
+            slots.push(slot);
+        }
+        let slot = memory.claim().expect("a slot is left");
+        assert!(!memory.store(slot, &sample(1_500), false));
+        assert!(!memory.fits(1_500) && memory.fits(1_400));
+        assert!(
+            memory.store(slot, &sample(1_400), false),
+            "a short one does"
+        );
+        memory.give_back(slots[1]);
+        assert!(memory.fits(2_500));
+        let slot = memory.claim().expect("it came back");
+        assert!(memory.store(slot, &sample(2_500), false));
+    }
+
+    #[test]
+    fn samples_that_wait_leave_the_lower_half_to_the_one_they_wait_for() {
+        let mut memory = memory();
+        let mut waiting = 0;
+        while let Some(slot) = memory.claim()
+            && memory.store(slot, &sample(2_500), true)
+        {
+            waiting += 1;
+        }
+        assert_eq!(waiting, 2);
+        let slot = memory.claim().expect("a slot is left");
+        assert!(memory.store(slot, &sample(2_500), false));
+    }
+
+    #[test]
+    fn what_is_lent_and_not_used_is_free_again() {
+        let mut memory = memory();
+        for length in [2_000, 1_500, 1_500, 1_500, 1_500] {
+            let slot = memory.claim().expect("there are eight");
+            assert_eq!(memory.lend(slot, 0).len(), WHOLE_BYTES);
+            let lent = memory.lend(slot, WHOLE_BYTES + 1);
+            assert!(lent.len() >= length, "two pages each");
+            lent[..length].copy_from_slice(&sample(length));
+            memory.settle(slot, length);
+            assert_eq!(memory.get(slot, length), sample(length));
+        }
+        assert_eq!(memory.room(), 1);
+        let slot = memory.claim().expect("there are eight");
+        memory.lend(slot, WHOLE_BYTES + 1)[..5].copy_from_slice(&sample(5));
+        memory.settle(slot, 5);
+        assert_eq!(memory.get(slot, 5), sample(5), "a short one after all");
+        assert!(memory.fits(2_000));
+    }
+
+    #[test]
+    fn memory_that_cannot_be_had_is_no_panic() {
+        let none = |_| None;
+        assert!(SampleMemory::try_new(8, Sizes::fixed(64).taken_from(none)).is_none());
+        assert!(SampleMemory::try_new(u16::MAX, Sizes::fixed(usize::MAX / 2)).is_none());
+    }
+}
