@@ -273,7 +273,7 @@ impl Domain {
             key_hash: None,
             timestamp: Timestamp::from_nanos(self.now.as_nanos()),
         };
-        let slot = self.engine.reserve(self.writer, None);
+        let slot = self.engine.reserve(self.writer, None, payload.len());
         slot.expect("there is room")[..payload.len()].copy_from_slice(payload);
         let written = self.engine.commit(self.writer, &sample, payload.len());
         written.expect("it fits");

@@ -371,6 +371,7 @@ mod tests {
             key_of: None,
             qos: QosPolicies::writer_default(),
             max_payload_bytes: 64,
+            shares_long: false,
             max_datagram_bytes: WHOLE_BYTES,
             unicast: LocatorList::new(),
             multicast: LocatorList::new(),

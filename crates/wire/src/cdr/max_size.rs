@@ -124,7 +124,7 @@ impl MaxSize {
         match one.end {
             Some(bytes) => {
                 let stride = bytes.next_multiple_of(self.max_alignment);
-                let all = stride.checked_mul(count).unwrap_or(usize::MAX);
+                let all = stride.saturating_mul(count);
                 let words = all / self.max_alignment;
                 self.primitives(self.max_alignment, words);
             }
