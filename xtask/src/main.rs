@@ -6,6 +6,7 @@
 //! - `cargo xtask conformance` shows what every datapath does, and whether each of them does it;
 //! - `cargo xtask coverage` counts the lines of `wire` that its tests run;
 //! - `cargo xtask discovery` counts what it costs to find each other, as numbers grow;
+//! - `cargo xtask domain-size` starts hundreds of processes of one domain;
 //! - `cargo xtask fuzz` throws bytes at everything that reads what others send;
 //! - `cargo xtask hostile` lets somebody throw everything there is at a host with a critical topic;
 //! - `cargo xtask isolation` counts what a flood does to a critical topic, with and without what keeps it
@@ -29,6 +30,7 @@ mod coverage;
 mod demo;
 mod dependencies;
 mod discovery;
+mod domain_size;
 mod foreign;
 mod fuzz;
 mod hostile;
@@ -68,7 +70,7 @@ struct Arguments {
 enum Command {
     /// Run all checks: format, lints, dependencies, the classifier's object, tests, conformance of the
     /// datapaths, fuzzing, documentation, budgets, other implementations, a comparison with them, the demo
-    /// and its page, isolation by counters, a hostile sender, an emulated machine
+    /// and its page, isolation by counters, a hostile sender, many participants, an emulated machine
     Test,
     /// Build the classifier's eBPF object and compare it with the checked-in one (needs clang-16)
     Classifier(classifier::Arguments),
@@ -89,6 +91,9 @@ enum Command {
     /// Count instructions and datagrams of discovery, of up to 10,000 endpoints and of 500 participants (needs
     /// valgrind)
     Discovery(discovery::DiscoveryArguments),
+    /// Start 200 processes with 2,000 endpoints on three hosts, and many readers of one writer, in network namespaces
+    /// (needs root)
+    DomainSize(domain_size::DomainSizeArguments),
     /// Fuzz what reads others' bytes, with libFuzzer (needs a C++ compiler)
     Fuzz(fuzz::FuzzArguments),
     /// Measure isolane beside other DDS implementations, in network namespaces (needs root)
@@ -127,6 +132,7 @@ fn main() -> ExitCode {
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Peers(arguments) => peers::run(&arguments),
         Command::Discovery(arguments) => discovery::run(&arguments),
+        Command::DomainSize(arguments) => domain_size::run(&arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Hostile(arguments) => hostile::run(&arguments),
         Command::Isolation(arguments) => isolation::run(&arguments),

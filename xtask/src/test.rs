@@ -7,8 +7,8 @@ use crate::packages::is_root;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::{Metadata, build_commands, cargo};
 use crate::{
-    Result, budgets, classifier, command, conformance, demo, dependencies, fuzz, hostile, interop,
-    isolation, packages, page, peers, testbed,
+    Result, budgets, classifier, command, conformance, demo, dependencies, domain_size, fuzz,
+    hostile, interop, isolation, packages, page, peers, testbed,
 };
 
 /// Runs all steps, prints the summary, and says whether nothing failed.
@@ -78,6 +78,7 @@ pub(crate) fn run() -> Result<bool> {
             }
             steps.run("isolation", || isolation::step(&metadata));
             steps.run("hostile", || hostile::step(&metadata));
+            steps.run("domain size", || domain_size::step(&metadata));
         }
         Some(reason) => {
             steps.leave_out("interop", reason);
@@ -88,6 +89,7 @@ pub(crate) fn run() -> Result<bool> {
             steps.leave_out("page", reason);
             steps.leave_out("isolation", reason);
             steps.leave_out("hostile", reason);
+            steps.leave_out("domain size", reason);
         }
     }
 

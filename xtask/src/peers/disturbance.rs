@@ -25,26 +25,26 @@ const MAX_SHARE: f64 = 0.01;
 
 /// What disturbed a repetition of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Disturbance {
+pub(crate) struct Disturbance {
     /// Steal time, as a share of the processors' time.
-    pub(super) steal: f64,
+    pub(crate) steal: f64,
     /// User time of processes that are not the ends, as a share of the processors' time.
-    pub(super) others: f64,
+    pub(crate) others: f64,
     /// The longest stall of a core, in microseconds; `None`: it takes the right to real-time scheduling.
-    pub(super) longest_stall_us: Option<u64>,
+    pub(crate) longest_stall_us: Option<u64>,
     /// Load average of the last minute, at the end.
-    pub(super) load: f64,
+    pub(crate) load: f64,
 }
 
 impl Disturbance {
     /// Whether the repetition is to be run again.
-    pub(super) fn is_too_much(&self) -> bool {
+    pub(crate) fn is_too_much(&self) -> bool {
         self.steal > MAX_SHARE || self.others > MAX_SHARE
     }
 }
 
 /// A watch over one repetition of a case; dropped, its threads end.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     before: Times,
     is_over: Arc<AtomicBool>,
     longest_ns: Arc<AtomicU64>,
@@ -54,7 +54,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Begins to watch these cores.
-    pub(super) fn begin(cores: Cores) -> Result<Self> {
+    pub(crate) fn begin(cores: Cores) -> Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let longest_ns = Arc::new(AtomicU64::new(0));
         let threads = [cores.hosts, cores.cable].map(|core| {
@@ -70,7 +70,7 @@ impl Watch {
     }
 
     /// Ends, and returns what disturbed.
-    pub(super) fn end(mut self) -> Result<Disturbance> {
+    pub(crate) fn end(mut self) -> Result<Disturbance> {
         let since = Times::now()?.since(self.before);
         let load = fs::read_to_string("/proc/loadavg")?;
         let load = load.split_whitespace().next().unwrap_or_default();

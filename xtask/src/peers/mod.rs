@@ -17,7 +17,7 @@
 
 mod bare;
 mod case;
-mod disturbance;
+pub(crate) mod disturbance;
 mod end;
 mod report;
 mod run;

@@ -12,6 +12,7 @@
 //!
 //! Nobody relays between the two veth pairs until a [`cable`](crate::cable) runs.
 
+mod bridged;
 mod error;
 mod netlink;
 mod place;
@@ -36,6 +37,7 @@ use error::{CONFIGURE_RIGHT, ENTER_RIGHT, step};
 use netlink::Netlink;
 use setup::{Namespace, configure_host, connect, introduce, join, plug_in};
 
+pub use bridged::BridgedHosts;
 pub use error::TestbedError;
 pub use place::{Host, Place};
 pub use receive_work::ReceiveThreads;
@@ -90,8 +92,8 @@ impl Testbed {
         let (mut a, mut b, mut cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         connect(&mut a, &mut cable, Host::A, config)?;
         connect(&mut b, &mut cable, Host::B, config)?;
-        let hardware_a = configure_host(&mut a, Host::A)?;
-        let hardware_b = configure_host(&mut b, Host::B)?;
+        let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
+        let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
         introduce(&mut a, Host::A, &hardware_b)?;
         introduce(&mut b, Host::B, &hardware_a)?;
         let mut testbed = Testbed {
@@ -112,8 +114,8 @@ impl Testbed {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         let ends = [Host::A.interface(), Host::B.interface()];
         join([&mut a, &mut b], ends, config)?;
-        let hardware_a = configure_host(&mut a, Host::A)?;
-        let hardware_b = configure_host(&mut b, Host::B)?;
+        let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
+        let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
         introduce(&mut a, Host::A, &hardware_b)?;
         introduce(&mut b, Host::B, &hardware_a)?;
         Ok(Testbed {
@@ -132,8 +134,8 @@ impl Testbed {
         let (mut a, mut b, cable) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         plug_in(&mut a, Host::A, devices[0])?;
         plug_in(&mut b, Host::B, devices[1])?;
-        let hardware_a = configure_host(&mut a, Host::A)?;
-        let hardware_b = configure_host(&mut b, Host::B)?;
+        let hardware_a = configure_host(&mut a, Host::A.interface(), Host::A.address())?;
+        let hardware_b = configure_host(&mut b, Host::B.interface(), Host::B.address())?;
         introduce(&mut a, Host::A, &hardware_b)?;
         introduce(&mut b, Host::B, &hardware_a)?;
         Ok(Testbed {
@@ -179,23 +181,8 @@ impl Testbed {
     ///
     /// The kernel watches the *thread* that spawns: when that thread ends, the child is killed.
     /// Spawn from a thread that lives as long as the child shall.
-    pub fn command(&self, place: impl Into<Place>, mut command: Command) -> Command {
-        // Owned by the command: it may be spawned after the testbed is gone.
-        let namespace = Arc::clone(self.descriptor(place.into()));
-        let parent = rustix::process::getpid();
-        let before_exec = move || {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have died before the line above: then no signal comes any more.
-            if rustix::process::getppid() != Some(parent) {
-                return Err(io::ErrorKind::BrokenPipe.into());
-            }
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-            Ok(())
-        };
-        // SAFETY: between fork and exec the closure makes system calls only: it takes no lock,
-        // allocates nothing, and its errors are plain numbers.
-        unsafe { command.pre_exec(before_exec) };
-        command
+    pub fn command(&self, place: impl Into<Place>, command: Command) -> Command {
+        command_inside(self.descriptor(place.into()), command)
     }
 
     /// What the device of a host has counted.
@@ -260,6 +247,26 @@ impl Testbed {
             ));
         }
     }
+}
+
+/// Makes `command` start its program inside a namespace and die with the thread that spawns it.
+fn command_inside(namespace: &Arc<OwnedFd>, mut command: Command) -> Command {
+    // Owned by the command: it may be spawned after the testbed is gone.
+    let namespace = Arc::clone(namespace);
+    let parent = rustix::process::getpid();
+    let before_exec = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the line above: then no signal comes any more.
+        if rustix::process::getppid() != Some(parent) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls only: it takes no lock,
+    // allocates nothing, and its errors are plain numbers.
+    unsafe { command.pre_exec(before_exec) };
+    command
 }
 
 /// Moves the calling thread into a namespace.

@@ -69,7 +69,7 @@ pub(super) fn connect(
 /// Joins two namespaces by a veth pair of these names, both ends up.
 pub(super) fn join(
     [first, second]: [&mut Namespace; 2],
-    interfaces: [&'static str; 2],
+    interfaces: [&str; 2],
     config: &TestbedConfig,
 ) -> Result<(), TestbedError> {
     let end = |name| VethEnd {
@@ -114,16 +114,39 @@ pub(super) fn plug_in(host: &mut Namespace, name: Host, device: &str) -> Result<
     step("move a device to a test host", CONFIGURE_RIGHT, plug_in())
 }
 
+/// Makes a bridge that forwards every group to every port, as a switch without IGMP snooping does.
+pub(super) fn make_bridge(namespace: &mut Namespace, name: &str) -> Result<(), TestbedError> {
+    let mut make = || -> io::Result<()> {
+        namespace.netlink.create_bridge(name)?;
+        let index = namespace.netlink.link(name)?.index;
+        namespace.netlink.set_up(index)
+    };
+    step("make a bridge", CONFIGURE_RIGHT, make())
+}
+
+/// Makes a device a port of a bridge of the same namespace.
+pub(super) fn add_port(
+    namespace: &mut Namespace,
+    bridge: &str,
+    port: &str,
+) -> Result<(), TestbedError> {
+    let mut add = || -> io::Result<()> {
+        let bridge = namespace.netlink.link(bridge)?.index;
+        let port = namespace.netlink.link(port)?.index;
+        namespace.netlink.set_controller(port, bridge)
+    };
+    step("add a port to a bridge", CONFIGURE_RIGHT, add())
+}
+
 /// Gives a host its address and a way for multicast; returns its hardware address.
 pub(super) fn configure_host(
     namespace: &mut Namespace,
-    host: Host,
+    interface: &str,
+    address: Ipv4Addr,
 ) -> Result<Vec<u8>, TestbedError> {
     let mut configure = || -> io::Result<Vec<u8>> {
-        let link = namespace.netlink.link(host.interface())?;
-        namespace
-            .netlink
-            .add_address(link.index, host.address(), 24)?;
+        let link = namespace.netlink.link(interface)?;
+        namespace.netlink.add_address(link.index, address, 24)?;
         // For senders that name no interface: without a route, multicast is unreachable.
         namespace
             .netlink
