@@ -90,8 +90,11 @@ impl Engine {
                 groups |= self.advance_alone(proxy, SequenceNumber(0));
             }
             let found = self.writer_proxies.get(proxy);
-            is_missing_any |= found.is_some_and(WriterProxy::is_missing_any);
-            if was_blocked || found.is_some_and(WriterProxy::may_ask_for_more) {
+            let is_missing = found.is_some_and(WriterProxy::is_missing_any);
+            is_missing_any |= is_missing;
+            // A writer of which all has come, and was acknowledged, has nothing to be told.
+            let is_owed = is_missing || found.is_some_and(WriterProxy::has_unacknowledged);
+            if was_blocked && is_owed || found.is_some_and(WriterProxy::may_ask_for_more) {
                 self.file_acknack(proxy);
             }
         }

@@ -61,6 +61,12 @@ pub const MAX_ANSWERS_AGAIN: u8 = 8;
 /// bad link. Such a reader holds back no history from then on; its first ACKNACK revives it.
 pub const MAX_UNANSWERED_HEARTBEATS: u8 = 8;
 
+/// Participants for which the HEARTBEATs of SEDP's writers come one `Timing::heartbeat_period` apart at least. With so many
+/// times as many the time between two is so many times as long, `Timing::heartbeat_period_max` at most: these HEARTBEATs go
+/// to all and are answered by all, and what each participant receives of them is not to grow with their number. RTCP
+/// spreads its reports likewise (RFC 3550 §6.2).
+pub const PARTICIPANTS_PER_HEARTBEAT_PERIOD: usize = 8;
+
 /// Preemptive ACKNACKs after which a reader counts as matched that says nothing else: peers whose answers to
 /// HEARTBEATs cannot be told from those would wait for ever for a first sample.
 pub const MAX_PREEMPTIVE_ACKNACKS: u8 = 4;

@@ -127,6 +127,11 @@ impl<T> Table<T> {
         self.end as u16
     }
 
+    /// Records there are.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
     /// Records there is room for.
     pub(crate) fn free(&self) -> usize {
         self.room - self.used

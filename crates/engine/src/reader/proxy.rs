@@ -212,6 +212,11 @@ impl WriterProxy {
         self.lowest_missing().is_some()
     }
 
+    /// Whether something has come since the last ACKNACK.
+    pub(crate) fn has_unacknowledged(&self) -> bool {
+        self.acknowledged < self.expected
+    }
+
     /// The last number known to exist that lies in the window.
     fn window_last(&self) -> SequenceNumber {
         let window_last = self.expected.get().saturating_add(i64::from(WINDOW) - 1);

@@ -1,11 +1,14 @@
 //! HEARTBEATs to all readers of a writer, the timer that asks for acknowledgements, and what becomes of the
 //! history once they have come (RTPS 2.5 §8.4.9.2).
 
+use core::time::Duration;
+
 use isolane_wire::{rtps::Heartbeat, time::Instant};
 
 use crate::{
-    engine::{Engine, Subject},
+    engine::{BUILTIN_ENDPOINTS, Engine, Subject},
     ids::WriterId,
+    limits::PARTICIPANTS_PER_HEARTBEAT_PERIOD,
     work::{Destinations, Work, WorkKind},
     writer::{Writer, WriterStatus},
 };
@@ -88,11 +91,27 @@ impl Engine {
         if self.timers.is_armed(timer) {
             return;
         }
+        let shortest_ns = self.shortest_heartbeat_period_ns(writer_index);
         let writer = self.writers.get(writer_index);
         if let Some(writer) = writer.filter(|writer| self.owes_heartbeat(writer)) {
-            let period = core::time::Duration::from_nanos(writer.heartbeat_period_ns);
-            self.timers.arm(timer, now + period);
+            let period_ns = writer.heartbeat_period_ns.max(shortest_ns);
+            self.timers
+                .arm(timer, now + Duration::from_nanos(period_ns));
         }
+    }
+
+    /// Shortest time between two HEARTBEATs of a writer that wait for an answer. That of the built-in writers grows with the
+    /// number of participants ([`PARTICIPANTS_PER_HEARTBEAT_PERIOD`]).
+    fn shortest_heartbeat_period_ns(&self, writer_index: u16) -> u64 {
+        let timing = &self.config.timing;
+        let period_ns = timing.heartbeat_period.as_nanos() as u64;
+        if writer_index >= BUILTIN_ENDPOINTS {
+            return period_ns;
+        }
+        let periods = self.participants.len() / PARTICIPANTS_PER_HEARTBEAT_PERIOD;
+        let longest_ns = timing.heartbeat_period_max.as_nanos() as u64;
+        let spread_ns = period_ns.saturating_mul(periods as u64).min(longest_ns);
+        period_ns.max(spread_ns)
     }
 
     /// Stops the heartbeat timer when all is acknowledged, so that nobody is woken for nothing.
@@ -108,12 +127,13 @@ impl Engine {
     /// Some reader lives: what is owed is asked for after the shortest period again. One that is
     /// dead and has let the period grow must not make the others wait for what they have lost.
     pub(crate) fn hasten_heartbeat(&mut self, now: Instant, writer_index: u16) {
-        let period = self.config.timing.heartbeat_period;
+        let period_ns = self.shortest_heartbeat_period_ns(writer_index);
         let timer = Subject::heartbeat(writer_index, &self.config.limits);
         if let Some(writer) = self.writers.get_mut(writer_index) {
-            writer.heartbeat_period_ns = period.as_nanos() as u64;
+            writer.heartbeat_period_ns = period_ns;
             if self.timers.is_armed(timer) {
-                self.timers.bring_forward(timer, now + period);
+                let due = now + Duration::from_nanos(period_ns);
+                self.timers.bring_forward(timer, due);
             }
         }
     }
