@@ -204,7 +204,8 @@ impl Critical {
 
     /// Whether the machine stood still for so long that its deadline was missed whatever it did.
     fn is_stalled(&self) -> bool {
-        u128::from(self.machine.longest_stall_us) >= LONG_STALL.as_micros()
+        let longest_us = self.machine.longest_stall_us;
+        longest_us.is_some_and(|us| u128::from(us) >= LONG_STALL.as_micros())
     }
 
     fn judged(&self) -> [(&'static str, u64); 4] {
@@ -282,17 +283,21 @@ impl MembersReport {
         let [cpu_matched, cpu] = self.cpu_seconds;
         let delivered = self.delivered_seconds.unwrap_or(f64::NAN);
         let gap = |critical: &Critical| critical.longest_gap_ms;
+        let stall = |critical: &Critical| match critical.machine.longest_stall_us {
+            Some(us) => format!("{} ms", us / 1_000),
+            None => String::from("unknown"),
+        };
         format!(
             "samples delivered within {delivered:.1} s; at most {:.1} MB resident a process; CPU time of all {cpu_matched:.1} s \
              until all had matched, {cpu:.1} s in all; {} announcements dropped and repeated, {} leases expired; critical pair: longest gap \
-             {:.1} ms, alone {:.1} ms; longest stall of the machine {} ms, alone {} ms; kernel late {}, alone {}",
+             {:.1} ms, alone {:.1} ms; longest stall of the machine {}, alone {}; kernel late {}, alone {}",
             self.largest_resident_bytes as f64 / 1e6,
             self.announcements_dropped,
             self.leases_expired,
             gap(&self.critical),
             gap(&self.critical_alone),
-            self.critical.machine.longest_stall_us / 1_000,
-            self.critical_alone.machine.longest_stall_us / 1_000,
+            stall(&self.critical),
+            stall(&self.critical_alone),
             self.critical.kernel_late,
             self.critical_alone.kernel_late,
         )
@@ -357,7 +362,7 @@ mod tests {
         let missed = |stall: Duration| {
             failed(|it| {
                 it.critical.deadlines_missed = 2;
-                it.critical.machine.longest_stall_us = stall.as_micros() as u64;
+                it.critical.machine.longest_stall_us = Some(stall.as_micros() as u64);
             })
         };
         assert_eq!((missed(LONG_STALL / 2), missed(LONG_STALL)), (1, 0));
