@@ -81,6 +81,10 @@ pub(crate) const KNOWN_ENDPOINTS: usize = 40_960;
 /// Addresses.
 pub(crate) const KNOWN_ADDRESSES: usize = 40_960;
 
+/// Bytes of memory that the samples of `pub` and `sub` have where no description says: each has one endpoint, and
+/// histories of thousands of samples are asked for by a number on the command line.
+pub(crate) const SAMPLE_MEMORY: u32 = 64 << 20;
+
 /// Participants that `pub` and `sub` know at most unless somebody says otherwise: the library's default.
 pub(crate) const USUAL_PARTICIPANTS: u32 = 1_000;
 

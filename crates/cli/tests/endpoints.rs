@@ -296,7 +296,7 @@ fn memory_that_cannot_be_had_at_the_start_is_an_error_with_the_amount() {
 
     let ended = within(4 << 20, &history);
     assert_eq!(ended.code, 2, "{}", ended.err);
-    for part in ["of the participant's 16777216 are left", "sample_memory"] {
+    for part in ["of the participant's 67108864 are left", "sample_memory"] {
         assert!(ended.err.contains(part), "{part}: {}", ended.err);
     }
 }

@@ -3,7 +3,6 @@
 
 use std::num::NonZeroU32;
 
-use isolane_model::limits::DEFAULT_SAMPLE_MEMORY;
 use isolane_model::{
     Datapath, Host, HostProtection, Scheduling, Source, Sourced, System, Word, Xdp, format_duration,
 };
@@ -11,6 +10,7 @@ use isolane_wire::level::Level;
 
 use crate::arguments::LaneArguments;
 use crate::failure::Failure;
+use crate::limits::SAMPLE_MEMORY;
 
 use super::{Interfaces, NetworkSettings, or_default};
 
@@ -100,11 +100,7 @@ impl LaneSettings {
             },
             fixed_memory: host.is_some_and(|host| host.fixed_memory.value),
             sample_memory: host.map_or_else(
-                || {
-                    Sourced::default_value(
-                        NonZeroU32::new(DEFAULT_SAMPLE_MEMORY).expect("a number"),
-                    )
-                },
+                || Sourced::default_value(NonZeroU32::new(SAMPLE_MEMORY).expect("a number")),
                 |host| host.sample_memory.clone(),
             ),
             host: host.map(|host| host.name.value.clone()),

@@ -220,7 +220,8 @@ fn long_samples_of_a_type_without_bounds_wait_for_memory_where_their_writer_may_
     let reader = alice.create_reader::<Cloud>("Clouds", &qos).unwrap();
     let of_callback = Rc::clone(&seen);
     let on_sample = move |sample: isolane::Sample<&Cloud>| {
-        let cloud = sample.value.expect("no instance ends");
+        // The end of a writer has no value.
+        let Some(cloud) = sample.value else { return };
         assert_eq!(cloud.points.len(), 60_000);
         of_callback.borrow_mut().push(cloud.number);
     };
