@@ -146,7 +146,9 @@ fn operate(member: &mut Member, input: &mut Input<'_>, places: &[Locator]) {
         6 => {
             let count = usize::from(input.byte() % 4);
             let leased = member.memory.pool().lease(Class::Transmit(lane), count);
-            member.leased.extend(leased.expect("memory for a few frames"));
+            member
+                .leased
+                .extend(leased.expect("memory for a few frames"));
             member.leased.truncate(16);
         }
         _ => {

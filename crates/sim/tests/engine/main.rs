@@ -9,6 +9,7 @@ mod chaos;
 mod content_filter;
 #[path = "../../../../tests/support/conversation.rs"]
 mod conversation;
+mod crowd;
 mod data_lifecycle;
 mod deadline;
 mod delivery;
