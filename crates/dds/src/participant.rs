@@ -190,6 +190,9 @@ impl Participant {
     /// Creates a writer that another thread writes to: it is `Send`, and its samples go through a
     /// bounded ring to this participant's loop. It is enabled at once, so the participant must be.
     ///
+    /// The writer holds frames for its largest samples. On a lane, samples leave without a copy only if these fit a frame of
+    /// the device: a type without bounds needs [`Qos::max_bytes`] of 1,400 or less for that.
+    ///
     /// # Errors
     /// [`BuildError`]; nothing was created then.
     pub fn create_remote_writer<T: TopicType>(

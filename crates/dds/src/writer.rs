@@ -283,8 +283,13 @@ impl<T: TopicType> DataWriter<T> {
             };
             let limit = state.engine.max_payload_bytes(self.id);
             if error == CdrError::NoRoom && room < limit {
-                bytes = room + 1;
-                continue;
+                // An element takes a byte at least. What can never fit lets no older sample give way.
+                let mut least = room + 1;
+                value.lengths(&mut |member| least = least.max(member.length));
+                if least <= limit {
+                    bytes = least;
+                    continue;
+                }
             }
             state.engine.note_refused(self.id);
             return Err(match error {

@@ -218,7 +218,8 @@ fn another_threads_samples_leave_by_lane_from_the_frames_they_were_written_to() 
         |end| {
             let participant = on_lanes().build().expect("lanes can be had");
             let mut writer = participant
-                .create_remote_writer::<Block>("Ping", &qos)
+                // A frame of the device has room for it; of 64 KiB, the default without bounds, none has.
+                .create_remote_writer::<Block>("Ping", &qos.clone().max_bytes(1_400))
                 .expect("a writer");
             let has_reader = || {
                 let report = participant.report();

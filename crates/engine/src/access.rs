@@ -254,11 +254,15 @@ impl Engine {
         })
     }
 
-    /// Whether the history has memory for a sample of so many bytes now, or for the longest if that is shorter.
+    /// Whether the history has memory for a sample of so many bytes now, or for the longest if that is shorter; also where
+    /// an older sample may give way.
     pub fn has_memory(&mut self, id: WriterId, bytes: usize) -> bool {
-        let writer = self.writers.get_mut(id.0);
-        let history = writer.and_then(|writer| writer.history.as_mut());
+        let Some(writer) = self.writers.get_mut(id.0) else {
+            return true;
+        };
+        let history = writer.history.as_mut();
         history.is_none_or(|history| history.fits(bytes))
+            || writer.may_replace(writer.lowest_unacknowledged())
     }
 
     /// Asks to be told ([`WriterStatus::ROOM`]) when a full history has room again.

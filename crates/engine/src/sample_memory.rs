@@ -180,6 +180,16 @@ impl SampleMemory {
         true
     }
 
+    /// Whether a sample of so many bytes that waits for others would find pages.
+    #[cold]
+    pub(crate) fn fits_waiting(&self, bytes: usize) -> bool {
+        let long = self.long.as_ref().filter(|_| bytes > self.sizes.slot_bytes);
+        long.is_none_or(|long| {
+            let from = long.is_taken.len() / 2;
+            long.first_run(from, bytes.div_ceil(PAGE_BYTES)).is_some()
+        })
+    }
+
     /// The sample of a slot, which has so many bytes.
     #[inline]
     pub(crate) fn get(&self, slot: u16, length: usize) -> &[u8] {
@@ -218,6 +228,10 @@ impl SampleMemory {
     pub(crate) fn lend(&mut self, slot: u16, bytes: usize) -> &mut [u8] {
         if bytes > self.sizes.slot_bytes && self.long.is_some() {
             return self.lend_long(slot);
+        }
+        if let Some(long) = &mut self.long {
+            // A sample that was refused may have left pages lent.
+            long.release(slot);
         }
         &mut self.slots[usize::from(slot) * self.sizes.slot_bytes..][..self.sizes.slot_bytes]
     }
@@ -391,6 +405,18 @@ mod tests {
         assert_eq!(waiting, 2);
         let slot = memory.claim().expect("a slot is left");
         assert!(memory.store(slot, &sample(2_500), false));
+    }
+
+    #[test]
+    fn a_short_sample_after_one_that_was_refused_is_the_short_one() {
+        let mut memory = memory();
+        let slot = memory.claim().expect("there are eight");
+        memory.lend(slot, WHOLE_BYTES + 1).fill(0xaa);
+        // It did not fit there either.
+        memory.lend(slot, 0)[..10].copy_from_slice(&sample(10));
+        memory.settle(slot, 10);
+        assert_eq!(memory.get(slot, 10), sample(10));
+        assert!(memory.fits(3_000), "the pages are free again");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) fn with(choice: DatapathChoice) -> Builder {
         .interfaces(Interfaces::Named(vec![INTERFACE.to_owned()]))
         .datapath(choice)
         .timing(timing)
+        // Two readers of 512 samples, of up to 60,000 bytes.
+        .sample_memory(64 << 20)
 }
 
 pub(crate) fn lanes(options: XdpOptions) -> Builder {

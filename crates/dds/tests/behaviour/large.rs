@@ -213,6 +213,40 @@ fn cloud(number: u32) -> Cloud {
 }
 
 #[test]
+fn a_sample_that_is_refused_for_its_size_leaves_the_history_and_the_next_sample_as_they_are() {
+    let alice = Site::memory().participant();
+    let qos = Qos::reliable().keep_last(16).transient_local();
+    let writer = alice.create_writer::<Cloud>("Clouds", &qos).unwrap();
+    for number in 0..4 {
+        writer.write(&cloud(number)).unwrap();
+    }
+    let too_long = Cloud {
+        number: 4,
+        points: vec![0xaa; 100_000],
+    };
+    let refused = writer.write(&too_long);
+    assert!(
+        matches!(refused, Err(WriteError::TooLarge { .. })),
+        "{refused:?}"
+    );
+    let short = Cloud {
+        number: 5,
+        points: vec![5; 10],
+    };
+    writer.write(&short).unwrap();
+    let reader = alice.create_reader::<Cloud>("Clouds", &qos).unwrap();
+    let mut taken = Vec::new();
+    assert!(alice.run_until(PATIENCE, || {
+        while let Some(sample) = reader.take().unwrap() {
+            taken.extend(sample.value);
+        }
+        taken.len() == 5
+    }));
+    assert_eq!(taken[..4], [0, 1, 2, 3].map(cloud));
+    assert_eq!(taken[4], short);
+}
+
+#[test]
 fn long_samples_of_a_type_without_bounds_wait_for_memory_where_their_writer_may_wait() {
     let alice = Site::memory().participant();
     let qos = Qos::reliable().keep_all();

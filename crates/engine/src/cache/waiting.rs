@@ -25,6 +25,8 @@ impl Cache {
                 let slot = self.slot(self.waiting[at]);
                 slot.proxy == proxy && slot.info.sequence > info.sequence
             });
+            // None gives way to one that finds no pages then.
+            let last = last.filter(|_| self.memory.fits_waiting(payload.len()));
             let last = last.ok_or(Refused::Full)?;
             displaced = Some(self.slot(self.waiting[last]).info.sequence);
             self.stop_waiting(last);

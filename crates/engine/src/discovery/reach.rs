@@ -2,9 +2,10 @@
 //!
 //! An announcement proves nothing: anybody can send one that names somebody else's address. An IPv4 address that a
 //! participant announces is validated by an ACKNACK that comes from it (the port is ignored: implementations send from
-//! other ports than they receive on). An ACKNACK from the loopback address validates all addresses of its participant:
-//! it comes from a process of this host, which can send anywhere by itself. Addresses of described participants are
-//! validated by their description.
+//! other ports than they receive on). An ACKNACK from the loopback address, or from an address of
+//! this host, validates all addresses of its participant: it comes from a process of this host, which can send anywhere by
+//! itself. (Between two addresses of a host Linux sends from the one that is sent to, and it takes no datagram from outside
+//! whose source is its own.) Addresses of described participants are validated by their description.
 //!
 //! Samples are sent to validated addresses alone; of several addresses of a peer a validated one is used. Everything else
 //! that is meant for an address that is not validated (announcements, HEARTBEATs, ACKNACKs, repairs) comes to at most
@@ -212,6 +213,8 @@ impl Engine {
         };
         let (writer, prefix, to) = (proxy.writer, proxy.guid.prefix, proxy.address());
         let was_reachable = proxy.is_reachable;
+        let networks = &self.config.networks;
+        let is_of_this_host = |address| networks.iter().any(|network| network.address == address);
         if let Some(&place) = self.participant_by_prefix.get(&prefix)
             && let Some(participant) = self.participants.get_mut(place)
             && !participant.validated.covers(&source)
@@ -221,7 +224,7 @@ impl Engine {
                 announces(data, address) || to.is_some_and(|to| to.ipv4() == Some(address))
             };
             let is_entered = match source.ipv4() {
-                Some([127, ..]) => {
+                Some(address) if address[0] == 127 || is_of_this_host(address) => {
                     participant.validated.are_all = true;
                     true
                 }

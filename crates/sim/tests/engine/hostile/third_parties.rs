@@ -184,14 +184,22 @@ fn a_best_effort_participant_with_two_interfaces_is_sent_to_where_it_answers_fro
 
 #[test]
 fn a_participant_of_this_host_is_sent_to_where_it_says() {
-    let (mut world, node, _, writer) = a_target_and_a_third_host();
-    let mut peer = Peer::at(NodeId(6), node, 9);
-    peer.from = Some(Locator::udpv4([127, 0, 0, 1], 50_000));
-    peer.announce_itself(&mut world, |_| {});
-    peer.announce(&mut world, READER, Default::default());
-    peer.answer_discovery(&mut world);
-    world.run_for(ms(10));
-    assert_eq!(world.matched_readers(writer), 1);
+    // Between two interfaces of a host Linux sends from the address that is sent to.
+    for is_loopback in [true, false] {
+        let (mut world, node, _, writer) = a_target_and_a_third_host();
+        let mut peer = Peer::at(NodeId(6), node, 9);
+        let address = if is_loopback {
+            [127, 0, 0, 1]
+        } else {
+            node.address()
+        };
+        peer.from = Some(Locator::udpv4(address, 50_000));
+        peer.announce_itself(&mut world, |_| {});
+        peer.announce(&mut world, READER, Default::default());
+        peer.answer_discovery(&mut world);
+        world.run_for(ms(10));
+        assert_eq!(world.matched_readers(writer), 1);
+    }
 }
 
 #[test]
