@@ -323,7 +323,11 @@ impl Engine {
             }
             let mut has_confirmed = false;
             if !proxy.reliable && proxy.strays(data.sequence) {
-                let peers = (&self.participants, &self.participant_by_prefix);
+                let peers = (
+                    &self.participants,
+                    &self.participant_by_prefix,
+                    &self.config.networks[..],
+                );
                 let is_own = is_own_address(peers, message.prefix, message.source);
                 let origin = Origin { now, is_own };
                 match settle(proxy, reader, data.sequence, origin, &mut self.counters) {

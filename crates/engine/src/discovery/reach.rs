@@ -24,6 +24,7 @@ use isolane_wire::{
 
 use super::RemoteParticipant;
 use crate::{
+    config::Network,
     engine::Engine,
     index::PeerIndex,
     limits::{ANSWER_FACTOR, MAX_VALIDATED_ADDRESSES, UNVALIDATED_BYTES_PER_S},
@@ -44,11 +45,11 @@ pub(crate) struct Validated {
 }
 
 impl Validated {
-    /// Every address, as of a described participant.
-    pub(super) fn all() -> Self {
+    /// Every address, of a participant that is described at this one.
+    pub(super) fn described(address: [u8; 4]) -> Self {
         Self {
+            addresses: BoundedVec::from_iter([address]),
             are_all: true,
-            ..Self::default()
         }
     }
 
@@ -87,28 +88,48 @@ fn announces(data: &ParticipantData, address: [u8; 4]) -> bool {
     data.metatraffic_unicast.iter().any(is_it) || data.default_unicast.iter().any(is_it)
 }
 
+/// Whether an address is one of this host, so that a process of this host sends from it.
+fn is_of_this_host(networks: &[Network], address: [u8; 4]) -> bool {
+    address[0] == 127 || networks.iter().any(|network| network.address == address)
+}
+
+/// What tells the addresses of participants.
+pub(crate) type Peers<'a> = (
+    &'a Table<RemoteParticipant>,
+    &'a PeerIndex<GuidPrefix, u16>,
+    &'a [Network],
+);
+
 /// Whether a datagram in the name of a participant came from one of its addresses.
 pub(crate) fn is_own_address(
-    (participants, by_prefix): (&Table<RemoteParticipant>, &PeerIndex<GuidPrefix, u16>),
+    (participants, by_prefix, networks): Peers<'_>,
     prefix: GuidPrefix,
     source: Locator,
 ) -> bool {
-    let Some(&index) = by_prefix.get(&prefix) else {
-        // This participant itself.
-        return true;
-    };
-    let Some(participant) = participants.get(index).filter(|peer| peer.is_proven()) else {
+    let Some(address) = source.ipv4() else {
         return false;
     };
-    source
-        .ipv4()
-        .is_some_and(|address| announces(&participant.data, address))
+    let Some(&index) = by_prefix.get(&prefix) else {
+        // This participant itself.
+        return networks.is_empty() || is_of_this_host(networks, address);
+    };
+    let participant = participants.get(index).filter(|peer| peer.is_proven());
+    participant.is_some_and(|participant| {
+        let validated = &participant.validated;
+        announces(&participant.data, address)
+            || validated.addresses.contains(&address)
+            || validated.are_all && is_of_this_host(networks, address)
+    })
 }
 
 impl Engine {
     /// Whether a datagram in the name of a participant came from one of its addresses.
     pub(crate) fn is_own_address(&self, prefix: GuidPrefix, source: Locator) -> bool {
-        let peers = (&self.participants, &self.participant_by_prefix);
+        let peers = (
+            &self.participants,
+            &self.participant_by_prefix,
+            &self.config.networks[..],
+        );
         is_own_address(peers, prefix, source)
     }
 
@@ -214,7 +235,6 @@ impl Engine {
         let (writer, prefix, to) = (proxy.writer, proxy.guid.prefix, proxy.address());
         let was_reachable = proxy.is_reachable;
         let networks = &self.config.networks;
-        let is_of_this_host = |address| networks.iter().any(|network| network.address == address);
         if let Some(&place) = self.participant_by_prefix.get(&prefix)
             && let Some(participant) = self.participants.get_mut(place)
             && !participant.validated.covers(&source)
@@ -224,7 +244,7 @@ impl Engine {
                 announces(data, address) || to.is_some_and(|to| to.ipv4() == Some(address))
             };
             let is_entered = match source.ipv4() {
-                Some(address) if address[0] == 127 || is_of_this_host(address) => {
+                Some(address) if is_of_this_host(networks, address) => {
                     participant.validated.are_all = true;
                     true
                 }
@@ -235,6 +255,10 @@ impl Engine {
             };
             if !is_entered {
                 self.counters.answers_elsewhere += u64::from(!was_reachable);
+                if let Some(proxy) = self.reader_proxies.get_mut(index).filter(|_| was_reachable) {
+                    // The next one from there costs a comparison.
+                    proxy.answered_from = source.ipv4();
+                }
                 return;
             }
             participant.follow_from = Some(0);

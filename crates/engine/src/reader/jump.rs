@@ -15,8 +15,8 @@
 //! - A sample in the window, but more than the window beyond the last sample that the reader knows as the writer's own, is taken
 //!   only from an address of the writer's participant. So the hot path compares one number, and addresses once in 256 samples.
 //!
-//! Where no address of the participant sends for [`JUMP_PATIENCE`], any address counts: a host may send from addresses that
-//! the host does not announce. A reader that has taken no sample of a writer yet follows the latest HEARTBEAT in both directions.
+//! Where no address of the participant has ever sent, any address counts after [`JUMP_PATIENCE`]: a host may send from addresses
+//! that the host does not announce. A reader that has taken no sample of a writer yet follows the latest HEARTBEAT in both directions.
 
 use isolane_wire::{rtps::Heartbeat, sequence::SequenceNumber, time::Instant};
 
@@ -73,6 +73,7 @@ impl Anchor {
             return true;
         }
         if !self.is_set {
+            self.sequence = sequence.get();
             return true;
         }
         self.sequence = Self::CHECK_NEXT;
@@ -218,7 +219,14 @@ impl WriterProxy {
             false => ledger.skipped = ledger.skipped.wrapping_sub(passed),
         }
         self.jump(to);
+        self.acknowledged = self.acknowledged.min(to);
+        self.irrelevant_to = self.irrelevant_to.min(to);
         self.nacked_until = SequenceNumber(0);
+    }
+
+    /// Position without a jump that is not confirmed.
+    pub(crate) fn settled_position(&self) -> SequenceNumber {
+        self.former.map_or(self.expected, |former| former.expected)
     }
 
     /// Whether the position of a best-effort reader is checked before a sample with this number is taken.
@@ -246,7 +254,11 @@ impl WriterProxy {
                     since: origin.now,
                 });
                 self.expected = sequence;
-            } else if sequence >= self.expected && !self.anchor.admits(sequence, origin) {
+            } else if sequence < self.expected {
+                // A duplicate. If it is the writer's own, the writer is still there.
+                let since = &mut self.anchor.refused_since;
+                *since = since.filter(|_| !origin.is_own);
+            } else if !self.anchor.admits(sequence, origin) {
                 return Settled::Refused;
             }
             return Settled::Taken;
@@ -269,6 +281,7 @@ impl WriterProxy {
         former.passed += ahead(self.expected);
         self.expected = sequence;
         let is_old = origin.now.saturating_since(former.since) >= JUMP_PATIENCE;
+        let is_old = is_old && !self.anchor.is_set;
         if is_far || !(origin.is_own || is_old) {
             return Settled::Taken;
         }

@@ -34,7 +34,7 @@ impl PartedMatches {
         let parted = Parted {
             writer: proxy.guid,
             reader,
-            expected: proxy.expected,
+            expected: proxy.settled_position(),
         };
         let _ = self.matches.push(parted);
     }

@@ -153,7 +153,11 @@ impl Engine {
         }
         if let Some(unfit) = why_never(reader, fragment) {
             if !proxy.reliable && proxy.strays(sequence) {
-                let peers = (&self.participants, &self.participant_by_prefix);
+                let peers = (
+                    &self.participants,
+                    &self.participant_by_prefix,
+                    &self.config.networks[..],
+                );
                 let is_own = is_own_address(peers, message.prefix, message.source);
                 let origin = Origin { now, is_own };
                 let settled = settle(proxy, reader, sequence, origin, &mut self.counters);

@@ -173,7 +173,11 @@ impl Engine {
             }
             let base = gap.list.base();
             if gap.start <= proxy.expected && proxy.is_far(base) {
-                let peers = (&self.participants, &self.participant_by_prefix);
+                let peers = (
+                    &self.participants,
+                    &self.participant_by_prefix,
+                    &self.config.networks[..],
+                );
                 let is_own = is_own_address(peers, message.prefix, message.source);
                 if !proxy.follows_gap(base, Origin { now, is_own }) {
                     self.counters.jumps_doubted += 1;

@@ -289,7 +289,7 @@ impl Engine {
         let guid = data.guid;
         let mut participant = RemoteParticipant::new(data, now);
         // Where it is reached is not its own word.
-        participant.validated = Validated::all();
+        participant.validated = Validated::described(peer.described.address);
         participant.is_assumed_alive = is_assumed_alive;
         participant.awaits_first_word = true;
         let Ok(index) = self.participants.insert(participant) else {
