@@ -10,7 +10,7 @@ use isolane_wire::guid::Guid;
 
 use super::{
     states::{Seen, note_seen},
-    world::World,
+    world::{STRANGER, World},
 };
 use crate::{
     compose,
@@ -56,12 +56,12 @@ impl World {
             ARRIVAL => {
                 let to = input.index(self.nodes.len());
                 let bytes = input.bytes(usize::from(u16::MAX));
-                self.arrive(to, bytes);
+                self.arrive(STRANGER, to, bytes);
             }
             LIE => {
                 let to = input.index(self.nodes.len());
                 let lie = compose::message(input, &self.cast());
-                self.arrive(to, &lie);
+                self.arrive(STRANGER, to, &lie);
             }
             TIME => {
                 let time = input.pick(&TIMES_US);
@@ -78,8 +78,8 @@ impl World {
                 if let Some(flying) = self.flying.pop_front()
                     && input.flag()
                 {
-                    self.arrive(flying.to, &flying.bytes);
-                    self.arrive(flying.to, &flying.bytes);
+                    self.arrive(flying.from, flying.to, &flying.bytes);
+                    self.arrive(flying.from, flying.to, &flying.bytes);
                 }
             }
             10 => {
@@ -94,7 +94,8 @@ impl World {
                 let to = input.index(self.nodes.len());
                 let lie = insider::message(input, &self.lines(to), self.now.as_nanos());
                 if !lie.is_empty() {
-                    self.arrive(to, &lie);
+                    let from = (to + 1) % self.nodes.len();
+                    self.arrive(from, to, &lie);
                 }
             }
         }
@@ -171,7 +172,7 @@ impl World {
             let datagram = engine.write_best_effort(writer, sample, buffer, payload)?;
             super::check::sent(&buffer[datagram.clone()], engine.guid_prefix());
             let to = engine.destinations(writer).to_vec();
-            world.send(&to, &buffer[datagram]);
+            world.send(index, &to, &buffer[datagram]);
             Ok(())
         })
     }
@@ -261,7 +262,7 @@ impl World {
             let engine = &mut world.nodes[index].engine;
             let length = engine.farewell(buffer);
             let to: Vec<_> = engine.farewell_to().collect();
-            world.send(&to, &buffer[..length]);
+            world.send(index, &to, &buffer[..length]);
         });
         self.restart(index);
     }

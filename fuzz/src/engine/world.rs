@@ -55,6 +55,7 @@ pub(super) struct Node {
 
 /// A datagram on its way.
 pub(super) struct Flying {
+    pub(super) from: usize,
     pub(super) to: usize,
     pub(super) bytes: Vec<u8>,
 }
@@ -66,6 +67,9 @@ pub(super) struct World {
     multicast: bool,
     buffer: Vec<u8>,
 }
+
+/// Whose address no node has.
+pub(super) const STRANGER: usize = 3;
 
 /// Where node `index` is.
 pub(super) fn address(index: usize) -> Locator {
@@ -246,24 +250,28 @@ impl World {
         lines
     }
 
-    /// A datagram sets out, to everybody who is reached by the address.
-    pub(super) fn send(&mut self, to: &[Locator], bytes: &[u8]) {
+    /// A node sends a datagram to every node that an address reaches.
+    pub(super) fn send(&mut self, from: usize, to: &[Locator], bytes: &[u8]) {
         for locator in to {
             for index in 0..self.nodes.len() {
                 let reaches = locator.is_multicast() || locator.ipv4() == address(index).ipv4();
                 if reaches && self.flying.len() < MAX_FLYING {
                     let bytes = bytes.to_vec();
-                    self.flying.push_back(Flying { to: index, bytes });
+                    self.flying.push_back(Flying {
+                        from,
+                        to: index,
+                        bytes,
+                    });
                 }
             }
         }
     }
 
-    /// A datagram arrives.
-    pub(super) fn arrive(&mut self, to: usize, bytes: &[u8]) {
+    /// A datagram arrives from a node, or from the address behind that of the last one, [`STRANGER`].
+    pub(super) fn arrive(&mut self, from: usize, to: usize, bytes: &[u8]) {
         let now = self.now;
         let node = &mut self.nodes[to];
-        let from = address(3);
+        let from = address(from);
         node.received += 1;
         let mut message = MessageReceiver::new(from);
         // Every delivery is of a submessage and a reader: there cannot be more.
@@ -312,8 +320,8 @@ impl World {
             for index in 0..self.nodes.len() {
                 steps += self.work(index);
             }
-            if let Some(Flying { to, bytes }) = self.flying.pop_front() {
-                self.arrive(to, &bytes);
+            if let Some(Flying { from, to, bytes }) = self.flying.pop_front() {
+                self.arrive(from, to, &bytes);
                 steps += 1;
             }
             if steps == before {
@@ -362,7 +370,7 @@ impl World {
                     }
                     Destinations::Listed(listed) => listed.to_vec(),
                 };
-                self.send(&to, datagram);
+                self.send(index, &to, datagram);
             }
             steps += 1;
             assert!(

@@ -88,7 +88,7 @@ pub struct Ratio {
     /// Of the whole runs.
     pub value: Option<f64>,
     /// Smallest ratio, of the whole runs and of each second of one run and the same second of the other; `None` where
-    /// fewer than [`LEAST_WINDOWS`] seconds have enough samples.
+    /// fewer than `LEAST_WINDOWS` seconds have enough samples.
     pub low: Option<f64>,
     /// Largest of these ratios.
     pub high: Option<f64>,
