@@ -1,11 +1,12 @@
 //! `isolane tune plan`: what to change, why, and what it costs. Nothing is changed.
 
-use std::fs::{self, Permissions};
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use isolane_tune::Plan;
+use rustix::fs::OFlags;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -41,11 +42,19 @@ pub(super) fn run(settings: TunePlanSettings) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Leaves the right to write to a plan with its owner alone, as `apply` wants it.
+/// Leaves the right to write to a plan with its owner alone, as `apply` wants it. No link is followed: another user may
+/// have put one there.
 fn keep_from_others(path: &Path) -> io::Result<()> {
-    let metadata = path.metadata()?;
+    if !path.symlink_metadata()?.is_file() {
+        return Ok(());
+    }
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut plan = File::options();
+    plan.read(true).custom_flags(flags.bits().cast_signed());
+    let plan = plan.open(path)?;
+    let metadata = plan.metadata()?;
     match metadata.is_file() && metadata.mode() & 0o022 != 0 {
-        true => fs::set_permissions(path, Permissions::from_mode(metadata.mode() & 0o755)),
+        true => plan.set_permissions(Permissions::from_mode(metadata.mode() & 0o755)),
         false => Ok(()),
     }
 }
