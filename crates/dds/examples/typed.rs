@@ -246,6 +246,8 @@ fn run() -> Result<(), Box<dyn Error>> {
     log::set_max_level(log::LevelFilter::Warn);
     let participant = Participant::builder(0)
         .name("typed")
+        // 48 endpoints of a type without bounds.
+        .sample_memory(64 << 20)
         .observable(true)
         .build()?;
     let descriptions: Vec<String> = std::env::args().skip(1).collect();
