@@ -32,7 +32,7 @@ const LEAST_ACCOUNTED: f64 = 0.99;
 const NAMED: [&str; 3] = [
     "malformed messages",
     "malformed submessages",
-    "participants refused",
+    "participants displaced",
 ];
 
 /// What the sender says it sent.
