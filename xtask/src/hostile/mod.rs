@@ -137,6 +137,7 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     }
 
     // What came before anybody disturbed is no part of the verdict.
+    let drops_before = backlog_drops()?;
     let begin = Instant::now();
     let sent = send(&testbed, metadata, &folder, seconds, &watch)?;
     let end = Instant::now();
@@ -145,9 +146,21 @@ fn attack(metadata: &Metadata, seconds: u64) -> Result<Report> {
     publisher.interrupt()?;
     victim.interrupt()?;
     cable.finish()?.validate()?;
-    let seen = watch.finish();
+    let mut seen = watch.finish();
+    seen.backlog_drops = backlog_drops()?.saturating_sub(drops_before);
     fs::write(folder.join("victim.log"), seen.log_text())?;
     Ok(verdict::judge(&seen, &sent, begin, end))
+}
+
+/// Datagrams that the kernel has dropped at the backlogs of all processors: the second column of softnet_stat.
+fn backlog_drops() -> Result<u64> {
+    let statistics = fs::read_to_string("/proc/net/softnet_stat")?;
+    let column = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
+    let mut drops = 0;
+    for dropped in statistics.lines().filter_map(column) {
+        drops += u64::from_str_radix(&dropped, 16)?;
+    }
+    Ok(drops)
 }
 
 /// Lets the hostile sender send, and looks at the victim's memory meanwhile.

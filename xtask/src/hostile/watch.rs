@@ -34,6 +34,8 @@ pub(super) struct Seen {
     pub(super) log: Vec<(Instant, String)>,
     /// Resident bytes, while it was attacked.
     pub(super) resident: Vec<(Instant, u64)>,
+    /// Datagrams that the kernel dropped meanwhile at the backlog of its receive work, which is before any host's sockets.
+    pub(super) backlog_drops: u64,
 }
 
 impl Seen {
