@@ -93,7 +93,7 @@ fn is_of_this_host(networks: &[Network], address: [u8; 4]) -> bool {
     address[0] == 127 || networks.iter().any(|network| network.address == address)
 }
 
-/// What tells the addresses of participants.
+/// Participants, their index by GUID prefix, and the networks of this host.
 pub(crate) type Peers<'a> = (
     &'a Table<RemoteParticipant>,
     &'a PeerIndex<GuidPrefix, u16>,

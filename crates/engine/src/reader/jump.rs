@@ -48,7 +48,7 @@ pub(crate) struct Anchor {
     sequence: i64,
     /// The participant has sent from an address that it announces.
     is_set: bool,
-    /// First refusal since then.
+    /// First refusal since the last sample of the writer's own.
     refused_since: Option<Instant>,
 }
 

@@ -9,7 +9,6 @@ mod chaos;
 mod content_filter;
 #[path = "../../../../tests/support/conversation.rs"]
 mod conversation;
-mod crowd;
 mod data_lifecycle;
 mod deadline;
 mod delivery;
@@ -29,6 +28,7 @@ mod hostile;
 mod ignore;
 mod instance_states;
 mod keyed;
+mod large_domain;
 mod latency_budget;
 mod lifespan;
 mod liveliness;
