@@ -11,6 +11,12 @@ pub(crate) enum Outcome {
     Passed,
     /// It consists of checks that are counted one by one.
     Counted { passed: usize, failed: usize },
+    /// It consists of tests; what the failed ones printed.
+    Tests {
+        passed: usize,
+        failed: usize,
+        failures: Vec<String>,
+    },
     /// It does not hold, because ...
     Failed(String),
     /// It could not run here, because ...; counted neither way.
@@ -72,7 +78,7 @@ impl Steps {
             .fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1))
     }
 
-    /// The table of all steps and, as its last line, `N passed, N failed`, which CI reads.
+    /// What failed tests printed, the table of all steps and, as its last line, `N passed, N failed`, which CI reads.
     pub(crate) fn summary(&self) -> String {
         let width = self
             .done
@@ -81,6 +87,11 @@ impl Steps {
             .max()
             .unwrap_or(0);
         let mut text = String::new();
+        for step in &self.done {
+            if let Outcome::Tests { failures, .. } = &step.outcome {
+                text.extend(failures.iter().flat_map(|line| [line, "\n"]));
+            }
+        }
         for step in &self.done {
             // Writing to a String cannot fail.
             let _ = writeln!(
@@ -112,7 +123,9 @@ impl Step {
     fn counts(&self) -> (usize, usize) {
         match self.outcome {
             Outcome::Passed => (1, 0),
-            Outcome::Counted { passed, failed } => (passed, failed),
+            Outcome::Counted { passed, failed } | Outcome::Tests { passed, failed, .. } => {
+                (passed, failed)
+            }
             Outcome::Failed(_) => (0, 1),
             Outcome::LeftOut(_) => (0, 0),
         }
@@ -121,8 +134,12 @@ impl Step {
     fn result(&self) -> String {
         match &self.outcome {
             Outcome::Passed => "pass".into(),
-            Outcome::Counted { passed, failed: 0 } => format!("pass: {passed}"),
-            Outcome::Counted { passed, failed } => format!("FAIL: {failed} of {}", passed + failed),
+            Outcome::Counted { passed, failed } | Outcome::Tests { passed, failed, .. } => {
+                match failed {
+                    0 => format!("pass: {passed}"),
+                    _ => format!("FAIL: {failed} of {}", passed + failed),
+                }
+            }
             Outcome::Failed(reason) => format!("FAIL: {reason}"),
             Outcome::LeftOut(reason) => format!("left out: {reason}"),
         }

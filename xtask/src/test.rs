@@ -127,16 +127,27 @@ pub(crate) fn counted(command: &mut Command) -> Result<Outcome> {
     Ok(totals.outcome(child.wait()?.success()))
 }
 
+/// Lines of what failed tests printed that the summary repeats.
+const MOST_FAILURE_LINES: usize = 60;
+
 /// Sums over the test programs, each of which ends with a line
 /// `test result: ok. 12 passed; 0 failed; 0 ignored; ...`.
 #[derive(Default)]
 struct Totals {
     passed: usize,
     failed: usize,
+    /// What failed tests printed: the lines between the two headings `failures:` of each test program.
+    failures: Vec<String>,
+    is_in_failures: bool,
 }
 
 impl Totals {
     fn add_line(&mut self, line: &str) {
+        if line == "failures:" {
+            self.is_in_failures = !self.is_in_failures;
+        } else if self.is_in_failures && self.failures.len() < MOST_FAILURE_LINES {
+            self.failures.push(line.to_owned());
+        }
         let Some(result) = line.strip_prefix("test result: ") else {
             return;
         };
@@ -155,17 +166,15 @@ impl Totals {
 
     /// A run that failed although no test did (it did not compile, or a test program died) is one
     /// failure more: nothing may look like a pass because it never reported.
-    fn outcome(&self, success: bool) -> Outcome {
-        match (success, self.passed, self.failed) {
-            (true, 0, 0) => Outcome::Failed("no test ran".into()),
-            (false, _, 0) => Outcome::Counted {
-                passed: self.passed,
-                failed: 1,
-            },
-            _ => Outcome::Counted {
-                passed: self.passed,
-                failed: self.failed,
-            },
+    fn outcome(self, success: bool) -> Outcome {
+        if success && (self.passed, self.failed) == (0, 0) {
+            return Outcome::Failed("no test ran".into());
+        }
+        let has_died = !success && self.failed == 0;
+        Outcome::Tests {
+            passed: self.passed,
+            failed: self.failed + usize::from(has_died),
+            failures: self.failures,
         }
     }
 }
@@ -185,9 +194,16 @@ mod tests {
         let totals = totals(&[
             "running 12 tests",
             "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
+            "failures:",
+            "---- one stdout ----",
+            "thread 'one' panicked",
+            "failures:",
+            "    one",
             "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
         ]);
         assert_eq!((totals.passed, totals.failed), (15, 2));
+        let failures = ["---- one stdout ----", "thread 'one' panicked"];
+        assert_eq!(totals.failures, failures);
     }
 
     #[test]
@@ -195,9 +211,10 @@ mod tests {
         let died = totals(&["test result: ok. 12 passed; 0 failed; 0 ignored"]).outcome(false);
         assert!(matches!(
             died,
-            Outcome::Counted {
+            Outcome::Tests {
                 passed: 12,
-                failed: 1
+                failed: 1,
+                ..
             }
         ));
     }

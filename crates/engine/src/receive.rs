@@ -336,7 +336,7 @@ impl Engine {
                     Settled::Confirmed => has_confirmed = true,
                 }
             }
-            let Some(has_lost) = is_due(proxy, reader, data.sequence) else {
+            let Some(has_lost) = is_due(proxy, reader, data.sequence, now) else {
                 continue;
             };
             let has_lost = has_lost || has_confirmed;

@@ -453,6 +453,11 @@ impl ReaderProxy {
         is_new || is_preemptive
     }
 
+    /// When its last ACKNACK came that was news.
+    pub(crate) fn last_heard(&self) -> Option<Instant> {
+        self.acknack_count.map(|(_, at)| at)
+    }
+
     /// Takes note that the reader has all below `base`; returns whether that is more than before.
     pub(crate) fn acknowledge(&mut self, base: SequenceNumber) -> bool {
         let is_more = base > self.acknowledged;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     engine::{Engine, Subject},
-    limits::{LEASE_GRACE, MAX_LEASE},
+    limits::LEASE_GRACE,
     work::WorkKind,
 };
 
@@ -137,6 +137,28 @@ impl Engine {
         self.file_discovery();
     }
 
+    /// What matched endpoints of a participant have sent renews its lease as announcements do: they are read at their own
+    /// level, and go on where a flood at the ports of discovery hides the announcements. A participant without a validated
+    /// address lives by its announcements alone.
+    fn note_life_of_endpoints(&mut self, index: u16) {
+        let Some(participant) = self.participants.get_mut(index) else {
+            return;
+        };
+        if !participant.is_proven() {
+            return;
+        }
+        let prefix = participant.data.guid.prefix;
+        let writers = self.writer_proxies.iter().map(|(_, proxy)| proxy);
+        let readers = self.reader_proxies.iter().map(|(_, proxy)| proxy);
+        let heard = writers
+            .filter(|proxy| proxy.guid.prefix == prefix)
+            .map(|proxy| proxy.last_heard());
+        let answered = readers
+            .filter(|proxy| proxy.guid.prefix == prefix)
+            .filter_map(|proxy| proxy.last_heard());
+        participant.heard = heard.chain(answered).fold(participant.heard, Instant::max);
+    }
+
     /// Forgets one participant whose lease has run out (RTPS 2.5 §8.5.3.2), [`LEASE_GRACE`] after
     /// that was found out at this same priority, all announcements that came until then taken in.
     pub(super) fn forget_silent_participant(&mut self, now: Instant) -> bool {
@@ -144,17 +166,26 @@ impl Engine {
             return false;
         }
         for index in 0..self.participants.end() {
+            let Some(participant) = self.participants.get(index) else {
+                continue;
+            };
+            let is_heard = self.inbox.has(participant.data.guid.prefix);
+            let stays = participant.leave_from.is_some() || participant.is_assumed_alive;
+            if stays || is_heard || now < participant.lease_ends() {
+                continue;
+            }
+            self.note_life_of_endpoints(index);
             let Some(participant) = self.participants.get_mut(index) else {
                 continue;
             };
-            let lease_ends = participant.heard + participant.data.lease.min(MAX_LEASE);
-            let is_heard = self.inbox.has(participant.data.guid.prefix);
-            let stays = participant.leave_from.is_some() || participant.is_assumed_alive;
-            if stays || is_heard || now < lease_ends {
+            let lease_ends = participant.lease_ends();
+            if now < lease_ends {
+                participant.missed = None;
+                let subject = Subject::lease(index, &self.config.limits);
+                self.timers.arm(subject, lease_ends);
                 continue;
             }
-            let waited = participant.missed.map(|since| now.saturating_since(since));
-            match waited {
+            match participant.missed.map(|since| now.saturating_since(since)) {
                 Some(waited) if waited < LEASE_GRACE => {}
                 Some(waited) if waited <= 2 * LEASE_GRACE => {
                     self.counters.leases_expired += 1;

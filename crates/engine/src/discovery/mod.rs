@@ -33,6 +33,7 @@ use isolane_wire::{
 
 use crate::{
     engine::Engine,
+    limits::MAX_LEASE,
     matching::{Refusal, RefusedMatches},
     priority::Priority,
     work::{Destinations, Work, WorkKind},
@@ -62,7 +63,7 @@ pub enum EndpointKind {
 pub struct RemoteParticipant {
     /// What it announced.
     pub data: ParticipantData,
-    /// When its announcement was last heard.
+    /// When its announcement was last heard, or, where its lease ended without one, anything of its endpoints.
     pub heard: Instant,
     pub(crate) announce_filed: bool,
     /// Addresses from which its readers have answered.
@@ -124,6 +125,11 @@ impl RemoteParticipant {
             is_assumed_alive: false,
             awaits_first_word: false,
         }
+    }
+
+    /// When it is gone, unless it is heard before.
+    fn lease_ends(&self) -> Instant {
+        self.heard + self.data.lease.min(MAX_LEASE)
     }
 
     pub(crate) fn is_leaving(&self) -> bool {

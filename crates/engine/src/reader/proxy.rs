@@ -71,6 +71,8 @@ pub(crate) struct WriterProxy {
     pub(crate) history_end: SequenceNumber,
     /// A first sample was taken in, or rejected: what is missing from here on is lost.
     pub(crate) begun: bool,
+    /// When a sample of it came last.
+    pub(crate) heard: Instant,
     /// Of the last heartbeat that was news, and when that was; and of the last HEARTBEAT_FRAG.
     heartbeat_count: Option<(i32, Instant)>,
     fragments_count: Option<(i32, Instant)>,
@@ -114,6 +116,7 @@ impl WriterProxy {
             started: false,
             history_end: SequenceNumber(0),
             begun: false,
+            heard: Instant::new(0),
             heartbeat_count: None,
             fragments_count: None,
             claim: None,
@@ -128,6 +131,13 @@ impl WriterProxy {
             nacked_at: Instant::new(0),
             fragments_asked_at: Instant::new(0),
         }
+    }
+
+    /// When a sample, a part of one or a HEARTBEAT of it came last.
+    pub(crate) fn last_heard(&self) -> Instant {
+        let counts = [self.heartbeat_count, self.fragments_count];
+        let heard = counts.into_iter().flatten().map(|(_, at)| at);
+        heard.fold(self.heard, Instant::max)
     }
 
     /// Whether this number lies in the window.

@@ -165,7 +165,7 @@ impl Engine {
                     return None;
                 }
             }
-            if is_due(proxy, reader, sequence).is_some() {
+            if is_due(proxy, reader, sequence, now).is_some() {
                 self.refuse_for_good(index, sequence, unfit);
             }
             return None;

@@ -4,6 +4,7 @@ use isolane_wire::{
     cdr::{CdrError, KeyHash},
     rtps::{Data, PayloadKind},
     sequence::SequenceNumber,
+    time::Instant,
 };
 
 use crate::{
@@ -23,7 +24,9 @@ pub(super) fn is_due(
     proxy: &mut WriterProxy,
     reader: &mut Reader,
     sequence: SequenceNumber,
+    now: Instant,
 ) -> Option<bool> {
+    proxy.heard = now;
     if sequence < proxy.expected {
         reader.ledger.duplicates += 1;
         return None;

@@ -147,6 +147,27 @@ fn a_process_that_was_stopped_for_longer_than_the_lease_parts_from_nobody() {
 }
 
 #[test]
+fn a_participant_whose_announcements_are_lost_stays_as_long_as_its_endpoints_are_heard() {
+    // Samples of either kind, and the ACKNACKs of a reliable reader.
+    for (topic, silent) in [(topic(), 0), (Topic::new("Found"), 0), (topic(), 1)] {
+        let mut world = World::new(1);
+        let mut configs = [NodeConfig::default(), NodeConfig::default()];
+        // As if a flood hid all later ones.
+        configs[silent].timing.announce_period = Duration::from_secs(1_000);
+        let nodes = configs.map(|config| world.node(config));
+        let writer = world.create_writer(nodes[0], &topic);
+        let reader = world.create_reader(nodes[1], &topic);
+        world.until_matched(&[writer], &[reader]);
+        world.publish(writer, SECOND, values(40));
+        world.run_for(39 * SECOND);
+        let other = nodes[1 - silent];
+        assert_eq!(world.engine(other).counters().leases_expired, 0);
+        world.run_for(LEASE_OVER);
+        assert_eq!(peers(&world, other), 0, "it has said its last word");
+    }
+}
+
+#[test]
 fn a_crashed_reader_blocks_a_full_writer_until_its_lease_has_run_out() {
     let small = Topic::new("Blocked").reliable().keep_all(4);
     let (mut world, (_, b), writer, _) = a_pair(&small);
