@@ -41,5 +41,11 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
 
 /// Why a program could not even be started, most often because it is not installed.
 pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> String {
-    format!("cannot start `{}`: {error}", displayed(command))
+    let hint = match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            " (`cargo xtask test` installs what is missing, or names it)"
+        }
+        _ => "",
+    };
+    format!("cannot start `{}`: {error}{hint}", displayed(command))
 }

@@ -285,6 +285,12 @@ impl History {
         self.memory.fits(bytes)
     }
 
+    /// How many changes of the capacity one of so many bytes is worth by the memory it takes.
+    #[inline]
+    pub(crate) fn share(&self, bytes: usize) -> u32 {
+        self.memory.share(bytes, self.room)
+    }
+
     /// Changes the cache can hold, without ends that lie beside values.
     pub(crate) fn capacity(&self) -> usize {
         self.room

@@ -276,6 +276,18 @@ impl SampleMemory {
         self.slots[usize::from(slot) * self.sizes.slot_bytes..][..length].copy_from_slice(bytes);
     }
 
+    /// How many of so many slots a sample is worth by the memory it takes: that many fill all of it as it does.
+    #[inline]
+    pub(crate) fn share(&self, bytes: usize, slots: usize) -> u32 {
+        match &self.long {
+            Some(long) if bytes > self.sizes.slot_bytes => {
+                let pages = bytes.div_ceil(PAGE_BYTES);
+                (pages * slots).div_ceil(long.is_taken.len()) as u32
+            }
+            _ => 1,
+        }
+    }
+
     /// Samples there is room for where they are as long as the longest so far.
     pub(crate) fn room(&self) -> usize {
         match &self.long {

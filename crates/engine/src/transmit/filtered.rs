@@ -264,7 +264,8 @@ impl Engine {
         for (at, sample) in samples.iter().enumerate() {
             match is_wanted >> at & 1 {
                 0 => writer.note_unwanted(sample.sequence),
-                _ => writer.note_first(sample.sequence, true),
+                // What is longer than a slot goes to all.
+                _ => writer.note_first(sample.sequence, 0, true),
             }
         }
         let demands = writer.since_demand >= writer.demand_after();

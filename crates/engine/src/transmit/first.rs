@@ -115,13 +115,16 @@ impl Writer {
         HEADER_BYTES + bytes + HEARTBEAT_BYTES
     }
 
-    /// The sample counts as sent for the first time, or as nobody's.
-    pub(super) fn note_first(&mut self, sequence: SequenceNumber, is_sent: bool) {
+    /// A sample of so many bytes counts as sent for the first time, or as nobody's.
+    pub(super) fn note_first(&mut self, sequence: SequenceNumber, bytes: usize, is_sent: bool) {
         self.pass_unsent(sequence);
         self.next_unsent = sequence.next();
         if is_sent {
             self.ledger.sent += 1;
-            self.since_demand += u32::from(self.has_reliable_reader());
+            if self.has_reliable_reader() {
+                let history = self.history.as_ref();
+                self.since_demand += history.map_or(1, |history| history.share(bytes));
+            }
         } else {
             self.ledger.unmatched += 1;
         }
@@ -136,8 +139,8 @@ impl Writer {
                 break;
             }
             timestamp = next.timestamp;
-            let sequence = next.sequence;
-            self.note_first(sequence, true);
+            let (sequence, bytes) = (next.sequence, next.payload.len());
+            self.note_first(sequence, bytes, true);
         }
         self.add_heartbeat(message);
     }
@@ -195,15 +198,16 @@ impl Engine {
             return None;
         }
         let (sequence, timestamp) = (first.sequence, first.timestamp);
+        let payload_bytes = first.payload.len();
         let mut bytes = 0;
         if writer.destinations.is_empty() {
-            writer.note_first(sequence, false);
+            writer.note_first(sequence, payload_bytes, false);
         } else {
             let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
                 first.emit(&mut message, None)?;
                 Ok(message)
             });
-            writer.note_first(sequence, true);
+            writer.note_first(sequence, payload_bytes, true);
             match written {
                 Ok(mut message) => {
                     writer.complete(&mut message, timestamp);

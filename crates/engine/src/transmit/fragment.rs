@@ -413,7 +413,7 @@ impl Writer {
         }
         let sequence = self.next_unsent;
         if self.destinations.is_empty() {
-            self.note_first(sequence, false);
+            self.note_first(sequence, 0, false);
         } else if let Some(history) = &mut self.history {
             history.pin(sequence);
             self.fragmenter.under_way = Some(FragmentOf::first(sequence));
@@ -423,9 +423,13 @@ impl Writer {
     /// All fragments of a sample have left, or the rest of them will not.
     fn end_fragments(&mut self, sequence: SequenceNumber, is_sent: bool) {
         self.fragmenter.under_way = None;
+        let mut bytes = 0;
         if let Some(history) = &mut self.history {
             history.unpin();
+            bytes = history
+                .get(sequence)
+                .map_or(0, |(_, payload)| payload.len());
         }
-        self.note_first(sequence, is_sent);
+        self.note_first(sequence, bytes, is_sent);
     }
 }

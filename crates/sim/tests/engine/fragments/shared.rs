@@ -37,6 +37,24 @@ fn short_and_long_samples_arrive_once_and_in_order_though_memory_is_for_four_lon
 }
 
 #[test]
+fn an_acknowledgement_is_demanded_before_long_samples_have_used_their_memory_up() {
+    let topic = unbounded().reliable().keep_all(256);
+    for (bytes, count) in [(8_000, 400), (LONG, 60)] {
+        let (mut world, _, writer, reader) = a_pair(&topic);
+        let begin = world.elapsed();
+        world.enqueue(writer, (1..=count).map(|value| padded(value, bytes)));
+        world.run_until("all came", PATIENCE, |world| {
+            world.received(reader).len() == count as usize
+        });
+        let took = world.elapsed() - begin;
+        assert!(
+            took < ms(100),
+            "{bytes} bytes: {took:?}, heartbeats are 20 ms apart"
+        );
+    }
+}
+
+#[test]
 fn a_keep_all_reader_that_does_not_take_long_samples_loses_none() {
     let topic = unbounded().reliable().keep_all(32);
     let (mut world, _, writer, reader) = a_pair(&topic);
