@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// Write the results there as `isolane/peers/1`; `-` is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Run only the cases whose name contains this, as "throughput 8192 B"
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
     /// How often each case runs with each system; from 6 on there are intervals of 95 %
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
@@ -57,8 +60,15 @@ pub(crate) struct Arguments {
 /// succeeded.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let metadata = Metadata::read()?;
+    let mut cases = Case::all();
+    cases.retain(|case| case.name().contains(&arguments.only));
+    if cases.is_empty() {
+        let names = Case::all().into_iter().map(Case::name);
+        let names: Vec<_> = names.collect();
+        return Err(format!("no case is named so; there are: {}", names.join("; ")).into());
+    }
     let plan = Plan {
-        cases: Case::all(),
+        cases,
         repetitions: arguments.repetitions,
         seconds: arguments.seconds,
         tries: TRIES,

@@ -139,7 +139,7 @@ impl Engine {
 
     /// What matched endpoints of a participant have sent renews its lease as announcements do: they are read at their own
     /// level, and go on where a flood at the ports of discovery hides the announcements. A participant without a validated
-    /// address lives by its announcements alone.
+    /// address lives by its announcements alone. It costs a look at each match.
     fn note_life_of_endpoints(&mut self, index: u16) {
         let Some(participant) = self.participants.get_mut(index) else {
             return;
@@ -171,7 +171,9 @@ impl Engine {
             };
             let is_heard = self.inbox.has(participant.data.guid.prefix);
             let stays = participant.leave_from.is_some() || participant.is_assumed_alive;
-            if stays || is_heard || now < participant.lease_ends() {
+            let waited = participant.missed.map(|since| now.saturating_since(since));
+            let waits = waited.is_some_and(|waited| waited < LEASE_GRACE);
+            if stays || is_heard || waits || now < participant.lease_ends() {
                 continue;
             }
             self.note_life_of_endpoints(index);
@@ -179,14 +181,11 @@ impl Engine {
                 continue;
             };
             let lease_ends = participant.lease_ends();
-            if now < lease_ends {
-                participant.missed = None;
-                let subject = Subject::lease(index, &self.config.limits);
-                self.timers.arm(subject, lease_ends);
-                continue;
-            }
-            match participant.missed.map(|since| now.saturating_since(since)) {
-                Some(waited) if waited < LEASE_GRACE => {}
+            let look = match waited {
+                _ if now < lease_ends => {
+                    participant.missed = None;
+                    lease_ends
+                }
                 Some(waited) if waited <= 2 * LEASE_GRACE => {
                     self.counters.leases_expired += 1;
                     self.remove_participant(index);
@@ -194,12 +193,12 @@ impl Engine {
                 }
                 _ => {
                     participant.missed = Some(now);
-                    self.timers.arm(
-                        Subject::lease(index, &self.config.limits),
-                        now + LEASE_GRACE,
-                    );
+                    now + LEASE_GRACE
                 }
-            }
+            };
+            let subject = Subject::lease(index, &self.config.limits);
+            self.timers.arm(subject, look);
+            return true;
         }
         self.leases_due = false;
         false
