@@ -130,8 +130,8 @@ pub(crate) struct Cache {
     pub(crate) expired: u64,
     /// Available samples that READER_DATA_LIFECYCLE let go.
     pub(crate) purged: u64,
-    /// What was taken note of, and is no sample: that a writer writes an instance no longer that others write, or
-    /// that had ended.
+    /// What was taken note of, and is no sample: that a writer writes an instance no longer that others write, that
+    /// had ended, or that is not known.
     pub(crate) unregistered: u64,
     /// Instances that lost their last writer where there was no room to say so, and that are yet to be counted.
     unseen: u64,

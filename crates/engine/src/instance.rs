@@ -158,15 +158,19 @@ impl Instances {
         ends
     }
 
-    /// Whether what a writer says of an instance is to be seen. That it writes one no longer is no sample as long as
-    /// others write that, and none where it had ended before (DDS 1.4 §2.2.2.5.1.3).
+    /// Whether what a writer says of an instance is to be seen. That it writes one no longer is a sample only if that ends
+    /// a known instance (DDS 1.4 §2.2.2.5.1.3): not while others write the instance, and not where it had ended before. An
+    /// instance that is not in the table may have been known where some made way for others.
+    ///
+    /// A dispose is always seen. It says that the instance exists no longer, which holds for a reader that never had a
+    /// sample of the instance as well.
     pub(crate) fn is_seen(&self, key: KeyHash, writer: u16, kind: ChangeKind) -> bool {
         if kind != ChangeKind::Unregister {
             return true;
         }
-        self.find(key).is_none_or(|instance| {
+        self.find(key).map_or(self.forgotten > 0, |instance| {
             let is_last = instance.writers.iter().all(|&other| other == writer);
-            instance.is_forgotten() || (instance.state == InstanceState::Alive && is_last)
+            instance.state == InstanceState::Alive && is_last
         })
     }
 

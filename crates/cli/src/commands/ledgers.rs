@@ -51,10 +51,7 @@ pub(super) fn of_reader(ledger: &ReaderLedger) -> String {
         (incomplete, "of incomplete sets"),
         (in_sets, "of sets that go on"),
         (set_ends, "ends of sets"),
-        (
-            unregistered,
-            "words that a writer of several has left an instance",
-        ),
+        (unregistered, "that unregister an instance and end none"),
         (purged, "let go after the end of their instance"),
         (waiting, "waiting for earlier ones"),
         (skipped, "from before this reader began"),

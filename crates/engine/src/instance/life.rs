@@ -4,7 +4,7 @@
 
 use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 
-use super::{Instance, InstanceState, Instances};
+use super::{InstanceState, Instances};
 use crate::{cache::SampleInfo, chain::Chain, clock::Purges, states::ViewState};
 
 /// What is known of an instance's lives.
@@ -41,13 +41,6 @@ impl Life {
     fn generation(&self) -> u32 {
         self.disposed_generations
             .wrapping_add(self.no_writers_generations)
-    }
-}
-
-impl Instance {
-    /// Its end is so long ago that nothing is known of it.
-    pub(super) fn is_forgotten(&self) -> bool {
-        self.life.is_forgotten
     }
 }
 

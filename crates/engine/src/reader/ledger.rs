@@ -41,8 +41,8 @@ pub struct ReaderLedger {
     pub in_sets: u64,
     /// Ends of coherent sets: no samples, and yet numbers.
     pub set_ends: u64,
-    /// Said that a writer writes an instance no longer which others write, or which had ended: taken note of, and
-    /// no samples.
+    /// Said that a writer writes an instance no longer which others write, which had ended, or which is not known: taken
+    /// note of, and no samples.
     pub unregistered: u64,
     /// Were not taken for so long after the end of their instance that READER_DATA_LIFECYCLE let them go.
     pub purged: u64,

@@ -86,6 +86,63 @@ fn an_instance_lives_until_its_last_writer_has_unregistered_it() {
     assert_eq!(world.received(reader).len(), 3, "it has ended once");
 }
 
+/// A reader that came after the samples of the instances, and wants no history.
+#[test]
+fn the_end_of_an_instance_that_a_reader_never_had_is_a_sample_only_where_it_is_disposed() {
+    for topic in [keyed(), Topic::new("Keyed").keyed().max_instances(16)] {
+        let (mut world, a, writer, early) = a_keyed_pair(&topic);
+        let other = world.create_writer(a, &topic);
+        world.until_matched(&[writer, other], &[early]);
+        world.enqueue(writer, (1..=5).map(|key| Sample::keyed(key, key.into())));
+        world.run_for(SECOND);
+        let node = world.node(NodeConfig::default());
+        let reader = world.create_reader(node, &topic);
+        world.until_matched(&[writer, other], &[early, reader]);
+        world.enqueue(other, [Sample::keyed(2, 9)]);
+        world.run_for(SECOND);
+        world.enqueue(writer, [1, 2].map(Sample::unregister));
+        world.enqueue(writer, [Sample::dispose(3)]);
+        world.run_for(SECOND);
+        world.delete_writer(writer);
+        world.run_for(SECOND);
+        let came = world.received(reader).iter();
+        let came: Vec<_> = came
+            .map(|it| (it.sample().map(|it| it.key), it.states()))
+            .collect();
+        let expected = [
+            (Some(2), (ChangeKind::Alive, InstanceState::Alive)),
+            (
+                Some(3),
+                (ChangeKind::Dispose, InstanceState::NotAliveDisposed),
+            ),
+        ];
+        assert_eq!(came, expected);
+        // Of 1, of 2, which another one writes, of 3, which had ended, and of 4 and 5.
+        assert_eq!(world.reader_ledger(reader).unregistered, 5);
+        let ends = [1, 4, 5].map(|key| last(&world, early, key).1);
+        assert_eq!(ends, [InstanceState::NotAliveNoWriters; 3]);
+    }
+}
+
+#[test]
+fn the_end_of_an_instance_that_made_way_for_others_is_seen() {
+    let mut world = World::new(1);
+    let (a, b) = two_nodes(&mut world);
+    let writer = world.create_writer(a, &keyed());
+    let reader = world.create_reader(b, &keyed().keep_all(2));
+    world.until_matched(&[writer], &[reader]);
+    world.enqueue(
+        writer,
+        (0..200).map(|key| Sample::keyed(key, u64::from(key))),
+    );
+    world.enqueue(writer, [Sample::unregister(0)]);
+    world.run_for(SECOND);
+    assert_eq!(
+        last(&world, reader, 0),
+        (ChangeKind::Unregister, InstanceState::NotAliveNoWriters)
+    );
+}
+
 #[test]
 fn the_end_of_an_instance_is_sent_with_key_key_hash_and_status() {
     let (mut world, _, writer, _) = a_keyed_pair(&keyed());
