@@ -6,6 +6,7 @@
 //! - A HEARTBEAT, or a GAP of the writer's own, that calls for a jump beyond the window: the reader keeps its position and
 //!   sends a non-final ACKNACK. A further HEARTBEAT of the writer's own confirms the jump or refutes it (one round trip).
 //! - A GAP from another address beyond the window: the reader ignores the GAP and asks for the numbers again.
+//! - Both are asked for at most once in [`Timing::nack_suppression`](crate::Timing::nack_suppression).
 //! - HEARTBEATs of the writer's own that end below the window for [`JUMP_PATIENCE`]: the reader goes back to them. Many short
 //!   steps of another sender led away from the writer.
 //!
@@ -17,6 +18,8 @@
 //!
 //! Where no address of the participant has ever sent, any address counts after [`JUMP_PATIENCE`]: a host may send from addresses
 //! that the host does not announce. A reader that has taken no sample of a writer yet follows the latest HEARTBEAT in both directions.
+
+use core::time::Duration;
 
 use isolane_wire::{rtps::Heartbeat, sequence::SequenceNumber, time::Instant};
 
@@ -161,6 +164,16 @@ impl WriterProxy {
             self.gap_doubted_since = None;
         }
         is_old && is_known
+    }
+
+    /// Whether the writer is asked to confirm a jump now: it was not within the suppression time.
+    pub(crate) fn asks_to_confirm(&mut self, now: Instant, suppression: Duration) -> bool {
+        let asked_at = self.confirm_asked_at;
+        let asks = asked_at.is_none_or(|at| now.saturating_since(at) >= suppression);
+        if asks {
+            self.confirm_asked_at = Some(now);
+        }
+        asks
     }
 
     /// Judges a HEARTBEAT where a jump is claimed, or where it calls for one.

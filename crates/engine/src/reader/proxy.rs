@@ -85,6 +85,8 @@ pub(crate) struct WriterProxy {
     pub(super) gap_doubted_since: Option<Instant>,
     /// First HEARTBEAT of the writer's own that ended below the window.
     pub(super) astray_since: Option<Instant>,
+    /// When the writer was last asked to confirm a jump.
+    pub(super) confirm_asked_at: Option<Instant>,
     /// Samples taken in behind jumps that were taken back.
     pub(super) strays: u64,
     pub(crate) acknack_filed: bool,
@@ -124,6 +126,7 @@ impl WriterProxy {
             anchor: Anchor::NONE,
             gap_doubted_since: None,
             astray_since: None,
+            confirm_asked_at: None,
             strays: 0,
             acknack_filed: false,
             acknowledged: SequenceNumber(1),

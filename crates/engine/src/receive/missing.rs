@@ -52,8 +52,7 @@ impl Engine {
                     Verdict::Back(to) => self.return_to_writer(index, to),
                     Verdict::Refuted => {}
                     Verdict::Provisional => {
-                        self.file_acknack(index);
-                        is_answered = true;
+                        is_answered |= self.ask_to_confirm(now, index);
                         continue;
                     }
                 }
@@ -141,6 +140,19 @@ impl Engine {
         verdict
     }
 
+    /// Asks a writer whether a jump in its name is its own. True: it was not asked within the suppression time. A writer that
+    /// sends from an address that it does not announce answers at once, and its answer confirms nothing.
+    #[cold]
+    fn ask_to_confirm(&mut self, now: Instant, index: u16) -> bool {
+        let suppression = self.timing().nack_suppression;
+        let proxy = self.writer_proxies.get_mut(index);
+        let asks = proxy.is_some_and(|proxy| proxy.asks_to_confirm(now, suppression));
+        if asks {
+            self.file_acknack(index);
+        }
+        asks
+    }
+
     /// Goes back to a position of the writer from one that no sample of the writer led to.
     #[cold]
     fn return_to_writer(&mut self, index: u16, to: SequenceNumber) {
@@ -181,8 +193,7 @@ impl Engine {
                 let is_own = is_own_address(peers, message.prefix, message.source);
                 if !proxy.follows_gap(base, Origin { now, is_own }) {
                     self.counters.jumps_doubted += 1;
-                    self.file_acknack(index);
-                    is_answered = true;
+                    is_answered |= self.ask_to_confirm(now, index);
                     continue;
                 }
             }

@@ -5,6 +5,7 @@ use isolane_engine::limits::MAX_PREEMPTIVE_ACKNACKS;
 use isolane_sim::{Sample, Take, Topic, World, WriterHandle};
 use isolane_wire::{
     guid::{EntityId, EntityKind},
+    locator::Locator,
     qos::DurabilityKind,
     rtps::{AckNack, Gap, Submessage},
     sequence::{SequenceNumber, SequenceNumberSet},
@@ -13,7 +14,7 @@ use isolane_wire::{
 use super::{a_reader, a_reader_of, a_writer, reliable};
 use crate::{
     peer::{READER, WRITER, for_each_submessage, head},
-    support::{SECOND, values},
+    support::{SECOND, ms, values},
 };
 
 #[test]
@@ -82,6 +83,55 @@ fn what_comes_before_the_first_heartbeat_is_kept_also_if_the_writer_no_longer_ha
     assert_eq!(world.values(reader), [3, 4]);
     assert_eq!(peer.last_acknack(&world), Some((5, vec![5])));
     assert_eq!(world.reader_ledger(reader).skipped, 2);
+}
+
+/// ACKNACKs that were sent to a writer of the peer.
+fn asked(world: &World) -> usize {
+    let mut asked = 0;
+    for_each_submessage(world, |submessage| {
+        let is_its = matches!(submessage, Submessage::AckNack(it) if it.writer == WRITER);
+        asked += usize::from(is_its);
+    });
+    asked
+}
+
+/// What answers each ACKNACK confirms nothing for a second.
+#[test]
+fn a_writer_at_an_unannounced_address_is_asked_to_confirm_a_jump_at_a_bounded_rate() {
+    for by_gap in [false, true] {
+        let (mut world, mut peer, _) = a_reader(DurabilityKind::Volatile);
+        peer.value(&mut world, 1);
+        peer.heartbeat(&mut world, (1, 2_000), 1);
+        let before = asked(&world);
+        peer.from = Some(Locator::udpv4([10, 0, 200, 1], 50_000));
+        let gap = Gap {
+            reader: EntityId::UNKNOWN,
+            writer: WRITER,
+            group: None,
+            filtered: None,
+            start: SequenceNumber(1),
+            list: SequenceNumberSet::new(SequenceNumber(1_000)),
+        };
+        // One each millisecond.
+        for count in 2..900 {
+            match by_gap {
+                false => peer.heartbeat(&mut world, (1_000, 2_000), count),
+                true => peer.say(&mut world, |message| message.gap(&gap).map(drop)),
+            }
+        }
+        let asked = asked(&world) - before;
+        assert!(
+            (100..=180).contains(&asked),
+            "{by_gap}: asked {asked} times"
+        );
+        world.run_for(ms(200));
+        match by_gap {
+            false => peer.heartbeat(&mut world, (1_000, 2_000), 1_000),
+            true => peer.say(&mut world, |message| message.gap(&gap).map(drop)),
+        }
+        let acknack = peer.last_acknack(&world).map(|(base, _)| base);
+        assert_eq!(acknack, Some(1_000), "{by_gap}");
+    }
 }
 
 #[test]
