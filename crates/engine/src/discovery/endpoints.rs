@@ -111,11 +111,11 @@ impl Engine {
         let is_highest = self.is_most_critical(&data.topic_name);
         let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
         if !refused.is_empty() {
-            self.note_refused_endpoint(participant, kind, refused);
+            self.note_refused_endpoint(participant, kind, refused, written.pieces());
             return;
         }
         let Ok(index) = self.enter_endpoint(&data, &written, kind, participant) else {
-            self.note_refused_endpoint(participant, kind, Refusal::FULL);
+            self.note_refused_endpoint(participant, kind, Refusal::FULL, written.pieces());
             return;
         };
         self.counters.octets_cut += data.qos.octets_cut();
@@ -148,13 +148,21 @@ impl Engine {
         has < share_of(free) * PIECES_PER_ENDPOINT
     }
 
-    /// Counts an endpoint, or a change of one, that found no place; its participant is asked for it when there may be one.
-    fn note_refused_endpoint(&mut self, participant: u16, kind: EndpointKind, why: Refusal) {
+    /// Counts an endpoint, or a change of one, that found no place for so many pieces; its participant is asked for it when
+    /// there may be one.
+    fn note_refused_endpoint(
+        &mut self,
+        participant: u16,
+        kind: EndpointKind,
+        why: Refusal,
+        pieces: usize,
+    ) {
         let is_share = why == Refusal::SHARE;
         self.counters.shares_exceeded += u64::from(is_share);
         self.counters.endpoints_refused += u64::from(!is_share);
         if let Some(participant) = self.participants.get_mut(participant) {
-            participant.refused_endpoints[usize::from(kind == EndpointKind::Reader)] |= why;
+            let nth = usize::from(kind == EndpointKind::Reader);
+            participant.refused_endpoints[nth].note(why, pieces);
         }
     }
 
@@ -231,7 +239,7 @@ impl Engine {
             let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
             if !refused.is_empty() {
                 // It stays as it was known.
-                self.note_refused_endpoint(participant, kind, refused);
+                self.note_refused_endpoint(participant, kind, refused, after - before);
                 return;
             }
         }

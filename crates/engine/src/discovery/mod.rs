@@ -34,7 +34,7 @@ use isolane_wire::{
 use crate::{
     engine::Engine,
     limits::MAX_LEASE,
-    matching::{Refusal, RefusedMatches},
+    matching::RefusedMatches,
     priority::Priority,
     work::{Destinations, Work, WorkKind},
 };
@@ -46,6 +46,7 @@ pub use ignored::IgnoreError;
 pub(crate) use ignored::Ignored;
 pub(crate) use inbox::Inbox;
 pub(crate) use reach::{Validated, is_own_address};
+pub(crate) use refused::RefusedEndpoints;
 pub(crate) use statics::StaticPeer;
 pub use statics::{Announces, StaticError, StaticParticipant, StaticPeerState};
 
@@ -92,7 +93,7 @@ pub struct RemoteParticipant {
     /// [`TOLD`](crate::clock::TOLD).
     pub(crate) asserted: [Option<Instant>; 2],
     /// Why endpoints it announced found no place, or no room for a change: its writers, its readers.
-    pub(crate) refused_endpoints: [Refusal; 2],
+    pub(crate) refused_endpoints: [RefusedEndpoints; 2],
     /// Lowest number of an announcement that a later one in its name took back: its writers, its readers.
     doubted: [Option<SequenceNumber>; 2],
     /// It is described, and announces nothing.
@@ -120,7 +121,7 @@ impl RemoteParticipant {
             refused: RefusedMatches::default(),
             messages_refused: RefusedMatches::default(),
             asserted: [None; 2],
-            refused_endpoints: [Refusal::empty(); 2],
+            refused_endpoints: [RefusedEndpoints::default(); 2],
             doubted: [None; 2],
             is_assumed_alive: false,
             awaits_first_word: false,

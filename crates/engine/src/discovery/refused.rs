@@ -11,7 +11,6 @@ use isolane_wire::{
 
 use super::{
     EndpointKind, RemoteParticipant,
-    announced::PIECES_PER_ENDPOINT,
     participants::{SEDP, Sedp},
 };
 use crate::{
@@ -19,6 +18,40 @@ use crate::{
     matching::{Refusal, RefusedMatches},
     reader::WriterProxy,
 };
+
+/// Writers or readers of a participant that found no place, or no room for a change.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RefusedEndpoints {
+    /// Pieces for the shortest of their announcements, for each reason of [`Refusal`]; `None`: none was refused for it.
+    pieces: [Option<u16>; 3],
+}
+
+impl RefusedEndpoints {
+    /// Notes an announcement that needs so many pieces.
+    pub(super) fn note(&mut self, why: Refusal, pieces: usize) {
+        let pieces = u16::try_from(pieces).unwrap_or(u16::MAX);
+        for (least, reason) in self.pieces.iter_mut().zip(Refusal::all().iter()) {
+            if why.contains(reason) {
+                *least = Some(least.map_or(pieces, |least| least.min(pieces)));
+            }
+        }
+    }
+
+    /// Whether there may be a place now for one of them: `fits` says whether there is one with so many pieces for a topic of
+    /// the highest level in use, or for others.
+    fn is_over(&self, fits: impl Fn(bool, usize) -> bool, is_in_share: bool) -> bool {
+        let mut reasons = self.pieces.iter().zip(Refusal::all().iter());
+        reasons.any(|(least, reason)| {
+            least.is_some_and(|pieces| {
+                reason.is_over(|is_highest| fits(is_highest, pieces.into()), is_in_share)
+            })
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.iter().all(Option::is_none)
+    }
+}
 
 impl Engine {
     /// A match has ended: matches that were refused are tried again by discovery.
@@ -145,7 +178,7 @@ impl Engine {
         self.file_acknack(index);
     }
 
-    /// Asks a participant for all its endpoints once more, if some were refused and there is room now.
+    /// Asks a participant for all its endpoints once more, if some were refused and there is room for one of these now.
     ///
     /// That is at most once for each of its own announcements: else one peer that gives up a place and
     /// takes it again could make all the others repeat themselves.
@@ -156,12 +189,12 @@ impl Engine {
             };
             let prefix = participant.data.guid.prefix;
             let refused = participant.refused_endpoints[usize::from(reader)];
-            let fits = |is_highest| self.has_endpoint_room(is_highest, 1, PIECES_PER_ENDPOINT);
+            let fits = |is_highest, pieces| self.has_endpoint_room(is_highest, 1, pieces);
             if !refused.is_over(fits, self.is_in_share(index)) {
                 continue;
             }
             if let Some(participant) = self.participants.get_mut(index) {
-                participant.refused_endpoints[usize::from(reader)] = Refusal::empty();
+                participant.refused_endpoints[usize::from(reader)] = RefusedEndpoints::default();
             }
             // It has acknowledged them all: it begins again as one that knows nothing.
             self.ask_sedp_again(reader, sedp, prefix, WriterProxy::restart);

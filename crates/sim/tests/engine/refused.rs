@@ -4,12 +4,13 @@ use isolane_engine::Limits;
 use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Topic, World};
 use isolane_wire::{
     guid::EntityId,
+    qos::Octets,
     rtps::{AckNack, Submessage},
 };
 
 use crate::{
     peer::for_each_submessage,
-    support::{SECOND, ms, values},
+    support::{SECOND, endpoints, ms, values},
 };
 
 fn topic(name: &str) -> Topic {
@@ -47,6 +48,33 @@ fn an_endpoint_that_found_no_place_is_found_when_another_has_gone() {
     world.run_for(SECOND);
     assert_eq!(world.values(reader), [1, 2, 3]);
     assert_eq!(world.engine(small).remote_endpoints().count(), 2);
+}
+
+#[test]
+fn an_announcement_that_is_too_long_for_what_is_free_is_asked_for_when_there_is_room() {
+    let mut world = World::new(1);
+    // Room for announcements of 504 bytes on average.
+    let (small, large) = a_small_node(&mut world, |limits| limits.remote_endpoints = 3);
+    let octets = || Octets::of(&[1; 256]).expect("they fit");
+    let some = |name| topic(name).qos(|qos| qos.user_data = octets());
+    let others = ["One", "Two"].map(|name| world.create_reader(large, &some(name)));
+    world.run_for(SECOND);
+    assert_eq!(endpoints(&world, small), 2);
+    let long = topic("Long").qos(|qos| {
+        (qos.user_data, qos.topic_data) = (octets(), octets());
+        qos.group_data = octets();
+    });
+    world.create_reader(large, &long);
+    world.run_for(10 * SECOND);
+    assert_eq!(endpoints(&world, small), 2);
+    let refused = world.engine(small).counters().endpoints_refused;
+    assert_eq!(refused, 1, "it is not asked for in vain");
+    for other in others {
+        world.delete_reader(other);
+    }
+    // Its next announcement is at most two seconds away.
+    world.run_for(3 * SECOND);
+    assert_eq!(endpoints(&world, small), 1);
 }
 
 #[test]
