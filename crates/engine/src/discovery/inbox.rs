@@ -7,7 +7,7 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
-use isolane_wire::guid::GuidPrefix;
+use isolane_wire::{guid::GuidPrefix, locator::Locator};
 
 use crate::limits::DISCOVERY_SLOT_BYTES;
 
@@ -32,6 +32,8 @@ struct Waiting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sender {
     pub(super) prefix: GuidPrefix,
+    /// Where the announcement came from.
+    pub(super) source: Locator,
     /// It was known when this came.
     pub(super) is_known: bool,
 }
@@ -52,6 +54,7 @@ impl Inbox {
         let empty = Waiting {
             sender: Sender {
                 prefix: GuidPrefix::UNKNOWN,
+                source: Locator::INVALID,
                 is_known: false,
             },
             length: 0,
@@ -105,13 +108,13 @@ impl Inbox {
         };
     }
 
-    pub(super) fn oldest(&self) -> Option<(GuidPrefix, &[u8], bool)> {
+    pub(super) fn oldest(&self) -> Option<(Sender, &[u8], bool)> {
         if self.used == 0 {
             return None;
         }
         let waiting = &self.slots[self.first];
         let payload = &self.bytes[self.first * DISCOVERY_SLOT_BYTES..][..waiting.length];
-        Some((waiting.sender.prefix, payload, waiting.is_farewell))
+        Some((waiting.sender, payload, waiting.is_farewell))
     }
 
     pub(super) fn remove_oldest(&mut self) {

@@ -140,7 +140,7 @@ impl Engine {
     /// What matched endpoints of a participant have sent renews its lease as announcements do: they are read at their own
     /// level, and go on where a flood at the ports of discovery hides the announcements. A participant without a validated
     /// address lives by its announcements alone. It costs a look at each match.
-    fn note_life_of_endpoints(&mut self, index: u16) {
+    pub(super) fn note_life_of_endpoints(&mut self, index: u16) {
         let Some(participant) = self.participants.get_mut(index) else {
             return;
         };

@@ -6,6 +6,7 @@
 use isolane_wire::{
     discovery::{BuiltinEndpoints, ParticipantData},
     guid::{EntityId, Guid, GuidPrefix},
+    locator::Locator,
     rtps::Data,
     time::Instant,
 };
@@ -68,7 +69,11 @@ impl Engine {
             return;
         }
         let is_known = self.participant_by_prefix.contains_key(&prefix);
-        let sender = Sender { prefix, is_known };
+        let sender = Sender {
+            prefix,
+            source: message.source(),
+            is_known,
+        };
         match self.inbox.put(sender, data.bytes, is_farewell) {
             Put::Kept => self.file_discovery(),
             Put::Replaced => self.counters.announcements_replaced += 1,
@@ -77,12 +82,15 @@ impl Engine {
     }
 
     pub(super) fn take_in_participant(&mut self, now: Instant) -> bool {
-        let Some((prefix, payload, is_farewell)) = self.inbox.oldest() else {
+        let Some((sender, payload, is_farewell)) = self.inbox.oldest() else {
             return false;
         };
+        let prefix = sender.prefix;
         let parsed = (!is_farewell).then(|| ParticipantData::parse(payload));
         let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
-        if parsed.as_ref().is_some_and(Result::is_ok) && self.displaces(prefix) {
+        if let Some(Ok(data)) = &parsed
+            && self.displaces(now, sender, data)
+        {
             // It is taken in when the place is free.
             return true;
         }
@@ -111,9 +119,10 @@ impl Engine {
     }
 
     /// Whether a newcomer finds the table full and gets the place of another participant, which goes: the one entered first
-    /// of those that have not shown that they hear this one. So announcements that somebody has made up keep nobody out
-    /// for as long as a lease.
-    fn displaces(&mut self, prefix: GuidPrefix) -> bool {
+    /// of those that have not shown that they hear this one, so that announcements that somebody has made up keep nobody out
+    /// for as long as a lease; else its own former start.
+    fn displaces(&mut self, now: Instant, sender: Sender, data: &ParticipantData) -> bool {
+        let prefix = sender.prefix;
         let is_newcomer = !self.participant_by_prefix.contains_key(&prefix)
             && self.is_stranger(prefix)
             && !self.ignored.has_participant(prefix);
@@ -124,12 +133,41 @@ impl Engine {
             .participants
             .iter()
             .filter(|(_, peer)| !peer.is_proven() && !peer.is_leaving());
-        let Some((index, _)) = unproven.min_by_key(|(_, peer)| peer.since) else {
+        let unproven = unproven.min_by_key(|(_, peer)| peer.since);
+        let displaced = match unproven {
+            Some((index, _)) => Some(index),
+            None => self.former_start(now, sender.source, data),
+        };
+        let Some(index) = displaced else {
             return false;
         };
         self.counters.participants_displaced += 1;
         self.remove_participant(index);
         true
+    }
+
+    /// The participant that a newcomer was before it started again without a farewell: it had the same unicast addresses for
+    /// discovery, which no two participants have at once, and has been silent for half of its lease. Who announces itself
+    /// from none of these addresses has no former start.
+    fn former_start(
+        &mut self,
+        now: Instant,
+        source: Locator,
+        data: &ParticipantData,
+    ) -> Option<u16> {
+        let addresses = &data.metatraffic_unicast;
+        let is_from =
+            |locator: &Locator| source.ipv4().is_some() && locator.ipv4() == source.ipv4();
+        if !addresses.iter().any(is_from) {
+            return None;
+        }
+        let index = self
+            .participants
+            .find(|peer| peer.data.metatraffic_unicast == *addresses && !peer.is_leaving())?;
+        self.note_life_of_endpoints(index);
+        let former = self.participants.get(index)?;
+        let goes = self.is_stranger(former.data.guid.prefix) && former.is_silent(now);
+        goes.then_some(index)
     }
 
     fn update_participant(&mut self, now: Instant, data: ParticipantData) {

@@ -3,13 +3,14 @@
 use isolane_engine::Limits;
 use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Topic, World};
 use isolane_wire::{
+    discovery::ParticipantData,
     guid::EntityId,
     qos::Octets,
     rtps::{AckNack, Submessage},
 };
 
 use crate::{
-    peer::for_each_submessage,
+    peer::{Peer, for_each_submessage},
     support::{SECOND, endpoints, ms, values},
 };
 
@@ -75,6 +76,49 @@ fn an_announcement_that_is_too_long_for_what_is_free_is_asked_for_when_there_is_
     // Its next announcement is at most two seconds away.
     world.run_for(3 * SECOND);
     assert_eq!(endpoints(&world, small), 1);
+}
+
+#[test]
+fn a_participant_that_starts_again_takes_the_place_of_its_silent_former_start() {
+    let mut world = World::new(1);
+    world.tap();
+    let mut config = NodeConfig::default();
+    config.limits.participants = 2;
+    let node = world.node(config);
+    let hosts = [(); 2].map(|()| world.node_down(NodeConfig::default()));
+    let lease = |data: &mut ParticipantData| data.lease = 10 * SECOND;
+    let known = |world: &World| {
+        let known = world.engine(node).remote_participants();
+        let mut known: Vec<_> = known.map(|peer| peer.data.guid.prefix).collect();
+        known.sort_unstable();
+        known
+    };
+    let peers = [(0, 1), (1, 2)].map(|(host, number)| Peer::at(hosts[host], node, number));
+    for peer in &peers {
+        peer.announce_itself(&mut world, lease);
+        peer.answer_discovery(&mut world);
+    }
+    let [former, other] = peers;
+    let again = Peer::at(hosts[0], node, 3);
+    // Another host announces the address of the silent one.
+    let mut forger = Peer::at(hosts[0], node, 4);
+    forger.from = Some(hosts[1].discovery_locator());
+    // The other is heard every two seconds.
+    let second_start_of_other = Peer::at(hosts[1], node, 5);
+    for _ in 0..2 {
+        again.announce_itself(&mut world, lease);
+        assert_eq!(known(&world), [former.prefix, other.prefix]);
+        world.run_for(2 * SECOND);
+        other.announce_itself(&mut world, lease);
+    }
+    world.run_for(2 * SECOND);
+    forger.announce_itself(&mut world, lease);
+    second_start_of_other.announce_itself(&mut world, lease);
+    assert_eq!(known(&world), [former.prefix, other.prefix]);
+    again.announce_itself(&mut world, lease);
+    world.run_for(ms(50));
+    assert_eq!(known(&world), [other.prefix, again.prefix]);
+    assert_eq!(world.engine(node).counters().participants_displaced, 1);
 }
 
 #[test]
