@@ -6,7 +6,7 @@ use std::time::Duration;
 use isolane_datapath::{Lane, clock::monotonic_now};
 use isolane_engine::{ChangeKind, WriterId, limits::BATCH_BYTES};
 use isolane_wire::{
-    cdr::{ENCAPSULATION_BYTES, TopicType, key_hash, write_key_of_payload},
+    cdr::{TopicType, key_hash, max_key_payload_bytes, write_key_of_payload},
     time::Timestamp,
 };
 
@@ -67,12 +67,9 @@ pub(crate) fn key_payload<T: TopicType>(payload: &[u8], out: &mut [u8]) -> Optio
     Some(lengthened(length, out))
 }
 
-/// The most bytes of that, or more: alignment in XCDR1, a string's length and DHEADERs are bounded by twice the key.
-pub(crate) fn max_key_payload_bytes<T: TopicType>() -> usize {
-    let of_key = |key_bytes: usize| 2 * key_bytes + 2 * ENCAPSULATION_BYTES;
-    T::max_key_bytes().map_or(usize::MAX, |key_bytes| {
-        of_key(key_bytes).max(MIN_KEY_PAYLOAD_BYTES)
-    })
+/// The most bytes of that, or a few more; `usize::MAX`: the key has no bound.
+pub(crate) fn key_payload_bytes<T: TopicType>() -> usize {
+    max_key_payload_bytes::<T>().map_or(usize::MAX, |bytes| bytes.max(MIN_KEY_PAYLOAD_BYTES))
 }
 
 impl State {

@@ -28,7 +28,7 @@ use crate::{
     builder::{Builder, locators},
     error::BuildError,
     filter::{Filter, of_peer},
-    lifecycle::{key_payload, max_key_payload_bytes},
+    lifecycle::{key_payload, key_payload_bytes},
     limits::{MAX_DATAGRAM_SAMPLE_BYTES, MAX_SAMPLE_BYTES},
     listeners::Endpoint,
     qos::Qos,
@@ -453,7 +453,7 @@ pub(crate) fn create_writer_of<T: TopicType>(
     };
     engine.evaluate_filters(id, of_peer::<T>);
     if T::KEYED {
-        engine.keep_keys(id, key_payload::<T>, max_key_payload_bytes::<T>());
+        engine.keep_keys(id, key_payload::<T>, key_payload_bytes::<T>());
     }
     state.make_listening(Endpoint::Writer(id));
     log_durability(topic, qos, "writer");

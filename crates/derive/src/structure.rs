@@ -384,6 +384,7 @@ impl Structure<'_> {
             #[inline]
             fn measure_key(size: &mut #types::MaxSize) {
                 size.structure(|size| {
+                    size.delimiter(#extensibility);
                     #measured
                 });
             }

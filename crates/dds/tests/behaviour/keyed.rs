@@ -122,6 +122,51 @@ fn a_writer_that_is_dropped_unregisters_each_instance_before_its_own_end() {
     }
 }
 
+/// A key of one byte in four structures, each with its length in front.
+#[derive(TopicType)]
+#[topic(appendable)]
+struct Nested {
+    #[topic(key)]
+    outer: Outer,
+}
+
+#[derive(TopicType)]
+#[topic(appendable)]
+struct Outer {
+    inner: Inner,
+}
+
+#[derive(TopicType)]
+#[topic(appendable)]
+struct Inner {
+    letter: Letter,
+}
+
+#[derive(TopicType)]
+#[topic(appendable)]
+struct Letter {
+    letter: u8,
+}
+
+#[test]
+fn a_writer_that_is_dropped_unregisters_instances_whose_keys_are_nested() {
+    let (world, alice, bob) = World::pair(Site::memory());
+    let writer = alice.create_writer::<Nested>("Nested", &qos()).unwrap();
+    let reader = bob.create_reader::<Nested>("Nested", &qos()).unwrap();
+    world.until_matched(&writer, &reader);
+    let letter = Letter { letter: b'a' };
+    let outer = Outer {
+        inner: Inner { letter },
+    };
+    writer.write(&Nested { outer }).unwrap();
+    world.until("it arrives", || reader.ledger().accounted == 1);
+    drop(writer);
+    world.until("no writer is left", || reader.matched_writers() == 0);
+    let ledger = reader.ledger();
+    assert_eq!(ledger.accounted, 2, "{ledger:?}");
+    world.assert_balanced();
+}
+
 #[test]
 fn an_instance_lives_until_the_last_of_its_writers_leaves() {
     let (world, alice, bob) = World::pair(Site::memory());

@@ -215,9 +215,7 @@ impl<T: CdrType, const N: usize> CdrType for [T; N] {
 
     #[inline]
     fn measure_key(size: &mut MaxSize) {
-        if Self::KIND.delimits_array() {
-            size.primitives(size_of::<u32>(), 1);
-        }
+        size.collection(Self::KIND.delimits_array());
         size.elements::<T>(N);
     }
 

@@ -1,29 +1,34 @@
-//! The largest serialised key, and the largest serialised sample, of a type.
+//! The largest serialised key, and the largest payload of a sample or of a key, of a type.
 
 use super::encoder::padding;
 use super::limits::{MAX_DEPTH, MAX_KEY_BYTES, MAX_MEASURED_BYTES};
-use super::{CdrType, Extensibility, Kind};
+use super::{CdrType, Extensibility, Kind, Representation};
 
-/// Largest alignment in a key hash, which is XCDR2 (XTypes 1.3 §7.4.2).
-const KEY_ALIGNMENT: usize = 4;
+/// What of a value is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// All of it.
+    Sample,
+    /// Its key.
+    Key,
+    /// Its key as a key hash is made of it: structures have no DHEADER.
+    KeyHash,
+}
 
-/// Largest alignment of both representations: that of XCDR1 (XTypes 1.3 §7.4.1).
-const SAMPLE_ALIGNMENT: usize = 8;
-
-/// Adds up the most bytes that a key or a sample can take, by walking its type as an
+/// Adds up the most bytes that a key or a sample can take in a representation, by walking its type as an
 /// [`Encoder`](super::Encoder) walks a value.
 ///
 /// Correct for strings and sequences of any length because a longer one never ends earlier, and the
-/// end of what follows never moves back when its start moves on. For the same reason one walk of a sample
-/// bounds both representations: it takes the alignment of XCDR1 and the DHEADERs of XCDR2.
+/// end of what follows never moves back when its start moves on.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxSize {
     /// `None`: no limit, or beyond `limit`.
     end: Option<usize>,
     limit: usize,
-    max_alignment: usize,
-    /// A sample is measured, not a key.
-    of_sample: bool,
+    representation: Representation,
+    part: Part,
+    /// Largest alignment of what was added.
+    alignment: usize,
     bound: Option<usize>,
     depth_left: u8,
 }
@@ -33,29 +38,38 @@ impl MaxSize {
     /// [`MAX_KEY_BYTES`].
     #[inline]
     pub fn of_key<T: CdrType>() -> Option<usize> {
-        let mut size = Self::new(MAX_KEY_BYTES, KEY_ALIGNMENT, false);
-        T::measure_key(&mut size);
-        size.end
+        Self::of::<T>(Part::KeyHash, Representation::Xcdr2, MAX_KEY_BYTES)
     }
 
     /// The most bytes of a value of a type in either representation, without encapsulation header, or a few
     /// more. `None` if it has no limit or one beyond [`MAX_MEASURED_BYTES`].
     pub fn of_sample<T: CdrType>() -> Option<usize> {
-        let mut size = Self::new(MAX_MEASURED_BYTES, SAMPLE_ALIGNMENT, true);
-        T::measure(&mut size);
-        size.end
+        Self::of_payload::<T>(Part::Sample)
+    }
+
+    /// The same of the key of a type, as the end of an instance carries it.
+    pub fn of_key_payload<T: CdrType>() -> Option<usize> {
+        Self::of_payload::<T>(Part::Key)
+    }
+
+    fn of_payload<T: CdrType>(part: Part) -> Option<usize> {
+        let of = |representation| Self::of::<T>(part, representation, MAX_MEASURED_BYTES);
+        Some(of(Representation::Xcdr1)?.max(of(Representation::Xcdr2)?))
     }
 
     #[inline]
-    const fn new(limit: usize, max_alignment: usize, of_sample: bool) -> Self {
-        Self {
+    fn of<T: CdrType>(part: Part, representation: Representation, limit: usize) -> Option<usize> {
+        let mut size = Self {
             end: Some(0),
             limit,
-            max_alignment,
-            of_sample,
+            representation,
+            part,
+            alignment: 1,
             bound: None,
             depth_left: MAX_DEPTH,
-        }
+        };
+        size.value::<T>();
+        size.end
     }
 
     /// The bound that the member being measured states, if any.
@@ -76,10 +90,12 @@ impl MaxSize {
         if count == 0 {
             return;
         }
+        let alignment = bytes.min(self.representation.max_alignment());
+        self.alignment = self.alignment.max(alignment);
         self.end = self
             .end
             .and_then(|end| {
-                let start = end + padding(end, bytes.min(self.max_alignment));
+                let start = end + padding(end, alignment);
                 start.checked_add(bytes.checked_mul(count)?)
             })
             .filter(|end| *end <= self.limit);
@@ -99,8 +115,8 @@ impl MaxSize {
             self.primitives(bytes, count);
             return;
         }
-        if self.of_sample {
-            return self.sample_elements::<T>(count);
+        if self.part != Part::KeyHash {
+            return self.payload_elements::<T>(count);
         }
         for _ in 0..count {
             // Every element adds a byte at least, so this ends soon even for a huge count.
@@ -111,31 +127,46 @@ impl MaxSize {
         }
     }
 
-    /// The same of a sample, of which each element is taken for one that begins at the largest alignment.
-    fn sample_elements<T: CdrType>(&mut self, count: usize) {
-        let mut one = Self {
-            end: Some(0),
-            ..*self
-        };
+    /// The same of a payload, of which each element is taken for one that begins at its largest alignment.
+    fn payload_elements<T: CdrType>(&mut self, count: usize) {
         if count == 0 {
             return;
         }
-        T::measure(&mut one);
+        let mut one = Self {
+            end: Some(0),
+            alignment: 1,
+            ..*self
+        };
+        one.value::<T>();
         match one.end {
             Some(bytes) => {
-                let stride = bytes.next_multiple_of(self.max_alignment);
+                let stride = bytes.next_multiple_of(one.alignment);
                 let all = stride.saturating_mul(count);
-                let words = all / self.max_alignment;
-                self.primitives(self.max_alignment, words);
+                self.primitives(one.alignment, all / one.alignment);
             }
             None => self.unbounded(),
         }
     }
 
-    /// Adds the DHEADER of a sample's structure, if the structure has one.
+    /// Adds a value, or the key of one.
+    fn value<T: CdrType>(&mut self) {
+        match self.part {
+            Part::Sample => T::measure(self),
+            Part::Key | Part::KeyHash => T::measure_key(self),
+        }
+    }
+
+    /// Adds the DHEADER of a structure, if the structure has one.
     #[inline]
     pub fn delimiter(&mut self, extensibility: Extensibility) {
-        if extensibility == Extensibility::Appendable {
+        let is_appendable = extensibility == Extensibility::Appendable;
+        self.collection(is_appendable && self.part != Part::KeyHash);
+    }
+
+    /// Adds the DHEADER of a collection, if the representation has it where the elements `need_delimiter`.
+    #[inline]
+    pub fn collection(&mut self, needs_delimiter: bool) {
+        if needs_delimiter && self.representation == Representation::Xcdr2 {
             self.primitives(size_of::<u32>(), 1);
         }
     }
@@ -160,10 +191,7 @@ impl MaxSize {
     pub fn member<T: CdrType>(&mut self, bound: Option<usize>) {
         if self.end.is_some() {
             self.bound = bound;
-            match self.of_sample {
-                true => T::measure(self),
-                false => T::measure_key(self),
-            }
+            self.value::<T>();
         }
     }
 }

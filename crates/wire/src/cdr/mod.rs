@@ -57,7 +57,7 @@ pub use max_size::MaxSize;
 pub use primitive::{Char8, Primitive};
 pub use sequence_view::{Elements, SequenceView};
 pub use topic::{
-    TopicType, max_payload_bytes, read_key, read_key_hash, read_payload, read_payload_into,
-    view_payload, write_key_of_payload, write_key_payload, write_payload,
+    TopicType, max_key_payload_bytes, max_payload_bytes, read_key, read_key_hash, read_payload,
+    read_payload_into, view_payload, write_key_of_payload, write_key_payload, write_payload,
 };
 pub use value::{CdrType, KeySource, Kind, LocallyBounded, MemberLength};

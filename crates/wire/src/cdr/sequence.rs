@@ -76,9 +76,7 @@ pub(super) fn decode_key<T: CdrType>(
 /// Adds the size of a sequence of at most `bound` elements.
 #[inline]
 pub(super) fn measure_key<T: CdrType>(size: &mut MaxSize, bound: usize) {
-    if T::KIND.delimits_sequence() {
-        size.primitives(size_of::<u32>(), 1);
-    }
+    size.collection(T::KIND.delimits_sequence());
     size.primitives(size_of::<u32>(), 1);
     size.elements::<T>(bound);
 }

@@ -8,6 +8,7 @@ mod fields;
 mod keys;
 mod layout;
 mod properties;
+mod sizes;
 mod standard_collections;
 mod support;
 mod views;
