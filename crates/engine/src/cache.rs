@@ -356,6 +356,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_cache_whose_memory_long_samples_use_up_has_no_room_for_more() {
+        let room = Room {
+            samples: 32,
+            waiting: 16,
+            held: 0,
+            sizes: Sizes::shared(64 << 10, 48),
+        };
+        let mut cache = Cache::try_new(Keep::All, false, room, 1).expect("memory for a test");
+        for left in (0..4).rev() {
+            cache
+                .push(0, SampleInfo::UNSEEN, &[0; 60_000])
+                .expect("there is memory for four");
+            assert_eq!(cache.room(), left);
+        }
+        cache.pop();
+        assert_eq!(cache.room(), 1);
+    }
+
+    #[test]
     fn what_a_departed_writer_left_is_not_the_next_ones_that_has_its_place() {
         let room = Room {
             samples: 4,

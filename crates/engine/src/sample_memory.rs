@@ -94,10 +94,11 @@ pub(crate) struct SampleMemory {
 #[derive(Debug)]
 struct Long {
     bytes: Box<[u8]>,
-    is_taken: Box<[bool]>,
+    /// Runs of pages that no sample has, ascending, none directly behind another: one more than samples at most.
+    free: Vec<Range<u32>>,
     /// Pages of each slot's sample.
     runs: Box<[Range<u32>]>,
-    /// Pages of the longest sample so far.
+    /// Pages of the longest sample so far; 0: there was none.
     longest: usize,
 }
 
@@ -109,7 +110,7 @@ impl SampleMemory {
             0 => None,
             bytes => Some(Box::new(Long {
                 bytes: (sizes.zeroed)(bytes)?,
-                is_taken: vec![false; bytes / PAGE_BYTES].into_boxed_slice(),
+                free: Long::all_free(bytes, count),
                 runs: vec![0..0; count].into_boxed_slice(),
                 longest: 0,
             })),
@@ -171,11 +172,12 @@ impl SampleMemory {
             return false;
         };
         let pages = payload.len().div_ceil(PAGE_BYTES);
-        let from = if waits { long.is_taken.len() / 2 } else { 0 };
+        let from = if waits { long.middle() } else { 0 };
         let Some(start) = long.first_run(from, pages) else {
             return false;
         };
         long.take(slot, start, pages);
+        long.note_length(pages);
         long.bytes[start * PAGE_BYTES..][..payload.len()].copy_from_slice(payload);
         true
     }
@@ -185,8 +187,8 @@ impl SampleMemory {
     pub(crate) fn fits_waiting(&self, bytes: usize) -> bool {
         let long = self.long.as_ref().filter(|_| bytes > self.sizes.slot_bytes);
         long.is_none_or(|long| {
-            let from = long.is_taken.len() / 2;
-            long.first_run(from, bytes.div_ceil(PAGE_BYTES)).is_some()
+            let pages = bytes.div_ceil(PAGE_BYTES);
+            long.first_run(long.middle(), pages).is_some()
         })
     }
 
@@ -268,7 +270,7 @@ impl SampleMemory {
         if length > self.sizes.slot_bytes {
             let pages = length.div_ceil(PAGE_BYTES).min(run.len());
             long.take(slot, run.start as usize, pages);
-            long.longest = long.longest.max(pages);
+            long.note_length(pages);
             return;
         }
         // It is shorter than was thought.
@@ -292,8 +294,8 @@ impl SampleMemory {
     pub(crate) fn room(&self) -> usize {
         match &self.long {
             Some(long) if long.longest > 0 => {
-                let free = long.is_taken.iter().filter(|&&is_taken| !is_taken);
-                free.count() / long.longest
+                let free = long.free.iter();
+                free.map(|run| run.len() / long.longest).sum()
             }
             _ => usize::MAX,
         }
@@ -301,41 +303,83 @@ impl SampleMemory {
 }
 
 impl Long {
+    /// All pages, free, as one run; no number of samples makes the list take memory.
+    fn all_free(bytes: usize, samples: usize) -> Vec<Range<u32>> {
+        let mut free = Vec::with_capacity(samples + 1);
+        free.push(0..(bytes / PAGE_BYTES) as u32);
+        free
+    }
+
+    /// The first page of the upper half.
+    fn middle(&self) -> usize {
+        self.bytes.len() / PAGE_BYTES / 2
+    }
+
+    fn note_length(&mut self, pages: usize) {
+        self.longest = self.longest.max(pages);
+    }
+
     /// Where the first free run of so many pages begins.
     fn first_run(&self, from: usize, pages: usize) -> Option<usize> {
-        let mut length = 0;
-        for page in from..self.is_taken.len() {
-            length = if self.is_taken[page] { 0 } else { length + 1 };
-            if length == pages {
-                return Some(page + 1 - pages);
-            }
-        }
-        None
+        let start_of = |run: &Range<u32>| {
+            let start = from.max(run.start as usize);
+            (start + pages <= run.end as usize).then_some(start)
+        };
+        self.free.iter().find_map(start_of)
     }
 
     /// The first free run of so many pages, or the largest there is.
     fn largest_run(&self, most: usize) -> (usize, usize) {
-        let (mut length, mut largest) = (0, (0, 0));
-        for (page, &is_taken) in self.is_taken.iter().enumerate() {
-            length = if is_taken { 0 } else { length + 1 };
-            if length > largest.1 {
-                largest = (page + 1 - length, length);
+        let mut largest = 0..0;
+        for run in &self.free {
+            if run.len() > largest.len() {
+                largest = run.clone();
             }
-            if length == most {
+            if largest.len() >= most {
                 break;
             }
         }
-        largest
+        (largest.start as usize, largest.len().min(most))
     }
 
+    /// Gives a slot pages of a free run.
     fn take(&mut self, slot: u16, start: usize, pages: usize) {
-        self.is_taken[start..start + pages].fill(true);
-        self.runs[usize::from(slot)] = start as u32..(start + pages) as u32;
+        let run = start as u32..(start + pages) as u32;
+        let at = self.first_behind(run.start);
+        let Some(free) = self.free.get_mut(at).filter(|_| pages > 0) else {
+            return;
+        };
+        let behind = run.end..free.end;
+        free.end = run.start;
+        match (free.start == free.end, behind.start == behind.end) {
+            (false, false) => self.free.insert(at + 1, behind),
+            (false, true) => {}
+            (true, false) => *free = behind,
+            (true, true) => drop(self.free.remove(at)),
+        }
+        self.runs[usize::from(slot)] = run;
     }
 
+    /// A slot's pages are free again.
     fn release(&mut self, slot: u16) {
         let run = core::mem::take(&mut self.runs[usize::from(slot)]);
-        self.is_taken[run.start as usize..run.end as usize].fill(false);
+        if run.is_empty() {
+            return;
+        }
+        let at = self.first_behind(run.start);
+        let joins_before = at > 0 && self.free[at - 1].end == run.start;
+        let joins_behind = self.free.get(at).is_some_and(|it| it.start == run.end);
+        match (joins_before, joins_behind) {
+            (true, true) => self.free[at - 1].end = self.free.remove(at).end,
+            (true, false) => self.free[at - 1].end = run.end,
+            (false, true) => self.free[at].start = run.start,
+            (false, false) => self.free.insert(at, run),
+        }
+    }
+
+    /// The place in the list of the first free run that ends behind a page.
+    fn first_behind(&self, page: u32) -> usize {
+        self.free.partition_point(|free| free.end <= page)
     }
 }
 
@@ -449,6 +493,66 @@ mod tests {
         memory.settle(slot, 5);
         assert_eq!(memory.get(slot, 5), sample(5), "a short one after all");
         assert!(memory.fits(2_000));
+    }
+
+    #[test]
+    fn what_a_long_sample_takes_does_not_depend_on_how_long_others_may_be() {
+        extern crate std;
+        let time = |max_bytes: usize| {
+            let sizes = Sizes::shared(max_bytes, 64);
+            let mut memory = SampleMemory::try_new(64, sizes).expect("memory for a test");
+            let mut turn = || {
+                let begin = std::time::Instant::now();
+                for _ in 0..200 {
+                    let slot = memory.claim().expect("there are 64");
+                    memory.lend(slot, WHOLE_BYTES + 1);
+                    memory.settle(slot, WHOLE_BYTES + 1);
+                    memory.give_back(slot);
+                }
+                begin.elapsed()
+            };
+            (0..20).map(|_| turn()).min()
+        };
+        let (usual, largest) = (time(8 << 10), time(16 << 20));
+        assert!(
+            largest < usual.map(|usual| 20 * usual),
+            "{usual:?} {largest:?}"
+        );
+    }
+
+    #[test]
+    fn pages_are_taken_and_given_back_in_any_order() {
+        let sizes = Sizes::shared(64 << 10, 64);
+        let mut memory = SampleMemory::try_new(64, sizes).expect("memory for a test");
+        let (mut random, mut kept) = (1_u32, Vec::new());
+        for turn in 0..20_000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let length = 1 + random as usize % (20 << 10);
+            let is_lent = turn % 2 == 0;
+            let fits = memory.fits(length);
+            if fits && let Some(slot) = memory.claim() {
+                if is_lent {
+                    let lent = memory.lend(slot, length);
+                    lent[..length].copy_from_slice(&sample(length));
+                    memory.settle(slot, length);
+                } else {
+                    assert!(memory.store(slot, &sample(length), false));
+                }
+                kept.push((slot, length));
+            } else {
+                let (slot, length) = kept.swap_remove(random as usize % kept.len());
+                assert_eq!(memory.get(slot, length), sample(length));
+                memory.give_back(slot);
+            }
+        }
+        let capacity = memory.long.as_ref().map(|long| long.free.capacity());
+        assert_eq!(capacity, Some(65), "the list takes no memory");
+        for (slot, length) in kept {
+            assert_eq!(memory.get(slot, length), sample(length));
+            memory.give_back(slot);
+        }
+        let free = memory.long.map(|long| long.free);
+        assert_eq!(free, Some(Vec::from([0..256])));
     }
 
     #[test]
