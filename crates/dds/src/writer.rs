@@ -9,7 +9,7 @@ use isolane_engine::{
 use isolane_wire::{
     cdr::{CdrError, Representation, TopicType, key_hash, write_key_payload, write_payload},
     level::Level,
-    time::Timestamp,
+    time::{Instant, Timestamp},
 };
 
 use crate::{
@@ -180,7 +180,8 @@ impl<T: TopicType> DataWriter<T> {
         timestamp: impl FnOnce(&mut State) -> Timestamp,
     ) -> Result<(), WriteError> {
         let key = T::KEYED.then(|| key_hash(value)).transpose()?;
-        if self.encoding.reliable && !self.max_blocking.is_zero() && !self.core.is_running() {
+        let until = self.may_wait().then(|| monotonic_now() + self.max_blocking);
+        if until.is_some() {
             self.core.run_until(self.max_blocking, || {
                 self.core.state.borrow().engine.has_room(self.id, key)
             });
@@ -191,49 +192,66 @@ impl<T: TopicType> DataWriter<T> {
             key_hash: key,
             timestamp: timestamp(&mut state),
         };
+        let mut bytes = 0;
         let written = if self.encoding.reliable {
-            self.keep(&mut state, value, &sample)
+            self.keep(&mut state, value, &sample, &mut bytes)
         } else if self.encoding.staged && state.engine.keeps_history(self.id) {
             self.stage(&mut state, value, &sample)
         } else {
             self.send(&mut state, value, &sample)
         };
         drop(state);
-        written.or_else(|error| self.write_again(value, &sample, error))
+        written.or_else(|error| match until {
+            Some(until) => self.write_again(value, &sample, error, bytes, until),
+            None => Err(error.of(value)),
+        })
     }
 
-    /// A long sample may find a slot and no memory: waits for that as for a slot, and tries once more.
+    /// Whether a sample that finds no room waits for it.
+    #[inline]
+    fn may_wait(&self) -> bool {
+        self.encoding.reliable && !self.max_blocking.is_zero() && !self.core.is_running()
+    }
+
+    /// A long sample may find a slot and no memory: waits for as many bytes as it is known to have, and tries again, which
+    /// may show that it has more.
     #[cold]
     fn write_again(
         &self,
         value: &T,
         sample: &WriteSample,
-        error: WriteError,
+        mut error: WriteError,
+        mut bytes: usize,
+        until: Instant,
     ) -> Result<(), WriteError> {
-        let is_full = error == WriteError::Engine(isolane_engine::WriteError::HistoryFull);
-        let may_wait = self.encoding.reliable && !self.max_blocking.is_zero();
-        if !is_full || !may_wait || self.core.is_running() {
-            return Err(error.of(value));
+        while error == WriteError::Engine(isolane_engine::WriteError::HistoryFull) {
+            let left = until.saturating_since(monotonic_now());
+            let has_memory = || {
+                let engine = &mut self.core.state.borrow_mut().engine;
+                engine.has_room(self.id, sample.key_hash) && engine.has_memory(self.id, bytes)
+            };
+            if left.is_zero() || !self.core.run_until(left, has_memory) {
+                return Err(error);
+            }
+            let mut state = self.core.state.borrow_mut();
+            state.engine.forget_refused(self.id);
+            match self.keep(&mut state, value, sample, &mut bytes) {
+                Ok(()) => return Ok(()),
+                Err(again) => error = again,
+            }
         }
-        let has_memory = self.core.run_until(self.max_blocking, || {
-            self.core
-                .state
-                .borrow_mut()
-                .engine
-                .has_memory(self.id, usize::MAX)
-        });
-        if !has_memory {
-            return Err(error);
-        }
-        let mut state = self.core.state.borrow_mut();
-        state.engine.forget_refused(self.id);
-        let written = self.keep(&mut state, value, sample);
-        written.map_err(|error| error.of(value))
+        Err(error.of(value))
     }
 
-    /// Reliable: into the history; the loop sends it.
-    fn keep(&self, state: &mut State, value: &T, sample: &WriteSample) -> Result<(), WriteError> {
-        let length = self.fill_slot(state, value, sample)?;
+    /// Reliable: into the history; the loop sends it. `bytes` is as for [`fill_slot`](Self::fill_slot).
+    fn keep(
+        &self,
+        state: &mut State,
+        value: &T,
+        sample: &WriteSample,
+        bytes: &mut usize,
+    ) -> Result<(), WriteError> {
+        let length = self.fill_slot(state, value, sample, bytes)?;
         state.engine.commit(self.id, sample, length)?;
         Ok(())
     }
@@ -254,7 +272,7 @@ impl<T: TopicType> DataWriter<T> {
                 Err(error) => return Err(self.refuse(state, error.into())),
             }
         }
-        let length = self.fill_slot(state, value, sample)?;
+        let length = self.fill_slot(state, value, sample, &mut 0)?;
         state.engine.commit(self.id, sample, length)?;
         self.send_full(state);
         Ok(())
@@ -266,16 +284,17 @@ impl<T: TopicType> DataWriter<T> {
         state.class_for(self.encoding.lane, self.payload_begin - head_room + length)
     }
 
-    /// Serialises a sample into a slot of the history; returns its length.
+    /// Serialises a sample into a slot of the history; returns its length. `bytes` is what it is known to have at least, 0
+    /// for what most have.
     fn fill_slot(
         &self,
         state: &mut State,
         value: &T,
         sample: &WriteSample,
+        bytes: &mut usize,
     ) -> Result<usize, WriteError> {
-        let mut bytes = 0;
         loop {
-            let slot = state.engine.reserve(self.id, sample.key_hash, bytes)?;
+            let slot = state.engine.reserve(self.id, sample.key_hash, *bytes)?;
             let room = slot.len();
             let error = match self.encoding.serialise(value, sample.kind, slot) {
                 Ok(length) => return Ok(length),
@@ -287,7 +306,7 @@ impl<T: TopicType> DataWriter<T> {
                 let mut least = room + 1;
                 value.lengths(&mut |member| least = least.max(member.length));
                 if least <= limit {
-                    bytes = least;
+                    *bytes = least;
                     continue;
                 }
             }

@@ -1,8 +1,14 @@
 //! Samples too long for a datagram.
 
-use std::{cell::RefCell, rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    rc::Rc,
+    time::{Duration, Instant},
+};
 
-use isolane::{BuildError, Qos, TopicType, WriteError, limits::MAX_SAMPLE_BYTES};
+use isolane::{
+    BuildError, DataWriter, Participant, Qos, TopicType, WriteError, limits::MAX_SAMPLE_BYTES,
+};
 
 use crate::support::{Message, PATIENCE, Site, World, level, take_numbers};
 
@@ -279,6 +285,72 @@ fn long_samples_of_a_type_without_bounds_wait_for_memory_where_their_writer_may_
     }
     assert!(alice.run_until(PATIENCE, || seen.borrow().len() == 24));
     assert_eq!(*seen.borrow(), Vec::from_iter(0..24));
+}
+
+fn cloud_of(points: usize) -> Cloud {
+    Cloud {
+        number: 0,
+        points: vec![1; points],
+    }
+}
+
+/// A writer of clouds that keeps all and waits for so long, and a reader with room for one, which is there. It is taken
+/// after another time, and none behind it: so of what the writer writes the first sample is acknowledged then.
+fn writer_whose_reader_takes_one(
+    alice: &Participant,
+    samples: u16,
+    waits: Duration,
+    takes_after: Duration,
+) -> DataWriter<Cloud> {
+    let qos = Qos::reliable().keep_all();
+    let of_reader = qos.clone().max_samples(1);
+    let reader = alice.create_reader::<Cloud>("Clouds", &of_reader).unwrap();
+    let of_writer = qos.max_samples(samples).max_blocking_time(waits);
+    let writer = alice.create_writer::<Cloud>("Clouds", &of_writer).unwrap();
+    assert!(alice.run_until(PATIENCE, || writer.matched_readers() == 1));
+    writer.write(&cloud_of(10)).unwrap();
+    assert!(writer.wait_for_acknowledgments(PATIENCE));
+    let (begin, mut has_taken) = (Instant::now(), false);
+    let take_one = move |_| {
+        if !has_taken && begin.elapsed() >= takes_after {
+            has_taken = reader.take().unwrap().is_some();
+        }
+    };
+    let period = Duration::from_millis(5);
+    alice
+        .create_timer("take", level(0), period, Duration::ZERO, take_one)
+        .unwrap();
+    writer
+}
+
+#[test]
+fn a_sample_waits_for_memory_for_itself_and_not_for_the_longest() {
+    let alice = Site::memory().participant();
+    let waits = Duration::from_secs(1);
+    let writer = writer_whose_reader_takes_one(&alice, 16, waits, waits / 10);
+    for points in [20_000, 60_000, 60_000, 60_000, 58_000] {
+        writer.write(&cloud_of(points)).unwrap();
+    }
+    // There is memory for it as soon as the first is acknowledged, and not for a longer one.
+    let written = writer.write(&cloud_of(19_000));
+    assert!(written.is_ok(), "{written:?}");
+    assert!(writer.write(&cloud_of(19_000)).is_err());
+}
+
+#[test]
+fn a_sample_waits_for_a_slot_and_for_memory_no_longer_than_max_blocking_time() {
+    let alice = Site::memory().participant();
+    let waits = Duration::from_millis(400);
+    let writer = writer_whose_reader_takes_one(&alice, 5, waits, waits * 3 / 4);
+    for points in [10, 60_000, 60_000, 60_000, 60_000] {
+        writer.write(&cloud_of(points)).unwrap();
+    }
+    let begin = Instant::now();
+    let refused = writer.write(&cloud_of(60_000));
+    assert!(refused.is_err(), "there is a slot and no memory");
+    let waited = begin.elapsed();
+    assert!(waited >= waits && waited < waits * 3 / 2, "{waited:?}");
+    assert_eq!(writer.ledger().refused, 1);
 }
 
 #[test]
