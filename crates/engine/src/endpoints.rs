@@ -395,10 +395,13 @@ impl Engine {
             samples,
             waiting,
             held: held.saturating_add(in_sets),
-            // What is kept back or held for its set is not taken by the user to make room.
-            sizes: match held == 0 && access.is_none() {
-                true => config.sizes(samples.saturating_add(waiting)),
-                false => Sizes::fixed(config.max_payload_bytes),
+            // What is held for its set is not taken by the user to make room.
+            sizes: match (access, held) {
+                (None, 0) => config.sizes(samples.saturating_add(waiting)),
+                (None, _) => config
+                    .sizes(samples.saturating_add(waiting))
+                    .with_kept_back(),
+                (Some(_), _) => Sizes::fixed(config.max_payload_bytes),
             }
             .taken_from(self.config.zeroed),
         };

@@ -6,7 +6,8 @@
 //! sample does not multiply the memory of all.
 //!
 //! A sample takes the first run that fits. One that waits for others takes a run of the upper half: so the sample that
-//! they wait for has the lower half to itself when nothing is left there for the user to take.
+//! they wait for has the lower half to itself when nothing is left there for the user to take. So does one that
+//! TIME_BASED_FILTER keeps back, for which there are as many pages more.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
@@ -28,6 +29,8 @@ pub(crate) struct Sizes {
     max_bytes: usize,
     /// Bytes that samples longer than a slot share; 0: there are none.
     long_bytes: usize,
+    /// Of these, bytes at the end for samples that wait for others or are kept back.
+    waiting_bytes: usize,
     zeroed: Zeroed,
 }
 
@@ -43,6 +46,7 @@ impl Sizes {
             slot_bytes: max_bytes,
             max_bytes,
             long_bytes: 0,
+            waiting_bytes: 0,
             zeroed: from_allocator,
         }
     }
@@ -60,11 +64,22 @@ impl Sizes {
             false => WAITING_BYTES,
         };
         let samples = (share / longest).max(4).min(slots);
+        let long_bytes = samples.saturating_mul(longest);
         Self {
             slot_bytes: WHOLE_BYTES,
             max_bytes,
-            long_bytes: samples.saturating_mul(longest),
+            long_bytes,
+            waiting_bytes: long_bytes / 2,
             zeroed: from_allocator,
+        }
+    }
+
+    /// The same with pages for as many long samples more, which are kept back.
+    pub(crate) fn with_kept_back(self) -> Self {
+        Self {
+            long_bytes: self.long_bytes.saturating_mul(2),
+            waiting_bytes: self.waiting_bytes.saturating_add(self.long_bytes),
+            ..self
         }
     }
 
@@ -100,6 +115,8 @@ struct Long {
     runs: Box<[Range<u32>]>,
     /// Pages of the longest sample so far; 0: there was none.
     longest: usize,
+    /// The first page for samples that wait for others or are kept back.
+    waiting_from: usize,
 }
 
 impl SampleMemory {
@@ -113,6 +130,7 @@ impl SampleMemory {
                 free: Long::all_free(bytes, count),
                 runs: vec![0..0; count].into_boxed_slice(),
                 longest: 0,
+                waiting_from: (bytes - sizes.waiting_bytes) / PAGE_BYTES,
             })),
         };
         Some(Self {
@@ -172,7 +190,7 @@ impl SampleMemory {
             return false;
         };
         let pages = payload.len().div_ceil(PAGE_BYTES);
-        let from = if waits { long.middle() } else { 0 };
+        let from = if waits { long.waiting_from } else { 0 };
         let Some(start) = long.first_run(from, pages) else {
             return false;
         };
@@ -188,7 +206,7 @@ impl SampleMemory {
         let long = self.long.as_ref().filter(|_| bytes > self.sizes.slot_bytes);
         long.is_none_or(|long| {
             let pages = bytes.div_ceil(PAGE_BYTES);
-            long.first_run(long.middle(), pages).is_some()
+            long.first_run(long.waiting_from, pages).is_some()
         })
     }
 
@@ -310,11 +328,6 @@ impl Long {
         free
     }
 
-    /// The first page of the upper half.
-    fn middle(&self) -> usize {
-        self.bytes.len() / PAGE_BYTES / 2
-    }
-
     fn note_length(&mut self, pages: usize) {
         self.longest = self.longest.max(pages);
     }
@@ -393,6 +406,7 @@ mod tests {
             slot_bytes: WHOLE_BYTES,
             max_bytes: 3_000,
             long_bytes: 12 * PAGE_BYTES,
+            waiting_bytes: 6 * PAGE_BYTES,
             zeroed: from_allocator,
         };
         SampleMemory::try_new(8, sizes).expect("memory for a test")

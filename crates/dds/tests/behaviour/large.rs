@@ -354,6 +354,31 @@ fn a_sample_waits_for_a_slot_and_for_memory_no_longer_than_max_blocking_time() {
 }
 
 #[test]
+fn a_filtered_reader_of_a_type_without_bounds_has_memory_for_some_long_samples_and_not_for_all() {
+    let alice = Site::memory().builder().sample_memory(2 << 20).build();
+    let alice = alice.unwrap();
+    let separation = Duration::from_millis(50);
+    let qos = Qos::reliable().keep_all().time_based_filter(separation);
+    let reader = alice.create_reader::<Cloud>("Clouds", &qos).unwrap();
+    let writer = alice
+        .create_writer::<Cloud>("Clouds", &Qos::reliable().keep_last(1))
+        .unwrap();
+    assert!(alice.run_until(PATIENCE, || writer.matched_readers() == 1));
+    for number in 0..3 {
+        writer.write(&cloud(number)).unwrap();
+        assert!(writer.wait_for_acknowledgments(PATIENCE));
+    }
+    let mut taken = Vec::new();
+    assert!(alice.run_until(PATIENCE, || {
+        while let Some(sample) = reader.take().unwrap() {
+            taken.extend(sample.value);
+        }
+        taken.last() == Some(&cloud(2))
+    }));
+    assert_eq!(taken.first(), Some(&cloud(0)));
+}
+
+#[test]
 fn endpoints_share_the_sample_memory_and_give_it_back() {
     let site = Site::memory();
     let alice = site.builder().sample_memory(1 << 20).build().unwrap();
