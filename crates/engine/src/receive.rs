@@ -33,15 +33,14 @@ use isolane_wire::{
     time::{Instant, Timestamp},
 };
 
-use self::sample::{Content, Kept, Unfit, is_due, keep, settle};
+use self::sample::{Content, Kept, Unfit, is_due, keep};
 use crate::{
     cache::SampleInfo,
     clock::{Judged, judge},
-    discovery::is_own_address,
     engine::Engine,
     ids::ReaderId,
     limits::LAST_SEQUENCE,
-    reader::{Origin, ReaderStatus, Settled},
+    reader::{ReaderStatus, Settled},
 };
 
 /// Where in a message the reading stands, and what the submessages so far have said.
@@ -314,8 +313,8 @@ impl Engine {
             return None;
         }
         while let Some(index) = next {
-            let proxy = self.writer_proxies.get_mut(index)?;
-            let reader = self.readers.get_mut(proxy.reader)?;
+            let mut proxy = self.writer_proxies.get_mut(index)?;
+            let mut reader = self.readers.get_mut(proxy.reader)?;
             next = proxy.next_of_writer;
             let is_served = resumes && proxy.is_done_with(data.sequence);
             if is_served || !reader.is_meant(data.reader) {
@@ -323,18 +322,13 @@ impl Engine {
             }
             let mut has_confirmed = false;
             if !proxy.reliable && proxy.strays(data.sequence) {
-                let peers = (
-                    &self.participants,
-                    &self.participant_by_prefix,
-                    &self.config.networks[..],
-                );
-                let is_own = is_own_address(peers, message.prefix, message.source);
-                let origin = Origin { now, is_own };
-                match settle(proxy, reader, data.sequence, origin, &mut self.counters) {
+                match self.settle_position(now, message, index, data.sequence) {
                     Settled::Refused => continue,
                     Settled::Taken => {}
                     Settled::Confirmed => has_confirmed = true,
                 }
+                proxy = self.writer_proxies.get_mut(index)?;
+                reader = self.readers.get_mut(proxy.reader)?;
             }
             let Some(has_lost) = is_due(proxy, reader, data.sequence, now) else {
                 continue;

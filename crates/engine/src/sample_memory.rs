@@ -299,10 +299,10 @@ impl SampleMemory {
     /// How many of so many slots a sample is worth by the memory it takes: that many fill all of it as it does.
     #[inline]
     pub(crate) fn share(&self, bytes: usize, slots: usize) -> u32 {
-        match &self.long {
-            Some(long) if bytes > self.sizes.slot_bytes => {
-                let pages = bytes.div_ceil(PAGE_BYTES);
-                (pages * slots).div_ceil(long.is_taken.len()) as u32
+        match self.long {
+            Some(_) if bytes > self.sizes.slot_bytes => {
+                let taken = bytes.next_multiple_of(PAGE_BYTES);
+                (taken * slots).div_ceil(self.sizes.long_bytes) as u32
             }
             _ => 1,
         }

@@ -45,7 +45,7 @@ pub use events::{DiscoveryChange, DiscoveryEvent};
 pub use ignored::IgnoreError;
 pub(crate) use ignored::Ignored;
 pub(crate) use inbox::Inbox;
-pub(crate) use reach::{Validated, is_own_address};
+pub(crate) use reach::Validated;
 pub(crate) use refused::RefusedEndpoints;
 pub(crate) use statics::StaticPeer;
 pub use statics::{Announces, StaticError, StaticParticipant, StaticPeerState};

@@ -26,10 +26,8 @@ use super::RemoteParticipant;
 use crate::{
     config::Network,
     engine::Engine,
-    index::PeerIndex,
     limits::{ANSWER_FACTOR, MAX_VALIDATED_ADDRESSES, UNVALIDATED_BYTES_PER_S},
     matching::choose,
-    table::Table,
     work::Work,
 };
 
@@ -93,44 +91,24 @@ fn is_of_this_host(networks: &[Network], address: [u8; 4]) -> bool {
     address[0] == 127 || networks.iter().any(|network| network.address == address)
 }
 
-/// Participants, their index by GUID prefix, and the networks of this host.
-pub(crate) type Peers<'a> = (
-    &'a Table<RemoteParticipant>,
-    &'a PeerIndex<GuidPrefix, u16>,
-    &'a [Network],
-);
-
-/// Whether a datagram in the name of a participant came from one of its addresses.
-pub(crate) fn is_own_address(
-    (participants, by_prefix, networks): Peers<'_>,
-    prefix: GuidPrefix,
-    source: Locator,
-) -> bool {
-    let Some(address) = source.ipv4() else {
-        return false;
-    };
-    let Some(&index) = by_prefix.get(&prefix) else {
-        // This participant itself.
-        return networks.is_empty() || is_of_this_host(networks, address);
-    };
-    let participant = participants.get(index).filter(|peer| peer.is_proven());
-    participant.is_some_and(|participant| {
-        let validated = &participant.validated;
-        announces(&participant.data, address)
-            || validated.addresses.contains(&address)
-            || validated.are_all && is_of_this_host(networks, address)
-    })
-}
-
 impl Engine {
     /// Whether a datagram in the name of a participant came from one of its addresses.
     pub(crate) fn is_own_address(&self, prefix: GuidPrefix, source: Locator) -> bool {
-        let peers = (
-            &self.participants,
-            &self.participant_by_prefix,
-            &self.config.networks[..],
-        );
-        is_own_address(peers, prefix, source)
+        let Some(address) = source.ipv4() else {
+            return false;
+        };
+        let networks = &self.config.networks;
+        let Some(&index) = self.participant_by_prefix.get(&prefix) else {
+            // This participant itself.
+            return networks.is_empty() || is_of_this_host(networks, address);
+        };
+        let participant = self.participants.get(index).filter(|peer| peer.is_proven());
+        participant.is_some_and(|participant| {
+            let validated = &participant.validated;
+            announces(&participant.data, address)
+                || validated.addresses.contains(&address)
+                || validated.are_all && is_of_this_host(networks, address)
+        })
     }
 
     fn participant(&self, prefix: GuidPrefix) -> Option<&RemoteParticipant> {

@@ -18,14 +18,13 @@ use isolane_wire::{
 
 use super::{
     AssembledId, Delivery, MessageReceiver,
-    sample::{Unfit, begin_unasked, is_due, settle},
+    sample::{Unfit, begin_unasked, is_due},
 };
 use crate::{
     assembly::Put,
-    discovery::is_own_address,
     engine::Engine,
     limits::LAST_SEQUENCE,
-    reader::{Origin, Reader, Settled, WriterProxy},
+    reader::{Reader, Settled, WriterProxy},
     status::RejectReason,
 };
 
@@ -146,24 +145,18 @@ impl Engine {
         fragment: &DataFrag<'_>,
     ) -> Option<Put> {
         let sequence = fragment.sequence;
-        let proxy = self.writer_proxies.get_mut(index)?;
-        let reader = self.readers.get_mut(proxy.reader)?;
+        let mut proxy = self.writer_proxies.get_mut(index)?;
+        let mut reader = self.readers.get_mut(proxy.reader)?;
         if !is_wanted(proxy, reader, sequence) {
             return Some(Put::Unused);
         }
         if let Some(unfit) = why_never(reader, fragment) {
             if !proxy.reliable && proxy.strays(sequence) {
-                let peers = (
-                    &self.participants,
-                    &self.participant_by_prefix,
-                    &self.config.networks[..],
-                );
-                let is_own = is_own_address(peers, message.prefix, message.source);
-                let origin = Origin { now, is_own };
-                let settled = settle(proxy, reader, sequence, origin, &mut self.counters);
-                if settled == Settled::Refused {
+                if self.settle_position(now, message, index, sequence) == Settled::Refused {
                     return None;
                 }
+                proxy = self.writer_proxies.get_mut(index)?;
+                reader = self.readers.get_mut(proxy.reader)?;
             }
             if is_due(proxy, reader, sequence, now).is_some() {
                 self.refuse_for_good(index, sequence, unfit);

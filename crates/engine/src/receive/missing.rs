@@ -15,7 +15,6 @@ use crate::{
     cache::Refused,
     clock::{Claimant, judge_waiting},
     content_filter::drop_unwanted,
-    discovery::is_own_address,
     engine::Engine,
     limits::{LAST_SEQUENCE, WINDOW},
     presentation::{Turn, admit},
@@ -177,7 +176,7 @@ impl Engine {
         let mut is_answered = false;
         while let Some((index, after)) = self.meant_proxy(next, gap.reader) {
             next = after;
-            let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            let Some(mut proxy) = self.writer_proxies.get_mut(index) else {
                 return;
             };
             if !proxy.reliable {
@@ -185,12 +184,11 @@ impl Engine {
             }
             let base = gap.list.base();
             if gap.start <= proxy.expected && proxy.is_far(base) {
-                let peers = (
-                    &self.participants,
-                    &self.participant_by_prefix,
-                    &self.config.networks[..],
-                );
-                let is_own = is_own_address(peers, message.prefix, message.source);
+                let is_own = self.is_own_address(message.prefix, message.source);
+                let Some(again) = self.writer_proxies.get_mut(index) else {
+                    return;
+                };
+                proxy = again;
                 if !proxy.follows_gap(base, Origin { now, is_own }) {
                     self.counters.jumps_doubted += 1;
                     is_answered |= self.ask_to_confirm(now, index);

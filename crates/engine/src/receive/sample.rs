@@ -7,9 +7,10 @@ use isolane_wire::{
     time::Instant,
 };
 
+use super::MessageReceiver;
 use crate::{
     cache::{Refused, SampleInfo},
-    engine::Counters,
+    engine::Engine,
     history::ChangeKind,
     instance::InstanceState,
     presentation::keep_in_turn,
@@ -47,23 +48,33 @@ pub(super) fn is_due(
     Some(has_lost)
 }
 
-/// Checks the position of a best-effort reader before a sample whose number is far from it, or from the last number that
-/// is known as the writer's own.
-#[cold]
-pub(super) fn settle(
-    proxy: &mut WriterProxy,
-    reader: &mut Reader,
-    sequence: SequenceNumber,
-    origin: Origin,
-    counters: &mut Counters,
-) -> Settled {
-    let is_far = proxy.is_far(sequence);
-    let settled = proxy.settle(sequence, origin, &mut reader.ledger);
-    counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
-    if settled == Settled::Confirmed {
-        reader.status |= ReaderStatus::SAMPLE_LOST;
+impl Engine {
+    /// Checks the position of a best-effort reader before a sample whose number is far from it, or from the last number
+    /// that is known as the writer's own; `index` is the proxy's.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn settle_position(
+        &mut self,
+        now: Instant,
+        message: &MessageReceiver,
+        index: u16,
+        sequence: SequenceNumber,
+    ) -> Settled {
+        let is_own = self.is_own_address(message.prefix, message.source);
+        let Some(proxy) = self.writer_proxies.get_mut(index) else {
+            return Settled::Refused;
+        };
+        let Some(reader) = self.readers.get_mut(proxy.reader) else {
+            return Settled::Refused;
+        };
+        let is_far = proxy.is_far(sequence);
+        let settled = proxy.settle(sequence, Origin { now, is_own }, &mut reader.ledger);
+        self.counters.jumps_doubted += u64::from(is_far || settled == Settled::Refused);
+        if settled == Settled::Confirmed {
+            reader.status |= ReaderStatus::SAMPLE_LOST;
+        }
+        settled
     }
-    settled
 }
 
 /// A reader that skips history begins with the first sample, or fragment of one, that comes unasked.
