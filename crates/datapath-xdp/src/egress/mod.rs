@@ -309,6 +309,12 @@ impl Egress {
         &self.tables.device
     }
 
+    /// The networks of this host's own addresses, as its local routes say: an address, and how many leading bits count.
+    pub fn local_networks(&self) -> impl Iterator<Item = ([u8; 4], u8)> {
+        let local = self.tables.routes.local();
+        local.map(|route| (route.destination.to_be_bytes(), route.prefix_bits))
+    }
+
     /// Changes whenever an answer may have changed.
     #[must_use]
     pub fn generation(&self) -> u64 {

@@ -143,6 +143,13 @@ impl Routes {
         self.refused.max(self.refused_before)
     }
 
+    /// Routes to this host's own addresses.
+    pub(super) fn local(&self) -> impl Iterator<Item = &Route> {
+        let own = self.sorted.iter();
+        own.take_while(|route| route.table == Table::Local)
+            .filter(|route| route.kind == RouteKind::Local)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Route> {
         self.sorted.iter()
     }

@@ -16,6 +16,7 @@ use isolane_wire::ipv4::{self, PROTOCOL_UDP, Packet};
 use isolane_wire::locator::Locator;
 use isolane_wire::udp::{Datagram, HEADER_BYTES};
 
+use super::martian::MartianFilter;
 use crate::egress::{Judgement, Partial, judge};
 
 /// Where the IPv4 header of a frame without tags begins.
@@ -60,11 +61,18 @@ impl Found {
 
 /// Finds the datagram in a frame, its checksum judged unless `partial` is `None`.
 #[inline]
-pub(super) fn find(bytes: &[u8], partial: Option<Partial>) -> Result<Found, ReceiveDrop> {
+pub(super) fn find(
+    bytes: &[u8],
+    partial: Option<Partial>,
+    martians: &MartianFilter,
+) -> Result<Found, ReceiveDrop> {
     let Some((header, datagram)) = plain(bytes) else {
-        return find_any(bytes, partial);
+        return find_any(bytes, partial, martians);
     };
     let source = bytes_at(header, IPV4_AT + 12);
+    if martians.refuses(u32::from_be_bytes(source)) {
+        return Err(ReceiveDrop::MartianSource);
+    }
     let checksum = match partial {
         None => Judgement::None,
         Some(partial) => {
@@ -116,7 +124,11 @@ fn bytes_at<const COUNT: usize>(header: &[u8; PLAIN_BYTES], position: usize) -> 
 
 /// The same, read step by step.
 #[inline(never)]
-fn find_any(bytes: &[u8], partial: Option<Partial>) -> Result<Found, ReceiveDrop> {
+fn find_any(
+    bytes: &[u8],
+    partial: Option<Partial>,
+    martians: &MartianFilter,
+) -> Result<Found, ReceiveDrop> {
     let malformed = |_| ReceiveDrop::Malformed;
     let frame = Frame::new_checked(bytes).map_err(malformed)?;
     if frame.ether_type() != EtherType::IPV4 {
@@ -130,6 +142,9 @@ fn find_any(bytes: &[u8], partial: Option<Partial>) -> Result<Found, ReceiveDrop
     let datagram_bytes = packet.payload();
     let datagram = Datagram::new_checked(datagram_bytes).map_err(malformed)?;
     let (source, destination) = (packet.source(), packet.destination());
+    if martians.refuses_exactly(u32::from_be_bytes(source)) {
+        return Err(ReceiveDrop::MartianSource);
+    }
     let checksum = match partial {
         None => Judgement::None,
         Some(_) if !packet.has_valid_checksum() => Judgement::Wrong,
@@ -158,15 +173,30 @@ mod tests {
 
     use super::*;
     use crate::egress::{Device, Flow, Template, UdpChecksum};
+    use crate::xdp::martian::tests::filter;
 
     const LOOK: Option<Partial> = Some(Partial::Unexpected);
 
+    /// The filter of the host that frames are for.
+    fn host() -> MartianFilter {
+        filter(&[([10, 0, 0, 2], 32)])
+    }
+
     /// A frame as a lane sends it.
     fn frame(vlan: Option<u16>, payload: &[u8], checksum: UdpChecksum) -> Vec<u8> {
+        frame_from([10, 0, 0, 1], vlan, payload, checksum)
+    }
+
+    fn frame_from(
+        source: [u8; 4],
+        vlan: Option<u16>,
+        payload: &[u8],
+        checksum: UdpChecksum,
+    ) -> Vec<u8> {
         let device = Device {
             destination_mac: MacAddress([2, 0, 0, 0, 0, 2]),
             source_mac: MacAddress([2, 0, 0, 0, 0, 1]),
-            source: [10, 0, 0, 1],
+            source,
             destination: [10, 0, 0, 2],
             vlan,
             mtu_bytes: 1_500,
@@ -187,21 +217,24 @@ mod tests {
     fn what_a_lane_sends_a_lane_finds_again() {
         for (vlan, header_bytes) in [(None, 42), (Some(5), 46)] {
             for payload in [&b""[..], b"x", &[7; 1_400]] {
-                let found = find(&frame(vlan, payload, UdpChecksum::Made), LOOK).unwrap();
+                let found = find(&frame(vlan, payload, UdpChecksum::Made), LOOK, &host()).unwrap();
                 assert_eq!(found.payload, header_bytes..header_bytes + payload.len());
                 assert_eq!(found.from(), Locator::udpv4([10, 0, 0, 1], 40_000));
                 assert_eq!(found.checksum, Judgement::Valid);
             }
         }
         let without = frame(None, b"payload", UdpChecksum::None);
-        assert_eq!(find(&without, LOOK).unwrap().checksum, Judgement::None);
+        assert_eq!(
+            find(&without, LOOK, &host()).unwrap().checksum,
+            Judgement::None
+        );
     }
 
     #[test]
     fn padding_behind_a_short_datagram_is_not_part_of_it() {
         let mut padded = frame(None, b"abc", UdpChecksum::Made);
         padded.resize(60, 0xff);
-        assert_eq!(find(&padded, LOOK).unwrap().payload, 42..45);
+        assert_eq!(find(&padded, LOOK, &host()).unwrap().payload, 42..45);
     }
 
     #[test]
@@ -210,14 +243,33 @@ mod tests {
         for place in 14..whole.len() {
             let mut changed = whole.clone();
             changed[place] ^= 0x10;
-            let dropped = find(&changed, LOOK).unwrap_err();
-            let named = [ReceiveDrop::Checksum, ReceiveDrop::Malformed];
+            let dropped = find(&changed, LOOK, &host()).unwrap_err();
+            let named = [
+                ReceiveDrop::Checksum,
+                ReceiveDrop::Malformed,
+                ReceiveDrop::MartianSource,
+            ];
             assert!(named.contains(&dropped), "byte {place}: {dropped:?}");
         }
     }
 
     #[test]
+    fn a_frame_from_this_host_itself_or_from_nobody_is_dropped() {
+        // A frame with a tag is read step by step.
+        for vlan in [None, Some(5)] {
+            for source in [[10, 0, 0, 2], [127, 0, 0, 1], [239, 255, 0, 1], [0; 4]] {
+                let frame = frame_from(source, vlan, b"payload", UdpChecksum::Made);
+                let dropped = find(&frame, LOOK, &host());
+                assert_eq!(dropped, Err(ReceiveDrop::MartianSource), "{source:?}");
+            }
+            let neighbour = frame_from([10, 0, 0, 66], vlan, b"payload", UdpChecksum::Made);
+            assert!(find(&neighbour, LOOK, &host()).is_ok(), "same last bits");
+        }
+    }
+
+    #[test]
     fn what_is_found_at_known_places_is_what_is_found_step_by_step() {
+        let host = host();
         for vlan in [None, Some(5)] {
             let mut whole = frame(vlan, &[0x5a; 30], UdpChecksum::Made);
             whole.extend([0; 6]);
@@ -226,14 +278,18 @@ mod tests {
                     let mut changed = whole.clone();
                     changed[place] ^= bits;
                     for partial in [None, LOOK, Some(Partial::Expected)] {
-                        let found = find(&changed, partial);
-                        assert_eq!(found, find_any(&changed, partial), "{place} {bits}");
+                        let found = find(&changed, partial, &host);
+                        assert_eq!(found, find_any(&changed, partial, &host), "{place} {bits}");
                     }
                 }
             }
             for length in 0..whole.len() {
                 let cut = &whole[..length];
-                assert_eq!(find(cut, LOOK), find_any(cut, LOOK), "{length} bytes");
+                assert_eq!(
+                    find(cut, LOOK, &host),
+                    find_any(cut, LOOK, &host),
+                    "{length} bytes"
+                );
             }
         }
     }
@@ -242,7 +298,7 @@ mod tests {
     fn no_length_is_believed() {
         let whole = frame(Some(0), &[1; 40], UdpChecksum::Made);
         for length in 0..whole.len() {
-            let dropped = find(&whole[..length], LOOK).unwrap_err();
+            let dropped = find(&whole[..length], LOOK, &host()).unwrap_err();
             assert_eq!(dropped, ReceiveDrop::Malformed, "{length} bytes");
         }
     }
@@ -266,8 +322,9 @@ mod tests {
     }
 
     fn expect_the_same(bytes: &[u8]) -> Result<(), TestCaseError> {
+        let host = host();
         for partial in [None, LOOK, Some(Partial::Expected)] {
-            prop_assert_eq!(find(bytes, partial), find_any(bytes, partial));
+            prop_assert_eq!(find(bytes, partial, &host), find_any(bytes, partial, &host));
         }
         Ok(())
     }

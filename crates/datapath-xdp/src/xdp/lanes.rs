@@ -259,6 +259,7 @@ impl Xdp {
     pub(super) fn follow_news(&mut self) {
         if let Some(way) = self.way.as_deref_mut() {
             way.egress.follow_at_most(FOLLOWED_BY_A_LOOK);
+            self.looks.martians.follow(&way.egress);
         }
     }
 
@@ -268,6 +269,7 @@ impl Xdp {
             return;
         };
         way.egress.follow();
+        self.looks.martians.follow(&way.egress);
         way.egress.keep_fresh();
         if way.egress.device().is_gone && !way.is_gone {
             way.is_gone = true;

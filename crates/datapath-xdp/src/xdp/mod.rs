@@ -53,6 +53,7 @@ mod device;
 mod error;
 mod headers;
 mod lanes;
+mod martian;
 mod observe;
 mod plan;
 mod receive;
@@ -75,6 +76,7 @@ pub use self::auto::why_not;
 pub use self::config::{OnFailure, XdpConfig, XdpOptions};
 use self::device::Device;
 pub use self::error::XdpError;
+use self::martian::MartianFilter;
 use self::plan::Plan;
 use self::receive::Looks;
 use self::send::{Outward, checksum_of};
@@ -145,6 +147,10 @@ impl Xdp {
             ..of_sockets
         };
         let firsts = way.as_ref().map_or(0, |_| Lane::Discovery.bit());
+        let mut martians = MartianFilter::default();
+        if let Some(way) = &way {
+            martians.follow(&way.egress);
+        }
         Ok(Xdp {
             looks: Looks {
                 wants_stamps: stamps,
@@ -152,6 +158,7 @@ impl Xdp {
                 reserve: options.critical_reserve,
                 checksums: options.verify_checksums,
                 max_bytes: capabilities.max_frame_bytes,
+                martians,
             },
             options,
             way,

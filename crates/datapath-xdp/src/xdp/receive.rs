@@ -14,6 +14,7 @@ use isolane_wire::time::Instant;
 use super::Xdp;
 use super::device::{Device, DeviceLane};
 use super::headers::{self, Found};
+use super::martian::MartianFilter;
 use super::recycle::note_touched;
 use crate::egress::{Judgement, Partial};
 use crate::socket::Side;
@@ -22,7 +23,6 @@ use crate::socket::Side;
 const STAMP_BYTES: usize = 8;
 
 /// What receiving looks at in each frame.
-#[derive(Clone, Copy)]
 pub(super) struct Looks {
     /// Frames are to have stamps.
     pub(super) wants_stamps: bool,
@@ -33,6 +33,8 @@ pub(super) struct Looks {
     pub(super) reserve: u32,
     /// Bytes of a payload at most: those of the pool's frames.
     pub(super) max_bytes: usize,
+    /// Sources that frames must not have.
+    pub(super) martians: MartianFilter,
 }
 
 /// What a call took off a lane's ring.
@@ -253,7 +255,8 @@ fn open_up(
     looks: &Looks,
     ledger: &mut LaneLedger,
 ) -> Result<Found, ReceiveDrop> {
-    let found = headers::find(bytes, looks.checksums.then_some(lane.partial))?;
+    let partial = looks.checksums.then_some(lane.partial);
+    let found = headers::find(bytes, partial, &looks.martians)?;
     if found.bytes() > looks.max_bytes {
         return Err(ReceiveDrop::Truncated);
     }

@@ -7,10 +7,17 @@ mod bpf;
 #[path = "../hosts/mod.rs"]
 #[allow(unreachable_pub)]
 mod hosts;
+#[path = "../packet_socket/mod.rs"]
+#[allow(unreachable_pub)]
+mod packet_socket;
+#[path = "../udp_frame/mod.rs"]
+#[allow(unreachable_pub)]
+mod udp_frame;
 
 mod fixture;
 mod flows;
 mod interface;
+mod martian;
 mod network;
 mod news;
 mod protected_early;

@@ -29,11 +29,14 @@ pub enum ReceiveDrop {
     RecycledDriver,
     /// Taken back out of the lane's ring, because few free chunks were left for more critical lanes.
     RecycledQueue,
+    /// A frame of a lane from an address that no datagram from the network may have: one of this host, or one in 0/8,
+    /// 127/8 or the multicast range. The kernel drops it on sockets' way (martian source, RFC 1812 §5.3.7).
+    MartianSource,
 }
 
 impl ReceiveDrop {
     /// How many reasons there are.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
     /// All reasons, by index.
     pub const ALL: [ReceiveDrop; ReceiveDrop::COUNT] = [
         ReceiveDrop::Truncated,
@@ -49,6 +52,7 @@ impl ReceiveDrop {
         ReceiveDrop::InterfaceBudget,
         ReceiveDrop::RecycledDriver,
         ReceiveDrop::RecycledQueue,
+        ReceiveDrop::MartianSource,
     ];
 
     /// As reports print it.
@@ -68,6 +72,7 @@ impl ReceiveDrop {
             ReceiveDrop::InterfaceBudget => "interface_budget",
             ReceiveDrop::RecycledDriver => "recycled_driver",
             ReceiveDrop::RecycledQueue => "recycled_queue",
+            ReceiveDrop::MartianSource => "martian_source",
         }
     }
 }

@@ -1,0 +1,168 @@
+//! The martian address filter (RFC 1812 §5.3.7): source addresses that no datagram from the network may have.
+//!
+//! The kernel refuses such datagrams when it routes them to a socket ("martian source"). Frames of lanes never come
+//! there, so lanes refuse the same ones: sources in 0/8, 127/8 and the multicast range, the limited broadcast, and the
+//! addresses of this host. Those are the kernel's own, the local routes, which change while lanes are open. What
+//! sysctls allow sockets (`accept_local`, `route_localnet`) lanes do not have.
+
+use crate::egress::Egress;
+
+/// Blocks of 64 million addresses (a /6) that have some which are nobody's: those of 0/8, of 127/8, and all from
+/// 224.0.0.0 on.
+const RESERVED_BLOCKS: u64 = 1 | 1 << 31 | 0xff << 56;
+
+/// Addresses are told apart by so many of their last bits before they are compared.
+const LAST_BITS: u32 = 6;
+const LAST_MASK: u32 = (1 << LAST_BITS) - 1;
+
+/// Which sources are refused.
+#[derive(Debug, Default)]
+pub(super) struct MartianFilter {
+    /// The networks of this host's local routes: an address, and how many leading bits count.
+    local: Vec<(u32, u8)>,
+    /// The last six bits of every address in them, as bits.
+    local_last: u64,
+    /// Of the [`Egress`], when they were read.
+    generation: u64,
+}
+
+impl MartianFilter {
+    /// Takes the local routes in, if any route has changed since the last time.
+    pub(super) fn follow(&mut self, egress: &Egress) {
+        if self.generation != egress.generation() {
+            self.generation = egress.generation();
+            self.set(egress.local_networks());
+        }
+    }
+
+    fn set(&mut self, local: impl Iterator<Item = ([u8; 4], u8)>) {
+        self.local.clear();
+        self.local_last = 0;
+        for (address, prefix_bits) in local {
+            let network = u32::from_be_bytes(address);
+            // All of it is refused anyway.
+            if prefix_bits >= 8 && is_reserved(network) {
+                continue;
+            }
+            let open_bits = 32 - u32::from(prefix_bits.min(32));
+            let addresses = 1 << open_bits.min(LAST_BITS);
+            let first = network & LAST_MASK & !(addresses - 1);
+            self.local_last |= u64::MAX >> (64 - addresses) << first;
+            self.local.push((network, prefix_bits));
+        }
+    }
+
+    /// Whether a datagram from this address is refused. Most are not, which two bits say.
+    #[inline]
+    pub(super) fn refuses(&self, source: u32) -> bool {
+        let block = RESERVED_BLOCKS >> (source >> 26);
+        let last = self.local_last >> (source & LAST_MASK);
+        (block | last) & 1 != 0 && self.refuses_exactly(source)
+    }
+
+    /// The same, address by address.
+    #[inline(never)]
+    pub(super) fn refuses_exactly(&self, source: u32) -> bool {
+        is_reserved(source)
+            || self.local.iter().any(|(network, prefix_bits)| {
+                let open_bits = 32 - u32::from((*prefix_bits).min(32));
+                (source ^ network).checked_shr(open_bits).unwrap_or(0) == 0
+            })
+    }
+}
+
+/// Whether it is in 0/8, 127/8 or the multicast range, or the limited broadcast.
+fn is_reserved(source: u32) -> bool {
+    matches!(source >> 24, 0 | 127 | 224..=239) || source == u32::MAX
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A filter of a host that has these local routes.
+    pub(in crate::xdp) fn filter(local: &[([u8; 4], u8)]) -> MartianFilter {
+        let mut filter = MartianFilter::default();
+        filter.set(local.iter().copied());
+        filter
+    }
+
+    fn refuses(filter: &MartianFilter, source: [u8; 4]) -> bool {
+        filter.refuses(u32::from_be_bytes(source))
+    }
+
+    #[test]
+    fn sources_that_are_nobodys_are_refused_on_every_host() {
+        let filter = MartianFilter::default();
+        let nobodys = [
+            [0, 0, 0, 0],
+            [0, 255, 255, 255],
+            [127, 0, 0, 1],
+            [127, 255, 255, 254],
+            [224, 0, 0, 1],
+            [239, 255, 0, 1],
+            [255, 255, 255, 255],
+        ];
+        for source in nobodys {
+            assert!(refuses(&filter, source), "{source:?}");
+        }
+        let others = [
+            [1, 0, 0, 0],
+            [10, 0, 0, 1],
+            [126, 255, 255, 255],
+            [128, 0, 0, 0],
+            [223, 255, 255, 255],
+            [240, 0, 0, 1],
+            [255, 255, 255, 254],
+        ];
+        for source in others {
+            assert!(!refuses(&filter, source), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn all_addresses_of_the_host_are_refused_and_no_others() {
+        let local = [
+            ([10, 0, 0, 2], 32),
+            ([192, 0, 2, 64], 27),
+            ([127, 0, 0, 0], 8),
+        ];
+        let mut filter = filter(&local);
+        for source in [[10, 0, 0, 2], [192, 0, 2, 64], [192, 0, 2, 95]] {
+            assert!(refuses(&filter, source), "{source:?}");
+        }
+        // The first has the same last bits.
+        for source in [
+            [10, 0, 0, 66],
+            [10, 0, 0, 1],
+            [192, 0, 2, 63],
+            [192, 0, 2, 96],
+        ] {
+            assert!(!refuses(&filter, source), "{source:?}");
+        }
+        filter.set([([10, 0, 0, 3], 32)].into_iter());
+        assert!(refuses(&filter, [10, 0, 0, 3]));
+        assert!(!refuses(&filter, [10, 0, 0, 2]), "no longer the host's");
+    }
+
+    proptest! {
+        #[test]
+        fn what_two_bits_let_pass_is_not_refused(
+            local in prop::collection::vec((any::<[u8; 4]>(), 0..=32_u8), 0..4),
+            source in any::<u32>(),
+            near in any::<prop::sample::Index>(),
+            bits in 0..512_u32,
+        ) {
+            let filter = filter(&local);
+            let mut sources = vec![source];
+            if !local.is_empty() {
+                sources.push(u32::from_be_bytes(near.get(&local).0) ^ bits);
+            }
+            for source in sources {
+                prop_assert_eq!(filter.refuses(source), filter.refuses_exactly(source));
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Frames whose source no datagram from the network may have.
+
+use std::time::Duration;
+
+use isolane_datapath::{Counted, Datapath, ReceiveBurst, ReceiveDrop};
+use isolane_wire::ethernet::MacAddress;
+
+use crate::hosts::{eventually, index_of, ip, mac_of};
+use crate::network::{INTERFACE, Segment};
+use crate::packet_socket::PacketSocket;
+use crate::support::{CRITICAL, count, finish, participant, payload, receive};
+use crate::udp_frame::udp_frame;
+
+#[test]
+fn frames_from_the_hosts_own_addresses_are_dropped_also_after_these_have_changed() {
+    let mut segment = Segment::new();
+    let (forger, host) = (segment.add_host(), segment.add_host());
+    // Of another interface: the kernel refuses it as well.
+    let beside = [192, 0, 2, 1];
+    host.enter(|| {
+        ip("link add beside type bridge");
+        ip("link set beside up");
+        ip("address add 192.0.2.1/24 dev beside");
+    });
+    let mac = MacAddress(host.enter(|| mac_of(INTERFACE)));
+    let mut device = forger.enter(|| PacketSocket::on(index_of(INTERFACE)));
+    let former = host.address().octets();
+    let mut other = participant(host, &[CRITICAL], |_| {});
+    let port = other.unicast(CRITICAL)[0].port as u16;
+
+    for source in [former, beside, [127, 0, 0, 1]] {
+        device.send(&udp_frame(source, mac, former, port, &payload(1, 64)));
+    }
+    let neighbour = forger.address().octets();
+    device.send(&udp_frame(neighbour, mac, former, port, &payload(2, 64)));
+    assert_eq!(receive(&mut other, CRITICAL, 1), [payload(2, 64)]);
+    assert_eq!(martians(&other), 3);
+
+    let [a, b, c, d] = former;
+    let now = [a, b, c, d + 100];
+    other.host.enter(|| {
+        ip(&format!("address del {a}.{b}.{c}.{d}/24 dev {INTERFACE}"));
+        let added = d + 100;
+        ip(&format!(
+            "address add {a}.{b}.{c}.{added}/24 dev {INTERFACE}"
+        ));
+    });
+    eventually("the former address is a neighbour's", || {
+        other.look_after_interfaces();
+        device.send(&udp_frame(former, mac, now, port, &payload(3, 64)));
+        std::thread::sleep(Duration::from_millis(5));
+        let before = count(&other, CRITICAL, Counted::ReceivedByLane);
+        other.receive_burst(CRITICAL, 8, &mut ReceiveBurst::new());
+        (count(&other, CRITICAL, Counted::ReceivedByLane) > before).then_some(())
+    });
+    let before = martians(&other);
+    device.send(&udp_frame(now, mac, now, port, &payload(4, 64)));
+    device.send(&udp_frame(neighbour, mac, now, port, &payload(5, 64)));
+    eventually("what comes last is received", || {
+        let received = receive(&mut other, CRITICAL, 1);
+        assert_ne!(received, [payload(4, 64)]);
+        (received == [payload(5, 64)]).then_some(())
+    });
+    assert_eq!(martians(&other), before + 1);
+    finish(other);
+}
+
+fn martians(path: &impl Datapath) -> u64 {
+    let ledger = path.ledger();
+    ledger
+        .lane(CRITICAL)
+        .receive
+        .dropped(ReceiveDrop::MartianSource)
+}
