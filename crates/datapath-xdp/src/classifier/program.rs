@@ -20,10 +20,6 @@ use crate::limits::{LOAD_ATTEMPTS, VERIFIER_LOG_BYTES};
 /// The object, as `cargo xtask classifier` builds it.
 static OBJECT: &[u8] = include_bytes_aligned!("../../classifier/classifier.bpf.o");
 
-/// The programs' names: functions of `classifier.bpf.c`.
-const CLASSIFY: &str = "isolane";
-const START: &str = "isolane_start";
-
 /// What the kernel computes of a program's instructions: tells two builds apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tag(pub [u8; 8]);
@@ -35,11 +31,35 @@ impl fmt::Display for Tag {
     }
 }
 
-/// Tags of the classifier in the object, as kernels compute them: until Linux 6.17 by SHA-1, since then by SHA-256.
-const TAGS: [Tag; 2] = [
-    Tag([0xa8, 0x76, 0x5e, 0x93, 0x48, 0xf5, 0x10, 0x4e]),
-    Tag([0xb4, 0x47, 0xd2, 0xdf, 0x8c, 0x43, 0x7a, 0x96]),
-];
+/// A program of the object.
+struct Program {
+    /// A function of `classifier.bpf.c`.
+    name: &'static str,
+    /// The tag by SHA-1, as kernels until Linux 6.17 compute it, and by SHA-256, as since 6.18: the first eight bytes of
+    /// the hash of all instructions, without the numbers of maps.
+    ///
+    /// All of them were computed so from the object. Linux 6.18 was seen to compute those by SHA-256; Linux 6.12 that of
+    /// `isolane` by SHA-1. That of `isolane_start` by SHA-1 was seen on no kernel.
+    tags: [Tag; 2],
+}
+
+/// Decides about each frame.
+const CLASSIFY: Program = Program {
+    name: "isolane",
+    tags: [
+        Tag([0xa8, 0x76, 0x5e, 0x93, 0x48, 0xf5, 0x10, 0x4e]),
+        Tag([0xb4, 0x47, 0xd2, 0xdf, 0x8c, 0x43, 0x7a, 0x96]),
+    ],
+};
+
+/// Starts the timer of a budget.
+const START: Program = Program {
+    name: "isolane_start",
+    tags: [
+        Tag([0x3d, 0x16, 0xc2, 0x76, 0xee, 0x63, 0x1e, 0xfe]),
+        Tag([0xdf, 0xd9, 0x41, 0x0d, 0x95, 0x88, 0xcb, 0xd3]),
+    ],
+};
 
 /// The object in the kernel.
 pub(super) struct Loaded {
@@ -51,19 +71,33 @@ pub(super) struct Loaded {
 
 impl Loaded {
     pub(super) fn new(stamps: bool, traces: bool, timers: bool) -> Result<Loaded, ClassifierError> {
+        Loaded::of(OBJECT, stamps, traces, timers)
+    }
+
+    fn of(
+        object: &[u8],
+        stamps: bool,
+        traces: bool,
+        timers: bool,
+    ) -> Result<Loaded, ClassifierError> {
         let (stamps, traces) = (u32::from(stamps), u32::from(traces));
         let mut ebpf = EbpfLoader::new()
             .override_global("STAMPS", &stamps, true)
             .override_global("TRACES", &traces, true)
-            .load(OBJECT)
+            .load(object)
             .map_err(explain)?;
-        let classify = program(&mut ebpf, CLASSIFY)?;
+        let classify = program(&mut ebpf, CLASSIFY.name)?;
         load(classify).map_err(|error| explain(error.into()))?;
-        let information = classify.info().map_err(|error| explain(error.into()))?;
-        let tag = Tag(information.tag().to_be_bytes());
-        check_tag(tag)?;
+        let tag = checked_tag(&CLASSIFY, classify)?;
         // A kernel without timers for programs has everything else that is needed.
-        let has_timers = timers && load(program(&mut ebpf, START)?).is_ok();
+        let mut has_timers = false;
+        if timers {
+            let start = program(&mut ebpf, START.name)?;
+            has_timers = load(start).is_ok();
+            if has_timers {
+                checked_tag(&START, start)?;
+            }
+        }
         Ok(Loaded {
             ebpf,
             tag,
@@ -102,7 +136,7 @@ impl Loaded {
 
     /// The classifier itself, to be attached.
     pub(super) fn descriptor(&mut self) -> Result<BorrowedFd<'_>, ClassifierError> {
-        let program = program(&mut self.ebpf, CLASSIFY)?;
+        let program = program(&mut self.ebpf, CLASSIFY.name)?;
         let descriptor = program.fd().map_err(|error| explain(error.into()))?;
         Ok(descriptor.as_fd())
     }
@@ -112,7 +146,7 @@ impl Loaded {
         // The shortest frame the kernel takes is an Ethernet header.
         let mut frame = [0; 14];
         frame[..4].copy_from_slice(&(server as u32).to_ne_bytes());
-        match self.run(START, &frame, None)? {
+        match self.run(START.name, &frame, None)? {
             PASS => Ok(()),
             _ => Err(ClassifierError::System {
                 doing: "starting a budget's timer",
@@ -128,7 +162,7 @@ impl Loaded {
         frame: &[u8],
         arrival: Option<(u32, u32)>,
     ) -> Result<u32, ClassifierError> {
-        self.run(CLASSIFY, frame, arrival)
+        self.run(CLASSIFY.name, frame, arrival)
     }
 
     fn run(
@@ -205,22 +239,32 @@ fn load(program: &mut Xdp) -> Result<(), ProgramError> {
     result
 }
 
-/// Whether the kernel has the program that this build was tested with (`BPF_OBJ_GET_INFO_BY_FD`).
+/// The tag of a program in the kernel (`BPF_OBJ_GET_INFO_BY_FD`).
 ///
 /// # Errors
-/// It has another one: nothing of it is attached.
-fn check_tag(tag: Tag) -> Result<(), ClassifierError> {
-    if TAGS.contains(&tag) {
-        return Ok(());
+/// The kernel has another program than this build was tested with: nothing of it is attached.
+fn checked_tag(program: &Program, loaded: &Xdp) -> Result<Tag, ClassifierError> {
+    let information = loaded.info().map_err(|error| explain(error.into()))?;
+    let tag = Tag(information.tag().to_be_bytes());
+    program.check_tag(tag)?;
+    Ok(tag)
+}
+
+impl Program {
+    fn check_tag(&self, tag: Tag) -> Result<(), ClassifierError> {
+        let Program { name, tags } = self;
+        if tags.contains(&tag) {
+            return Ok(());
+        }
+        let [sha1, sha256] = tags;
+        Err(ClassifierError::System {
+            doing: "comparing the classifier's tags",
+            cause: io::Error::other(format!(
+                "the loaded program {name} has the tag {tag}, and this build's has {sha1} (until Linux 6.17) or \
+                 {sha256}; build isolane anew from its sources, or use the datapath udp"
+            )),
+        })
     }
-    let [sha1, sha256] = TAGS;
-    Err(ClassifierError::System {
-        doing: "comparing the classifier's tag",
-        cause: io::Error::other(format!(
-            "the loaded program has the tag {tag}, and this build's has {sha1} (until Linux 6.17) or {sha256}; build \
-             isolane anew from its sources, or use the datapath udp"
-        )),
-    })
 }
 
 fn unlike_us(what: &'static str) -> ClassifierError {

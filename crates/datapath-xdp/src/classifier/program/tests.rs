@@ -22,22 +22,45 @@ fn a_tag_is_printed_as_other_tools_do() {
 
 #[test]
 fn a_program_with_another_tag_is_refused() {
-    for tag in TAGS {
-        assert!(check_tag(tag).is_ok(), "{tag}");
-        let mut other = tag;
-        other.0[7] ^= 1;
-        let refused = check_tag(other).expect_err("another program").to_string();
-        for said in [other.to_string(), tag.to_string()] {
-            assert!(refused.contains(&said), "no {said} in {refused}");
+    for (program, other_program) in [(CLASSIFY, START), (START, CLASSIFY)] {
+        for tag in program.tags {
+            assert!(program.check_tag(tag).is_ok(), "{tag}");
+            let mut other = tag;
+            other.0[7] ^= 1;
+            for other in [other, other_program.tags[0]] {
+                let refused = program.check_tag(other).expect_err("another program");
+                let refused = refused.to_string();
+                for said in [program.name, &other.to_string(), &tag.to_string()] {
+                    assert!(refused.contains(said), "no {said} in {refused}");
+                }
+            }
         }
     }
 }
 
-/// Where programs can be loaded, the object's is one of those that were recorded.
+/// Where programs can be loaded, the object's have the tags that were recorded, and changed ones are refused.
 #[test]
-fn the_objects_tag_is_the_recorded_one() {
-    if let Some((loaded, _)) = loaded(false) {
-        assert!(TAGS.contains(&loaded.tag), "{}", loaded.tag);
+fn the_tag_of_each_program_that_is_loaded_is_compared() {
+    let Some(loaded) = with_rights(Loaded::new(false, false, true)) else {
+        return;
+    };
+    // Where each sets its answer to XDP_PASS first, in another register each (`w0 = 2`, `w6 = 2`).
+    for (program, register) in [(CLASSIFY, 0), (START, 6)] {
+        let pass = [0xb4, register, 0, 0, PASS as u8, 0, 0, 0];
+        let mut places = OBJECT.windows(pass.len());
+        let place = places.position(|bytes| bytes == pass);
+        let mut object = OBJECT.to_vec();
+        object[place.expect("it can pass a frame") + 4] = 1;
+        let changed = |timers| Loaded::of(&object, false, false, timers);
+        if program.name == START.name {
+            assert!(changed(false).is_ok(), "it is not loaded");
+            if !loaded.has_timers {
+                return;
+            }
+        }
+        let refused = changed(true).expect_err("a changed program").to_string();
+        let named = format!("the loaded program {} has the tag", program.name);
+        assert!(refused.contains(&named), "{refused}");
     }
 }
 
@@ -60,21 +83,26 @@ fn frame() -> Vec<u8> {
 /// The program with a flow of these frames in slot 0, for lane 0, whose socket has gone: they pass
 /// after everything was done. `None` where no program can be loaded.
 fn loaded(stamps: bool) -> Option<(Loaded, Memory)> {
-    let loaded = match Loaded::new(stamps, false, false) {
-        Ok(loaded) => loaded,
-        Err(ClassifierError::Denied { .. } | ClassifierError::UserNamespace) => {
-            let in_ci = std::env::var_os("CI").is_some();
-            assert!(!in_ci, "CI must allow programs to be loaded");
-            eprintln!("no program can be loaded here: nothing was tried");
-            return None;
-        }
-        Err(error) => panic!("{error}"),
-    };
+    let loaded = with_rights(Loaded::new(stamps, false, false))?;
     let memory = loaded.memory().unwrap();
     memory.first[usize::from(PORT)].store(1, Relaxed);
     memory.flows[0].port.store(PORT, Relaxed);
     memory.queues[0].bound.store(1, Relaxed);
     Some((loaded, memory))
+}
+
+/// What was loaded; `None` where no program can be.
+fn with_rights(loaded: Result<Loaded, ClassifierError>) -> Option<Loaded> {
+    match loaded {
+        Ok(loaded) => Some(loaded),
+        Err(ClassifierError::Denied { .. } | ClassifierError::UserNamespace) => {
+            let in_ci = std::env::var_os("CI").is_some();
+            assert!(!in_ci, "CI must allow programs to be loaded");
+            eprintln!("no program can be loaded here: nothing was tried");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
 }
 
 #[test]
@@ -89,7 +117,7 @@ fn a_stamp_is_in_front_of_the_frame_if_it_was_asked_for() {
         options.data_in = Some(&frame);
         options.data_out = Some(&mut out);
         let before = now_ns();
-        let ran = loaded.test_run(CLASSIFY, options).unwrap();
+        let ran = loaded.test_run(CLASSIFY.name, options).unwrap();
         let after = now_ns();
         let front = if stamps { STAMP } else { 0 };
         assert_eq!(ran.data_size_out as usize, frame.len() + front);
@@ -123,7 +151,7 @@ fn processors_that_charge_a_budget_together_take_no_more_than_there_is() {
                 let mut options = TestRunOptions::new();
                 options.data_in = Some(&frame);
                 options.repeat = FRAMES;
-                loaded.test_run(CLASSIFY, options).unwrap();
+                loaded.test_run(CLASSIFY.name, options).unwrap();
             });
         }
     });
