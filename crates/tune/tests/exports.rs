@@ -258,6 +258,9 @@ fn the_thread_of_a_queue_is_the_one_at_its_place_by_number() {
     assert_eq!(number(listed, 1), "72");
     assert_eq!(number(listed, 2), "70");
     assert_eq!(number(listed, 3), "", "there is none");
+    // An interface of another network namespace has the same name.
+    let several = "70 napi/eth0-8193\\n71 napi/eth0-8194\\n72 napi/eth0-8200\\n";
+    assert_eq!(number(several, 0), "", "which are meant is not known");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use isolane_tune::{Plan, Setting, Step, ThreadClass, Value};
 
 use self::machine::{Machine, UNIT};
 use crate::command::{Running, run};
-use crate::place::{Looks, inside};
+use crate::place::{Looks, inside, napi_thread};
 
 const FLUSH: &str = "/sys/class/net/eth0/gro_flush_timeout";
 const PORTS: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
@@ -213,10 +213,7 @@ fn what_is_not_found_again_is_left_out_and_told() {
         place.write_plan(&plan);
         applied(&machine);
         // A thread, whose number is another one after each boot, on top of it.
-        let threads = Command::new("ps").args(["-e", "-o", "comm="]).output();
-        let threads = String::from_utf8(threads.expect("ps").stdout).expect("UTF-8");
-        let thread = threads.lines().find(|name| name.starts_with("napi/eth0-"));
-        let thread = thread.expect("it runs in threads").to_owned();
+        let thread = napi_thread("eth0");
         let class = |fifo| {
             let cores = Vec::new();
             Value::Thread(ThreadClass { fifo, cores })

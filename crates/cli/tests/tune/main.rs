@@ -13,11 +13,12 @@ mod two;
 mod verify;
 
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
-use isolane_tune::{Machine as _, Plan, Queues, Setting, ThisMachine, Value};
+use isolane_tune::{Machine as _, Plan, Queues, Setting, SettingError, ThisMachine, Value};
 
-use self::place::{Place, inside};
+use self::place::{Place, all_napi_threads, inside, napi_thread};
 use command::run;
 
 fn apply(place: &Place) -> Command {
@@ -231,11 +232,9 @@ fn a_thread_of_a_device_is_scheduled_and_put_back() {
         let lanes = isolane_tune::probe().devices;
         assert!(lanes.iter().any(|device| device.threaded == Some(true)));
 
-        let threads = Command::new("ps").args(["-e", "-o", "comm="]).output();
-        let threads = String::from_utf8(threads.expect("ps").stdout).expect("UTF-8");
-        let thread = threads.lines().find(|name| name.starts_with("napi/eth0-"));
+        let thread = napi_thread("eth0");
         let setting = Setting::Thread {
-            name: thread.expect("it runs in threads").to_owned(),
+            name: thread.clone(),
         };
         let mut machine = ThisMachine::new();
         let before = machine.read(&setting).expect("it can be read");
@@ -257,7 +256,7 @@ fn a_thread_of_a_device_is_scheduled_and_put_back() {
         let priority = String::from_utf8(priority.expect("ps").stdout).expect("UTF-8");
         let line = priority
             .lines()
-            .find(|line| line.starts_with(thread.expect("known")));
+            .find(|line| line.split_whitespace().next() == Some(thread.as_str()));
         assert!(line.expect("it runs").ends_with(" 75"), "{line:?}");
         assert_ne!(machine.read(&setting), Ok(before));
         let (code, _, err) = run(&mut place.tune(&["rollback"]));
@@ -269,6 +268,40 @@ fn a_thread_of_a_device_is_scheduled_and_put_back() {
                 .iter()
                 .all(|device| device.threaded == Some(false))
         );
+    });
+}
+
+/// Threads are seen from all network namespaces, and containers have an interface `eth0` each.
+#[test]
+fn a_thread_of_another_namespaces_device_is_not_there() {
+    inside("a_thread_of_another_namespaces_device_is_not_there", || {
+        let threaded = "echo 1 > /sys/class/net/eth0/threaded";
+        fs::write("/sys/class/net/eth0/threaded", "1").expect("of this namespace");
+        let own = napi_thread("eth0");
+        let before = all_napi_threads("eth0");
+        assert!(before.contains(&own), "{own}: {before:?}");
+        let script = format!(
+            "mount -t sysfs sysfs /sys; {}; {threaded}; echo done; read line || true",
+            place::DEVICES
+        );
+        let other = Command::new("unshare")
+            .args(["--net", "--mount", "sh", "-ec", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut other = command::Running(other.expect("unshare, of util-linux"));
+        let mut said = String::new();
+        let out = other.0.stdout.take().expect("piped");
+        BufReader::new(out).read_line(&mut said).expect("a line");
+        assert_eq!(said, "done\n");
+        let after = all_napi_threads("eth0");
+        let mut others = after.difference(&before);
+        let name = others.next().expect("its threads").clone();
+
+        let mut machine = ThisMachine::new();
+        let mut read = |name: &str| machine.read(&Setting::Thread { name: name.into() });
+        assert!(read(&own).is_ok());
+        assert_eq!(read(&name), Err(SettingError::Gone), "{name}");
     });
 }
 

@@ -1,10 +1,11 @@
 //! A network namespace with devices whose settings may be changed, and a folder with documents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use isolane_tune::apply::Numbers;
 use isolane_tune::{
     CoreList, Device, Document, Interface, LaneGround, Network, Plan, Queues, RootQdisc, Setting,
     Step, Value, When, here, probe,
@@ -238,6 +239,23 @@ impl Place {
             relies_on: Vec::new(),
         }
     }
+}
+
+/// The name of the thread that receives from the last queue of an interface of this network namespace.
+pub(crate) fn napi_thread(interface: &str) -> String {
+    let numbers = Numbers::look([interface].into_iter());
+    let mut instances = numbers.instances[interface].values();
+    let instance = instances.next_back().expect("it has a NAPI instance");
+    format!("napi/{interface}-{instance}")
+}
+
+/// The names of all threads of the machine that receive for an interface of that name, in whatever namespace.
+pub(crate) fn all_napi_threads(interface: &str) -> BTreeSet<String> {
+    let threads = Command::new("ps").args(["-e", "-o", "comm="]).output();
+    let threads = String::from_utf8(threads.expect("ps").stdout).expect("UTF-8");
+    let start = format!("napi/{interface}-");
+    let threads = threads.lines().filter(|name| name.starts_with(&start));
+    threads.map(String::from).collect()
 }
 
 /// All that is in a folder, by its path.

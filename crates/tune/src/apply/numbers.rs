@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use isolane_datapath_xdp::napi;
 use serde::{Deserialize, Serialize};
 
+use crate::machine::napi_instance;
 use crate::probe::{device_interrupts, interrupt_names};
 use crate::qdisc::index_of;
 use crate::setting::Setting;
@@ -61,10 +62,10 @@ fn numbered(setting: &Setting) -> Option<Numbered<'_>> {
     if !matches!(setting, Setting::Thread { .. }) {
         return None;
     }
-    let (interface, instance) = name.strip_prefix("napi/")?.rsplit_once('-')?;
+    let (interface, instance) = napi_instance(name)?;
     Some(Numbered {
-        before: &name[..name.len() - instance.len()],
-        number: Number::Instance(interface, instance.parse().ok()?),
+        before: &name[..=name.rfind('-')?],
+        number: Number::Instance(interface, instance),
         behind: "",
     })
 }

@@ -3,8 +3,10 @@
 //! An interrupt's thread bears the interrupt's name. A NAPI thread bears a number only, that of its instance, and no tool
 //! of the system tells which queue that serves. What lasts is the order: a driver makes its instances in the same one at
 //! each start, and their numbers ascend. So it is found as the first, second, third of its interface, where a plan shows
-//! that the driver makes one for each receive queue, in their order.
+//! that the driver makes one for each receive queue, in their order. An interface of another network namespace may have the
+//! same name: numbers with a gap are of several, and nothing tells which are meant.
 
+use crate::machine::napi_instance;
 use crate::plan::{Plan, Step, shell};
 use crate::setting::{Setting, Value};
 
@@ -28,7 +30,12 @@ interrupt() {
 pub(super) const NAPI_FUNCTION: &str = r#"# The NAPI thread of an interface's receive queue: they are made in the order of the queues, with ascending numbers.
 napi() {
     pgrep -l "^napi/$1-[0-9]+\$" | awk '{ number = $2; sub(/.*-/, "", number); print number, $1 }' | sort -n |
-        awk -v line=$(($2 + 1)) 'NR == line { print $2 }'
+        awk -v line=$(($2 + 1)) '
+            NR > 1 && $1 != last + 1 { several = 1 }
+            { last = $1 }
+            NR == line { thread = $2 }
+            END { if (!several) print thread }
+        '
 }
 
 "#;
@@ -47,7 +54,7 @@ pub(super) fn line(plan: &Plan, step: &Step, value: &Value) -> Result<String, Om
                 shell::quoted(name)
             ))
         }
-        (Setting::Thread { name }, Value::Thread(class)) => match instance(name) {
+        (Setting::Thread { name }, Value::Thread(class)) => match napi_instance(name) {
             Some((interface, _)) => {
                 let queue = queue_of(plan, step, interface).ok_or(Omission::NoName)?;
                 let interface = shell::quoted(&shell::exactly(interface));
@@ -70,12 +77,6 @@ pub(super) fn line(plan: &Plan, step: &Step, value: &Value) -> Result<String, Om
     }
 }
 
-/// The interface and the number of a NAPI instance, in its thread's name: `napi/eth0-8193`.
-fn instance(thread: &str) -> Option<(&str, u32)> {
-    let (interface, number) = thread.strip_prefix("napi/")?.rsplit_once('-')?;
-    Some((interface, number.parse().ok()?))
-}
-
 /// The receive queue of a step about a NAPI thread, if a plan shows that an interface's instances are in the order of its
 /// queues, from the first one on, and none between them.
 fn queue_of(plan: &Plan, step: &Step, interface: &str) -> Option<u32> {
@@ -83,7 +84,7 @@ fn queue_of(plan: &Plan, step: &Step, interface: &str) -> Option<u32> {
         let Setting::Thread { name } = &step.setting else {
             return None;
         };
-        let (of, number) = instance(name).filter(|(of, _)| *of == interface)?;
+        let (of, number) = napi_instance(name).filter(|(of, _)| *of == interface)?;
         let queue = step
             .id
             .strip_prefix("interface.thread-")?

@@ -16,7 +16,7 @@ use crate::facts::FlowRule;
 use crate::qdisc::Queueing;
 use crate::setting::{Machine, Setting, SettingError, Value};
 
-pub(crate) use self::thread::{KernelThreads, class};
+pub(crate) use self::thread::{KernelThreads, class, napi_instance};
 
 /// The machine this process runs on.
 #[derive(Default)]

@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use isolane_datapath_xdp::napi::{Policy, Scheduling};
+use isolane_datapath_xdp::napi::{self, Policy, Scheduling};
 
 use crate::limits::MAX_ENTRIES;
+use crate::qdisc::index_of;
 use crate::setting::{SettingError, ThreadClass};
 
 /// In a process's flags: it is a thread of the kernel (PF_KTHREAD).
@@ -104,7 +105,39 @@ pub(super) fn write(name: &str, class: &ThreadClass) -> Result<(), SettingError>
 }
 
 fn find(name: &str) -> Result<i32, SettingError> {
-    KernelThreads::look().named(name)
+    let of_instance = match napi_instance(name) {
+        Some((interface, instance)) => of_instance(interface, instance)?,
+        None => None,
+    };
+    match of_instance {
+        Some(process) => Ok(process),
+        None => KernelThreads::look().named(name),
+    }
+}
+
+/// The interface and the number of the NAPI instance whose thread has this name: `napi/eth0-8193`.
+pub(crate) fn napi_instance(thread: &str) -> Option<(&str, u32)> {
+    let (interface, number) = thread.strip_prefix("napi/")?.rsplit_once('-')?;
+    Some((interface, number.parse().ok()?))
+}
+
+/// The thread of a NAPI instance of this network namespace's interface; `None` where the kernel tells of no instance, as
+/// of an interface that is down. Threads are seen from all network namespaces, and an interface of another one may have
+/// the same name.
+///
+/// # Errors
+/// [`SettingError::Gone`]: the interface has no such instance, or it has no thread.
+fn of_instance(interface: &str, instance: u32) -> Result<Option<i32>, SettingError> {
+    let index = index_of(interface).map_err(of_system)?;
+    let queues = napi::state(index).unwrap_or_default();
+    if queues.is_empty() {
+        return Ok(None);
+    }
+    let mut queues = queues.into_iter();
+    let queue = queues.find(|queue| queue.instance == instance);
+    let thread = queue.and_then(|queue| queue.thread);
+    let thread = thread.ok_or(SettingError::Gone)?;
+    Ok(Some(thread.process_id))
 }
 
 fn of_system(error: std::io::Error) -> SettingError {

@@ -25,7 +25,12 @@ interrupt() {
 # The NAPI thread of an interface's receive queue: they are made in the order of the queues, with ascending numbers.
 napi() {
     pgrep -l "^napi/$1-[0-9]+\$" | awk '{ number = $2; sub(/.*-/, "", number); print number, $1 }' | sort -n |
-        awk -v line=$(($2 + 1)) 'NR == line { print $2 }'
+        awk -v line=$(($2 + 1)) '
+            NR > 1 && $1 != last + 1 { several = 1 }
+            { last = $1 }
+            NR == line { thread = $2 }
+            END { if (!several) print thread }
+        '
 }
 
 # Waits until an interface is up, which takes a network manager some seconds.
