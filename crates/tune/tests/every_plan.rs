@@ -6,7 +6,7 @@ mod support;
 use std::collections::HashSet;
 
 use isolane_model::Tuning;
-use isolane_tune::apply::PlanFile;
+use isolane_tune::apply::{Here, PlanFile};
 use isolane_tune::{Facts, FlowRule, Needs, Placement, Setting, Value, Way, When, here, plan};
 use proptest::prelude::*;
 
@@ -84,7 +84,11 @@ fn holds(name: &str, facts: &Facts, needs: &Needs, tuning: &Tuning, placement: &
     // From a file, with no journal beside: each step is one that is known to be planning's.
     let read = PlanFile::from_json(&json(&made)).expect("a plan");
     let nowhere = std::env::temp_dir().join("isolane-no-such-folder");
-    let admitted = read.admit(&here(), &nowhere);
+    let of_facts = Here {
+        cores: facts.cores.online.clone(),
+        ..here()
+    };
+    let admitted = read.admit(&of_facts, &nowhere);
     let admitted = admitted.unwrap_or_else(|error| panic!("{name}: {error:?}"));
     assert_eq!(admitted, made, "{name}: as JSON");
     // Nothing is measured and changed at once.

@@ -62,6 +62,8 @@ pub struct Here {
     pub machine: Identity,
     /// The kernel's number of this run of it.
     pub boot_id: String,
+    /// The cores it has, running or not, ascending; empty where that cannot be seen.
+    pub cores: Vec<u16>,
 }
 
 /// What carrying out a plan did.

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::journal;
 use super::state::State;
 use super::{ApplyError, Here, RELIED_ON};
-use crate::plan::{Plan, PlanError, SCHEMA, of_form};
+use crate::plan::{AgreedCores, Plan, PlanError, SCHEMA, of_form};
 
 /// A plan as it was read from a file. It has to be [admitted](Self::admit) before it can be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,11 @@ impl PlanFile {
         }
         let Self(plan) = self;
         let steps = plan.steps.iter();
-        let steps = steps.filter(|step| !step.is_producible(found.get(&step.setting)));
+        let mut agreed = AgreedCores::default();
+        let steps = steps.filter(|step| {
+            let found = found.get(&step.setting);
+            !(step.is_producible(found, &here.cores) && agreed.admit(step))
+        });
         let mut refused: Vec<String> = steps
             .map(|step| format!("{}: {} to {}", step.id, step.setting, step.to))
             .collect();

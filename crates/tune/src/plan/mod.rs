@@ -55,6 +55,7 @@ pub use napi::{
 };
 pub(crate) use other_interrupts::may_come;
 pub use placement::{Place, PlacedFlow, Placement};
+pub(crate) use producible::AgreedCores;
 pub(crate) use queues::enough;
 pub(crate) use rules::RULES_WITHOUT_PORTS;
 

@@ -2,14 +2,14 @@
 //!
 //! A plan file may have been written by anybody, and is applied by root. So each of its steps has to be one that
 //! planning makes for some machine and description: a file of the kernel from this list with a value in its range, a
-//! [`Document`](crate::setting::Document) of the closed list, a device's setting changed in the direction that planning
-//! changes it. A test holds the plans of all recorded machines against it.
+//! [`Document`] of the closed list with parameters that planning gives it on this machine, a device's setting changed in
+//! the direction that planning changes it. A test holds the plans of all recorded machines against it.
 
 use crate::facts::{Coalescing, FlowRule, Queues, RingSizes, RootQdisc, TrafficClasses};
 use crate::limits::{
     MAX_INTERFACE_NAME, MIN_TRANSMIT_RING_FRAMES, PFIFO_FRAMES, STATISTICS_SECONDS,
 };
-use crate::setting::{Setting, Value};
+use crate::setting::{Document, Setting, Value};
 
 use super::after::interface_of;
 use super::draft::RULES;
@@ -72,10 +72,41 @@ const ATTRIBUTES: [(&str, Range); 19] = [
 const PAGE_BYTES: u64 = 4096;
 
 impl Step {
-    /// Whether planning can make this step. `found`: what the journal says was found in its setting, to which planning
-    /// may put it back.
-    pub(crate) fn is_producible(&self, found: Option<&Value>) -> bool {
-        found == Some(&self.to) || is_producible(&self.setting, &self.from, &self.to)
+    /// Whether planning can make this step on a machine with these cores. `found`: what the journal says was found in
+    /// its setting, to which planning may put it back.
+    pub(crate) fn is_producible(&self, found: Option<&Value>, cores: &[u16]) -> bool {
+        found == Some(&self.to) || is_producible(&self.setting, &self.from, &self.to, cores)
+    }
+}
+
+/// The cores that documents of one plan agree on.
+#[derive(Debug, Default)]
+pub(crate) struct AgreedCores<'a> {
+    executor: Option<u16>,
+    others: Option<&'a [u16]>,
+}
+
+impl<'a> AgreedCores<'a> {
+    /// Whether a step can be of one plan with those before it: a plan has one core for the executor, and the same cores
+    /// for everything else, which that is not among.
+    pub(crate) fn admit(&mut self, step: &'a Step) -> bool {
+        let Value::Document(document) = &step.to else {
+            return true;
+        };
+        let (executor, others) = (document.executor_core(), document.other_cores());
+        let is_agreed = self
+            .executor
+            .is_none_or(|known| executor.is_none_or(|it| it == known))
+            && self
+                .others
+                .is_none_or(|known| others.is_none_or(|it| it == known));
+        let executor = self.executor.or(executor);
+        let others = self.others.or(others);
+        let is_alone = executor.is_none_or(|core| !others.unwrap_or_default().contains(&core));
+        if is_agreed && is_alone {
+            *self = Self { executor, others };
+        }
+        is_agreed && is_alone
     }
 }
 
@@ -86,7 +117,7 @@ impl Reliance {
     }
 }
 
-fn is_producible(setting: &Setting, from: &Value, to: &Value) -> bool {
+fn is_producible(setting: &Setting, from: &Value, to: &Value, cores: &[u16]) -> bool {
     if interface_of(setting).is_some_and(|name| !is_interface(name)) {
         return false;
     }
@@ -96,7 +127,9 @@ fn is_producible(setting: &Setting, from: &Value, to: &Value) -> bool {
             let known = known.find(|(pattern, _)| is_like(path, pattern));
             known.is_some_and(|(_, range)| range.has(from, to))
         }
-        (Setting::Document { path }, _, Value::Document(document)) => document.path() == *path,
+        (Setting::Document { path }, _, Value::Document(document)) => {
+            document.path() == *path && has_parameters(document, cores)
+        }
         (Setting::Channels { .. }, Value::Queues(from), Value::Queues(to)) => more(from, to),
         (Setting::Rings { .. }, Value::Rings(from), Value::Rings(to)) => between_rings(from, to),
         (Setting::Coalescing { .. }, Value::Coalescing(from), Value::Coalescing(to)) => {
@@ -132,10 +165,41 @@ fn is_producible(setting: &Setting, from: &Value, to: &Value) -> bool {
                 BULK_QUEUE_PRIORITY,
                 TRANSMIT_QUEUE_PRIORITY,
             ];
-            is_of_receive_work(name) && class.fifo.is_some_and(|fifo| priorities.contains(&fifo))
+            is_of_receive_work(name)
+                && class.fifo.is_some_and(|fifo| priorities.contains(&fifo))
+                && are_cores(&class.cores, cores)
         }
         _ => false,
     }
+}
+
+/// Whether planning gives a document these parameters on a machine with these cores.
+fn has_parameters(document: &Document, cores: &[u16]) -> bool {
+    let executor = document.executor_core();
+    let others = document.other_cores().unwrap_or_default();
+    let is_right = are_cores(executor.as_slice(), cores)
+        && are_cores(others, cores)
+        && executor.is_none_or(|core| !others.contains(&core));
+    is_right
+        && match document {
+            // The executor's core is none of them.
+            Document::UnitCores { cores: others, .. }
+            | Document::ManagerCores { cores: others } => {
+                !others.is_empty() && (cores.is_empty() || others.len() < cores.len())
+            }
+            Document::KernelArguments { lists, .. } => {
+                !lists.is_empty() && lists.is_sorted_by(|one, next| one < next)
+            }
+            Document::CriticalSlice { .. }
+            | Document::BannedFromBalance { .. }
+            | Document::RealtimeLimits => true,
+        }
+}
+
+/// Whether these are cores of a machine, ascending. `of_machine`: those it has; empty where that cannot be seen.
+fn are_cores(cores: &[u16], of_machine: &[u16]) -> bool {
+    let is_there = |core: &u16| of_machine.is_empty() || of_machine.contains(core);
+    cores.is_sorted_by(|one, next| one < next) && cores.iter().all(is_there)
 }
 
 impl Range {
@@ -225,11 +289,19 @@ fn is_interface(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setting::{CoreList, Document, ThreadClass};
+    use crate::setting::{CoreList, ThreadClass, Unit};
+
+    /// Cores of the machine.
+    const CORES: [u16; 4] = [0, 1, 2, 3];
 
     fn attribute(path: &str, from: &str, to: &str) -> bool {
         let setting = Setting::Attribute { path: path.into() };
-        is_producible(&setting, &Value::Text(from.into()), &Value::Text(to.into()))
+        is_producible(
+            &setting,
+            &Value::Text(from.into()),
+            &Value::Text(to.into()),
+            &CORES,
+        )
     }
 
     fn eth0() -> String {
@@ -272,6 +344,143 @@ mod tests {
         }
     }
 
+    fn document(document: Document) -> Step {
+        let path = document.path();
+        Step {
+            id: "boot.x".into(),
+            setting: Setting::Document { path },
+            from: Value::Absent,
+            to: Value::Document(document),
+            why: String::new(),
+            topics: Vec::new(),
+            costs: String::new(),
+            undo: String::new(),
+            when: super::super::When::Reboot,
+        }
+    }
+
+    /// Documents that planning can make, and those that it cannot.
+    fn assert_made(made: &[Document], others: &[Document]) {
+        let is_made = |it: &&Document| document((*it).clone()).is_producible(None, &CORES);
+        let refused: Vec<_> = made.iter().filter(|it| !is_made(it)).collect();
+        let taken: Vec<_> = others.iter().filter(is_made).collect();
+        assert!(refused.is_empty(), "{refused:?}");
+        assert!(taken.is_empty(), "{taken:?}");
+    }
+
+    #[test]
+    fn units_are_kept_to_some_cores_of_the_machine_in_their_order() {
+        for unit in Unit::ALL {
+            let to = |cores: &[u16]| Document::UnitCores {
+                unit,
+                cores: cores.to_vec(),
+            };
+            assert_made(
+                &[to(&[0, 1, 2]), to(&[1, 3])],
+                &[to(&[]), to(&CORES), to(&[2, 1]), to(&[1, 1]), to(&[0, 4])],
+            );
+        }
+    }
+
+    #[test]
+    fn systemd_is_kept_to_some_cores_of_the_machine_in_their_order() {
+        let to = |cores: &[u16]| Document::ManagerCores {
+            cores: cores.to_vec(),
+        };
+        assert_made(
+            &[to(&[0, 1, 2]), to(&[3])],
+            &[to(&[]), to(&CORES), to(&[2, 1]), to(&[1, 1]), to(&[9])],
+        );
+    }
+
+    #[test]
+    fn the_slice_of_critical_programs_is_on_a_core_of_the_machine() {
+        let on = |core| Document::CriticalSlice { core };
+        assert_made(&[on(0), on(3)], &[on(4), on(u16::MAX)]);
+    }
+
+    #[test]
+    fn irqbalance_leaves_a_core_of_the_machine_alone() {
+        let of = |core| Document::BannedFromBalance { core };
+        assert_made(&[of(0), of(3)], &[of(4), of(u16::MAX)]);
+    }
+
+    #[test]
+    fn arguments_of_the_kernel_name_each_list_once_and_send_interrupts_to_other_cores() {
+        let of = |core, lists: &[CoreList], interrupts: &[u16]| Document::KernelArguments {
+            core,
+            lists: lists.to_vec(),
+            interrupts: interrupts.to_vec(),
+        };
+        let all = CoreList::ALL;
+        assert_made(
+            &[
+                of(3, &all, &[0, 1, 2]),
+                of(3, &all, &[]),
+                of(0, &[CoreList::RcuNocbs], &[1]),
+            ],
+            &[
+                of(4, &all, &[0, 1]),
+                of(3, &[], &[0, 1]),
+                of(3, &[CoreList::NohzFull, CoreList::NohzFull], &[0]),
+                of(3, &[CoreList::NohzFull, CoreList::Isolcpus], &[0]),
+                of(3, &all, &[0, 3]),
+                of(3, &all, &[1, 0]),
+                of(3, &all, &[0, 7]),
+            ],
+        );
+    }
+
+    #[test]
+    fn rights_have_no_parameters() {
+        assert_made(&[Document::RealtimeLimits], &[]);
+    }
+
+    #[test]
+    fn where_the_cores_of_the_machine_are_not_seen_their_order_still_counts() {
+        let to = |cores: &[u16]| {
+            document(Document::ManagerCores {
+                cores: cores.to_vec(),
+            })
+        };
+        assert!(to(&[0, 9]).is_producible(None, &[]));
+        assert!(!to(&[9, 0]).is_producible(None, &[]));
+    }
+
+    #[test]
+    fn documents_of_one_plan_have_one_core_of_the_executor_and_leave_it_to_nothing_else() {
+        let units = |unit, cores: &[u16]| {
+            document(Document::UnitCores {
+                unit,
+                cores: cores.to_vec(),
+            })
+        };
+        let slice = document(Document::CriticalSlice { core: 3 });
+        let system = units(Unit::System, &[0, 1, 2]);
+        let are_admitted = |steps: &[&Step]| {
+            let mut cores = AgreedCores::default();
+            let admitted: Vec<bool> = steps.iter().map(|step| cores.admit(step)).collect();
+            admitted
+        };
+        let steps = [
+            &document(Document::RealtimeLimits),
+            &system,
+            &units(Unit::User, &[0, 1, 2]),
+            &slice,
+            &document(Document::BannedFromBalance { core: 3 }),
+        ];
+        assert_eq!(are_admitted(&steps), [true; 5]);
+        let banned = document(Document::BannedFromBalance { core: 2 });
+        assert_eq!(are_admitted(&[&slice, &banned]), [true, false]);
+        assert_eq!(are_admitted(&[&system, &banned]), [true, false]);
+        assert_eq!(are_admitted(&[&banned, &system]), [true, false]);
+        let fewer = units(Unit::User, &[0, 1]);
+        assert_eq!(
+            are_admitted(&[&system, &fewer, &slice]),
+            [true, false, true]
+        );
+    }
+
     #[test]
     fn of_documents_only_known_ones_at_their_place() {
         let document = Document::KernelArguments {
@@ -280,7 +489,7 @@ mod tests {
             interrupts: vec![0, 1],
         };
         let at = |path: String, to: Value| {
-            is_producible(&Setting::Document { path }, &Value::Absent, &to)
+            is_producible(&Setting::Document { path }, &Value::Absent, &to, &CORES)
         };
         let value = Value::Document(document.clone());
         assert!(at(document.path(), value.clone()));
@@ -289,7 +498,12 @@ mod tests {
         assert!(!at(document.path(), text), "text is not taken");
         assert!(!at(document.path(), Value::Absent), "nor is a file removed");
         let folder = Setting::Folder { path: "/a".into() };
-        assert!(!is_producible(&folder, &Value::Absent, &Value::Present));
+        assert!(!is_producible(
+            &folder,
+            &Value::Absent,
+            &Value::Present,
+            &CORES
+        ));
     }
 
     #[test]
@@ -397,7 +611,7 @@ mod tests {
             (&root, pfifo(1), classes(2), false),
         ] {
             assert_eq!(
-                is_producible(setting, &from, &to),
+                is_producible(setting, &from, &to, &CORES),
                 is_made,
                 "{setting}: {from} -> {to}"
             );
@@ -408,31 +622,41 @@ mod tests {
         assert!(!is_producible(
             &elsewhere,
             &Value::Absent,
-            &Value::Switch(true)
+            &Value::Switch(true),
+            &CORES
         ));
         let queue = Setting::QueueQdisc {
             interface: eth0(),
             queue: 0,
         };
-        assert!(!is_producible(&queue, &pfifo(1), &pfifo(PFIFO_FRAMES)));
+        assert!(!is_producible(
+            &queue,
+            &pfifo(1),
+            &pfifo(PFIFO_FRAMES),
+            &CORES
+        ));
     }
 
     #[test]
     fn of_threads_only_those_of_receive_work_at_the_priorities_of_planning() {
-        let thread = |name: &str, fifo| {
+        let on = |name: &str, fifo, cores: &[u16]| {
             let class = ThreadClass {
                 fifo,
-                cores: vec![1],
+                cores: cores.to_vec(),
             };
             let setting = Setting::Thread { name: name.into() };
-            is_producible(&setting, &Value::Absent, &Value::Thread(class))
+            is_producible(&setting, &Value::Absent, &Value::Thread(class), &CORES)
         };
+        let thread = |name: &str, fifo| on(name, fifo, &[1]);
         assert!(thread("irq/24-eth0-rx-0", Some(CRITICAL_QUEUE_PRIORITY)));
         assert!(thread("napi/eth0-8193", Some(BULK_QUEUE_PRIORITY)));
         assert!(!thread("kthreadd", Some(CRITICAL_QUEUE_PRIORITY)));
         assert!(!thread("irq/eth0", Some(CRITICAL_QUEUE_PRIORITY)));
         assert!(!thread("napi/eth0-8193", Some(99)));
         assert!(!thread("napi/eth0-8193", None));
+        let on = |cores| on("napi/eth0-8193", Some(BULK_QUEUE_PRIORITY), cores);
+        assert!(on(&[]) && on(&[0, 2]));
+        assert!(!on(&[2, 0]) && !on(&[4]));
     }
 
     #[test]
@@ -451,9 +675,9 @@ mod tests {
             undo: String::new(),
             when: super::super::When::Now,
         };
-        assert!(step.is_producible(Some(&text("theirs\n"))));
-        assert!(!step.is_producible(Some(&text("others\n"))));
-        assert!(!step.is_producible(None));
+        assert!(step.is_producible(Some(&text("theirs\n")), &CORES));
+        assert!(!step.is_producible(Some(&text("others\n")), &CORES));
+        assert!(!step.is_producible(None, &CORES));
         let relied_on = |setting| Reliance {
             setting,
             value: Value::Switch(true),

@@ -73,5 +73,6 @@ pub fn here() -> Here {
             machine_id: text("/etc/machine-id").filter(|id| !id.is_empty()),
         },
         boot_id: text("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
+        cores: system::present_cores(),
     }
 }

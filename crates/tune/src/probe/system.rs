@@ -62,6 +62,12 @@ pub(super) fn cores() -> Cores {
     }
 }
 
+/// Cores that the machine has, running or not.
+pub(super) fn present_cores() -> Vec<u16> {
+    let present = text(format!("{CPUS}/present"));
+    present.map_or_else(Vec::new, |text| number_list(&text))
+}
+
 fn idle_states(core: &u16) -> Vec<IdleState> {
     let folder = PathBuf::from(format!("{CPUS}/cpu{core}/cpuidle"));
     let state = |name: &String| {

@@ -67,7 +67,7 @@ pub enum Unit {
 }
 
 /// An argument of the kernel that takes a list of cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoreList {
     /// `isolcpus=`
@@ -141,6 +141,25 @@ impl Document {
             Self::RealtimeLimits => "/etc/security/limits.d/90-isolane.conf",
         };
         path.to_owned()
+    }
+
+    /// The executor's core, where it names it.
+    pub(crate) fn executor_core(&self) -> Option<u16> {
+        match self {
+            Self::CriticalSlice { core }
+            | Self::KernelArguments { core, .. }
+            | Self::BannedFromBalance { core } => Some(*core),
+            Self::UnitCores { .. } | Self::ManagerCores { .. } | Self::RealtimeLimits => None,
+        }
+    }
+
+    /// The cores for everything else, where it names them.
+    pub(crate) fn other_cores(&self) -> Option<&[u16]> {
+        match self {
+            Self::UnitCores { cores, .. } | Self::ManagerCores { cores } => Some(cores),
+            Self::KernelArguments { interrupts, .. } if !interrupts.is_empty() => Some(interrupts),
+            _ => None,
+        }
     }
 
     /// Its text, with the ends of its lines.

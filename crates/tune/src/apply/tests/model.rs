@@ -149,6 +149,7 @@ pub(super) fn here() -> Here {
             machine_id: Some(String::from("0123")),
         },
         boot_id: String::from("first"),
+        cores: vec![0, 1],
     }
 }
 

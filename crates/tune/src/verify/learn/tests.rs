@@ -79,6 +79,7 @@ fn here() -> Here {
             machine_id: None,
         },
         boot_id: String::from("first"),
+        cores: vec![0, 1],
     }
 }
 
