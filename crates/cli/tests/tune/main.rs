@@ -122,8 +122,8 @@ fn a_signal_half_way_undoes_all() {
         place.write_plan(&place.plan());
         let before = place.look();
         for signal in ["TERM", "INT", "HUP"] {
-            // While the first document takes its name, as the journal did before, when much is changed already.
-            let at = format!("inject=rename:signal={signal}:when=2");
+            // While the first document takes its name, when much is changed already.
+            let at = format!("inject=rename:signal={signal}:when=1");
             let (code, _, err) = run(&mut place.traced(&apply(&place), &at));
             assert_eq!(code, 130, "{signal}: {err}");
             assert!(err.contains("it was asked to stop"), "{err}");

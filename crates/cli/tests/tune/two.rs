@@ -42,8 +42,8 @@ fn while_one_is_half_way_others_are_refused_and_it_comes_to_its_end() {
         let place = Place::new("tune-half-way");
         let before = place.look();
         place.write_plan(&place.plan());
-        // Behind the journal, the first document takes its name late, when much is changed already: there are 3 s for the others.
-        let slow = "inject=rename:delay_enter=3000000:when=2";
+        // The first document takes its name late, when much is changed already: there are 3 s for the others.
+        let slow = "inject=rename:delay_enter=3000000:when=1";
         let mut first = place.traced(&apply(&place), slow);
         let first = first.stdout(Stdio::null()).stderr(Stdio::null());
         let mut first = Running(first.spawn().expect("strace"));

@@ -24,15 +24,17 @@ mod error;
 mod lasting;
 mod unit;
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 pub use self::error::{BootError, Unfit};
 use super::numbers::Numbers;
 use super::saved::SavedPlan;
-use super::state::open;
+use super::state::State;
 use crate::limits::MAX_JOURNAL_BYTES;
 use crate::plan::{Plan, Step, When};
 use crate::setting::{Machine, Setting, SettingError, Value};
@@ -112,7 +114,9 @@ impl BootPart {
     /// # Errors
     /// There is none ([`io::ErrorKind::NotFound`]), or it cannot be read, or is of another version.
     pub fn load(folder: &Path) -> io::Result<SavedPlan> {
-        let file = open(&Self::saved(folder), OpenOptions::new().read(true))?;
+        let state = State::find(folder).map_err(|error| error.error)?;
+        let state = state.ok_or(io::ErrorKind::NotFound)?;
+        let file = state.open(SAVED, OFlags::RDONLY)?;
         let mut text = String::new();
         file.take(MAX_JOURNAL_BYTES).read_to_string(&mut text)?;
         SavedPlan::from_json(&text).map_err(io::Error::other)

@@ -16,17 +16,17 @@
 mod compact;
 mod file;
 
-use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crc::{CRC_32_ISO_HDLC, Crc};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::compact::{Outcome, Set};
 pub(super) use self::file::{Journal, remove, set_aside};
 use super::restore::first_of_each;
-use super::state::open;
+use super::state::{JOURNAL, State};
 use super::{Here, JournalError, StateError};
 use crate::limits::MAX_JOURNAL_BYTES;
 use crate::plan::{FormError, Identity};
@@ -197,10 +197,11 @@ impl Contents {
     }
 }
 
-/// Reads a journal; `None` if there is none.
-pub(super) fn read(path: &Path) -> Result<Option<Contents>, StateError> {
-    let failed = StateError::of(path);
-    let file = match open(path, OpenOptions::new().read(true)) {
+/// Reads the journal; `None` if there is none.
+pub(super) fn read(state: &State) -> Result<Option<Contents>, StateError> {
+    let path = state.journal();
+    let failed = StateError::of(&path);
+    let file = match state.open(JOURNAL, OFlags::RDONLY) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(&failed)?,
     };
@@ -212,7 +213,8 @@ pub(super) fn read(path: &Path) -> Result<Option<Contents>, StateError> {
         return Err(failed(io::Error::other("it is longer than any journal")));
     }
     let mut contents = parse(&bytes);
-    contents.path = path.to_owned();
+    drop(failed);
+    contents.path = path;
     Ok(Some(contents))
 }
 

@@ -133,7 +133,7 @@ pub(crate) fn apply_locked(
     occasion: Occasion,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Applied, ApplyError> {
-    let before = journal::read(&state.journal())?;
+    let before = journal::read(state)?;
     if let Some(before) = &before {
         before.check_form()?;
         before.check()?;
@@ -155,11 +155,10 @@ pub(crate) fn apply_locked(
     }
     let is_first = standing.is_none();
     let begin = Entry::begin(here, &plan.profile, forgotten);
-    let path = state.journal();
     if looked.to_change.is_empty() {
         // It was set by one that was killed before it could say so, or stands after a boot.
         Journal::begin(
-            &path,
+            state,
             before.as_ref(),
             &here.boot_id,
             [begin, Entry::Applied],
@@ -174,7 +173,7 @@ pub(crate) fn apply_locked(
         to: found.to.clone(),
     });
     let entries = std::iter::once(begin).chain(entries);
-    let mut journal = Journal::begin(&path, before.as_ref(), &here.boot_id, entries)?;
+    let mut journal = Journal::begin(state, before.as_ref(), &here.boot_id, entries)?;
     let done = carry_out(machine, plan, &mut looked, is_stopped);
     let done = done.and_then(|()| {
         let stay = looked.staying().map(|(found, stands)| Entry::Found {
@@ -338,7 +337,7 @@ fn undo(
     machine: &mut dyn Machine,
     looked: &Looked<'_>,
     failure: Failure,
-    mut journal: Journal,
+    mut journal: Journal<'_>,
     is_first: bool,
 ) -> ApplyError {
     let found = looked.found.iter();

@@ -29,7 +29,7 @@ impl PlanFile {
     pub fn admit(self, here: &Here, folder: &Path) -> Result<Plan, ApplyError> {
         let state = State::find(folder)?;
         let contents = match state {
-            Some(state) => journal::read(&state.journal())?,
+            Some(state) => journal::read(&state)?,
             None => None,
         };
         let mut found = HashMap::new();

@@ -33,7 +33,7 @@ pub fn rollback(
     let Some(state) = State::find(folder)? else {
         return Ok(RolledBack::default());
     };
-    if journal::read(&state.journal())?.is_none() {
+    if journal::read(&state)?.is_none() {
         return Ok(RolledBack::default());
     }
     let _lock = state.lock()?;
@@ -46,8 +46,7 @@ pub(crate) fn rollback_locked(
     here: &Here,
     state: &State,
 ) -> Result<RolledBack, ApplyError> {
-    let path = state.journal();
-    let Some(contents) = journal::read(&path)? else {
+    let Some(contents) = journal::read(state)? else {
         return Ok(RolledBack::default());
     };
     contents.check_form()?;
@@ -63,10 +62,10 @@ pub(crate) fn rollback_locked(
     let mut done = RolledBack::default();
     if restored.left.is_empty() {
         let closed = match contents.check() {
-            Ok(()) => journal::remove(&path),
+            Ok(()) => journal::remove(state),
             Err(error) => {
-                let kept = journal::set_aside(&path);
-                let place = kept.as_ref().unwrap_or(&path).clone();
+                let kept = journal::set_aside(state);
+                let place = kept.as_ref().map_or_else(|_| state.journal(), Clone::clone);
                 done.broken = Some((error, place));
                 kept.map(drop)
             }

@@ -1,14 +1,19 @@
 //! The folder in which the journal is, and the lock that one `tune` holds at a time.
 //!
 //! What the journal says is written to the machine as root. So the folder and its files belong to root or this user,
-//! no other user can write to them, and no symbolic link is followed.
+//! no other user can write to them, and no symbolic link is followed. What was looked at is used: the folder is held by
+//! a descriptor, and its files are reached by that. Whoever moves the folder, and puts another one in its place, has the
+//! one that was looked at used all the same.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::StateError;
@@ -18,7 +23,16 @@ const FOLDER_MODE: u32 = 0o700;
 /// Mode of its files, whatever the umask.
 const FILE_MODE: u32 = 0o600;
 
-pub(crate) struct State(PathBuf);
+/// The name of the journal.
+pub(super) const JOURNAL: &str = "tune.journal";
+const LOCK: &str = "tune.lock";
+
+/// The folder, as it was looked at.
+pub(crate) struct State {
+    folder: File,
+    /// Where it was found, for people.
+    path: PathBuf,
+}
 
 /// While it exists no other `tune` changes anything. The kernel gives it back when the process ends,
 /// by whatever end.
@@ -28,20 +42,7 @@ impl State {
     /// The folder, which is made if need be, and is on the disk then: what is kept in it would be
     /// lost with it.
     pub(crate) fn make(folder: &Path) -> Result<Self, StateError> {
-        let make = || -> io::Result<()> {
-            let folder = std::path::absolute(folder)?;
-            let missing = folder.ancestors().take_while(|folder| !folder.exists());
-            let missing: Vec<&Path> = missing.collect();
-            let mut builder = DirBuilder::new();
-            builder.recursive(true).mode(FOLDER_MODE).create(&folder)?;
-            for made in missing {
-                fs::set_permissions(made, Permissions::from_mode(FOLDER_MODE))?;
-                let parent = made.parent().unwrap_or(Path::new("/"));
-                File::open(parent)?.sync_all()?;
-            }
-            Ok(())
-        };
-        make().map_err(StateError::of(folder))?;
+        make(folder).map_err(StateError::of(folder))?;
         let state = Self::find(folder)?;
         state.ok_or_else(|| StateError::of(folder)(io::ErrorKind::NotFound.into()))
     }
@@ -62,50 +63,119 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(unsafe_state(
                 "it is a symbolic link, or no folder".to_owned(),
             )),
-            opened => opened.and_then(|opened| check_owner(&opened.metadata()?)),
+            opened => opened.and_then(|opened| {
+                check_owner(&opened.metadata()?)?;
+                Ok(opened)
+            }),
         };
-        checked.map_err(StateError::of(folder))?;
-        Ok(Some(Self(path)))
+        let folder = checked.map_err(StateError::of(folder))?;
+        Ok(Some(Self { folder, path }))
     }
 
+    /// Where a file of the folder is, for people: files are opened by their names.
+    pub(super) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Where the journal is, for people.
     pub(super) fn journal(&self) -> PathBuf {
-        self.0.join("tune.journal")
+        self.path_of(JOURNAL)
     }
 
     /// Takes the lock, or fails at once: two plans at a time would each undo the other. The file
     /// stays, for a lock on a file that others remove locks nothing.
     pub(crate) fn lock(&self) -> Result<Lock, StateError> {
-        let path = self.0.join("tune.lock");
+        let path = self.path_of(LOCK);
         let failed = StateError::of(&path);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true);
-        let file = open(&path, &mut options).map_err(&failed)?;
+        let file = self
+            .open(LOCK, OFlags::RDWR | OFlags::CREATE)
+            .map_err(&failed)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| failed(error.into()))?;
         Ok(Lock(file))
     }
+
+    /// Opens a file that only root and this user can have written, or makes it.
+    ///
+    /// # Errors
+    /// Among others [`io::ErrorKind::InvalidInput`]: it is a link, no regular file, or others can write to it.
+    pub(super) fn open(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        // Not waiting for who writes to a FIFO, either.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = openat(&self.folder, name, flags, Mode::from_raw_mode(FILE_MODE));
+        let file = match opened {
+            Err(Errno::LOOP) => return Err(unsafe_state("it is a symbolic link".to_owned())),
+            opened => File::from(opened?),
+        };
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(unsafe_state("it is no regular file".to_owned()));
+        }
+        check_owner(&metadata)?;
+        Ok(file)
+    }
+
+    /// Whether a file is the one of that name; [`io::ErrorKind::NotFound`]: there is none.
+    pub(super) fn is_named(&self, file: &File, name: &str) -> io::Result<bool> {
+        let own = file.metadata()?;
+        let named = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok((own.dev(), own.ino()) == (named.st_dev, named.st_ino))
+    }
+
+    /// Whether nothing has that name.
+    pub(super) fn is_free(&self, name: &str) -> bool {
+        let found = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        matches!(found, Err(Errno::NOENT))
+    }
+
+    /// Gives a file another name, and takes that from the file that may have it.
+    pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(renameat(&self.folder, from, &self.folder, to)?)
+    }
+
+    /// Takes a file away, if it is there.
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        match unlinkat(&self.folder, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Brings to the disk which names the folder has.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        folder_at(&self.folder, Path::new("."))?.sync_all()
+    }
 }
 
-/// Opens a file of the folder that only root and this user can have written, or makes it.
-///
-/// # Errors
-/// Among others [`io::ErrorKind::InvalidInput`]: it is a link, no regular file, or others can write to it.
-pub(super) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // Not waiting for who writes to a FIFO, either.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    options.mode(FILE_MODE).custom_flags(flags.bits() as i32);
-    let file = options.open(path).map_err(|error| {
-        match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-            true => unsafe_state("it is a symbolic link".to_owned()),
-            false => error,
+/// Makes a folder and those above it that are missing, each of which is on the disk when this returns.
+fn make(folder: &Path) -> io::Result<()> {
+    let folder = std::path::absolute(folder)?;
+    let mut above = folder.ancestors();
+    let there = above.find(|path| path.exists()).unwrap_or(Path::new("/"));
+    let missing = folder.strip_prefix(there).unwrap_or(Path::new(""));
+    let mut at = File::open(there)?;
+    for name in missing {
+        let name = Path::new(name);
+        let mode = Mode::from_raw_mode(FOLDER_MODE);
+        let is_made = match mkdirat(&at, name, mode) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(error) => return Err(error.into()),
+        };
+        let made = folder_at(&at, name)?;
+        if is_made {
+            made.set_permissions(Permissions::from_mode(FOLDER_MODE))?;
+            at.sync_all()?;
         }
-    })?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(unsafe_state("it is no regular file".to_owned()));
+        at = made;
     }
-    check_owner(&metadata)?;
-    Ok(file)
+    Ok(())
+}
+
+/// Opens a folder by its name in another one.
+fn folder_at(folder: &File, name: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(folder, name, flags, Mode::empty())?.into())
 }
 
 /// # Errors
@@ -132,9 +202,10 @@ fn unsafe_state(why: String) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
-    use rustix::fs::{CWD, Mode, mkfifoat};
+    use rustix::fs::{CWD, mkfifoat};
 
     use super::*;
     use crate::test_folder::Folder;

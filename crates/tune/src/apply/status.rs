@@ -55,7 +55,7 @@ pub fn status(
     let Some(state) = State::find(folder)? else {
         return Ok(None);
     };
-    let Some(contents) = journal::read(&state.journal())? else {
+    let Some(contents) = journal::read(&state)? else {
         return Ok(None);
     };
     contents.check_form()?;

@@ -8,10 +8,12 @@ use crate::killed::calls;
 use crate::place::inside;
 
 /// System calls that change something, or bring it to the disk: between two of them nothing differs.
-const CHANGING: [&str; 9] = [
+const CHANGING: [&str; 11] = [
     "write",
     "rename",
+    "renameat",
     "unlink",
+    "unlinkat",
     "fsync",
     "sendto",
     "ioctl",

@@ -1,31 +1,38 @@
 //! The journal's file: opened, added to, taken away.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use rustix::fs::OFlags;
 
 use super::{Contents, Entry, line};
 use crate::apply::StateError;
-use crate::apply::state::open;
+use crate::apply::state::{JOURNAL, State};
 use crate::limits::{JOURNAL_END_BYTES, MAX_BROKEN_JOURNALS, MAX_JOURNAL_BYTES};
 
+/// Its name until it is complete.
+const BESIDE: &str = "tune.journal.new";
+/// The name under which one that cannot be read whole is kept; a number may follow.
+const BROKEN: &str = "tune.journal.broken";
+
 /// A journal that is being written.
-pub(in crate::apply) struct Journal {
+pub(in crate::apply) struct Journal<'a> {
+    state: &'a State,
     file: File,
-    path: PathBuf,
+    name: &'static str,
     lines: usize,
     bytes: u64,
 }
 
-impl Journal {
+impl<'a> Journal<'a> {
     /// Writes a journal with what is still needed of the one before and these entries, which takes that one's place in
     /// one piece: whenever this process is killed, the old one or the new one is there, whole.
     ///
     /// # Errors
     /// As [`append`](Self::append). The one before is as it was.
     pub(in crate::apply) fn begin(
-        path: &Path,
+        state: &'a State,
         before: Option<&Contents>,
         boot_id: &str,
         entries: impl IntoIterator<Item = Entry>,
@@ -38,27 +45,27 @@ impl Journal {
                 *entries = count - place - 1;
             }
         }
-        let beside = beside(path);
-        let failed = StateError::of(path);
-        remove_if_there(&beside).map_err(&failed)?;
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(true);
+        let path = state.journal();
+        let failed = StateError::of(&path);
+        state.remove(BESIDE).map_err(&failed)?;
+        let new = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         let mut journal = Self {
-            file: open(&beside, &mut options).map_err(&failed)?,
-            path: beside.clone(),
+            state,
+            file: state.open(BESIDE, new).map_err(&failed)?,
+            name: BESIDE,
             lines: 0,
             bytes: 0,
         };
         let put = |journal: &mut Self| {
             journal.append(all).map_err(|error| error.error)?;
-            fs::rename(&beside, path)?;
-            sync_folder_of(path)
+            state.rename(BESIDE, JOURNAL)?;
+            state.sync()
         };
         if let Err(error) = put(&mut journal) {
-            let _ = fs::remove_file(&beside);
+            let _ = state.remove(BESIDE);
             return Err(failed(error));
         }
-        journal.path = path.to_owned();
+        journal.name = JOURNAL;
         Ok(journal)
     }
 
@@ -71,7 +78,8 @@ impl Journal {
         &mut self,
         entries: impl IntoIterator<Item = Entry>,
     ) -> Result<(), StateError> {
-        let failed = StateError::of(&self.path);
+        let path = self.state.path_of(self.name);
+        let failed = StateError::of(&path);
         let mut text = String::new();
         let (mut lines, mut has_end) = (self.lines, false);
         for entry in entries {
@@ -99,8 +107,7 @@ impl Journal {
         (&self.file).write_all(text)?;
         self.file.sync_all()?;
         // What is written to a file that has no name any more is not kept.
-        let (own, named) = (self.file.metadata()?, fs::symlink_metadata(&self.path)?);
-        match (own.dev(), own.ino()) == (named.dev(), named.ino()) {
+        match self.state.is_named(&self.file, self.name)? {
             true => Ok(()),
             false => Err(io::ErrorKind::NotFound.into()),
         }
@@ -108,56 +115,37 @@ impl Journal {
 
     /// Takes it away: nothing is left to undo.
     pub(in crate::apply) fn remove(&self) -> Result<(), StateError> {
-        remove(&self.path)
+        remove(self.state)
     }
 }
 
 /// Takes a journal away, and what an attempt to write it anew may have left.
-pub(in crate::apply) fn remove(path: &Path) -> Result<(), StateError> {
+pub(in crate::apply) fn remove(state: &State) -> Result<(), StateError> {
     let take = || -> io::Result<()> {
-        remove_if_there(&beside(path))?;
-        remove_if_there(path)?;
-        sync_folder_of(path)
+        state.remove(BESIDE)?;
+        state.remove(JOURNAL)?;
+        state.sync()
     };
-    take().map_err(StateError::of(path))
+    take().map_err(StateError::of(&state.journal()))
 }
 
 /// Keeps a journal that cannot be read whole for people to look at, out of the way of the next, and
-/// beside those that were kept before.
+/// beside those that were kept before. Returns where it is.
 ///
 /// # Errors
 /// Among others [`io::ErrorKind::AlreadyExists`]: too many are kept.
-pub(in crate::apply) fn set_aside(path: &Path) -> Result<PathBuf, StateError> {
+pub(in crate::apply) fn set_aside(state: &State) -> Result<PathBuf, StateError> {
     let name = |number: usize| match number {
-        0 => path.with_extension("journal.broken"),
-        number => path.with_extension(format!("journal.broken.{number}")),
-    };
-    let is_free = |aside: &PathBuf| {
-        let found = fs::symlink_metadata(aside);
-        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        0 => String::from(BROKEN),
+        number => format!("{BROKEN}.{number}"),
     };
     let take = || -> io::Result<PathBuf> {
-        let aside = (0..MAX_BROKEN_JOURNALS).map(name).find(is_free);
+        let mut names = (0..MAX_BROKEN_JOURNALS).map(name);
+        let aside = names.find(|name| state.is_free(name));
         let aside = aside.ok_or(io::ErrorKind::AlreadyExists)?;
-        fs::rename(path, &aside)?;
-        sync_folder_of(path)?;
-        Ok(aside)
+        state.rename(JOURNAL, &aside)?;
+        state.sync()?;
+        Ok(state.path_of(&aside))
     };
-    take().map_err(StateError::of(path))
-}
-
-/// Where it is until it is complete.
-fn beside(path: &Path) -> PathBuf {
-    path.with_extension("journal.new")
-}
-
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
-}
-
-fn sync_folder_of(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    take().map_err(StateError::of(&state.journal()))
 }

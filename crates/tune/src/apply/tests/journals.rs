@@ -80,9 +80,7 @@ fn after_a_thousand_boots_the_journal_is_short_and_restores_what_was_found_first
 #[test]
 fn what_would_make_the_journal_too_long_is_refused_and_leaves_it_as_it_was() {
     let folder = Folder::new();
-    let path = State::make(&folder.0)
-        .expect("a temporary folder")
-        .journal();
+    let state = State::make(&folder.0).expect("a temporary folder");
     let found = |number: usize| Entry::Found {
         boot_id: String::from("first"),
         id: number.to_string(),
@@ -91,7 +89,7 @@ fn what_would_make_the_journal_too_long_is_refused_and_leaves_it_as_it_was() {
         to: None,
     };
     let begin = Entry::begin(&here(), "test", Vec::new());
-    let mut journal = Journal::begin(&path, None, "first", [begin]).expect("there is room");
+    let mut journal = Journal::begin(&state, None, "first", [begin]).expect("there is room");
     let mut numbers = 0..;
     let (refused, before) = loop {
         let before = journal_bytes(&folder);
@@ -106,7 +104,7 @@ fn what_would_make_the_journal_too_long_is_refused_and_leaves_it_as_it_was() {
     assert_eq!(journal_bytes(&folder), before);
     journal.append([Entry::Undone]).expect("its end has room");
     assert!(journal_bytes(&folder) <= MAX_JOURNAL_BYTES);
-    let contents = journal::read(&path).expect("it can be read");
+    let contents = journal::read(&state).expect("it can be read");
     assert_eq!(contents.expect("it is there").check(), Ok(()));
 }
 
@@ -251,18 +249,18 @@ proptest! {
         let entries = entries(&told);
         let boot_id = told.iter().map(|(boots, ..)| boots).sum::<u32>().to_string();
         let folder = Folder::new();
-        let path = State::make(&folder.0).expect("a temporary folder").journal();
-        Journal::begin(&path, None, &boot_id, entries).expect("there is room");
-        let read = || journal::read(&path).expect("it can be read").expect("it is there");
+        let state = State::make(&folder.0).expect("a temporary folder");
+        Journal::begin(&state, None, &boot_id, entries).expect("there is room");
+        let read = || journal::read(&state).expect("it can be read").expect("it is there");
         let before = read();
         prop_assert_eq!(before.check(), Ok(()));
-        Journal::begin(&path, Some(&before), &boot_id, []).expect("it can be written");
+        Journal::begin(&state, Some(&before), &boot_id, []).expect("it can be written");
         let after = read();
         // Nothing is left of plans that were undone; the next one writes its beginning with it.
         prop_assert!(after.check().is_ok() || after.entries.is_empty());
         prop_assert_eq!(meaning(&before, &boot_id), meaning(&after, &boot_id));
         prop_assert!(after.entries.len() <= before.entries.len());
-        Journal::begin(&path, Some(&after), &boot_id, []).expect("it can be written");
+        Journal::begin(&state, Some(&after), &boot_id, []).expect("it can be written");
         prop_assert_eq!(&read().entries, &after.entries);
     }
 

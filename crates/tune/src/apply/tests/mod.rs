@@ -8,6 +8,7 @@ mod model;
 mod prefixes;
 
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
@@ -260,6 +261,45 @@ fn two_at_once_are_refused() {
     }
     drop(held);
     carry_out(&mut machine, &plan, &folder).expect("it is free");
+}
+
+/// Somebody who can write to the folder above moves the folder that was looked at, and puts one of his own there.
+#[test]
+fn the_folder_that_was_looked_at_is_used_whatever_takes_its_place() {
+    let folder = Folder::new();
+    let (path, moved) = (folder.0.join("state"), folder.0.join("moved"));
+    let state = State::make(&path).expect("a temporary folder");
+    let swap = |from: &Path, to: &Path| {
+        fs::rename(from, to).expect("ours");
+        fs::create_dir(from).expect("ours");
+    };
+    swap(&path, &moved);
+    let _lock = state.lock().expect("nobody else has it");
+    let mut machine = Model::new();
+    let plan = plan(&machine, &[(0, 1)]);
+    let locked = |machine: &mut Model| {
+        apply_locked(machine, &here(), &plan, &state, Occasion::Asked, &|| false)
+    };
+    locked(&mut machine).expect("it can be carried out");
+    let names = |folder: &Path| {
+        let entries = fs::read_dir(folder).expect("ours");
+        let names = entries.map(|entry| entry.expect("ours").file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&moved), ["tune.journal", "tune.lock"]);
+    assert!(names(&path).is_empty(), "{:?}", names(&path));
+
+    // What stands there is not believed: it would be written to the machine.
+    let forged = fs::read(moved.join("tune.journal")).expect("ours");
+    let forged = String::from_utf8(forged).expect("JSON");
+    fs::write(path.join("tune.journal"), &forged[..forged.len() / 2]).expect("ours");
+    let done = rollback_locked(&mut machine, &here(), &state).expect("it can be read");
+    assert!(done.broken.is_none() && done.restored.is_some());
+    assert_eq!(machine.values, Model::new().values);
+    assert_eq!(names(&moved), ["tune.lock"]);
+    assert_eq!(names(&path), ["tune.journal"]);
 }
 
 #[test]
