@@ -81,31 +81,33 @@ impl Drop for Activation<'_> {
 struct Lent<'a> {
     core: &'a Core,
     delivery: &'a Delivery,
-    bytes: Box<[u8]>,
+    memory: Vec<u8>,
 }
 
 impl<'a> Lent<'a> {
     #[inline]
     fn of(core: &'a Core, state: &mut State, delivery: &'a Delivery) -> Option<Self> {
-        delivery.assembled?;
-        let bytes = state.engine.lend(delivery)?;
+        if !delivery.is_assembled {
+            return None;
+        }
+        let memory = state.engine.lend(delivery)?;
         Some(Self {
             core,
             delivery,
-            bytes,
+            memory,
         })
     }
 
     fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.memory
     }
 }
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let bytes = std::mem::take(&mut self.bytes);
+        let memory = std::mem::take(&mut self.memory);
         let mut state = self.core.state.borrow_mut();
-        state.engine.give_back(self.delivery, bytes);
+        state.engine.give_back(self.delivery, memory);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Samples that come in fragments, until they are whole (RTPS 2.5 §8.4.14).
 //!
-//! A reader has a few places, all their memory taken when it is created. A place holds one incomplete sample
-//! of one writer: the bytes that have come, and a bit for each fragment that has. When all have, the sample
+//! A reader has a few places, all their memory taken when it is created, in one piece. A place holds one incomplete
+//! sample of one writer: the bytes that have come, and a bit for each fragment that has. When all have, the sample
 //! goes the way of one that came in one piece, and the place is free.
 //!
 //! # Who gets a place
@@ -22,6 +22,7 @@
 //! If it was the first that lied, the place is given up when nothing more fits it, and the sample begins anew.
 
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::ops::Range;
 
 use isolane_wire::{
     ByteOrder,
@@ -33,7 +34,7 @@ use isolane_wire::{
 };
 
 use crate::{
-    config::Zeroed,
+    config::{Zeroed, memory_of},
     limits::{ASSEMBLIES, ASSEMBLY_PATIENCE, MAX_INLINE_QOS_BYTES, MIN_FRAGMENT_BYTES, WINDOW},
 };
 
@@ -71,7 +72,6 @@ struct Place {
     order: ByteOrder,
     /// Bit *n - 1*: fragment *n* has come.
     bits: Box<[u64]>,
-    bytes: Box<[u8]>,
 }
 
 /// The places of one reader.
@@ -80,13 +80,16 @@ pub(crate) struct Assemblies {
     places: Vec<Place>,
     /// Bytes of each.
     place_bytes: usize,
+    /// Of all places up to the last one that was used; without capacity while it is lent.
+    memory: Vec<u8>,
 }
 
-/// A whole sample on its way out of its place; the memory is given back.
+/// A whole sample on its way out of its place; the memory, which is that of all places, is given back.
 #[derive(Debug)]
 pub(crate) struct Assembled {
-    pub(crate) bytes: Box<[u8]>,
-    pub(crate) length: usize,
+    pub(crate) memory: Vec<u8>,
+    /// Where in it the sample lies.
+    pub(crate) range: Range<usize>,
     pub(crate) payload: PayloadKind,
     pub(crate) timestamp: Option<Timestamp>,
     inline_qos: heapless::Vec<u8, MAX_INLINE_QOS_BYTES>,
@@ -130,7 +133,7 @@ impl Assemblies {
 
     fn try_new(place_bytes: usize, zeroed: Zeroed) -> Option<Self> {
         let fragments = place_bytes.div_ceil(usize::from(MIN_FRAGMENT_BYTES));
-        let place = |bytes| Place {
+        let place = |_| Place {
             of: None,
             sample_size: 0,
             fragment_size: 0,
@@ -143,19 +146,31 @@ impl Assemblies {
             inline_qos: heapless::Vec::new(),
             order: ByteOrder::Little,
             bits: vec![0; fragments.div_ceil(64)].into_boxed_slice(),
-            bytes,
         };
-        let memory = (0..ASSEMBLIES).map(|_| zeroed(place_bytes));
-        let memory: Option<Vec<_>> = memory.collect();
         Some(Self {
-            places: memory?.into_iter().map(place).collect(),
+            places: (0..ASSEMBLIES).map(place).collect(),
             place_bytes,
+            memory: memory_of(Self::bytes_for(place_bytes), zeroed)?,
         })
     }
 
     /// The memory of all places.
-    pub(crate) fn memory_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        self.places.iter_mut().map(|place| &mut place.bytes[..])
+    pub(crate) fn memory_mut(&mut self) -> &mut [u8] {
+        self.grow(self.places.len() - 1);
+        &mut self.memory
+    }
+
+    /// A place is used, perhaps for the first time: memory for it was taken.
+    fn grow(&mut self, at: usize) {
+        let end = (at + 1) * self.place_bytes;
+        if end > self.memory.len() && end <= self.memory.capacity() {
+            self.memory.resize(end, 0);
+        }
+    }
+
+    /// Where the bytes of a place lie.
+    fn range_of(&self, at: usize) -> Range<usize> {
+        at * self.place_bytes..(at + 1) * self.place_bytes
     }
 
     /// Whether a sample of this size, in such fragments, can be put together here.
@@ -217,8 +232,8 @@ impl Assemblies {
                 (least?, true)
             }
         };
-        let place = &mut self.places[at];
-        place.begin(subject, fragment, now);
+        self.grow(at);
+        self.places[at].begin(subject, fragment, now);
         Some((at, gives_way))
     }
 
@@ -296,10 +311,12 @@ impl Assemblies {
         timestamp: Option<Timestamp>,
         now: Instant,
     ) -> Put {
-        let Some(place) = self.places.get_mut(at) else {
+        let range = self.range_of(at);
+        let bytes = self.memory.get_mut(range);
+        let (Some(place), Some(bytes)) = (self.places.get_mut(at), bytes) else {
             return Put::Unused;
         };
-        if !place.put(fragment, timestamp, now) {
+        if !place.put(bytes, fragment, timestamp, now) {
             return Put::Unused;
         }
         match place.received == place.total {
@@ -353,11 +370,12 @@ impl Assemblies {
 
     /// Takes a whole sample out of its place, which is free from now on.
     pub(crate) fn take(&mut self, at: usize) -> Option<Assembled> {
+        let start = self.range_of(at).start;
         let place = self.places.get_mut(at)?;
         place.of = None;
         Some(Assembled {
-            bytes: core::mem::take(&mut place.bytes),
-            length: place.sample_size as usize,
+            memory: core::mem::take(&mut self.memory),
+            range: start..start + place.sample_size as usize,
             payload: place.payload,
             timestamp: place.timestamp,
             inline_qos: place.inline_qos.clone(),
@@ -365,24 +383,20 @@ impl Assemblies {
         })
     }
 
-    /// Lends the memory of a place out.
-    pub(crate) fn lend(&mut self, at: usize) -> Option<Box<[u8]>> {
-        let place = self.places.get_mut(at)?;
-        Some(core::mem::take(&mut place.bytes))
+    /// Lends the memory of all places out. Until it is given back nothing is put together.
+    pub(crate) fn lend(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.memory)
     }
 
-    /// What lies in a place.
-    pub(crate) fn bytes(&self, at: usize) -> &[u8] {
-        self.places.get(at).map_or(&[], |place| &place.bytes)
+    /// What lies in the places.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.memory
     }
 
-    /// Gives the memory of a place back; what is not of this place is let go.
-    pub(crate) fn give_back(&mut self, at: usize, bytes: Box<[u8]>) {
-        if let Some(place) = self.places.get_mut(at)
-            && place.bytes.is_empty()
-            && bytes.len() == self.place_bytes
-        {
-            place.bytes = bytes;
+    /// Takes the memory back; what is not of these places is let go.
+    pub(crate) fn give_back(&mut self, memory: Vec<u8>) {
+        if self.memory.capacity() == 0 && memory.capacity() >= Self::bytes_for(self.place_bytes) {
+            self.memory = memory;
         }
     }
 
@@ -439,11 +453,17 @@ impl Place {
         word >> (bit % 64) & 1 == 1
     }
 
-    /// Puts fragments where they belong; false: none of them is of use.
-    fn put(&mut self, fragment: &DataFrag<'_>, timestamp: Option<Timestamp>, now: Instant) -> bool {
+    /// Puts fragments where they belong in the place's bytes; false: none of them is of use.
+    fn put(
+        &mut self,
+        bytes: &mut [u8],
+        fragment: &DataFrag<'_>,
+        timestamp: Option<Timestamp>,
+        now: Instant,
+    ) -> bool {
         let is_same = self.is_of_same(fragment);
         let start = fragment.sample_offset();
-        let room = self.bytes.get_mut(start..start + fragment.bytes.len());
+        let room = bytes.get_mut(start..start + fragment.bytes.len());
         let (Some(room), true) = (room, is_same) else {
             return false;
         };

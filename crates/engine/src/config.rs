@@ -139,7 +139,7 @@ pub struct EngineConfig {
     pub guid_prefix: GuidPrefix,
     /// Random: makes the order in hash tables unpredictable to peers.
     pub seed: u64,
-    /// Where the memory of samples is taken from.
+    /// Where large pieces of memory for samples are taken from.
     pub zeroed: Zeroed,
     /// A name for people (`entityName`).
     pub name: BoundedString<64>,
@@ -178,6 +178,20 @@ pub struct EngineConfig {
 
 /// Zeroed memory of so many bytes; `None`: there is none left.
 pub type Zeroed = fn(bytes: usize) -> Option<Box<[u8]>>;
+
+/// From so many bytes on an allocator takes zeroed memory from the system, which it need not write: glibc's threshold.
+const LARGE_BYTES: usize = 128 << 10;
+
+/// Memory for so many bytes; `None`: there is none left. A large piece is zeroed, in pages that nobody has written yet.
+/// A small one is empty and grows within its capacity as it is used: an allocator that has it zeroed writes it whole.
+pub(crate) fn memory_of(bytes: usize, zeroed: Zeroed) -> Option<Vec<u8>> {
+    if bytes >= LARGE_BYTES {
+        return zeroed(bytes).map(<[u8]>::into_vec);
+    }
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(bytes).ok()?;
+    Some(memory)
+}
 
 /// The allocator's, which ends the process where there is none left.
 pub(crate) fn from_allocator(bytes: usize) -> Option<Box<[u8]>> {

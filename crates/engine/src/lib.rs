@@ -104,7 +104,7 @@ pub use matching::{
 pub use presentation::CoherentError;
 pub use priority::Priority;
 pub use reader::{DeliveryMode, KeyOf, ReaderLedger, ReaderStatus};
-pub use receive::{AssembledId, Delivery, MessageReceiver};
+pub use receive::{Delivery, MessageReceiver};
 pub use registered::KeyPayload;
 pub use states::{SampleState, StateMask, ViewState};
 pub use status::{

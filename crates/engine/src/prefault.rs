@@ -27,7 +27,7 @@ impl Engine {
             }
             let reader = self.readers.get_mut(index);
             if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
-                assemblies.memory_mut().for_each(touch);
+                touch(assemblies.memory_mut());
             }
         }
     }

@@ -113,20 +113,15 @@ impl MessageReceiver {
     }
 }
 
-/// Where a sample that came in fragments lies at its reader, until that reader receives again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AssembledId(usize);
-
 /// A sample for a reader that takes views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The reader.
     pub reader: ReaderId,
-    /// Where in the datagram the payload lies, with its encapsulation header; empty where the
-    /// change carries none.
+    /// Where the payload lies in the datagram, with its encapsulation header; empty where the change carries none.
     pub payload: Range<usize>,
-    /// It came in fragments: the payload does not lie in the datagram, but here.
-    pub assembled: Option<AssembledId>,
+    /// It came in fragments: the payload lies in memory of the reader ([`Engine::lend`]) instead.
+    pub is_assembled: bool,
     /// What is known of the sample.
     pub info: SampleInfo,
 }
@@ -398,7 +393,7 @@ impl Engine {
             return Some(Delivery {
                 reader: ReaderId(reader),
                 payload: start..start + data.bytes.len(),
-                assembled: None,
+                is_assembled: false,
                 info: info(expires),
             });
         }

@@ -13,7 +13,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
 
 use crate::{
-    config::{Zeroed, from_allocator},
+    config::{Zeroed, from_allocator, memory_of},
     limits::{LONG_BYTES, USUAL_LONG_BYTES, WAITING_BYTES, WHOLE_BYTES},
 };
 
@@ -100,7 +100,9 @@ impl Sizes {
 #[derive(Debug)]
 pub(crate) struct SampleMemory {
     sizes: Sizes,
-    slots: Box<[u8]>,
+    /// The slots up to the last one that was used, or all.
+    slots: Vec<u8>,
+    count: u16,
     free: Vec<u16>,
     long: Option<Box<Long>>,
 }
@@ -135,7 +137,8 @@ impl SampleMemory {
         };
         Some(Self {
             sizes,
-            slots: (sizes.zeroed)(count.checked_mul(sizes.slot_bytes)?)?,
+            slots: memory_of(count.checked_mul(sizes.slot_bytes)?, sizes.zeroed)?,
+            count: slots,
             free: (0..slots).rev().collect(),
             long,
         })
@@ -143,6 +146,7 @@ impl SampleMemory {
 
     /// All of it, for who touches it before the start.
     pub(crate) fn pieces_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.grow(usize::from(self.count) * self.sizes.slot_bytes);
         let long = self.long.as_mut().map(|long| &mut long.bytes[..]);
         core::iter::once(&mut self.slots[..]).chain(long)
     }
@@ -179,9 +183,27 @@ impl SampleMemory {
         if payload.len() > self.sizes.slot_bytes {
             return self.store_long(slot, payload, waits);
         }
-        let start = usize::from(slot) * self.sizes.slot_bytes;
-        self.slots[start..start + payload.len()].copy_from_slice(payload);
+        self.slot_mut(slot)[..payload.len()].copy_from_slice(payload);
         true
+    }
+
+    /// The bytes of a slot.
+    #[inline]
+    fn slot_mut(&mut self, slot: u16) -> &mut [u8] {
+        let start = usize::from(slot) * self.sizes.slot_bytes;
+        let end = start + self.sizes.slot_bytes;
+        if end > self.slots.len() {
+            self.grow(end);
+        }
+        &mut self.slots[start..end]
+    }
+
+    /// A slot is used for the first time: memory for it was taken.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, end: usize) {
+        debug_assert!(end <= self.slots.capacity());
+        self.slots.resize(end.max(self.slots.len()), 0);
     }
 
     #[cold]
@@ -253,7 +275,7 @@ impl SampleMemory {
             // A sample that was refused may have left pages lent.
             long.release(slot);
         }
-        &mut self.slots[usize::from(slot) * self.sizes.slot_bytes..][..self.sizes.slot_bytes]
+        self.slot_mut(slot)
     }
 
     #[cold]
@@ -292,6 +314,8 @@ impl SampleMemory {
             return;
         }
         // It is shorter than was thought.
+        self.slot_mut(slot);
+        let Some(long) = &self.long else { return };
         let bytes = &long.bytes[run.start as usize * PAGE_BYTES..][..length];
         self.slots[usize::from(slot) * self.sizes.slot_bytes..][..length].copy_from_slice(bytes);
     }
@@ -570,9 +594,25 @@ mod tests {
     }
 
     #[test]
+    fn slots_are_written_when_they_are_used_and_take_no_memory_then() {
+        let mut memory = SampleMemory::try_new(8, Sizes::fixed(64)).expect("memory for a test");
+        let at = memory.slots.as_ptr();
+        assert!(memory.slots.is_empty());
+        for used in 1..=8 {
+            let slot = memory.claim().expect("there are eight");
+            assert!(memory.store(slot, &sample(64), false));
+            assert_eq!(memory.slots.len(), used * 64);
+        }
+        assert_eq!(memory.slots.as_ptr(), at);
+        let touched = SampleMemory::try_new(8, Sizes::fixed(64))
+            .map(|mut memory| memory.pieces_mut().map(|piece| piece.len()).sum());
+        assert_eq!(touched, Some(8 * 64));
+    }
+
+    #[test]
     fn memory_that_cannot_be_had_is_no_panic() {
         let none = |_| None;
-        assert!(SampleMemory::try_new(8, Sizes::fixed(64).taken_from(none)).is_none());
+        assert!(SampleMemory::try_new(8, Sizes::fixed(64 << 10).taken_from(none)).is_none());
         assert!(SampleMemory::try_new(u16::MAX, Sizes::fixed(usize::MAX / 2)).is_none());
     }
 }

@@ -12,34 +12,42 @@ struct Line {
 }
 
 pub(crate) struct Table {
+    /// The lines that were ever given away. There is memory for all, which is written when it is used: most participants
+    /// have few jobs.
     lines: Vec<Line>,
-    /// Lines without a job; the last one is given away next.
+    /// Lines of these without a job; the last one is given away next.
     free: Vec<u16>,
+    max_jobs: usize,
 }
 
 impl Table {
     pub(crate) fn new(max_jobs: usize) -> Table {
-        let line = |index| Line {
-            id: JobId::new(index, 0),
-            job: None,
-        };
         Table {
-            lines: (0..max_jobs as u16).map(line).collect(),
-            free: (0..max_jobs as u16).rev().collect(),
+            lines: Vec::with_capacity(max_jobs),
+            free: Vec::with_capacity(max_jobs),
+            max_jobs,
         }
     }
 
-    /// How many lines there are.
+    /// How many lines there can be.
     pub(crate) fn len(&self) -> usize {
-        self.lines.len()
+        self.max_jobs
     }
 
     /// Gives a job a line; `None` if all are taken.
     pub(crate) fn add(&mut self, config: JobConfig) -> Option<JobId> {
-        let index = self.free.pop()?;
-        let line = &mut self.lines[usize::from(index)];
-        line.job = Some(Job::new(config));
-        Some(line.id)
+        let job = Some(Job::new(config));
+        if let Some(index) = self.free.pop() {
+            let line = &mut self.lines[usize::from(index)];
+            line.job = job;
+            return Some(line.id);
+        }
+        if self.lines.len() == self.max_jobs {
+            return None;
+        }
+        let id = JobId::new(self.lines.len() as u16, 0);
+        self.lines.push(Line { id, job });
+        Some(id)
     }
 
     pub(crate) fn vacate(&mut self, index: u16) {

@@ -7,7 +7,7 @@
 //! Until then the books know nothing of it: a sample of which parts have come is missing. What is asked for of
 //! it, and what it is counted as when it never gets whole, follows from that.
 
-use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use isolane_wire::{
     guid::Guid,
@@ -17,11 +17,11 @@ use isolane_wire::{
 };
 
 use super::{
-    AssembledId, Delivery, MessageReceiver,
+    Delivery, MessageReceiver,
     sample::{Unfit, begin_unasked, is_due},
 };
 use crate::{
-    assembly::Put,
+    assembly::{Assemblies, Put},
     engine::Engine,
     limits::LAST_SEQUENCE,
     reader::{Reader, Settled, WriterProxy},
@@ -247,7 +247,10 @@ impl Engine {
             sequence: fragment.sequence,
             inline_qos: assembled.inline_qos(),
             payload: assembled.payload,
-            bytes: assembled.bytes.get(..assembled.length).unwrap_or_default(),
+            bytes: assembled
+                .memory
+                .get(assembled.range.clone())
+                .unwrap_or_default(),
             payload_offset: 0,
             little_endian: fragment.little_endian,
             non_standard: fragment.non_standard,
@@ -255,16 +258,20 @@ impl Engine {
         let delivery = self.receive_data(now, message, data);
         (message.timestamp, message.further) = (of_message, 0);
         let reader = self.readers.get_mut(reader_index)?;
-        reader.assemblies.as_mut()?.give_back(at, assembled.bytes);
+        reader.assemblies.as_mut()?.give_back(assembled.memory);
         let asked_for_less = reader.asked_for_less;
         let proxy = self.writer_proxies.get(index)?;
         if asked_for_less && proxy.may_ask_for_more() {
             // There is a place again.
             self.file_acknack(index);
         }
-        delivery.map(|delivery| Delivery {
-            assembled: Some(AssembledId(at)),
-            ..delivery
+        delivery.map(|delivery| {
+            let start = assembled.range.start;
+            Delivery {
+                payload: start + delivery.payload.start..start + delivery.payload.end,
+                is_assembled: true,
+                ..delivery
+            }
         })
     }
 
@@ -333,12 +340,12 @@ impl Engine {
     /// The payload of a sample for a view reader, wherever it lies.
     #[must_use]
     pub fn payload<'a>(&'a self, delivery: &Delivery, datagram: &'a [u8]) -> &'a [u8] {
-        let bytes = match delivery.assembled {
-            None => datagram,
-            Some(AssembledId(at)) => {
+        let bytes = match delivery.is_assembled {
+            false => datagram,
+            true => {
                 let reader = self.readers.get(delivery.reader.0);
                 let assemblies = reader.and_then(|reader| reader.assemblies.as_ref());
-                assemblies.map_or(&[][..], |assemblies| assemblies.bytes(at))
+                assemblies.map_or(&[][..], Assemblies::bytes)
             }
         };
         bytes.get(delivery.payload.clone()).unwrap_or_default()
@@ -346,21 +353,21 @@ impl Engine {
 
     /// Lends the memory out in which a sample lies that came in fragments: its payload is the part that the
     /// delivery names. So it can be shown while the engine is free. It is to be
-    /// [given back](Self::give_back).
+    /// [given back](Self::give_back) before more is received.
     #[must_use]
-    pub fn lend(&mut self, delivery: &Delivery) -> Option<Box<[u8]>> {
-        let AssembledId(at) = delivery.assembled?;
+    pub fn lend(&mut self, delivery: &Delivery) -> Option<Vec<u8>> {
         let reader = self.readers.get_mut(delivery.reader.0)?;
-        reader.assemblies.as_mut()?.lend(at)
+        let assemblies = reader.assemblies.as_mut();
+        assemblies
+            .filter(|_| delivery.is_assembled)
+            .map(Assemblies::lend)
     }
 
     /// Takes lent memory back. Where the reader is gone meanwhile it is let go.
-    pub fn give_back(&mut self, delivery: &Delivery, bytes: Box<[u8]>) {
+    pub fn give_back(&mut self, delivery: &Delivery, memory: Vec<u8>) {
         let reader = self.readers.get_mut(delivery.reader.0);
-        if let Some(AssembledId(at)) = delivery.assembled
-            && let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut())
-        {
-            assemblies.give_back(at, bytes);
+        if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {
+            assemblies.give_back(memory);
         }
     }
 }
