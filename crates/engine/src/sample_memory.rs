@@ -534,31 +534,6 @@ mod tests {
     }
 
     #[test]
-    fn what_a_long_sample_takes_does_not_depend_on_how_long_others_may_be() {
-        extern crate std;
-        let time = |max_bytes: usize| {
-            let sizes = Sizes::shared(max_bytes, 64);
-            let mut memory = SampleMemory::try_new(64, sizes).expect("memory for a test");
-            let mut turn = || {
-                let begin = std::time::Instant::now();
-                for _ in 0..200 {
-                    let slot = memory.claim().expect("there are 64");
-                    memory.lend(slot, WHOLE_BYTES + 1);
-                    memory.settle(slot, WHOLE_BYTES + 1);
-                    memory.give_back(slot);
-                }
-                begin.elapsed()
-            };
-            (0..20).map(|_| turn()).min()
-        };
-        let (usual, largest) = (time(8 << 10), time(16 << 20));
-        assert!(
-            largest < usual.map(|usual| 20 * usual),
-            "{usual:?} {largest:?}"
-        );
-    }
-
-    #[test]
     fn pages_are_taken_and_given_back_in_any_order() {
         let sizes = Sizes::shared(64 << 10, 64);
         let mut memory = SampleMemory::try_new(64, sizes).expect("memory for a test");
