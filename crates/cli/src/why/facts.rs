@@ -55,6 +55,8 @@ pub(crate) struct Who {
     pub(crate) vendor: String,
     /// Where its endpoints are reached that do not say.
     pub(crate) addresses: Vec<[u8; 4]>,
+    /// It has answered this command from an address that it announces, or from this host.
+    pub(crate) is_validated: bool,
     /// What stands for its description, if it follows one.
     pub(crate) digest: Option<u64>,
 }
@@ -126,7 +128,7 @@ impl Heard {
         self.who(endpoint).map(|who| who.vendor.as_str())
     }
 
-    fn who(&self, endpoint: &Endpoint) -> Option<&Who> {
+    pub(crate) fn who(&self, endpoint: &Endpoint) -> Option<&Who> {
         let prefix = endpoint.data.guid.prefix;
         self.participants.iter().find(|who| who.prefix == prefix)
     }
@@ -173,6 +175,7 @@ impl Who {
             name: data.entity_name.as_str().into(),
             vendor: names::vendor(data.vendor),
             addresses: addresses(&data.default_unicast),
+            is_validated: participant.is_proven(),
             digest: data.static_digest,
         }
     }

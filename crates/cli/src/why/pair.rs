@@ -11,6 +11,9 @@ use crate::spy::qos;
 
 const LOOPBACK: u8 = 127;
 
+/// This implementation, as a vendor.
+const OWN: &str = "isolane";
+
 /// One for each pair.
 pub(super) fn reasons(facts: &Facts) -> Vec<Reason> {
     let of = |kind| facts.here.of_topic(&facts.topic, kind);
@@ -80,6 +83,22 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
     }
     if let Some((because, remedy)) = refused(facts, writer, reader) {
         return no("encapsulation", because, remedy.into());
+    }
+    if facts.here.vendor(writer) == Some(OWN)
+        && facts.here.who(reader).is_some_and(|it| !it.is_validated)
+    {
+        return about(
+            "address-not-validated",
+            Verdict::Perhaps,
+            format!(
+                "{pair} match, but the reader's participant has answered this command from none of the addresses that it \
+                 announces, and isolane sends samples to addresses alone from which a participant has answered"
+            ),
+            "let the participant announce the address that it sends from, without address translation on the way; where \
+             it sends no answer at all, look at its packet filter; the writer's participant logs what it withholds, and \
+             `isolane top` shows its counters answers_elsewhere and answers_withheld"
+                .into(),
+        );
     }
     let of_reader = reader.data.guid.prefix.to_string();
     let mut seen = facts.ignoring.iter();
@@ -152,7 +171,6 @@ fn unknown_extensibility(
     writer: &Endpoint,
     reader: &Endpoint,
 ) -> Option<(String, &'static str)> {
-    const OWN: &str = "isolane";
     let vendors = facts.here.vendor(writer).zip(facts.here.vendor(reader))?;
     let unknown = |kind: &str, vendor: &str| {
         format!(

@@ -21,6 +21,7 @@ fn who(number: u8, address: [u8; 4]) -> Who {
         name: format!("program {number}"),
         vendor: String::from("isolane"),
         addresses: vec![address],
+        is_validated: true,
         digest: None,
     }
 }
@@ -103,6 +104,25 @@ fn a_pair_that_agrees_is_said_to_match() {
     let reason = only(&pair());
     assert_eq!((reason.id, reason.verdict), ("match", Verdict::Yes));
     assert!(reason.writer.is_some() && reason.reader.is_some());
+}
+
+#[test]
+fn a_reader_whose_participant_answers_from_no_announced_address_may_get_no_samples() {
+    let mut facts = pair();
+    facts.here.participants[1].is_validated = false;
+    let reason = only(&facts);
+    says(
+        &reason,
+        "address-not-validated",
+        &["the reader's participant", "addresses that it announces"],
+    );
+    assert_eq!(reason.verdict, Verdict::Perhaps);
+    // Writers of others ask for no answer first.
+    facts.here.participants[0].vendor = String::from("Cyclone DDS");
+    assert_eq!(only(&facts).id, "match");
+    let mut facts = pair();
+    facts.here.participants[0].is_validated = false;
+    assert_eq!(only(&facts).id, "match");
 }
 
 #[test]
