@@ -11,7 +11,7 @@ use std::{
     },
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -182,34 +182,39 @@ fn a_hundred_who_connect_are_served_up_to_four_and_the_others_turned_away() {
     let participant = observable(0);
     let name = name(&participant);
     let stop = Arc::new(AtomicBool::new(false));
+    let served = Arc::new(AtomicUsize::new(0));
     // Each connects at once; a full queue makes the later ones wait.
     let lookers: Vec<_> = (0..100)
         .map(|_| {
-            let (name, stop) = (name.clone(), Arc::clone(&stop));
+            let (name, stop, served) = (name.clone(), Arc::clone(&stop), Arc::clone(&served));
             thread::spawn(move || {
                 let Ok(mut stream) = connect(&name) else {
-                    return false;
+                    return;
                 };
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
                 let is_served = matches!(stream.read(&mut [0; 1]), Ok(1));
+                served.fetch_add(usize::from(is_served), Ordering::Relaxed);
                 while is_served && !stop.load(Ordering::Relaxed) {
                     // It reads, so that it is kept.
                     let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
                     let _ = stream.read(&mut [0; 1 << 12]);
                 }
-                is_served
             })
         })
         .collect();
     let finished = || lookers.iter().filter(|looker| looker.is_finished()).count();
+    let served = || served.load(Ordering::Relaxed);
     assert!(
-        participant.run_until(4 * PATIENCE, || finished() == 96),
-        "{} were turned away",
-        finished()
+        participant.run_until(4 * PATIENCE, || (finished(), served()) == (96, 4)),
+        "{} were turned away, {} served",
+        finished(),
+        served()
     );
     stop.store(true, Ordering::Relaxed);
-    let served = lookers.into_iter().map(|looker| looker.join().unwrap());
-    assert_eq!(served.filter(|is_served| *is_served).count(), 4);
+    lookers
+        .into_iter()
+        .for_each(|looker| looker.join().unwrap());
+    assert_eq!(served(), 4);
 
     // When they have gone there is room again.
     let snapshot = (0..20).find_map(|_| look(&participant, 1).pop());

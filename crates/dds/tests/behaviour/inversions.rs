@@ -107,8 +107,11 @@ fn in_the_order_of_priority_nothing_less_urgent_begins_once_a_critical_sample_ha
 
 #[test]
 fn in_the_order_of_arrival_critical_samples_wait_behind_others() {
-    let report = under_load(Order::Fifo);
-    assert!(report.levels[0].inversions > 0, "{report}");
+    // In most runs; on a machine with other work it may be in none of several.
+    let report = (0..20)
+        .map(|_| under_load(Order::Fifo))
+        .find(|report| report.levels[0].inversions > 0)
+        .expect("critical samples waited in none of twenty runs");
     let receives = report
         .jobs
         .iter()
