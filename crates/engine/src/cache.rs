@@ -364,9 +364,10 @@ mod tests {
             sizes: Sizes::shared(64 << 10, 48),
         };
         let mut cache = Cache::try_new(Keep::All, false, room, 1).expect("memory for a test");
+        let payload = alloc::vec![0; 60_000];
         for left in (0..4).rev() {
             cache
-                .push(0, SampleInfo::UNSEEN, &[0; 60_000])
+                .push(0, SampleInfo::UNSEEN, &payload)
                 .expect("there is memory for four");
             assert_eq!(cache.room(), left);
         }
