@@ -287,9 +287,9 @@ impl World {
             };
             let payload = node.engine.payload(&delivery, bytes);
             assert_eq!(payload.len(), delivery.payload.len(), "{delivery:?}");
-            note_seen(match delivery.assembled {
-                Some(_) => Seen::WholeView,
-                None => Seen::View,
+            note_seen(match delivery.is_assembled {
+                true => Seen::WholeView,
+                false => Seen::View,
             });
             // As it is shown to a user: the memory of what was put together is lent out meanwhile.
             let calls = allocator_calls_of(|| {
