@@ -27,6 +27,9 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
+#[global_allocator]
+static ALLOCATOR: isolane::ExitWithoutMemory = isolane::ExitWithoutMemory;
+
 fn main() -> std::process::ExitCode {
     let outcome = match Arguments::of_process() {
         Ok(arguments) => run(arguments),

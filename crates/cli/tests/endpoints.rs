@@ -295,6 +295,16 @@ fn memory_that_cannot_be_had_at_the_start_is_an_error_with_the_amount() {
     };
     assert!(is_told(&small, "bytes of memory are left for frames"));
 
+    // From too little even for the loader up to enough.
+    let enough = (10..100)
+        .step_by(2)
+        .find(|mib| within(mib << 10, &small).code == 0);
+    let enough = enough.expect("100 MiB are enough") << 10;
+    for kib in (enough - (6 << 10)..enough).step_by(96) {
+        let ended = within(kib, &small);
+        assert!([0, 3].contains(&ended.code), "{kib} KiB: {}", ended.err);
+    }
+
     let ended = within(4 << 20, &history);
     assert_eq!(ended.code, 2, "{}", ended.err);
     for part in ["of the participant's 67108864 are left", "sample_memory"] {

@@ -39,6 +39,7 @@ pub mod lane;
 pub mod ledger;
 pub mod limits;
 pub mod memory;
+mod out_of_memory;
 pub mod pool;
 mod trouble;
 pub mod udp;
@@ -54,6 +55,7 @@ pub use flow::{
 pub use lane::Lane;
 pub use ledger::{Counted, Counts, Imbalance, Injected, LaneLedger, Ledger, ReceiveDrop, Refusal};
 pub use memory::{Memory, Network};
+pub use out_of_memory::ExitWithoutMemory;
 pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, NoMemory, Pool, PoolConfig};
 pub use udp::{Interfaces, Udp, UdpConfig};
 pub use zeroed::zeroed;

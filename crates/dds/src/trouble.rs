@@ -133,7 +133,8 @@ impl Kind {
                 "addresses that are not validated: {count} more (so far {} readers, which get no samples; {} answers from \
                  addresses that their participant does not announce; {} datagrams held back by the rate for all such \
                  addresses). A participant answers from another address than it announces: make it announce the one \
-                 that it sends from, or describe it. Otherwise somebody announces addresses of others",
+                 that it sends from, or describe it. Otherwise many participants start at once, or somebody announces \
+                 addresses of others",
                 Grouped(seen.counters.readers_unvalidated), Grouped(seen.counters.answers_elsewhere),
                 Grouped(seen.counters.unvalidated_limited)),
             Self::TooLarge => match seen.too_large {
@@ -179,7 +180,10 @@ impl std::fmt::Display for Silent<'_> {
         let Some((topic, reader)) = self.0 else {
             return Ok(());
         };
-        write!(f, ", the last of {topic:?} with the GUID {reader}")
+        match topic {
+            "" => write!(f, ", the last of discovery with the GUID {reader}"),
+            _ => write!(f, ", the last of topic {topic:?} with the GUID {reader}"),
+        }
     }
 }
 

@@ -49,6 +49,9 @@ const USAGE: u8 = 2;
 /// Exit code when the output cannot be written, as of the command `isolane`.
 const OUTPUT_FAILED: u8 = 3;
 
+#[global_allocator]
+static ALLOCATOR: isolane::ExitWithoutMemory = isolane::ExitWithoutMemory;
+
 fn main() -> ExitCode {
     let options = Options::parse();
     if let Err(problem) = options.check() {
