@@ -1,20 +1,20 @@
-//! The end of a program that finds no memory for something small.
+//! An allocator that ends the program when an allocation fails.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write as _;
 use std::process::{abort, exit};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From so many bytes on a failed request for zeroed memory is left to the one who asks: [`zeroed`](crate::zeroed).
+/// Failed requests for zeroed memory return null from this size on.
 const LARGE_BYTES: usize = 128 << 10;
-/// Exit code of a program for which the machine has not what it needs.
+/// Exit code where the machine lacks something.
 const NOT_ALLOWED: i32 = 3;
 /// The longest message.
 const MESSAGE_BYTES: usize = 200;
 
-/// The system's allocator, for `#[global_allocator]` of a program. Where it has no memory left, the program ends with a line
-/// on standard error that has the amount, and exit code 3; with Rust's own it aborts. Memory for frames and samples is not
-/// concerned: its lack is an error of [`zeroed`](crate::zeroed).
+/// The system's allocator, for `#[global_allocator]` of a program. A failed allocation ends the program with its size on
+/// standard error and exit code 3; with Rust's own the program aborts. Only requests for 128 KiB and more of zeroed memory
+/// return null ([`zeroed`](crate::zeroed)): a failing `try_reserve` ends the program, too.
 #[derive(Debug)]
 pub struct ExitWithoutMemory;
 
@@ -54,7 +54,7 @@ unsafe impl GlobalAlloc for ExitWithoutMemory {
     }
 }
 
-/// Takes no memory.
+/// Ends the program without allocating.
 #[cold]
 fn end(bytes: usize) -> ! {
     static ENDS: AtomicBool = AtomicBool::new(false);
@@ -63,13 +63,13 @@ fn end(bytes: usize) -> ! {
     }
     let mut message = [0; MESSAGE_BYTES];
     let mut room = &mut message[..];
-    // It is shorter.
+    // The message fits.
     let _ = writeln!(
         room,
         "error: no {bytes} bytes of memory are left: raise the limit of the process (ulimit -v, LimitAS= of a service)"
     );
     let length = MESSAGE_BYTES - room.len();
-    // SAFETY: so many bytes of it are there. Where standard error is closed nobody is told.
+    // SAFETY: so many bytes of it are there. If standard error is closed, the message is lost.
     unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), length) };
     exit(NOT_ALLOWED)
 }

@@ -96,7 +96,7 @@ fn of_pair(facts: &Facts, writer: &Endpoint, reader: &Endpoint) -> Reason {
             ),
             "let the participant announce the address that it sends from, without address translation on the way; where \
              it sends no answer at all, look at its packet filter; the writer's participant logs what it withholds, and \
-             `isolane top` shows its counters answers_elsewhere and answers_withheld"
+             `isolane top` shows its counters answers_elsewhere and readers_unvalidated"
                 .into(),
         );
     }

@@ -136,7 +136,7 @@ impl WriterProxy {
         }
     }
 
-    /// When a sample, a part of one or a HEARTBEAT of it came last.
+    /// When its last sample, new HEARTBEAT or new HEARTBEAT_FRAG came.
     pub(crate) fn last_heard(&self) -> Instant {
         let counts = [self.heartbeat_count, self.fragments_count];
         let heard = counts.into_iter().flatten().map(|(_, at)| at);

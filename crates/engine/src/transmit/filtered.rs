@@ -264,7 +264,7 @@ impl Engine {
         for (at, sample) in samples.iter().enumerate() {
             match is_wanted >> at & 1 {
                 0 => writer.note_unwanted(sample.sequence),
-                // What is longer than a slot goes to all.
+                // 0: it counts as one sample. Samples longer than a slot are not filtered.
                 _ => writer.note_first(sample.sequence, 0, true),
             }
         }
