@@ -213,8 +213,8 @@ impl<T: TopicType> DataWriter<T> {
         self.encoding.reliable && !self.max_blocking.is_zero() && !self.core.is_running()
     }
 
-    /// A long sample may find a slot and no memory: waits for as many bytes as it is known to have, and tries again, which
-    /// may show that it has more.
+    /// Waits for memory for a long sample that found a slot but no pages, for as many bytes as it is known to have. The next
+    /// try may show that it has more.
     #[cold]
     fn write_again(
         &self,
@@ -243,7 +243,7 @@ impl<T: TopicType> DataWriter<T> {
         Err(error.of(value))
     }
 
-    /// Reliable: into the history; the loop sends it. `bytes` is as for [`fill_slot`](Self::fill_slot).
+    /// Stores a reliable writer's sample in the history; the loop sends it. `bytes` as in [`fill_slot`](Self::fill_slot).
     fn keep(
         &self,
         state: &mut State,

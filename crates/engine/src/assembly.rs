@@ -80,7 +80,7 @@ pub(crate) struct Assemblies {
     places: Vec<Place>,
     /// Bytes of each.
     place_bytes: usize,
-    /// Of all places up to the last one that was used; without capacity while it is lent.
+    /// Bytes of the places; grows, within its capacity, to the last place that was used. Empty while lent.
     memory: Vec<u8>,
 }
 
@@ -160,7 +160,7 @@ impl Assemblies {
         &mut self.memory
     }
 
-    /// A place is used, perhaps for the first time: memory for it was taken.
+    /// Extends the memory, within its capacity, to a place that is about to be used.
     fn grow(&mut self, at: usize) {
         let end = (at + 1) * self.place_bytes;
         if end > self.memory.len() && end <= self.memory.capacity() {
@@ -383,7 +383,7 @@ impl Assemblies {
         })
     }
 
-    /// Lends the memory of all places out. Until it is given back nothing is put together.
+    /// Lends out the memory of all places. Until it is given back no fragment is stored.
     pub(crate) fn lend(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.memory)
     }
@@ -393,7 +393,7 @@ impl Assemblies {
         &self.memory
     }
 
-    /// Takes the memory back; what is not of these places is let go.
+    /// Takes the memory back; drops a buffer that is not of these places.
     pub(crate) fn give_back(&mut self, memory: Vec<u8>) {
         if self.memory.capacity() == 0 && memory.capacity() >= Self::bytes_for(self.place_bytes) {
             self.memory = memory;
@@ -453,7 +453,7 @@ impl Place {
         word >> (bit % 64) & 1 == 1
     }
 
-    /// Puts fragments where they belong in the place's bytes; false: none of them is of use.
+    /// Copies fragments into the place; false if none of them was missing.
     fn put(
         &mut self,
         bytes: &mut [u8],

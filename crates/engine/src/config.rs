@@ -179,11 +179,12 @@ pub struct EngineConfig {
 /// Zeroed memory of so many bytes; `None`: there is none left.
 pub type Zeroed = fn(bytes: usize) -> Option<Box<[u8]>>;
 
-/// From so many bytes on an allocator takes zeroed memory from the system, which it need not write: glibc's threshold.
+/// Size in bytes from which glibc maps zeroed memory from the kernel, and so need not write it (`M_MMAP_THRESHOLD`).
 const LARGE_BYTES: usize = 128 << 10;
 
-/// Memory for so many bytes; `None`: there is none left. A large piece is zeroed, in pages that nobody has written yet.
-/// A small one is empty and grows within its capacity as it is used: an allocator that has it zeroed writes it whole.
+/// Takes memory for `bytes` bytes; `None` if there is none left. A large piece has its full length, zeroed by the kernel
+/// page by page at first use. A small one is empty with that capacity and grows as it is used, because an allocator would
+/// zero it whole.
 pub(crate) fn memory_of(bytes: usize, zeroed: Zeroed) -> Option<Vec<u8>> {
     if bytes >= LARGE_BYTES {
         return zeroed(bytes).map(<[u8]>::into_vec);

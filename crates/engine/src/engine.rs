@@ -64,7 +64,7 @@ pub struct Counters {
     /// Endpoints and matches of participants that have more than their share of the tables
     /// ([`FREE_SHARE`](crate::limits::FREE_SHARE)).
     pub shares_exceeded: u64,
-    /// Participants whose place a newcomer got: unvalidated ones, and former starts of the newcomer.
+    /// Participants that made way for a newcomer: unvalidated ones, and former starts of the newcomer.
     pub participants_displaced: u64,
     /// Readers that no first transmission reaches because their participant has announced more addresses than
     /// [`MAX_DESTINATIONS`](crate::limits::MAX_DESTINATIONS).

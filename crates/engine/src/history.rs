@@ -285,7 +285,7 @@ impl History {
         self.memory.fits(bytes)
     }
 
-    /// How many changes of the capacity one of so many bytes is worth by the memory it takes.
+    /// The part of the history's capacity, in changes, that a sample of this many bytes takes by its memory.
     #[inline]
     pub(crate) fn share(&self, bytes: usize) -> u32 {
         self.memory.share(bytes, self.room)

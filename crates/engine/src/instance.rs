@@ -158,9 +158,9 @@ impl Instances {
         ends
     }
 
-    /// Whether what a writer says of an instance is to be seen. That it writes one no longer is a sample only if that ends
-    /// a known instance (DDS 1.4 §2.2.2.5.1.3): not while others write the instance, and not where it had ended before. An
-    /// instance that is not in the table may have been known where some made way for others.
+    /// Whether the end of an instance is a sample that the user sees. An unregister is one only if it ends a known instance
+    /// (DDS 1.4 §2.2.2.5.1.3): not while other writers write the instance, and not if it had ended before. Where instances
+    /// made way for others, an instance that is not in the table counts as known.
     ///
     /// A dispose is always seen. It says that the instance exists no longer, which holds for a reader that never had a
     /// sample of the instance as well.

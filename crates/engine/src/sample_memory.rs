@@ -5,9 +5,9 @@
 //! are mostly short and may be long has slots of an Ethernet frame, and pages for a few long ones, so that the rare long
 //! sample does not multiply the memory of all.
 //!
-//! A sample takes the first run that fits. One that waits for others takes a run of the upper half: so the sample that
-//! they wait for has the lower half to itself when nothing is left there for the user to take. So does one that
-//! TIME_BASED_FILTER keeps back, for which there are as many pages more.
+//! A sample takes the first run that fits. A sample that waits for an earlier one takes a run of the upper half. So the
+//! lower half is free for the earlier one as soon as the user has taken what lies there. Samples that TIME_BASED_FILTER
+//! keeps back lie in the upper half, too; with that filter there are twice as many pages.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
@@ -29,18 +29,18 @@ pub(crate) struct Sizes {
     max_bytes: usize,
     /// Bytes that samples longer than a slot share; 0: there are none.
     long_bytes: usize,
-    /// Of these, bytes at the end for samples that wait for others or are kept back.
+    /// The part of `long_bytes`, at the end, for samples that wait for others or are kept back.
     waiting_bytes: usize,
     zeroed: Zeroed,
 }
 
 impl Sizes {
-    /// The same, of memory that is taken from elsewhere.
+    /// These sizes, with the memory taken by `zeroed`.
     pub(crate) fn taken_from(self, zeroed: Zeroed) -> Self {
         Self { zeroed, ..self }
     }
 
-    /// Slots that every sample fits.
+    /// Sizes for slots of `max_bytes`, without pages.
     pub(crate) fn fixed(max_bytes: usize) -> Self {
         Self {
             slot_bytes: max_bytes,
@@ -74,7 +74,7 @@ impl Sizes {
         }
     }
 
-    /// The same with pages for as many long samples more, which are kept back.
+    /// These sizes with twice the pages; the second half is for samples that TIME_BASED_FILTER keeps back.
     pub(crate) fn with_kept_back(self) -> Self {
         Self {
             long_bytes: self.long_bytes.saturating_mul(2),
@@ -88,7 +88,7 @@ impl Sizes {
         self.slot_bytes
     }
 
-    /// Bytes with so many slots.
+    /// Bytes of memory with `slots` slots.
     pub(crate) fn bytes(&self, slots: usize) -> usize {
         slots
             .saturating_mul(self.slot_bytes)
@@ -100,7 +100,7 @@ impl Sizes {
 #[derive(Debug)]
 pub(crate) struct SampleMemory {
     sizes: Sizes,
-    /// The slots up to the last one that was used, or all.
+    /// Bytes of the slots; grows, within its capacity, to the last slot that was used.
     slots: Vec<u8>,
     count: u16,
     free: Vec<u16>,
@@ -111,18 +111,18 @@ pub(crate) struct SampleMemory {
 #[derive(Debug)]
 struct Long {
     bytes: Box<[u8]>,
-    /// Runs of pages that no sample has, ascending, none directly behind another: one more than samples at most.
+    /// Free runs of pages, ascending, adjacent ones joined: at most one more than there are slots.
     free: Vec<Range<u32>>,
     /// Pages of each slot's sample.
     runs: Box<[Range<u32>]>,
-    /// Pages of the longest sample so far; 0: there was none.
+    /// Pages of the longest sample so far; 0 before the first.
     longest: usize,
     /// The first page for samples that wait for others or are kept back.
     waiting_from: usize,
 }
 
 impl SampleMemory {
-    /// Memory for so many samples; `None`: there is none left.
+    /// Takes memory for `slots` samples; `None` if the allocator has none left.
     pub(crate) fn try_new(slots: u16, sizes: Sizes) -> Option<Self> {
         let count = usize::from(slots);
         let long = match sizes.long_bytes {
@@ -144,7 +144,7 @@ impl SampleMemory {
         })
     }
 
-    /// All of it, for who touches it before the start.
+    /// All memory, to be touched before the start (`fixed_memory`).
     pub(crate) fn pieces_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.grow(usize::from(self.count) * self.sizes.slot_bytes);
         let long = self.long.as_mut().map(|long| &mut long.bytes[..]);
@@ -168,7 +168,7 @@ impl SampleMemory {
         self.free.len()
     }
 
-    /// A slot holds nothing any more.
+    /// Frees a slot and its pages.
     #[inline]
     pub(crate) fn give_back(&mut self, slot: u16) {
         self.free.push(slot);
@@ -177,7 +177,8 @@ impl SampleMemory {
         }
     }
 
-    /// Copies a sample into a slot. False: it is long, and there are no pages for it. `waits`: it waits for others.
+    /// Copies a sample into a slot; `waits` says that it waits for an earlier one. False if it is long and no run of pages
+    /// is free for it.
     #[inline]
     pub(crate) fn store(&mut self, slot: u16, payload: &[u8], waits: bool) -> bool {
         if payload.len() > self.sizes.slot_bytes {
@@ -198,7 +199,7 @@ impl SampleMemory {
         &mut self.slots[start..end]
     }
 
-    /// A slot is used for the first time: memory for it was taken.
+    /// Extends `slots`, within its capacity, to a slot that is used for the first time.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, end: usize) {
@@ -320,7 +321,8 @@ impl SampleMemory {
         self.slots[usize::from(slot) * self.sizes.slot_bytes..][..length].copy_from_slice(bytes);
     }
 
-    /// How many of so many slots a sample is worth by the memory it takes: that many fill all of it as it does.
+    /// The part of `slots` that a sample takes by its memory: a sample that takes half of the pages counts as half of the
+    /// slots.
     #[inline]
     pub(crate) fn share(&self, bytes: usize, slots: usize) -> u32 {
         match self.long {
@@ -345,7 +347,7 @@ impl SampleMemory {
 }
 
 impl Long {
-    /// All pages, free, as one run; no number of samples makes the list take memory.
+    /// All pages as one free run; the list's capacity suffices for any number of runs.
     fn all_free(bytes: usize, samples: usize) -> Vec<Range<u32>> {
         let mut free = Vec::with_capacity(samples + 1);
         free.push(0..(bytes / PAGE_BYTES) as u32);
@@ -379,7 +381,7 @@ impl Long {
         (largest.start as usize, largest.len().min(most))
     }
 
-    /// Gives a slot pages of a free run.
+    /// Takes pages out of a free run for a slot.
     fn take(&mut self, slot: u16, start: usize, pages: usize) {
         let run = start as u32..(start + pages) as u32;
         let at = self.first_behind(run.start);
@@ -397,7 +399,7 @@ impl Long {
         self.runs[usize::from(slot)] = run;
     }
 
-    /// A slot's pages are free again.
+    /// Frees a slot's pages.
     fn release(&mut self, slot: u16) {
         let run = core::mem::take(&mut self.runs[usize::from(slot)]);
         if run.is_empty() {
@@ -414,7 +416,7 @@ impl Long {
         }
     }
 
-    /// The place in the list of the first free run that ends behind a page.
+    /// Index in the list of the first free run that ends behind a page.
     fn first_behind(&self, page: u32) -> usize {
         self.free.partition_point(|free| free.end <= page)
     }

@@ -299,7 +299,7 @@ impl Writer {
             && !self.fragmenter.is_cut(payload_bytes)
     }
 
-    /// Samples sent after which an acknowledgement is demanded at once (long ones count by the memory they take): a quarter of the history, so that
+    /// Samples sent after which an acknowledgement is demanded at once (a long one counts by its memory): a quarter of the history, so that
     /// it is free again before a steady writer has filled the rest.
     pub(crate) fn demand_after(&self) -> u32 {
         self.history

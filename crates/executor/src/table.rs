@@ -12,10 +12,10 @@ struct Line {
 }
 
 pub(crate) struct Table {
-    /// The lines that were ever given away. There is memory for all, which is written when it is used: most participants
-    /// have few jobs.
+    /// The lines used so far. The capacity suffices for all; memory is written at first use, because most participants have
+    /// few jobs.
     lines: Vec<Line>,
-    /// Lines of these without a job; the last one is given away next.
+    /// Free lines among them; the last one is used next.
     free: Vec<u16>,
     max_jobs: usize,
 }

@@ -55,7 +55,7 @@ pub(crate) struct Who {
     pub(crate) vendor: String,
     /// Where its endpoints are reached that do not say.
     pub(crate) addresses: Vec<[u8; 4]>,
-    /// It has answered this command from an address that it announces, or from this host.
+    /// Whether the participant answered this command from an address that it announces, or from this host.
     pub(crate) is_validated: bool,
     /// What stands for its description, if it follows one.
     pub(crate) digest: Option<u64>,

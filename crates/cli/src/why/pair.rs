@@ -11,7 +11,7 @@ use crate::spy::qos;
 
 const LOOPBACK: u8 = 127;
 
-/// This implementation, as a vendor.
+/// isolane's vendor id.
 const OWN: &str = "isolane";
 
 /// One for each pair.

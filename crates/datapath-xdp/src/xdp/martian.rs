@@ -1,28 +1,28 @@
 //! The martian address filter (RFC 1812 §5.3.7): source addresses that no datagram from the network may have.
 //!
-//! The kernel refuses such datagrams when it routes them to a socket ("martian source"). Frames of lanes never come
-//! there, so lanes refuse the same ones: sources in 0/8, 127/8 and the multicast range, the limited broadcast, and the
-//! addresses of this host. Those are the kernel's own, the local routes, which change while lanes are open. What
-//! sysctls allow sockets (`accept_local`, `route_localnet`) lanes do not have.
+//! The kernel drops such datagrams when it routes them to a socket ("martian source"). A lane's frames bypass the
+//! kernel's routing, so lanes refuse the same sources: 0/8, 127/8, the multicast range, the limited broadcast, and the
+//! addresses of this host. The addresses of this host are the kernel's local routes; lanes follow their changes. The
+//! sysctls `accept_local` and `route_localnet` have no effect on lanes.
 
 use crate::egress::Egress;
 
-/// Blocks of 64 million addresses (a /6) that have some which are nobody's: those of 0/8, of 127/8, and all from
+/// One bit for each /6 (64 million addresses) that holds a reserved address: the blocks of 0/8, of 127/8, and all from
 /// 224.0.0.0 on.
 const RESERVED_BLOCKS: u64 = 1 | 1 << 31 | 0xff << 56;
 
-/// Addresses are told apart by so many of their last bits before they are compared.
+/// Number of trailing address bits that the first, cheap check looks at.
 const LAST_BITS: u32 = 6;
 const LAST_MASK: u32 = (1 << LAST_BITS) - 1;
 
-/// Which sources are refused.
+/// The sources that a lane refuses.
 #[derive(Debug, Default)]
 pub(super) struct MartianFilter {
-    /// The networks of this host's local routes: an address, and how many leading bits count.
+    /// This host's local routes: address and prefix length.
     local: Vec<(u32, u8)>,
-    /// The last six bits of every address in them, as bits.
+    /// One bit for each value that the last six bits of a local address have.
     local_last: u64,
-    /// Of the [`Egress`], when they were read.
+    /// The generation of [`Egress`] that `local` was read from.
     generation: u64,
 }
 
@@ -40,7 +40,7 @@ impl MartianFilter {
         self.local_last = 0;
         for (address, prefix_bits) in local {
             let network = u32::from_be_bytes(address);
-            // All of it is refused anyway.
+            // The reserved check refuses it already.
             if prefix_bits >= 8 && is_reserved(network) {
                 continue;
             }
@@ -52,7 +52,7 @@ impl MartianFilter {
         }
     }
 
-    /// Whether a datagram from this address is refused. Most are not, which two bits say.
+    /// Whether a datagram from this address is refused. For most addresses two bit tests say no.
     #[inline]
     pub(super) fn refuses(&self, source: u32) -> bool {
         let block = RESERVED_BLOCKS >> (source >> 26);
@@ -60,7 +60,7 @@ impl MartianFilter {
         (block | last) & 1 != 0 && self.refuses_exactly(source)
     }
 
-    /// The same, address by address.
+    /// Compares a source with each local route.
     #[inline(never)]
     pub(super) fn refuses_exactly(&self, source: u32) -> bool {
         is_reserved(source)
@@ -71,7 +71,7 @@ impl MartianFilter {
     }
 }
 
-/// Whether it is in 0/8, 127/8 or the multicast range, or the limited broadcast.
+/// Whether an address is in 0/8, 127/8 or the multicast range, or is the limited broadcast.
 fn is_reserved(source: u32) -> bool {
     matches!(source >> 24, 0 | 127 | 224..=239) || source == u32::MAX
 }

@@ -29,8 +29,8 @@ pub enum ReceiveDrop {
     RecycledDriver,
     /// Taken back out of the lane's ring, because few free chunks were left for more critical lanes.
     RecycledQueue,
-    /// A frame of a lane from an address that no datagram from the network may have: one of this host, or one in 0/8,
-    /// 127/8 or the multicast range. The kernel drops it on sockets' way (martian source, RFC 1812 §5.3.7).
+    /// A lane's frame with a martian source (RFC 1812 §5.3.7): an address of this host, 0/8, 127/8, the multicast range or
+    /// the limited broadcast. For sockets the kernel drops it.
     MartianSource,
 }
 

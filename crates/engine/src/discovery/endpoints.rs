@@ -148,8 +148,8 @@ impl Engine {
         has < share_of(free) * PIECES_PER_ENDPOINT
     }
 
-    /// Counts an endpoint, or a change of one, that found no place for so many pieces; its participant is asked for it when
-    /// there may be one.
+    /// Counts an endpoint, or a change of one, that is refused because it needs more pieces than are free. Its participant
+    /// is asked for it again when there may be room.
     fn note_refused_endpoint(
         &mut self,
         participant: u16,

@@ -137,9 +137,9 @@ impl Engine {
         self.file_discovery();
     }
 
-    /// What matched endpoints of a participant have sent renews its lease as announcements do: they are read at their own
-    /// level, and go on where a flood at the ports of discovery hides the announcements. A participant without a validated
-    /// address lives by its announcements alone. It costs a look at each match.
+    /// Renews a participant's lease by what its matched endpoints sent, as its announcements do. Endpoints' messages are
+    /// read at their own level, so they arrive when a flood at discovery's ports hides the announcements. A participant
+    /// without a validated address lives by its announcements alone. Cost: one look at each match.
     pub(super) fn note_life_of_endpoints(&mut self, index: u16) {
         let Some(participant) = self.participants.get_mut(index) else {
             return;

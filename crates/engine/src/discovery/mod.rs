@@ -64,8 +64,8 @@ pub enum EndpointKind {
 pub struct RemoteParticipant {
     /// What it announced.
     pub data: ParticipantData,
-    /// When its announcement was last heard, or, where its lease ended without one or another participant is at its
-    /// addresses, anything of its endpoints.
+    /// When its announcement was last heard. Once the lease is over, or when another participant announces the same
+    /// addresses, messages of its matched endpoints count, too.
     pub heard: Instant,
     pub(crate) announce_filed: bool,
     /// Addresses from which its readers have answered.
@@ -129,12 +129,12 @@ impl RemoteParticipant {
         }
     }
 
-    /// When it is gone, unless it is heard before.
+    /// When its lease ends.
     fn lease_ends(&self) -> Instant {
         self.heard + self.data.lease.min(MAX_LEASE)
     }
 
-    /// Whether nothing was heard of it for half of its lease.
+    /// Whether it has been silent for half of its lease.
     fn is_silent(&self, now: Instant) -> bool {
         now.saturating_since(self.heard) >= self.data.lease.min(MAX_LEASE) / 2
     }

@@ -146,9 +146,9 @@ impl Engine {
         true
     }
 
-    /// The participant that a newcomer was before it started again without a farewell: it had the same unicast addresses for
-    /// discovery, which no two participants have at once, and has been silent for half of its lease. Who announces itself
-    /// from none of these addresses has no former start.
+    /// The former start of a newcomer that was restarted without a farewell: a participant with the same unicast addresses
+    /// for discovery that has been silent for half of its lease. Two living participants never have the same address. A
+    /// newcomer whose announcement came from none of these addresses has no former start.
     fn former_start(
         &mut self,
         now: Instant,

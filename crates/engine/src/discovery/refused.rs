@@ -19,10 +19,10 @@ use crate::{
     reader::WriterProxy,
 };
 
-/// Writers or readers of a participant that found no place, or no room for a change.
+/// A participant's writers, or its readers, that were refused for want of room.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RefusedEndpoints {
-    /// Pieces for the shortest of their announcements, for each reason of [`Refusal`]; `None`: none was refused for it.
+    /// For each reason of [`Refusal`], the pieces that the shortest refused announcement needs; `None` if none was refused.
     pieces: [Option<u16>; 3],
 }
 
@@ -37,8 +37,8 @@ impl RefusedEndpoints {
         }
     }
 
-    /// Whether there may be a place now for one of them: `fits` says whether there is one with so many pieces for a topic of
-    /// the highest level in use, or for others.
+    /// Whether one of them may find room now. `fits` says whether that many pieces are free, for a topic of the highest
+    /// level in use or for any other.
     fn is_over(&self, fits: impl Fn(bool, usize) -> bool, is_in_share: bool) -> bool {
         let mut reasons = self.pieces.iter().zip(Refusal::all().iter());
         reasons.any(|(least, reason)| {

@@ -166,7 +166,7 @@ impl WriterProxy {
         is_old && is_known
     }
 
-    /// Whether the writer is asked to confirm a jump now: it was not within the suppression time.
+    /// Whether to ask the writer to confirm a jump now: not if it was asked within the suppression time.
     pub(crate) fn asks_to_confirm(&mut self, now: Instant, suppression: Duration) -> bool {
         let asked_at = self.confirm_asked_at;
         let asks = asked_at.is_none_or(|at| now.saturating_since(at) >= suppression);

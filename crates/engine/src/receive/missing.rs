@@ -139,8 +139,8 @@ impl Engine {
         verdict
     }
 
-    /// Asks a writer whether a jump in its name is its own. True: it was not asked within the suppression time. A writer that
-    /// sends from an address that it does not announce answers at once, and its answer confirms nothing.
+    /// Asks a writer to confirm a jump; returns false if it was asked within the suppression time. A writer that sends from
+    /// an address that it does not announce answers at once, and its answer confirms nothing.
     #[cold]
     fn ask_to_confirm(&mut self, now: Instant, index: u16) -> bool {
         let suppression = self.timing().nack_suppression;

@@ -1,9 +1,9 @@
 //! The folder in which the journal is, and the lock that one `tune` holds at a time.
 //!
 //! What the journal says is written to the machine as root. So the folder and its files belong to root or this user,
-//! no other user can write to them, and no symbolic link is followed. What was looked at is used: the folder is held by
-//! a descriptor, and its files are reached by that. Whoever moves the folder, and puts another one in its place, has the
-//! one that was looked at used all the same.
+//! no other user can write to them, and no symbolic link is followed. The folder that was checked is the one that is used:
+//! a descriptor holds it, and its files are opened relative to that descriptor. So it does not matter if somebody moves the
+//! folder and puts another one in its place.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -27,7 +27,7 @@ const FILE_MODE: u32 = 0o600;
 pub(super) const JOURNAL: &str = "tune.journal";
 const LOCK: &str = "tune.lock";
 
-/// The folder, as it was looked at.
+/// The state folder, held by a descriptor.
 pub(crate) struct State {
     folder: File,
     /// Where it was found, for people.

@@ -121,9 +121,9 @@ pub(crate) fn napi_instance(thread: &str) -> Option<(&str, u32)> {
     Some((interface, number.parse().ok()?))
 }
 
-/// The thread of a NAPI instance of this network namespace's interface; `None` where the kernel tells of no instance, as
-/// of an interface that is down. Threads are seen from all network namespaces, and an interface of another one may have
-/// the same name.
+/// The thread of a NAPI instance of an interface in this network namespace; `None` where the kernel lists no instance, as
+/// for an interface that is down. Threads of all network namespaces are visible, so a thread of the same name may belong to
+/// an interface of another namespace.
 ///
 /// # Errors
 /// [`SettingError::Gone`]: the interface has no such instance, or it has no thread.

@@ -79,7 +79,7 @@ impl Step {
     }
 }
 
-/// The cores that documents of one plan agree on.
+/// The cores that all documents of one plan share.
 #[derive(Debug, Default)]
 pub(crate) struct AgreedCores<'a> {
     executor: Option<u16>,
@@ -87,8 +87,8 @@ pub(crate) struct AgreedCores<'a> {
 }
 
 impl<'a> AgreedCores<'a> {
-    /// Whether a step can be of one plan with those before it: a plan has one core for the executor, and the same cores
-    /// for everything else, which that is not among.
+    /// Whether a step can belong to the same plan as those before it. A plan has one core for the executor and one list of
+    /// cores for everything else; the executor's core is not in that list.
     pub(crate) fn admit(&mut self, step: &'a Step) -> bool {
         let Value::Document(document) = &step.to else {
             return true;

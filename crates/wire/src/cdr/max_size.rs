@@ -47,7 +47,7 @@ impl MaxSize {
         Self::of_payload::<T>(Part::Sample)
     }
 
-    /// The same of the key of a type, as the end of an instance carries it.
+    /// The largest payload of a type's key, as a dispose or an unregister carries it.
     pub fn of_key_payload<T: CdrType>() -> Option<usize> {
         Self::of_payload::<T>(Part::Key)
     }

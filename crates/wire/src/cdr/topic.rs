@@ -87,7 +87,7 @@ pub fn max_payload_bytes<T: TopicType>() -> Option<usize> {
     Some(ENCAPSULATION_BYTES + bytes.next_multiple_of(4))
 }
 
-/// The same of the payload of a type's keys, as [`write_key_payload`] writes it.
+/// The largest payload of a type's key, as [`write_key_payload`] writes it.
 pub fn max_key_payload_bytes<T: TopicType>() -> Option<usize> {
     let bytes = match T::KEYED {
         true => MaxSize::of_key_payload::<T>()?,
