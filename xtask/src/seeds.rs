@@ -1,5 +1,5 @@
 //! `cargo xtask seeds`: a thousand simulated systems that crash, come back, are cut apart and lose what they
-//! send, each of them made of one number (`crates/sim/tests/seeds`).
+//! send, each of them made of one number (`lab/sim/tests/seeds`).
 //!
 //! `cargo test` runs the first three hundred. What all have gone through is summed up at the end; a seed that fails
 //! prints the line that runs it again, which is also what `--seed` does.

@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result<bool> {
     steps.run("format", || {
         passes(cargo().args(["fmt", "--all", "--check"]))?;
         // A workspace of its own.
-        let fuzz = metadata.workspace_root.join("fuzz/Cargo.toml");
+        let fuzz = metadata.workspace_root.join("lab/fuzz/Cargo.toml");
         passes(
             cargo()
                 .args(["fmt", "--check", "--manifest-path"])

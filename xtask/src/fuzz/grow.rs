@@ -15,7 +15,7 @@ const MAX_CORPUS_BYTES: u64 = 120 * 1024;
 
 /// Replaces the corpus of these targets by the smallest that reaches as much, within its bound.
 pub(super) fn grow(metadata: &Metadata, targets: &[&str]) -> Result<bool> {
-    let home = metadata.workspace_root.join("fuzz");
+    let home = metadata.workspace_root.join("lab/fuzz");
     let fuzzer = Fuzzer::build(&home, &folder(metadata), targets)?;
     for target in targets {
         let merged = folder(metadata).join("merged").join(target);

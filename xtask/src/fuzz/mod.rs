@@ -1,10 +1,10 @@
-//! `cargo xtask fuzz`: the targets of `fuzz/`, longer and by hand, or as a step of `cargo xtask test`.
+//! `cargo xtask fuzz`: the targets of `lab/fuzz/`, longer and by hand, or as a step of `cargo xtask test`.
 //!
 //! - [`step`] replays the saved corpus and mutates it for a bounded time, on stable Rust;
 //! - [`run`] lets libFuzzer look for more (`libfuzzer.rs`), replays one input, grows the saved corpus,
 //!   or shows that bugs put in on purpose are found (`seeded.rs`).
 //!
-//! Nothing is written into the tree but what fails (`fuzz/artifacts`, not in git) and, with
+//! Nothing is written into the tree but what fails (`lab/fuzz/artifacts`, not in git) and, with
 //! `--grow`, the corpus.
 
 mod grow;
@@ -24,7 +24,7 @@ use crate::{Result, command};
 use libfuzzer::Fuzzer;
 use report::Report;
 
-/// Every target: `fuzz/fuzz_targets` has a program of each name.
+/// Every target: `lab/fuzz/fuzz_targets` has a program of each name.
 pub(crate) const TARGETS: [&str; 8] = [
     "rtps",
     "discovery",
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &FuzzArguments) -> Result<bool> {
         Some(target) => vec![target],
         None => TARGETS.to_vec(),
     };
-    let home = metadata.workspace_root.join("fuzz");
+    let home = metadata.workspace_root.join("lab/fuzz");
     if let (Some(file), [target]) = (&arguments.input, &targets[..]) {
         return replay(&metadata, target, file);
     }
@@ -99,7 +99,7 @@ pub(crate) fn step(metadata: &Metadata) -> Result<Outcome> {
         cargo()
             .arg("test")
             .arg("--manifest-path")
-            .arg(metadata.workspace_root.join("fuzz/Cargo.toml"))
+            .arg(metadata.workspace_root.join("lab/fuzz/Cargo.toml"))
             .arg("--target-dir")
             .arg(folder(metadata).join("stable")),
     )
@@ -114,7 +114,7 @@ fn replay(metadata: &Metadata, target: &str, file: &Path) -> Result<bool> {
     let mut replay = cargo();
     replay
         .args(["run", "--quiet", "--manifest-path"])
-        .arg(metadata.workspace_root.join("fuzz/Cargo.toml"))
+        .arg(metadata.workspace_root.join("lab/fuzz/Cargo.toml"))
         .arg("--target-dir")
         .arg(folder(metadata).join("stable"))
         .args(["--", "replay", target])
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn every_program_of_the_folder_is_a_target_and_has_a_saved_corpus() {
-        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/fuzz");
         let names = |folder: &str| {
             let entries = std::fs::read_dir(home.join(folder)).expect("the folder");
             let paths = entries.map(|entry| entry.expect("an entry").path());

@@ -1,4 +1,4 @@
-//! Bugs put in on purpose (`fuzz/seeded`), each into a copy of the workspace, to be found.
+//! Bugs put in on purpose (`lab/fuzz/seeded`), each into a copy of the workspace, to be found.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn bugs(home: &Path) -> Result<Vec<(String, Bug)>> {
 
 /// Puts in one bug at a time and fuzzes its targets, for at most `time` together.
 pub(super) fn run(metadata: &Metadata, time: Duration) -> Result<Report> {
-    let home = metadata.workspace_root.join("fuzz");
+    let home = metadata.workspace_root.join("lab/fuzz");
     let copy = folder(metadata).join("seeded/tree");
     copy_workspace(&metadata.workspace_root, &copy)?;
     let mut report = Report::default();
@@ -101,7 +101,7 @@ fn look_for(
         fs::remove_dir_all(grown)?;
     }
     let targets: Vec<&str> = bug.targets.iter().map(String::as_str).collect();
-    let fuzzer = Fuzzer::build(&copy.join("fuzz"), &work, &targets)?;
+    let fuzzer = Fuzzer::build(&copy.join("lab/fuzz"), &work, &targets)?;
     let mut report = SeededReport {
         bug: name.into(),
         what: bug.what.clone(),
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn every_bug_can_be_put_into_the_source_as_it_is() {
         let root = workspace();
-        let bugs = bugs(&root.join("fuzz")).expect("bugs that can be read");
+        let bugs = bugs(&root.join("lab/fuzz")).expect("bugs that can be read");
         assert!(bugs.len() >= 5, "five are promised");
         for (name, bug) in bugs {
             let source = fs::read_to_string(root.join(&bug.file)).expect("the file of the bug");

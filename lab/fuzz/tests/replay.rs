@@ -72,7 +72,7 @@ fn engines() {
     println!("engine: {reached}");
     assert!(
         reached.unreached.is_empty(),
-        "the saved corpus {reached}\nlook for more: cargo run --manifest-path fuzz/Cargo.toml -- states 60"
+        "the saved corpus {reached}\nlook for more: cargo run --manifest-path lab/fuzz/Cargo.toml -- states 60"
     );
     mutate("engine", runner, saved);
 }

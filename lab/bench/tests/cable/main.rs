@@ -3,7 +3,7 @@
 //! These need CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW. Where they are missing a test says "not
 //! permitted: ..." and checks only that the error names the right.
 
-#[path = "../../../datapath-xdp/tests/bpf/mod.rs"]
+#[path = "../../../../crates/datapath-xdp/tests/bpf/mod.rs"]
 mod bpf;
 mod flood;
 mod leftovers;

@@ -21,7 +21,10 @@ use std::{fmt::Write as _, path::Path};
 use self::{cast::Cast, place::Place};
 use crate::conversation::{CONVERSATIONS, conversation};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wire/tests/captures");
+const FOLDER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/wire/tests/captures"
+);
 const EXPECTED: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/engine/foreign/replay/table.txt"

@@ -19,10 +19,10 @@
 //!
 //! Nothing here opens a socket: participants meet on a network in memory.
 
-#[path = "../../tests/support/captures.rs"]
+#[path = "../../../tests/support/captures.rs"]
 mod captures;
 mod compose;
-#[path = "../../tests/support/counting_allocator.rs"]
+#[path = "../../../tests/support/counting_allocator.rs"]
 #[allow(
     unreachable_pub,
     reason = "the file is shared with the tests of other crates"

@@ -1,6 +1,6 @@
 //! What other implementations sent of large samples, played to an engine in place of the reader they sent it to.
 
-#[path = "../../../../wire/tests/captures/pcap.rs"]
+#[path = "../../../../../crates/wire/tests/captures/pcap.rs"]
 #[allow(dead_code)]
 mod pcap;
 
