@@ -309,7 +309,7 @@ impl Egress {
         &self.tables.device
     }
 
-    /// This host's local routes: address and prefix length.
+    /// This host's local and broadcast routes: address and prefix length.
     pub fn local_networks(&self) -> impl Iterator<Item = ([u8; 4], u8)> {
         let local = self.tables.routes.local();
         local.map(|route| (route.destination.to_be_bytes(), route.prefix_bits))

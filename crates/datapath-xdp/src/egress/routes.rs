@@ -143,11 +143,11 @@ impl Routes {
         self.refused.max(self.refused_before)
     }
 
-    /// Routes to this host's own addresses.
+    /// Routes to this host's own addresses and to the broadcast addresses of its networks.
     pub(super) fn local(&self) -> impl Iterator<Item = &Route> {
         let own = self.sorted.iter();
         own.take_while(|route| route.table == Table::Local)
-            .filter(|route| route.kind == RouteKind::Local)
+            .filter(|route| matches!(route.kind, RouteKind::Local | RouteKind::Broadcast))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Route> {

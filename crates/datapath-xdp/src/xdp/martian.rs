@@ -1,9 +1,9 @@
 //! The martian address filter (RFC 1812 §5.3.7): source addresses that no datagram from the network may have.
 //!
 //! The kernel drops such datagrams when it routes them to a socket ("martian source"). A lane's frames bypass the
-//! kernel's routing, so lanes refuse the same sources: 0/8, 127/8, the multicast range, the limited broadcast, and the
-//! addresses of this host. The addresses of this host are the kernel's local routes; lanes follow their changes. The
-//! sysctls `accept_local` and `route_localnet` have no effect on lanes.
+//! kernel's routing, so lanes refuse the same sources: 0/8, 127/8, the multicast range, the limited broadcast, the
+//! broadcast addresses of this host's networks, and the addresses of this host. The last two are routes of the kernel's
+//! table `local`; lanes follow their changes. The sysctls `accept_local` and `route_localnet` have no effect on lanes.
 
 use crate::egress::Egress;
 
@@ -18,7 +18,7 @@ const LAST_MASK: u32 = (1 << LAST_BITS) - 1;
 /// The sources that a lane refuses.
 #[derive(Debug, Default)]
 pub(super) struct MartianFilter {
-    /// This host's local routes: address and prefix length.
+    /// This host's local and broadcast routes: address and prefix length.
     local: Vec<(u32, u8)>,
     /// One bit for each value that the last six bits of a local address have.
     local_last: u64,

@@ -15,7 +15,7 @@ use crate::udp_frame::udp_frame;
 fn frames_from_the_hosts_own_addresses_are_dropped_also_after_these_have_changed() {
     let mut segment = Segment::new();
     let (forger, host) = (segment.add_host(), segment.add_host());
-    // Of another interface: the kernel refuses it as well.
+    // An address of another interface, which the kernel refuses as well.
     let beside = [192, 0, 2, 1];
     host.enter(|| {
         ip("link add beside type bridge");
@@ -28,13 +28,14 @@ fn frames_from_the_hosts_own_addresses_are_dropped_also_after_these_have_changed
     let mut other = participant(host, &[CRITICAL], |_| {});
     let port = other.unicast(CRITICAL)[0].port as u16;
 
-    for source in [former, beside, [127, 0, 0, 1]] {
+    let broadcast = [former[0], former[1], former[2], 255];
+    for source in [former, beside, broadcast, [127, 0, 0, 1]] {
         device.send(&udp_frame(source, mac, former, port, &payload(1, 64)));
     }
     let neighbour = forger.address().octets();
     device.send(&udp_frame(neighbour, mac, former, port, &payload(2, 64)));
     assert_eq!(receive(&mut other, CRITICAL, 1), [payload(2, 64)]);
-    assert_eq!(martians(&other), 3);
+    assert_eq!(martians(&other), 4);
 
     let [a, b, c, d] = former;
     let now = [a, b, c, d + 100];

@@ -30,7 +30,7 @@ pub enum ReceiveDrop {
     /// Taken back out of the lane's ring, because few free chunks were left for more critical lanes.
     RecycledQueue,
     /// A lane's frame with a martian source (RFC 1812 §5.3.7): an address of this host, 0/8, 127/8, the multicast range or
-    /// the limited broadcast. For sockets the kernel drops it.
+    /// a broadcast address. For sockets the kernel drops it.
     MartianSource,
 }
 
