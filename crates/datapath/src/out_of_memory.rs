@@ -2,7 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write as _;
-use std::process::{abort, exit};
+use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Failed requests for zeroed memory return null from this size on.
@@ -12,9 +12,9 @@ const NOT_ALLOWED: i32 = 3;
 /// The longest message.
 const MESSAGE_BYTES: usize = 200;
 
-/// The system's allocator, for `#[global_allocator]` of a program. A failed allocation ends the program with its size on
-/// standard error and exit code 3; with Rust's own the program aborts. Only requests for 128 KiB and more of zeroed memory
-/// return null ([`zeroed`](crate::zeroed)): a failing `try_reserve` ends the program, too.
+/// The system's allocator, for `#[global_allocator]` of a program. A failed allocation ends the program with exit code 3
+/// and names its size on standard error, where Rust's default aborts. Failed requests for 128 KiB and more of zeroed memory
+/// return null ([`zeroed`](crate::zeroed)); a failing `try_reserve` ends the program.
 #[derive(Debug)]
 pub struct ExitWithoutMemory;
 
@@ -27,7 +27,7 @@ impl ExitWithoutMemory {
     }
 }
 
-// SAFETY: each call goes to the system's allocator as it came, and what that returns is returned.
+// SAFETY: each call is passed to the system's allocator unchanged, and its result is returned.
 unsafe impl GlobalAlloc for ExitWithoutMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
@@ -57,10 +57,6 @@ unsafe impl GlobalAlloc for ExitWithoutMemory {
 /// Ends the program without allocating.
 #[cold]
 fn end(bytes: usize) -> ! {
-    static ENDS: AtomicBool = AtomicBool::new(false);
-    if ENDS.swap(true, Ordering::Relaxed) {
-        abort();
-    }
     let mut message = [0; MESSAGE_BYTES];
     let mut room = &mut message[..];
     // The message fits.
@@ -69,7 +65,13 @@ fn end(bytes: usize) -> ! {
         "error: no {bytes} bytes of memory are left: raise the limit of the process (ulimit -v, LimitAS= of a service)"
     );
     let length = MESSAGE_BYTES - room.len();
-    // SAFETY: so many bytes of it are there. If standard error is closed, the message is lost.
+    // SAFETY: `length` bytes of `message` are initialised. If standard error is closed, the message is lost.
     unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), length) };
+    static ENDS: AtomicBool = AtomicBool::new(false);
+    if ENDS.swap(true, Ordering::Relaxed) {
+        // Another thread ends the program already, or the end itself has no memory.
+        // SAFETY: it touches no memory of the program.
+        unsafe { libc::_exit(NOT_ALLOWED) }
+    }
     exit(NOT_ALLOWED)
 }

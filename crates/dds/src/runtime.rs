@@ -167,14 +167,23 @@ impl Core {
 
     /// See [`Participant::run_until`](crate::Participant::run_until).
     pub(crate) fn run_until(&self, timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
-        self.enter();
-        let mut now = monotonic_now();
-        let end = now + timeout;
         if timeout.is_zero() {
-            // Who asks without waiting lets the loop run all the same.
+            // The loop runs although nothing waits.
             self.poll();
             return done();
         }
+        let now = monotonic_now();
+        self.run_from(now, now + timeout, done)
+    }
+
+    /// Runs the loop until `done`, or until `end`. `now` is the present time, which the caller has read already.
+    pub(crate) fn run_from(
+        &self,
+        mut now: Instant,
+        end: Instant,
+        mut done: impl FnMut() -> bool,
+    ) -> bool {
+        self.enter();
         let (mut ran, mut late) = (true, 0);
         loop {
             if done() {

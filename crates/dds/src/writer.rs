@@ -180,12 +180,14 @@ impl<T: TopicType> DataWriter<T> {
         timestamp: impl FnOnce(&mut State) -> Timestamp,
     ) -> Result<(), WriteError> {
         let key = T::KEYED.then(|| key_hash(value)).transpose()?;
-        let until = self.may_wait().then(|| monotonic_now() + self.max_blocking);
-        if until.is_some() {
-            self.core.run_until(self.max_blocking, || {
+        let until = self.may_wait().then(|| {
+            let now = monotonic_now();
+            let until = now + self.max_blocking;
+            self.core.run_from(now, until, || {
                 self.core.state.borrow().engine.has_room(self.id, key)
             });
-        }
+            until
+        });
         let mut state = self.core.state.borrow_mut();
         let sample = WriteSample {
             kind,
@@ -225,12 +227,12 @@ impl<T: TopicType> DataWriter<T> {
         until: Instant,
     ) -> Result<(), WriteError> {
         while error == WriteError::Engine(isolane_engine::WriteError::HistoryFull) {
-            let left = until.saturating_since(monotonic_now());
+            let now = monotonic_now();
             let has_memory = || {
                 let engine = &mut self.core.state.borrow_mut().engine;
                 engine.has_room(self.id, sample.key_hash) && engine.has_memory(self.id, bytes)
             };
-            if left.is_zero() || !self.core.run_until(left, has_memory) {
+            if now >= until || !self.core.run_from(now, until, has_memory) {
                 return Err(error);
             }
             let mut state = self.core.state.borrow_mut();

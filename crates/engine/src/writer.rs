@@ -299,8 +299,8 @@ impl Writer {
             && !self.fragmenter.is_cut(payload_bytes)
     }
 
-    /// Samples sent after which an acknowledgement is demanded at once (a long one counts by its memory): a quarter of the history, so that
-    /// it is free again before a steady writer has filled the rest.
+    /// Number of sent samples after which an acknowledgement is demanded at once: a quarter of the history, so that it is
+    /// free again before a steady writer has filled the rest. A long sample counts by the memory it takes.
     pub(crate) fn demand_after(&self) -> u32 {
         self.history
             .as_ref()
