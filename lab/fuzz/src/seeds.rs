@@ -18,7 +18,10 @@ use isolane_wire::{
 use crate::{captures, engine, input::Script, limits::MAX_INPUT_BYTES, target};
 
 /// What other implementations send.
-const CAPTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/wire/tests/captures");
+const CAPTURES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/wire/tests/captures"
+);
 
 /// Writes all, a folder a target; returns how many.
 ///
