@@ -9,6 +9,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=ISOLANE_COMMIT");
     // Whatever can change the answer: all crates' sources and what HEAD points to.
     println!("cargo::rerun-if-changed=..");
+    println!("cargo::rerun-if-changed=../../crates");
     let head = "../../.git/logs/HEAD";
     // A path that does not exist would count as changed in every build.
     if std::path::Path::new(head).exists() {

@@ -143,7 +143,10 @@ struct Totals {
 
 impl Totals {
     fn add_line(&mut self, line: &str) {
-        if line == "failures:" {
+        if line.starts_with("running ") {
+            // The program before may have ended between its headings.
+            self.is_in_failures = false;
+        } else if line == "failures:" {
             self.is_in_failures = !self.is_in_failures;
         } else if self.is_in_failures && self.failures.len() < MOST_FAILURE_LINES {
             self.failures.push(line.to_owned());

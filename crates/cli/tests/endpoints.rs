@@ -300,7 +300,7 @@ fn memory_that_cannot_be_had_at_the_start_is_an_error_with_the_amount() {
         .step_by(2)
         .find(|mib| within(mib << 10, &small).code == 0);
     let enough = enough.expect("100 MiB are enough") << 10;
-    for kib in (enough - (6 << 10)..enough).step_by(96) {
+    for kib in (enough - (9 << 10)..enough).step_by(96) {
         let ended = within(kib, &small);
         assert!([0, 3].contains(&ended.code), "{kib} KiB: {}", ended.err);
     }

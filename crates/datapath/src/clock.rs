@@ -22,6 +22,21 @@ pub fn wall_now_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
+/// How far the wall clock is ahead of the monotonic one, in nanoseconds modulo 2^64. Between two readings of the monotonic
+/// clock, of several tries the one that was interrupted least, so that two calls differ by the time of a reading.
+#[must_use]
+pub fn wall_offset_ns() -> u64 {
+    let tries = (0..CLOCK_READINGS).map(|_| {
+        let begin = read(libc::CLOCK_MONOTONIC);
+        let wall = wall_now_ns();
+        let took = read(libc::CLOCK_MONOTONIC).saturating_sub(begin);
+        (took, wall.wrapping_sub(begin + took / 2))
+    });
+    tries
+        .min_by_key(|&(took, _)| took)
+        .map_or(0, |(_, offset)| offset)
+}
+
 /// Both clocks, read one directly after the other.
 #[derive(Clone, Copy, Debug)]
 struct Reading {

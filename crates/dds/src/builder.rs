@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{
     Datapath, Fault, FaultPlan, Lane, PoolConfig,
-    clock::{monotonic_now, wall_now_ns},
+    clock::{monotonic_now, wall_offset_ns},
     memory::{Memory, Network},
     udp::{Interfaces, UdpConfig},
 };
@@ -474,7 +474,7 @@ impl Builder {
         config.name = bounded_name(&self.name);
         config.user_data = user_data;
         (config.is_enabled, config.autoenable) = (self.enabled, self.autoenable);
-        config.wall_offset_ns = wall_now_ns().wrapping_sub(now.as_nanos());
+        config.wall_offset_ns = wall_offset_ns();
         config.metatraffic_unicast = locators(transport.unicast(Lane::Discovery));
         config.metatraffic_multicast = locators(transport.multicast(Lane::Discovery));
         config.default_unicast = config.metatraffic_unicast.clone();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use isolane_datapath::{
     Datapath, Lane, TransmitBurst,
-    clock::{monotonic_now, wall_now_ns},
+    clock::{monotonic_now, wall_offset_ns},
     pool::Class,
 };
 use isolane_engine::{Engine, Priority, ReaderId, RejectReason, SampleInfo, WorkKind};
@@ -449,8 +449,7 @@ impl State {
 
     /// Once a second.
     pub(crate) fn keep_house(&mut self) {
-        let offset = wall_now_ns().wrapping_sub(monotonic_now().as_nanos());
-        self.engine.set_wall_offset(offset);
+        self.engine.set_wall_offset(wall_offset_ns());
         for inlet in &mut self.inlets {
             inlet.repay(self.transport.pool());
             inlet.wake();

@@ -20,7 +20,7 @@ use crate::{
     },
     ids::WriterId,
     index::{Index, PeerIndex, index},
-    limits::{MAX_GROUPS, SPDP_INBOX_SLOTS, UNVALIDATED_BYTES_PER_S},
+    limits::{DISCOVERY_SLOT_BYTES, MAX_GROUPS, SPDP_INBOX_SLOTS, UNVALIDATED_BYTES_PER_S},
     matching::Topics,
     presentation::{Publisher, Subscriber},
     priority::Priority,
@@ -377,7 +377,11 @@ impl Engine {
             unvalidated: TokenBucket::new(UNVALIDATED_BYTES_PER_S.into()),
             discovery_rate: TokenBucket::new(config.discovery_bytes_per_s),
             timers: Timers::new(Subject::count(&limits)),
-            inbox: Inbox::new(SPDP_INBOX_SLOTS),
+            inbox: Inbox::try_new(SPDP_INBOX_SLOTS, config.zeroed).ok_or(
+                CreateError::NoMemory {
+                    bytes: SPDP_INBOX_SLOTS * DISCOVERY_SLOT_BYTES,
+                },
+            )?,
             ignored: Ignored::new(),
             parted: PartedMatches::default(),
             statics: Vec::new(),

@@ -57,6 +57,8 @@ pub(crate) struct Run {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleOfRun {
     pub(crate) sequence: SequenceNumber,
+    /// Payload size in bytes.
+    pub(crate) bytes: usize,
     /// From here on to it, all is gone.
     pub(crate) gone_from: SequenceNumber,
 }

@@ -6,8 +6,8 @@
 //! sample does not multiply the memory of all.
 //!
 //! A sample takes the first run that fits. A sample that waits for an earlier one takes a run of the upper half. So the
-//! lower half is free for the earlier one as soon as the user has taken what lies there. Samples that TIME_BASED_FILTER
-//! keeps back lie in the upper half, too; with that filter there are twice as many pages.
+//! lower half is free for the earlier one as soon as the user has taken what lies there. With TIME_BASED_FILTER there are
+//! twice as many pages: samples that it keeps back lie behind the lower half, too, and nothing else takes the new pages.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
@@ -31,6 +31,8 @@ pub(crate) struct Sizes {
     long_bytes: usize,
     /// The part of `long_bytes`, at the end, for samples that wait for others or are kept back.
     waiting_bytes: usize,
+    /// The part of `waiting_bytes`, at the end, that no other samples take.
+    kept_bytes: usize,
     zeroed: Zeroed,
 }
 
@@ -47,6 +49,7 @@ impl Sizes {
             max_bytes,
             long_bytes: 0,
             waiting_bytes: 0,
+            kept_bytes: 0,
             zeroed: from_allocator,
         }
     }
@@ -70,6 +73,7 @@ impl Sizes {
             max_bytes,
             long_bytes,
             waiting_bytes: long_bytes / 2,
+            kept_bytes: 0,
             zeroed: from_allocator,
         }
     }
@@ -79,6 +83,7 @@ impl Sizes {
         Self {
             long_bytes: self.long_bytes.saturating_mul(2),
             waiting_bytes: self.waiting_bytes.saturating_add(self.long_bytes),
+            kept_bytes: self.long_bytes,
             ..self
         }
     }
@@ -117,8 +122,10 @@ struct Long {
     runs: Box<[Range<u32>]>,
     /// Pages of the longest sample so far; 0 before the first.
     longest: usize,
-    /// The first page for samples that wait for others or are kept back.
-    waiting_from: usize,
+    /// The pages for samples that wait for others or are kept back.
+    waiting: Range<usize>,
+    /// The pages for all other samples.
+    available: Range<usize>,
 }
 
 impl SampleMemory {
@@ -132,7 +139,8 @@ impl SampleMemory {
                 free: Long::all_free(bytes, count),
                 runs: vec![0..0; count].into_boxed_slice(),
                 longest: 0,
-                waiting_from: (bytes - sizes.waiting_bytes) / PAGE_BYTES,
+                waiting: (bytes - sizes.waiting_bytes) / PAGE_BYTES..bytes / PAGE_BYTES,
+                available: 0..(bytes - sizes.kept_bytes) / PAGE_BYTES,
             })),
         };
         Some(Self {
@@ -213,8 +221,12 @@ impl SampleMemory {
             return false;
         };
         let pages = payload.len().div_ceil(PAGE_BYTES);
-        let from = if waits { long.waiting_from } else { 0 };
-        let Some(start) = long.first_run(from, pages) else {
+        let within = if waits {
+            &long.waiting
+        } else {
+            &long.available
+        };
+        let Some(start) = long.first_run(within, pages) else {
             return false;
         };
         long.take(slot, start, pages);
@@ -229,7 +241,7 @@ impl SampleMemory {
         let long = self.long.as_ref().filter(|_| bytes > self.sizes.slot_bytes);
         long.is_none_or(|long| {
             let pages = bytes.div_ceil(PAGE_BYTES);
-            long.first_run(long.waiting_from, pages).is_some()
+            long.first_run(&long.waiting, pages).is_some()
         })
     }
 
@@ -261,7 +273,7 @@ impl SampleMemory {
         let bytes = bytes.min(self.sizes.max_bytes);
         let pages = bytes.div_ceil(PAGE_BYTES);
         match &self.long {
-            Some(long) => long.first_run(0, pages).is_some(),
+            Some(long) => long.first_run(&long.available, pages).is_some(),
             None => true,
         }
     }
@@ -339,7 +351,9 @@ impl SampleMemory {
         match &self.long {
             Some(long) if long.longest > 0 => {
                 let free = long.free.iter();
-                free.map(|run| run.len() / long.longest).sum()
+                let end = long.available.end as u32;
+                free.map(|run| run.end.min(end).saturating_sub(run.start) as usize / long.longest)
+                    .sum()
             }
             _ => usize::MAX,
         }
@@ -358,11 +372,12 @@ impl Long {
         self.longest = self.longest.max(pages);
     }
 
-    /// Where the first free run of so many pages begins.
-    fn first_run(&self, from: usize, pages: usize) -> Option<usize> {
+    /// The start of the first free run of `pages` pages within a range.
+    fn first_run(&self, within: &Range<usize>, pages: usize) -> Option<usize> {
         let start_of = |run: &Range<u32>| {
-            let start = from.max(run.start as usize);
-            (start + pages <= run.end as usize).then_some(start)
+            let start = within.start.max(run.start as usize);
+            let end = within.end.min(run.end as usize);
+            (start + pages <= end).then_some(start)
         };
         self.free.iter().find_map(start_of)
     }
@@ -433,6 +448,7 @@ mod tests {
             max_bytes: 3_000,
             long_bytes: 12 * PAGE_BYTES,
             waiting_bytes: 6 * PAGE_BYTES,
+            kept_bytes: 0,
             zeroed: from_allocator,
         };
         SampleMemory::try_new(8, sizes).expect("memory for a test")
@@ -501,6 +517,20 @@ mod tests {
         assert_eq!(waiting, 2);
         let slot = memory.claim().expect("a slot is left");
         assert!(memory.store(slot, &sample(2_500), false));
+    }
+
+    #[test]
+    fn samples_that_are_not_kept_back_leave_the_pages_for_those_that_are() {
+        let sizes = Sizes::shared(64 << 10, 64).with_kept_back();
+        let mut memory = SampleMemory::try_new(64, sizes).expect("memory for a test");
+        let long = vec![1; 60_000];
+        let mut store = |waits| {
+            let slot = memory.claim().expect("a slot");
+            memory.store(slot, &long, waits)
+        };
+        let shown = (0..64).take_while(|_| store(false)).count();
+        let kept_back = (0..32).take_while(|_| store(true)).count();
+        assert_eq!((shown, kept_back), (4, 4));
     }
 
     #[test]

@@ -104,7 +104,12 @@ impl Routes {
         }
         if self.sorted.len() == MAX_ROUTES {
             self.refused += 1;
-            return true;
+            // The table `local` comes first: the martian address filter needs it.
+            let gives_way = self.sorted.last().map(|last| last.table);
+            if route.table != Table::Local || gives_way == Some(Table::Local) {
+                return true;
+            }
+            self.sorted.pop();
         }
         let rank = route.rank();
         let position = self.sorted.partition_point(|known| known.rank() <= rank);
@@ -218,6 +223,31 @@ mod tests {
             ..route([127, 0, 0, 0], 8, 1)
         });
         assert_eq!(interface_for(&routes, [127, 0, 0, 9]), Some(1));
+    }
+
+    #[test]
+    fn a_full_table_keeps_the_routes_of_the_local_table() {
+        let mut routes = Routes::new();
+        for nth in 0..=MAX_ROUTES as u16 {
+            let [high, low] = nth.to_be_bytes();
+            routes.insert(route([10, 0, high, low], 32, 1));
+        }
+        let local = |last| Route {
+            table: Table::Local,
+            kind: RouteKind::Local,
+            ..route([192, 0, 2, last], 32, 1)
+        };
+        let before = routes.refused();
+        for last in [1, 2] {
+            assert!(routes.insert(local(last)));
+        }
+        let kept: Vec<_> = routes
+            .local()
+            .map(|route| route.destination & 0xff)
+            .collect();
+        assert_eq!(kept, [1, 2]);
+        assert_eq!(routes.iter().count(), MAX_ROUTES);
+        assert_eq!(routes.refused(), before + 2);
     }
 
     #[test]

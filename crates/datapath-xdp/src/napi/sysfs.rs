@@ -22,7 +22,8 @@ pub(super) fn set_threaded(interface: &str, is_threaded: bool) -> io::Result<()>
 pub(super) fn instances(interface: &str) -> Vec<Instance> {
     let folder = format!("/sys/class/net/{interface}");
     let switch = fs::read_to_string(format!("{folder}/threaded"));
-    // One for each queue of each direction at most.
+    // One for each queue of each direction at most. Where a device has fewer, threads of another namespace's device of the
+    // same name may pass for its own.
     let queues = fs::read_dir(format!("{folder}/queues")).map_or(0, Iterator::count);
     let most = match switch.as_deref().map(str::trim) {
         Ok("0") | Err(_) => 0,

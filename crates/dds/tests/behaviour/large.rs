@@ -340,7 +340,7 @@ fn a_sample_waits_for_memory_for_itself_and_not_for_the_longest() {
 #[test]
 fn a_sample_waits_for_a_slot_and_for_memory_no_longer_than_max_blocking_time() {
     let alice = Site::memory().participant();
-    let waits = Duration::from_millis(400);
+    let waits = Duration::from_secs(2);
     let writer = writer_whose_reader_takes_one(&alice, 5, waits, waits * 3 / 4);
     for points in [10, 60_000, 60_000, 60_000, 60_000] {
         writer.write(&cloud_of(points)).unwrap();

@@ -111,11 +111,11 @@ impl Engine {
         let is_highest = self.is_most_critical(&data.topic_name);
         let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
         if !refused.is_empty() {
-            self.note_refused_endpoint(participant, kind, refused, written.pieces());
+            self.note_refused_endpoint(participant, kind, refused, true, written.pieces());
             return;
         }
         let Ok(index) = self.enter_endpoint(&data, &written, kind, participant) else {
-            self.note_refused_endpoint(participant, kind, Refusal::FULL, written.pieces());
+            self.note_refused_endpoint(participant, kind, Refusal::FULL, true, written.pieces());
             return;
         };
         self.counters.octets_cut += data.qos.octets_cut();
@@ -155,6 +155,7 @@ impl Engine {
         participant: u16,
         kind: EndpointKind,
         why: Refusal,
+        is_new: bool,
         pieces: usize,
     ) {
         let is_share = why == Refusal::SHARE;
@@ -162,7 +163,7 @@ impl Engine {
         self.counters.endpoints_refused += u64::from(!is_share);
         if let Some(participant) = self.participants.get_mut(participant) {
             let nth = usize::from(kind == EndpointKind::Reader);
-            participant.refused_endpoints[nth].note(why, pieces);
+            participant.refused_endpoints[nth].note(why, is_new, pieces);
         }
     }
 
@@ -239,7 +240,7 @@ impl Engine {
             let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
             if !refused.is_empty() {
                 // It stays as it was known.
-                self.note_refused_endpoint(participant, kind, refused, after - before);
+                self.note_refused_endpoint(participant, kind, refused, false, after - before);
                 return;
             }
         }

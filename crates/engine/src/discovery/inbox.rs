@@ -9,7 +9,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 use isolane_wire::{guid::GuidPrefix, locator::Locator};
 
-use crate::limits::DISCOVERY_SLOT_BYTES;
+use crate::{config::Zeroed, limits::DISCOVERY_SLOT_BYTES};
 
 /// SPDP announcements that wait for the discovery job, oldest first.
 #[derive(Debug)]
@@ -50,7 +50,8 @@ pub(super) enum Put {
 }
 
 impl Inbox {
-    pub(crate) fn new(slots: usize) -> Self {
+    /// An inbox for `slots` announcements; `None` if there is no memory left.
+    pub(crate) fn try_new(slots: usize, zeroed: Zeroed) -> Option<Self> {
         let empty = Waiting {
             sender: Sender {
                 prefix: GuidPrefix::UNKNOWN,
@@ -60,12 +61,12 @@ impl Inbox {
             length: 0,
             is_farewell: false,
         };
-        Self {
-            bytes: vec![0; slots * DISCOVERY_SLOT_BYTES].into_boxed_slice(),
+        Some(Self {
+            bytes: zeroed(slots * DISCOVERY_SLOT_BYTES)?,
             slots: vec![empty; slots],
             first: 0,
             used: 0,
-        }
+        })
     }
 
     /// The places in use, oldest first.

@@ -139,15 +139,17 @@ impl Engine {
 
     /// Renews a participant's lease by what its matched endpoints sent, as its announcements do. Endpoints' messages are
     /// read at their own level, so they arrive when a flood at discovery's ports hides the announcements. A participant
-    /// without a validated address lives by its announcements alone. Cost: one look at each match.
+    /// without a validated address, and a described one, live by their announcements alone: of a described participant only
+    /// the described address is believed. Cost: one look at each match.
     pub(super) fn note_life_of_endpoints(&mut self, index: u16) {
-        let Some(participant) = self.participants.get_mut(index) else {
+        let participant = self.participants.get(index);
+        let Some(participant) = participant.filter(|participant| participant.is_proven()) else {
             return;
         };
-        if !participant.is_proven() {
+        let prefix = participant.data.guid.prefix;
+        if !self.is_stranger(prefix) {
             return;
         }
-        let prefix = participant.data.guid.prefix;
         let writers = self.writer_proxies.iter().map(|(_, proxy)| proxy);
         let readers = self.reader_proxies.iter().map(|(_, proxy)| proxy);
         let heard = writers
@@ -156,7 +158,10 @@ impl Engine {
         let answered = readers
             .filter(|proxy| proxy.guid.prefix == prefix)
             .filter_map(|proxy| proxy.last_heard());
-        participant.heard = heard.chain(answered).fold(participant.heard, Instant::max);
+        let last = heard.chain(answered).max();
+        if let (Some(participant), Some(last)) = (self.participants.get_mut(index), last) {
+            participant.heard = participant.heard.max(last);
+        }
     }
 
     /// Forgets one participant whose lease has run out (RTPS 2.5 §8.5.3.2), [`LEASE_GRACE`] after
@@ -173,7 +178,13 @@ impl Engine {
             let stays = participant.leave_from.is_some() || participant.is_assumed_alive;
             let waited = participant.missed.map(|since| now.saturating_since(since));
             let waits = waited.is_some_and(|waited| waited < LEASE_GRACE);
-            if stays || is_heard || waits || now < participant.lease_ends() {
+            if stays || waits || now < participant.lease_ends() {
+                continue;
+            }
+            let subject = Subject::lease(index, &self.config.limits);
+            if is_heard {
+                // What it announced may turn out to be malformed.
+                self.timers.arm(subject, now + LEASE_GRACE);
                 continue;
             }
             self.note_life_of_endpoints(index);
@@ -196,7 +207,6 @@ impl Engine {
                     now + LEASE_GRACE
                 }
             };
-            let subject = Subject::lease(index, &self.config.limits);
             self.timers.arm(subject, look);
             return true;
         }

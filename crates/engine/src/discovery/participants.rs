@@ -7,7 +7,7 @@ use isolane_wire::{
     discovery::{BuiltinEndpoints, ParticipantData},
     guid::{EntityId, Guid, GuidPrefix},
     locator::Locator,
-    rtps::Data,
+    rtps::{Data, VENDOR_ID},
     time::Instant,
 };
 
@@ -88,7 +88,13 @@ impl Engine {
         let prefix = sender.prefix;
         let parsed = (!is_farewell).then(|| ParticipantData::parse(payload));
         let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
+        // A participant speaks for itself: the sender's prefix is its own.
+        let domain = self.config.domain;
+        let is_meant = |data: &ParticipantData| {
+            data.guid.prefix == prefix && data.domain_id.is_none_or(|it| it == domain)
+        };
         if let Some(Ok(data)) = &parsed
+            && is_meant(data)
             && self.displaces(now, sender, data)
         {
             // It is taken in when the place is free.
@@ -103,11 +109,7 @@ impl Engine {
             }
             Some(Err(_)) => self.counters.malformed_announcements += 1,
             Some(Ok(data)) => {
-                let is_other_domain = data
-                    .domain_id
-                    .is_some_and(|domain| domain != self.config.domain);
-                // A participant speaks for itself: the sender's prefix is its own.
-                if data.guid.prefix != prefix || is_other_domain {
+                if !is_meant(&data) {
                     self.counters.malformed_announcements += 1;
                 } else if !self.is_ignored_participant(prefix) {
                     self.update_participant(now, data);
@@ -147,8 +149,9 @@ impl Engine {
     }
 
     /// The former start of a newcomer that was restarted without a farewell: a participant with the same unicast addresses
-    /// for discovery that has been silent for half of its lease. Two living participants never have the same address. A
-    /// newcomer whose announcement came from none of these addresses has no former start.
+    /// for discovery that has been silent for half of its lease. Both are isolane's, whose living participants never have the
+    /// same address; those of other vendors may share one. A newcomer whose announcement came from none of these addresses
+    /// has no former start.
     fn former_start(
         &mut self,
         now: Instant,
@@ -158,16 +161,19 @@ impl Engine {
         let addresses = &data.metatraffic_unicast;
         let is_from =
             |locator: &Locator| source.ipv4().is_some() && locator.ipv4() == source.ipv4();
-        if !addresses.iter().any(is_from) {
+        if data.vendor != VENDOR_ID || !addresses.iter().any(is_from) {
             return None;
         }
-        let index = self
-            .participants
-            .find(|peer| peer.data.metatraffic_unicast == *addresses && !peer.is_leaving())?;
+        let index = self.participants.find(|peer| {
+            let is_same = peer.data.metatraffic_unicast == *addresses;
+            is_same && peer.data.vendor == VENDOR_ID && peer.is_silent(now) && !peer.is_leaving()
+        })?;
+        if !self.is_stranger(self.participants.get(index)?.data.guid.prefix) {
+            return None;
+        }
         self.note_life_of_endpoints(index);
-        let former = self.participants.get(index)?;
-        let goes = self.is_stranger(former.data.guid.prefix) && former.is_silent(now);
-        goes.then_some(index)
+        let is_silent = self.participants.get(index)?.is_silent(now);
+        is_silent.then_some(index)
     }
 
     fn update_participant(&mut self, now: Instant, data: ParticipantData) {

@@ -23,33 +23,38 @@ use crate::{
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RefusedEndpoints {
     /// For each reason of [`Refusal`], the pieces that the shortest refused announcement needs; `None` if none was refused.
-    pieces: [Option<u16>; 3],
+    /// First those of changes, which need no place of an endpoint, then those of new endpoints.
+    pieces: [[Option<u16>; 3]; 2],
 }
 
 impl RefusedEndpoints {
-    /// Notes an announcement that needs so many pieces.
-    pub(super) fn note(&mut self, why: Refusal, pieces: usize) {
+    /// Notes an announcement that needs `pieces`, of a new endpoint or of a known one.
+    pub(super) fn note(&mut self, why: Refusal, is_new: bool, pieces: usize) {
         let pieces = u16::try_from(pieces).unwrap_or(u16::MAX);
-        for (least, reason) in self.pieces.iter_mut().zip(Refusal::all().iter()) {
+        let noted = &mut self.pieces[usize::from(is_new)];
+        for (least, reason) in noted.iter_mut().zip(Refusal::all().iter()) {
             if why.contains(reason) {
                 *least = Some(least.map_or(pieces, |least| least.min(pieces)));
             }
         }
     }
 
-    /// Whether one of them may find room now. `fits` says whether that many pieces are free, for a topic of the highest
-    /// level in use or for any other.
-    fn is_over(&self, fits: impl Fn(bool, usize) -> bool, is_in_share: bool) -> bool {
-        let mut reasons = self.pieces.iter().zip(Refusal::all().iter());
-        reasons.any(|(least, reason)| {
-            least.is_some_and(|pieces| {
-                reason.is_over(|is_highest| fits(is_highest, pieces.into()), is_in_share)
+    /// Whether one of them may find room now. `fits` says whether that many endpoints and pieces are free, for a topic of
+    /// the highest level in use or for any other.
+    fn is_over(&self, fits: impl Fn(bool, usize, usize) -> bool, is_in_share: bool) -> bool {
+        (0..).zip(&self.pieces).any(|(endpoints, noted)| {
+            let mut reasons = noted.iter().zip(Refusal::all().iter());
+            reasons.any(|(least, reason)| {
+                least.is_some_and(|pieces| {
+                    let fits = |is_highest| fits(is_highest, endpoints, pieces.into());
+                    reason.is_over(fits, is_in_share)
+                })
             })
         })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.iter().all(Option::is_none)
+        self.pieces.iter().flatten().all(Option::is_none)
     }
 }
 
@@ -189,7 +194,9 @@ impl Engine {
             };
             let prefix = participant.data.guid.prefix;
             let refused = participant.refused_endpoints[usize::from(reader)];
-            let fits = |is_highest, pieces| self.has_endpoint_room(is_highest, 1, pieces);
+            let fits = |is_highest, endpoints, pieces| {
+                self.has_endpoint_room(is_highest, endpoints, pieces)
+            };
             if !refused.is_over(fits, self.is_in_share(index)) {
                 continue;
             }

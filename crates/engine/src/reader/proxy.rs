@@ -71,7 +71,7 @@ pub(crate) struct WriterProxy {
     pub(crate) history_end: SequenceNumber,
     /// A first sample was taken in, or rejected: what is missing from here on is lost.
     pub(crate) begun: bool,
-    /// When a sample of it came last.
+    /// When its last sample, or fragment of one, came.
     pub(crate) heard: Instant,
     /// Of the last heartbeat that was news, and when that was; and of the last HEARTBEAT_FRAG.
     heartbeat_count: Option<(i32, Instant)>,

@@ -216,6 +216,7 @@ impl Engine {
         let Some(proxy) = self.writer_proxies.get_mut(index) else {
             return;
         };
+        proxy.heard = now;
         let Some(lease) = &mut proxy.clock.lease else {
             return;
         };

@@ -125,6 +125,7 @@ impl Writer {
             let _ = asked.push(held_back);
             let _ = samples.push(SampleOfRun {
                 sequence,
+                bytes: next.payload.len(),
                 gone_from: cursor,
             });
             cursor = sequence.next();
@@ -264,8 +265,7 @@ impl Engine {
         for (at, sample) in samples.iter().enumerate() {
             match is_wanted >> at & 1 {
                 0 => writer.note_unwanted(sample.sequence),
-                // 0: it counts as one sample. Samples longer than a slot are not filtered.
-                _ => writer.note_first(sample.sequence, 0, true),
+                _ => writer.note_first(sample.sequence, sample.bytes, true),
             }
         }
         let demands = writer.since_demand >= writer.demand_after();

@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, renameat, statat, unlinkat,
+    AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, open, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -153,7 +153,9 @@ fn make(folder: &Path) -> io::Result<()> {
     let mut above = folder.ancestors();
     let there = above.find(|path| path.exists()).unwrap_or(Path::new("/"));
     let missing = folder.strip_prefix(there).unwrap_or(Path::new(""));
-    let mut at = File::open(there)?;
+    // Something else than a folder, as a FIFO, is refused at once.
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    let mut at = File::from(open(there, flags, Mode::empty())?);
     for name in missing {
         let name = Path::new(name);
         let mode = Mode::from_raw_mode(FOLDER_MODE);

@@ -6,7 +6,7 @@ use isolane_wire::{
     discovery::ParticipantData,
     guid::EntityId,
     qos::Octets,
-    rtps::{AckNack, Submessage},
+    rtps::{AckNack, Submessage, VENDOR_ID},
 };
 
 use crate::{
@@ -86,7 +86,9 @@ fn a_participant_that_starts_again_takes_the_place_of_its_silent_former_start() 
     config.limits.participants = 2;
     let node = world.node(config);
     let hosts = [(); 2].map(|()| world.node_down(NodeConfig::default()));
-    let lease = |data: &mut ParticipantData| data.lease = 10 * SECOND;
+    let lease = |data: &mut ParticipantData| {
+        (data.lease, data.vendor) = (10 * SECOND, VENDOR_ID);
+    };
     let known = |world: &World| {
         let known = world.engine(node).remote_participants();
         let mut known: Vec<_> = known.map(|peer| peer.data.guid.prefix).collect();
@@ -114,6 +116,15 @@ fn a_participant_that_starts_again_takes_the_place_of_its_silent_former_start() 
     world.run_for(2 * SECOND);
     forger.announce_itself(&mut world, lease);
     second_start_of_other.announce_itself(&mut world, lease);
+    // All participants of a process of another vendor may have one address.
+    again.announce_itself(&mut world, |data| {
+        lease(data);
+        data.vendor = [1, 16];
+    });
+    again.announce_itself(&mut world, |data| {
+        lease(data);
+        data.domain_id = Some(99);
+    });
     assert_eq!(known(&world), [former.prefix, other.prefix]);
     again.announce_itself(&mut world, lease);
     world.run_for(ms(50));
