@@ -22,8 +22,8 @@ pub fn wall_now_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// How far the wall clock is ahead of the monotonic one, in nanoseconds modulo 2^64. Between two readings of the monotonic
-/// clock, of several tries the one that was interrupted least, so that two calls differ by the time of a reading.
+/// Offset of the wall clock from the monotonic one, in nanoseconds modulo 2^64. Each try reads the wall clock between two
+/// readings of the monotonic one; the try that took least counts, so an interrupt does not shift the offset.
 #[must_use]
 pub fn wall_offset_ns() -> u64 {
     let tries = (0..CLOCK_READINGS).map(|_| {

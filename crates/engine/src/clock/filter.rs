@@ -5,7 +5,7 @@
 //! reliable reader keeps the last such sample of each instance back, and shows it when the separation is
 //! over: so it ends with the writer's last value, as the standard wants it once the writer rests. A younger
 //! sample takes its place before. The end of an instance is shown at once, and what was kept back of it goes.
-//! Of long samples no more are kept back than their pages have room for ([`crate::sample_memory`]); at least four.
+//! The pages of [`crate::sample_memory`] bound how many long samples are kept back.
 
 use core::time::Duration;
 
