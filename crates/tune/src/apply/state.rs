@@ -270,4 +270,20 @@ mod tests {
         assert!(State::find(&folder.0.join("below")).is_err());
         fs::remove_file(&folder.0).expect("ours");
     }
+
+    #[test]
+    fn a_fifo_in_the_place_of_the_folder_is_refused_at_once() {
+        let folder = Folder::new();
+        fs::create_dir(&folder.0).expect("a temporary folder");
+        let fifo = folder.0.join("state");
+        mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).expect("ours");
+        for path in [fifo.clone(), fifo.join("below")] {
+            let (made, is_made) = std::sync::mpsc::channel();
+            std::thread::spawn(move || made.send(State::make(&path).err()));
+            // Opening the FIFO would wait for a writer without end.
+            let refused = is_made.recv_timeout(std::time::Duration::from_secs(20));
+            let refused = refused.expect("it does not wait").expect("no folder");
+            assert!(refused.to_string().contains("Not a directory"), "{refused}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use isolane_engine::limits::MAX_ANSWERS_AGAIN;
+use isolane_engine::limits::{LEASE_GRACE, MAX_ANSWERS_AGAIN};
 use isolane_sim::{LinkConfig, NodeConfig, NodeId, Partition, Sample, Topic, World, seeds};
 
 use isolane_wire::{guid::EntityId, rtps::Submessage};
@@ -164,6 +164,37 @@ fn a_participant_whose_announcements_are_lost_stays_as_long_as_its_endpoints_are
         assert_eq!(world.engine(other).counters().leases_expired, 0);
         world.run_for(LEASE_OVER);
         assert_eq!(peers(&world, other), 0, "it has said its last word");
+    }
+}
+
+#[test]
+fn a_malformed_announcement_that_waits_when_a_lease_ends_does_not_renew_it() {
+    // Around the end of the lease, and around that of the patience behind it.
+    let lease = 3 * SECOND;
+    for end in [lease, lease + LEASE_GRACE] {
+        for early in (0..60).map(Duration::from_micros) {
+            let mut world = World::new(1);
+            let node = world.node(NodeConfig::default());
+            let peer = Peer::of(&mut world, node);
+            let others = [2, 3, 4].map(|number| Peer::at(peer.node, node, number));
+            for other in &others {
+                other.announce_itself(&mut world, |_| {});
+            }
+            peer.announce_itself(&mut world, |data| data.lease = lease);
+            world.run_for(end - early - ms(1));
+            for other in &others {
+                other.announce_itself_at_once(&mut world, |_| {});
+            }
+            peer.announce_itself_at_once(&mut world, |data| data.guid.prefix = others[0].prefix);
+            world.run_for(SECOND);
+            let engine = world.engine(node);
+            assert_eq!(engine.counters().malformed_announcements, 1);
+            assert_eq!(
+                engine.counters().leases_expired,
+                1,
+                "{early:?} before {end:?}"
+            );
+        }
     }
 }
 

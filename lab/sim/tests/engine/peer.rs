@@ -124,16 +124,16 @@ impl Peer {
         world: &mut World,
         change: impl FnOnce(&mut ParticipantData),
     ) {
-        self.say_itself(world, change);
+        self.announce_itself_at_once(world, change);
         world.run_for(ms(1));
     }
 
     /// As [`Self::announce_itself`], and nothing else happens meanwhile.
-    pub(crate) fn announce_itself_again(&self, world: &mut World) {
-        self.say_itself(world, |_| {});
-    }
-
-    fn say_itself(&self, world: &mut World, change: impl FnOnce(&mut ParticipantData)) {
+    pub(crate) fn announce_itself_at_once(
+        &self,
+        world: &mut World,
+        change: impl FnOnce(&mut ParticipantData),
+    ) {
         let mut data = ParticipantData::new(self.prefix);
         data.vendor = FAST;
         data.version = VERSION;

@@ -5,7 +5,7 @@ use isolane_sim::{NodeConfig, NodeId, ReaderHandle, Topic, World};
 use isolane_wire::{
     discovery::ParticipantData,
     guid::EntityId,
-    qos::Octets,
+    qos::{Octets, QosPolicies},
     rtps::{AckNack, Submessage, VENDOR_ID},
 };
 
@@ -76,6 +76,40 @@ fn an_announcement_that_is_too_long_for_what_is_free_is_asked_for_when_there_is_
     // Its next announcement is at most two seconds away.
     world.run_for(3 * SECOND);
     assert_eq!(endpoints(&world, small), 1);
+}
+
+#[test]
+fn a_change_that_found_no_room_is_asked_for_when_there_is_some_though_no_endpoint_is_free() {
+    let mut world = World::new(1);
+    let (small, large) = a_small_node(&mut world, |limits| limits.remote_endpoints = 3);
+    let octets = || Octets::of(&[1; 256]).expect("they fit");
+    let long = topic("Long").qos(|qos| (qos.user_data, qos.topic_data) = (octets(), octets()));
+    let other = world.node(NodeConfig::default());
+    let long = world.create_reader(other, &long);
+    world.create_reader(large, &topic("Short"));
+    let changed = world.create_reader(large, &topic("Changed"));
+    world.run_for(SECOND);
+    assert_eq!(endpoints(&world, small), 3);
+    let guid = world.reader_guid(changed);
+    let is_known = |world: &World| {
+        let mut known = world.engine(small).remote_endpoints();
+        let known = known.find(|endpoint| endpoint.data.guid == guid);
+        known.is_some_and(|endpoint| endpoint.data.qos.user_data == octets())
+    };
+    let change = |qos: &mut QosPolicies| (qos.user_data, qos.group_data) = (octets(), octets());
+    world
+        .set_reader_qos(changed, change)
+        .expect("it may change");
+    world.run_for(10 * SECOND);
+    assert!(!is_known(&world));
+    let refused = world.engine(small).counters().endpoints_refused;
+    assert_eq!(refused, 1, "it is not asked for in vain");
+    let shorten = |qos: &mut QosPolicies| qos.user_data = Octets::default();
+    world.set_reader_qos(long, shorten).expect("it may change");
+    // The participant's next announcement is at most two seconds away.
+    world.run_for(3 * SECOND);
+    assert!(is_known(&world));
+    assert_eq!(endpoints(&world, small), 3);
 }
 
 #[test]

@@ -243,6 +243,37 @@ fn one_that_announces_itself_is_gone_with_its_lease_and_back_with_its_first_word
 }
 
 #[test]
+fn samples_of_one_that_announces_itself_do_not_renew_its_lease() {
+    let mut world = World::new(1);
+    two_described(&mut world, one_way(Announces::Itself, &[report()]));
+    let writer = world.create_writer(A, &report());
+    let reader = world.create_reader(B, &report());
+    world.until_matched(&[writer], &[reader]);
+    world.tap();
+    world.enqueue(writer, values(3));
+    world.run_for(ms(50));
+    let said: Vec<Vec<u8>> = world.tapped().to_vec();
+    world.crash(A);
+    // Somebody who forges its address repeats what it said.
+    for _ in 0..26 {
+        for datagram in &said {
+            world.inject(
+                B.level_locator(report_level()),
+                A.discovery_locator(),
+                datagram,
+            );
+        }
+        world.run_for(ms(500));
+    }
+    assert_eq!(world.engine(B).counters().leases_expired, 1);
+    // As after any first word, it is back for a lease.
+    assert!(peer_of(&world, B).is_present);
+    world.run_for(LEASE_OVER);
+    assert!(!peer_of(&world, B).is_present);
+    assert_eq!(world.matched_writers(reader), 0);
+}
+
+#[test]
 fn one_that_never_comes_is_believed_for_one_lease_and_for_ever_where_it_announces_nothing() {
     for (announces, matched) in [(Announces::Itself, 0), (Announces::Nothing, 1)] {
         let mut world = World::new(1);

@@ -10,7 +10,7 @@ use isolane_wire::{
 
 use super::{
     large, padded,
-    peers::{CYCLONE, part, say},
+    peers::{CYCLONE, a_reader, part, say},
 };
 use crate::{
     peer::{Peer, WRITER},
@@ -121,4 +121,24 @@ fn a_sample_that_is_longer_on_its_way_than_a_lease_keeps_its_writer_alive() {
     world.run_for(ms(10));
     let changed = world.take_liveliness_changed(reader).expect("it is back");
     assert_eq!((changed.alive, changed.not_alive), (1, 0));
+}
+
+#[test]
+fn fragments_renew_the_lease_of_a_participant_whose_announcements_are_lost() {
+    for kind in [ReliabilityKind::BestEffort, ReliabilityKind::Reliable] {
+        let (mut world, peer, _) = a_reader(kind);
+        peer.announce_itself(&mut world, |data| data.lease = 3 * SECOND);
+        let peers = |world: &World| world.engine(peer.target).remote_participants().count();
+        for fragment in 1..=20 {
+            say(
+                &mut world,
+                &peer,
+                (endless(WRITER, 1, fragment), &[7; 1_344]),
+            );
+            world.run_for(SECOND / 2);
+        }
+        assert_eq!(peers(&world), 1);
+        world.run_for(4 * SECOND);
+        assert_eq!(peers(&world), 0);
+    }
 }

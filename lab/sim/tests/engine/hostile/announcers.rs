@@ -28,7 +28,7 @@ fn a_peer_that_announces_as_fast_as_it_can_keeps_nobody_from_being_found() {
     let reader = world.create_reader(late, &topic);
     // One every other step: to read it and to take it in is all there is time for.
     for _ in 0..30_000 {
-        peer.announce_itself_again(&mut world);
+        peer.announce_itself_at_once(&mut world, |_| {});
         world.run_for(Duration::from_micros(10));
     }
     assert!(world.engine(a).counters().announcements_replaced > 0);
@@ -60,7 +60,7 @@ fn strangers_without_end_keep_no_known_participant_from_renewing_its_lease() {
     let attacker = world.node_down(NodeConfig::default());
     // A name each, three times as fast as they can be taken in, for longer than two leases.
     for number in 0..150_000 {
-        Peer::at(attacker, a, number).announce_itself_again(&mut world);
+        Peer::at(attacker, a, number).announce_itself_at_once(&mut world, |_| {});
         world.run_for(Duration::from_micros(8));
     }
     let counters = world.engine(a).counters();
