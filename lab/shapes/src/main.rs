@@ -46,14 +46,21 @@ type Failure = Box<dyn std::error::Error>;
 
 /// Exit code of wrong usage, and of options that are not supported.
 const USAGE: u8 = 2;
-/// Exit code when the output cannot be written, as of the command `isolane`.
-const OUTPUT_FAILED: u8 = 3;
+/// Exit code where the machine does not allow it, as of the command `isolane`: there is no interface, no memory, no place
+/// for the output.
+const NOT_ALLOWED: u8 = 3;
 
 #[global_allocator]
 static ALLOCATOR: isolane::ExitWithoutMemory = isolane::ExitWithoutMemory;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = match Options::try_parse() {
+        Ok(options) => options,
+        // Help, too, has to be written.
+        Err(error) if error.print().is_err() => return ExitCode::from(NOT_ALLOWED),
+        Err(error) if error.use_stderr() => return ExitCode::from(USAGE),
+        Err(_) => return ExitCode::SUCCESS,
+    };
     if let Err(problem) = options.check() {
         warn!("isolane-shape-main: {problem}");
         return ExitCode::from(USAGE);
@@ -65,13 +72,13 @@ fn main() -> ExitCode {
     let ended = run(&options);
     if let Some(error) = output::failure() {
         warn!("isolane-shape-main: standard output cannot be written: {error}");
-        return ExitCode::from(OUTPUT_FAILED);
+        return ExitCode::from(NOT_ALLOWED);
     }
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             warn!("isolane-shape-main: {failure}");
-            ExitCode::FAILURE
+            ExitCode::from(NOT_ALLOWED)
         }
     }
 }

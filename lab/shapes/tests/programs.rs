@@ -61,8 +61,30 @@ fn an_output_that_is_closed_or_full_ends_the_program_without_a_panic() {
         closed.output().read_line(&mut line).expect("a line");
         assert_eq!(closed.code(), Some(0), "closed pipe");
 
-        let full = File::create("/dev/full").expect("/dev/full");
-        assert_eq!(Running::start("-S -t T", full).code(), Some(3), "full");
+        for arguments in ["-S -t T", "--help"] {
+            let full = File::create("/dev/full").expect("/dev/full");
+            let code = Running::start(arguments, full).code();
+            assert_eq!(code, Some(3), "{arguments}: full");
+        }
+    });
+}
+
+#[test]
+fn memory_that_cannot_be_had_ends_the_program_with_the_exit_code_of_the_machine() {
+    let name = "memory_that_cannot_be_had_ends_the_program_with_the_exit_code_of_the_machine";
+    in_namespace(name, || {
+        let mut shell = Command::new("sh");
+        // KiB. The history of samples of 1 MB takes more.
+        shell.args(["-c", "ulimit -v 60000; exec \"$0\" \"$@\""]);
+        shell.arg(env!("CARGO_BIN_EXE_isolane-shape-main"));
+        shell.args("-P -t T -r -k 0 --additional-payload-size 1000000".split(' '));
+        let ended = shell.output().expect("sh");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(3), "{said}");
+        assert!(
+            said.contains("bytes of memory are left for samples"),
+            "{said}"
+        );
     });
 }
 
