@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use command::PATIENCE;
 
@@ -167,6 +168,23 @@ fn a_terminal_that_is_closed_ends_a_command_as_ctrl_c_does() {
     let ended = publisher.signal("-HUP");
     assert_eq!(ended.code, 130, "{}", ended.err);
     assert!(ended.err.contains("0 written"), "{}", ended.err);
+}
+
+#[test]
+fn an_interrupted_list_shows_what_it_has_heard() {
+    let mut publisher = Running::start(&mut isolane(231, &["pub", "Square"]));
+    publisher.tells("waiting for a subscriber");
+    // It announces itself every few seconds.
+    let waits = [1, 2, 4, 8, 16].map(Duration::from_secs);
+    let is_shown = waits.into_iter().any(|wait| {
+        let mut list = Running::start(&mut isolane(231, &["ls", "--seconds", "60"]));
+        list.tells("listening for 60 s");
+        thread::sleep(wait);
+        let ended = list.interrupt();
+        assert_eq!(ended.code, 130, "{}", ended.err);
+        ended.out.contains("writer \"Square\"")
+    });
+    assert!(is_shown);
 }
 
 #[test]

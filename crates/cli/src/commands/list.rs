@@ -29,9 +29,6 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
         settings.network.domain.value
     ));
     until.run(&participant, || false);
-    if until.interrupted() {
-        return Ok(ExitCode::Interrupted);
-    }
     if settings.network.verbosity > 1 {
         ledgers::tell_all(&participant);
     }
@@ -56,7 +53,10 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
              ADDRESS)? `isolane spy --kind spdp` shows the announcements of all domains",
         );
     }
-    printed
+    printed.map(|code| match until.interrupted() {
+        true => ExitCode::Interrupted,
+        false => code,
+    })
 }
 
 /// All that was heard. The form of `--json`.

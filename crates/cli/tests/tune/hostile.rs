@@ -327,3 +327,50 @@ fn what_was_set_explicitly_is_told_from_a_default_of_the_same_name() {
         assert!(code == 1 && err.contains(said), "{err}");
     });
 }
+
+#[test]
+fn what_a_damaged_journal_no_longer_told_is_not_forgotten() {
+    inside(
+        "hostile::what_a_damaged_journal_no_longer_told_is_not_forgotten",
+        || {
+            let place = Place::new("tune-damaged");
+            let before = place.look();
+            place.write_plan(&place.plan());
+            assert_eq!(run(&mut apply(&place)).0, 0);
+            let state = PathBuf::from(place.state());
+            let journal = fs::read_to_string(state.join("tune.journal")).expect("ours");
+            let whole: Vec<&str> = journal.split_inclusive('\n').collect();
+            fs::write(state.join("tune.journal"), whole[..3].concat()).expect("ours");
+            let (code, _, err) = run(&mut place.tune(&["rollback"]));
+            let cut = "its last lines are missing";
+            assert!(code == 1 && err.contains(cut), "{code} {err}");
+
+            let kept = state.join("tune.journal.broken");
+            let is_told = |err: &str| err.contains("may still be changed: see");
+            for command in ["status", "rollback"] {
+                let (code, _, err) = run(&mut place.tune(&[command]));
+                assert!(code == 1 && is_told(&err), "{command}: {code} {err}");
+                assert!(err.contains("tune.journal.broken"), "{err}");
+            }
+            let (code, out, _) = run(&mut place.tune(&["status", "--json", "-"]));
+            let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+            let told = &report["damaged_journals"][0];
+            assert_eq!((code, told.as_str()), (1, kept.to_str()));
+
+            let (code, _, err) = run(&mut apply(&place));
+            assert!(code == 0 && is_told(&err), "{code} {err}");
+            let (code, out, err) = run(&mut place.tune(&["rollback"]));
+            assert!(code == 1 && out.contains("restored"), "{code} {out}");
+            assert!(is_told(&err), "{err}");
+
+            // The journal as it was restores the rest.
+            fs::rename(&kept, state.join("aside")).expect("ours");
+            fs::write(state.join("tune.journal"), journal).expect("ours");
+            let (code, out, err) = run(&mut place.tune(&["rollback"]));
+            assert_eq!((code, err.as_str()), (0, ""), "{out}");
+            place.assert_is(&before, "after both rollbacks");
+            let (code, out, _) = run(&mut place.tune(&["status"]));
+            assert!(code == 0 && out.contains("no plan is applied"), "{out}");
+        },
+    );
+}

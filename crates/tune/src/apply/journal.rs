@@ -24,6 +24,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::compact::{Outcome, Set};
+pub use self::file::damaged_journals;
 pub(super) use self::file::{Journal, remove, set_aside};
 use super::restore::first_of_each;
 use super::state::{JOURNAL, State};

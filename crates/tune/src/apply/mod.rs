@@ -33,6 +33,7 @@ pub use self::boot::{BootError, BootPart, Unfit};
 pub use self::error::{
     ApplyError, Hindrance, JournalError, Left, Obstacle, StateError, Unclosed, Undone,
 };
+pub use self::journal::damaged_journals;
 use self::journal::{Contents, Entry, Journal, Outcome};
 pub use self::links::Links;
 use self::look::{Found, Looked, look};

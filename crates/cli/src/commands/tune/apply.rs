@@ -13,8 +13,8 @@ use isolane_tune::apply::{
 use isolane_tune::{Plan, PlanError, ThisMachine, here, interfaces};
 use rustix::process::geteuid;
 
-use super::await_links;
 use super::failure::{OF_ANOTHER_VERSION, failure};
+use super::{await_links, damaged, told_damaged};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
@@ -43,6 +43,9 @@ pub(super) fn run(settings: TuneApplySettings) -> Result<ExitCode, Failure> {
     await_links(&links, &is_stopped);
     let applied = applied.map_err(|error| failure("the plan was not carried out", &error))?;
     left_out(&applied.left_out);
+    if let Some(damaged) = told_damaged(&damaged(&settings.state)?) {
+        tell(format!("note: {damaged}"));
+    }
     print(&text(&plan, &applied))
 }
 
@@ -209,6 +212,9 @@ fn text(plan: &Plan, applied: &Applied) -> String {
             false => "",
         };
         lines.push(format!("  {}: {}: {said}{reboot}\n", step.id, step.setting));
+    }
+    if applied.changed.is_empty() && applied.already.is_empty() {
+        return String::from("nothing to do: the plan has no steps\n");
     }
     lines.push(format!(
         "{} set, {} as they should be; isolane tune rollback undoes it\n",

@@ -14,13 +14,15 @@ mod verify;
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
 use isolane_model::{Source, Sourced};
-use isolane_tune::apply::Links;
+use isolane_tune::apply::{Links, damaged_journals};
 use isolane_tune::limits::LINK_PATIENCE;
 use isolane_tune::verify::{PlaceError, ReceiveQueues};
 use isolane_tune::{Interface, interfaces, of_vlan};
 
+use self::failure::failure;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -85,6 +87,34 @@ fn check_state(state: &TuneState) -> Result<(), Failure> {
         "there is no such folder, or it cannot be seen",
     )
     .with_remedy("name the folder that the plan was applied with: --state DIR"))
+}
+
+/// Damaged journals that earlier rollbacks kept.
+fn damaged(state: &TuneState) -> Result<Vec<PathBuf>, Failure> {
+    let kept = damaged_journals(&state.0.value);
+    kept.map_err(|error| failure("damaged journals cannot be looked for", &error.into()))
+}
+
+/// What damaged journals mean for the machine; `None` if there are none.
+fn told_damaged(kept: &[PathBuf]) -> Option<String> {
+    let paths: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
+    (!paths.is_empty()).then(|| {
+        format!(
+            "settings that a damaged journal no longer told were not restored and may still be changed: see {}",
+            paths.join(", ")
+        )
+    })
+}
+
+/// [`ExitCode::AnswerIsNo`] while damaged journals are kept.
+fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
+    let Some(why) = told_damaged(kept) else {
+        return Ok(());
+    };
+    let what = "an earlier rollback could not restore everything";
+    Err(Failure::new(ExitCode::AnswerIsNo, what, why).with_remedy(
+        "restore them by hand, or reboot, which resets all but files; then remove the damaged journal",
+    ))
 }
 
 /// Why a port could not be had.

@@ -4,7 +4,7 @@ use isolane_tune::apply::{Links, rollback};
 use isolane_tune::{ThisMachine, here};
 
 use super::failure::{CLOSE_IT, failure, left, told};
-use super::{await_links, check_state};
+use super::{await_links, check_damaged, check_state, damaged};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, print};
@@ -19,6 +19,7 @@ pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
     await_links(&links, &|| false);
     let done = done.map_err(|error| failure("nothing was rolled back", &error))?;
     let Some(restored) = done.restored else {
+        check_damaged(&damaged(state)?)?;
         let folder = folder.display();
         return print(&format!(
             "nothing to undo: no journal is in {folder}, so no plan was applied, or it was undone\n"
@@ -46,7 +47,7 @@ pub(super) fn run(state: &TuneState) -> Result<ExitCode, Failure> {
     }
     let unclosed = done.unclosed.as_ref().map(told);
     match (done.broken, unclosed) {
-        (None, None) => Ok(ExitCode::Done),
+        (None, None) => check_damaged(&damaged(state)?).map(|()| ExitCode::Done),
         (None, Some(unclosed)) => Err(Failure::new(
             ExitCode::MachineForbids,
             "all was restored, but the journal could not be taken away",

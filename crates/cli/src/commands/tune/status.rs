@@ -1,11 +1,13 @@
 //! `isolane tune status`: what is applied, and whether it still stands.
 
+use std::path::PathBuf;
+
 use isolane_tune::apply::{Standing, Status, status};
 use isolane_tune::{ThisMachine, here};
 use serde::Serialize;
 
-use super::check_state;
 use super::failure::failure;
+use super::{check_damaged, check_state, damaged};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::output::{count_of, print, print_json};
@@ -17,6 +19,8 @@ use crate::values::Destination;
 struct Report<'a> {
     schema: &'static str,
     applied: Option<&'a Status>,
+    /// Paths.
+    damaged_journals: &'a [PathBuf],
 }
 
 pub(super) fn run(state: &TuneState, json: Option<&Destination>) -> Result<ExitCode, Failure> {
@@ -24,16 +28,19 @@ pub(super) fn run(state: &TuneState, json: Option<&Destination>) -> Result<ExitC
     let folder = &state.0.value;
     let status = status(&mut ThisMachine::new(), &here(), folder)
         .map_err(|error| failure("what is applied cannot be told", &error))?;
+    let damaged = damaged(state)?;
     if let Some(destination) = json {
         let report = Report {
             schema: "isolane/tune-status/1",
             applied: status.as_ref(),
+            damaged_journals: &damaged,
         };
         print_json(&report, destination)?;
     }
     if json != Some(&Destination::StandardOutput) {
         print(&text(status.as_ref()))?;
     }
+    check_damaged(&damaged)?;
     let stands = status.as_ref().is_none_or(|status| {
         status.is_complete && status.settings.iter().all(|setting| setting.stands)
     });

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
@@ -129,19 +129,35 @@ pub(in crate::apply) fn remove(state: &State) -> Result<(), StateError> {
     take().map_err(StateError::of(&state.journal()))
 }
 
+/// The names that damaged journals may have.
+fn damaged_names() -> impl Iterator<Item = String> {
+    (0..MAX_BROKEN_JOURNALS).map(|number| match number {
+        0 => String::from(BROKEN),
+        number => format!("{BROKEN}.{number}"),
+    })
+}
+
+/// Damaged journals that rollbacks kept in the state folder: settings that they no longer tell may still be changed.
+/// They stay until somebody removes them.
+///
+/// # Errors
+/// [`StateError`]: the folder cannot be looked at, or others can write to it.
+pub fn damaged_journals(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
+    let Some(state) = State::find(folder)? else {
+        return Ok(Vec::new());
+    };
+    let kept = damaged_names().filter(|name| !state.is_free(name));
+    Ok(kept.map(|name| state.path_of(&name)).collect())
+}
+
 /// Keeps a journal that cannot be read whole for people to look at, out of the way of the next, and
 /// beside those that were kept before. Returns where it is.
 ///
 /// # Errors
 /// Among others [`io::ErrorKind::AlreadyExists`]: too many are kept.
 pub(in crate::apply) fn set_aside(state: &State) -> Result<PathBuf, StateError> {
-    let name = |number: usize| match number {
-        0 => String::from(BROKEN),
-        number => format!("{BROKEN}.{number}"),
-    };
     let take = || -> io::Result<PathBuf> {
-        let mut names = (0..MAX_BROKEN_JOURNALS).map(name);
-        let aside = names.find(|name| state.is_free(name));
+        let aside = damaged_names().find(|name| state.is_free(name));
         let aside = aside.ok_or(io::ErrorKind::AlreadyExists)?;
         state.rename(JOURNAL, &aside)?;
         state.sync()?;
