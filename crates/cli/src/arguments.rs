@@ -116,9 +116,8 @@ pub(crate) struct CommonArguments {
     /// this machine is [default: none; for `config`, `doctor` and `tune`: isolane.toml] [env: ISOLANE_CONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = NETWORK_OPTIONS)]
     pub(crate) config: Option<PathBuf>,
-    /// Say more: once, the settings and where each comes from, what the library logs, and (`spy`)
-    /// everything that is decoded; twice, also (`pub`, `sub`, `ls`) who is matched, as it happens,
-    /// and all jobs, ledgers and counters at the end
+    /// Say more: once, the settings and where each comes from, and what the library logs; twice, also
+    /// (`pub`, `sub`, `ls`) who is matched, as it happens, and all jobs, ledgers and counters at the end
     #[arg(long, short = 'v', action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
@@ -177,7 +176,8 @@ pub(crate) enum Command {
     #[command(after_help = ExitCode::help_with_examples(&[
         ("sudo isolane spy", "all interfaces, until Ctrl-C"),
         ("sudo isolane spy -i eth0 --topic Square --kind data,acknack", "one topic's samples"),
-        ("isolane spy trace.pcap --kind spdp,sedp -v", "who is there, with all they announce"),
+        ("isolane spy trace.pcap --kind spdp,sedp", "who is there, with all they announce"),
+        ("sudo isolane spy --topic Square --write square.pcapng", "for Wireshark: only this topic's frames"),
         ("isolane spy trace.pcapng --json - | jq .submessages", "for programs"),
         ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "what another host sees"),
     ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]

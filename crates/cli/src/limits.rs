@@ -69,10 +69,6 @@ pub(crate) const CAPTURE_INTERFACES: usize = 256;
 /// Bytes of an IP packet's payload: its length field has 16 bits.
 pub(crate) const PACKET_BYTES: usize = 65_535;
 
-/// Packets that `spy` waits for the missing fragments of: more than are on their way at a time,
-/// unless fragments were lost.
-pub(crate) const FRAGMENTED_PACKETS: usize = 64;
-
 /// Participants, endpoints and addresses that `spy` remembers from discovery: as many as a large
 /// system has.
 pub(crate) const KNOWN_PARTICIPANTS: usize = 4_096;
@@ -115,9 +111,6 @@ pub(crate) const MATCHES_PER_PARTICIPANT: u32 = 8;
 
 /// Domains in which `spy` asks for topics: each takes a participant. More are seldom on one network.
 pub(crate) const ASKED_DOMAINS: usize = 4;
-
-/// Bytes of a payload that `spy -v` shows: enough to recognise a sample, few enough for a line.
-pub(crate) const SHOWN_PAYLOAD_BYTES: usize = 64;
 
 /// Identifiers of unknown submessages that the summary of `spy` names.
 pub(crate) const UNKNOWN_SUBMESSAGES: usize = 16;

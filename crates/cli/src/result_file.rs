@@ -101,11 +101,19 @@ impl ResultFile {
     /// # Errors
     /// It cannot be written.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
+        self.write_bytes(visible(text).as_bytes())
+    }
+
+    /// Writes bytes as they are.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         if matches!(self.place, Place::Older) {
             self.file.set_len(0)?;
             self.place = Place::Final;
         }
-        self.file.write_all(visible(text).as_bytes())
+        self.file.write_all(bytes)
     }
 
     /// Writes text in place of what was written to the temporary file.

@@ -65,6 +65,10 @@ pub(crate) struct SpyArguments {
     /// nothing else then
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
+    /// Write the frames of the datagrams shown to this file too, as pcapng, for Wireshark; further IP fragments of any
+    /// datagram with them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -16,14 +16,15 @@ use crate::limits::ASKED_DOMAINS;
 use crate::output::{JsonLines, print, tell};
 use crate::settings::{SpySettings, SpySource};
 use crate::spy::file::{CaptureFile, End};
+use crate::spy::filter::Filter;
 use crate::spy::frame::Frame;
 use crate::spy::knowledge::Knowledge;
 use crate::spy::live::Live;
-use crate::spy::message::Message;
-use crate::spy::network::{Datagram, Network};
+use crate::spy::message::{Kind, Message};
+use crate::spy::network::{self, Datagram, Other};
+use crate::spy::record::{Record, Style};
 use crate::spy::summary::Summary;
-use crate::spy::text::{Record, Style, lines};
-use crate::spy::{filter::Filter, json};
+use crate::spy::write::CaptureWriter;
 use crate::values::Destination;
 
 /// How long it waits for a frame before it looks whether to stop.
@@ -50,12 +51,17 @@ pub(crate) fn run(settings: SpySettings) -> Result<ExitCode, Failure> {
 /// is read once.
 fn read(spy: &mut Spy<'_>, path: &Path, until: &Until) -> Result<ExitCode, Failure> {
     if !spy.filter.topics.is_empty() && path.as_os_str() != "-" {
-        let mut learning = Learning::default();
+        let mut knowledge = Knowledge::default();
         CaptureFile::open(path)?.read(|frame| {
-            learning.take(&frame);
+            if let Ok(datagram) = network::read(&frame) {
+                let payload = datagram.filled_payload();
+                let message = Message::read(&payload, datagram.payload.len());
+                let items = message.iter().flat_map(|message| &message.items);
+                items.for_each(|item| knowledge.learn(item));
+            }
             Ok(!until.over())
         })?;
-        spy.knowledge.learn_endpoints_of(learning.knowledge);
+        spy.knowledge.learn_endpoints_of(knowledge);
     }
     let end = CaptureFile::open(path)?
         .read(|frame| spy.take(&frame).map(|()| spy.wants_more() && !until.over()))?;
@@ -64,28 +70,6 @@ fn read(spy: &mut Spy<'_>, path: &Path, until: &Until) -> Result<ExitCode, Failu
         true => ExitCode::Interrupted,
         false => ExitCode::Done,
     })
-}
-
-/// The first pass over a capture, which shows nothing.
-#[derive(Default)]
-struct Learning {
-    network: Network,
-    knowledge: Knowledge,
-}
-
-impl Learning {
-    fn take(&mut self, frame: &Frame<'_>) {
-        let Ok(datagram) = self.network.read(frame) else {
-            return;
-        };
-        let is_cut = datagram.payload.len() < datagram.payload_len;
-        if let Ok(message) = Message::read(&datagram.payload, is_cut) {
-            message
-                .items
-                .iter()
-                .for_each(|item| self.knowledge.learn(item));
-        }
-    }
 }
 
 /// Participants that ask for the topics of writers that were announced before `spy` began: discovery sends the
@@ -218,9 +202,9 @@ struct Spy<'a> {
     style: Style,
     text: bool,
     json: Option<JsonLines>,
+    capture: Option<CaptureWriter>,
     /// Datagrams still to show.
     left: u64,
-    network: Network,
     knowledge: Knowledge,
     summary: Summary,
     /// A capture: what it does not announce stays unknown.
@@ -238,13 +222,19 @@ impl<'a> Spy<'a> {
         Ok(Self {
             filter: &settings.filter,
             style: Style {
-                all: settings.verbosity > 0,
+                context: [Kind::Info, Kind::Pad]
+                    .iter()
+                    .any(|kind| settings.filter.kinds.contains(kind)),
                 interfaces: !one_interface,
             },
             text: settings.json != Some(Destination::StandardOutput),
             json: settings.json.as_ref().map(JsonLines::new).transpose()?,
+            capture: settings
+                .write
+                .as_deref()
+                .map(CaptureWriter::create)
+                .transpose()?,
             left: settings.count.value.unwrap_or(u64::MAX),
-            network: Network::default(),
             knowledge: Knowledge::default(),
             is_file: matches!(settings.source, SpySource::File(_)),
             summary: Summary {
@@ -262,7 +252,7 @@ impl<'a> Spy<'a> {
     /// Takes one frame through all stages.
     fn take(&mut self, frame: &Frame<'_>) -> Result<(), Failure> {
         self.summary.frames += 1;
-        let datagram = match self.network.read(frame) {
+        let datagram = match network::read(frame) {
             Ok(datagram) if !datagram.payload.starts_with(b"RTPS") => {
                 self.summary.other_udp += 1;
                 return Ok(());
@@ -270,7 +260,8 @@ impl<'a> Spy<'a> {
             Ok(datagram) => datagram,
             Err(other) => {
                 self.summary.count_other(other);
-                return Ok(());
+                let capture = self.capture.as_mut().filter(|_| other == Other::Fragment);
+                return capture.map_or(Ok(()), |capture| capture.write(frame));
             }
         };
         self.summary.count_datagram(&datagram);
@@ -278,8 +269,8 @@ impl<'a> Spy<'a> {
     }
 
     fn take_datagram(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>) -> Result<(), Failure> {
-        let is_cut = datagram.payload.len() < datagram.payload_len;
-        let (header, items) = match Message::read(&datagram.payload, is_cut) {
+        let payload = datagram.filled_payload();
+        let (header, items) = match Message::read(&payload, datagram.payload.len()) {
             Ok(message) => (Ok(message.header), message.items),
             Err(error) => {
                 self.summary.malformed_datagrams += 1;
@@ -322,18 +313,23 @@ impl<'a> Spy<'a> {
             knowledge: &self.knowledge,
         };
         if let Some(lines) = &mut self.json {
-            lines.write(&json::object(&record))?;
+            lines.write(&record.json())?;
         }
         if self.text {
-            print(&lines(&record, self.style))?;
+            print(&record.text(self.style))?;
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.write(frame)?;
         }
         Ok(())
     }
 
     /// Says what was counted.
     fn finish(mut self) -> Result<(), Failure> {
-        self.summary.incomplete_packets = self.network.incomplete_packets();
         tell(self.summary.text());
+        if let Some(capture) = &mut self.capture {
+            capture.finish()?;
+        }
         match &mut self.json {
             Some(lines) => lines.write(&self.summary.json()).map(|_| ()),
             None => Ok(()),

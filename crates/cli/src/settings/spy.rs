@@ -23,8 +23,8 @@ pub(crate) struct SpySettings {
     /// How long to listen; `None`: until stopped.
     pub(crate) run_for: Sourced<Option<Duration>>,
     pub(crate) json: Option<Destination>,
-    /// 0: what matters; 1 and more: everything.
-    pub(crate) verbosity: u8,
+    /// Where the frames that are shown are written to, as pcapng.
+    pub(crate) write: Option<PathBuf>,
 }
 
 /// Where frames come from.
@@ -78,7 +78,7 @@ impl SpySettings {
                 None,
             ),
             json: arguments.json,
-            verbosity: network.verbosity,
+            write: arguments.write,
         })
     }
 }

@@ -67,7 +67,7 @@ pub(crate) struct Item<'a> {
     /// What a built-in writer says, if this is of one that is known.
     pub(crate) announcement: Option<Announcement>,
     pub(crate) submessage: Result<Submessage<'a>, Error>,
-    /// The capture ends within it: that it is malformed is no fault of the sender's.
+    /// Only its beginning is there: that it is malformed is no fault of the sender's.
     pub(crate) is_cut: bool,
 }
 
@@ -94,11 +94,12 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Takes a payload apart; `is_cut`: not all of it was captured.
+    /// Takes a payload apart, of which the first `captured` bytes are there.
     ///
     /// # Errors
     /// What is wrong with the header.
-    pub(crate) fn read(payload: &'a [u8], is_cut: bool) -> Result<Self, Error> {
+    pub(crate) fn read(payload: &'a [u8], captured: usize) -> Result<Self, Error> {
+        let is_cut = captured < payload.len();
         let header = Header::parse(payload)?;
         let mut source = header.prefix;
         let mut destination = GuidPrefix::UNKNOWN;
@@ -106,7 +107,8 @@ impl<'a> Message<'a> {
         let mut items = Vec::new();
         loop {
             let offset = submessages.offset();
-            let Some(submessage) = submessages.next() else {
+            let is_there = offset < captured;
+            let Some(submessage) = submessages.next().filter(|_| is_there) else {
                 return Ok(Self { header, items });
             };
             let submessage = match submessage {
@@ -123,7 +125,7 @@ impl<'a> Message<'a> {
                 Ok(Submessage::InfoDestination(prefix)) => destination = prefix,
                 _ => {}
             }
-            let ends_with_capture = is_cut && submessages.offset() == payload.len();
+            let ends_with_capture = is_cut && submessages.offset() > captured;
             items.push(Item::new(
                 submessage,
                 offset,

@@ -1,9 +1,8 @@
 //! Names for numbers that travel: vendors, entities of the standard, encapsulations.
 
 use isolane_wire::cdr::EncapsulationId;
-use isolane_wire::discovery::ParticipantMessage;
 use isolane_wire::guid::EntityId;
-use isolane_wire::rtps::{ChecksumKind, SubmessageId, VENDOR_ID};
+use isolane_wire::rtps::VENDOR_ID;
 
 /// Vendors as the OMG has registered them ("RTPS vendor IDs", omg.org/dds).
 const VENDORS: &[([u8; 2], &str)] = &[
@@ -45,45 +44,6 @@ pub(super) fn entity(entity: EntityId) -> Option<&'static str> {
         EntityId::P2P_MESSAGE_WRITER | EntityId::P2P_MESSAGE_READER => "liveliness",
         _ => return None,
     })
-}
-
-/// A submessage of DDS Security 1.1 (its Table 42), which travels among those of the protocol.
-pub(super) fn security_submessage(id: u8) -> Option<&'static str> {
-    Some(match id {
-        0x30 => "SEC_BODY",
-        0x31 => "SEC_PREFIX",
-        0x32 => "SEC_POSTFIX",
-        0x33 => "SRTPS_PREFIX",
-        0x34 => "SRTPS_POSTFIX",
-        _ => return None,
-    })
-}
-
-/// Whose a submessage is that is not decoded.
-pub(super) fn origin_of_submessage(id: u8) -> &'static str {
-    match id {
-        SubmessageId::FIRST_OF_SECURITY..=SubmessageId::LAST_OF_SECURITY => "of DDS Security",
-        SubmessageId::FIRST_OF_VENDORS.. => "of the vendor",
-        _ => "of a later version",
-    }
-}
-
-/// A checksum of a whole message.
-pub(super) fn checksum(kind: ChecksumKind) -> &'static str {
-    match kind {
-        ChecksumKind::Crc32c => "CRC-32C",
-        ChecksumKind::Crc64 => "CRC-64",
-        ChecksumKind::Md5 => "MD5",
-    }
-}
-
-/// What a participant says to all others (RTPS 2.5 §9.6.3.1).
-pub(super) fn participant_message(kind: [u8; 4]) -> String {
-    match kind {
-        ParticipantMessage::KIND_AUTOMATIC_LIVELINESS => String::from("is alive"),
-        ParticipantMessage::KIND_MANUAL_LIVELINESS => String::from("is asserted by its user"),
-        [a, b, c, d] => format!("says {a:02x}{b:02x}{c:02x}{d:02x}"),
-    }
 }
 
 /// How a payload is serialised (RTPS 2.5 §10.5, XTypes 1.3 Table 60), as its first two bytes say.

@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use isolane_wire::time::Timestamp;
-
 /// The time of day, UTC, in microseconds.
 pub(super) fn time_of_day(time_ns: Option<u64>) -> String {
     const DAY_NS: u64 = 86_400 * 1_000_000_000;
@@ -27,13 +25,6 @@ pub(super) fn date_and_time(time_ns: u64) -> String {
     humantime::format_rfc3339_nanos(time).to_string()
 }
 
-pub(super) fn timestamp(time: Timestamp) -> String {
-    match time {
-        Timestamp::INFINITE => String::from("infinite"),
-        time => date_and_time(time.to_nanos()),
-    }
-}
-
 /// Ascending numbers, neighbours as ranges: `3 5..9`.
 pub(super) fn ranges(numbers: impl Iterator<Item = i64>) -> String {
     let mut found: Vec<(i64, i64)> = Vec::new();
@@ -50,7 +41,7 @@ pub(super) fn ranges(numbers: impl Iterator<Item = i64>) -> String {
     found.join(" ")
 }
 
-pub(super) fn range(first: i64, last: i64) -> String {
+fn range(first: i64, last: i64) -> String {
     if first == last {
         first.to_string()
     } else {

@@ -9,15 +9,15 @@ use isolane_wire::qos::{
 /// A policy's name in the standard, and its value.
 pub(super) type Policy = (&'static str, String);
 
-/// The policies of a writer or reader that differ from what `defaults` has; all of them, if `all`.
-pub(super) fn policies(qos: &QosPolicies, defaults: &QosPolicies, all: bool) -> Vec<Policy> {
+/// The policies of a writer or reader that differ from what `defaults` has.
+pub(super) fn policies(qos: &QosPolicies, defaults: &QosPolicies) -> Vec<Policy> {
     let policies = described(qos).into_iter().zip(described(defaults));
     policies
         // Where there is no service of durability, nobody asks how it would keep samples.
         .filter(|((name, _), _)| {
-            all || *name != "DURABILITY_SERVICE" || qos.durability > DurabilityKind::TransientLocal
+            *name != "DURABILITY_SERVICE" || qos.durability > DurabilityKind::TransientLocal
         })
-        .filter(|(own, default)| all || own != default)
+        .filter(|(own, default)| own != default)
         .map(|(own, _)| own)
         .collect()
 }

@@ -6,7 +6,7 @@ use isolane_model::Word;
 use serde_json::{Map, Value, json};
 
 use super::message::{Announcement, Item, Kind};
-use super::network::{Checksum, Datagram, Other};
+use super::network::{Datagram, Other};
 use crate::limits::UNKNOWN_SUBMESSAGES;
 use crate::output::count_of;
 
@@ -31,13 +31,10 @@ pub(crate) struct Summary {
     pub(crate) other_udp: u64,
     pub(crate) ipv6: u64,
     pub(crate) not_udp: u64,
+    /// IP fragments other than the first of a packet.
     pub(crate) fragments: u64,
-    pub(crate) incomplete_packets: u64,
     /// Frames of a link that is not decoded, by its number.
     pub(crate) unknown_links: BTreeMap<i32, u64>,
-    pub(crate) partial_checksums: u64,
-    pub(crate) wrong_checksums: u64,
-    pub(crate) absent_checksums: u64,
     pub(crate) submessages: BTreeMap<Kind, u64>,
     /// Unknown submessages, by identifier.
     pub(crate) unknown_submessages: BTreeMap<u8, u64>,
@@ -59,15 +56,7 @@ impl Summary {
 
     pub(crate) fn count_datagram(&mut self, datagram: &Datagram<'_>) {
         self.datagrams += 1;
-        // The packet that made it whole was a fragment too.
-        self.fragments += u64::from(datagram.packets > 1);
-        self.cut_datagrams += u64::from(datagram.payload.len() < datagram.payload_len);
-        match datagram.checksum {
-            Checksum::Partial => self.partial_checksums += 1,
-            Checksum::Wrong => self.wrong_checksums += 1,
-            Checksum::Absent => self.absent_checksums += 1,
-            Checksum::Right | Checksum::Unknown => {}
-        }
+        self.cut_datagrams += u64::from(datagram.is_cut());
     }
 
     pub(crate) fn count_item(&mut self, item: &Item<'_>) {
@@ -140,15 +129,11 @@ impl Summary {
             (self.other_udp, "other UDP"),
             (self.not_udp, "not UDP"),
             (self.ipv6, "IPv6 (not decoded)"),
-            (self.fragments, "IP fragments"),
-            (self.incomplete_packets, "fragmented packets never whole"),
-            (self.cut_datagrams, "datagrams cut by the capture"),
+            (self.fragments, "further IP fragments (not decoded)"),
             (
-                self.partial_checksums,
-                "with a partial UDP checksum (left to hardware)",
+                self.cut_datagrams,
+                "datagrams of which only the beginning is decoded",
             ),
-            (self.absent_checksums, "without a UDP checksum"),
-            (self.wrong_checksums, "with a wrong UDP checksum"),
         ]);
         if !others.is_empty() {
             lines.push(format!("beside that: {others}"));
@@ -205,13 +190,7 @@ impl Summary {
             "ipv6": self.ipv6,
             "unknown_link": links,
             "ip_fragments": self.fragments,
-            "incomplete_packets": self.incomplete_packets,
             "cut_datagrams": self.cut_datagrams,
-            "checksums": {
-                "partial": self.partial_checksums,
-                "absent": self.absent_checksums,
-                "wrong": self.wrong_checksums,
-            },
             "kernel_dropped": self.kernel_dropped,
             "broken_off": self.broken_off,
         })
