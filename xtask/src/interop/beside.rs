@@ -1,5 +1,5 @@
-//! What runs besides the cells, since it is no choice of their axes: other questions about a peer and
-//! isolane's lanes.
+//! What runs besides the cells, since it is no choice of their axes: other questions about a peer, isolane's lanes
+//! and hosts with two interfaces.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::cell::Axis;
 use super::peer::{Installed, Peer};
 use super::report::{BesideReport, Verdict};
-use super::{coexistence, large};
+use super::{coexistence, large, two_interfaces};
 use crate::Result;
 
 /// What is asked.
@@ -18,13 +18,17 @@ pub(super) enum Beside {
     Large(Peer),
     /// Does a pair of that peer go on while isolane comes, goes and is killed?
     Coexistence(Peer),
+    /// Do best-effort samples arrive where both hosts have two interfaces?
+    TwoInterfaces(Peer),
 }
 
 impl Beside {
-    const ALL: [Self; 3] = [
+    const ALL: [Self; 5] = [
         Self::Large(Peer::CycloneDds),
         Self::Large(Peer::FastDds),
         Self::Coexistence(Peer::CycloneDds),
+        Self::TwoInterfaces(Peer::CycloneDds),
+        Self::TwoInterfaces(Peer::FastDds),
     ];
 
     /// Those whose name contains all of these.
@@ -41,12 +45,13 @@ impl Beside {
         match self {
             Self::Large(peer) => format!("{}-large-datagrams", peer.word()),
             Self::Coexistence(peer) => format!("{}-coexistence", peer.word()),
+            Self::TwoInterfaces(peer) => format!("{}-two-interfaces", peer.word()),
         }
     }
 
     fn peer(self) -> Peer {
         match self {
-            Self::Large(peer) | Self::Coexistence(peer) => peer,
+            Self::Large(peer) | Self::Coexistence(peer) | Self::TwoInterfaces(peer) => peer,
         }
     }
 
@@ -73,7 +78,10 @@ impl Beside {
         BesideReport {
             name: self.name(),
             peer: installed.identity.clone(),
-            datapath: "xdp",
+            datapath: match self {
+                Self::TwoInterfaces(_) => "udp",
+                Self::Large(_) | Self::Coexistence(_) => "xdp",
+            },
             result,
             detail,
             counts,
@@ -100,6 +108,10 @@ impl Beside {
                 let coexistence = coexistence::run(program, isolane, folder)?;
                 Ok((coexistence.judge(), serde_json::to_value(&coexistence)?))
             }
+            Self::TwoInterfaces(peer) => {
+                let arrived = two_interfaces::run(peer, program, isolane, folder)?;
+                Ok((arrived.judge(), arrived.counts()))
+            }
         }
     }
 }
@@ -113,7 +125,11 @@ mod tests {
         let only = |pattern: &str| Beside::chosen(&[pattern.to_owned()]);
         assert_eq!(Beside::chosen(&[]), Beside::ALL);
         assert_eq!(only("coexistence"), [Beside::Coexistence(Peer::CycloneDds)]);
-        assert_eq!(only("fastdds-"), [Beside::Large(Peer::FastDds)]);
+        let of_fastdds = [
+            Beside::Large(Peer::FastDds),
+            Beside::TwoInterfaces(Peer::FastDds),
+        ];
+        assert_eq!(only("fastdds-"), of_fastdds);
         assert_eq!(only("loss-10"), []);
     }
 }

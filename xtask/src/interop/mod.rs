@@ -27,6 +27,7 @@ pub(crate) mod shapes;
 mod side;
 mod table;
 mod timeline;
+mod two_interfaces;
 pub(crate) mod types;
 mod verdict;
 

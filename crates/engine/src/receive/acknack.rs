@@ -40,13 +40,18 @@ impl Engine {
             return;
         };
         let (was_ready, was_silent) = (proxy.is_ready(), proxy.is_silent());
-        if !proxy.reliable || !proxy.accept_acknack(now, acknack) {
+        if !proxy.reliable {
             return;
         }
+        let is_news = proxy.accept_acknack(now, acknack);
+        // A peer with several interfaces may send each ACKNACK from all of them: any copy validates its address.
         if proxy.answered_from != message.source.ipv4() || !proxy.is_reachable {
             let bytes = message.count(acknack.buffer_len());
             self.earn(message.prefix, bytes);
             self.note_answer(index, message.source);
+        }
+        if !is_news {
+            return;
         }
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;

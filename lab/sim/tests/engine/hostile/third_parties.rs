@@ -183,6 +183,24 @@ fn a_best_effort_participant_with_two_interfaces_is_sent_to_where_it_answers_fro
 }
 
 #[test]
+fn a_participant_that_sends_each_answer_from_an_address_it_does_not_announce_too_is_sent_to() {
+    let (mut world, node, _, writer) = a_target_and_a_third_host();
+    let mut peer = Peer::at(NodeId(6), node, 9);
+    let announced = peer.node.discovery_locator();
+    peer.announce_itself(&mut world, |_| {});
+    peer.announce(&mut world, READER, Default::default());
+    for from in [Locator::udpv4([10, 0, 0, 8], 50_000), announced] {
+        peer.from = Some(from);
+        // The same datagrams, with the same counts.
+        peer.answer_discovery(&mut world);
+    }
+    world.run_for(ms(10));
+    assert_eq!(world.matched_readers(writer), 1);
+    let destinations = world.engine(node).destinations(world.writer_id(writer));
+    assert_eq!(destinations, [announced]);
+}
+
+#[test]
 fn a_participant_of_this_host_is_sent_to_where_it_says() {
     // Between two interfaces of a host Linux sends from the address that is sent to.
     for is_loopback in [true, false] {
