@@ -94,13 +94,20 @@ fn run(options: &Options) -> Result<(), Failure> {
         local_endpoints: limits.local_endpoints.max(options.num_topics),
         ..limits
     };
-    let participant = Participant::builder(options.domain)
+    let mut builder = Participant::builder(options.domain)
         .name("isolane-shape-main")
         .timing(timing)
         .limits(limits)
         // Slots are as large as any sample of the tests may be; they are used as samples fill them.
         .sample_memory(usize::MAX)
-        .build()?;
+        .lock_memory(options.lock_memory);
+    if let Some(core) = options.core {
+        builder = builder.core(core);
+    }
+    if let Some(priority) = options.priority {
+        builder = builder.realtime(priority);
+    }
+    let participant = builder.build()?;
     if options.publish {
         publisher::run(&participant, options)?;
     } else {

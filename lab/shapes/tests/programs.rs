@@ -101,6 +101,36 @@ fn a_full_standard_error_ends_nothing() {
 }
 
 #[test]
+fn core_and_priority_are_those_of_the_thread_that_runs_the_loop() {
+    let name = "core_and_priority_are_those_of_the_thread_that_runs_the_loop";
+    in_namespace(name, || {
+        let reader = Running::start("-S -t T --core 0 --priority 5", Stdio::null());
+        let end = Instant::now() + Duration::from_secs(10);
+        let is_placed = || {
+            let of =
+                |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", reader.0.id()));
+            let (status, stat) = (of("status").expect("it runs"), of("stat").expect("it runs"));
+            // proc_pid_stat(5): fields 40 and 41 are priority and policy; the command's name is the second.
+            let (_, fields) = stat.rsplit_once(") ").expect("a name");
+            let class: Vec<&str> = fields.split(' ').skip(37).take(2).collect();
+            status.contains("Cpus_allowed_list:\t0\n") && class == ["5", "1"]
+        };
+        while !is_placed() {
+            assert!(
+                Instant::now() < end,
+                "neither core nor class are as asked for"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let refused = Running::command("-S -t T --core 1000").output();
+        let refused = refused.expect("the program starts");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(3), "{said}");
+        assert!(said.contains("core 1000"), "{said}");
+    });
+}
+
+#[test]
 fn an_ignored_hangup_stays_ignored() {
     in_namespace("an_ignored_hangup_stays_ignored", || {
         let mut shell = Command::new("sh");
