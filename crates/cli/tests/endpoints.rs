@@ -188,6 +188,42 @@ fn an_interrupted_list_shows_what_it_has_heard() {
 }
 
 #[test]
+fn the_option_and_the_described_key_bound_how_many_participants_are_known() {
+    let folder = command::Folder::new("bound");
+    let text = "[host.a]\ninterface = \"lo\"\nmax_participants = 1\n";
+    let path = folder.write("bound.toml", text).join("bound.toml");
+    let path = path.to_str().expect("UTF-8");
+    let mut publishers = [(); 3].map(|()| Running::start(&mut isolane(230, &["pub", "Square"])));
+    for publisher in &mut publishers {
+        publisher.tells("waiting for a subscriber");
+    }
+    let bounds = [
+        &["--max-participants", "1"][..],
+        &["--config", path, "--host", "a"],
+    ];
+    for bound in bounds {
+        let list = [&["ls", "--seconds", "3"], bound].concat();
+        let listed = Running::start(&mut isolane(230, &list)).end();
+        let full = "the list is not complete: the tables of this command were full";
+        assert!(listed.err.contains(full), "{}", listed.err);
+        assert!(listed.err.contains("max_participants"), "{}", listed.err);
+        assert_eq!(
+            listed.out.matches("isolane pub").count(),
+            1,
+            "{}",
+            listed.out
+        );
+    }
+    let listed = Running::start(&mut isolane(230, &["ls", "--seconds", "3"])).end();
+    assert_eq!(
+        listed.out.matches("isolane pub").count(),
+        3,
+        "{}",
+        listed.out
+    );
+}
+
+#[test]
 fn the_end_of_an_instance_is_printed_as_it_was_asked_for() {
     for (domain, option, state) in [
         (202, "--dispose-at-end", "NOT_ALIVE_DISPOSED"),

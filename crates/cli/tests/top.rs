@@ -127,6 +127,44 @@ fn who_publishes_and_subscribes_is_seen_once_and_as_it_happens() {
 }
 
 #[test]
+fn core_class_and_missed_deadlines_of_a_described_subscriber_are_shown() {
+    let name = "core_class_and_missed_deadlines_of_a_described_subscriber_are_shown";
+    in_namespace(name, || {
+        let folder = command::Folder::new("top-described");
+        let text = "[host.a]\ninterface = \"lo\"\ncore = 0\npriority = 5\n\
+            [topic.Square]\ntype = \"ShapeType\"\nmax_bytes = 64\nperiod = \"5ms\"\n\
+            deadline = \"1us\"\nhistory = 10\nfrom = [\"a\"]\nto = [\"a\"]\n";
+        let path = folder.write("top.toml", text).join("top.toml");
+        let described = ["--config", path.to_str().expect("UTF-8"), "--host", "a"];
+        let sub = start(&[&["sub", "Square"], &described[..]].concat());
+        let _publisher = start(&[&["pub", "Square"], &described[..]].concat());
+        let of_sub = |sample: &Value| {
+            let all = participants(sample).iter();
+            all.cloned().find(|seen| seen["pid"] == sub.pid())
+        };
+        let missed = |seen: &Value| seen["snapshot"]["readers"][0]["deadline_missed"].as_u64();
+        let sample = until("deadlines are missed", |sample| {
+            of_sub(sample).is_some_and(|seen| missed(&seen) > Some(0))
+        });
+        let seen = of_sub(&sample).expect("it is there");
+        let known = &seen["snapshot"]["participant"];
+        assert_eq!(known["allowed_cores"], serde_json::json!([0]), "{seen:#}");
+        assert_eq!(known["policy"], "SCHED_FIFO 5", "{seen:#}");
+        let (code, text) = top(&["--once"]);
+        assert_eq!(code, 0, "{text}");
+        let rows = || {
+            text.lines()
+                .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        };
+        let is_placed = |row: Vec<&str>| row == ["loop", "0", "0", "SCHED_FIFO", "5"];
+        assert!(rows().any(is_placed), "{text}");
+        // TOPIC LEVEL END MATCHED PER-S SAMPLES MISSED ...
+        let has_missed = |row: Vec<&str>| row.get(2) == Some(&"reader") && row[6] != "0";
+        assert!(rows().any(has_missed), "{text}");
+    });
+}
+
+#[test]
 fn who_is_killed_while_it_is_looked_at_is_gone_from_the_next_sample() {
     in_namespace(
         "who_is_killed_while_it_is_looked_at_is_gone_from_the_next_sample",

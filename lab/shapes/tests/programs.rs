@@ -131,6 +131,26 @@ fn core_and_priority_are_those_of_the_thread_that_runs_the_loop() {
 }
 
 #[test]
+fn a_closed_terminal_ends_the_program_with_a_farewell() {
+    in_namespace("a_closed_terminal_ends_the_program_with_a_farewell", || {
+        let mut reader = Running::start("-S -t T", Stdio::piped());
+        let mut publisher = Running::start("-P -t T -c RED", Stdio::null());
+        let mut lines = reader.output().lines();
+        let mut until = |words: &str| {
+            let mut lines = lines.by_ref().map(|line| line.expect("text"));
+            assert!(lines.any(|line| line.contains(words)), "never {words}");
+        };
+        until("matched writers 1 (change = 1)");
+        let told = Command::new("kill")
+            .args(["-HUP", &publisher.0.id().to_string()])
+            .status();
+        assert!(told.expect("kill exists").success());
+        assert_eq!(publisher.code(), Some(0));
+        until("matched writers 0 (change = -1)");
+    });
+}
+
+#[test]
 fn an_ignored_hangup_stays_ignored() {
     in_namespace("an_ignored_hangup_stays_ignored", || {
         let mut shell = Command::new("sh");
