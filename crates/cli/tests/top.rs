@@ -139,8 +139,8 @@ fn core_class_and_missed_deadlines_of_a_described_subscriber_are_shown() {
         let sub = start(&[&["sub", "Square"], &described[..]].concat());
         let _publisher = start(&[&["pub", "Square"], &described[..]].concat());
         let of_sub = |sample: &Value| {
-            let all = participants(sample).iter();
-            all.cloned().find(|seen| seen["pid"] == sub.pid())
+            let mut all = participants(sample).iter();
+            all.find(|seen| seen["pid"] == sub.pid()).cloned()
         };
         let missed = |seen: &Value| seen["snapshot"]["readers"][0]["deadline_missed"].as_u64();
         let sample = until("deadlines are missed", |sample| {
