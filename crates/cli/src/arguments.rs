@@ -177,7 +177,7 @@ pub(crate) enum Command {
         ("sudo isolane spy", "all interfaces, until Ctrl-C"),
         ("sudo isolane spy -i eth0 --topic Square --kind data,acknack", "one topic's samples"),
         ("isolane spy trace.pcap --kind spdp,sedp", "who is there, with all they announce"),
-        ("sudo isolane spy --topic Square --write square.pcapng", "for Wireshark: only this topic's frames"),
+        ("sudo isolane spy --topic Square --write square.pcapng", "for Wireshark: this topic's frames"),
         ("isolane spy trace.pcapng --json - | jq .submessages", "for programs"),
         ("ssh board tcpdump -w - -c 1000 udp | isolane spy -", "what another host sees"),
     ], "ls (who is there, in short), sub (samples of a topic, decoded)"))]

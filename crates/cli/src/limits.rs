@@ -69,6 +69,10 @@ pub(crate) const CAPTURE_INTERFACES: usize = 256;
 /// Bytes of an IP packet's payload: its length field has 16 bits.
 pub(crate) const PACKET_BYTES: usize = 65_535;
 
+/// Packets that `spy` waits for the missing fragments of: more than are on their way at a time,
+/// unless fragments were lost.
+pub(crate) const FRAGMENTED_PACKETS: usize = 64;
+
 /// Participants, endpoints and addresses that `spy` remembers from discovery: as many as a large
 /// system has.
 pub(crate) const KNOWN_PARTICIPANTS: usize = 4_096;

@@ -214,13 +214,11 @@ fn the_option_and_the_described_key_bound_how_many_participants_are_known() {
             listed.out
         );
     }
-    let listed = Running::start(&mut isolane(230, &["ls", "--seconds", "3"])).end();
-    assert_eq!(
-        listed.out.matches("isolane pub").count(),
-        3,
-        "{}",
-        listed.out
-    );
+    let are_all_known = (0..5).any(|_| {
+        let listed = Running::start(&mut isolane(230, &["ls", "--seconds", "3"])).end();
+        listed.out.matches("isolane pub").count() == 3
+    });
+    assert!(are_all_known);
 }
 
 #[test]

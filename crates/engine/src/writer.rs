@@ -320,7 +320,7 @@ pub(crate) struct ReaderProxy {
     pub(crate) wants_history: bool,
     /// Its address is validated: samples are sent there.
     pub(crate) is_reachable: bool,
-    /// Where its last ACKNACK came from that validated an address, or came from one that was.
+    /// Source address of the last ACKNACK that was looked at for validation: the next one from there is not.
     pub(crate) answered_from: Option<[u8; 4]>,
     /// One of the writer's destinations leads to it.
     pub(crate) is_reached: bool,

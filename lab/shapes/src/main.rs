@@ -33,10 +33,11 @@ mod statuses;
 mod stop;
 mod subscriber;
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::Parser;
-use isolane::{Limits, Participant, Timing};
+use isolane::{BuildError, Limits, Participant, Timing};
 use log::LevelFilter;
 
 use options::{LogLevel, Options};
@@ -56,10 +57,15 @@ static ALLOCATOR: isolane::ExitWithoutMemory = isolane::ExitWithoutMemory;
 fn main() -> ExitCode {
     let options = match Options::try_parse() {
         Ok(options) => options,
-        // Help, too, has to be written.
-        Err(error) if error.print().is_err() => return ExitCode::from(NOT_ALLOWED),
-        Err(error) if error.use_stderr() => return ExitCode::from(USAGE),
-        Err(_) => return ExitCode::SUCCESS,
+        Err(error) => {
+            let printed = error.print();
+            return match printed {
+                _ if error.use_stderr() => ExitCode::from(USAGE),
+                // Help, too, has to be written; who reads no further has what he wants.
+                Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::from(NOT_ALLOWED),
+                _ => ExitCode::SUCCESS,
+            };
+        }
     };
     if let Err(problem) = options.check() {
         warn!("isolane-shape-main: {problem}");
@@ -78,8 +84,17 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             warn!("isolane-shape-main: {failure}");
-            ExitCode::from(NOT_ALLOWED)
+            code_of(&failure)
         }
+    }
+}
+
+/// The exit code of a failure: of a participant or endpoint that could not be made, whether other options would help.
+fn code_of(failure: &Failure) -> ExitCode {
+    match failure.downcast_ref::<BuildError>() {
+        Some(error) if error.is_wrong_setting() => ExitCode::from(USAGE),
+        Some(_) => ExitCode::from(NOT_ALLOWED),
+        None => ExitCode::FAILURE,
     }
 }
 

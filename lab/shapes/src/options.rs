@@ -139,13 +139,13 @@ pub(crate) struct Options {
     /// Beyond the contract, subscriber: print USER_DATA, TOPIC_DATA and GROUP_DATA of writers of its topic
     #[arg(long)]
     pub(crate) print_data: bool,
-    /// Beyond the contract: core of the thread that runs the loop
+    /// Beyond the contract: run the loop's thread on this core
     #[arg(long, value_name = "N")]
     pub(crate) core: Option<u16>,
-    /// Beyond the contract: SCHED_FIFO with this priority for the thread that runs the loop
+    /// Beyond the contract: run the loop's thread under SCHED_FIFO with this priority
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=98))]
     pub(crate) priority: Option<u8>,
-    /// Beyond the contract: no page of the process is paged out
+    /// Beyond the contract: lock all memory of the process, mlockall(2)
     #[arg(long)]
     pub(crate) lock_memory: bool,
     /// With -z 0: sizes run from 1 to N and begin again

@@ -78,7 +78,7 @@ impl Network {
             )?;
             ip(host, &format!("link set {SECOND_INTERFACE} up"))?;
         }
-        // Peers leave interfaces without a carrier out, which comes a moment later.
+        // The carrier comes up a moment later, and peers ignore an interface without one.
         let begin = Instant::now();
         for host in [Host::A, Host::B] {
             let mut show = Command::new("ip");

@@ -1,5 +1,5 @@
-//! Hosts with two networks between them, and best effort alone: a peer announces an address on each, and only what its
-//! discovery answers says from which of them its samples may be expected and where its readers are.
+//! Hosts with two networks between them, and best effort alone. A peer announces an address on each; which of them it
+//! answers from is known only from the source addresses of its discovery's ACKNACKs.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::cell::{Axis, Loss, Role};
 use super::network::{Network, SECOND_INTERFACE};
 use super::peer::Peer;
 use super::printed::{events, number};
-use super::program::{LOOK, Program};
+use super::program::{Ending, LOOK, Program};
 use super::side::{COLOR, TOPIC};
 use crate::Result;
 
@@ -95,8 +95,13 @@ fn exchange(
         let accounts = publisher.account() + &subscriber.account();
         return Err(format!("{} of {WANTED} samples arrived\n{accounts}", numbers.len()).into());
     }
-    publisher.stop()?;
-    subscriber.stop()?;
+    for program in [&mut publisher, &mut subscriber] {
+        let ending = program.stop()?;
+        // isolane says that it was interrupted.
+        if !matches!(ending, Ending::Exited(0 | 130)) {
+            return Err(format!("a program {ending}\n{}", program.account()).into());
+        }
+    }
     network.finish()?;
     Ok(numbers)
 }
@@ -111,7 +116,7 @@ fn both_interfaces(host: Host) -> String {
 }
 
 impl Arrived {
-    /// What arrived in words; an error where a sample came twice or out of order: each has one way.
+    /// What arrived in words; an error where a sample came twice or out of order.
     pub(super) fn judge(&self) -> std::result::Result<String, String> {
         let told = self.0.iter().map(|(role, numbers)| {
             let told = format!("{} samples with the peer as {}", numbers.len(), role.word());

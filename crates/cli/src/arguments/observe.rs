@@ -45,8 +45,9 @@ pub(crate) struct SpyArguments {
     /// Show only datagrams of these levels, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
     pub(crate) level: Vec<Level>,
-    /// Show only these submessages, separated by commas: data, data-frag, heartbeat,
-    /// heartbeat-frag, acknack, nack-frag, gap, spdp, sedp, info, pad, unknown, malformed
+    /// Show only these submessages, separated by commas: data, data-frag, heartbeat, heartbeat-frag, acknack, nack-frag,
+    /// gap, spdp, sedp, liveliness, header-extension, info, pad, unknown, malformed. The text has info and pad only where
+    /// they are named
     #[arg(
         long,
         value_name = "LIST",
@@ -65,8 +66,8 @@ pub(crate) struct SpyArguments {
     /// nothing else then
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<Destination>,
-    /// Write the frames of the datagrams shown to this file too, as pcapng, for Wireshark; further IP fragments of any
-    /// datagram with them
+    /// Write the frames of the datagrams shown to this file too, as pcapng, for Wireshark. IP fragments of all datagrams are
+    /// written
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
 }

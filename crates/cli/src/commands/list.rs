@@ -47,16 +47,17 @@ pub(crate) fn run(settings: ListSettings) -> Result<ExitCode, Failure> {
     if let Some(unasked) = &listing.unasked {
         tell(format!("note: {unasked}"));
     }
+    if until.interrupted() {
+        // Whether or not the list could still be written.
+        return Ok(ExitCode::Interrupted);
+    }
     if listing.participants.is_empty() {
         tell(
             "to do: is it another domain (--domain N)? Does multicast not get through (--peer \
              ADDRESS)? `isolane spy --kind spdp` shows the announcements of all domains",
         );
     }
-    printed.map(|code| match until.interrupted() {
-        true => ExitCode::Interrupted,
-        false => code,
-    })
+    printed
 }
 
 /// All that was heard. The form of `--json`.

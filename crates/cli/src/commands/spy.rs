@@ -21,7 +21,7 @@ use crate::spy::frame::Frame;
 use crate::spy::knowledge::Knowledge;
 use crate::spy::live::Live;
 use crate::spy::message::{Kind, Message};
-use crate::spy::network::{self, Datagram, Other};
+use crate::spy::network::{Datagram, Network, Other};
 use crate::spy::record::{Record, Style};
 use crate::spy::summary::Summary;
 use crate::spy::write::CaptureWriter;
@@ -51,11 +51,10 @@ pub(crate) fn run(settings: SpySettings) -> Result<ExitCode, Failure> {
 /// is read once.
 fn read(spy: &mut Spy<'_>, path: &Path, until: &Until) -> Result<ExitCode, Failure> {
     if !spy.filter.topics.is_empty() && path.as_os_str() != "-" {
-        let mut knowledge = Knowledge::default();
+        let (mut network, mut knowledge) = (Network::default(), Knowledge::default());
         CaptureFile::open(path)?.read(|frame| {
-            if let Ok(datagram) = network::read(&frame) {
-                let payload = datagram.filled_payload();
-                let message = Message::read(&payload, datagram.payload.len());
+            if let Ok(datagram) = network.read(&frame) {
+                let message = Message::read(&datagram.payload, datagram.is_cut());
                 let items = message.iter().flat_map(|message| &message.items);
                 items.for_each(|item| knowledge.learn(item));
             }
@@ -205,6 +204,7 @@ struct Spy<'a> {
     capture: Option<CaptureWriter>,
     /// Datagrams still to show.
     left: u64,
+    network: Network,
     knowledge: Knowledge,
     summary: Summary,
     /// A capture: what it does not announce stays unknown.
@@ -235,6 +235,7 @@ impl<'a> Spy<'a> {
                 .map(CaptureWriter::create)
                 .transpose()?,
             left: settings.count.value.unwrap_or(u64::MAX),
+            network: Network::default(),
             knowledge: Knowledge::default(),
             is_file: matches!(settings.source, SpySource::File(_)),
             summary: Summary {
@@ -252,7 +253,7 @@ impl<'a> Spy<'a> {
     /// Takes one frame through all stages.
     fn take(&mut self, frame: &Frame<'_>) -> Result<(), Failure> {
         self.summary.frames += 1;
-        let datagram = match network::read(frame) {
+        let datagram = match self.network.read(frame) {
             Ok(datagram) if !datagram.payload.starts_with(b"RTPS") => {
                 self.summary.other_udp += 1;
                 return Ok(());
@@ -260,6 +261,7 @@ impl<'a> Spy<'a> {
             Ok(datagram) => datagram,
             Err(other) => {
                 self.summary.count_other(other);
+                // What it belongs to is not known yet.
                 let capture = self.capture.as_mut().filter(|_| other == Other::Fragment);
                 return capture.map_or(Ok(()), |capture| capture.write(frame));
             }
@@ -269,8 +271,7 @@ impl<'a> Spy<'a> {
     }
 
     fn take_datagram(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>) -> Result<(), Failure> {
-        let payload = datagram.filled_payload();
-        let (header, items) = match Message::read(&payload, datagram.payload.len()) {
+        let (header, items) = match Message::read(&datagram.payload, datagram.is_cut()) {
             Ok(message) => (Ok(message.header), message.items),
             Err(error) => {
                 self.summary.malformed_datagrams += 1;
@@ -326,6 +327,7 @@ impl<'a> Spy<'a> {
 
     /// Says what was counted.
     fn finish(mut self) -> Result<(), Failure> {
+        self.summary.incomplete_packets = self.network.incomplete_packets();
         tell(self.summary.text());
         if let Some(capture) = &mut self.capture {
             capture.finish()?;

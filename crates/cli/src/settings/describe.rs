@@ -166,8 +166,9 @@ impl Lines {
         self.optional("count", &spy.count, u64::to_string);
         self.optional("run_for", &spy.run_for, |time| format_duration(*time));
         self.json(spy.json.as_ref());
-        if let Some(path) = &spy.write {
-            self.line("write", path.display(), &Source::CommandLine("--write"));
+        match &spy.write {
+            Some(path) => self.line("write", path.display(), &Source::CommandLine("--write")),
+            None => self.line("write", "none", &Source::Default),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The settings of `spy`: where frames come from, and which are shown.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use isolane_model::{Source, Sourced};
@@ -58,6 +58,12 @@ impl SpySettings {
                 Interfaces::Named(names) => names,
             })),
         };
+        if arguments.write.as_deref() == Some(Path::new("-")) {
+            return Err(Failure::wrong_usage(
+                "`--write` takes the name of a file",
+                "standard output has the text",
+            ));
+        }
         // Without a word of anybody, `spy` shows all domains: it looks at the wire, not at one.
         let domain = network.domain;
         let asked = domain.source != Source::Default;

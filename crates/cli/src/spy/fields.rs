@@ -1,4 +1,6 @@
-//! What a submessage says: names and values in the order of the wire, from which both the text and the JSON are made.
+//! What a submessage says: names and values in a fixed order, from which both the text and the JSON are made.
+
+use std::time::Duration;
 
 use isolane_wire::{
     discovery::{ContentFilterProperty, EndpointData, ParticipantData, ParticipantMessage},
@@ -135,7 +137,7 @@ pub(super) fn of_submessage(submessage: &Submessage<'_>) -> (&'static str, Field
         Submessage::Pad => ("PAD", Fields::new()),
         Submessage::Other { id, flags, body } => (
             "UNKNOWN",
-            fields! { "id": id, "flags": flags, "bytes": body.len() },
+            fields! { "id": format!("{id:#04x}"), "flags": flags, "bytes": body.len() },
         ),
     }
 }
@@ -149,28 +151,38 @@ fn of_data(data: &Data<'_>) -> Fields {
             PayloadKind::Key => "key",
         },
         "bytes": data.bytes.len(),
-        "encapsulation": names::encapsulation(data.bytes),
+        // Null: there is none, or the payload has a form of the vendor's own.
+        "encapsulation": names::encapsulation(data.bytes).filter(|_| !data.non_standard),
         "key_hash": data.key_hash().map(|hash| hexadecimal(&hash)),
         "disposed": data.status_info().disposed,
         "unregistered": data.status_info().unregistered,
     }
 }
 
-/// What is announced (participant, writer, reader, end, message, malformed), and what is said of it. `payload` is that
-/// of the DATA.
+/// What a DATA announces (participant, writer, reader, end, message, malformed), and what is said of it.
 pub(super) fn of_announcement(
     announcement: &Announcement,
-    payload: &[u8],
+    data: &Data<'_>,
 ) -> (&'static str, Fields) {
     match announcement {
-        Announcement::Participant(data) => ("participant", of_participant(data)),
-        Announcement::Writer(data) => ("writer", of_endpoint(data, &QosPolicies::writer_default())),
-        Announcement::Reader(data) => {
-            let mut fields = of_endpoint(data, &QosPolicies::reader_default());
-            fields.push(("content_filter", content_filter(payload)));
+        Announcement::Participant(participant) => ("participant", of_participant(participant)),
+        Announcement::Writer(writer) => (
+            "writer",
+            of_endpoint(writer, &QosPolicies::writer_default()),
+        ),
+        Announcement::Reader(reader) => {
+            let mut fields = of_endpoint(reader, &QosPolicies::reader_default());
+            fields.push(("content_filter", content_filter(data.bytes)));
             ("reader", fields)
         }
-        Announcement::End(guid) => ("end", fields! { "guid": guid.map(text) }),
+        Announcement::End(guid) => (
+            "end",
+            fields! {
+                "guid": guid.map(text),
+                "disposed": data.status_info().disposed,
+                "unregistered": data.status_info().unregistered,
+            },
+        ),
         Announcement::Message {
             participant,
             kind,
@@ -197,7 +209,8 @@ fn of_participant(data: &ParticipantData) -> Fields {
         "name": data.entity_name.as_str(),
         "vendor": names::vendor(data.vendor),
         "domain": data.domain_id,
-        "lease_s": data.lease.as_secs_f64(),
+        // Null: infinite.
+        "lease_s": (data.lease != Duration::MAX).then_some(data.lease.as_secs_f64()),
         "metatraffic_unicast": texts(data.metatraffic_unicast.iter()),
         "default_unicast": texts(data.default_unicast.iter()),
     }

@@ -67,7 +67,7 @@ pub(crate) struct Item<'a> {
     /// What a built-in writer says, if this is of one that is known.
     pub(crate) announcement: Option<Announcement>,
     pub(crate) submessage: Result<Submessage<'a>, Error>,
-    /// Only its beginning is there: that it is malformed is no fault of the sender's.
+    /// The capture ends within it: that it is malformed is no fault of the sender's.
     pub(crate) is_cut: bool,
 }
 
@@ -94,12 +94,11 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Takes a payload apart, of which the first `captured` bytes are there.
+    /// Takes a payload apart; `is_cut`: not all of it was captured.
     ///
     /// # Errors
     /// What is wrong with the header.
-    pub(crate) fn read(payload: &'a [u8], captured: usize) -> Result<Self, Error> {
-        let is_cut = captured < payload.len();
+    pub(crate) fn read(payload: &'a [u8], is_cut: bool) -> Result<Self, Error> {
         let header = Header::parse(payload)?;
         let mut source = header.prefix;
         let mut destination = GuidPrefix::UNKNOWN;
@@ -107,8 +106,7 @@ impl<'a> Message<'a> {
         let mut items = Vec::new();
         loop {
             let offset = submessages.offset();
-            let is_there = offset < captured;
-            let Some(submessage) = submessages.next().filter(|_| is_there) else {
+            let Some(submessage) = submessages.next() else {
                 return Ok(Self { header, items });
             };
             let submessage = match submessage {
@@ -125,7 +123,7 @@ impl<'a> Message<'a> {
                 Ok(Submessage::InfoDestination(prefix)) => destination = prefix,
                 _ => {}
             }
-            let ends_with_capture = is_cut && submessages.offset() > captured;
+            let ends_with_capture = is_cut && submessages.offset() == payload.len();
             items.push(Item::new(
                 submessage,
                 offset,

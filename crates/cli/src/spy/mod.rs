@@ -1,7 +1,7 @@
 //! What is on the wire, decoded: the parts of `isolane spy` that neither print nor choose where
 //! frames come from.
 //!
-//! The way of a frame: [`file`] or [`live`] (where it comes from) -> [`network`] (Ethernet to UDP) -> [`message`] (RTPS: a
+//! The way of a frame: [`file`] or [`live`] (where it comes from) -> [`network`] (Ethernet to UDP, fragments put together) -> [`message`] (RTPS: a
 //! message becomes items, one a submessage) -> [`knowledge`] (what discovery has said so far: whose, which topic, which
 //! level) -> [`filter`] -> [`record`] (text and JSON) or [`write`] (pcapng), and [`summary`] counts everything on the way.
 //! Only `isolane_wire` decodes; nothing here believes a length it has not checked, and every table is bounded.
@@ -12,6 +12,7 @@
 mod fields;
 pub(crate) mod file;
 pub(crate) mod filter;
+mod fragments;
 pub(crate) mod frame;
 pub(crate) mod knowledge;
 pub(crate) mod live;

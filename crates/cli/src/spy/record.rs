@@ -1,8 +1,8 @@
 //! A datagram for people, one line for it and an indented one for each submessage, and for programs, one JSON object
-//! (schema `isolane/spy/1`, record `datagram`).
+//! (schema `isolane/spy/2`, record `datagram`).
 //!
-//! Both say the same with the same words; only the text leaves out what is null, false or empty. Names that peers chose may hold
-//! anything: in the text they are escaped.
+//! Both use the same names and values. The text leaves out what is null, false or empty, and what seldom matters. Names that
+//! peers chose may hold anything: in the text they are escaped.
 
 use std::fmt::Write as _;
 
@@ -53,7 +53,7 @@ impl Record<'_> {
         };
         let items = self.items.iter();
         json!({
-            "schema": "isolane/spy/1",
+            "schema": "isolane/spy/2",
             "record": "datagram",
             "time": frame.time_ns.map(date_and_time),
             "time_us": frame.time_ns.map(|time| time as f64 / 1e3),
@@ -67,6 +67,7 @@ impl Record<'_> {
             "vlan": datagram.vlan.map(|tag| json!({ "id": tag.id, "pcp": tag.pcp })),
             "bytes": datagram.payload_len,
             "captured_bytes": datagram.payload.len(),
+            "ip_packets": datagram.packets,
             "malformed": self.header.as_ref().err().map(ToString::to_string),
             "vendor": header.map(|header| names::vendor(header.vendor)),
             "rtps_version": header.map(|header| format!("{}.{}", header.version[0], header.version[1])),
@@ -110,6 +111,9 @@ impl Record<'_> {
         if datagram.is_cut() {
             parts.push(format!("captured {} B", datagram.payload.len()));
         }
+        if datagram.packets > 1 {
+            parts.push(format!("in {} IP fragments", datagram.packets));
+        }
         if let Some(tag) = datagram.vlan {
             parts.push(format!("VLAN {} PCP {}", tag.id, tag.pcp));
         }
@@ -130,12 +134,12 @@ impl Record<'_> {
 impl Item<'_> {
     /// What is announced, and what is said of it.
     fn announced(&self) -> Option<(&'static str, Fields)> {
-        let payload: &[u8] = match &self.submessage {
-            Ok(Submessage::Data(data)) => data.bytes,
-            _ => &[],
-        };
-        let announcement = self.announcement.as_ref()?;
-        Some(of_announcement(announcement, payload))
+        match (&self.announcement, &self.submessage) {
+            (Some(announcement), Ok(Submessage::Data(data))) => {
+                Some(of_announcement(announcement, data))
+            }
+            _ => None,
+        }
     }
 
     fn json(&self, knowledge: &Knowledge) -> Value {
@@ -191,8 +195,8 @@ impl Item<'_> {
         format!("{kind} {between}{}", words(&fields))
     }
 
-    /// Who a submessage is from and for, as `00000102 -> 00000107 "Square" `; without the second where that is every
-    /// entity, or its name says it.
+    /// Who a submessage is from and for, as `00000102 -> 00000107 "Square" `. The receiver is left out where it is every
+    /// entity, or the sender is a built-in one.
     fn between(&self, writer: Guid, reader: Guid, knowledge: &Knowledge) -> String {
         let (from, to) = match self.kind {
             Kind::AckNack | Kind::NackFragment => (reader.entity, writer.entity),
@@ -251,10 +255,10 @@ fn word(name: &str, value: &Value) -> Option<String> {
     Some(format!("{name} {value}"))
 }
 
-/// A text as it is, or in quotes where it has anything but letters, digits and a few signs.
+/// A text as it is, or in quotes where it is empty or has anything but letters, digits and a few signs.
 fn said(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_:/.-+".contains(c);
-    match text.chars().all(is_plain) {
+    match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
         false => format!("{text:?}"),
     }

@@ -31,8 +31,8 @@ pub(crate) struct Summary {
     pub(crate) other_udp: u64,
     pub(crate) ipv6: u64,
     pub(crate) not_udp: u64,
-    /// IP fragments other than the first of a packet.
     pub(crate) fragments: u64,
+    pub(crate) incomplete_packets: u64,
     /// Frames of a link that is not decoded, by its number.
     pub(crate) unknown_links: BTreeMap<i32, u64>,
     pub(crate) submessages: BTreeMap<Kind, u64>,
@@ -56,6 +56,8 @@ impl Summary {
 
     pub(crate) fn count_datagram(&mut self, datagram: &Datagram<'_>) {
         self.datagrams += 1;
+        // The packet that made it whole was a fragment too.
+        self.fragments += u64::from(datagram.packets > 1);
         self.cut_datagrams += u64::from(datagram.is_cut());
     }
 
@@ -129,11 +131,9 @@ impl Summary {
             (self.other_udp, "other UDP"),
             (self.not_udp, "not UDP"),
             (self.ipv6, "IPv6 (not decoded)"),
-            (self.fragments, "further IP fragments (not decoded)"),
-            (
-                self.cut_datagrams,
-                "datagrams of which only the beginning is decoded",
-            ),
+            (self.fragments, "IP fragments"),
+            (self.incomplete_packets, "fragmented packets never whole"),
+            (self.cut_datagrams, "datagrams cut by the capture"),
         ]);
         if !others.is_empty() {
             lines.push(format!("beside that: {others}"));
@@ -170,7 +170,7 @@ impl Summary {
             .collect();
         let links: u64 = self.unknown_links.values().sum();
         json!({
-            "schema": "isolane/spy/1",
+            "schema": "isolane/spy/2",
             "record": "summary",
             "frames": self.frames,
             "datagrams": self.datagrams,
@@ -190,6 +190,7 @@ impl Summary {
             "ipv6": self.ipv6,
             "unknown_link": links,
             "ip_fragments": self.fragments,
+            "incomplete_packets": self.incomplete_packets,
             "cut_datagrams": self.cut_datagrams,
             "kernel_dropped": self.kernel_dropped,
             "broken_off": self.broken_off,

@@ -12,6 +12,7 @@ use pcap_parser::{
 use super::frame::{Frame, Link};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::limits::CAPTURE_INTERFACES;
 use crate::result_file::ResultFile;
 
 /// Exponent of the time stamps' unit: 10^-9 s (option `if_tsresol`).
@@ -73,7 +74,9 @@ impl CaptureWriter {
             data: &data,
             options: Vec::new(),
             block_len2: 0,
-        })
+        })?;
+        // The file has its name from its first frame on.
+        self.finish()
     }
 
     /// Puts the file in its place.
@@ -87,13 +90,17 @@ impl CaptureWriter {
 
     /// The number of a frame's interface, which is described where it is new.
     fn interface(&mut self, frame: &Frame<'_>) -> Result<u32, Failure> {
-        let is_its = |(link, name): &(Link, Option<String>)| {
-            *link == frame.link && name.as_deref() == frame.interface
+        let is = |name: Option<&str>| {
+            let mut interfaces = self.interfaces.iter();
+            interfaces.position(|(link, known)| *link == frame.link && known.as_deref() == name)
         };
-        let place = self.interfaces.iter().position(is_its);
+        // Beyond the bound new interfaces have no names.
+        let is_full = self.interfaces.len() >= CAPTURE_INTERFACES;
+        let name = frame.interface.filter(|_| !is_full);
+        let place = is(frame.interface).or_else(|| is(name));
         let place = place.unwrap_or(self.interfaces.len());
         if place == self.interfaces.len() {
-            let name = frame.interface.map(|name| PcapNGOption {
+            let option = name.map(|name| PcapNGOption {
                 code: OptionCode::IfName,
                 len: name.len() as u16,
                 value: Cow::Borrowed(name.as_bytes()),
@@ -105,13 +112,12 @@ impl CaptureWriter {
                 reserved: 0,
                 // No limit.
                 snaplen: 0,
-                options: name.into_iter().collect(),
+                options: option.into_iter().collect(),
                 block_len2: 0,
                 if_tsresol: NANOSECONDS,
                 if_tsoffset: 0,
             })?;
-            let name = frame.interface.map(String::from);
-            self.interfaces.push((frame.link, name));
+            self.interfaces.push((frame.link, name.map(String::from)));
         }
         Ok(place as u32)
     }

@@ -70,13 +70,23 @@ fn the_frames_that_are_shown_can_be_written_for_other_programs() {
     let only = ["--topic", "Square", "--kind", "data"];
     let said = run(spy(&[file.path(), "--write", written.path()]).args(only));
     assert_eq!(said.code, 0, "{}", said.err);
-    let samples = |text: &str| text.matches("DATA ").count();
-    assert!(samples(&said.out) > 2, "{}", said.out);
+    let samples = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.split_once("sequence "));
+        lines.map(|(_, said)| said.to_owned()).collect()
+    };
+    assert!(samples(&said.out).len() > 2, "{}", said.out);
     assert_eq!(samples(&shown_of(&written)), samples(&said.out));
 
     let all = Scratch::new(b"");
     run(&mut spy(&[file.path(), "--write", all.path()]));
     assert_eq!(shown_of(&all), shown_of(&file));
+    // With all their fragments.
+    let large = captured("big-cyc");
+    let large = large.to_str().expect("UTF-8");
+    run(&mut spy(&[large, "--write", all.path()]));
+    assert!(shown_of(&all).contains("in 10 IP fragments"));
+    let said = run(&mut spy(&[file.path(), "--write", "-"]));
+    assert_eq!(said.code, 2, "{}", said.err);
     let said = run(&mut spy(&[file.path(), "--write", "/nowhere/x.pcapng"]));
     assert_eq!(said.code, 3, "{}", said.err);
 }

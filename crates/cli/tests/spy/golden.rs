@@ -48,7 +48,7 @@ fn an_instance_and_a_participant_end() {
 }
 
 #[test]
-fn of_datagrams_in_ip_fragments_the_beginning_is_shown() {
+fn a_large_sample_is_put_together_from_fragments() {
     looks_like("fragments.txt", "big-cyc", &[]);
 }
 

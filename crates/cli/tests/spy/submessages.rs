@@ -248,6 +248,6 @@ fn what_is_not_decoded_is_shown_by_its_number() {
     message.truncate(20);
     message.extend([0x80, 1, 4, 0, 0, 0, 0, 0]);
     let (text, submessages) = shown(&message);
-    assert!(text.contains("UNKNOWN id 128, flags 1, bytes 4"), "{text}");
-    assert_eq!(submessages[0]["id"], 0x80);
+    assert!(text.contains("UNKNOWN id 0x80, flags 1, bytes 4"), "{text}");
+    assert_eq!(submessages[0]["id"], "0x80");
 }

@@ -305,7 +305,10 @@ fn a_journal_that_cannot_be_read_or_was_cut_is_never_nothing_to_undo() {
         fs::write(&journal, &whole[..whole.len() / 2]).expect("ours");
         let (code, out, err) = run(&mut rollback());
         assert!(code == 1 && out.contains("restored"), "{out}{err}");
-        assert!(err.contains("was cut: its last "), "{err}");
+        assert!(
+            err.contains("was cut short: lines are missing at its end"),
+            "{err}"
+        );
         let kept = Path::new(&state).join("tune.journal.broken");
         assert_eq!(fs::read(kept).expect("for people").len(), whole.len() / 2);
     });
@@ -342,11 +345,11 @@ fn what_a_damaged_journal_no_longer_told_is_not_forgotten() {
             let whole: Vec<&str> = journal.split_inclusive('\n').collect();
             fs::write(state.join("tune.journal"), whole[..3].concat()).expect("ours");
             let (code, _, err) = run(&mut place.tune(&["rollback"]));
-            let cut = "its last lines are missing";
+            let cut = "lines are missing at its end";
             assert!(code == 1 && err.contains(cut), "{code} {err}");
 
             let kept = state.join("tune.journal.broken");
-            let is_told = |err: &str| err.contains("may still be changed: see");
+            let is_told = |err: &str| err.contains("may still have the values of the plan");
             for command in ["status", "rollback"] {
                 let (code, _, err) = run(&mut place.tune(&[command]));
                 assert!(code == 1 && is_told(&err), "{command}: {code} {err}");

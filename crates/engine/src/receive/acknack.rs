@@ -44,7 +44,7 @@ impl Engine {
             return;
         }
         let is_news = proxy.accept_acknack(now, acknack);
-        // A peer with several interfaces may send each ACKNACK from all of them: any copy validates its address.
+        // A peer with several interfaces may send each ACKNACK from all of them: each copy validates its source address.
         if proxy.answered_from != message.source.ipv4() || !proxy.is_reachable {
             let bytes = message.count(acknack.buffer_len());
             self.earn(message.prefix, bytes);

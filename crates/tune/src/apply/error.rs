@@ -219,12 +219,12 @@ impl fmt::Display for JournalError {
         match (lines.is_empty(), self.missing) {
             (true, missing) => write!(
                 formatter,
-                "{path} was cut: its last lines are missing, {missing} at least"
+                "{path} was cut short: lines are missing at its end, {missing} at least"
             ),
             (false, 0) => write!(formatter, "{path} cannot be read in line {lines}"),
             (false, missing) => write!(
                 formatter,
-                "{path} cannot be read in line {lines}, and its last lines are missing, {missing} at least"
+                "{path} cannot be read in line {lines}, and lines are missing at its end, {missing} at least"
             ),
         }
     }

@@ -43,10 +43,11 @@ pub(super) fn run(settings: TuneApplySettings) -> Result<ExitCode, Failure> {
     await_links(&links, &is_stopped);
     let applied = applied.map_err(|error| failure("the plan was not carried out", &error))?;
     left_out(&applied.left_out);
+    let code = print(&text(&plan, &applied))?;
     if let Some(damaged) = told_damaged(&damaged(&settings.state)?) {
         tell(format!("note: {damaged}"));
     }
-    print(&text(&plan, &applied))
+    Ok(code)
 }
 
 /// Carries out the plan that was kept, once its interfaces are up: in two parts, for numbers that the second
@@ -213,7 +214,7 @@ fn text(plan: &Plan, applied: &Applied) -> String {
         };
         lines.push(format!("  {}: {}: {said}{reboot}\n", step.id, step.setting));
     }
-    if applied.changed.is_empty() && applied.already.is_empty() {
+    if plan.steps.is_empty() {
         return String::from("nothing to do: the plan has no steps\n");
     }
     lines.push(format!(

@@ -100,7 +100,7 @@ fn told_damaged(kept: &[PathBuf]) -> Option<String> {
     let paths: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
     (!paths.is_empty()).then(|| {
         format!(
-            "settings that a damaged journal no longer told were not restored and may still be changed: see {}",
+            "{}: settings missing from a damaged journal were not restored, and may still have the values of the plan",
             paths.join(", ")
         )
     })

@@ -1,7 +1,5 @@
 //! `isolane tune status`: what is applied, and whether it still stands.
 
-use std::path::PathBuf;
-
 use isolane_tune::apply::{Standing, Status, status};
 use isolane_tune::{ThisMachine, here};
 use serde::Serialize;
@@ -19,8 +17,8 @@ use crate::values::Destination;
 struct Report<'a> {
     schema: &'static str,
     applied: Option<&'a Status>,
-    /// Paths.
-    damaged_journals: &'a [PathBuf],
+    /// Paths of damaged journals that earlier rollbacks kept.
+    damaged_journals: Vec<String>,
 }
 
 pub(super) fn run(state: &TuneState, json: Option<&Destination>) -> Result<ExitCode, Failure> {
@@ -33,7 +31,10 @@ pub(super) fn run(state: &TuneState, json: Option<&Destination>) -> Result<ExitC
         let report = Report {
             schema: "isolane/tune-status/1",
             applied: status.as_ref(),
-            damaged_journals: &damaged,
+            damaged_journals: damaged
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
         };
         print_json(&report, destination)?;
     }
