@@ -107,7 +107,7 @@ impl ResultFile {
     /// Writes bytes as they are.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The bytes cannot be written.
     pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         if matches!(self.place, Place::Older) {
             self.file.set_len(0)?;

@@ -133,7 +133,7 @@ fn isolane_history(cell: Cell, role: Role) -> Option<String> {
     }
 }
 
-fn role_command(role: Role) -> &'static str {
+pub(super) fn role_command(role: Role) -> &'static str {
     match role {
         Role::Publisher => "pub",
         Role::Subscriber => "sub",

@@ -12,9 +12,9 @@ use isolane_bench::namespace::Host;
 use super::cell::{Axis, Loss, Role};
 use super::network::{Network, SECOND_INTERFACE};
 use super::peer::Peer;
-use super::printed::{events, number};
+use super::printed::{changes_written, events, number};
 use super::program::{Ending, LOOK, Program};
-use super::side::{COLOR, TOPIC};
+use super::side::{COLOR, TOPIC, role_command};
 use crate::Result;
 
 /// Between two samples, in milliseconds.
@@ -54,10 +54,7 @@ fn exchange(
     network.add_second_link()?;
     let start = |host, role: Role| {
         let seconds = SECONDS.to_string();
-        let word = match role {
-            Role::Publisher => "pub",
-            Role::Subscriber => "sub",
-        };
+        let word = role_command(role);
         let is_peer = role == peer_role;
         let mut command = Command::new(if is_peer { program } else { isolane });
         match is_peer {
@@ -95,10 +92,15 @@ fn exchange(
         let accounts = publisher.account() + &subscriber.account();
         return Err(format!("{} of {WANTED} samples arrived\n{accounts}", numbers.len()).into());
     }
+    // A peer stays for a while after SIGINT; once it has written all, it is asked again.
+    publisher.interrupt()?;
+    while changes_written(&publisher.said()?).is_none() && begin.elapsed() < LONGEST_RUN {
+        thread::sleep(LOOK);
+    }
     for program in [&mut publisher, &mut subscriber] {
         let ending = program.stop()?;
-        // A peer that still waits for its reader is killed; isolane says that it was interrupted.
-        if !matches!(ending, Ending::Exited(0 | 130) | Ending::Killed) {
+        // isolane says that it was interrupted.
+        if !matches!(ending, Ending::Exited(0 | 130)) {
             return Err(format!("a program {ending}\n{}", program.account()).into());
         }
     }

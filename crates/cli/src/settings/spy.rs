@@ -23,7 +23,7 @@ pub(crate) struct SpySettings {
     /// How long to listen; `None`: until stopped.
     pub(crate) run_for: Sourced<Option<Duration>>,
     pub(crate) json: Option<Destination>,
-    /// Where the frames that are shown are written to, as pcapng.
+    /// File that the shown frames are written to, as pcapng.
     pub(crate) write: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! What a submessage says: names and values in a fixed order, from which both the text and the JSON are made.
+//! Fields of submessages and announcements: names and values in a fixed order. Text and JSON are made of them.
 
 use std::time::Duration;
 
@@ -159,7 +159,7 @@ fn of_data(data: &Data<'_>) -> Fields {
     }
 }
 
-/// What a DATA announces (participant, writer, reader, end, message, malformed), and what is said of it.
+/// Kind of an announcement (participant, writer, reader, end, message, malformed) and its fields.
 pub(super) fn of_announcement(
     announcement: &Announcement,
     data: &Data<'_>,

@@ -6,8 +6,7 @@
 //! level) -> [`filter`] -> [`record`] (text and JSON) or [`write`] (pcapng), and [`summary`] counts everything on the way.
 //! Only `isolane_wire` decodes; nothing here believes a length it has not checked, and every table is bounded.
 //!
-//! It shows what a person or a script asks of a running system. Wireshark decodes the rest, byte by byte: for that,
-//! `--write` keeps the frames that are shown.
+//! `spy` decodes RTPS only. `--write` keeps the shown frames, and Wireshark decodes them byte by byte.
 
 mod fields;
 pub(crate) mod file;

@@ -1,4 +1,4 @@
-//! From a frame to a UDP datagram: link header, VLAN tags, IPv4, fragments, UDP.
+//! UDP datagrams in frames: link header, VLAN tags, IPv4, fragments, UDP.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -40,7 +40,7 @@ impl Datagram<'_> {
 /// A frame that does not complete a UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
-    /// Of a link type that is not decoded.
+    /// Frame of a link type that is not decoded.
     Link(i32),
     /// IPv6, which isolane does not speak yet.
     Ipv6,
@@ -62,7 +62,7 @@ impl Network {
     /// Takes a frame to the datagram in it.
     ///
     /// # Errors
-    /// What else the frame holds.
+    /// [`Other`]: the frame completes no datagram.
     pub(crate) fn read<'a>(&mut self, frame: &Frame<'a>) -> Result<Datagram<'a>, Other> {
         let (vlan, ether_type, bytes) = unwrap_link(frame)?;
         match ether_type {

@@ -31,7 +31,7 @@ pub(crate) struct Record<'a> {
     pub(crate) knowledge: &'a Knowledge,
 }
 
-/// What the text shows beside the usual.
+/// Optional parts of the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     /// Submessages that only say something about others: INFO_TS and its like, PAD.
@@ -132,7 +132,7 @@ impl Record<'_> {
 }
 
 impl Item<'_> {
-    /// What is announced, and what is said of it.
+    /// Kind and fields of what the item announces.
     fn announced(&self) -> Option<(&'static str, Fields)> {
         match (&self.announcement, &self.submessage) {
             (Some(announcement), Ok(Submessage::Data(data))) => {
@@ -240,11 +240,11 @@ fn word(name: &str, value: &Value) -> Option<String> {
         Value::Bool(true) => return Some(name.to_owned()),
         Value::Number(number) => number.to_string(),
         Value::String(text) if text.is_empty() => return None,
-        Value::String(text) => said(text),
+        Value::String(text) => quoted(text),
         Value::Array(all) if all.is_empty() => return None,
         Value::Array(all) => {
             let numbers: Option<Vec<i64>> = all.iter().map(Value::as_i64).collect();
-            let texts = all.iter().filter_map(Value::as_str).map(said);
+            let texts = all.iter().filter_map(Value::as_str).map(quoted);
             numbers.map_or_else(
                 || texts.collect::<Vec<_>>().join(" "),
                 |numbers| ranges(numbers.into_iter()),
@@ -256,7 +256,7 @@ fn word(name: &str, value: &Value) -> Option<String> {
 }
 
 /// A text as it is, or in quotes where it is empty or has anything but letters, digits and a few signs.
-fn said(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_:/.-+".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),

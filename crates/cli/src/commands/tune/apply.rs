@@ -14,7 +14,7 @@ use isolane_tune::{Plan, PlanError, ThisMachine, here, interfaces};
 use rustix::process::geteuid;
 
 use super::failure::{OF_ANOTHER_VERSION, failure};
-use super::{await_links, damaged, told_damaged};
+use super::{await_links, damage_note, damaged};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::limits::RECORDED_BYTES;
@@ -44,7 +44,7 @@ pub(super) fn run(settings: TuneApplySettings) -> Result<ExitCode, Failure> {
     let applied = applied.map_err(|error| failure("the plan was not carried out", &error))?;
     left_out(&applied.left_out);
     let code = print(&text(&plan, &applied))?;
-    if let Some(damaged) = told_damaged(&damaged(&settings.state)?) {
+    if let Some(damaged) = damage_note(&damaged(&settings.state)?) {
         tell(format!("note: {damaged}"));
     }
     Ok(code)
@@ -200,6 +200,9 @@ fn saved(folder: &Path) -> Result<SavedPlan, Failure> {
 }
 
 fn text(plan: &Plan, applied: &Applied) -> String {
+    if plan.steps.is_empty() {
+        return String::from("nothing to do: the plan has no steps\n");
+    }
     let mut lines = Vec::new();
     for step in &plan.steps {
         let has = |ids: &[String]| ids.contains(&step.id);
@@ -213,9 +216,6 @@ fn text(plan: &Plan, applied: &Applied) -> String {
             false => "",
         };
         lines.push(format!("  {}: {}: {said}{reboot}\n", step.id, step.setting));
-    }
-    if plan.steps.is_empty() {
-        return String::from("nothing to do: the plan has no steps\n");
     }
     lines.push(format!(
         "{} set, {} as they should be; isolane tune rollback undoes it\n",

@@ -95,8 +95,8 @@ fn damaged(state: &TuneState) -> Result<Vec<PathBuf>, Failure> {
     kept.map_err(|error| failure("damaged journals cannot be looked for", &error.into()))
 }
 
-/// What damaged journals mean for the machine; `None` if there are none.
-fn told_damaged(kept: &[PathBuf]) -> Option<String> {
+/// Sentence on damaged journals and what they leave changed; `None` if there are none.
+fn damage_note(kept: &[PathBuf]) -> Option<String> {
     let paths: Vec<String> = kept.iter().map(|path| path.display().to_string()).collect();
     (!paths.is_empty()).then(|| {
         format!(
@@ -108,7 +108,7 @@ fn told_damaged(kept: &[PathBuf]) -> Option<String> {
 
 /// [`ExitCode::AnswerIsNo`] while damaged journals are kept.
 fn check_damaged(kept: &[PathBuf]) -> Result<(), Failure> {
-    let Some(why) = told_damaged(kept) else {
+    let Some(why) = damage_note(kept) else {
         return Ok(());
     };
     let what = "an earlier rollback could not restore everything";
