@@ -105,6 +105,22 @@ pub trait Datapath {
     /// were not readable; one without a look before it leaves out none.
     fn seen_readable(&mut self, _lane: Lane, _readable: u8) {}
 
+    /// Networks that this host is on by the interfaces in use: address and prefix length in bits.
+    fn networks(&self) -> Vec<([u8; 4], u8)> {
+        Vec::new()
+    }
+
+    /// Rate of the slowest link in use, in bits a second; `None` where a driver does not tell it.
+    fn link_bits_per_s(&self) -> Option<u64> {
+        None
+    }
+
+    /// Kernel memory of the lane's smallest receive buffer, in bytes; `None` where the kernel holds no datagrams of the
+    /// lane.
+    fn receive_buffer(&self, _lane: Lane) -> Option<usize> {
+        None
+    }
+
     /// Descriptors of open lanes that are readable when a datagram waits, or something else that the
     /// lane's `receive_burst` takes in: what changes routes, of discovery's. Empty if there are none.
     fn descriptors(&self) -> Vec<(Lane, BorrowedFd<'_>)>;

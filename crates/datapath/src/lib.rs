@@ -33,6 +33,7 @@ mod chance;
 pub mod clock;
 pub mod conformance;
 pub mod contract;
+mod factory;
 pub mod fault;
 pub mod flow;
 pub mod lane;
@@ -47,6 +48,7 @@ mod zeroed;
 
 pub use burst::{BurstFull, ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 pub use contract::{Capabilities, Datapath, Note, OpenError, Wakeup};
+pub use factory::DatapathFactory;
 pub use fault::{Fault, FaultPlan, Plug};
 pub use flow::{
     Budget, FlowId, FlowObservation, InterfaceObservation, InterfaceProtection, Observation, Over,
@@ -57,5 +59,5 @@ pub use ledger::{Counted, Counts, Imbalance, Injected, LaneLedger, Ledger, Recei
 pub use memory::{Memory, Network};
 pub use out_of_memory::ExitWithoutMemory;
 pub use pool::{Class, DeviceConfig, DeviceMemory, Frame, LeasedFrame, NoMemory, Pool, PoolConfig};
-pub use udp::{Interfaces, Udp, UdpConfig};
+pub use udp::{Interfaces, Udp, UdpConfig, UdpOptions};
 pub use zeroed::zeroed;

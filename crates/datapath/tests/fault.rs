@@ -46,7 +46,10 @@ impl<F: Fixture, P: Plan> Fixture for With<F, P> {
     fn attach(&mut self, options: &Options) -> Self::Datapath {
         self.attached += 1;
         let seed = SEED.get() << 8 | self.attached;
-        Fault::new(self.fixture.attach(options), P::with(FaultPlan::new(seed)))
+        Fault::new(
+            Box::new(self.fixture.attach(options)),
+            P::with(FaultPlan::new(seed)),
+        )
     }
 }
 
@@ -217,7 +220,7 @@ fn what_is_kept_back_wakes_a_loop_that_waits_for_descriptors() {
         ..FaultPlan::new(1)
     };
     let udp = UdpOnLoopback::new().attach(&Options::default());
-    let mut faulty = Fault::new(udp, plan);
+    let mut faulty = Fault::new(Box::new(udp), plan);
     faulty.open_lane(LANE).expect("the lane opens");
     let mut transmit = TransmitBurst::new();
     let frame = faulty.pool().take(LANE).expect("a free frame");

@@ -88,5 +88,8 @@ fn faults_allocate_nothing_after_open() {
         ..FaultPlan::new(1)
     };
     let [one, other] = [1, 2].map(|last| network.attach([10, 0, 0, last]));
-    assert_silent(Fault::new(one, plan.clone()), Fault::new(other, plan));
+    assert_silent(
+        Fault::new(Box::new(one), plan.clone()),
+        Fault::new(Box::new(other), plan),
+    );
 }

@@ -112,7 +112,7 @@ impl Fixture for UdpWithPlan {
 
     fn attach(&mut self, options: &Options) -> Fault<Udp> {
         let udp = attach(Interfaces::Loopback, options);
-        Fault::new(udp, FaultPlan::new(1))
+        Fault::new(Box::new(udp), FaultPlan::new(1))
     }
 }
 

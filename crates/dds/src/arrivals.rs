@@ -6,10 +6,10 @@ use isolane_executor::Waited;
 use isolane_wire::{level::Level, locator::Locator, time::Instant};
 
 use crate::{
+    lanes::Lanes,
     listeners::{Endpoint, Kind},
     remote::Inlet,
     state::{State, Task},
-    transport::Lanes,
 };
 
 impl State {

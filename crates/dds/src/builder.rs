@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use isolane_datapath::{
-    Datapath, Fault, FaultPlan, Lane, PoolConfig,
+    Datapath, DatapathFactory, Fault, FaultPlan, Lane, PoolConfig,
     clock::{monotonic_now, wall_offset_ns},
-    memory::{Memory, Network},
-    udp::{Interfaces, UdpConfig},
+    memory::Network,
+    udp::{Interfaces, UdpConfig, UdpOptions},
 };
 use isolane_engine::{Engine, EngineConfig, Timing, limits::DISCOVERY_BYTES_PER_S};
 use isolane_executor::{Executor, ExecutorConfig, Order};
@@ -21,8 +21,9 @@ use isolane_wire::{
 use rustix::mm::{MlockAllFlags, mlockall};
 
 use crate::{
-    choice::{DatapathChoice, network_transport},
+    datapaths::open_first,
     error::BuildError,
+    lanes::Lanes,
     limits::{
         ANNOUNCED_PLACES, ANNOUNCEMENT_BYTES, DISCOVERY_PART, JOBS_PER_PAIR, MAX_JOBS,
         PARTICIPANTS_PER_PEER, RECEIVE_BUFFER_BYTES,
@@ -31,7 +32,6 @@ use crate::{
     placement::Placement,
     state::{Parts, State},
     static_discovery::{Described, with_places},
-    transport::{Lanes, Transport},
     wait::Waiter,
 };
 
@@ -44,12 +44,6 @@ pub enum Waiting {
     /// Looks again at once. For a core of its own; never under SCHED_FIFO on a core that others
     /// need.
     Spin,
-}
-
-/// The datapath asked for.
-enum Choice {
-    Network(DatapathChoice),
-    Memory(Box<Memory>),
 }
 
 /// Builds a [`Participant`].
@@ -74,7 +68,8 @@ pub struct Builder {
     domain: u32,
     name: String,
     user_data: Vec<u8>,
-    choice: Choice,
+    /// At least one, the best first.
+    factories: Vec<Box<dyn DatapathFactory>>,
     interfaces: Interfaces,
     multicast: bool,
     peers: Vec<Ipv4Addr>,
@@ -106,7 +101,7 @@ impl Builder {
             domain,
             name: program_name(),
             user_data: Vec::new(),
-            choice: Choice::Network(DatapathChoice::Udp),
+            factories: vec![Box::new(UdpOptions)],
             interfaces: Interfaces::All,
             multicast: true,
             peers: Vec::new(),
@@ -188,25 +183,40 @@ impl Builder {
         self
     }
 
-    /// How datagrams move: by sockets, or by AF_XDP lanes of a device. Default: sockets.
+    /// The datapath, by its options or any other [`DatapathFactory`]. Default: [`UdpOptions`], kernel sockets. The
+    /// participant is not built where it cannot be opened.
     ///
     /// ```
-    /// use isolane::{DatapathChoice, Participant, XdpOptions};
+    /// use isolane::{Participant, XdpOptions};
     ///
     /// let options = XdpOptions { interface: Some("eth1".into()), ..XdpOptions::default() };
-    /// let builder = Participant::builder(93).datapath(DatapathChoice::Auto(options));
+    /// let builder = Participant::builder(93).datapath(options);
     /// ```
     #[must_use]
-    pub fn datapath(mut self, choice: DatapathChoice) -> Self {
-        self.choice = Choice::Network(choice);
+    pub fn datapath(mut self, factory: impl DatapathFactory + 'static) -> Self {
+        self.factories = vec![Box::new(factory)];
+        self
+    }
+
+    /// Several datapaths, the best first: the first whose requirements this machine meets is opened, else the last
+    /// one. [`Participant::notes`] say why others are not used.
+    ///
+    /// ```
+    /// use isolane::{Participant, UdpOptions, XdpOptions};
+    ///
+    /// let builder =
+    ///     Participant::builder(93).datapaths(vec![Box::new(XdpOptions::default()), Box::new(UdpOptions)]);
+    /// ```
+    #[must_use]
+    pub fn datapaths(mut self, factories: Vec<Box<dyn DatapathFactory>>) -> Self {
+        self.factories = factories;
         self
     }
 
     /// A place on a network in memory instead of sockets. Participants on it share a thread.
     #[must_use]
-    pub fn memory(mut self, network: &Network, address: [u8; 4]) -> Self {
-        self.choice = Choice::Memory(Box::new(network.attach(address)));
-        self
+    pub fn memory(self, network: &Network, address: [u8; 4]) -> Self {
+        self.datapath(network.attach(address))
     }
 
     /// Periods of announcements and heartbeats.
@@ -422,43 +432,38 @@ impl Builder {
             Some(described) => described.level_ports()?,
             None => [None; 8],
         };
-        let mut transport = match self.choice {
-            Choice::Memory(memory) => Transport::Memory(memory),
-            Choice::Network(choice) => {
-                let udp = UdpConfig {
-                    interfaces: self.interfaces,
-                    multicast: self.multicast,
-                    level_ports,
-                    discovery_level: match self.order {
-                        // One class for all.
-                        Order::Fifo => Some(Level::MIN),
-                        Order::Priority => self.discovery_level,
-                    },
-                    timestamps: self.receive_stamps,
-                    receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
-                    pool: PoolConfig {
-                        prefault_bytes: if prefault { ANNOUNCEMENT_BYTES } else { 0 },
-                        ..PoolConfig::default()
-                    },
-                    ..UdpConfig::new(self.domain)
-                };
-                network_transport(choice, udp)?
-            }
+        let network = UdpConfig {
+            interfaces: self.interfaces,
+            multicast: self.multicast,
+            level_ports,
+            discovery_level: match self.order {
+                // One class for all.
+                Order::Fifo => Some(Level::MIN),
+                Order::Priority => self.discovery_level,
+            },
+            timestamps: self.receive_stamps,
+            receive_buffer_bytes: self.receive_buffer_bytes.or(Some(RECEIVE_BUFFER_BYTES)),
+            pool: PoolConfig {
+                prefault_bytes: if prefault { ANNOUNCEMENT_BYTES } else { 0 },
+                ..PoolConfig::default()
+            },
+            ..UdpConfig::new(self.domain)
         };
+        let (mut datapath, not_used) = open_first(self.factories, network)?;
         if let Some(plan) = self.fault {
-            transport = Transport::Fault(Box::new(Fault::new(transport, plan)));
+            datapath = Box::new(Fault::new(datapath, plan));
         }
-        transport.open_lane(Lane::Discovery)?;
+        datapath.open_lane(Lane::Discovery)?;
 
         let system = |action| move |source: std::io::Error| BuildError::System { action, source };
         let mut random = [0; 18];
         getrandom::fill(&mut random)
             .map_err(|error| system("read random bytes")(std::io::Error::other(error)))?;
         if let Some(described) = &self.described {
-            described.check(&transport, Lanes::of(self.order))?;
+            described.check(&*datapath, Lanes::of(self.order))?;
         }
         let mut peers = self.peers;
-        if !transport.capabilities().multicast {
+        if !datapath.capabilities().multicast {
             // By the group they would hear of this one; else they are named by where they are described.
             let announced = self.described_peers.iter().filter(|it| it.is_announced());
             let unnamed = announced.map(Described::address);
@@ -475,15 +480,15 @@ impl Builder {
         config.user_data = user_data;
         (config.is_enabled, config.autoenable) = (self.enabled, self.autoenable);
         config.wall_offset_ns = wall_offset_ns();
-        config.metatraffic_unicast = locators(transport.unicast(Lane::Discovery));
-        config.metatraffic_multicast = locators(transport.multicast(Lane::Discovery));
+        config.metatraffic_unicast = locators(datapath.unicast(Lane::Discovery));
+        config.metatraffic_multicast = locators(datapath.multicast(Lane::Discovery));
         config.default_unicast = config.metatraffic_unicast.clone();
-        config.announce_to = announce_to(&transport, self.domain, &peers, &self.peers_at)?;
-        config.networks = networks(&transport);
-        config.multicast = transport.capabilities().multicast;
+        config.announce_to = announce_to(&*datapath, self.domain, &peers, &self.peers_at)?;
+        config.networks = networks(&*datapath);
+        config.multicast = datapath.capabilities().multicast;
         config.timing = self.timing;
         config.limits = with_places(self.limits, self.described.as_ref(), &self.described_peers);
-        let of_link = || discovery_bytes_per_s(link_bits_per_s(&transport));
+        let of_link = || discovery_bytes_per_s(datapath.link_bits_per_s());
         config.discovery_bytes_per_s = self.discovery_bytes_per_s.unwrap_or_else(of_link);
         config.zeroed = isolane_datapath::zeroed;
         if let Some(bytes) = self.sample_memory {
@@ -505,7 +510,8 @@ impl Builder {
         let mut state = State::new(Parts {
             engine,
             executor,
-            transport,
+            datapath,
+            not_used,
             lanes: Lanes::of(self.order),
             waiter,
             max_jobs,
@@ -589,7 +595,7 @@ fn bounded_name(name: &str) -> heapless::String<64> {
 /// The SPDP group where there is one, the ports of named peers (RTPS 2.5 §9.6.2.3), and peers
 /// whose port is known.
 fn announce_to(
-    transport: &Transport,
+    datapath: &dyn Datapath,
     domain: u32,
     peers: &[Ipv4Addr],
     peers_at: &[SocketAddrV4],
@@ -600,7 +606,7 @@ fn announce_to(
         let address = peer.octets();
         ports.clone().map(move |port| Locator::udpv4(address, port))
     };
-    let mut places = transport.multicast(Lane::Discovery).to_vec();
+    let mut places = datapath.multicast(Lane::Discovery).to_vec();
     places.extend(peers.iter().flat_map(of_peer));
     places.extend(peers_at.iter().copied().map(Locator::from));
     if places.len() > ANNOUNCED_PLACES {
@@ -611,29 +617,13 @@ fn announce_to(
     Ok(places)
 }
 
-/// The networks this host is on.
-pub(crate) fn networks(transport: &Transport) -> Vec<isolane_engine::Network> {
-    let all = match transport {
-        Transport::Udp(udp) => udp.networks(),
-        Transport::Xdp(xdp) => xdp.networks(),
-        Transport::Memory(_) => Vec::new(),
-        Transport::Fault(fault) => return networks(fault.inner()),
-    };
+/// Networks that this host is on.
+pub(crate) fn networks(datapath: &dyn Datapath) -> Vec<isolane_engine::Network> {
     let network = |(address, prefix_bits)| isolane_engine::Network {
         address,
         prefix_bits,
     };
-    all.into_iter().map(network).collect()
-}
-
-/// The rate of the slowest link that a transport uses.
-fn link_bits_per_s(transport: &Transport) -> Option<u64> {
-    match transport {
-        Transport::Udp(udp) => udp.link_bits_per_s(),
-        Transport::Xdp(xdp) => xdp.link_bits_per_s(),
-        Transport::Memory(_) => None,
-        Transport::Fault(fault) => link_bits_per_s(fault.inner()),
-    }
+    datapath.networks().into_iter().map(network).collect()
 }
 
 /// What discovery may send: 5 % of a link, where its rate is known.

@@ -118,6 +118,11 @@ pub enum BuildError {
         "a described participant has a port for each level, which there are not in the order of arrival: use Order::Priority"
     )]
     DescribedFifo,
+    /// An empty list of datapaths.
+    #[error(
+        "no datapath is given: name at least one, or leave Builder::datapaths out to use kernel sockets"
+    )]
+    NoDatapath,
     /// A timer without a period would always be due.
     #[error("a timer needs a period of at least a nanosecond")]
     NoPeriod,
@@ -158,6 +163,7 @@ impl BuildError {
             | Self::DescribedElsewhere { .. }
             | Self::DescribedPort { .. }
             | Self::DescribedFifo
+            | Self::NoDatapath
             | Self::ZeroDeadline { .. }
             | Self::Placement(PlacementError::Priority { .. } | PlacementError::Spin { .. })
             | Self::SampleTooLarge { .. }

@@ -5,7 +5,7 @@
 //! are looked for when a writer finds no frame, and by a job that is the most urgent there is,
 //! since it also keeps chunks free for what is critical to be received into.
 
-use isolane_datapath::{Class, Datapath, Frame, Lane, limits::MAX_DEVICE_QUEUES};
+use isolane_datapath::{Class, Frame, Lane, limits::MAX_DEVICE_QUEUES};
 use isolane_wire::time::Instant;
 
 use crate::{
@@ -18,7 +18,7 @@ impl State {
     #[inline]
     pub(crate) fn gather_recycling(&mut self, now: Instant) {
         self.recycle_at = None;
-        if self.transport.wants_recycling() {
+        if self.datapath.wants_recycling() {
             if self.recycled_until <= now {
                 self.executor.activate(self.recycle_job, now);
             } else {
@@ -35,14 +35,14 @@ impl State {
             self.spins = 0;
             return None;
         }
-        let seen = self.transport.peek_lanes()?;
+        let seen = self.datapath.peek_lanes()?;
         self.spins += 1;
         Some(seen)
     }
 
     /// Takes frames back. True: there is more to do at once.
     pub(crate) fn recycle(&mut self, now: Instant) -> bool {
-        let again = self.transport.recycle();
+        let again = self.datapath.recycle();
         if !again {
             self.recycled_until = now + FRAME_RETRY;
         }
@@ -52,16 +52,16 @@ impl State {
     /// A frame to send in; if none is at home, those come home first that devices are done with.
     #[inline]
     pub(crate) fn take_frame(&mut self, class: Class) -> Option<Frame> {
-        if self.transport.pool().free(class) == 0 {
-            self.transport.recycle();
+        if self.pool.free(class) == 0 {
+            self.datapath.recycle();
         }
-        self.transport.pool().take(class)
+        self.pool.take(class)
     }
 
     /// The class of frames of a lane that have room for so many bytes behind their head room.
     #[inline]
     pub(crate) fn class_for(&self, lane: Lane, bytes: usize) -> Class {
-        match bytes <= self.transport.pool().transmit_room(lane) {
+        match bytes <= self.pool.transmit_room(lane) {
             true => Class::Transmit(lane),
             false => Class::Oversize(lane),
         }
@@ -69,7 +69,7 @@ impl State {
 
     /// Frames for arriving datagrams that are not at home: armed in the datapath, or being read.
     pub(crate) fn frames_armed(&self) -> usize {
-        let pool = self.transport.pool();
+        let pool = &self.pool;
         let of_lanes = Lane::ALL.into_iter().map(Class::Receive);
         let of_queues = (0..MAX_DEVICE_QUEUES as u8).map(Class::Queue);
         let all = of_lanes.chain(of_queues);

@@ -3,13 +3,18 @@
 
 use std::time::Duration;
 
-use isolane_datapath::{Datapath, Lane, clock::monotonic_now};
+use isolane_datapath::{Lane, Wakeup, clock::monotonic_now};
 use isolane_engine::Priority;
 use isolane_wire::time::Instant;
 
 use crate::{remote::Inlet, state::State, wait::Readable};
 
 impl State {
+    /// Whether epoll tells which lanes are readable; otherwise the datapath itself does.
+    fn has_descriptors(&self) -> bool {
+        self.capabilities.wakeup == Wakeup::Descriptors
+    }
+
     /// When something falls due without any event.
     fn next_due(&self) -> Option<Instant> {
         let times = [
@@ -27,7 +32,7 @@ impl State {
         let is_ready = self.executor.ready_count() > 0
             || self.work_ready() != 0
             || self.inlets.iter().any(Inlet::is_ready)
-            || (!self.transport.has_descriptors() && self.transport.ready_lanes() != 0);
+            || (!self.has_descriptors() && self.datapath.ready_lanes() != 0);
         if is_ready {
             return Some(Instant::new(0));
         }
@@ -126,7 +131,7 @@ impl State {
                 continue;
             };
             if let Some(readable) = readable {
-                self.transport
+                self.datapath
                     .seen_readable(Lane::ALL[index], readable.of(index));
             }
             self.executor.activate(job, now);
@@ -137,15 +142,15 @@ impl State {
     /// Waits for a source. Returns the lanes that have something, and of which descriptors where the
     /// datapath has some.
     fn wait(&mut self, timeout: Option<Duration>) -> (u16, Option<Readable>) {
-        let has_descriptors = self.transport.has_descriptors();
+        let has_descriptors = self.has_descriptors();
         if !has_descriptors && timeout == Some(Duration::ZERO) {
-            return (self.transport.ready_lanes(), None);
+            return (self.datapath.ready_lanes(), None);
         }
         let waited = self.waiter.wait(timeout);
         let readable = waited.expect("epoll on descriptors of our own, none of which is closed");
         match has_descriptors {
             true => (readable.lanes(), Some(readable)),
-            false => (self.transport.ready_lanes(), None),
+            false => (self.datapath.ready_lanes(), None),
         }
     }
 

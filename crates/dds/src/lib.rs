@@ -64,9 +64,9 @@
 //!
 //! # Lanes and budgets
 //!
-//! [`Builder::datapath`] takes a level's traffic past the kernel's stack: [`DatapathChoice::Xdp`] gives
-//! each level an AF_XDP lane of a device, set up by [`XdpOptions`]; [`DatapathChoice::Auto`] does so
-//! where it works, and takes sockets elsewhere. Nothing else of a program changes. `isolane doctor` says
+//! [`Builder::datapath`] takes a level's traffic past the kernel's stack: with [`XdpOptions`]
+//! each level has an AF_XDP lane of a device. [`Builder::datapaths`] takes several, best first, and uses the
+//! first whose requirements the machine meets. Nothing else of a program changes. `isolane doctor` says
 //! what a lane takes on this machine.
 //!
 //! On lanes budgets are kept: a datagram beyond its budget is dropped, or comes last ([`Over`]), before
@@ -81,8 +81,8 @@
 //!
 //! ```no_run
 //! use isolane::{
-//!     Budget, DatapathChoice, InterfaceProtection, Interfaces, Level, Over, Participant, Protection,
-//!     Qos, TopicType, XdpOptions,
+//!     Budget, InterfaceProtection, Interfaces, Level, Over, Participant, Protection,
+//!     Qos, TopicType, UdpOptions, XdpOptions,
 //! };
 //! use std::{num::NonZeroU32, time::Duration};
 //!
@@ -94,7 +94,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let participant = Participant::builder(0)
 //!     .interfaces(Interfaces::Named(vec!["eth0".into()]))
-//!     .datapath(DatapathChoice::Auto(XdpOptions::default()))
+//!     .datapaths(vec![Box::new(XdpOptions::default()), Box::new(UdpOptions)])
 //!     .observable(true)
 //!     .build()?;
 //!
@@ -102,7 +102,7 @@
 //!     capacity: NonZeroU32::new(capacity).expect("more than none"),
 //!     period: Duration::from_millis(10),
 //! };
-//! // Sockets cannot count: these two are refused where `auto` has chosen them.
+//! // Sockets cannot count: these two are refused where they were chosen.
 //! if participant.datapath() == "xdp" {
 //!     let bulk = Protection { budget: budget(100), over: Over::Drop };
 //!     participant.protect_level(Level::MIN, Some(bulk))?;
@@ -133,8 +133,8 @@ mod announced;
 mod arrivals;
 mod batched;
 mod builder;
-mod choice;
 mod conditions;
+mod datapaths;
 mod differences;
 mod discovered;
 mod enabling;
@@ -146,6 +146,7 @@ mod frames;
 mod gather;
 mod group;
 mod key_value;
+mod lanes;
 mod lifecycle;
 pub mod limits;
 mod listeners;
@@ -165,7 +166,7 @@ mod state;
 mod static_discovery;
 mod status;
 mod status_mask;
-mod transport;
+
 mod trouble;
 mod wait;
 mod wait_set;
@@ -173,7 +174,6 @@ mod waits;
 mod writer;
 
 pub use builder::{Builder, Waiting};
-pub use choice::DatapathChoice;
 pub use conditions::{Condition, GuardCondition, QueryCondition, ReadCondition, StatusCondition};
 pub use differences::{Difference, differences};
 pub use discovered::DiscoveredTopic;
@@ -181,11 +181,13 @@ pub use error::{BuildError, QosError, WriteError};
 pub use filter::{Filter, FilterError};
 pub use group::{Access, Publisher, Subscriber};
 pub use isolane_datapath::{
-    Budget, ExitWithoutMemory, FaultPlan, FlowId, FlowObservation, InterfaceObservation,
-    InterfaceProtection, Lane, Observation, Over, Plug, ProtectError, Protection, RingObservation,
-    memory::Network, udp::Interfaces,
+    Budget, Datapath, DatapathFactory, ExitWithoutMemory, FaultPlan, FlowId, FlowObservation,
+    InterfaceObservation, InterfaceProtection, Lane, Observation, Over, Plug, ProtectError,
+    Protection, RingObservation,
+    memory::Network,
+    udp::{Interfaces, UdpConfig, UdpOptions},
 };
-/// How lanes of a device are set up: what [`DatapathChoice`] takes.
+/// Options of AF_XDP lanes, for [`Builder::datapath`].
 pub use isolane_datapath_xdp::{
     classifier::{AttachMode, Enforcement},
     socket::{BindMode, BusyPoll},

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use isolane_datapath::{Datapath, clock::monotonic_now};
+use isolane_datapath::clock::monotonic_now;
 use isolane_engine::{
     ContentFilter, Counters, DeliveryMode, EndpointConfig, Priority, PublisherId, SubscriberId,
     WriterId,
@@ -480,14 +480,14 @@ fn prepare<T: TopicType>(
     let lane = state.lanes.lane(qos.transport_level());
     state.open_lane(lane)?;
     Ok((
-        locators(state.transport.unicast(lane)),
-        locators(state.transport.multicast(lane)),
+        locators(state.datapath.unicast(lane)),
+        locators(state.datapath.multicast(lane)),
     ))
 }
 
 /// The largest sample that fits a frame.
 pub(crate) fn frame_limit(state: &State) -> usize {
-    let frame_bytes = state.transport.capabilities().max_frame_bytes;
+    let frame_bytes = state.capabilities.max_frame_bytes;
     let limit = frame_bytes.saturating_sub(WORK_HEAD_BYTES);
     limit.min(MAX_DATAGRAM_SAMPLE_BYTES)
 }
@@ -495,7 +495,7 @@ pub(crate) fn frame_limit(state: &State) -> usize {
 /// Whether samples, or their fragments, fit the frames there are.
 fn check_sizes(state: &State, qos: &Qos) -> Result<(), BuildError> {
     let frame_limit = frame_limit(state);
-    let takes_fragments = state.transport.capabilities().max_frame_bytes >= BATCH_BYTES;
+    let takes_fragments = state.capabilities.max_frame_bytes >= BATCH_BYTES;
     let (asked, limit) = if qos.whole_bytes() > frame_limit || qos.is_cut() && !takes_fragments {
         (qos.whole_bytes().max(frame_limit + 1), frame_limit)
     } else {

@@ -22,7 +22,7 @@
 //! [`Over::Demote`]: isolane_datapath::Over::Demote
 
 use isolane_datapath::{
-    Budget, Datapath, FlowId, FlowObservation, InterfaceProtection, Observation, OpenError, Over,
+    Budget, FlowId, FlowObservation, InterfaceProtection, Observation, OpenError, Over,
     ProtectError, Protected, Protection,
 };
 use isolane_wire::{cdr::TopicType, discovery::LocatorList, level::Level};
@@ -88,7 +88,7 @@ impl State {
             return Ok(ReaderFlow::Shared);
         };
         let lane = self.lanes.lane(qos.transport_level());
-        let flow = match self.transport.open_flow(lane) {
+        let flow = match self.datapath.open_flow(lane) {
             Ok(flow) => flow,
             Err(error @ OpenError::NoFlows { .. }) => {
                 return Ok(ReaderFlow::NotEnforced(not_enforced(
@@ -100,10 +100,10 @@ impl State {
             Err(error) => return Err(error.into()),
         };
         let protected = self
-            .transport
+            .datapath
             .protect(Protected::Flow(flow), Some(protection));
         if let Err(error) = protected {
-            self.transport.close_flow(flow);
+            self.datapath.close_flow(flow);
             return match error {
                 ProtectError::Unsupported { .. } | ProtectError::NoLanes => Ok(
                     ReaderFlow::NotEnforced(not_enforced(topic, &protection, &error)),
@@ -117,13 +117,13 @@ impl State {
     /// Where a reader is reached by a flow of its own; `None` if it shares its level's.
     pub(crate) fn flow_locators(&self, flow: &ReaderFlow) -> Option<LocatorList> {
         let flow = flow.own()?;
-        Some(locators(self.transport.flow_unicast(flow)))
+        Some(locators(self.datapath.flow_unicast(flow)))
     }
 
     /// Gives a reader's flow back, if it had one.
     pub(crate) fn close_reader_flow(&mut self, flow: &ReaderFlow) {
         if let Some(flow) = flow.own() {
-            self.transport.close_flow(flow);
+            self.datapath.close_flow(flow);
         }
     }
 
@@ -189,11 +189,11 @@ impl<T: TopicType> DataReader<T> {
         match &state.readers[self.id.index()].flow {
             ReaderFlow::Own(flow) => {
                 let what = Protected::Flow(*flow);
-                state.transport.protect(what, protection)
+                state.datapath.protect(what, protection)
             }
             ReaderFlow::Shared => Err(ProtectError::NoFlow),
             ReaderFlow::NotEnforced(_) => Err(ProtectError::Unsupported {
-                datapath: state.transport.name(),
+                datapath: state.datapath.name(),
             }),
         }
     }
@@ -205,7 +205,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn flow(&self) -> Option<FlowObservation> {
         let state = self.core.state.borrow();
         let own = state.readers[self.id.index()].flow.own()?;
-        let flows = state.transport.observe().flows;
+        let flows = state.datapath.observe().flows;
         flows.into_iter().find(|flow| flow.flow == Some(own))
     }
 }
@@ -227,7 +227,7 @@ impl Participant {
         protection.map_or(Ok(()), |protection| check(&protection.budget))?;
         let mut state = self.core().state.borrow_mut();
         let lane = state.lanes.lane(level);
-        state.transport.protect(Protected::Lane(lane), protection)
+        state.datapath.protect(Protected::Lane(lane), protection)
     }
 
     /// Protects all receivers of the interfaces in use together, and the rest of the host's traffic,
@@ -268,7 +268,7 @@ impl Participant {
         self.core()
             .state
             .borrow_mut()
-            .transport
+            .datapath
             .protect_interface(protection)
     }
 
@@ -282,13 +282,13 @@ impl Participant {
     /// The datapath in use, by name: what `auto` has chosen, too.
     #[must_use]
     pub fn datapath(&self) -> &'static str {
-        self.core().state.borrow().transport.name()
+        self.core().state.borrow().datapath.name()
     }
 
     /// What the datapath does at this moment: interfaces, flows with their budgets, rings. Empty
     /// where it has none. For people: it allocates and calls the system.
     #[must_use]
     pub fn observe(&self) -> Observation {
-        self.core().state.borrow().transport.observe()
+        self.core().state.borrow().datapath.observe()
     }
 }

@@ -25,7 +25,7 @@ use std::{
 };
 
 use isolane_datapath::{
-    Class, Datapath, Frame, Lane, LeasedFrame, Pool,
+    Class, Frame, Lane, LeasedFrame, Pool,
     clock::{monotonic_now, wall_now_ns},
 };
 use isolane_engine::{ChangeKind, Priority, WriteSample, WriterId};
@@ -221,9 +221,9 @@ pub(crate) fn create<T: TopicType>(
     let (handed_in, handed_out) = RingBuffer::new(REMOTE_QUEUE);
     let (mut empty_in, empty_out) = RingBuffer::new(REMOTE_QUEUE);
     // A device's frames may be too small for the topic's largest sample.
-    let head_room = state.transport.capabilities().head_room_bytes;
+    let head_room = state.capabilities.head_room_bytes;
     let class = state.class_for(encoding.lane, payload_begin(state) - head_room + max_bytes);
-    let leased = state.transport.pool().lease(class, REMOTE_QUEUE);
+    let leased = state.pool.lease(class, REMOTE_QUEUE);
     let frames = leased.map_err(|error| {
         state.remove_job(job);
         state.engine.delete_writer(monotonic_now(), writer);
@@ -350,7 +350,7 @@ pub(crate) fn drain(state: &mut State, now: Instant, job: JobId, limit: usize) -
     };
     let taken = (0..limit).take_while(|_| take_one(state, place)).count();
     state.note_handled(taken);
-    state.inlets[place].repay(state.transport.pool());
+    state.inlets[place].repay(&state.pool);
     if state.inlets[place].is_ready() && state.inlets[place].handed.is_empty() {
         end(state, now, place);
         return false;
@@ -380,7 +380,7 @@ fn take_one(state: &mut State, place: usize) -> bool {
     };
     inlet.owed += 1;
     let encoding = inlet.encoding;
-    let frame = state.transport.pool().adopt(frame);
+    let frame = state.pool.adopt(frame);
     if let Some(written) = written {
         write(state, writer, encoding, frame, written);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use isolane_datapath::{Datapath, Imbalance, Lane, Ledger, Note};
+use isolane_datapath::{Imbalance, Lane, Ledger, Note};
 use isolane_engine::{
     Counters, EncapsulationsRefused, Priority, ReaderLedger, WorkKind, WriterLedger,
 };
@@ -118,7 +118,8 @@ impl State {
         let is_news = |note: &&Note| {
             self.has_asked_for_buffer || !matches!(note, Note::SmallReceiveBuffer { .. })
         };
-        let notes = self.transport.notes().iter().filter(is_news);
+        let notes = self.datapath.notes().iter().filter(is_news);
+        let notes = self.not_used.iter().chain(notes);
         let lonely = self.engine.announce_to().is_empty().then(|| {
             "this participant announces itself to nobody, for no interface in use takes part in \
              multicast and no peer is named: only participants that name this host find it. Name \
@@ -179,7 +180,7 @@ impl Report {
         let sockets = Lane::ALL.into_iter().filter_map(|lane| {
             Some(SocketReport {
                 lane: lane.to_string(),
-                receive_buffer_bytes: state.transport.receive_buffer(lane)?,
+                receive_buffer_bytes: state.datapath.receive_buffer(lane)?,
             })
         });
         Self {
@@ -188,11 +189,11 @@ impl Report {
             jobs: jobs.collect(),
             levels: state.waits.report(),
             work: work.filter(|work| work.steps > 0).collect(),
-            datagrams: state.transport.ledger(),
+            datagrams: state.datapath.ledger(),
             sockets: sockets.collect(),
             counters: *state.engine.counters(),
             no_frame: state.no_frame,
-            frames_out: state.transport.pool().outstanding(),
+            frames_out: state.pool.outstanding(),
             frames_armed: state.frames_armed(),
             frames_lent: state.inlets.iter().map(Inlet::lent).sum(),
         }

@@ -25,7 +25,7 @@ use std::{
 };
 
 use isolane_datapath::{
-    Datapath, Lane, ReceiveBurst, ReceivedFrame, clock::monotonic_now, limits::MAX_BURST,
+    Lane, ReceiveBurst, ReceivedFrame, clock::monotonic_now, limits::MAX_BURST,
 };
 use isolane_engine::{Delivery, MessageReceiver, ReaderId, RejectReason};
 use isolane_executor::JobId;
@@ -288,7 +288,7 @@ impl Core {
     ) -> (RefMut<'a, State>, bool) {
         let mut received = Received(self.received.borrow_mut());
         let released = state.executor.job(job).released_at().unwrap_or(now);
-        let taken = state.transport.receive_burst(lane, limit, &mut received.0);
+        let taken = state.datapath.receive_burst(lane, limit, &mut received.0);
         state.note_handled(taken);
         for datagram in received.0.iter() {
             let arrived = datagram.arrived.unwrap_or(released);

@@ -1,6 +1,6 @@
 //! What leaves: frames of writers, steps of the engine's work, and the good-bye.
 
-use isolane_datapath::{Class, Datapath, Frame, Lane, clock::monotonic_now, limits::MAX_MESSAGES};
+use isolane_datapath::{Class, Frame, Lane, clock::monotonic_now, limits::MAX_MESSAGES};
 use isolane_engine::{Announces, Destinations, Engine, Priority, WriterId};
 use isolane_wire::{locator::Locator, time::Instant};
 
@@ -90,7 +90,7 @@ impl State {
         }
         let burst = &mut self.transmit;
         if !burst.fits(places.len()) {
-            self.transport.send_burst(lane, burst);
+            self.datapath.send_burst(lane, burst);
         }
         debug_assert!(burst.fits(places.len()), "longer lists are sent in parts");
         burst.push_to(frame, places);
@@ -99,7 +99,7 @@ impl State {
     #[inline]
     fn flush(&mut self, lane: Lane) {
         if !self.transmit.is_empty() {
-            self.transport.send_burst(lane, &mut self.transmit);
+            self.datapath.send_burst(lane, &mut self.transmit);
         }
     }
 

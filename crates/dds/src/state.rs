@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use isolane_datapath::{
-    Datapath, Lane, TransmitBurst,
+    Capabilities, Datapath, Lane, Note, Pool, TransmitBurst,
     clock::{monotonic_now, wall_offset_ns},
     pool::Class,
 };
@@ -22,6 +22,7 @@ use crate::{
     builder,
     discovered::{DiscoveryCallback, DiscoveryListening},
     error::BuildError,
+    lanes::Lanes,
     limits::BURST,
     listeners::{Endpoint, Listeners, Listening},
     observe::Observer,
@@ -30,7 +31,6 @@ use crate::{
     remote::Inlet,
     response::ResponseDeadline,
     sending::Rest,
-    transport::{Lanes, Transport},
     trouble::Trouble,
     wait::Waiter,
     waits::Waits,
@@ -115,7 +115,11 @@ pub(crate) struct Starved {
 pub(crate) struct State {
     pub(crate) engine: Engine,
     pub(crate) executor: Executor,
-    pub(crate) transport: Transport,
+    pub(crate) datapath: Box<dyn Datapath>,
+    /// Capabilities of the datapath.
+    pub(crate) capabilities: Capabilities,
+    /// Frames of the datapath.
+    pub(crate) pool: Pool,
     pub(crate) lanes: Lanes,
     pub(crate) waiter: Waiter,
     /// What each job does, by [`JobId::index`]; `None` from the moment it is removed.
@@ -166,6 +170,8 @@ pub(crate) struct State {
     pub(crate) observer: Option<Box<Observer>>,
     /// What the thread that runs the loop is to have, until it runs for the first time.
     pub(crate) placement: Option<Placement>,
+    /// Datapaths that were asked for first and cannot be used.
+    pub(crate) not_used: Vec<Note>,
     /// What of that it goes without, and why.
     pub(crate) not_placed: Vec<String>,
     /// Why they cannot although they may.
@@ -176,7 +182,8 @@ pub(crate) struct State {
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
     pub(crate) executor: Executor,
-    pub(crate) transport: Transport,
+    pub(crate) datapath: Box<dyn Datapath>,
+    pub(crate) not_used: Vec<Note>,
     pub(crate) lanes: Lanes,
     pub(crate) waiter: Waiter,
     pub(crate) max_jobs: usize,
@@ -216,7 +223,10 @@ impl State {
         Ok(Self {
             engine: parts.engine,
             executor,
-            transport: parts.transport,
+            capabilities: *parts.datapath.capabilities(),
+            pool: parts.datapath.pool().clone(),
+            datapath: parts.datapath,
+            not_used: parts.not_used,
             lanes: parts.lanes,
             waiter: parts.waiter,
             tasks,
@@ -260,7 +270,8 @@ impl State {
         if self.receive_jobs[lane.index()].is_some() {
             return Ok(());
         }
-        self.transport.open_lane(lane)?;
+        self.datapath.open_lane(lane)?;
+        self.capabilities = *self.datapath.capabilities();
         let (name, priority) = match (lane, self.lanes) {
             (Lane::Discovery, _) => (String::from("receive discovery"), Priority::DISCOVERY),
             (Lane::Level(level), Lanes::PerLevel) => (
@@ -278,7 +289,7 @@ impl State {
             ..JobConfig::event(&name, priority.get())
         };
         let job = self.add_job(config, Task::Receive(lane))?;
-        let descriptors = self.transport.descriptors().into_iter();
+        let descriptors = self.datapath.descriptors().into_iter();
         let watched = descriptors
             .filter(|(of, _)| *of == lane)
             .enumerate()
@@ -345,7 +356,7 @@ impl State {
         self.engine.touch_slots();
         let bytes = crate::writer::payload_begin(self) + payload_bytes;
         for class in [Class::Receive(lane), Class::Transmit(lane)] {
-            self.transport.pool().prefault(class, bytes);
+            self.pool.prefault(class, bytes);
         }
     }
 
@@ -451,10 +462,10 @@ impl State {
     pub(crate) fn keep_house(&mut self) {
         self.engine.set_wall_offset(wall_offset_ns());
         for inlet in &mut self.inlets {
-            inlet.repay(self.transport.pool());
+            inlet.repay(&self.pool);
             inlet.wake();
         }
-        if self.transport.look_after_interfaces() {
+        if self.datapath.look_after_interfaces() {
             self.follow_addresses();
         }
         self.log_trouble(monotonic_now());
@@ -463,7 +474,7 @@ impl State {
 
     /// Announces that this host has other addresses.
     fn follow_addresses(&mut self) {
-        let networks = builder::networks(&self.transport);
+        let networks = builder::networks(&*self.datapath);
         let addresses = networks
             .iter()
             .map(|network| Ipv4Addr::from(network.address));

@@ -13,12 +13,7 @@ use isolane_wire::{
     locator::Locator,
 };
 
-use crate::{
-    error::BuildError,
-    participant::Participant,
-    qos::Qos,
-    transport::{Lanes, Transport},
-};
+use crate::{error::BuildError, lanes::Lanes, participant::Participant, qos::Qos};
 
 /// A participant as it is described, to itself ([`Builder::described_as`](crate::Builder::described_as)) and to its
 /// peers ([`Builder::described_peer`](crate::Builder::described_peer)), in the same words on all sides.
@@ -215,11 +210,11 @@ impl Described {
     }
 
     /// Whether a participant on this datapath is where it is described.
-    pub(crate) fn check(&self, transport: &Transport, lanes: Lanes) -> Result<(), BuildError> {
+    pub(crate) fn check(&self, datapath: &dyn Datapath, lanes: Lanes) -> Result<(), BuildError> {
         if lanes == Lanes::Shared {
             return Err(BuildError::DescribedFifo);
         }
-        let here = transport.unicast(Lane::Discovery);
+        let here = datapath.unicast(Lane::Discovery);
         let mut addresses = here.iter().filter_map(|locator| locator.ipv4());
         match addresses.any(|address| address == self.address().octets()) {
             true => Ok(()),

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use isolane_datapath::{Datapath, LaneLedger, ReceiveDrop};
+use isolane_datapath::{LaneLedger, ReceiveDrop};
 use isolane_engine::{Counters, EncapsulationsRefused, Incompatible, TooLargeSample};
 use isolane_wire::{guid::Guid, locator::Locator, time::Instant};
 
@@ -270,7 +270,7 @@ impl State {
         }
         let seen = Seen {
             counters: *self.engine.counters(),
-            lanes: self.transport.ledger().total(),
+            lanes: self.datapath.ledger().total(),
             no_frame: self.no_frame,
             malformed_from: self.trouble.malformed_from,
             silent: self.engine.last_silent_reader(),

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, marker::PhantomData, ops::Range, rc::Rc, time::Duration};
 
-use isolane_datapath::{Class, Datapath, Frame, Lane, clock::monotonic_now};
+use isolane_datapath::{Class, Frame, Lane, clock::monotonic_now};
 use isolane_engine::{
     ChangeKind, Incompatible, WriteSample, WriterId, WriterLedger, limits::MAX_HEAD_BYTES,
 };
@@ -13,9 +13,9 @@ use isolane_wire::{
 };
 
 use crate::{
-    error::WriteError, group::Publisher, lifecycle::unregistered, limits::MIN_KEY_PAYLOAD_BYTES,
-    listeners::Endpoint, participant::Of, qos::Qos, runtime::Core, sending::Addresses,
-    state::State, transport::Lanes,
+    error::WriteError, group::Publisher, lanes::Lanes, lifecycle::unregistered,
+    limits::MIN_KEY_PAYLOAD_BYTES, listeners::Endpoint, participant::Of, qos::Qos, runtime::Core,
+    sending::Addresses, state::State,
 };
 
 /// A writer of one topic (DDS 1.4 §2.2.2.4.2).
@@ -282,7 +282,7 @@ impl<T: TopicType> DataWriter<T> {
 
     /// The class of frames that a payload of so many bytes fits.
     fn class_of(&self, state: &State, length: usize) -> Class {
-        let head_room = state.transport.capabilities().head_room_bytes;
+        let head_room = state.capabilities.head_room_bytes;
         state.class_for(self.encoding.lane, self.payload_begin - head_room + length)
     }
 
@@ -337,7 +337,7 @@ impl<T: TopicType> DataWriter<T> {
                 // refused by the engine by that name.
                 Err(CdrError::NoRoom)
                     if class != Class::Oversize(lane)
-                        && state.transport.pool().capacity(Class::Oversize(lane)) > 0 =>
+                        && state.pool.capacity(Class::Oversize(lane)) > 0 =>
                 {
                     class = Class::Oversize(lane);
                 }
@@ -451,7 +451,7 @@ impl<T: TopicType> Drop for DataWriter<T> {
 
 /// Where a payload begins in a frame: behind what the datapath and RTPS put in front of it.
 pub(crate) fn payload_begin(state: &State) -> usize {
-    state.transport.capabilities().head_room_bytes + MAX_HEAD_BYTES
+    state.capabilities.head_room_bytes + MAX_HEAD_BYTES
 }
 
 #[cfg(test)]

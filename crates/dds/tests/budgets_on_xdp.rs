@@ -11,8 +11,8 @@ use std::{
 };
 
 use isolane::{
-    Budget, DataReader, DatapathChoice, InterfaceProtection, Interfaces, Level, Over, Participant,
-    Protection, Qos, TopicType, XdpOptions,
+    Budget, DataReader, DatapathFactory, InterfaceProtection, Interfaces, Level, Over, Participant,
+    Protection, Qos, TopicType, UdpOptions, XdpOptions,
 };
 
 /// Which of its parts a run is.
@@ -32,7 +32,7 @@ fn qos() -> Qos {
         .keep_last(64)
 }
 
-fn participant(interface: &str, datapath: DatapathChoice) -> Participant {
+fn participant(interface: &str, datapath: impl DatapathFactory + 'static) -> Participant {
     let interfaces = Interfaces::Named(vec![interface.to_owned()]);
     let builder = Participant::builder(0).interfaces(interfaces);
     builder.datapath(datapath).build().unwrap()
@@ -80,7 +80,7 @@ impl Drop for Namespace {
 
 /// Writes a sample a millisecond, as long as the test lasts.
 fn send() {
-    let participant = participant("far0", DatapathChoice::Udp);
+    let participant = participant("far0", UdpOptions);
     let writer = participant.create_writer::<Tick>("Ticks", &qos()).unwrap();
     let level = Level::new(5).unwrap();
     let mut number = 0;
@@ -122,7 +122,7 @@ fn receive() {
     assert!(run(&format!("{enter} address add 10.9.1.2/24 dev far0")));
     assert!(run(&format!("{enter} link set far0 up")));
 
-    let xdp = DatapathChoice::Xdp(XdpOptions::default());
+    let xdp = XdpOptions::default();
     let participant = participant("near0", xdp);
     assert_eq!(participant.datapath(), "xdp");
     let budget = |capacity| Budget {

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use isolane::{
-    Builder, DataReader, DataWriter, DatapathChoice, Interfaces, Level, Participant, Qos, Report,
-    TopicType, Waiting, XdpOptions,
+    Builder, DataReader, DataWriter, Interfaces, Level, Participant, Qos, Report, TopicType,
+    UdpOptions, Waiting, XdpOptions,
 };
 use isolane_datapath::{Counted, Lane};
 use network::{Host, INTERFACE, Segment};
@@ -42,7 +42,7 @@ fn block(number: u32, bytes: usize) -> Block {
 fn on_lanes() -> Builder {
     Participant::builder(0)
         .interfaces(Interfaces::Named(vec![INTERFACE.to_owned()]))
-        .datapath(DatapathChoice::Xdp(XdpOptions::default()))
+        .datapath(XdpOptions::default())
 }
 
 /// Two hosts, each on a thread of its own inside its namespace, both until `end` says so.
@@ -278,7 +278,7 @@ fn auto_takes_lanes_where_they_work_and_sockets_elsewhere_with_a_note() {
         let auto = |interfaces| {
             Participant::builder(0)
                 .interfaces(interfaces)
-                .datapath(DatapathChoice::Auto(XdpOptions::default()))
+                .datapaths(vec![Box::new(XdpOptions::default()), Box::new(UdpOptions)])
                 .build()
                 .expect("sockets work")
         };

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use isolane::{DatapathChoice, Interfaces, Participant, Qos, TopicType, XdpOptions};
+use isolane::{Interfaces, Participant, Qos, TopicType, XdpOptions};
 use isolane_datapath::Counted;
 
 use counting_allocator::allocator_calls_of;
@@ -50,7 +50,7 @@ impl World {
 fn lanes() -> Participant {
     Participant::builder(0)
         .interfaces(Interfaces::Named(vec![INTERFACE.to_owned()]))
-        .datapath(DatapathChoice::Xdp(XdpOptions::default()))
+        .datapath(XdpOptions::default())
         .build()
         .expect("lanes can be had")
 }

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use isolane::{
-    AttachMode, BindMode, Budget, Builder, DatapathChoice, InterfaceProtection, Limits, Over,
-    Participant, ProtectError, Waiting, XdpOptions,
+    AttachMode, BindMode, Budget, Builder, InterfaceProtection, Limits, Over, Participant,
+    ProtectError, UdpOptions, Waiting, XdpOptions,
 };
 use isolane_model::{
     Datapath, OthersBudget, OverBudget, Scheduling, Xdp, XdpAttach, XdpMode, XdpWaiting,
@@ -25,17 +25,16 @@ pub(super) fn with_datapath(mut builder: Builder, lane: &LaneSettings) -> Builde
     if let Some(level) = lane.discovery_level.value {
         builder = builder.discovery_level(level);
     }
-    let choice = match lane.datapath.value {
+    let xdp = options(&lane.xdp);
+    let builder = match lane.datapath.value {
         Datapath::Udp => return builder,
-        Datapath::Auto => DatapathChoice::Auto(options(&lane.xdp)),
-        Datapath::Xdp => DatapathChoice::Xdp(options(&lane.xdp)),
+        Datapath::Auto => builder.datapaths(vec![Box::new(xdp), Box::new(UdpOptions)]),
+        Datapath::Xdp => builder.datapath(xdp),
     };
-    builder
-        .datapath(choice)
-        .waiting(match lane.xdp.waiting.value {
-            XdpWaiting::Sleep => Waiting::Sleep,
-            XdpWaiting::Spin | XdpWaiting::BusyPoll => Waiting::Spin,
-        })
+    builder.waiting(match lane.xdp.waiting.value {
+        XdpWaiting::Sleep => Waiting::Sleep,
+        XdpWaiting::Spin | XdpWaiting::BusyPoll => Waiting::Spin,
+    })
 }
 
 /// Schedules the loop's thread as the host says, and locks memory.

@@ -4,13 +4,42 @@ use std::thread;
 use std::time::Instant;
 
 use isolane_datapath::udp::interfaces;
+use isolane_datapath::{Datapath, DatapathFactory, OpenError, UdpConfig};
 
-use super::config::XdpConfig;
+use super::Xdp;
+use super::config::{OnFailure, XdpConfig, XdpOptions};
 use super::lanes::choose;
 use super::plan::Plan;
 use crate::limits::{BIND_PATIENCE, BIND_RETRY};
 use crate::preflight::{Check, Outcome, Subject, Wanted, look};
 use crate::socket::BindMode;
+
+impl DatapathFactory for XdpOptions {
+    fn name(&self) -> &'static str {
+        "xdp"
+    }
+
+    fn unmet(&self, network: &UdpConfig) -> Option<String> {
+        why_not(&self.with(network.clone()))
+    }
+
+    fn tolerate_lane_failure(&mut self) {
+        self.on_failure = OnFailure::Sockets;
+    }
+
+    fn open(self: Box<Self>, network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError> {
+        Ok(Box::new(Xdp::new(self.with(network))?))
+    }
+}
+
+impl XdpOptions {
+    fn with(&self, udp: UdpConfig) -> XdpConfig {
+        XdpConfig {
+            udp,
+            options: self.clone(),
+        }
+    }
+}
 
 /// Why lanes do not work on this machine as it is now, and what to do about it; `None` if nothing is
 /// known to be in their way. Looks only: nothing is attached or opened.

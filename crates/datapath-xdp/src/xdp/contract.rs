@@ -55,6 +55,18 @@ impl Datapath for Xdp {
         self.udp.multicast(lane)
     }
 
+    fn networks(&self) -> Vec<([u8; 4], u8)> {
+        self.udp.networks()
+    }
+
+    fn link_bits_per_s(&self) -> Option<u64> {
+        self.udp.link_bits_per_s()
+    }
+
+    fn receive_buffer(&self, lane: Lane) -> Option<usize> {
+        self.udp.receive_buffer(lane)
+    }
+
     fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize {
         let readable = std::mem::replace(&mut self.readable[lane.index()], u8::MAX);
         let limit = limit.min(burst.capacity() - burst.len());

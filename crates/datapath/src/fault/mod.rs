@@ -46,17 +46,17 @@ use crate::pool::{Class, Pool};
 const POOL_STREAM: u64 = u64::MAX;
 
 /// Another datapath, with faults.
-pub struct Fault<D: Datapath> {
-    inner: D,
+pub struct Fault<D: Datapath + ?Sized> {
+    inner: Box<D>,
     plan: FaultPlan,
     lanes: [Option<Box<FaultyLane>>; Lane::COUNT],
     /// What the datapath within handed over, before its fate is settled. Empty between calls.
     arrived: ReceiveBurst,
 }
 
-impl<D: Datapath> Fault<D> {
-    /// A datapath that does what the plan says. Lanes that are open already stay without faults.
-    pub fn new(inner: D, plan: FaultPlan) -> Fault<D> {
+impl<D: Datapath + ?Sized> Fault<D> {
+    /// Datapath with the faults of `plan`. Lanes that are open already stay without faults.
+    pub fn new(inner: Box<D>, plan: FaultPlan) -> Fault<D> {
         let generator = Generator::new(plan.seed, POOL_STREAM);
         inner
             .pool()
@@ -94,16 +94,16 @@ impl<D: Datapath> Fault<D> {
     }
 }
 
-impl<D: Datapath + fmt::Debug> fmt::Debug for Fault<D> {
+impl<D: Datapath + ?Sized> fmt::Debug for Fault<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fault")
-            .field("inner", &self.inner)
+            .field("inner", &self.inner.name())
             .field("plan", &self.plan)
             .finish_non_exhaustive()
     }
 }
 
-impl<D: Datapath> Datapath for Fault<D> {
+impl<D: Datapath + ?Sized> Datapath for Fault<D> {
     fn name(&self) -> &'static str {
         "fault"
     }
@@ -139,13 +139,25 @@ impl<D: Datapath> Datapath for Fault<D> {
         self.inner.multicast(lane)
     }
 
+    fn networks(&self) -> Vec<([u8; 4], u8)> {
+        self.inner.networks()
+    }
+
+    fn link_bits_per_s(&self) -> Option<u64> {
+        self.inner.link_bits_per_s()
+    }
+
+    fn receive_buffer(&self, lane: Lane) -> Option<usize> {
+        self.inner.receive_buffer(lane)
+    }
+
     fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize {
         let Some(faulty) = self.lanes[lane.index()].as_deref_mut() else {
             return self.inner.receive_burst(lane, limit, burst);
         };
         let limit = limit.min(burst.capacity() - burst.len());
         let arrived = &mut self.arrived;
-        faulty.receive(&mut self.inner, &self.plan, limit, arrived, burst)
+        faulty.receive(&mut *self.inner, &self.plan, limit, arrived, burst)
     }
 
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport {

@@ -12,7 +12,7 @@ impl FaultyLane {
     /// Receives at most `limit` datagrams, which is no more than the burst's room.
     pub(super) fn receive(
         &mut self,
-        inner: &mut impl Datapath,
+        inner: &mut (impl Datapath + ?Sized),
         plan: &FaultPlan,
         limit: usize,
         arrived: &mut ReceiveBurst,
@@ -48,7 +48,7 @@ impl FaultyLane {
     /// The interface is gone: nothing comes in, and what waited is lost with it.
     fn drop_all(
         &mut self,
-        inner: &mut impl Datapath,
+        inner: &mut (impl Datapath + ?Sized),
         limit: usize,
         arrived: &mut ReceiveBurst,
     ) -> usize {
@@ -63,7 +63,7 @@ impl FaultyLane {
 
     fn receive_some(
         &mut self,
-        inner: &mut impl Datapath,
+        inner: &mut (impl Datapath + ?Sized),
         plan: &FaultPlan,
         limit: usize,
         arrived: &mut ReceiveBurst,

@@ -21,7 +21,7 @@ impl World {
     fn new(plan: FaultPlan) -> World {
         let network = Network::new(1);
         let sender = network.attach([10, 0, 0, 1]);
-        let faulty = Fault::new(network.attach([10, 0, 0, 2]), plan);
+        let faulty = Fault::new(Box::new(network.attach([10, 0, 0, 2])), plan);
         let (mut sender, mut faulty) = (sender, faulty);
         for lane in [LANE, OTHER] {
             sender.open_lane(lane).unwrap();

@@ -24,10 +24,12 @@ use isolane_wire::locator::Locator;
 
 use crate::burst::{ReceiveBurst, ReceivedFrame, SendReport, TransmitBurst};
 use crate::contract::{Capabilities, Datapath, OpenError, Wakeup};
+use crate::factory::DatapathFactory;
 use crate::lane::Lane;
 use crate::ledger::{Ledger, ReceiveDrop, Refusal};
 use crate::limits::{MAX_UDP_PAYLOAD, MEMORY_QUEUE_BYTES, MEMORY_QUEUE_DATAGRAMS};
 use crate::pool::{Class, Pool, PoolConfig};
+use crate::udp::UdpConfig;
 use network::{Medium, MemberId};
 
 /// How a network behaves.
@@ -168,6 +170,16 @@ impl Memory {
         } else {
             None
         }
+    }
+}
+
+impl DatapathFactory for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn open(self: Box<Self>, _network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError> {
+        Ok(self)
     }
 }
 

@@ -2,6 +2,9 @@
 
 use isolane_wire::level::Level;
 
+use super::Udp;
+use crate::contract::{Datapath, OpenError};
+use crate::factory::DatapathFactory;
 use crate::pool::PoolConfig;
 
 /// Which interfaces a participant is reached by.
@@ -16,7 +19,21 @@ pub enum Interfaces {
     Loopback,
 }
 
-/// Settings of [`Udp`](super::Udp).
+/// Options of the datapath over kernel sockets: it has none beyond those of the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpOptions;
+
+impl DatapathFactory for UdpOptions {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn open(self: Box<Self>, network: UdpConfig) -> Result<Box<dyn Datapath>, OpenError> {
+        Ok(Box::new(Udp::new(network)?))
+    }
+}
+
+/// Settings of [`Udp`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
     /// The domain, which gives ports and groups.
@@ -38,10 +55,8 @@ pub struct UdpConfig {
     /// which some 2 KiB may go for a small datagram. Beyond
     /// `net.core.rmem_max` it takes CAP_NET_ADMIN (SO_RCVBUFFORCE is tried first), else
     /// [`Note::SmallReceiveBuffer`](crate::Note::SmallReceiveBuffer) says what there is. `None`
-    /// leaves the system's default. What a lane got: [`Udp::receive_buffer`](super::Udp::receive_buffer).
+    /// leaves the system's default. What a lane got: [`Datapath::receive_buffer`].
     pub receive_buffer_bytes: Option<usize>,
-    /// SO_BUSY_POLL of each socket, in microseconds.
-    pub busy_poll_us: Option<u32>,
     /// Ask the kernel when each datagram arrived (SO_TIMESTAMPNS): stamped where the device's
     /// driver hands it to the network stack, so the time in the socket's queue is behind it.
     /// Costs the kernel a reading of the clock for each packet of the host, whoever it is for,
@@ -70,7 +85,6 @@ impl UdpConfig {
             level_ports: [None; 8],
             discovery_level: None,
             receive_buffer_bytes: None,
-            busy_poll_us: None,
             timestamps: false,
             pool: PoolConfig::default(),
         }

@@ -77,7 +77,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use isolane_wire::{level::Level, locator::Locator};
 
 use self::address_changes::AddressChanges;
-pub use self::config::{Interfaces, UdpConfig};
+pub use self::config::{Interfaces, UdpConfig, UdpOptions};
 use self::interfaces::Interface;
 use self::open::{OpenLane, Opener};
 use self::send::{Egress, Sender};
@@ -185,41 +185,6 @@ impl Udp {
         &self.interfaces
     }
 
-    /// Notes something beside what the sockets had to do without.
-    pub fn note(&mut self, note: Note) {
-        if self.notes.len() < MAX_NOTES {
-            self.notes.push(note);
-        }
-    }
-
-    /// The networks this host is on by those interfaces: its address there, and how many leading
-    /// bits of it are the network's.
-    #[must_use]
-    pub fn networks(&self) -> Vec<([u8; 4], u8)> {
-        let addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
-        addresses
-            .map(|one| (one.address, one.prefix_bits))
-            .collect()
-    }
-
-    /// Bits a second of the slowest link of those interfaces, as their drivers tell now; `None` where one does not.
-    #[must_use]
-    pub fn link_bits_per_s(&self) -> Option<u64> {
-        let rates = self
-            .interfaces
-            .iter()
-            .map(|one| link_rate::link_bits_per_s(&one.name));
-        rates.min().flatten()
-    }
-
-    /// What the lane's receive buffers really are, the smallest of its sockets': bytes of kernel
-    /// memory, as getsockopt says. `None` if the lane is closed.
-    #[must_use]
-    pub fn receive_buffer(&self, lane: Lane) -> Option<usize> {
-        let sockets = self.lane(lane)?.sources();
-        sockets.filter_map(|one| one.socket.receive_buffer()).min()
-    }
-
     /// Reads the addresses of the interfaces in use. Returns whether some have changed.
     fn follow_addresses(&mut self) -> bool {
         let Ok(present) = interfaces::list() else {
@@ -273,7 +238,8 @@ impl Udp {
     }
 
     fn note_all(&mut self, notes: impl IntoIterator<Item = Note>) {
-        notes.into_iter().for_each(|note| self.note(note));
+        let room = MAX_NOTES.saturating_sub(self.notes.len());
+        self.notes.extend(notes.into_iter().take(room));
     }
 
     fn lane(&self, lane: Lane) -> Option<&OpenLane> {
@@ -342,6 +308,26 @@ impl Datapath for Udp {
         let reserved = self.pool.reserve_lane(lane);
         reserved.inspect_err(|_| self.lanes[lane.index()] = None)?;
         Ok(())
+    }
+
+    fn networks(&self) -> Vec<([u8; 4], u8)> {
+        let addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
+        addresses
+            .map(|one| (one.address, one.prefix_bits))
+            .collect()
+    }
+
+    fn link_bits_per_s(&self) -> Option<u64> {
+        let rates = self
+            .interfaces
+            .iter()
+            .map(|one| link_rate::link_bits_per_s(&one.name));
+        rates.min().flatten()
+    }
+
+    fn receive_buffer(&self, lane: Lane) -> Option<usize> {
+        let sockets = self.lane(lane)?.sources();
+        sockets.filter_map(|one| one.socket.receive_buffer()).min()
     }
 
     fn unicast(&self, lane: Lane) -> &[Locator] {

@@ -275,16 +275,6 @@ impl Opener<'_> {
                     .push(Note::SmallReceiveBuffer { lane, wanted, got });
             }
         }
-        if let Some(busy_poll_us) = self.config.busy_poll_us {
-            let microseconds = c_int::try_from(busy_poll_us).unwrap_or(c_int::MAX);
-            if let Err(error) = socket.set(level, libc::SO_BUSY_POLL, microseconds) {
-                self.notes.push(Note::OptionRefused {
-                    lane,
-                    option: "SO_BUSY_POLL",
-                    reason: error.to_string(),
-                });
-            }
-        }
         Ok(())
     }
 }

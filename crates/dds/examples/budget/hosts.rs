@@ -4,7 +4,7 @@
 #[path = "../../../datapath-xdp/tests/hosts/mod.rs"]
 mod network;
 
-use isolane::{Builder, DatapathChoice, Interfaces, Participant, Waiting, XdpOptions};
+use isolane::{Builder, Interfaces, Participant, Waiting, XdpOptions};
 use network::{HERE, Hosts, THERE, ip, mac_of};
 
 /// This thread's host, and the other one.
@@ -40,6 +40,6 @@ impl Both {
 pub(crate) fn on_lanes(domain: u32, interface: &str) -> Builder {
     Participant::builder(domain)
         .interfaces(Interfaces::Named(vec![interface.to_owned()]))
-        .datapath(DatapathChoice::Xdp(XdpOptions::default()))
+        .datapath(XdpOptions::default())
         .waiting(Waiting::Spin)
 }

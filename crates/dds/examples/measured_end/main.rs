@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use isolane::{DatapathChoice, Level, Participant, Qos, Waiting, XdpOptions};
+use isolane::{Level, Participant, Qos, Waiting, XdpOptions};
 
 use arguments::{Arguments, Role};
 
@@ -61,7 +61,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
     // Histories of hundreds of samples of up to 1 MiB.
     let mut builder = Participant::builder(arguments.domain).sample_memory(1 << 30);
     if arguments.by_lane {
-        builder = builder.datapath(DatapathChoice::Xdp(XdpOptions::default()));
+        builder = builder.datapath(XdpOptions::default());
     }
     if arguments.spins {
         builder = builder.waiting(Waiting::Spin);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use isolane::{DatapathChoice, Level, Timing, XdpOptions};
+use isolane::{Level, Timing, UdpOptions, XdpOptions};
 use isolane_datapath::Counted;
 
 use crate::hosts::ip;
@@ -233,7 +233,7 @@ fn a_neighbour_that_gets_another_mac_is_reached_again_by_lane() {
 fn an_interface_that_is_deleted_is_told_and_what_cannot_be_sent_is_counted() {
     let hosts = two_hosts();
     let one = Side::on_lanes(&hosts[0]);
-    let other = Side::new(&hosts[1], with(DatapathChoice::Udp)).expect("sockets");
+    let other = Side::new(&hosts[1], with(UdpOptions)).expect("sockets");
     let sides = [&one, &other];
     let topic = Topic::new(sides, "Topic", &reliable(CRITICAL));
     topic.pass(sides, 1, 64);

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use isolane::{BuildError, DatapathChoice, Qos, XdpOptions};
+use isolane::{BuildError, Qos, UdpOptions, XdpOptions};
 
 use crate::hosts::{eventually, ip};
 use crate::network::{Host, INTERFACE, Segment};
@@ -107,7 +107,7 @@ impl Victim {
 fn disturb(host: &Host, end: &AtomicBool) {
     let socket = host.enter(|| UdpSocket::bind((host.address(), 0)));
     let socket = socket.expect("a socket");
-    let side = Side::new(host, with(DatapathChoice::Udp)).expect("sockets");
+    let side = Side::new(host, with(UdpOptions)).expect("sockets");
     let reader = side.reader("Out", &best_effort(BULK)).expect("a reader");
     while !end.load(Ordering::SeqCst) {
         for group in ["239.255.23.0:7401", "239.255.17.0:7401"] {

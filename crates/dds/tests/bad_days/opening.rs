@@ -1,7 +1,7 @@
 //! Lanes that cannot be had: the error names what is in the way and what to do, `auto` goes by sockets
 //! and says why, and what was in the way stays as it is.
 
-use isolane::{AttachMode, DatapathChoice, Interfaces, Level, OnFailure, XdpOptions};
+use isolane::{AttachMode, Interfaces, Level, OnFailure, UdpOptions, XdpOptions};
 use isolane_datapath_xdp::classifier::{Classifier, ClassifierConfig};
 
 use crate::hosts::{index_of, ip};
@@ -22,7 +22,8 @@ fn refused(host: &Host, options: XdpOptions) -> String {
 
 /// What `auto` says, going by sockets.
 fn notes_of_auto(host: &Host, options: XdpOptions) -> String {
-    let side = Side::new(host, with(DatapathChoice::Auto(options))).expect("sockets do");
+    let either = with(UdpOptions).datapaths(vec![Box::new(options), Box::new(UdpOptions)]);
+    let side = Side::new(host, either).expect("sockets do");
     let reader = side.reader("Topic", &best_effort(CRITICAL));
     drop(reader.expect("sockets do"));
     assert!(side.participant.observe().interfaces.is_empty());
@@ -45,9 +46,11 @@ fn an_interface_whose_driver_runs_no_programs_is_named_and_auto_goes_by_sockets(
         ip("address add 10.80.0.1/24 dev upper0");
         ip("link set upper0 up");
     });
-    let builder = |choice| with(choice).interfaces(Interfaces::Named(vec!["upper0".to_owned()]));
+    let builder = |options: XdpOptions| {
+        with(options).interfaces(Interfaces::Named(vec!["upper0".to_owned()]))
+    };
     let options = XdpOptions::default;
-    let side = Side::new(&host, builder(DatapathChoice::Xdp(options()))).expect("not opened yet");
+    let side = Side::new(&host, builder(options())).expect("not opened yet");
     let refused = side.reader("Topic", &best_effort(CRITICAL));
     let refused = refused.map(drop).expect_err("no native XDP").to_string();
     assert_says(&refused, &["upper0", "no native XDP", "datapath udp"]);
@@ -57,11 +60,12 @@ fn an_interface_whose_driver_runs_no_programs_is_named_and_auto_goes_by_sockets(
         ..options()
     };
     drop(side);
-    let side = Side::new(&host, builder(DatapathChoice::Xdp(generic))).expect("generic works");
+    let side = Side::new(&host, builder(generic)).expect("generic works");
     side.reader("Topic", &best_effort(CRITICAL))
         .expect("generic works");
     drop(side);
-    let side = Side::new(&host, builder(DatapathChoice::Auto(options()))).expect("sockets do");
+    let either = builder(options()).datapaths(vec![Box::new(options()), Box::new(UdpOptions)]);
+    let side = Side::new(&host, either).expect("sockets do");
     let notes = side.participant.notes().join("\n");
     assert_says(&notes, &["xdp is not used", "upper0"]);
     assert_eq!(side.participant.datapath(), "udp");

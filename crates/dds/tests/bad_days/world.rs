@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use isolane::{
-    BuildError, Builder, DataReader, DataWriter, DatapathChoice, Interfaces, Level, Participant,
+    BuildError, Builder, DataReader, DataWriter, DatapathFactory, Interfaces, Level, Participant,
     Qos, Timing, TopicType, XdpOptions,
 };
 use isolane_datapath::{Counted, Lane, LaneLedger};
@@ -27,7 +27,7 @@ pub(crate) struct Block {
 }
 
 /// A participant on lanes of its host's interface, that finds others soon and misses them soon.
-pub(crate) fn with(choice: DatapathChoice) -> Builder {
+pub(crate) fn with(datapath: impl DatapathFactory + 'static) -> Builder {
     let timing = Timing {
         announce_period: Duration::from_millis(200),
         lease: Duration::from_secs(2),
@@ -35,14 +35,14 @@ pub(crate) fn with(choice: DatapathChoice) -> Builder {
     };
     Participant::builder(0)
         .interfaces(Interfaces::Named(vec![INTERFACE.to_owned()]))
-        .datapath(choice)
+        .datapath(datapath)
         .timing(timing)
         // Two readers of 512 samples, of up to 60,000 bytes.
         .sample_memory(64 << 20)
 }
 
 pub(crate) fn lanes(options: XdpOptions) -> Builder {
-    with(DatapathChoice::Xdp(options))
+    with(options)
 }
 
 /// A participant on a host.

@@ -5,8 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use isolane::{
-    BuildError, DatapathChoice, Interfaces, Level, Limits, Order, Participant, ProtectError,
-    WriteError,
+    BuildError, Interfaces, Level, Limits, Order, Participant, ProtectError, WriteError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -111,13 +110,12 @@ pub(super) fn participant_with(
     let builder = match site {
         Site::Host(host) => {
             let interface = host.interface().to_owned();
-            let choice = match transport {
-                Transport::Udp => DatapathChoice::Udp,
-                Transport::Xdp(lanes) => DatapathChoice::Xdp(lanes.options(&interface)),
+            let builder = Participant::builder(0);
+            let builder = match transport {
+                Transport::Udp => builder,
+                Transport::Xdp(lanes) => builder.datapath(lanes.options(&interface)),
             };
-            Participant::builder(0)
-                .interfaces(Interfaces::Named(vec![interface]))
-                .datapath(choice)
+            builder.interfaces(Interfaces::Named(vec![interface]))
         }
         Site::Loopback { domain } => Participant::builder(domain).loopback(),
     };

@@ -1,0 +1,29 @@
+//! Choice of the datapath, made once when the participant is built.
+
+use isolane_datapath::{Datapath, DatapathFactory, Note, UdpConfig};
+
+use crate::error::BuildError;
+
+/// Opens the first factory whose requirements this machine meets, or else the last one. Returns a note for each that
+/// was not used.
+pub(crate) fn open_first(
+    mut factories: Vec<Box<dyn DatapathFactory>>,
+    network: UdpConfig,
+) -> Result<(Box<dyn Datapath>, Vec<Note>), BuildError> {
+    let mut not_used = Vec::new();
+    let last = factories.pop().ok_or(BuildError::NoDatapath)?;
+    for mut factory in factories {
+        match factory.unmet(&network) {
+            Some(reason) => not_used.push(Note::NotUsed {
+                wanted: factory.name(),
+                reason,
+            }),
+            None => {
+                // Some obstacles show only when a lane is opened, such as a queue taken meanwhile.
+                factory.tolerate_lane_failure();
+                return Ok((factory.open(network)?, not_used));
+            }
+        }
+    }
+    Ok((last.open(network)?, not_used))
+}
