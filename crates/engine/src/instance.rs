@@ -126,7 +126,7 @@ impl Instances {
                 }
                 let instance = &mut self.records[usize::from(index)];
                 if !instance.writers.contains(&writer) {
-                    // Further writers share the last entry, see [`INSTANCE_WRITERS`].
+                    // Further writers share the last entry, see `INSTANCE_WRITERS`.
                     let _ = instance.writers.push(writer);
                 }
             }
