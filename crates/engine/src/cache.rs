@@ -111,7 +111,7 @@ pub(crate) struct Cache {
     /// Number of deferred samples.
     held: usize,
     keyed: bool,
-    /// Each writer may take half of the slots; the second half is for other writers.
+    /// Once half of the slots are taken, a writer with an available sample gets no more.
     is_shared: bool,
     /// Selections keep the order of arrival across instances.
     is_ordered: bool,
@@ -182,7 +182,7 @@ impl Cache {
         })
     }
 
-    /// Limits each writer to half of the slots from now on, so that others find room.
+    /// Reserves the second half of the slots for writers without an available sample.
     pub(crate) fn share(&mut self) {
         self.is_shared = true;
     }

@@ -120,7 +120,7 @@ pub struct Counters {
     /// differ from the description.
     pub static_disagreements: u64,
     /// Datagrams in the name of a static participant that come from an address not described, have no incarnation, or
-    /// announce although none is expected; and datagrams in this participant's own name.
+    /// announce a participant described as silent; and datagrams in this participant's own name.
     pub static_impostors: u64,
     /// Sequence numbers beyond the window of a started writer, by HEARTBEAT, GAP or DATA. They are provisional until
     /// another message from an address of the writer's participant confirms them.

@@ -18,8 +18,8 @@
 //! decides the order; see [`Priority`].
 //!
 //! **Samples allocate nothing.** Their memory is allocated when an endpoint is created. Tables of peers grow in
-//! discovery steps, or are allocated in [`Engine::new`]. Every bound is in [`limits`], [`Limits`] or the QoS of the
-//! endpoint, with a counter or an error for what exceeds it.
+//! discovery steps, or are allocated in [`Engine::new`] (`fixed_memory`). Every bound is in [`limits`], [`Limits`] or
+//! the QoS of the endpoint, with a counter or an error for what exceeds it.
 //!
 //! **No input from a peer can panic**, allocate, or cost more than its length: see [`Engine::receive`]. One exception:
 //! the content filter that a reader announces is stored as bounded text and compiled for the writer

@@ -57,9 +57,9 @@ pub const MAX_VALIDATED_ADDRESSES: usize = MAX_LOCATORS;
 /// participant that is gone, or to one that receives announcements and nothing else.
 pub const MAX_ANSWERS_AGAIN: u8 = 8;
 
-/// Maximum number of periodic HEARTBEATs to a reader that has never answered. With the period doubling from 20 ms to 1
-/// s they take three seconds, longer than discovery takes over a bad link. Such a reader no longer holds back history;
-/// its first ACKNACK revives it.
+/// Maximum number of periodic HEARTBEATs to a reader that has never answered. With the period doubling from 20 ms to
+/// one second they take three seconds, longer than discovery takes over a bad link. Such a reader no longer holds back
+/// history; its first ACKNACK revives it.
 pub const MAX_UNANSWERED_HEARTBEATS: u8 = 8;
 
 /// Number of participants up to which the HEARTBEATs of the SEDP writers are one `Timing::heartbeat_period` apart. The
@@ -327,7 +327,7 @@ pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(20);
 pub(crate) const ASK_AGAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Requests after which a writer that answers without its group's progress counts as unable to report it. With the
-/// doubling time they take three seconds, and more than are lost in a row.
+/// doubling time they take three seconds; as many are not lost in a row.
 pub(crate) const UNANSWERED_QUESTIONS: u8 = 8;
 
 /// Writers of a peer's publisher that are compared with those named by the ends of its sets, when one of them is gone.

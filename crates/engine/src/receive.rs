@@ -1,7 +1,7 @@
 //! RTPS Receiver (RTPS 2.5 §8.3.4): from the bytes of a datagram to a delivered sample, or to filed work.
 //!
-//! The caller keeps the [`MessageReceiver`] of each datagram. So [`Engine::receive`] can return in the middle of a
-//! message with a sample to deliver as a view of the frame, and be called again for the rest.
+//! The caller keeps the [`MessageReceiver`] of each datagram. So [`Engine::receive`] can return a sample as a view of
+//! the frame in the middle of a message, and be called again for the rest.
 //!
 //! Nothing is answered here. A HEARTBEAT files an ACKNACK, an ACKNACK files a repair, an announcement is queued for the
 //! discovery job. The work for a datagram is bounded by its length and the local readers of the writers it names.

@@ -2,7 +2,7 @@
 //!
 //! The *view state* says whether the user has seen an instance since it last became alive. An instance that was not
 //! alive becomes alive again with its next sample, and a generation count is incremented for the kind of end (disposed,
-//! or no writers). The *ranks* of samples are differences of these counts within one instance.
+//! or no writers). The *generation ranks* of samples are differences of these counts within one instance.
 
 use bitflags::bitflags;
 use isolane_wire::{guid::Guid, sequence::SequenceNumber, time::Instant};

@@ -1,9 +1,8 @@
 //! Rings of proxies with group access: the proxies of one publisher's writers at the readers of one subscriber.
 //!
-//! Each proxy links to the next in its ring, so a walk costs as many steps as the ring has proxies, whatever else the
-//! readers are matched with. A proxy enters at its match. It leaves when its writer is removed, or turns out not to
-//! number its samples in a group. Proxies of one reader are adjacent. Without GROUP access each proxy is a ring by
-//! itself.
+//! Each proxy links to the next in its ring. So a walk costs one step per proxy, whatever else the readers are matched
+//! with. A proxy enters at its match. It leaves when its writer is removed, or turns out not to number its samples in a
+//! group. Proxies of one reader are adjacent. Without GROUP access each proxy is a ring by itself.
 
 use isolane_wire::guid::Guid;
 

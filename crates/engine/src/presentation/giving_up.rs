@@ -67,8 +67,8 @@ impl Engine {
         self.go_on(index);
     }
 
-    /// Returns whether a complete set at this reader only waits for a user to take samples or to end access, here or at
-    /// another reader of its ring.
+    /// Returns whether a complete set at this reader only waits for a user, who must take samples or end access. The
+    /// user may be that of another reader in the ring.
     fn waits_for_user(&mut self, index: u16) -> bool {
         self.looks += 1;
         for nth in 0.. {
