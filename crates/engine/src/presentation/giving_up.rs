@@ -13,7 +13,7 @@
 //! ([`super::membership`]). If the writer is only unmatched, all sets that had not ended everywhere are dropped.
 //!
 //! **A writer without group sequence numbers** (RTPS 2.5 §8.7.5, PID_GROUP_SEQ_NUM), although it offers GROUP access,
-//! cannot be related to others. It is treated as a group of its own: its sets have TOPIC scope (§8.7.6,
+//! cannot be related to others. It is treated as a group by itself: its sets have TOPIC scope (§8.7.6,
 //! PID_COHERENT_SET), its samples become available as they arrive, and no other writer waits for it. So is a writer
 //! that numbers them and never has its group progress in HEARTBEATs.
 
@@ -178,7 +178,7 @@ impl Engine {
         }
     }
 
-    /// Makes a writer a group of its own; returns the ring of the others.
+    /// Makes a writer a group by itself; returns the ring of the others.
     #[cold]
     pub(super) fn leave_group(&mut self, index: u16) -> Option<Circle> {
         let other = self.part_sets(index);

@@ -1,7 +1,7 @@
 //! PRESENTATION (DDS 1.4 §2.2.3.6): coherent and ordered access.
 //!
 //! **Groups.** A [`Publisher`] is a group of local writers, a [`Subscriber`] a group of local readers. Writers announce
-//! their group, so readers know which of them belong together. An endpoint created without one is a group of its own.
+//! their group, so readers know which of them belong together. An endpoint created without one is a group by itself.
 //!
 //! **Writer side** ([`publishing`]): each sample of a coherent set carries the number of the set's first sample; the
 //! end of the set is a DATA without payload (RTPS 2.5 §8.7.6). With GROUP access a sample also has a sequence number in

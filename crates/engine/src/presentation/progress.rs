@@ -117,7 +117,7 @@ impl Progress {
         self.numbering = Numbering::Stranger;
     }
 
-    /// Makes the writer a group of its own, processed up to `horizon`.
+    /// Makes the writer a group by itself, processed up to `horizon`.
     pub(super) fn number_alone(&mut self, writer: EntityId, horizon: SequenceNumber) {
         *self = Self {
             publisher: writer,
@@ -350,7 +350,7 @@ fn place_in_turn(index: u16, proxy: &mut WriterProxy, cache: &mut Cache) -> Opti
         proxy.progress.note_stranger();
         return None;
     }
-    // The sample arrived before the writer became a group of its own.
+    // The sample arrived before the writer became a group by itself.
     let place = place.alone(proxy.guid.entity, proxy.expected, cache.access()?);
     cache.move_first_waiting(index, place);
     Some(place)
