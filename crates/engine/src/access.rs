@@ -1,4 +1,4 @@
-//! What the user does with a reader's cache and asks of endpoints.
+//! Access to single samples of a reader's cache, and queries on endpoints.
 
 use isolane_wire::{discovery::EndpointData, guid::Guid, sequence::SequenceNumber};
 
@@ -12,17 +12,17 @@ use crate::{
     writer::WriterStatus,
 };
 
-/// A sample in a reader's cache.
+/// Sample in a reader's cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CachedSample<'a> {
-    /// What is known of it, and the states that it and its instance are in now.
+    /// Metadata of the sample, with its current sample, view and instance state.
     pub info: SampleInfo,
-    /// Its payload, with encapsulation header; a key, where the info says there is no value.
+    /// Payload with encapsulation header; a serialised key if the info says that there is no value.
     pub payload: &'a [u8],
 }
 
 impl Engine {
-    /// How many samples a reader has for the user.
+    /// Returns the number of available samples of a reader.
     #[must_use]
     pub fn available(&self, id: ReaderId) -> usize {
         let cache = self
@@ -32,7 +32,7 @@ impl Engine {
         cache.map_or(0, |cache| cache.available())
     }
 
-    /// The `nth` available sample of a reader, oldest first.
+    /// Returns the `nth` available sample of a reader, oldest first.
     #[must_use]
     pub fn sample(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
         let (info, payload) = self.readers.get(id.0)?.cache.as_ref()?.get(nth)?;
@@ -50,8 +50,8 @@ impl Engine {
         }
     }
 
-    /// Takes the oldest available sample out of the cache, as delivered: the user has seen it
-    /// through [`Self::sample`]. What was refused for want of room is asked for again.
+    /// Removes the oldest available sample from the cache and counts it as delivered. The user has seen it through
+    /// [`Self::sample`]. Samples refused for lack of room are requested again.
     pub fn remove_oldest(&mut self, id: ReaderId) {
         self.discard_oldest(id.0);
     }
@@ -69,7 +69,7 @@ impl Engine {
         self.go_on(index);
     }
 
-    /// A reader's cache has room again: what was refused for want of it is asked for.
+    /// Requests the samples that a reader refused for lack of room; its cache has room again.
     pub(crate) fn go_on(&mut self, index: u16) {
         let Some(reader) = self.readers.get_mut(index) else {
             return;
@@ -92,14 +92,14 @@ impl Engine {
             let found = self.writer_proxies.get(proxy);
             let is_missing = found.is_some_and(WriterProxy::is_missing_any);
             is_missing_any |= is_missing;
-            // A writer of which all has come, and was acknowledged, has nothing to be told.
+            // A writer whose samples have all arrived and were acknowledged needs no ACKNACK.
             let is_owed = is_missing || found.is_some_and(WriterProxy::has_unacknowledged);
             if was_blocked && is_owed || found.is_some_and(WriterProxy::may_ask_for_more) {
                 self.file_acknack(proxy);
             }
         }
         if groups {
-            // All of them have gone on as far as they can by themselves.
+            // All proxies have advanced as far as they can by themselves.
             self.present_all_of(index);
         }
         if !is_missing_any && let Some(reader) = self.readers.get_mut(index) {
@@ -107,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// Counts the sample delivered last, which came from `writer`, as rejected: it could not be read.
+    /// Counts the sample delivered last, from `writer`, as rejected because it could not be read.
     pub fn reject_delivered(&mut self, id: ReaderId, writer: Guid, reason: RejectReason) {
         if let Some(reader) = self.readers.get_mut(id.0)
             && reader.ledger.delivered > 0
@@ -118,25 +118,25 @@ impl Engine {
         }
     }
 
-    /// Samples that a reader rejected for their encapsulation; `None`: none so far.
+    /// Returns the samples that a reader rejected for their encapsulation; `None` if there were none.
     #[must_use]
     pub fn encapsulations_refused(&self, id: ReaderId) -> Option<EncapsulationsRefused> {
         self.readers.get(id.0)?.encapsulations_refused
     }
 
-    /// The topic, type, policies and addresses an endpoint was created with.
+    /// Returns the topic, type, policies and locators of a reader, as at its creation.
     #[must_use]
     pub fn reader_data(&self, id: ReaderId) -> Option<&EndpointData> {
         self.readers.get(id.0).map(|reader| &reader.data)
     }
 
-    /// As [`Self::reader_data`].
+    /// Returns the topic, type, policies and locators of a writer, as at its creation.
     #[must_use]
     pub fn writer_data(&self, id: WriterId) -> Option<&EndpointData> {
         self.writers.get(id.0).map(|writer| &writer.data)
     }
 
-    /// The largest payload a reader was created for.
+    /// Returns the maximum payload size in bytes of a reader.
     #[must_use]
     pub fn reader_max_payload_bytes(&self, id: ReaderId) -> Option<usize> {
         self.readers
@@ -144,7 +144,7 @@ impl Engine {
             .map(|reader| reader.max_payload_bytes)
     }
 
-    /// As [`Self::reader_max_payload_bytes`].
+    /// Returns the maximum payload size in bytes of a writer.
     #[must_use]
     pub fn writer_max_payload_bytes(&self, id: WriterId) -> Option<usize> {
         self.writers
@@ -152,7 +152,7 @@ impl Engine {
             .map(crate::writer::Writer::payload_limit)
     }
 
-    /// The user's writers; those of discovery are not among them.
+    /// Iterates over the user's writers, without the built-in ones.
     pub fn local_writers(&self) -> impl Iterator<Item = WriterId> + '_ {
         let of_user = self
             .writers
@@ -161,7 +161,7 @@ impl Engine {
         of_user.map(|(index, _)| WriterId(index))
     }
 
-    /// The user's readers; those of discovery are not among them.
+    /// Iterates over the user's readers, without the built-in ones.
     pub fn local_readers(&self) -> impl Iterator<Item = ReaderId> + '_ {
         let of_user = self
             .readers
@@ -170,7 +170,7 @@ impl Engine {
         of_user.map(|(index, _)| ReaderId(index))
     }
 
-    /// Writers a reader is matched with now.
+    /// Returns the number of writers that a reader is matched with.
     #[must_use]
     pub fn matched_writers(&self, id: ReaderId) -> usize {
         self.readers
@@ -178,7 +178,7 @@ impl Engine {
             .map_or(0, |reader| reader.matched.current() as usize)
     }
 
-    /// For each matched writer its GUID and how many of its numbers the reader is done with.
+    /// Iterates over the matched writers of a reader: GUID and number of sequence numbers processed.
     pub fn matched_writer_progress(
         &self,
         id: ReaderId,
@@ -193,8 +193,8 @@ impl Engine {
         })
     }
 
-    /// For each matched reader, as [`matched_readers`](Self::matched_readers) counts them: who, and the lowest number it still
-    /// owes an acknowledgement for; of a best-effort one that means nothing.
+    /// Iterates over the matched readers of a writer, as [`matched_readers`](Self::matched_readers) counts them: GUID
+    /// and lowest unacknowledged number. That number is meaningless for best-effort readers.
     pub fn matched_reader_progress(
         &self,
         id: WriterId,
@@ -210,26 +210,27 @@ impl Engine {
             .map(|proxy| (proxy.guid, proxy.done_to()))
     }
 
-    /// The reliable reader that has become silent last ([`Counters::readers_silent`](crate::Counters)), and its topic.
+    /// Returns the topic and GUID of the reliable reader that became silent last
+    /// ([`Counters::readers_silent`](crate::Counters)).
     #[must_use]
     pub fn last_silent_reader(&self) -> Option<(&str, Guid)> {
         let (writer, reader) = self.last_silent?;
         Some((&self.writer_data(writer)?.topic_name, reader))
     }
 
-    /// The last incompatible reader a writer has met.
+    /// Returns the incompatible reader that a writer has met last.
     #[must_use]
     pub fn offered_incompatible(&self, id: WriterId) -> Option<Incompatible> {
         self.writers.get(id.0)?.incompatible
     }
 
-    /// The last incompatible writer a reader has met.
+    /// Returns the incompatible writer that a reader has met last.
     #[must_use]
     pub fn requested_incompatible(&self, id: ReaderId) -> Option<Incompatible> {
         self.readers.get(id.0)?.incompatible
     }
 
-    /// Whether every matched reliable reader has acknowledged all that was written.
+    /// Returns whether every matched reliable reader has acknowledged all written samples.
     #[must_use]
     pub fn all_acknowledged(&self, id: WriterId) -> bool {
         self.writers.get(id.0).is_none_or(|writer| {
@@ -242,7 +243,7 @@ impl Engine {
         })
     }
 
-    /// Whether a write of an instance would find room in the history now.
+    /// Returns whether the history has room for a write of this instance.
     #[must_use]
     pub fn has_room(&self, id: WriterId, key_hash: Option<[u8; 16]>) -> bool {
         self.writers.get(id.0).is_some_and(|writer| {
@@ -254,8 +255,8 @@ impl Engine {
         })
     }
 
-    /// Whether the history has memory for a sample of so many bytes now, or for the longest if that is shorter; also where
-    /// an older sample may give way.
+    /// Returns whether the history has memory for a sample of `bytes` bytes, or for the longest sample if that is
+    /// shorter. An older sample that may be replaced counts as free.
     pub fn has_memory(&mut self, id: WriterId, bytes: usize) -> bool {
         let Some(writer) = self.writers.get_mut(id.0) else {
             return true;
@@ -265,7 +266,7 @@ impl Engine {
             || writer.may_replace(writer.lowest_unacknowledged())
     }
 
-    /// Asks to be told ([`WriterStatus::ROOM`]) when a full history has room again.
+    /// Requests a [`WriterStatus::ROOM`] notice for when a full history has room again.
     pub fn request_room_notice(&mut self, id: WriterId) {
         if let Some(writer) = self.writers.get_mut(id.0) {
             writer.status -= WriterStatus::ROOM;

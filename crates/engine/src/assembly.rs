@@ -1,25 +1,28 @@
-//! Samples that come in fragments, until they are whole (RTPS 2.5 §8.4.14).
+//! Reassembly of samples that arrive in fragments (RTPS 2.5 §8.4.14).
 //!
-//! A reader has a few places, all their memory taken when it is created, in one piece. A place holds one incomplete
-//! sample of one writer: the bytes that have come, and a bit for each fragment that has. When all have, the sample
-//! goes the way of one that came in one piece, and the place is free.
+//! A reader has a few *places* (reassembly slots); their memory is allocated in one piece when the reader is created. A
+//! place holds one incomplete sample of one writer: the bytes received, and a bit for each fragment. A complete sample
+//! is processed like one that arrived as DATA, and its place is free.
 //!
-//! # Who gets a place
+//! # Allocation of places
 //!
-//! What peers begin costs places, and there are few. So a sample that begins takes, in this order: a free
-//! place; one whose sample is done with, because it was overtaken or is gone; of its own writer's the one
-//! that is wanted least (the furthest ahead at a reliable reader, which needs the nearest first; the oldest at a
-//! best-effort one, where newer samples count); one that has had no fragment for a while; and where its
-//! writer has none, one of the participant that has the most: of another if that keeps more even then, of
-//! its own if a writer there has several. Otherwise it finds none, and is counted: a reliable reader asks for
-//! it again, at a best-effort one it is lost. So a participant that begins samples without end, by however
-//! many writers, keeps the others from at most all places but theirs, and what goes on arriving is not pushed
-//! out by what only begins.
+//! A new sample takes, in this order:
+//! 1. a free place;
+//! 2. a place whose sample is done with, because it was overtaken or is gone;
+//! 3. the least wanted sample of its own writer: the furthest ahead at a reliable reader, which needs the nearest
+//!    first; the oldest at a best-effort reader, where newer samples count;
+//! 4. a sample that has had no fragment for a while;
+//! 5. if its writer has no place, one of the participant that has the most: another participant that keeps more even
+//!    then, or its own if one of its writers has several.
 //!
-//! # What is believed
+//! Otherwise the sample finds no place and is counted: a reliable reader requests it again, at a best-effort reader it
+//! is lost. So a participant that begins samples endlessly, with any number of writers, leaves every other participant
+//! its share. A sample that progresses is not displaced by one that only begins.
 //!
-//! The first fragment says how large sample and fragments are; later ones that say otherwise are not taken.
-//! If it was the first that lied, the place is given up when nothing more fits it, and the sample begins anew.
+//! # Contradicting fragments
+//!
+//! The first fragment fixes the sizes of sample and fragments; later ones that differ are not used. If the first was
+//! wrong, its place is given up when no further fragment fits, and the sample begins anew.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
@@ -38,57 +41,55 @@ use crate::{
     limits::{ASSEMBLIES, ASSEMBLY_PATIENCE, MAX_INLINE_QOS_BYTES, MIN_FRAGMENT_BYTES, WINDOW},
 };
 
-/// What a fragment was.
+/// Result of storing a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Put {
-    /// It had come before, or says something else than the first of its sample.
+    /// Duplicate, or inconsistent with the first fragment of its sample.
     Unused,
-    /// Others are missing.
+    /// Stored; other fragments are missing.
     Incomplete,
-    /// It was the last that was missing of the sample in this place.
+    /// Stored as the last missing fragment of the sample in this place.
     Complete(usize),
 }
 
-/// A writer, by the index of its proxy, and a number of its.
+/// Sample identity: index of the writer's proxy, and sequence number.
 type Subject = (u16, SequenceNumber);
 
-/// One incomplete sample.
 #[derive(Debug)]
 struct Place {
     of: Option<Subject>,
     sample_size: u32,
     fragment_size: u16,
     payload: PayloadKind,
-    /// Fragments there are, and how many of them have come.
+    /// Number of fragments of the sample; `received` counts those that have arrived.
     total: u32,
     received: u32,
-    /// The writer is known to have sent the fragments up to this one.
+    /// Highest fragment that the writer is known to have sent.
     sent: u32,
-    /// When the last new one came.
+    /// Arrival of the last new fragment.
     progress: Instant,
     timestamp: Option<Timestamp>,
-    /// Parameters that came along, with their sentinel.
+    /// Inline QoS parameters with their sentinel.
     inline_qos: heapless::Vec<u8, MAX_INLINE_QOS_BYTES>,
     order: ByteOrder,
-    /// Bit *n - 1*: fragment *n* has come.
+    /// Bit *n - 1* is set if fragment *n* has arrived.
     bits: Box<[u64]>,
 }
 
-/// The places of one reader.
+/// Reassembly places of one reader.
 #[derive(Debug)]
 pub(crate) struct Assemblies {
     places: Vec<Place>,
-    /// Bytes of each.
     place_bytes: usize,
-    /// Bytes of the places; grows, within its capacity, to the last place that was used. Empty while lent.
+    /// Bytes of the places; grows, within its capacity, to the last place in use. Empty while lent.
     memory: Vec<u8>,
 }
 
-/// A whole sample on its way out of its place; the memory, which is that of all places, is given back.
+/// Complete sample taken out of its place. The memory is that of all places, and is given back.
 #[derive(Debug)]
 pub(crate) struct Assembled {
     pub(crate) memory: Vec<u8>,
-    /// Where in it the sample lies.
+    /// Range of the sample in `memory`.
     pub(crate) range: Range<usize>,
     pub(crate) payload: PayloadKind,
     pub(crate) timestamp: Option<Timestamp>,
@@ -97,7 +98,7 @@ pub(crate) struct Assembled {
 }
 
 impl Assembled {
-    /// The parameters that came along with one of its fragments.
+    /// Returns the inline QoS received with the fragments.
     pub(crate) fn inline_qos(&self) -> Option<ParameterList<'_>> {
         let parsed = ParameterList::parse(&self.inline_qos, self.order);
         parsed.ok().map(|(list, _)| list)
@@ -105,11 +106,11 @@ impl Assembled {
 }
 
 impl Assemblies {
-    /// The places of a reader of such payloads, their memory taken; `None` where all that it takes in comes
-    /// in one piece from whoever cuts at [`MIN_FRAGMENT_BYTES`] or above.
+    /// Allocates the places of a reader with this maximum payload. Returns `None` if no payload exceeds
+    /// [`MIN_FRAGMENT_BYTES`], so that none arrives in fragments.
     ///
     /// # Errors
-    /// How many bytes are not to be had.
+    /// Number of bytes that could not be allocated.
     pub(crate) fn for_payloads_of(
         max_payload_bytes: usize,
         zeroed: Zeroed,
@@ -123,7 +124,7 @@ impl Assemblies {
         }
     }
 
-    /// Bytes that these places have.
+    /// Returns the bytes of the places for this maximum payload.
     pub(crate) fn bytes_for(max_payload_bytes: usize) -> usize {
         match max_payload_bytes > usize::from(MIN_FRAGMENT_BYTES) {
             true => ASSEMBLIES.saturating_mul(max_payload_bytes),
@@ -154,7 +155,6 @@ impl Assemblies {
         })
     }
 
-    /// The memory of all places.
     pub(crate) fn memory_mut(&mut self) -> &mut [u8] {
         self.grow(self.places.len() - 1);
         &mut self.memory
@@ -168,39 +168,37 @@ impl Assemblies {
         }
     }
 
-    /// Where the bytes of a place lie.
     fn range_of(&self, at: usize) -> Range<usize> {
         at * self.place_bytes..(at + 1) * self.place_bytes
     }
 
-    /// Whether a sample of this size, in such fragments, can be put together here.
+    /// Returns whether a sample of this size, in fragments of this size, can be reassembled here.
     pub(crate) fn fits(&self, fragment: &DataFrag<'_>) -> bool {
         fragment.sample_size as usize <= self.place_bytes
             && fragment.fragment_size >= MIN_FRAGMENT_BYTES
     }
 
-    /// The place of a sample that has begun.
     pub(crate) fn find(&self, subject: Subject) -> Option<usize> {
         self.places
             .iter()
             .position(|place| place.of == Some(subject))
     }
 
-    /// Whether a sample has begun, and a fragment of it came within [`ASSEMBLY_PATIENCE`].
+    /// Returns whether a sample has begun and a fragment of it arrived within [`ASSEMBLY_PATIENCE`].
     pub(crate) fn gets_on(&self, subject: Subject, now: Instant) -> bool {
         let place = self.find(subject).and_then(|at| self.places.get(at));
         place.is_some_and(|place| !place.is_stalled(now))
     }
 
-    /// Whether a sample has begun, and no new fragment of it came after this.
+    /// Returns whether a sample has begun and no new fragment of it arrived after `at`.
     pub(crate) fn has_stood_still_since(&self, subject: Subject, at: Instant) -> bool {
         let place = self.find(subject).and_then(|at| self.places.get(at));
         place.is_some_and(|place| place.progress <= at)
     }
 
-    /// How many samples more a writer may be asked for where some places are taken; where none is, there is no
-    /// telling whether any sample comes in fragments. What is stalled makes way; and for a writer that has no
-    /// place it is one at least: those who have begun much must not keep the others from being asked.
+    /// Returns how many more samples may be requested from a writer. If no place is taken, the number is unlimited,
+    /// because the samples need not be fragmented. Stalled samples make way. A writer without a place may be asked for
+    /// at least one, so that writers that have begun many samples do not block the others.
     pub(crate) fn room(&self, writer: u16, now: Instant) -> usize {
         let taken = || self.places.iter().filter(|place| place.of.is_some());
         if taken().next().is_none() {
@@ -211,8 +209,8 @@ impl Assemblies {
         (self.places.len() - held).max(usize::from(!has_one))
     }
 
-    /// Gives a sample that begins a place. `None`: there is none for it. `Some((place, true))`: another
-    /// that was incomplete, and still wanted, had to give way. `participant` says whose a writer is.
+    /// Assigns a place to a new sample. Returns `None` if there is none for it, and `Some((place, true))` if another
+    /// incomplete sample that was still wanted had to make way. `participant` returns the GUID prefix of a writer.
     pub(crate) fn open(
         &mut self,
         subject: Subject,
@@ -237,7 +235,7 @@ impl Assemblies {
         Some((at, gives_way))
     }
 
-    /// Which of the places, all taken, is wanted less than one for a sample of this writer.
+    /// Returns the place, all being taken, that is wanted less than one for this sample.
     fn least_wanted(
         &self,
         (writer, sequence): Subject,
@@ -267,7 +265,7 @@ impl Assemblies {
         own.or_else(stalled).map(|(at, ..)| at)
     }
 
-    /// Which of the places, all taken, a writer that has none gets of whoever has the most.
+    /// Returns the place, all being taken, that a writer without one gets from the participant with the most.
     fn of_greediest(
         &self,
         writer: u16,
@@ -289,8 +287,8 @@ impl Assemblies {
         greediest.map(|(at, _)| at)
     }
 
-    /// Gives a sample up, and begins it anew, that gets on no more and of whose sizes this fragment says
-    /// something else than the first. True: what had come of it is dropped.
+    /// Restarts a stalled sample whose sizes differ from those in this fragment. Returns true if it did, and the
+    /// fragments received so far are dropped.
     pub(crate) fn begin_anew(&mut self, at: usize, fragment: &DataFrag<'_>, now: Instant) -> bool {
         let place = self.places.get_mut(at);
         let Some(place) = place.filter(|place| place.is_stalled(now)) else {
@@ -303,7 +301,6 @@ impl Assemblies {
         true
     }
 
-    /// Puts the fragments of a submessage where they belong.
     pub(crate) fn put(
         &mut self,
         at: usize,
@@ -325,7 +322,7 @@ impl Assemblies {
         }
     }
 
-    /// The writer says that it has sent the fragments of a sample up to this one. True: that is more than was known.
+    /// Notes that the writer has sent the fragments up to this one; returns true if that is new.
     pub(crate) fn note_sent(&mut self, subject: Subject, fragment: u32) -> bool {
         let place = self.find(subject).and_then(|at| self.places.get_mut(at));
         place.is_some_and(|place| {
@@ -335,8 +332,8 @@ impl Assemblies {
         })
     }
 
-    /// The nearest sample of a writer of which fragments are known to be missing, and which. Of those up to
-    /// `last` the writer is known to have sent all.
+    /// Returns the lowest sample of a writer with missing fragments, and their set. The writer is known to have sent
+    /// all fragments of the samples up to `last`.
     pub(crate) fn missing(
         &self,
         writer: u16,
@@ -355,7 +352,7 @@ impl Assemblies {
             .or_else(|| self.missing_of_last(writer, last))
     }
 
-    /// The same of a sample that the writer is still sending.
+    /// Returns the missing fragments of a sample that the writer is still sending.
     fn missing_of_last(
         &self,
         writer: u16,
@@ -368,7 +365,7 @@ impl Assemblies {
         of_writer.next()
     }
 
-    /// Takes a whole sample out of its place, which is free from now on.
+    /// Takes a complete sample out of its place, which becomes free.
     pub(crate) fn take(&mut self, at: usize) -> Option<Assembled> {
         let start = self.range_of(at).start;
         let place = self.places.get_mut(at)?;
@@ -383,17 +380,16 @@ impl Assemblies {
         })
     }
 
-    /// Lends out the memory of all places. Until it is given back no fragment is stored.
+    /// Lends out the memory of all places. No fragment is stored until it is given back.
     pub(crate) fn lend(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.memory)
     }
 
-    /// What lies in the places.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory
     }
 
-    /// Takes the memory back; drops a buffer that is not of these places.
+    /// Takes the lent memory back; drops a buffer that does not belong to these places.
     pub(crate) fn give_back(&mut self, memory: Vec<u8>) {
         if self.memory.capacity() == 0 && memory.capacity() >= Self::bytes_for(self.place_bytes) {
             self.memory = memory;
@@ -407,7 +403,6 @@ impl Assemblies {
         }
     }
 
-    /// A writer is gone, and with it what it has begun.
     pub(crate) fn forget(&mut self, writer: u16) {
         for place in &mut self.places {
             if place.of.is_some_and(|of| of.0 == writer) {
@@ -435,12 +430,12 @@ impl Place {
         }
     }
 
-    /// Whether no new fragment has come for a while.
+    /// Returns whether no new fragment has arrived for a while.
     fn is_stalled(&self, now: Instant) -> bool {
         now.saturating_since(self.progress) > ASSEMBLY_PATIENCE
     }
 
-    /// Whether a fragment says of its sample what the first of them has said.
+    /// Returns whether a fragment agrees with the first one of the sample.
     fn is_of_same(&self, fragment: &DataFrag<'_>) -> bool {
         fragment.sample_size == self.sample_size
             && fragment.fragment_size == self.fragment_size
@@ -453,7 +448,7 @@ impl Place {
         word >> (bit % 64) & 1 == 1
     }
 
-    /// Copies fragments into the place; false if none of them was missing.
+    /// Copies fragments into the place; returns false if none of them was missing.
     fn put(
         &mut self,
         bytes: &mut [u8],
@@ -492,7 +487,7 @@ impl Place {
         true
     }
 
-    /// Keeps what came along, if it is no more than a sample needs.
+    /// Stores the inline QoS if it fits.
     fn keep(&mut self, list: &ParameterList<'_>) {
         self.order = list.order();
         let sentinel = match self.order {
@@ -508,10 +503,9 @@ impl Place {
         }
     }
 
-    /// What of the fragments up to this one has not come, from the first of those on, as many as one
-    /// NACK_FRAG can name.
+    /// Returns the missing fragments up to `end`, as many as one NACK_FRAG can name.
     fn missing_to(&self, end: u32) -> Option<FragmentNumberSet> {
-        // A word at a time: of a long sample there are many.
+        // By words, because a long sample has many fragments.
         let incomplete = self.bits.iter().position(|&word| word != u64::MAX)?;
         let first = 64 * incomplete as u32 + self.bits[incomplete].trailing_ones() + 1;
         if first > end {

@@ -1,9 +1,9 @@
-//! LATENCY_BUDGET (DDS 1.4 §2.2.3.8): samples that may be late leave together.
+//! LATENCY_BUDGET (DDS 1.4 §2.2.3.8): batching of samples that may be delayed.
 //!
-//! A writer with a budget keeps what is written back until its datagram is full or half of the budget is over (or of
-//! LIFESPAN, DEADLINE, or a lease that its samples renew, if that is shorter), counted from the first of them, then files their first transmission, which takes as many into a datagram as fit
-//! ([`transmit`](crate::transmit)). The other half is left for the way. A writer without one, the default, has
-//! nothing of all this: what it writes is filed at once.
+//! A writer with a budget holds its samples until a datagram is full or half of the budget has passed since the first
+//! of them. A shorter LIFESPAN, DEADLINE or manual lease takes the place of the budget. Then it files their first
+//! transmission, which packs as many samples into a datagram as fit ([`transmit`](crate::transmit)). The other half of
+//! the budget is left for transport. Without a budget, the default, each sample is filed at once.
 
 use core::time::Duration;
 
@@ -23,32 +23,30 @@ use crate::{
     writer::Writer,
 };
 
-/// What a writer keeps back.
+/// State of a writer that batches samples.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch {
-    /// How long, at most.
     hold: Duration,
-    /// Bytes of the datagram they leave in.
+    /// Maximum size in bytes of the shared datagram.
     pub(crate) limit_bytes: usize,
-    /// Bytes of those that wait, with what stands in front of each.
+    /// Bytes of the held samples, with the submessage heads in front of each.
     bytes: usize,
     samples: usize,
-    /// The same of all that are not sent yet: of those that were let go as well.
+    /// Bytes of all unsent samples, including released ones.
     unsent_bytes: usize,
 }
 
 impl Batch {
-    /// Of a writer with these policies, whose samples leave as one datagram up to `max_datagram_bytes`; `None`: it
-    /// keeps nothing back.
+    /// Creates the state for a writer with these policies, whose samples are sent as one datagram up to
+    /// `max_datagram_bytes`. Returns `None` if the writer does not batch.
     pub(crate) fn of(qos: &QosPolicies, max_datagram_bytes: usize) -> Option<Self> {
         let budget = qos.latency_budget.to_core().unwrap_or(2 * MAX_HOLD);
-        // A sample that is kept back is still of use when it leaves, and no reader misses it meanwhile.
+        // A held sample must still be valid when it is sent, and its delay must not break a lease or deadline.
         let is_manual = qos.liveliness.kind == LivelinessKind::ManualByTopic;
         let lease = qos.liveliness.lease.to_core().filter(|_| is_manual);
         let others = [qos.lifespan.to_core(), qos.deadline.to_core(), lease];
         let shortest = others.into_iter().flatten().fold(budget, Duration::min);
         let hold = (shortest / 2).min(MAX_HOLD);
-        // What is due at once is not kept back.
         (hold >= MIN_HOLD).then_some(Self {
             hold,
             limit_bytes: match max_datagram_bytes > WHOLE_BYTES {
@@ -61,7 +59,7 @@ impl Batch {
         })
     }
 
-    /// Takes note of one sample more; true: there is no room for another as long.
+    /// Counts one more sample; returns true if there is no room for another of the same size.
     fn add(&mut self, sample_bytes: usize) -> bool {
         self.bytes += sample_bytes;
         self.samples += 1;
@@ -69,16 +67,16 @@ impl Batch {
     }
 }
 
-/// The shortest time that is worth a timer: a twentieth of that of anything the engine does by itself.
+/// Shortest hold time worth a timer: a twentieth of the shortest period of the engine.
 const MIN_HOLD: Duration = MIN_PERIOD.checked_div(20).expect("it is no zero");
 
 impl Writer {
-    /// Bytes of a datagram that several samples share.
+    /// Returns the maximum size in bytes of a datagram shared by several samples.
     pub(crate) fn batch_bytes(&self) -> usize {
         self.batch.map_or(BATCH_BYTES, |batch| batch.limit_bytes)
     }
 
-    /// Bytes that the next such datagram takes at most: where few samples wait, no large frame is asked for.
+    /// Returns the maximum size in bytes of the next shared datagram, so that a few samples do not claim a large frame.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.batch.map_or(BATCH_BYTES, |batch| {
             let around = HEADER_BYTES + HEARTBEAT_BYTES;
@@ -89,7 +87,7 @@ impl Writer {
 }
 
 impl Engine {
-    /// Takes note of a sample that was just written; files the first transmission of what waits where that is due.
+    /// Adds a sample just written; files the first transmission of the held samples if that is due.
     pub(crate) fn add_to_batch(&mut self, index: u16, payload_bytes: usize, sample: &WriteSample) {
         let written = self.instant_of(sample.timestamp);
         let sequence = SequenceNumber(1);
@@ -104,7 +102,7 @@ impl Engine {
             batch.unsent_bytes = before.saturating_add(INFO_TIMESTAMP_BYTES + data_bytes);
         }
         if writer.data_filed {
-            // It leaves with those that are about to.
+            // The filed transmission includes this sample.
             return;
         }
         let half = writer.history.as_ref().map_or(0, |it| it.depth() / 2);
@@ -121,13 +119,13 @@ impl Engine {
         }
         let timer = Subject::batch(index, &self.config.limits);
         if !self.timers.is_armed(timer) {
-            // A time stamp of the user's own says nothing of when it is due.
+            // A time stamp chosen by the user does not determine when the sample is due.
             let begin = written.clamp(self.latest, self.latest + MAX_HOLD);
             self.timers.arm(timer, begin + hold);
         }
     }
 
-    /// Files the first transmission of what a writer keeps back, if anything.
+    /// Files the first transmission of the samples that a writer holds, if any.
     pub(crate) fn flush_batch(&mut self, index: u16) {
         let timer = Subject::batch(index, &self.config.limits);
         self.timers.disarm(timer);
@@ -148,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// Lets go of what a writer keeps back because of its LATENCY_BUDGET.
+    /// Sends the samples that a writer holds because of its LATENCY_BUDGET.
     pub fn flush(&mut self, writer: WriterId) {
         if self
             .writers
@@ -159,21 +157,21 @@ impl Engine {
         }
     }
 
-    /// Whether a writer's samples are filed to be sent.
+    /// Returns whether a transmission of this writer is filed.
     #[must_use]
     pub fn is_filed(&self, writer: WriterId) -> bool {
         let writer = self.writers.get(writer.0);
         writer.is_some_and(|writer| writer.data_filed)
     }
 
-    /// Whether all samples of a writer leave as one DATA each.
+    /// Returns whether all samples of a writer are sent as one DATA each.
     #[must_use]
     pub fn sends_whole(&self, writer: WriterId) -> bool {
         let writer = self.writers.get(writer.0);
         writer.is_some_and(|writer| !writer.fragmenter.cuts())
     }
 
-    /// The budget of a writer is another one now: what waits is let go.
+    /// Applies a changed LATENCY_BUDGET; held samples are released.
     pub(crate) fn set_batch(&mut self, index: u16) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
@@ -183,7 +181,7 @@ impl Engine {
         }
         let datagram_bytes = writer.fragmenter.whole_bytes();
         writer.batch = Batch::of(&writer.data.qos, datagram_bytes).map(|batch| Batch {
-            // What waits was not counted.
+            // The size of the samples written so far is unknown.
             unsent_bytes: batch.limit_bytes,
             ..batch
         });

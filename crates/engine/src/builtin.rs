@@ -1,5 +1,5 @@
-//! New records of writers and readers, and the six that an engine makes for itself: those of SEDP, and those
-//! for messages of participants.
+//! Initial state of writers and readers, and the six built-in endpoints: those of SEDP, and those of the participant
+//! message topic.
 
 use alloc::vec::Vec;
 
@@ -29,7 +29,7 @@ use crate::{
 };
 
 impl Engine {
-    /// Matches of an endpoint that memory is taken for when it is created.
+    /// Returns the number of matches for which an endpoint allocates memory when it is created.
     fn matches_at_start(&self) -> usize {
         let is_fixed = self.config.limits.fixed_memory;
         if is_fixed {
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// A writer that has written nothing.
+    /// Creates a writer that has written nothing.
     pub(crate) fn writer(
         &self,
         guid: Guid,
@@ -92,7 +92,7 @@ impl Engine {
         }
     }
 
-    /// A reader that has received nothing.
+    /// Creates a reader that has received nothing.
     pub(crate) fn reader(
         &self,
         guid: Guid,
@@ -141,15 +141,15 @@ impl Engine {
         }
     }
 
-    /// The two writers and two readers of SEDP (RTPS 2.5 §8.5.4.2), and the pair for messages of
-    /// participants (§8.4.13.3): reliable, TRANSIENT_LOCAL, KEEP_LAST 1. Those of SEDP are keyed by the
-    /// endpoint's GUID, messages by the participant and their kind.
+    /// Creates the two writers and two readers of SEDP (RTPS 2.5 §8.5.4.2), and the pair for participant messages
+    /// (§8.4.13.3): reliable, TRANSIENT_LOCAL, KEEP_LAST 1. SEDP is keyed by the endpoint's GUID, participant messages
+    /// by the participant and the message kind.
     ///
     /// # Errors
-    /// How many bytes are not to be had.
+    /// Number of bytes that could not be allocated.
     pub(crate) fn create_builtin_endpoints(&mut self) -> Result<(), usize> {
         let local = self.config.limits.local_endpoints;
-        // An ended endpoint's last word stays for late joiners, beside what took its place.
+        // The dispose of a deleted endpoint stays for late joiners, in addition to the announcement of its successor.
         let announced = local.saturating_mul(2).saturating_add(1);
         let of_sedp = Builtin {
             instances: announced,
@@ -160,7 +160,7 @@ impl Engine {
                 held: 0,
                 sizes: Sizes::fixed(DISCOVERY_SLOT_BYTES).taken_from(self.config.zeroed),
             },
-            // Peers send the key hash or not; the announcement always holds its key.
+            // Not all peers send the key hash, but the announcement always holds the key.
             key_of: |payload, _| {
                 let guid = parse_key_guid(payload).ok_or(CdrError::Truncated)?;
                 Ok(guid.to_bytes())
@@ -170,7 +170,7 @@ impl Engine {
             instances: TOLD.len() as u16,
             written_bytes: MESSAGE_SLOT_BYTES,
             room: Room {
-                // All that wait may come available together, and are taken then.
+                // All waiting messages may become available together, and are consumed then.
                 samples: MESSAGE_CACHE_SLOTS + 1,
                 waiting: MESSAGE_CACHE_SLOTS,
                 held: 0,
@@ -235,7 +235,7 @@ impl Engine {
         let bytes = builtin.room.sizes.slot_bytes();
         let mut cache = Cache::try_new(Keep::All, true, builtin.room, seed)?;
         if index != MESSAGES {
-            // What announces endpoints without end leaves room for the announcements of others.
+            // A participant that announces endpoints endlessly leaves slots to others.
             cache.share();
         }
         let mut reader = self.reader(guid, data(guid), true, None, Some(cache), bytes);
@@ -248,7 +248,7 @@ impl Engine {
     }
 }
 
-/// What a built-in writer and reader of one kind hold.
+/// Sizes and key function of a built-in writer and reader.
 struct Builtin {
     instances: u16,
     written_bytes: usize,

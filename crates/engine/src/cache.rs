@@ -1,14 +1,13 @@
-//! The cache of a reader, with all its memory reserved at creation.
+//! HistoryCache of a reader, with all its memory allocated at creation.
 //!
-//! A sample comes in out of order or in order. Out of order (reliable readers only) it waits in
-//! one of a few slots set aside for that, until what lies before it has come. In order it becomes
-//! *available*: the user sees it, until it is taken or, under KEEP_LAST, pushed out by a younger
-//! one of its instance.
+//! An out-of-order sample (reliable readers only) waits in one of a few slots reserved for that, until the samples
+//! before it have arrived. An in-order sample becomes *available*: the user sees it until it is taken or, under
+//! KEEP_LAST, replaced by a younger sample of its instance.
 //!
-//! Two rules keep RESOURCE_LIMITS from losing reliable samples. What finds no room is refused, not
-//! dropped: it is not acknowledged, the writer keeps it, and it is asked for when there is room.
-//! And waiting samples never take the room of the one that everybody waits for: the slots for
-//! waiting are apart, and a writer's furthest waiting sample gives way to a nearer one.
+//! Two rules keep RESOURCE_LIMITS from losing reliable samples. A sample without room is refused, not dropped: it is
+//! not acknowledged, the writer keeps it, and it is requested again when there is room. And waiting samples never take
+//! the room of the sample that all wait for: waiting slots are separate, and a writer's furthest waiting sample makes
+//! way for a nearer one.
 
 mod ends;
 mod expiry;
@@ -42,47 +41,46 @@ pub use self::{
     selection::{Query, Selection, Which},
 };
 
-/// An instant that never comes.
+/// Instant that never comes.
 const NEVER: Instant = Instant::new(u64::MAX);
 
-/// A sample in a slot.
+/// Sample in a slot.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     info: SampleInfo,
-    /// Index of the writer's proxy.
     proxy: u16,
     instance: u16,
     length: u32,
     read: bool,
-    /// It is about to be let go with others.
+    /// Marked for removal together with others.
     leaves: bool,
-    /// Made here because writers left, not received: it does not count in the ledger.
+    /// Created here because an instance lost its writers; not counted in the ledger.
     synthetic: bool,
 }
 
-/// Why a sample was not stored.
+/// Reason why a sample was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// No room; a reliable reader asks for it again.
+    /// No room; a reliable reader requests the sample again.
     Full,
-    /// What room there is, is for other writers; it is asked for again likewise.
+    /// The remaining room is reserved for other writers; requested again likewise.
     PutOff,
-    /// Others are before it; it waits.
+    /// Earlier samples are missing; the sample waits.
     Order,
-    /// Every slot for samples of sets is taken; it waits.
+    /// Every slot for samples of coherent sets is taken; the sample waits.
     Sets,
-    /// Larger than a slot: the local limit for this topic.
+    /// Larger than the maximum sample size of this endpoint.
     TooLarge,
 }
 
-/// How much a cache holds.
+/// Capacities of a cache.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// Available samples.
+    /// Maximum number of available samples.
     pub(crate) samples: u16,
-    /// Samples out of order.
+    /// Maximum number of out-of-order samples.
     pub(crate) waiting: u16,
-    /// Samples that TIME_BASED_FILTER keeps back.
+    /// Maximum number of samples deferred by TIME_BASED_FILTER or held for their set.
     pub(crate) held: u16,
     pub(crate) sizes: Sizes,
 }
@@ -93,7 +91,6 @@ impl Room {
         slots.saturating_add(self.held).min(u16::MAX - 1)
     }
 
-    /// Bytes of all samples.
     pub(crate) fn bytes(&self) -> usize {
         self.sizes.bytes(self.slots().into())
     }
@@ -104,51 +101,50 @@ pub(crate) struct Cache {
     keep: Keep,
     memory: SampleMemory,
     slots: Vec<Option<Slot>>,
-    /// What the user may see, in order.
+    /// Available samples, in order.
     available: VecDeque<u16>,
-    /// Out of order, ascending by (proxy, sequence).
+    /// Out-of-order samples, ascending by (proxy, sequence).
     waiting: Vec<u16>,
     available_room: usize,
     waiting_room: usize,
     held_room: usize,
-    /// Samples that are kept back now.
+    /// Number of deferred samples.
     held: usize,
     keyed: bool,
-    /// Writers share the second half of the slots, one each.
+    /// Once half of the slots are taken, a writer with an available sample gets no more.
     is_shared: bool,
-    /// What is selected keeps the order in which it came, whatever the instances.
+    /// Selections keep the order of arrival across instances.
     is_ordered: bool,
     pub(crate) instances: Instances,
     links: Links,
-    /// Slots that were asked for together.
+    /// Slots of the current selection.
     selected: Vec<u16>,
-    /// Available samples that were received, not made here.
+    /// Available samples that are not synthetic.
     pub(crate) counted: u64,
-    /// Available samples that KEEP_LAST pushed out before they were taken.
+    /// Available samples replaced under KEEP_LAST before they were taken.
     pub(crate) evicted: u64,
-    /// Available samples that outlived their LIFESPAN before they were taken.
+    /// Available samples whose LIFESPAN ended before they were taken.
     pub(crate) expired: u64,
-    /// Available samples that READER_DATA_LIFECYCLE let go.
+    /// Available samples removed by READER_DATA_LIFECYCLE.
     pub(crate) purged: u64,
-    /// What was taken note of, and is no sample: that a writer writes an instance no longer that others write, that
-    /// had ended, or that is not known.
+    /// Unregister changes that are not samples: of an instance with other writers, one that had ended, or an unknown
+    /// one.
     pub(crate) unregistered: u64,
-    /// Instances that lost their last writer where there was no room to say so, and that are yet to be counted.
+    /// Instances that lost their last writer while there was no room for a sample to say so; not yet counted.
     unseen: u64,
-    /// No available sample expires before.
+    /// Lower bound of the expiry of available samples.
     earliest_expiry: Instant,
-    /// Which samples are shown together; `None`: none.
+    /// Coherent or ordered access; `None` without either.
     sets: Option<Box<Sets>>,
     sweep: Sweep,
 }
 
 impl Cache {
-    /// The memory of all slots.
     pub(crate) fn memory_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.memory.pieces_mut()
     }
 
-    /// An empty cache, its memory taken; an error says how many bytes are not to be had.
+    /// Creates an empty cache. The error is the number of bytes that could not be allocated.
     pub(crate) fn try_new(keep: Keep, keyed: bool, room: Room, seed: u64) -> Result<Self, usize> {
         let Room {
             samples,
@@ -186,17 +182,17 @@ impl Cache {
         })
     }
 
-    /// From now on a writer that fills half of the slots leaves the others to other writers.
+    /// Reserves the second half of the slots for writers without an available sample.
     pub(crate) fn share(&mut self) {
         self.is_shared = true;
     }
 
-    /// What is selected is in the order that PRESENTATION asks for.
+    /// Applies PRESENTATION to the order of selections.
     pub(crate) fn present(&mut self, asked: &Presentation) {
         self.is_ordered = asked.ordered && asked.access_scope != PresentationAccessScope::Instance;
     }
 
-    /// Whether a writer's next sample is to leave room for those of others.
+    /// Returns whether a writer's next sample must leave room for other writers.
     fn is_over_share(&self, proxy: u16) -> bool {
         let is_its = |&slot: &u16| self.slot(slot).proxy == proxy;
         self.is_shared
@@ -204,17 +200,16 @@ impl Cache {
             && self.available.iter().any(is_its)
     }
 
-    /// Samples the user may see now.
     pub(crate) fn available(&self) -> usize {
         self.available.len()
     }
 
-    /// Samples that wait for earlier ones.
+    /// Returns the number of samples that wait for earlier ones.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Samples that could still be kept, now or in waiting; KEEP_LAST makes room for any number.
+    /// Returns how many more samples can be stored, available or waiting; unlimited under KEEP_LAST.
     pub(crate) fn room(&self) -> usize {
         match self.keep {
             Keep::Last { .. } => usize::MAX,
@@ -226,12 +221,12 @@ impl Cache {
         }
     }
 
-    /// Available samples it has room for.
+    /// Returns the maximum number of available samples.
     pub(crate) fn keeps(&self) -> usize {
         self.available_room
     }
 
-    /// Where nothing is pushed out, the oldest sample of a writer that was not taken yet.
+    /// Returns the oldest sample of a writer that is not taken; `None` under KEEP_LAST, where samples are replaced.
     pub(crate) fn first_untaken(&self, proxy: u16) -> Option<SequenceNumber> {
         let of_writer = |slot: &&Slot| slot.proxy == proxy && !slot.synthetic;
         let mut available = self.available.iter().map(|&index| self.slot(index));
@@ -241,7 +236,7 @@ impl Cache {
         }
     }
 
-    /// Stores the next sample in order and makes it available, unless it is [no sample](Self::make_room).
+    /// Stores the next in-order sample and makes it available, unless it is [no sample](Self::make_room).
     pub(crate) fn push(
         &mut self,
         proxy: u16,
@@ -263,7 +258,7 @@ impl Cache {
         }
     }
 
-    /// The `nth` available sample, as a selection of its own.
+    /// Returns the `nth` available sample, as in a selection by itself.
     pub(crate) fn get(&self, nth: usize) -> Option<(SampleInfo, &[u8])> {
         let index = *self.available.get(nth)?;
         let slot = self.slot(index);
@@ -276,7 +271,6 @@ impl Cache {
         Some((info, self.payload_of(index)))
     }
 
-    /// Marks the `nth` available sample as read.
     pub(crate) fn mark_read(&mut self, nth: usize) {
         if let Some(&index) = self.available.get(nth)
             && let Some(slot) = &mut self.slots[usize::from(index)]
@@ -286,7 +280,7 @@ impl Cache {
         }
     }
 
-    /// Removes the oldest available sample, which was looked at; `Some(true)` if it counts in the ledger.
+    /// Removes the oldest available sample as seen; returns `Some(true)` if it counts in the ledger.
     pub(crate) fn pop(&mut self) -> Option<bool> {
         let index = self.available.pop_front()?;
         let slot = self.release(index);
@@ -323,7 +317,8 @@ impl Cache {
         self.available.push_back(index);
     }
 
-    /// Puts a sample into a slot; `None`: there is none, or no memory for a long sample. `waits`: others come before it.
+    /// Stores a sample in a free slot. Returns `None` without a slot, or without memory for a long sample. `waits` says
+    /// that earlier samples are missing.
     fn fill(&mut self, proxy: u16, info: SampleInfo, payload: &[u8], waits: bool) -> Option<u16> {
         let index = self.memory.claim()?;
         if !self.memory.store(index, payload, waits) {

@@ -1,16 +1,15 @@
-//! Chains of slots, oldest first: the changes of one instance inside a cache.
+//! Doubly linked chains of slots, oldest first: the changes of one instance in a cache.
 //!
-//! Both caches (a writer's history, a reader's cache) must find the oldest change of an
-//! instance at once, because KEEP_LAST replaces it. Each slot names the next younger one of
-//! its instance and the one before it; the instance names both ends. So a slot enters and leaves in constant time,
-//! wherever it stands: mostly it is the oldest, but users take what they select, and LIFESPAN ends where it will.
+//! KEEP_LAST replaces the oldest change of an instance, so a history and a cache must find it at once. Each slot links
+//! to the next younger and the next older one; the instance has both ends. A slot is added and removed in constant time
+//! at any position: mostly it is the oldest, but users take what they select, and LIFESPAN expires any slot.
 
 use alloc::{vec, vec::Vec};
 
-/// No slot.
+/// Marker of a missing link.
 const NONE: u16 = u16::MAX;
 
-/// Both ends of an instance's chain, and its length.
+/// Both ends and the length of an instance's chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chain {
     oldest: u16,
@@ -38,15 +37,14 @@ impl Chain {
     }
 }
 
-/// The neighbours of a slot.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     younger: u16,
-    /// Of the oldest it means nothing.
+    /// Undefined for the oldest slot.
     older: u16,
 }
 
-/// The links between slots.
+/// Links between all slots of a cache.
 #[derive(Debug)]
 pub(crate) struct Links {
     links: Vec<Link>,
@@ -79,7 +77,6 @@ impl Links {
         chain.count += 1;
     }
 
-    /// The next younger one of the same chain.
     pub(crate) fn younger(&self, slot: u16) -> Option<u16> {
         let younger = self.links[usize::from(slot)].younger;
         (younger != NONE).then_some(younger)
@@ -93,7 +90,7 @@ impl Links {
         Some(slot)
     }
 
-    /// Takes a slot out of the chain it is in, wherever it stands.
+    /// Removes a slot at any position of its chain.
     #[inline]
     pub(crate) fn remove(&mut self, chain: &mut Chain, slot: u16) {
         if chain.oldest() == Some(slot) {

@@ -1,4 +1,4 @@
-//! What an engine is told when it is made: who it is, where it is reached, how much it may hold.
+//! Configuration of an engine: identity, addresses, bounds.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::time::Duration;
@@ -12,37 +12,36 @@ use crate::{
     limits::{DISCOVERY_BYTES_PER_S, MIN_PERIOD},
 };
 
-/// How much an engine may hold. Beyond it a newcomer is refused and counted, and what is there goes on.
+/// Capacities of an engine. A table that is full refuses and counts new entries; existing ones are not affected.
 ///
-/// Memory for peers is taken in blocks as they are discovered, by discovery's job; with
-/// [`fixed_memory`](Self::fixed_memory) all of it is taken when the engine is made. What local endpoints hold is taken
-/// when they are created.
+/// Memory for peers is allocated in blocks by the discovery job as peers are discovered, or in full at creation with
+/// [`fixed_memory`](Self::fixed_memory). Memory of local endpoints is allocated when they are created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Local writers and readers, each.
+    /// Maximum number of local writers, and of local readers.
     pub local_endpoints: u16,
-    /// Participants of others.
+    /// Maximum number of remote participants.
     pub participants: u16,
-    /// Their endpoints. Their announcements take 504 bytes each on average at most, with content filters; where they are
-    /// longer, there is room for fewer endpoints. Some places more are kept for endpoints of topics that have the highest level in use here
-    /// ([`KEPT_PART`](crate::limits::KEPT_PART)).
+    /// Maximum number of remote endpoints. Their announcements have 504 bytes each on average, content filters
+    /// included; longer announcements leave room for fewer endpoints. Additional entries are reserved for topics of the
+    /// highest level in use here ([`KEPT_PART`](crate::limits::KEPT_PART)).
     pub remote_endpoints: u16,
-    /// Pairs of a local writer and a reader, and of a local reader and a writer, each; every peer
-    /// participant uses two of both for discovery, and a third for liveliness where it is of another vendor
-    /// or some match with it has a LIVELINESS lease. Some places more are kept as among the endpoints.
+    /// Maximum number of matches of local writers with readers, and of local readers with writers. Every remote
+    /// participant uses two of both for discovery. It uses a third for liveliness if it is of another vendor or if a
+    /// match with it has a LIVELINESS lease. Additional entries are reserved as for endpoints.
     pub matches: u16,
-    /// Whether all memory for peers is taken at the start, and none later. Content filters that a writer evaluates are the
-    /// exception: each takes memory when a reader that asks for it is matched, at most
-    /// [`MAX_FILTERS`](crate::limits::MAX_FILTERS) of a writer and a record for each of those readers.
+    /// Allocates all memory for peers at creation, and none later. Content filters evaluated by a writer are the
+    /// exception: each allocates when a reader that announces it is matched. A writer has at most
+    /// [`MAX_FILTERS`](crate::limits::MAX_FILTERS) of them and a record for each of those readers.
     pub fixed_memory: bool,
-    /// Bytes that the samples of all local endpoints have: histories, caches, and places for fragments. Each endpoint
-    /// takes its part when it is created, and no sample takes any later.
+    /// Bytes of sample memory of all local endpoints: histories, caches and reassembly slots. Each endpoint allocates
+    /// its share when it is created; samples allocate nothing.
     pub sample_bytes: usize,
 }
 
 impl Default for Limits {
-    /// A plant or a fleet: a thousand participants with ten endpoints each, of which five are matched with an endpoint
-    /// here. It takes at most 16 MB.
+    /// Capacities for a plant or a fleet: a thousand participants with ten endpoints each, five of them matched with an
+    /// endpoint here. They take at most 16 MB.
     fn default() -> Self {
         Self {
             local_endpoints: 64,
@@ -56,7 +55,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same with places left for the endpoints of discovery, which lie in the same tables.
+    /// Returns the limits with room left for the built-in endpoints, which are in the same tables.
     pub(crate) fn bounded(self) -> Self {
         Self {
             local_endpoints: self.local_endpoints.min(u16::MAX - BUILTIN_ENDPOINTS),
@@ -65,28 +64,28 @@ impl Limits {
     }
 }
 
-/// When the engine does what it does by itself.
+/// Periods and timeouts of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// Time between two announcements of this participant.
+    /// Period of SPDP announcements.
     pub announce_period: Duration,
-    /// The first announcements come faster, so that a lost one costs little.
+    /// Period of the first announcements: shorter, so that a lost one costs little.
     pub announce_initial_period: Duration,
-    /// How many first ones.
+    /// Number of announcements sent at the initial period.
     pub announce_initial_count: u8,
-    /// How long peers are to believe an announcement (RTPS 2.5 §8.5.3.2 `leaseDuration`).
+    /// Lease duration announced to peers (RTPS 2.5 §8.5.3.2 `leaseDuration`).
     pub lease: Duration,
-    /// Time from a sample to the HEARTBEAT that asks for its acknowledgement, and between such.
+    /// Time from a sample to the HEARTBEAT that requests its acknowledgement, and between HEARTBEATs.
     pub heartbeat_period: Duration,
-    /// The longest time between two, reached by doubling while nothing is acknowledged.
+    /// Upper bound of the time between HEARTBEATs, which doubles while nothing is acknowledged.
     pub heartbeat_period_max: Duration,
-    /// A reader asks for the same sample again no sooner, unless the writer demands an answer.
+    /// Minimum time between two requests of a reader for the same sample, unless the writer demands an answer.
     pub nack_suppression: Duration,
 }
 
 impl Timing {
-    /// The same with no period below [`MIN_PERIOD`]: a timer that is due again at once would
-    /// never let time go on.
+    /// Returns the periods with a minimum of [`MIN_PERIOD`]: a timer that is due again at once would never let time
+    /// advance.
     pub(crate) fn bounded(self) -> Self {
         Self {
             announce_period: self.announce_period.max(MIN_PERIOD),
@@ -112,17 +111,17 @@ impl Default for Timing {
     }
 }
 
-/// An IPv4 network this host is on: address and prefix length.
+/// IPv4 network of this host: address and prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
-    /// The host's address in it.
+    /// Address of the host in the network.
     pub address: [u8; 4],
-    /// Bits of the prefix, 0 to 32.
+    /// Prefix length in bits, 0 to 32.
     pub prefix_bits: u8,
 }
 
 impl Network {
-    /// Whether an address lies in the network.
+    /// Returns whether `address` is in the network.
     #[must_use]
     pub fn contains(&self, address: [u8; 4]) -> bool {
         let differing = u32::from_be_bytes(self.address) ^ u32::from_be_bytes(address);
@@ -130,61 +129,60 @@ impl Network {
     }
 }
 
-/// What makes an engine.
+/// Configuration of an [`Engine`](crate::Engine).
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
-    /// The DDS domain.
+    /// DDS domain id.
     pub domain: u32,
-    /// Unique in the domain, and different at every start.
+    /// GUID prefix: unique in the domain, and different at every start.
     pub guid_prefix: GuidPrefix,
-    /// Random: makes the order in hash tables unpredictable to peers.
+    /// Random seed of the hash tables, so that peers cannot predict collisions.
     pub seed: u64,
-    /// Where large pieces of memory for samples are taken from.
+    /// Allocator of large zeroed blocks for samples.
     pub zeroed: Zeroed,
-    /// A name for people (`entityName`).
+    /// Human-readable name of the participant (`entityName`).
     pub name: BoundedString<64>,
     /// USER_DATA of the participant.
     pub user_data: Octets,
     /// Wall-clock time minus the monotonic clock, for source time stamps.
     pub wall_offset_ns: u64,
-    /// Where SEDP reaches this participant.
+    /// Unicast locators of this participant for SEDP.
     pub metatraffic_unicast: LocatorList,
-    /// The group SEDP may use to reach it.
+    /// Multicast locators of this participant for SEDP.
     pub metatraffic_multicast: LocatorList,
-    /// Where data reaches endpoints that announce no locator of their own.
+    /// Unicast locators of endpoints that announce none of their own.
     pub default_unicast: LocatorList,
-    /// Where this participant announces itself: the SPDP group, and known peers.
+    /// Destinations of SPDP announcements: the SPDP multicast group and known peers.
     pub announce_to: Vec<Locator>,
-    /// The networks this host is on: of a peer's several addresses one in these is used.
+    /// Networks of this host: of a peer's several addresses, one in these networks is used.
     pub networks: Vec<Network>,
-    /// Whether groups can be sent to: peers' groups are used only then.
+    /// Whether this host can send to multicast groups. Peers' groups are used only then.
     pub multicast: bool,
-    /// Times.
+    /// Periods and timeouts.
     pub timing: Timing,
-    /// Sizes.
+    /// Capacities.
     pub limits: Limits,
-    /// Bytes a second that SEDP sends, with one second's worth at once; at least 1,024. Announcements of this participant
-    /// and assertions of liveliness, which renew leases, are not limited.
+    /// Rate limit of SEDP in bytes per second, with a burst of one second; at least 1,024. Announcements of this
+    /// participant and liveliness assertions renew leases and are not limited.
     pub discovery_bytes_per_s: u64,
-    /// Whether the participant takes part from the beginning, or when it is
-    /// [enabled](crate::Engine::enable).
+    /// True if the participant is enabled at creation; otherwise [`Engine::enable`](crate::Engine::enable) enables it.
     pub is_enabled: bool,
-    /// Whether its endpoints do.
+    /// True if endpoints are enabled at creation (ENTITY_FACTORY).
     pub autoenable: bool,
-    /// This participant as it is described to others: its GUID prefix follows from its name then, and only the last
-    /// four bytes of `guid_prefix` count.
+    /// Static description of this participant, as its peers have it. The GUID prefix then derives from its name, and
+    /// only the last four bytes of `guid_prefix` count.
     pub described: Option<StaticParticipant>,
 }
 
-/// Zeroed memory of so many bytes; `None`: there is none left.
+/// Allocates `bytes` bytes of zeroed memory; `None` if there is none left.
 pub type Zeroed = fn(bytes: usize) -> Option<Box<[u8]>>;
 
-/// Size in bytes from which glibc maps zeroed memory from the kernel, and so need not write it (`M_MMAP_THRESHOLD`).
+/// Size in bytes from which glibc maps zeroed memory from the kernel and need not write it (`M_MMAP_THRESHOLD`).
 const LARGE_BYTES: usize = 128 << 10;
 
-/// Takes memory for `bytes` bytes; `None` if there is none left. A large piece has its full length, zeroed by the kernel
-/// page by page at first use. A small one is empty with that capacity and grows as it is used, because an allocator would
-/// zero it whole.
+/// Allocates `bytes` bytes; `None` if there is no memory left. A large block has its full length; the kernel zeroes it
+/// page by page at first use. A small block is empty with that capacity and grows as it is used, because an allocator
+/// would zero it whole.
 pub(crate) fn memory_of(bytes: usize, zeroed: Zeroed) -> Option<Vec<u8>> {
     if bytes >= LARGE_BYTES {
         return zeroed(bytes).map(<[u8]>::into_vec);
@@ -194,13 +192,13 @@ pub(crate) fn memory_of(bytes: usize, zeroed: Zeroed) -> Option<Vec<u8>> {
     Some(memory)
 }
 
-/// The allocator's, which ends the process where there is none left.
+/// Allocates from the global allocator, which aborts the process if no memory is left.
 pub(crate) fn from_allocator(bytes: usize) -> Option<Box<[u8]>> {
     Some(vec![0; bytes].into_boxed_slice())
 }
 
 impl EngineConfig {
-    /// A configuration with defaults for all but the identity.
+    /// Creates a configuration with defaults for all but the identity.
     #[must_use]
     pub fn new(domain: u32, guid_prefix: GuidPrefix, seed: u64) -> Self {
         Self {

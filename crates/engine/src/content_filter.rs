@@ -1,15 +1,14 @@
-//! Content filters: which samples a reader wants, by their values (DDS 1.4 §2.2.2.3.3).
+//! Content filters on sample values (DDS 1.4 §2.2.2.3.3).
 //!
-//! What a filter says is the user's language, and the type's; the engine has a function of the payload. It is
-//! asked when the sample's turn has come, before anything else a reader may want to know of it: what does not
-//! pass is acknowledged, counted, and as if it had never been written for this reader. It takes no room, passes
-//! on no ownership and keeps no deadline.
+//! The filter language belongs to the user and the type; the engine has a function of the payload. It evaluates the
+//! filter when the sample is next in order, before other policies. A rejected sample is acknowledged and counted, and
+//! otherwise has no effect on this reader: it takes no room, transfers no ownership and meets no deadline.
 //!
-//! A reader announces its filter ([`ContentFilter::announced`]), and a reliable writer that can make a function of
-//! that text ([`Engine::evaluate_filters`]) asks it before it sends: see `transmit/filtered.rs`. The text is
-//! a peer's, so it is bounded in bytes, and what becomes of it in work. The text is kept with the reader's announcement; the
-//! memory for the function is taken when the reader is matched, the one place where the engine allocates later than at
-//! creation with [`Limits::fixed_memory`](crate::Limits).
+//! A reader announces its filter ([`ContentFilter::announced`]). A reliable writer that can compile the text
+//! ([`Engine::evaluate_filters`]) evaluates it before it sends: see `transmit/filtered.rs`. The text comes from a peer,
+//! so its length and the cost of evaluation are bounded. The text is stored with the reader's announcement. The
+//! compiled function is allocated when the reader is matched: the only allocation after creation with
+//! [`Limits::fixed_memory`](crate::Limits).
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -30,27 +29,27 @@ use crate::{
     reader::Reader,
 };
 
-/// A question about a payload.
+/// Predicate on a payload.
 type Wants = dyn Fn(&[u8]) -> bool;
 
-/// What makes a function of an announced filter; `None`: it cannot, and the reader gets everything.
+/// Compiles an announced filter. `None` if it cannot; the reader then gets all samples.
 pub type CompileFilter = fn(&ContentFilterProperty<'_>) -> Option<ContentFilter>;
 
-/// Whether a reader wants a sample, by its payload.
+/// Content filter of a reader: a predicate on the payload.
 pub struct ContentFilter {
     wants: Box<Wants>,
     text: Option<Box<FilterText>>,
     steps: u32,
 }
 
-/// A filter as it is announced, little-endian.
+/// Announced form of a filter, little-endian.
 #[derive(Clone)]
 pub(crate) struct FilterText {
     value: BoundedVec<u8, MAX_CONTENT_FILTER_BYTES>,
 }
 
 impl FilterText {
-    /// `None`: it is longer than is announced.
+    /// Serialises the property; `None` if it is too long to be announced.
     fn new(property: &ContentFilterProperty<'_>) -> Option<Self> {
         let mut value = BoundedVec::new();
         value.resize(property.buffer_len(), 0).ok()?;
@@ -58,7 +57,7 @@ impl FilterText {
         Some(Self { value })
     }
 
-    /// Of a reader's announcement; `None`: there is none, or one that cannot be read.
+    /// Parses a reader's announcement; `None` if it has no filter, or an unreadable one.
     pub(crate) fn of(announcement: &[u8]) -> Option<Self> {
         let (value, order) = ContentFilterProperty::find(announcement)?;
         Self::new(&ContentFilterProperty::parse(value, order).ok()?)
@@ -68,13 +67,11 @@ impl FilterText {
         ContentFilterProperty::parse(&self.value, ByteOrder::Little).ok()
     }
 
-    /// As it is announced.
     pub(crate) fn value(&self) -> &[u8] {
         &self.value
     }
 
-    /// Whether a writer would make the same function of both. What readers call their filtered topics says nothing
-    /// of samples.
+    /// Returns whether both compile to the same function. The name of the filtered topic does not matter.
     pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
         let (Some(one), Some(two)) = (self.property(), other.property()) else {
             return false;
@@ -84,7 +81,6 @@ impl FilterText {
             && one.parameters == two.parameters
     }
 
-    /// The function that a writer makes of it.
     pub(crate) fn compiled(&self, compile: CompileFilter) -> Option<ContentFilter> {
         compile(&self.property()?)
     }
@@ -97,8 +93,8 @@ impl fmt::Debug for FilterText {
 }
 
 impl ContentFilter {
-    /// A filter that asks a function, which allocates nothing. What is not of the type it lets pass: that is
-    /// rejected later, and counted as what it is.
+    /// Creates a filter from a predicate, which must not allocate. The predicate accepts payloads that are not of the
+    /// type: those are rejected later, and counted as such.
     pub fn new(wants: impl Fn(&[u8]) -> bool + 'static) -> Self {
         Self {
             wants: Box::new(wants),
@@ -107,9 +103,9 @@ impl ContentFilter {
         }
     }
 
-    /// The same, which takes so many steps for a sample at most, each about as long as comparing two bytes:
-    /// what a writer can ask of its readers' filters is bounded by the sum
-    /// ([`MAX_FILTER_STEPS`](crate::limits::MAX_FILTER_STEPS)). Where nothing is said it is a quarter of that.
+    /// Sets the maximum number of steps for one sample, each about as long as comparing two bytes. A writer evaluates
+    /// its readers' filters up to a sum of [`MAX_FILTER_STEPS`](crate::limits::MAX_FILTER_STEPS). The default is a
+    /// quarter of that.
     #[must_use]
     pub fn taking(mut self, steps: u32) -> Self {
         self.steps = steps.min(MAX_FILTER_STEPS);
@@ -120,24 +116,24 @@ impl ContentFilter {
         self.steps
     }
 
-    /// The same, to be announced as this; a text longer than [`MAX_CONTENT_FILTER_BYTES`] is not.
+    /// Sets the announced form of the filter; a text longer than [`MAX_CONTENT_FILTER_BYTES`] is not announced.
     #[must_use]
     pub fn announced(mut self, property: &ContentFilterProperty<'_>) -> Self {
         self.text = FilterText::new(property).map(Box::new);
         self
     }
 
-    /// As it is announced, if it is.
+    /// Returns the announced form, if any.
     pub(crate) fn text(&self) -> Option<&FilterText> {
         self.text.as_deref()
     }
 
-    /// Whether it lets a payload through.
+    /// Returns whether a payload passes the filter.
     pub(crate) fn wants(&self, payload: &[u8]) -> bool {
         (self.wants)(payload)
     }
 
-    /// Whether it holds a sample back. The end of an instance has no value to hold it back by.
+    /// Returns whether the filter rejects a sample. Ends of instances have no value and always pass.
     pub(crate) fn holds_back(&self, kind: ChangeKind, payload: &[u8]) -> bool {
         kind == ChangeKind::Alive && !self.wants(payload)
     }
@@ -153,25 +149,24 @@ impl fmt::Debug for ContentFilter {
 }
 
 impl Reader {
-    /// Whether its filter holds a sample back.
     pub(crate) fn is_unwanted(&self, kind: ChangeKind, payload: &[u8]) -> bool {
         let filter = self.content_filter.as_ref();
         filter.is_some_and(|filter| filter.holds_back(kind, payload))
     }
 
-    /// What is announced of its filter.
+    /// Returns the filter that the reader announces, if any.
     pub(crate) fn filter_text(&self) -> Option<&FilterText> {
-        // A best-effort one could not tell what a writer holds back from what is lost.
+        // A best-effort reader cannot distinguish filtered samples from lost ones.
         let filter = self.content_filter.as_ref().filter(|_| self.reliable)?;
         filter.text()
     }
 }
 
 impl Engine {
-    /// Lets a writer ask the filters that its readers announce, of now and later, before it sends. Of a
-    /// best-effort writer it has no effect: its readers could not tell what they did not want from what was lost.
+    /// Makes a writer evaluate the filters that its present and future readers announce. It has no effect on a
+    /// best-effort writer, whose readers cannot distinguish filtered samples from lost ones.
     pub fn evaluate_filters(&mut self, id: WriterId, compile: CompileFilter) {
-        // Whether a set is whole is judged by its numbers: what belongs to one goes to all.
+        // Readers detect an incomplete set by its numbers, so samples of sets go to all.
         let writer = self.writers.get_mut(id.0);
         let writer = writer.filter(|writer| writer.reliable && writer.presents.is_none());
         let Some(writer) = writer else { return };
@@ -189,7 +184,7 @@ impl Engine {
         }
     }
 
-    /// What a reader, of a peer or of this participant, has announced of its filter.
+    /// Returns the filter announced by a reader of a peer or of this participant.
     fn announced_filter(&self, reader: isolane_wire::guid::Guid) -> Option<FilterText> {
         if let Some(&index) = self.endpoint_by_guid.get(&reader) {
             return self.endpoints.get(index)?.filter(&self.announcements);
@@ -197,14 +192,14 @@ impl Engine {
         self.filter_of_own(reader).cloned()
     }
 
-    /// The same of a reader here.
+    /// Returns the filter announced by a reader of this participant.
     pub(crate) fn filter_of_own(&self, reader: isolane_wire::guid::Guid) -> Option<&FilterText> {
         let mut own = (0..self.readers.end()).filter_map(|index| self.readers.get(index));
         own.find(|own| own.guid == reader)?.filter_text()
     }
 
-    /// Gives a reader another filter, or none, and announces it. What was sent or kept by the former stays as it
-    /// is: the new one holds for what comes from now on.
+    /// Replaces or removes a reader's filter, and announces it. The new filter applies to samples that arrive from now
+    /// on.
     ///
     /// # Errors
     /// [`SetQosError`]; nothing was changed then.
@@ -219,7 +214,7 @@ impl Engine {
         let (data, is_enabled) = (reader.data.clone(), reader.is_enabled);
         let former = core::mem::replace(&mut reader.content_filter, filter);
         if !is_enabled {
-            // It is announced when it is enabled.
+            // Enabling the reader announces the filter.
             return Ok(());
         }
         let announced = self.announce_endpoint(now, SUBSCRIPTIONS, &data, ChangeKind::Alive);
@@ -240,7 +235,7 @@ impl Engine {
     }
 }
 
-/// Whether the nearest sample of a writer that waits is held back; if so, it waits no more.
+/// Removes the first waiting sample of a writer if the filter rejects it; returns whether it did.
 pub(crate) fn drop_unwanted(filter: &ContentFilter, cache: &mut Cache, proxy: u16) -> bool {
     let waiting = cache.first_waiting_sample(proxy);
     let is_dropped = waiting.is_some_and(|(info, payload)| filter.holds_back(info.kind, payload));

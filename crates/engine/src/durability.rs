@@ -1,18 +1,17 @@
-//! How much a writer keeps for readers that come late (DDS 1.4 §2.2.3.4, §2.2.3.5).
+//! History that a writer keeps for late joiners (DDS 1.4 §2.2.3.4, §2.2.3.5).
 //!
-//! TRANSIENT and PERSISTENT ask for a service that keeps samples beyond their writer. There is none: such
-//! a writer offers what the standard orders above TRANSIENT_LOCAL, and serves its history itself, while it
-//! lives. What DURABILITY_SERVICE asks the service to keep is then kept by the writer, as far as it is more
-//! than HISTORY says: a KEEP_LAST writer keeps the greater of the two depths. The service's KEEP_ALL becomes a
-//! depth as well, that of its limits: a KEEP_LAST writer is never refused a write for want of room, and must
-//! not be because of what it keeps besides. For the same reason the instances are those of RESOURCE_LIMITS.
-//! `service_cleanup_delay` has no effect: instances that end are kept as a TRANSIENT_LOCAL writer keeps them.
+//! TRANSIENT and PERSISTENT require a service that keeps samples beyond the life of their writer. There is none: the
+//! writer offers the requested kind and serves its history itself while it lives. It also keeps what DURABILITY_SERVICE
+//! asks the service to keep: a KEEP_LAST writer keeps the greater of the two depths. A KEEP_ALL service becomes a
+//! depth, that of its resource limits, because a write to a KEEP_LAST writer must never be refused for lack of room.
+//! For the same reason RESOURCE_LIMITS of the writer bound the instances. `service_cleanup_delay` has no effect: ended
+//! instances are kept as by a TRANSIENT_LOCAL writer.
 
 use isolane_wire::qos::{DurabilityKind, DurabilityService, HistoryKind, QosPolicies};
 
 use crate::{history::Keep, limits::DEFAULT_SAMPLES};
 
-/// What a writer keeps that keeps so much by its own policies.
+/// Returns the history of a writer, extended by DURABILITY_SERVICE from its `own` policies.
 pub(crate) fn with_service(qos: &QosPolicies, own: (Keep, u16)) -> (Keep, u16) {
     let (Keep::Last { depth }, samples) = own else {
         return own;
@@ -29,7 +28,7 @@ pub(crate) fn with_service(qos: &QosPolicies, own: (Keep, u16)) -> (Keep, u16) {
     (Keep::Last { depth: wanted }, samples)
 }
 
-/// How many samples of each of so many instances the service is to keep.
+/// Returns the number of samples per instance that the service is to keep.
 fn depth_of(service: &DurabilityService, instances: u16) -> u16 {
     let bound = |value: i32| (value > 0).then(|| u16::try_from(value).unwrap_or(u16::MAX));
     let limits = service.resource_limits;

@@ -1,12 +1,12 @@
-//! ENTITY_FACTORY and *enable* (DDS 1.4 §2.2.3.20, §2.2.2.1.1.7): what is created and not yet to take part.
+//! ENTITY_FACTORY and *enable* (DDS 1.4 §2.2.3.20, §2.2.2.1.1.7).
 //!
-//! A participant that is not enabled announces nothing and takes no announcement in, and its endpoints cannot be
-//! enabled. An endpoint that is not enabled has its memory, is announced to nobody and matches nobody; its policies
-//! may change, and a write is refused. Where a participant enables what it creates, which is the default,
-//! endpoints that were created before it was enabled are enabled with it.
+//! A disabled participant sends no announcement and ignores those it receives, and its endpoints cannot be enabled. A
+//! disabled endpoint is allocated, but not announced or matched; its policies may change, and writes are refused. If a
+//! participant enables its entities automatically, which is the default, enabling it enables the endpoints created
+//! before.
 //!
-//! No sample pays for it: the largest payload of a writer that is not enabled is none, so that a sample that is
-//! refused for its size is looked at once more.
+//! The check costs samples nothing: a disabled writer has a maximum payload of zero, so only a sample refused for its
+//! size is checked again.
 
 use isolane_wire::time::Instant;
 use thiserror::Error;
@@ -20,16 +20,16 @@ use crate::{
     writer::Writer,
 };
 
-/// Why an endpoint was not enabled.
+/// Reason why an endpoint was not enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum EnableError {
-    /// Its participant is not enabled.
+    /// The participant is not enabled.
     #[error("the participant is not enabled: enable it first, and its endpoints after it")]
     ParticipantDisabled,
-    /// Discovery has no room for what is to be announced.
+    /// The history of discovery has no room for the announcement.
     #[error("the endpoint cannot be announced now: discovery's history is full; try again later")]
     AnnouncementFull,
-    /// There is no such endpoint.
+    /// The endpoint does not exist.
     #[error("the endpoint no longer exists")]
     Gone,
 }
@@ -41,12 +41,11 @@ impl From<CreateError> for EnableError {
 }
 
 impl Writer {
-    /// Whether it takes part.
     pub(crate) fn is_enabled(&self) -> bool {
         self.limit_when_enabled.is_none()
     }
 
-    /// The largest payload it takes, or will take when it is enabled.
+    /// Returns the maximum payload size in bytes, also of a disabled writer.
     pub(crate) fn payload_limit(&self) -> usize {
         self.limit_when_enabled.unwrap_or(self.max_payload_bytes)
     }
@@ -55,7 +54,7 @@ impl Writer {
         self.limit_when_enabled = Some(core::mem::take(&mut self.max_payload_bytes));
     }
 
-    /// Why a payload is larger than the largest.
+    /// Returns the error for a payload above the maximum size.
     #[cold]
     pub(crate) fn why_too_large(&self) -> WriteError {
         match self.is_enabled() {
@@ -68,30 +67,29 @@ impl Writer {
 }
 
 impl Engine {
-    /// Whether this participant takes part in its domain.
+    /// Returns whether this participant is enabled.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.config.is_enabled
     }
 
-    /// Whether endpoints are enabled when they are created, or with the participant.
+    /// Sets whether endpoints are enabled at creation, or with the participant.
     pub fn set_autoenable(&mut self, autoenable: bool) {
         self.config.autoenable = autoenable;
     }
 
-    /// Whether an endpoint that is created now is enabled at once.
+    /// Returns whether a new endpoint is enabled at creation.
     pub(crate) fn enables_created(&self) -> bool {
         self.config.is_enabled && self.config.autoenable
     }
 
-    /// Begins to announce this participant.
     pub(crate) fn begin_announcing(&mut self, now: Instant) {
         self.file_announcement(0);
         let first = self.config.timing.announce_initial_period;
         self.timers.arm(Subject::ANNOUNCE, now + first);
     }
 
-    /// Enables this participant, and, where that enables what it creates, all endpoints there are.
+    /// Enables this participant and, with autoenable, all its endpoints.
     ///
     /// # Errors
     /// [`EnableError::AnnouncementFull`]: some endpoint is not enabled, and may be later.
@@ -117,10 +115,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Enables a writer: it is announced, and matched with all readers known. Nothing happens if it is.
+    /// Enables a writer: announces it, and matches it with all known readers. No effect if it is enabled.
     ///
     /// # Errors
-    /// [`EnableError`]; it is as before then.
+    /// [`EnableError`]; nothing was changed then.
     pub fn enable_writer(&mut self, now: Instant, id: WriterId) -> Result<(), EnableError> {
         let writer = self.writers.get(id.0).ok_or(EnableError::Gone)?;
         if writer.is_enabled() {
@@ -140,10 +138,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Enables a reader, likewise.
+    /// Enables a reader: announces it, and matches it with all known writers. No effect if it is enabled.
     ///
     /// # Errors
-    /// As [`Self::enable_writer`].
+    /// [`EnableError`]; nothing was changed then.
     pub fn enable_reader(&mut self, now: Instant, id: ReaderId) -> Result<(), EnableError> {
         let reader = self.readers.get(id.0).ok_or(EnableError::Gone)?;
         if reader.is_enabled {
@@ -161,19 +159,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a writer takes part.
+    /// Returns whether a writer is enabled.
     #[must_use]
     pub fn is_writer_enabled(&self, id: WriterId) -> bool {
         self.writers.get(id.0).is_some_and(Writer::is_enabled)
     }
 
-    /// Whether a reader takes part.
+    /// Returns whether a reader is enabled.
     #[must_use]
     pub fn is_reader_enabled(&self, id: ReaderId) -> bool {
         self.readers.get(id.0).is_some_and(|it| it.is_enabled)
     }
 
-    /// A writer takes part from now on: its clock runs, and it meets its readers.
+    /// Starts the clock of an enabled writer, and matches it.
     pub(crate) fn begin_writer(&mut self, now: Instant, index: u16) {
         self.set_writer_clock(now, index);
         self.set_batch(index);
@@ -183,7 +181,7 @@ impl Engine {
         self.match_new_writer(now, index);
     }
 
-    /// A reader takes part from now on.
+    /// Starts the clock of an enabled reader, and matches it.
     pub(crate) fn begin_reader(&mut self, now: Instant, index: u16) {
         self.set_reader_clock(now, index);
         if let Some(reader) = self.readers.get(index) {

@@ -1,4 +1,4 @@
-//! Creating and deleting the user's writers and readers.
+//! Creation and deletion of the user's writers and readers.
 
 use alloc::boxed::Box;
 
@@ -37,35 +37,34 @@ use crate::{
     writer::{Writer, WriterLedger},
 };
 
-/// What makes a writer or a reader.
+/// Configuration of a writer or a reader.
 #[derive(Debug, Clone)]
 pub struct EndpointConfig<'a> {
-    /// The topic.
+    /// Topic name.
     pub topic_name: &'a str,
-    /// The type, by the name peers know it by.
+    /// Type name, as peers know it.
     pub type_name: &'a str,
-    /// Whether the type has key members.
+    /// True if the type has key members.
     pub keyed: bool,
-    /// The key of a payload; needed by readers of keyed topics.
+    /// Key function of the type, required by readers of keyed topics.
     pub key_of: Option<KeyOf>,
-    /// The policies; `transport_priority` is the level.
+    /// QoS policies; `transport_priority` is the level.
     pub qos: QosPolicies,
-    /// The largest payload, with its encapsulation header.
+    /// Maximum payload size in bytes, with the encapsulation header.
     pub max_payload_bytes: usize,
-    /// Whether payloads longer than an Ethernet frame share memory: of
-    /// [`LONG_BYTES`](crate::limits::LONG_BYTES), or for four of the largest. Otherwise there is memory for the largest
-    /// payload in every place.
+    /// True if payloads longer than an Ethernet frame share memory: [`LONG_BYTES`](crate::limits::LONG_BYTES), or room
+    /// for four of the largest. Otherwise every slot has room for the largest payload.
     pub shares_long: bool,
-    /// The largest payload a writer sends as one DATA ([`WHOLE_BYTES`](crate::limits::WHOLE_BYTES) keeps it to
-    /// an Ethernet frame); longer ones leave in fragments. Readers take both.
+    /// Largest payload in bytes that a writer sends as one DATA; longer ones are sent in fragments.
+    /// [`WHOLE_BYTES`](crate::limits::WHOLE_BYTES) keeps it to an Ethernet frame. Readers accept both.
     pub max_datagram_bytes: usize,
-    /// Where this endpoint is reached: announced to peers.
+    /// Unicast locators of this endpoint, announced to peers.
     pub unicast: LocatorList,
-    /// Groups it listens to; of a writer, none.
+    /// Multicast locators on which a reader listens; empty for a writer.
     pub multicast: LocatorList,
 }
 
-/// Why an endpoint was not created.
+/// Reason why an endpoint was not created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CreateError {
     /// The system has no memory left.
@@ -73,75 +72,74 @@ pub enum CreateError {
         "no {bytes} bytes of memory are left for samples: raise the limit of the process (ulimit -v, or LimitAS= of a systemd unit), or lower max_bytes, max_samples or the history's depth"
     )]
     NoMemory {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: usize,
     },
-    /// The participant has not so much memory for samples.
+    /// The participant's sample memory is used up.
     #[error(
         "the endpoint's samples take {asked} bytes of memory, and {left} of the participant's {limit} are left: raise sample_memory (Builder::sample_memory, or sample_memory of the host in isolane.toml), or lower max_bytes, max_samples or the history's depth"
     )]
     SampleMemory {
         /// Bytes of the endpoint's samples.
         asked: usize,
-        /// Bytes that are left.
+        /// Bytes left.
         left: usize,
-        /// Bytes of all endpoints.
+        /// Bytes for all endpoints.
         limit: usize,
     },
-    /// Every place for local endpoints is taken.
+    /// The table of local endpoints is full.
     #[error("this participant already has its {0} endpoints; raise limits.local_endpoints")]
     TableFull(u16),
-    /// Topic or type name is longer than RTPS carries.
+    /// Topic or type name is longer than RTPS allows.
     #[error("a topic or type name is longer than 255 bytes")]
     NameTooLong,
-    /// A reader that takes views keeps nothing, so nothing can be asked for again.
+    /// A view reader stores nothing, so it cannot request a sample again.
     #[error("a reader that takes samples as views must be best effort")]
     ViewNeedsBestEffort,
     /// HISTORY and RESOURCE_LIMITS contradict each other (DDS 1.4 §2.2.3.19).
     #[error("HISTORY depth or max_samples_per_instance exceeds max_samples, or is zero")]
     InconsistentLimits,
-    /// Two policies contradict each other (DDS 1.4 §2.2.3). A DEADLINE shorter than the separation of
-    /// TIME_BASED_FILTER would be missed always, and what a filter keeps back is in no set and no order: make one
-    /// of them fit the other.
+    /// Two policies contradict each other (DDS 1.4 §2.2.3). A DEADLINE shorter than the separation of TIME_BASED_FILTER
+    /// is always missed, and samples that the filter defers are in no set and no order. Change one of them.
     #[error(
         "{0} and {1} contradict each other: a deadline shorter than the minimum separation is always missed, and samples that are kept back are neither coherent nor in the order of a group"
     )]
     InconsistentPolicy(PolicyId, PolicyId),
-    /// What is lost would leave sets incomplete and the order of a group unknown.
+    /// A lost sample would leave sets incomplete and the order of a group unknown.
     #[error(
         "PRESENTATION with coherent access, or with the order of a group, needs RELIABILITY RELIABLE: make the endpoint reliable, or ask for less"
     )]
     PresentationNeedsReliable,
-    /// Every place for publishers, or for subscribers, is taken.
+    /// The table of publishers or subscribers is full.
     #[error("this participant already has its {0} publishers or subscribers: use one for several")]
     TooManyGroups(u16),
     /// The publisher or subscriber was deleted.
     #[error("the publisher or subscriber no longer exists")]
     NoSuchGroup,
-    /// Discovery has no room for what is to be announced.
+    /// The history of discovery has no room for the announcement.
     #[error("the endpoint cannot be announced: discovery's history is full")]
     AnnouncementFull,
-    /// The endpoint is described to peers, and is to be another one here.
+    /// The configuration differs from the endpoint's static description.
     #[error(
         "the endpoint is described to its peers, and {0} is not what is described: create it as the description says, or change that on all sides"
     )]
     NotAsDescribed(&'static str),
-    /// The endpoint that peers know by the description is there already.
+    /// The statically described endpoint exists already.
     #[error(
         "the description has one such endpoint, and this participant has created it already: use that one"
     )]
     DescribedOnce,
-    /// Nobody would learn of the endpoint.
+    /// The participant announces no endpoints, and this one is not statically described: no peer would learn of it.
     #[error(
         "this participant announces no endpoints, and the description does not have this one: describe it, or have the participant announce all"
     )]
     NotDescribed,
 }
 
-/// What HISTORY and RESOURCE_LIMITS come to.
+/// Derives the history kind and the number of samples from HISTORY and RESOURCE_LIMITS.
 fn keep(config: &EndpointConfig<'_>) -> Result<(Keep, u16), CreateError> {
     let (qos, keyed) = (&config.qos, config.keyed);
-    // What nobody has asked for is fewer where samples are large.
+    // Defaults are lower where samples are large.
     let affordable = affordable_slots(config.slot_bytes());
     let bound = |value: i32| u16::try_from(value).ok().filter(|&value| value > 0);
     let max_samples = bound(qos.resource_limits.max_samples);
@@ -167,7 +165,7 @@ fn keep(config: &EndpointConfig<'_>) -> Result<(Keep, u16), CreateError> {
     }
 }
 
-/// Slots of so many bytes that samples may take which the user does not see yet.
+/// Returns the number of slots affordable for samples that the user cannot see yet.
 fn affordable_slots(slot_bytes: usize) -> u16 {
     let affordable = WAITING_BYTES / slot_bytes.max(1);
     let affordable = u16::try_from(affordable).unwrap_or(u16::MAX);
@@ -175,7 +173,6 @@ fn affordable_slots(slot_bytes: usize) -> u16 {
 }
 
 impl EndpointConfig<'_> {
-    /// Memory of so many samples.
     fn sizes(&self, samples: u16) -> Sizes {
         match self.shares_long {
             true => Sizes::shared(self.max_payload_bytes, samples.into()),
@@ -183,7 +180,6 @@ impl EndpointConfig<'_> {
         }
     }
 
-    /// Bytes of a slot.
     fn slot_bytes(&self) -> usize {
         self.sizes(1).slot_bytes()
     }
@@ -194,13 +190,13 @@ fn no_memory(bytes: usize) -> CreateError {
 }
 
 impl Engine {
-    /// Bytes of memory that samples have, of all endpoints here.
+    /// Returns the bytes of sample memory of all local endpoints.
     #[must_use]
     pub fn sample_bytes(&self) -> usize {
         self.sample_bytes
     }
 
-    /// Whether the participant has so many bytes for samples left.
+    /// Checks that the participant has this many bytes of sample memory left.
     fn has_sample_bytes(&self, asked: usize) -> Result<(), CreateError> {
         let limit = self.config.limits.sample_bytes;
         let left = limit.saturating_sub(self.sample_bytes);
@@ -210,14 +206,13 @@ impl Engine {
         }
     }
 
-    /// Creates a writer, takes the memory for its history, and announces it.
+    /// Creates a writer, allocates its history, and announces it.
     ///
-    /// A best-effort writer keeps no history, also where it is TRANSIENT_LOCAL: only reliable
-    /// readers can be given one. One whose samples can be longer than a datagram, or that has a LATENCY_BUDGET,
-    /// keeps them until they are sent.
+    /// A best-effort writer keeps no history, even if it is TRANSIENT_LOCAL: only reliable readers can be given one. If
+    /// its samples can be longer than a datagram, or it has a LATENCY_BUDGET, it keeps them until they are sent.
     ///
     /// # Errors
-    /// As named in [`CreateError`]; nothing was created then.
+    /// [`CreateError`]; nothing was created then.
     pub fn create_writer(
         &mut self,
         now: Instant,
@@ -254,7 +249,7 @@ impl Engine {
         let bytes = config.max_payload_bytes;
         let mut fragmenter = Fragmenter::new(config.max_datagram_bytes, bytes);
         fragmenter.replaces_unsent = !reliable && matches!(keeps, Keep::Last { .. });
-        // A set ends when it is told to: nothing of it waits for others.
+        // The end of a set must not wait for a batch.
         let batch = match access {
             None => Batch::of(&config.qos, config.max_datagram_bytes),
             Some(_) => None,
@@ -266,7 +261,7 @@ impl Engine {
         };
         let zeroed = self.config.zeroed;
         let plan = |keep, samples: u16| {
-            // The pinned one and the one that is filled, too.
+            // Two more: the pinned change, and the one being filled.
             let sizes = config.sizes(samples.saturating_add(2));
             HistoryPlan::new(keep, samples, sizes.taken_from(zeroed))
         };
@@ -312,10 +307,10 @@ impl Engine {
         Ok(WriterId(index))
     }
 
-    /// Creates a reader, takes the memory for its cache, and announces it.
+    /// Creates a reader, allocates its cache, and announces it.
     ///
     /// # Errors
-    /// As named in [`CreateError`]; nothing was created then.
+    /// [`CreateError`]; nothing was created then.
     pub fn create_reader(
         &mut self,
         now: Instant,
@@ -325,11 +320,11 @@ impl Engine {
         self.create_reader_with(now, config, delivery, None, None)
     }
 
-    /// The same with a content filter: see [`ContentFilter`]. Writers are told of it as far as it is to be
+    /// Creates a reader with a content filter: see [`ContentFilter`]. Writers learn of it if it is
     /// [announced](ContentFilter::announced).
     ///
     /// # Errors
-    /// As named in [`CreateError`]; nothing was created then.
+    /// [`CreateError`]; nothing was created then.
     pub fn create_filtered_reader(
         &mut self,
         now: Instant,
@@ -376,7 +371,7 @@ impl Engine {
             ),
         };
         let level = Level::clamp(config.qos.transport_priority);
-        // One slot even for best effort: what tells that an instance has lost its writers.
+        // Best effort needs one slot for the sample that reports an instance without writers.
         let waiting = if reliable {
             samples
                 .clamp(MIN_WAITING, MAX_WAITING)
@@ -386,7 +381,7 @@ impl Engine {
         };
         let held = kept_back(&config.qos, config.keyed);
         let held = held.min(affordable_slots(config.slot_bytes()));
-        // A set may be as large as what can be seen of it.
+        // A set may be as large as the number of available samples.
         let in_sets = match access.filter(|access| access.is_coherent) {
             Some(_) => samples,
             None => 0,
@@ -395,7 +390,7 @@ impl Engine {
             samples,
             waiting,
             held: held.saturating_add(in_sets),
-            // What is held for its set is not taken by the user to make room.
+            // The user cannot take samples that are held for their set to make room.
             sizes: match (access, held) {
                 (None, 0) => config.sizes(samples.saturating_add(waiting)),
                 (None, _) => config
@@ -451,8 +446,8 @@ impl Engine {
         Ok(ReaderId(index))
     }
 
-    /// Deletes a writer; peers are told, and its instances lose it as if it had unregistered each (they are not
-    /// disposed).
+    /// Deletes a writer and announces that. At readers its instances lose it as if it had unregistered each; they are
+    /// not disposed.
     pub fn delete_writer(&mut self, now: Instant, id: WriterId) {
         let Some(writer) = self.writers.get(id.0) else {
             return;
@@ -488,7 +483,7 @@ impl Engine {
         }
     }
 
-    /// Deletes a reader; peers are told.
+    /// Deletes a reader and announces that.
     pub fn delete_reader(&mut self, now: Instant, id: ReaderId) {
         let Some(reader) = self.readers.get(id.0) else {
             return;
@@ -521,13 +516,13 @@ impl Engine {
         }
     }
 
-    /// What became of a writer's samples.
+    /// Returns the sample counts of a writer.
     #[must_use]
     pub fn writer_ledger(&self, id: WriterId) -> Option<WriterLedger> {
         self.writers.get(id.0).map(Writer::ledger)
     }
 
-    /// Where a reader's samples went.
+    /// Returns the sample counts of a reader.
     #[must_use]
     pub fn reader_ledger(&self, id: ReaderId) -> Option<ReaderLedger> {
         self.readers.get(id.0).map(Reader::ledger)
@@ -545,8 +540,7 @@ impl Engine {
     }
 
     fn retract(&mut self, now: Instant, builtin: u16, data: &EndpointData) {
-        // KEEP_LAST 1: the end of the endpoint takes the place of its announcement, so there is
-        // always room for it.
+        // Under KEEP_LAST 1 the dispose replaces the announcement, so there is always room for it.
         let retracted = self.announce_endpoint(now, builtin, data, ChangeKind::Dispose);
         debug_assert_eq!(retracted, Ok(()));
     }
@@ -572,7 +566,7 @@ impl Engine {
     }
 }
 
-/// Ends of instances that a history has room for beside their values.
+/// Returns the number of instance ends kept in addition to the values.
 fn ends_beside(keeps: Keep, samples: u16, slot_bytes: usize) -> u16 {
     let Keep::Last { depth } = keeps else {
         return 0;

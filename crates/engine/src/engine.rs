@@ -1,4 +1,4 @@
-//! The engine: its tables, its creation, and what time brings.
+//! Engine state: tables, counters, timers; creation and advance of time.
 
 use alloc::{collections::VecDeque, vec::Vec};
 use isolane_wire::{
@@ -34,102 +34,96 @@ use crate::{
     writer::{ReaderProxy, Writer},
 };
 
-/// What was counted because nothing else could be done with it.
+/// Counters of received messages, and of what was malformed, dropped, refused or limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Messages with a readable header.
     pub messages: u64,
-    /// Datagrams that are not RTPS messages, or not the messages that their header extension says.
+    /// Datagrams that are not RTPS messages, or do not match their header extension.
     pub malformed_messages: u64,
     /// Submessages that could not be read.
     pub malformed_submessages: u64,
-    /// Submessages of kinds this engine does not use.
+    /// Submessages of kinds that this engine does not use.
     pub skipped_submessages: u64,
     /// Submessages for another participant.
     pub for_others: u64,
-    /// DATA of writers that no local reader is matched with.
+    /// DATA of writers without a matched local reader.
     pub unmatched_data: u64,
-    /// ACKNACKs of readers that no local writer is matched with.
+    /// ACKNACKs of readers without a matched local writer.
     pub unmatched_acknacks: u64,
     /// Announcements that could not be read, or were larger than a slot.
     pub malformed_announcements: u64,
-    /// SPDP announcements that found the box full.
+    /// SPDP announcements dropped because the queue was full.
     pub announcements_dropped: u64,
-    /// Participants that found the table full.
+    /// Participants refused because the table was full.
     pub participants_refused: u64,
-    /// Endpoints that found the table full, or no memory for their announcement, and changes of endpoints that found none.
+    /// Endpoints refused because the table was full, and announcements or changes of endpoints refused for lack of
+    /// memory.
     pub endpoints_refused: u64,
-    /// Matches that found a table full.
+    /// Matches refused because a table was full.
     pub matches_refused: u64,
-    /// Endpoints and matches of participants that have more than their share of the tables
+    /// Endpoints and matches refused because a participant has its share of the tables
     /// ([`FREE_SHARE`](crate::limits::FREE_SHARE)).
     pub shares_exceeded: u64,
-    /// Participants that made way for a newcomer: unvalidated ones, and former starts of the newcomer.
+    /// Participants removed for a new one: unvalidated ones, and previous incarnations of it.
     pub participants_displaced: u64,
     /// Readers that no first transmission reaches because their participant has announced more addresses than
     /// [`MAX_DESTINATIONS`](crate::limits::MAX_DESTINATIONS).
     pub destinations_full: u64,
-    /// Datagrams that did not fit the buffer they were to be written to.
+    /// Datagrams that did not fit the caller's buffer.
     pub buffer_too_small: u64,
-    /// Participants whose lease ran out.
+    /// Participants whose lease expired.
     pub leases_expired: u64,
-    /// Announcements of a lease longer than is believed.
+    /// Announcements of a lease longer than the maximum.
     pub leases_shortened: u64,
     /// Ends of instances that found no room in a cache.
     pub instance_ends_unseen: u64,
-    /// Datagrams not sent to an address that is not validated, because those for its participant
-    /// would have come to more than [`ANSWER_FACTOR`](crate::limits::ANSWER_FACTOR) times what came in its
-    /// name.
+    /// Datagrams not sent to an unvalidated address because of [`ANSWER_FACTOR`](crate::limits::ANSWER_FACTOR)
+    /// (anti-amplification).
     pub answers_withheld: u64,
-    /// Datagrams not sent to an address that is not validated, because those to all such addresses together would have
-    /// come to more than [`UNVALIDATED_BYTES_PER_S`](crate::limits::UNVALIDATED_BYTES_PER_S).
+    /// Datagrams not sent to an unvalidated address because of
+    /// [`UNVALIDATED_BYTES_PER_S`](crate::limits::UNVALIDATED_BYTES_PER_S).
     pub unvalidated_limited: u64,
-    /// Times that SEDP's datagrams waited because discovery had sent what it may
-    /// ([`EngineConfig::discovery_bytes_per_s`]).
+    /// Times that SEDP waited for its rate limit ([`EngineConfig::discovery_bytes_per_s`]).
     pub discovery_limited: u64,
-    /// ACKNACKs of readers at an address that is not validated, from one that their participant does not announce: they
-    /// validate none of its addresses.
+    /// ACKNACKs of readers at an unvalidated address that came from an address not announced by their participant; they
+    /// validate none.
     pub answers_elsewhere: u64,
-    /// Readers found at an address that is not validated, of a participant that answers from another one: they get no
-    /// samples.
+    /// Readers at an unvalidated address whose participant answers from another one; they get no samples.
     pub readers_unvalidated: u64,
-    /// Readers that were no longer waited for, because they never answered.
+    /// Readers no longer waited for because they never answered.
     pub readers_silent: u64,
-    /// Samples that a reader rejected for an encapsulation that its type cannot have.
+    /// Samples rejected by a reader for an encapsulation that its type cannot have.
     pub encapsulations_refused: u64,
-    /// Samples whose LIFESPAN was over when they arrived; those that arrive again are counted again.
+    /// Samples whose LIFESPAN was over on arrival; counted at each arrival.
     pub expired_on_arrival: u64,
-    /// Samples larger than their reader takes.
+    /// Samples larger than their reader accepts.
     pub samples_too_large: u64,
-    /// Samples of instances that found no room among those whose DEADLINE is watched, or that pass a
-    /// TIME_BASED_FILTER.
+    /// Samples of instances that found no entry to be tracked for DEADLINE or TIME_BASED_FILTER.
     pub unwatched: u64,
-    /// USER_DATA, TOPIC_DATA and GROUP_DATA of which only the first
-    /// [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS) were kept.
+    /// USER_DATA, TOPIC_DATA and GROUP_DATA cut to the first [`MAX_OCTETS`](isolane_wire::limits::MAX_OCTETS).
     pub octets_cut: u64,
-    /// SPDP announcements that took the place of an older one of their participant that nobody had read yet.
+    /// SPDP announcements that replaced an older, still queued one of their participant.
     pub announcements_replaced: u64,
-    /// Announcements of participants, endpoints and topics that are ignored.
+    /// Announcements of ignored participants, endpoints and topics.
     pub announcements_ignored: u64,
-    /// Fragments that were not taken in at a reader: had before, of samples that are done with, or of sizes
-    /// that contradict those of the first.
+    /// Fragments not used by a reader: duplicates, of samples that are done with, or of sizes that contradict the
+    /// first.
     pub fragments_unused: u64,
-    /// Fragments of samples that found no place at a reader to be put together.
+    /// Fragments of samples that found no reassembly place at a reader.
     pub assemblies_refused: u64,
-    /// Incomplete samples that gave their place to another, or were begun anew because what came of them later
-    /// contradicted the first.
+    /// Incomplete samples displaced by another, or restarted because later fragments contradicted the first.
     pub assemblies_dropped: u64,
-    /// Writers that offer GROUP access and do not say how their samples are numbered in their group: each was taken for
-    /// a group of its own.
+    /// Writers with GROUP access that do not number their samples in the group; each was treated as a group of one.
     pub groups_unnumbered: u64,
-    /// Described peers that were found to be described otherwise by themselves, and announcements of described
-    /// endpoints that say something else.
+    /// Static peers that announced another description of themselves, and announcements of described endpoints that
+    /// differ from the description.
     pub static_disagreements: u64,
-    /// Datagrams in the name of a described participant from an address that is not described, with no start, or that
-    /// announce one that is described to announce nothing; and those in this one's own name.
+    /// Datagrams in the name of a static participant that come from an address not described, have no incarnation, or
+    /// announce a participant described as silent; and datagrams in this participant's own name.
     pub static_impostors: u64,
-    /// Sequence numbers beyond the window of a writer that has begun, by HEARTBEAT, GAP or DATA: provisional until a
-    /// further word from an address of the writer's participant confirms them.
+    /// Sequence numbers beyond the window of a started writer, by HEARTBEAT, GAP or DATA. They are provisional until
+    /// another message from an address of the writer's participant confirms them.
     pub jumps_doubted: u64,
 }
 
@@ -139,7 +133,7 @@ impl Counters {
     }
 }
 
-/// Which timer is whose.
+/// Owner of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     Announce,
@@ -149,13 +143,13 @@ pub(crate) enum Subject {
     Heartbeat(u16),
     WriterClock(u16),
     ReaderClock(u16),
-    /// What a writer keeps back is due.
+    /// A held batch is due.
     Batch(u16),
-    /// The message that says that writers of a kind are alive.
+    /// Liveliness assertion for a kind of writers.
     Message(u8),
 }
 
-/// Local writers (or readers) that the engine makes for itself.
+/// Built-in local writers (and as many readers).
 pub(crate) const BUILTIN_ENDPOINTS: u16 = 3;
 
 impl Subject {
@@ -163,7 +157,7 @@ impl Subject {
     pub(crate) const DISCOVERY_RATE: usize = 1;
     const FIRST_OF_ENDPOINTS: usize = 2;
 
-    /// Behind all others: there are as many as participants.
+    /// Returns the timer of a participant's lease. These come last because the number of participants grows.
     pub(crate) fn lease(participant: u16, limits: &Limits) -> usize {
         Self::message(TOLD.len() as u8, limits) + usize::from(participant)
     }
@@ -188,7 +182,7 @@ impl Subject {
         Self::of_endpoint(4, u16::from(which), limits)
     }
 
-    /// Timers of local endpoints, one kind after the other.
+    /// Returns a timer of a local endpoint; the kinds follow one another.
     fn of_endpoint(kind: usize, endpoint: u16, limits: &Limits) -> usize {
         Self::FIRST_OF_ENDPOINTS + kind * Self::endpoints(limits) + usize::from(endpoint)
     }
@@ -218,7 +212,7 @@ impl Subject {
         }
     }
 
-    /// Timers of an engine that knows nobody, or with [`Limits::fixed_memory`] as many participants as it may.
+    /// Returns the initial number of timers: without participants or, with [`Limits::fixed_memory`], for the maximum.
     fn count(limits: &Limits) -> usize {
         Self::lease(
             if limits.fixed_memory {
@@ -231,14 +225,14 @@ impl Subject {
     }
 }
 
-/// Things to do that are filed at once at most: data, fragments, heartbeat and clock a writer, a clock a reader, repair
-/// and history a reader proxy, an ACKNACK a writer proxy, an announcement a participant and one to all, one discovery
-/// step.
+/// Returns the maximum number of filed work items: data, fragments, heartbeat and clock for each writer, a clock for
+/// each reader, repair and history for each reader proxy, an ACKNACK for each writer proxy, an announcement for each
+/// participant and one to all, one discovery step.
 fn filed_at_most(local: usize, readers: usize, writers: usize, participants: usize) -> usize {
     4 * local + 2 * readers + writers + participants + 2
 }
 
-/// RTPS as a state machine. See the [crate] for how it is driven.
+/// DDS participant as a state machine. See the [crate] for how to drive it.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) config: EngineConfig,
@@ -250,7 +244,7 @@ pub struct Engine {
     pub(crate) reader_proxies: Table<ReaderProxy>,
     pub(crate) writer_proxies: Table<WriterProxy>,
     pub(crate) proxies_of_writer: ProxyChains,
-    /// The proxy of a reader at a local writer.
+    /// Proxies by local writer and remote reader.
     pub(crate) proxy_of_reader: PeerIndex<(u16, Guid), u16>,
     pub(crate) writer_by_entity: Index<EntityId, u16>,
     pub(crate) writer_topics: Topics,
@@ -258,74 +252,72 @@ pub struct Engine {
     pub(crate) participants: Table<RemoteParticipant>,
     pub(crate) participant_by_prefix: PeerIndex<GuidPrefix, u16>,
     pub(crate) endpoints: Table<EndpointRecord>,
-    /// What is announced of them.
+    /// Announced data of `endpoints`.
     pub(crate) announcements: Announcements,
     pub(crate) endpoint_by_guid: PeerIndex<Guid, u16>,
     pub(crate) board: Board,
-    /// What may be sent to all addresses together that are not validated.
+    /// Rate limit for all unvalidated addresses together.
     pub(crate) unvalidated: TokenBucket,
-    /// What discovery may send.
     pub(crate) discovery_rate: TokenBucket,
     pub(crate) timers: Timers,
     pub(crate) inbox: Inbox,
     pub(crate) ignored: Ignored,
     pub(crate) parted: PartedMatches,
-    /// Peers that are described.
     pub(crate) statics: Vec<StaticPeer>,
     pub(crate) events: Events,
     pub(crate) next_entity: u32,
     pub(crate) announcements_sent: u32,
-    /// Announcements come at this participant's own point of the period.
+    /// Announcements are in this participant's own phase of the period.
     pub(crate) is_in_phase: bool,
     pub(crate) counters: Counters,
     pub(crate) announce_filed: bool,
     pub(crate) discovery_filed: bool,
-    /// Which of the things discovery does had its turn last.
+    /// Discovery task that had its turn last.
     pub(crate) discovery_turn: u8,
-    /// The next own endpoint to announce with new locators, writers before readers; `None`: all are announced.
+    /// Next local endpoint to announce with new locators, writers before readers; `None` when all are announced.
     pub(crate) move_from: Option<u32>,
-    /// The endpoint of a peer that is being parted from.
+    /// Endpoint of a peer that is being removed.
     pub(crate) leaving_endpoint: Option<u16>,
     /// Some match was refused.
     pub(crate) has_refused: bool,
-    /// A match has ended since, so that what was refused may find a place.
+    /// A match has ended since, so a refused one may find room.
     pub(crate) has_place: bool,
-    /// Some participant may be on its way out, or its endpoints may have to follow it.
+    /// Some participant may be leaving.
     pub(crate) has_leaving: bool,
     pub(crate) has_following: bool,
-    /// Some participant's lease may have run out.
+    /// Some participant's lease may have expired.
     pub(crate) leases_due: bool,
-    /// The time as it was told last beside samples: when those that waited are judged.
+    /// Last time passed in, except with samples; waiting samples are judged by it.
     pub(crate) latest: Instant,
-    /// What the user has said for all writers.
+    /// Liveliness assertions of the user for all writers.
     pub(crate) assertions: Assertions,
-    /// How often something was shown in its order.
+    /// Counter that orders samples made available in group order.
     pub(crate) shown: u64,
-    /// Looks at all rings of proxies that are seen together.
+    /// Number of the present pass over the rings of proxies with group access.
     pub(crate) looks: u64,
     pub(crate) noted: VecDeque<Noted>,
     pub(crate) discovery_noted: bool,
-    /// The reader that has become silent last, and its writer.
+    /// Reader that became silent last, and its writer.
     pub(crate) last_silent: Option<(WriterId, Guid)>,
     /// Reader of the last sample that was too large.
     pub(crate) last_too_large: Option<u16>,
-    /// Bytes that the samples of the user's endpoints have.
+    /// Bytes of sample memory of the user's endpoints.
     pub(crate) sample_bytes: usize,
-    /// Room to work out where a writer's first transmissions go; empty in between.
+    /// Scratch space for a writer's destinations; empty between calls.
     pub(crate) reached: Vec<(GuidPrefix, Locator)>,
 }
 
 impl Engine {
-    /// Makes an engine, all its memory taken, and files its first announcement.
+    /// Creates an engine and files its first announcement.
     ///
     /// # Panics
-    /// As [`try_new`](Self::try_new) fails.
+    /// If [`try_new`](Self::try_new) fails.
     #[must_use]
     pub fn new(config: EngineConfig, now: Instant) -> Self {
         Self::try_new(config, now).expect("memory for the endpoints of discovery")
     }
 
-    /// Makes an engine, all its memory taken, and files its first announcement.
+    /// Creates an engine and files its first announcement.
     ///
     /// # Errors
     /// [`CreateError::NoMemory`].
@@ -353,7 +345,7 @@ impl Engine {
         let reader_proxies = Table::with_kept(matches, is_fixed);
         let writer_proxies = Table::with_kept(matches, is_fixed);
         let endpoints = Table::with_kept(remote, is_fixed);
-        // Those that are kept for the highest level included.
+        // With the entries reserved for the highest level.
         let (matches, known) = (reader_proxies.room(), endpoints.room());
         let mut engine = Self {
             header,
@@ -426,36 +418,36 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The GUID prefix of this participant.
+    /// Returns the GUID prefix of this participant.
     #[must_use]
     pub fn guid_prefix(&self) -> GuidPrefix {
         self.config.guid_prefix
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Where participants are announced, in the order of the addresses.
+    /// Returns the destinations of participant announcements, sorted.
     #[must_use]
     pub fn announce_to(&self) -> &[Locator] {
         &self.config.announce_to
     }
 
-    /// The wall clock at a monotonic instant, as a source time stamp.
+    /// Converts a monotonic instant to a source time stamp of the wall clock.
     #[must_use]
     pub fn timestamp(&self, now: Instant) -> Timestamp {
         Timestamp::from_nanos(now.as_nanos().wrapping_add(self.config.wall_offset_ns))
     }
 
-    /// Follows the wall clock: its time minus the monotonic clock's.
+    /// Updates the wall clock's offset from the monotonic clock.
     pub fn set_wall_offset(&mut self, wall_offset_ns: u64) {
         self.config.wall_offset_ns = wall_offset_ns;
     }
 
-    /// Changes USER_DATA of this participant, which is announced at once.
+    /// Changes USER_DATA of this participant and announces it at once.
     pub fn set_user_data(&mut self, user_data: Octets) {
         if self.config.user_data != user_data {
             self.config.user_data = user_data;
@@ -469,7 +461,7 @@ impl Engine {
         self.config.timing
     }
 
-    /// Takes the memory to file whatever there may be to do, after a record was entered and before a sample comes.
+    /// Reserves room for all work that can be filed; called when a record was added, so that samples allocate nothing.
     pub(crate) fn make_room_to_file(&mut self) {
         let of = usize::from;
         let local = of(self.writers.end()) + of(self.readers.end());
@@ -481,27 +473,27 @@ impl Engine {
         ));
     }
 
-    /// Bit *p* is set where [`Self::next_work`] has something to do at priority *p*.
+    /// Returns the set of priorities with work for [`Self::next_work`], as bit *p* for priority *p*.
     #[must_use]
     #[inline]
     pub fn ready(&self) -> u16 {
         self.board.ready()
     }
 
-    /// When [`Self::advance`] is to be called next; `None`: no timer runs.
+    /// Returns when to call [`Self::advance`] next; `None` if no timer is armed.
     #[inline]
     #[must_use]
     pub fn next_time(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// Tells the time, where the loop may not have run for a while: what is written counts from it.
+    /// Notes the time after a pause of the caller's loop; hold times of new samples count from it.
     #[inline]
     pub fn note_time(&mut self, now: Instant) {
         self.latest = self.latest.max(now);
     }
 
-    /// Files what has fallen due by `now`.
+    /// Advances the time to `now` and files all work that is due.
     pub fn advance(&mut self, now: Instant) {
         self.latest = now;
         while let Some(timer) = self.timers.expire(now) {
@@ -533,9 +525,8 @@ impl Engine {
             return;
         }
         if self.announce_filed {
-            // It has waited for a whole period: more urgent work leaves no time for it. Peers would
-            // take this participant for gone, and part from the very topics that keep it busy.
-            // One datagram a period is what that costs those.
+            // More urgent work has delayed the announcement for a whole period. Peers would consider this participant
+            // gone and drop the very topics that keep it busy; one datagram a period is cheaper.
             self.board.withdraw(&[WorkKind::Announce], 0);
             self.file(Priority::HIGHEST, WorkKind::Announce, 0);
         } else {
@@ -552,19 +543,18 @@ impl Engine {
         }
     }
 
-    /// The highest level that an endpoint of the user has.
     fn highest_level(&self) -> Option<Level> {
         let writers = self.writers.iter().filter_map(|(_, writer)| writer.level);
         let readers = self.readers.iter().filter_map(|(_, reader)| reader.level);
         writers.chain(readers).max()
     }
 
-    /// Whether this is the level of the most critical endpoints here, or of discovery.
+    /// Returns whether `level` is the highest level in use here, or that of discovery.
     pub(crate) fn is_highest(&self, level: Option<Level>) -> bool {
         level.is_none() || level == self.highest_level()
     }
 
-    /// Whether a topic has an endpoint here of the highest level in use.
+    /// Returns whether a topic has a local endpoint of the highest level in use.
     pub(crate) fn is_most_critical(&self, topic_name: &str) -> bool {
         let highest = self.highest_level();
         let is_critical = |level: Option<Level>| level.is_some() && level == highest;
@@ -576,21 +566,21 @@ impl Engine {
             || readers.any(|at| is_critical(self.readers.get(at).and_then(|it| it.level)))
     }
 
-    /// The participants of others known now.
+    /// Iterates over the known remote participants.
     pub fn remote_participants(&self) -> impl Iterator<Item = &RemoteParticipant> {
         let stays = |peer: &&RemoteParticipant| !peer.is_leaving();
         self.participants.iter().map(|(_, peer)| peer).filter(stays)
     }
 
-    /// The endpoints of others known now.
+    /// Iterates over the known remote endpoints.
     pub fn remote_endpoints(&self) -> impl Iterator<Item = RemoteEndpoint> {
         let stays = |&(index, endpoint): &(u16, &EndpointRecord)| !self.is_leaving(index, endpoint);
         let all = self.endpoints.iter().filter(stays);
         all.map(|(_, endpoint)| endpoint.show(&self.announcements))
     }
 
-    /// Entity ids of the user's endpoints: numbered from 1, the kind in the last byte
-    /// (RTPS 2.5 §9.3.1.2).
+    /// Returns the next entity id for an endpoint of the user: numbered from 1, with the kind in the last byte (RTPS
+    /// 2.5 §9.3.1.2).
     pub(crate) fn next_entity(&mut self, kind: u8) -> EntityId {
         self.next_entity += 1;
         EntityId::user(self.next_entity, kind)

@@ -1,5 +1,5 @@
-//! The filters that a writer asks before it sends: each question once, however many of its readers ask it, and which
-//! samples it has asked about last.
+//! Writer-side content filters: each distinct filter is evaluated once, however many readers have it, on a run of
+//! samples.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -19,16 +19,16 @@ use crate::{
     writer::{NOTHING_UNWANTED, Writer},
 };
 
-/// A bit for each filter of a writer.
+/// Set of a writer's filters, one bit each.
 pub(crate) type FilterBits = u16;
 
-/// A bit for each address of a writer, by its place among [`destinations`](crate::Engine::destinations).
+/// Set of a writer's addresses, one bit each, by index in [`destinations`](crate::Engine::destinations).
 pub(crate) type AddressBits = u64;
 
-/// A bit for each sample of a [`Run`].
+/// Set of the samples of a [`Run`], one bit each.
 pub(crate) type SampleBits = u16;
 
-/// What a writer asks, by number.
+/// Filters evaluated by a writer, by number.
 #[derive(Debug)]
 pub(crate) struct Filters {
     asked: Vec<Option<Asked>>,
@@ -41,16 +41,15 @@ struct Asked {
     filter: ContentFilter,
 }
 
-/// Samples that were asked about together, and are sent together: one datagram for all addresses that get the same
-/// of them.
+/// Samples evaluated and sent together: one datagram for all addresses that get the same of them.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub(crate) samples: BoundedVec<SampleOfRun, FILTERED_RUN>,
-    /// What is still to be sent of them; the last one is next.
+    /// Datagrams still to be sent; the last one is next.
     pub(crate) parts: BoundedVec<Part, MAX_FILTERED_ADDRESSES>,
-    /// Whether a HEARTBEAT goes behind each part, and is final.
+    /// Appends a HEARTBEAT to each part; the value is its final flag.
     pub(crate) heartbeat: Option<bool>,
-    /// All before had been acknowledged by somebody.
+    /// Some reader had acknowledged everything before the run.
     pub(crate) begins: bool,
 }
 
@@ -59,11 +58,11 @@ pub(crate) struct SampleOfRun {
     pub(crate) sequence: SequenceNumber,
     /// Payload size in bytes.
     pub(crate) bytes: usize,
-    /// From here on to it, all is gone.
+    /// Numbers from this one up to `sequence` are gone.
     pub(crate) gone_from: SequenceNumber,
 }
 
-/// What some of the addresses get.
+/// Samples for a set of addresses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     pub(crate) samples: SampleBits,
@@ -78,8 +77,8 @@ impl Filters {
         })
     }
 
-    /// The number of the filter that an announcement asks for, made of it unless it is there. `None`: it cannot be
-    /// made, or there are too many, or too dear ones.
+    /// Returns the number of the filter with this text, compiling it if needed. Returns `None` if it cannot be
+    /// compiled, or the number or cost of filters is at its bound.
     pub(crate) fn ask(&mut self, text: &FilterText, compile: CompileFilter) -> Option<u8> {
         let mut there = (0..self.asked.len()).filter_map(|number| u8::try_from(number).ok());
         if let Some(there) = there.find(|&number| self.asks(number, text)) {
@@ -107,14 +106,13 @@ impl Filters {
         u8::try_from(place).ok()
     }
 
-    /// Whether this one is what an announcement asks for.
+    /// Returns whether filter `number` equals the announced one.
     pub(crate) fn asks(&self, number: u8, text: &FilterText) -> bool {
         let asked = self.asked.get(usize::from(number));
         let asked = asked.and_then(Option::as_ref);
         asked.is_some_and(|asked| asked.text.asks_the_same(text))
     }
 
-    /// Forgets all but these.
     pub(crate) fn keep(&mut self, used: FilterBits) {
         for (number, asked) in self.asked.iter_mut().enumerate() {
             if used >> number & 1 == 0 {
@@ -123,7 +121,7 @@ impl Filters {
         }
     }
 
-    /// Those that hold a sample back.
+    /// Returns the filters that reject a sample.
     pub(crate) fn holding_back(&self, kind: ChangeKind, payload: &[u8]) -> FilterBits {
         let mut bits = 0;
         for (number, asked) in self.asked.iter().enumerate() {
@@ -134,20 +132,19 @@ impl Filters {
         bits
     }
 
-    /// Whether this one wants a sample.
     pub(crate) fn wants(&self, number: u8, payload: &[u8]) -> bool {
         let asked = self.asked.get(usize::from(number));
         let asked = asked.and_then(Option::as_ref);
         asked.is_none_or(|asked| asked.filter.wants(payload))
     }
 
-    /// Steps that all of them take for a sample.
+    /// Returns the steps of all filters for one sample.
     fn steps(&self) -> u32 {
         let asked = self.asked.iter().flatten();
         asked.map(|asked| asked.filter.steps()).sum()
     }
 
-    /// Samples that may be asked about in one step.
+    /// Returns the number of samples that may be evaluated in one step.
     pub(crate) fn run_length(&self) -> usize {
         let steps = self.steps().max(1);
         ((MAX_FILTER_STEPS / steps) as usize).clamp(1, FILTERED_RUN)
@@ -155,7 +152,7 @@ impl Filters {
 }
 
 impl Writer {
-    /// Whether it may leave samples out: not where they alone say that it is alive.
+    /// Returns whether the writer may leave samples out: not if only samples assert its liveliness.
     fn may_withhold(&self) -> bool {
         let Liveliness { kind, lease } = self.data.qos.liveliness;
         kind != LivelinessKind::ManualByTopic || lease == Duration::INFINITE
@@ -163,13 +160,13 @@ impl Writer {
 }
 
 impl Engine {
-    /// Gives the proxy of a reader the filter that its writer can make of what the reader announces.
+    /// Sets the filter of a reader proxy to the one that its writer can compile from the announced text.
     pub(crate) fn set_proxy_filter(&mut self, index: u16, text: Option<&FilterText>) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
         };
         let (writer_index, is_reliable) = (proxy.writer, proxy.reliable);
-        // What it had asked until now makes room, unless it asks the same.
+        // The former filter makes room, unless the new one is equal.
         let former = proxy.filter.take();
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
@@ -202,8 +199,8 @@ impl Engine {
         self.refresh_filters(writer_index);
     }
 
-    /// Works out which filters the readers of a writer have. What was to be sent by addresses it had until now
-    /// its readers ask for.
+    /// Recomputes the filters in use by a writer's readers. Readers request what was still to be sent to the former
+    /// addresses.
     pub(crate) fn refresh_filters(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
@@ -220,14 +217,14 @@ impl Engine {
         self.refresh_unwanted(writer_index);
     }
 
-    /// Works out from where on something is noted of what readers do not want.
+    /// Recomputes the lowest filtered number that some reader has not acknowledged.
     pub(crate) fn refresh_unwanted(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
         let noted = writer.proxies.iter().filter_map(|&proxy| {
             let proxy = self.reader_proxies.get(proxy)?;
-            // Who is waited for no longer would keep it for ever.
+            // A silent reader would keep it forever.
             let proxy = Some(proxy).filter(|proxy| !proxy.is_silent())?;
             proxy.unwanted.as_ref()?.first()
         });
@@ -248,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// Wants payloads of the length that the expression says.
+    /// Accepts payloads of the length in the expression.
     fn compile(property: &ContentFilterProperty<'_>) -> Option<ContentFilter> {
         let (length, steps) = property.expression.split_once(' ')?;
         let length: usize = length.parse().ok()?;

@@ -1,16 +1,15 @@
-//! A number made of bytes (FNV-1a), the same on every machine: for names that several sides make by themselves, and for
-//! what is to differ between participants without being left to chance. It keeps no secret, and peers can choose what
-//! collides: tables use a keyed hash ([`index`](crate::index)).
+//! FNV-1a fingerprints, equal on every machine: for names that several sides derive independently, and for values that
+//! differ between participants without a random source. They are not secret, and peers can choose collisions; hash
+//! tables use a keyed hash ([`index`](crate::index)).
 
-/// Bytes so far.
+/// FNV-1a state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// Of nothing.
+    /// Fingerprint of no bytes.
     pub(crate) const NEW: Self = Self(0xcbf2_9ce4_8422_2325);
 
-    /// Of these bytes behind those before.
     pub(crate) fn with(self, bytes: &[u8]) -> Self {
         let step = |number: u64, &byte: &u8| {
             let mixed = number ^ u64::from(byte);
@@ -23,9 +22,9 @@ impl Fingerprint {
         self.0
     }
 
-    /// The same as a part of one, in 65,536ths, in which bytes that differ a little differ as much as others.
+    /// Returns a 16-bit fraction of the fingerprint (0 to 65,535), evenly distributed even for similar inputs.
     pub(crate) fn part(self) -> u32 {
-        // The last bytes reach the higher bits alone, so these are spread once more.
+        // In FNV the last bytes reach only the higher bits.
         let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 48) as u32
     }
@@ -37,7 +36,7 @@ mod tests {
 
     #[test]
     fn it_is_the_number_that_others_come_to() {
-        // As published with the algorithm.
+        // Test vectors published with the algorithm.
         assert_eq!(Fingerprint::NEW.with(b"").number(), 0xcbf2_9ce4_8422_2325);
         assert_eq!(
             Fingerprint::NEW.with(b"foobar").number(),

@@ -1,8 +1,7 @@
-//! How a writer cuts samples that are too long for a datagram, and what of that is under way.
+//! Fragmentation of samples too long for a datagram, and the progress of their transmission.
 //!
-//! All that is sent in fragments is the engine's: the history keeps the sample until the last has left, at a
-//! best-effort writer too. First transmission, repair and history each go on where they stopped, one
-//! fragment a step.
+//! The history keeps every fragmented sample until its last fragment is sent, at a best-effort writer too. First
+//! transmission, repair and history each continue where they stopped, one fragment a step.
 
 use isolane_wire::{
     sequence::{FragmentNumberSet, SequenceNumber},
@@ -14,7 +13,7 @@ use crate::{
     reader::is_news,
 };
 
-/// A fragment of a change: its number in the history, and that of the fragment, from 1 up.
+/// Fragment of a change: sequence number and fragment number, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FragmentOf {
     pub(crate) sequence: SequenceNumber,
@@ -22,7 +21,6 @@ pub(crate) struct FragmentOf {
 }
 
 impl FragmentOf {
-    /// The first of a change.
     pub(crate) fn first(sequence: SequenceNumber) -> Self {
         Self {
             sequence,
@@ -30,7 +28,6 @@ impl FragmentOf {
         }
     }
 
-    /// The one behind it.
     pub(crate) fn next(self) -> Self {
         Self {
             number: self.number.saturating_add(1),
@@ -39,25 +36,25 @@ impl FragmentOf {
     }
 }
 
-/// A writer's part.
+/// Fragmentation state of a writer.
 #[derive(Debug)]
 pub(crate) struct Fragmenter {
-    /// The largest payload that goes as one DATA.
+    /// Largest payload in bytes sent as one DATA.
     whole_bytes: usize,
-    /// Bytes of each fragment but a last one.
+    /// Size in bytes of each fragment but the last.
     pub(crate) fragment_bytes: u16,
-    /// Some of its samples are longer.
+    /// Some samples of the writer may be longer than `whole_bytes`.
     cuts: bool,
-    /// A new sample may take the place of one that was not sent: best effort and KEEP_LAST.
+    /// A new sample may replace an unsent one (best effort, KEEP_LAST).
     pub(crate) replaces_unsent: bool,
-    /// The next fragment of the first transmission that is under way.
+    /// Next fragment of the current first transmission.
     pub(crate) under_way: Option<FragmentOf>,
-    /// Of the last HEARTBEAT_FRAG.
+    /// Count of the last HEARTBEAT_FRAG.
     heartbeat_count: i32,
 }
 
 impl Fragmenter {
-    /// Of a writer all of whose samples go as one DATA each.
+    /// Fragmenter of a writer whose samples are all sent as one DATA.
     pub(crate) const NONE: Self = Self {
         whole_bytes: usize::MAX,
         fragment_bytes: FRAGMENT_BYTES,
@@ -67,9 +64,9 @@ impl Fragmenter {
         heartbeat_count: 0,
     };
 
-    /// Of a writer whose payloads are at most so long, where those above `whole_bytes` are cut. What is no
-    /// longer than a fragment never is: a sample must not be shorter than those it comes in
-    /// (RTPS 2.5 §8.3.8.3.3). Fragments are no longer than `whole_bytes` either, down to a reader's bound.
+    /// Creates a fragmenter for payloads of at most `max_payload_bytes`; payloads above `whole_bytes` are fragmented.
+    /// Payloads up to the fragment size never are, because a sample must not be shorter than its fragments (RTPS 2.5
+    /// §8.3.8.3.3). The fragment size is at most `whole_bytes`, and at least the minimum that readers accept.
     pub(crate) fn new(whole_bytes: usize, max_payload_bytes: usize) -> Self {
         let bounds = (MIN_FRAGMENT_BYTES, FRAGMENT_BYTES);
         let fragment_bytes = u16::try_from(whole_bytes).map_or(bounds.1, |whole_bytes| {
@@ -84,23 +81,21 @@ impl Fragmenter {
         }
     }
 
-    /// Whether any of the writer's samples is sent in fragments.
+    /// Returns whether any sample of the writer may be fragmented.
     #[inline]
     pub(crate) fn cuts(&self) -> bool {
         self.cuts
     }
 
-    /// Whether a payload of so many bytes is.
+    /// Returns whether a payload of this size is fragmented.
     pub(crate) fn is_cut(&self, payload_bytes: usize) -> bool {
         self.cuts && payload_bytes > self.whole_bytes
     }
 
-    /// The largest payload of a single DATA.
     pub(crate) fn whole_bytes(&self) -> usize {
         self.whole_bytes
     }
 
-    /// How many fragments a payload has.
     pub(crate) fn fragments_of(&self, payload_bytes: usize) -> u32 {
         payload_bytes.div_ceil(usize::from(self.fragment_bytes)) as u32
     }
@@ -111,12 +106,12 @@ impl Fragmenter {
     }
 }
 
-/// Which fragments of one sample are owed to a reader.
+/// Fragments of one sample owed to a reader.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Owed {
-    /// From this one on all.
+    /// All from this one on.
     From(FragmentOf),
-    /// These, of the sample.
+    /// A set of fragments of a sample.
     These(SequenceNumber, FragmentNumberSet),
 }
 
@@ -129,18 +124,18 @@ impl Owed {
     }
 }
 
-/// What one reader is owed in fragments.
+/// Fragments owed to one reader.
 #[derive(Debug, Default)]
 pub(crate) struct OwedFragments {
     pub(crate) repair: Option<Owed>,
-    /// The next fragment of the history's sample that is being sent.
+    /// Next fragment of the historical sample in transmission.
     pub(crate) history: Option<FragmentOf>,
-    /// Of the last NACK_FRAG that was news, and when that was.
+    /// Count and arrival of the last accepted NACK_FRAG.
     nack_count: Option<(i32, Instant)>,
 }
 
 impl OwedFragments {
-    /// Whether a NACK_FRAG is news (RTPS 2.5 §8.3.8.12: `count` increases).
+    /// Returns whether a NACK_FRAG is new (RTPS 2.5 §8.3.8.12: `count` increases).
     pub(crate) fn accept(&mut self, now: Instant, count: i32) -> bool {
         let is_new = is_news(self.nack_count, count, now);
         if is_new {
@@ -149,24 +144,23 @@ impl OwedFragments {
         is_new
     }
 
-    /// A reader asks for these fragments. Where all of the sample is on its way to it they come with it.
+    /// Queues requested fragments for repair, unless the whole sample is queued already.
     pub(crate) fn ask_for(&mut self, sequence: SequenceNumber, state: &FragmentNumberSet) {
         if !self.comes(sequence) {
             self.repair = Some(Owed::These(sequence, *state));
         }
     }
 
-    /// Whether all of a sample is on its way to the reader.
+    /// Returns whether a whole sample is queued for repair.
     pub(crate) fn comes(&self, sequence: SequenceNumber) -> bool {
         matches!(self.repair, Some(Owed::From(at)) if at.sequence == sequence)
     }
 
-    /// The reader has all samples below `base`.
+    /// Drops repairs of samples below `base`, which the reader has acknowledged.
     pub(crate) fn acknowledge(&mut self, base: SequenceNumber) {
         self.repair = self.repair.filter(|owed| owed.sequence() >= base);
     }
 
-    /// The sample and fragment that is repaired next.
     pub(crate) fn next_repair(&self) -> Option<FragmentOf> {
         match self.repair? {
             Owed::From(at) => Some(at),
@@ -177,7 +171,7 @@ impl OwedFragments {
         }
     }
 
-    /// One of `total` fragments was repaired; true: no other of that sample is owed.
+    /// Notes a repaired fragment, one of `total`; returns true if no other of the sample is owed.
     pub(crate) fn note_repaired(&mut self, sent: FragmentOf, total: u32) -> bool {
         let is_last = match &mut self.repair {
             None => true,

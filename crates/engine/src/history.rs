@@ -1,30 +1,26 @@
-//! The history cache of a writer (RTPS 2.5 §8.2.2), with all its memory reserved at creation.
+//! HistoryCache of a writer (RTPS 2.5 §8.2.2), with all its memory allocated at creation.
 //!
-//! A sample is serialised into a free slot (`reserve`), then becomes a change with the next
-//! sequence number (`commit`). Under KEEP_LAST a commit pushes out the oldest change of its
-//! instance; under KEEP_ALL a full history refuses. What every reader has acknowledged and no
-//! late joiner will ask for is removed by the writer.
+//! A sample is serialised into a free slot (`reserve`), then becomes a change with the next sequence number (`commit`).
+//! Under KEEP_LAST a commit removes the oldest change of its instance; under KEEP_ALL a full history refuses. The
+//! writer removes changes that every reader has acknowledged and no late joiner will request.
 //!
-//! Under KEEP_ALL and TRANSIENT_LOCAL nothing would ever be removed, and a full history would
-//! refuse for good. There a new change takes the place of the oldest that every reader has
-//! acknowledged, as if DURABILITY_SERVICE (DDS 1.4 §2.2.3.5) were KEEP_LAST of `max_samples`.
+//! Under KEEP_ALL and TRANSIENT_LOCAL nothing would be removed, and a full history would refuse for good. There a new
+//! change replaces the oldest that every reader has acknowledged, as if DURABILITY_SERVICE (DDS 1.4 §2.2.3.5) were
+//! KEEP_LAST of `max_samples`.
 //!
-//! HISTORY counts values (DDS 1.4 §2.2.3.18): that an instance is disposed, or no longer written, is none, and pushes
-//! none out. Such an end lies *beside* its instance's values, so that a slow reader and one that comes late get the
-//! last value and then the end. That holds until the instance's next value: with a depth of one that takes the place of
-//! both, with more the end counts as one of the instance's changes from then on, in the place of a value. There is room for as many ends as the writer
-//! was created with; where that is used up, or an instance has had several ends, an end takes the place of one that says
-//! no more than it does, or else of the instance's oldest change.
+//! HISTORY counts values (DDS 1.4 §2.2.3.18). A dispose or unregister (an *end*) is no value and removes none: it is
+//! kept in addition to the values of its instance, so that slow and late readers get the last value, then the end. With
+//! the instance's next value the end counts as one of its changes; with a depth of one that value replaces both. The
+//! number of additional ends is bounded at creation. At the bound, or after several ends of an instance, a new end
+//! replaces one that it covers, or else the oldest change of the instance.
 //!
-//! Changes are found by sequence number in an ordered queue: the first and the last cost a
-//! constant, one in the middle a binary search. Only the removal from the middle (a KEEP_LAST
-//! writer of many instances) moves entries, at most as many as the history holds.
+//! An ordered queue finds changes by sequence number: the first and the last in constant time, others by binary search.
+//! Only a removal from the middle (KEEP_LAST with many instances) moves entries, at most as many as the history holds.
+//! The slots of an instance form a list, which has its oldest change.
 //!
-//! Slots of one instance form a list, so that its oldest change is known without a search.
-//!
-//! A change that leaves in fragments is *pinned* meanwhile: one that is pushed out then gives its slot back
-//! when the last fragment has left. Else a KEEP_LAST writer that writes faster than its samples leave would
-//! never send one to its end. One slot more is taken for that.
+//! A change in fragmented transmission is *pinned*: if it is replaced, its slot is freed when the last fragment is
+//! sent. Otherwise a KEEP_LAST writer that writes faster than it sends would never complete a sample. One extra slot is
+//! allocated for that.
 
 mod set_ends;
 
@@ -45,47 +41,47 @@ use crate::{
     sample_memory::{SampleMemory, Sizes},
 };
 
-/// What a change says of its instance (RTPS 2.5 §8.2.1.2).
+/// Kind of a change (RTPS 2.5 §8.2.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
-    /// Here is a sample.
+    /// Value of the instance.
     Alive,
-    /// The instance is disposed.
+    /// Dispose of the instance.
     Dispose,
-    /// This writer no longer writes the instance.
+    /// Unregister: this writer no longer writes the instance.
     Unregister,
-    /// Both at once, as WRITER_DATA_LIFECYCLE has it (DDS 1.4 §2.2.3.21).
+    /// Dispose and unregister in one change, as with WRITER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.21).
     DisposeAndUnregister,
 }
 
 impl ChangeKind {
-    /// Whether its writer no longer writes the instance.
+    /// Returns whether the change unregisters the instance.
     #[must_use]
     pub fn unregisters(self) -> bool {
         matches!(self, Self::Unregister | Self::DisposeAndUnregister)
     }
 
-    /// Whether the instance is disposed.
+    /// Returns whether the change disposes the instance.
     #[must_use]
     pub fn disposes(self) -> bool {
         matches!(self, Self::Dispose | Self::DisposeAndUnregister)
     }
 
-    /// Whether it is an end that says all that a former one said.
+    /// Returns whether this end covers all of a former end.
     pub(crate) fn repeats(self, former: Self) -> bool {
         let is_end = former != Self::Alive && self != Self::Alive;
         is_end && self.disposes() >= former.disposes() && self.unregisters() >= former.unregisters()
     }
 }
 
-/// One change; its payload lies in the cache's memory.
+/// Change in the history; its payload is in `memory`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change {
     pub(crate) sequence: SequenceNumber,
     pub(crate) kind: ChangeKind,
     pub(crate) key_hash: Option<KeyHash>,
     pub(crate) timestamp: Timestamp,
-    /// When it was written, by the monotonic clock, where the writer has one to look at it; 0: not known.
+    /// Monotonic time of the write, if the writer has a time-based policy; otherwise 0.
     pub(crate) written: Instant,
     pub(crate) length: u32,
 }
@@ -101,37 +97,38 @@ impl Change {
     };
 }
 
-/// How many changes the cache keeps.
+/// HISTORY kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// The last `depth` of each instance.
+    /// KEEP_LAST: the last `depth` changes of each instance.
     Last { depth: u16 },
-    /// All, until acknowledged.
+    /// KEEP_ALL: all changes until acknowledged.
     All,
 }
 
-/// Why no slot could be reserved.
+/// Reason why no slot could be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HistoryFull {
-    /// KEEP_ALL: every slot holds a change that a reader still needs.
+    /// KEEP_ALL: every slot has a change that a reader still needs.
     Unacknowledged,
-    /// KEEP_LAST: a new instance, and all slots belong to others.
+    /// KEEP_LAST: the instance is new, and all slots belong to others.
     Instances,
 }
 
-/// How large a history is.
+/// Capacities of a history.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HistoryPlan {
     keep: Keep,
     sizes: Sizes,
-    /// Changes, ends beside them, and slots more.
+    /// Maximum number of changes; followed by additional ends and spare slots.
     room: u16,
     ends: u16,
     spare: u16,
 }
 
 impl HistoryPlan {
-    /// Of `samples` changes. One slot more is taken, so that a change is serialised before the one it replaces goes.
+    /// Plans a history of `samples` changes. A spare slot lets a change be serialised before the one it replaces is
+    /// removed.
     pub(crate) fn new(keep: Keep, samples: u16, sizes: Sizes) -> Self {
         Self {
             keep,
@@ -142,13 +139,13 @@ impl HistoryPlan {
         }
     }
 
-    /// The same with room for so many ends of instances beside the values that HISTORY says.
+    /// Adds room for ends of instances in addition to the HISTORY depth.
     pub(crate) fn with_ends(self, ends: u16) -> Self {
         let ends = ends.min(u16::MAX - 1 - self.spare - self.room);
         Self { ends, ..self }
     }
 
-    /// The same with another slot, for a change that is pinned.
+    /// Adds a slot for a pinned change.
     pub(crate) fn with_pin(self) -> Self {
         let spare = 2;
         Self {
@@ -158,7 +155,6 @@ impl HistoryPlan {
         }
     }
 
-    /// Bytes of its samples.
     pub(crate) fn bytes(&self) -> usize {
         let slots = [self.room, self.ends, self.spare].map(usize::from);
         self.sizes.bytes(slots.iter().sum())
@@ -170,41 +166,37 @@ pub(crate) struct History {
     keep: Keep,
     memory: SampleMemory,
     changes: Vec<Change>,
-    /// (sequence, slot), ascending, without ends of sets.
+    /// (sequence, slot), ascending, without ends of coherent sets.
     order: VecDeque<(SequenceNumber, u16)>,
     instances: Index<KeyHash, Chain>,
     links: Links,
-    /// The slot lent out by `reserve`.
     reserved: Option<u16>,
-    /// Changes there can be at a time, without ends that lie beside values.
+    /// Maximum number of changes, without additional ends.
     room: usize,
-    /// Such ends there can be.
+    /// Maximum number of additional ends.
     ends_room: usize,
-    /// Those there are: what instances have beyond what HISTORY says.
+    /// Number of additional ends: changes beyond the HISTORY depth of their instance.
     ends: usize,
     pinned: Option<Pinned>,
-    /// What each slot's change says of its set and group; none, where none says anything.
+    /// Set and group marks by slot; empty if the writer has none.
     marks: Vec<SetMark>,
-    /// Ends of coherent sets.
     set_ends: SetEnds,
 }
 
-/// A change whose slot must not be used again yet.
+/// Change whose slot must not be reused yet.
 #[derive(Debug, Clone, Copy)]
 struct Pinned {
     sequence: SequenceNumber,
     slot: u16,
-    /// It is no longer among the changes.
     is_removed: bool,
 }
 
 impl History {
-    /// The memory of all slots.
     pub(crate) fn memory_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.memory.pieces_mut()
     }
 
-    /// A history as planned; an error says how many bytes are not to be had.
+    /// Creates a history. The error is the number of bytes that could not be allocated.
     pub(crate) fn try_new(plan: HistoryPlan, seed: u64) -> Result<Self, usize> {
         let HistoryPlan {
             keep,
@@ -232,14 +224,13 @@ impl History {
         })
     }
 
-    /// A change that was just committed says this.
     pub(crate) fn set_mark(&mut self, sequence: SequenceNumber, mark: SetMark) {
         if let Some(slot) = self.slot_of(sequence) {
             self.marks[usize::from(slot)] = mark;
         }
     }
 
-    /// What a change says, also if it was pushed out and is still pinned.
+    /// Returns the mark of a change, also of a removed one that is pinned.
     #[inline]
     pub(crate) fn mark_of(&self, sequence: SequenceNumber) -> Option<&SetMark> {
         match self.marks.is_empty() {
@@ -262,7 +253,7 @@ impl History {
         self.keep == Keep::All
     }
 
-    /// Changes of which none takes another one's place: with KEEP_LAST, of one instance.
+    /// Returns the number of changes that do not replace one another; under KEEP_LAST, of one instance.
     pub(crate) fn depth(&self) -> usize {
         match self.keep {
             Keep::All => self.capacity(),
@@ -270,28 +261,27 @@ impl History {
         }
     }
 
-    /// The longest payload.
     pub(crate) fn max_bytes(&self) -> usize {
         self.memory.max_bytes()
     }
 
-    /// Whether a payload of so many bytes finds memory now.
+    /// Returns whether there is memory for a payload of this size.
     #[inline]
     pub(crate) fn fits(&mut self, bytes: usize) -> bool {
         if let (true, Some(slot)) = (bytes > 0, self.reserved) {
-            // What was lent before was not enough, and is free.
+            // The loan was too short, and is unused.
             self.memory.settle(slot, 0);
         }
         self.memory.fits(bytes)
     }
 
-    /// The part of the history's capacity, in changes, that a sample of this many bytes takes by its memory.
+    /// Returns the number of changes that a sample of this size counts as, by its memory.
     #[inline]
     pub(crate) fn share(&self, bytes: usize) -> u32 {
         self.memory.share(bytes, self.room)
     }
 
-    /// Changes the cache can hold, without ends that lie beside values.
+    /// Returns the maximum number of changes, without additional ends.
     pub(crate) fn capacity(&self) -> usize {
         self.room
     }
@@ -302,7 +292,7 @@ impl History {
         sample.min(end).or(sample).or(end)
     }
 
-    /// Whether a change of this instance could be committed now.
+    /// Checks whether a change of this instance could be committed now.
     pub(crate) fn room_for(&self, key_hash: Option<KeyHash>) -> Result<(), HistoryFull> {
         let has_spare = self.order.len() - self.ends < self.capacity();
         match self.keep {
@@ -323,8 +313,8 @@ impl History {
         }
     }
 
-    /// Lends a free slot to serialise a payload of so many bytes into; what is longer than most is lent as much as there
-    /// is ([`fits`](Self::fits)). A slot lent and not committed is lent again.
+    /// Lends a free slot for a payload of `bytes` bytes. A long payload gets the largest free run of pages
+    /// ([`fits`](Self::fits)). A slot lent and not committed is lent again.
     pub(crate) fn reserve(
         &mut self,
         key_hash: Option<KeyHash>,
@@ -342,7 +332,7 @@ impl History {
         Ok(self.memory.lend(slot, bytes))
     }
 
-    /// Makes the reserved slot a change, of which KEEP_LAST makes others give way.
+    /// Commits the reserved slot as a change; under KEEP_LAST it replaces others.
     pub(crate) fn commit(&mut self, change: Change) {
         let slot = self.reserved.take().expect("commit follows reserve");
         self.memory.settle(slot, change.length as usize);
@@ -364,7 +354,7 @@ impl History {
         self.links.push(instance, slot);
     }
 
-    /// Makes place for one more change of an instance that has as many as HISTORY says, or more.
+    /// Makes room for one more change of an instance that has its HISTORY depth or more.
     fn replace(&mut self, instance: &Chain, depth: u16, kind: ChangeKind) {
         if kind != ChangeKind::Alive {
             return self.replace_by_end(instance, depth, kind);
@@ -388,34 +378,32 @@ impl History {
         let repeated = instance.youngest().filter(|&slot| kind.repeats(said(slot)));
         let replaced = repeated.or(instance.oldest());
         if let Some(slot) = replaced {
-            // It lies where the former did.
+            // The new end takes the position of the removed change.
             let beside = usize::from(instance.count() > depth);
             self.remove(self.changes[usize::from(slot)].sequence);
             self.ends += beside;
         }
     }
 
-    /// The change with this sequence number.
     pub(crate) fn get(&self, sequence: SequenceNumber) -> Option<(&Change, &[u8])> {
         let slot = self.slot_of(sequence)?;
         let change = &self.changes[usize::from(slot)];
         Some((change, self.memory.get(slot, change.length as usize)))
     }
 
-    /// The oldest change of an instance.
     pub(crate) fn oldest_of(&self, key: KeyHash) -> Option<(&Change, &[u8])> {
         let slot = self.instances.get(&key)?.oldest()?;
         let change = &self.changes[usize::from(slot)];
         Some((change, self.memory.get(slot, change.length as usize)))
     }
 
-    /// The first change at or above this number.
+    /// Returns the first change with this number or a higher one.
     pub(crate) fn next_from(&self, sequence: SequenceNumber) -> Option<&Change> {
         let (_, slot) = self.from(sequence)?;
         Some(&self.changes[usize::from(slot)])
     }
 
-    /// The number and the slot of that.
+    /// Returns the number and slot of the first change with this number or a higher one.
     fn from(&self, sequence: SequenceNumber) -> Option<(SequenceNumber, u16)> {
         let position = self.order.partition_point(|&(there, _)| there < sequence);
         let sample = self.order.get(position).copied();
@@ -423,14 +411,14 @@ impl History {
         sample.min(end).or(sample).or(end)
     }
 
-    /// Says when the last change was written.
+    /// Sets the write time of the last change.
     pub(crate) fn note_written(&mut self, at: Instant) {
         if let Some(&(_, slot)) = self.order.back() {
             self.changes[usize::from(slot)].written = at;
         }
     }
 
-    /// The same, also if it was pushed out and is still pinned.
+    /// Returns a change, also a removed one that is pinned.
     pub(crate) fn get_pinned(&self, sequence: SequenceNumber) -> Option<(&Change, &[u8])> {
         let Some(pinned) = self.pinned.filter(|pinned| pinned.sequence == sequence) else {
             return self.get(sequence);
@@ -439,7 +427,7 @@ impl History {
         Some((change, self.memory.get(pinned.slot, change.length as usize)))
     }
 
-    /// Keeps the slot of a change until [`Self::unpin`].
+    /// Pins the slot of a change until [`Self::unpin`].
     pub(crate) fn pin(&mut self, sequence: SequenceNumber) {
         self.unpin();
         if let Some(slot) = self.slot_of(sequence) {
@@ -451,7 +439,7 @@ impl History {
         }
     }
 
-    /// The pinned change, if there is one, is like any other again.
+    /// Unpins the pinned change; frees its slot if it was removed.
     pub(crate) fn unpin(&mut self) {
         if let Some(pinned) = self.pinned.take()
             && pinned.is_removed
@@ -460,12 +448,12 @@ impl History {
         }
     }
 
-    /// The first change at or above this sequence number.
+    /// Returns the first number in the history from `sequence` on.
     pub(crate) fn at_or_after(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
         self.from(sequence).map(|(there, _)| there)
     }
 
-    /// Removes a change, wherever it stands.
+    /// Removes a change at any position.
     pub(crate) fn remove(&mut self, sequence: SequenceNumber) {
         let Some(position) = self.position(sequence) else {
             self.set_ends.remove(sequence);
@@ -474,8 +462,7 @@ impl History {
         let (_, slot) = self.order.remove(position).expect("the position was found");
         let key = self.changes[usize::from(slot)].key_hash.unwrap_or_default();
         if let Some(instance) = self.instances.get_mut(&key) {
-            // Mostly the oldest: KEEP_LAST pushes that out, and acknowledged changes go in the order of
-            // their numbers.
+            // Mostly the oldest: KEEP_LAST replaces that, and acknowledged changes are removed in order.
             self.links.remove(instance, slot);
             if let Keep::Last { depth } = self.keep
                 && instance.count() >= depth
@@ -492,14 +479,14 @@ impl History {
         }
     }
 
-    /// Removes the oldest sample; false: there is none.
+    /// Removes the oldest sample; returns false if there is none.
     #[cold]
     pub(crate) fn remove_oldest(&mut self) -> bool {
         let oldest = self.first_sample();
         oldest.map(|oldest| self.remove(oldest)).is_some()
     }
 
-    /// Removes the oldest change that ends an instance, if it lies below `sequence`.
+    /// Removes the oldest end of an instance if its number is below `sequence`.
     pub(crate) fn remove_oldest_end_below(&mut self, sequence: SequenceNumber) {
         let is_end = |slot: u16| self.changes[usize::from(slot)].kind != ChangeKind::Alive;
         let oldest = self.order.iter().find(|&&(_, slot)| is_end(slot));
@@ -510,7 +497,7 @@ impl History {
         }
     }
 
-    /// Removes every change below `sequence`; returns how many.
+    /// Removes every change below `sequence`; returns their number.
     pub(crate) fn remove_below(&mut self, sequence: SequenceNumber) -> usize {
         let mut removed = 0;
         while let Some(first) = self.first() {
@@ -530,10 +517,10 @@ impl History {
         }
     }
 
-    /// The place of a change that is no end of a set.
+    /// Returns the position in `order`; `None` for ends of coherent sets.
     fn position(&self, sequence: SequenceNumber) -> Option<usize> {
         let first = self.first_sample()?;
-        // Without a hole the distance to the first is the place.
+        // Without holes, the distance to the first number is the position.
         let guess = usize::try_from(sequence.get().checked_sub(first.get())?).ok()?;
         if self
             .order

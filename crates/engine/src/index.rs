@@ -1,6 +1,6 @@
-//! Hash tables that find a record in constant time.
+//! Hash tables for records of the engine.
 //!
-//! The hash is keyed with a random seed, so that a peer cannot choose names that collide.
+//! The hash is keyed with a random seed, so that peers cannot choose names that collide.
 
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
@@ -8,27 +8,27 @@ use core::hash::{BuildHasher, Hash};
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 
-/// From a key to what belongs to it.
+/// Hash map with a seeded hash.
 pub(crate) type Index<K, V> = HashMap<K, V, FixedState>;
 
-/// An index that never takes memory again as long as it holds at most `entries`.
+/// Creates an index that never allocates again while it has at most `entries` entries.
 pub(crate) fn index<K, V>(entries: usize, seed: u64) -> Index<K, V> {
     HashMap::with_capacity_and_hasher(capacity(entries), FixedState::with_seed(seed))
 }
 
-/// What so many entries need to come and go for ever without further memory.
+/// Returns the capacity for `entries` entries that are added and removed without further allocation.
 ///
-/// A removal can leave a mark where the entry was, and marks use up room. When they have used up
-/// all, the table clears them away where it stands if it is at most half full, and moves to new
-/// memory if it is fuller: so it gets twice the room, and one more, since it counts the newcomer.
+/// A removal can leave a tombstone, and tombstones use up capacity. When none is left, a table that is at most half
+/// full is rehashed in place; a fuller one is reallocated. So the capacity is twice the entries, and one more because
+/// the new entry counts.
 fn capacity(entries: usize) -> usize {
     2 * (entries + 1)
 }
 
-/// Parts of a [`PeerIndex`]. One of ten thousand entries moves some 160 of them when a part grows, in some microseconds.
+/// Parts of a [`PeerIndex`]. With ten thousand entries, a part that grows moves some 160 of them in some microseconds.
 const PARTS: usize = 64;
 
-/// An index of a table of peers, which takes memory as the table does: part by part, each when it is full.
+/// Index of a table of peers. It grows part by part as the table does.
 #[derive(Debug)]
 pub(crate) struct PeerIndex<K, V> {
     parts: Vec<HashTable<(K, V)>>,
@@ -36,7 +36,7 @@ pub(crate) struct PeerIndex<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V: Copy> PeerIndex<K, V> {
-    /// An index for at most `entries`; with `is_fixed` it takes the memory for all of them now.
+    /// Creates an index for at most `entries` entries; `is_fixed` allocates all of them now.
     pub(crate) fn new(entries: usize, is_fixed: bool, seed: u64) -> Self {
         let parts = match is_fixed {
             true => Vec::from_iter([HashTable::with_capacity(capacity(entries))]),
@@ -48,7 +48,7 @@ impl<K: Copy + Eq + Hash, V: Copy> PeerIndex<K, V> {
         }
     }
 
-    /// The hash of a key, and its part: by bits that a part does not look at.
+    /// Returns the hash of a key, and its part, selected by bits that the part's table does not use.
     #[inline]
     fn place(&self, key: &K) -> (u64, usize) {
         let hash = self.state.hash_one(key);
@@ -66,7 +66,6 @@ impl<K: Copy + Eq + Hash, V: Copy> PeerIndex<K, V> {
         self.get(key).is_some()
     }
 
-    /// Enters a value; returns the former one.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let (hash, part) = self.place(&key);
         let part = &mut self.parts[part];
@@ -97,7 +96,7 @@ mod tests {
             for key in 0..20_000 {
                 table.insert(key, ());
                 if table.len() == entries {
-                    // Now and then all, else the oldest.
+                    // Removes all entries now and then, otherwise the oldest.
                     let keep = if key % 1_000 == 0 {
                         key
                     } else {

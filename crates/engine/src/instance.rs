@@ -1,8 +1,7 @@
-//! The instances a reader knows (DDS 1.4 §2.2.2.5.1): which are alive, and who writes them.
+//! Instances known to a reader (DDS 1.4 §2.2.2.5.1): their states and writers.
 //!
-//! The table has one place more than the cache has slots, so that there is always one instance
-//! without samples to forget when a new one comes. Forgetting an instance loses no sample; should
-//! it come again it counts as new.
+//! The table has one entry more than the cache has slots. So a new instance always finds one without samples to
+//! replace. Replacing it loses no sample; if the replaced instance returns, it counts as new.
 
 mod idle;
 mod life;
@@ -24,15 +23,15 @@ use crate::{
     limits::INSTANCE_WRITERS,
 };
 
-/// Whether an instance is written (DDS 1.4 §2.2.2.5.1.3).
+/// Instance state (DDS 1.4 §2.2.2.5.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum InstanceState {
-    /// A writer writes it.
+    /// Some writer has the instance registered.
     #[default]
     Alive,
-    /// A writer disposed it.
+    /// A writer disposed the instance.
     NotAliveDisposed,
-    /// No writer is left that has it registered.
+    /// No writer has the instance registered any more.
     NotAliveNoWriters,
 }
 
@@ -40,7 +39,7 @@ pub enum InstanceState {
 struct Instance {
     key: KeyHash,
     state: InstanceState,
-    /// Proxies of the writers that wrote it and have not unregistered it.
+    /// Proxies of the writers that have the instance registered.
     writers: BoundedVec<u16, INSTANCE_WRITERS>,
     chain: Chain,
     life: Life,
@@ -52,12 +51,12 @@ pub(crate) struct Instances {
     records: Vec<Instance>,
     index: Index<KeyHash, u16>,
     room: usize,
-    /// Instances without samples that made way for new ones.
+    /// Number of instances without samples that were replaced.
     pub(crate) forgotten: u64,
-    /// Those of which samples are to go some time after their end.
+    /// Instances whose samples are removed some time after their end.
     purges: Option<Box<Purges>>,
     idle: Idle,
-    /// The selection that is made now.
+    /// Number of the current selection.
     selection: u64,
 }
 
@@ -75,29 +74,25 @@ impl Instances {
         }
     }
 
-    /// Samples of this instance in the cache.
     #[inline]
     pub(crate) fn samples(&self, key: KeyHash) -> u16 {
         self.find(key).map_or(0, |instance| instance.chain.count())
     }
 
-    /// Whether an instance is known, and nobody writes it any more.
+    /// Returns whether an instance is known and not alive.
     pub(crate) fn has_ended(&self, key: KeyHash) -> bool {
         let found = self.find(key);
         found.is_some_and(|instance| instance.state != InstanceState::Alive)
     }
 
-    /// The slot of the instance's oldest sample.
     pub(crate) fn oldest(&self, key: KeyHash) -> Option<u16> {
         self.find(key)?.chain.oldest()
     }
 
-    /// The slot of its youngest.
     pub(crate) fn youngest(&self, key: KeyHash) -> Option<u16> {
         self.find(key)?.chain.youngest()
     }
 
-    /// A sample of an instance goes.
     #[inline]
     pub(crate) fn remove_sample(&mut self, links: &mut Links, index: u16, slot: u16) {
         let instance = &mut self.records[usize::from(index)];
@@ -117,7 +112,7 @@ impl Instances {
         self.records.len() as u16
     }
 
-    /// Takes note of a change by a writer, which came in then; returns the instance.
+    /// Applies a change of a writer, received at `at`; returns the instance.
     pub(crate) fn note(&mut self, key: KeyHash, writer: u16, kind: ChangeKind, at: Instant) -> u16 {
         let index = match self.index.get(&key) {
             Some(&index) => index,
@@ -131,7 +126,7 @@ impl Instances {
                 }
                 let instance = &mut self.records[usize::from(index)];
                 if !instance.writers.contains(&writer) {
-                    // Beyond the bound a writer shares the last place; see the limit's reason.
+                    // Further writers share the last entry, see `INSTANCE_WRITERS`.
                     let _ = instance.writers.push(writer);
                 }
             }
@@ -147,7 +142,7 @@ impl Instances {
         index
     }
 
-    /// A writer no longer writes an instance. True: it was the last one, and the instance was alive.
+    /// Unregisters a writer; returns true if it was the last one of an instance that was alive.
     fn unregister(&mut self, index: u16, writer: u16, at: Instant) -> bool {
         let instance = &mut self.records[usize::from(index)];
         instance.writers.retain(|&other| other != writer);
@@ -158,12 +153,11 @@ impl Instances {
         ends
     }
 
-    /// Whether the end of an instance is a sample that the user sees. An unregister is one only if it ends a known instance
-    /// (DDS 1.4 §2.2.2.5.1.3): not while other writers write the instance, and not if it had ended before. Where instances
-    /// made way for others, an instance that is not in the table counts as known.
+    /// Returns whether an end of an instance is delivered as a sample. An unregister is delivered only if it ends a
+    /// known instance (DDS 1.4 §2.2.2.5.1.3): not while other writers have it registered, and not if it was not alive.
+    /// Once instances have been replaced, an unknown instance counts as known.
     ///
-    /// A dispose is always seen. It says that the instance exists no longer, which holds for a reader that never had a
-    /// sample of the instance as well.
+    /// A dispose is always delivered: the instance no longer exists, also for a reader that never had a sample of it.
     pub(crate) fn is_seen(&self, key: KeyHash, writer: u16, kind: ChangeKind) -> bool {
         if kind != ChangeKind::Unregister {
             return true;
@@ -174,8 +168,8 @@ impl Instances {
         })
     }
 
-    /// Takes note of a change by a writer whose changes are not seen, if the instance is known. True: it was the
-    /// last that wrote it, and does no longer.
+    /// Applies a change that is not delivered to a known instance. Returns true if it unregistered the last writer of
+    /// an instance that was alive.
     pub(crate) fn note_other(
         &mut self,
         key: KeyHash,
@@ -191,13 +185,12 @@ impl Instances {
         }
         let writers = &mut self.records[usize::from(index)].writers;
         if !writers.contains(&writer) {
-            // Beyond the bound it shares the last place.
             let _ = writers.push(writer);
         }
         false
     }
 
-    /// Unregisters a writer that is gone. The key, if that ended the instance.
+    /// Unregisters a writer that is gone; returns the key if that ended the instance.
     pub(crate) fn unregister_gone(
         &mut self,
         index: u16,
@@ -256,7 +249,7 @@ mod tests {
         key
     }
 
-    /// A table of three instances, each with a slot of the same number.
+    /// Creates a table of three instances, each with a slot of the same number.
     fn three() -> (Instances, Links) {
         let (mut instances, mut links) = (Instances::new(3, 1), Links::new(8));
         for number in 0..3 {

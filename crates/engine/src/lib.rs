@@ -1,8 +1,8 @@
-//! RTPS 2.5 as a pure state machine.
+//! RTPS 2.5 protocol engine as a pure state machine.
 //!
-//! An [`Engine`] is one DDS participant: its discovery, its writers and readers, their caches and
-//! timers. It has no socket, clock, thread or random source. Its user brings it received
-//! datagrams and the time, and carries away what it wants sent:
+//! An [`Engine`] is one DDS participant: its discovery, its writers and readers, their caches and timers. It has no
+//! socket, clock, thread or random source. The caller passes in received datagrams and the time, and sends the
+//! datagrams that the engine returns:
 //!
 //! ```text
 //!   datagram ──► receive ──► a view of a sample for the user, at once
@@ -13,23 +13,21 @@
 //!          └──► write_best_effort ──► the datagram, in the frame the sample already lies in
 //! ```
 //!
-//! **Nothing is answered while receiving.** What a message calls for (an acknowledgement, a
-//! repair, the history for a late joiner, a match) is filed by priority and taken with
-//! [`Engine::next_work`] one bounded step at a time, so that the executor decides what comes
-//! first; see [`Priority`].
+//! **Receiving never sends.** Each answer that a message requires (an acknowledgement, a repair, the history for a late
+//! joiner, a match) is filed by priority. [`Engine::next_work`] executes one bounded step at a time, so the executor
+//! decides the order; see [`Priority`].
 //!
-//! **All memory is taken before the start**: in [`Engine::new`] and when an endpoint is created.
-//! Every bound is in [`limits`], [`Limits`] or the QoS of the endpoint, and has a counter or an
-//! error for what exceeds it.
+//! **Samples allocate nothing.** Their memory is allocated when an endpoint is created. Tables of peers grow in
+//! discovery steps, or are allocated in [`Engine::new`] (`fixed_memory`). Every bound is in [`limits`], [`Limits`] or
+//! the QoS of the endpoint, with a counter or an error for what exceeds it.
 //!
-//! **Nothing a peer sends can panic**, allocate, or cost more than its length: see
-//! [`Engine::receive`]. One thing is kept of a peer in memory taken then, in a step of discovery: the content filter
-//! that a reader announces, as a bounded text and what a writer makes of it ([`ContentFilter`]).
+//! **No input from a peer can panic**, allocate, or cost more than its length: see [`Engine::receive`]. One exception:
+//! the content filter that a reader announces is stored as bounded text and compiled for the writer
+//! ([`ContentFilter`]), in a discovery step.
 //!
-//! The files are named for the concepts of the standard: [`writer`](WriterLedger) and
-//! [`reader`](ReaderLedger) with their proxies, `history` and `cache` for the two kinds of
-//! HistoryCache, `discovery`, `matching`, `receive` (the RTPS Receiver), `transmit`, `clock` for the policies of time,
-//! `presentation` for what is seen together.
+//! The files are named after the concepts of the standard: [`writer`](WriterLedger) and [`reader`](ReaderLedger) with
+//! their proxies, `history` and `cache` for the HistoryCache of each, `discovery`, `matching`, `receive` (the RTPS
+//! Receiver), `transmit`, `clock` for time-based policies, `presentation` for coherent and ordered access.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,18 +1,18 @@
-//! Reserved memory that is touched before it is used.
+//! Prefaulting of sample memory.
 //!
-//! The system gives out memory page by page, when it is first written. A sample that is the first in
-//! its slot pays for that with a page fault, unless somebody has written to the page before.
+//! The system backs memory page by page at the first write. Without prefaulting, the first sample in a slot pays for a
+//! page fault.
 
 use core::hint::black_box;
 
 use crate::engine::Engine;
 
-/// The smallest page of the systems isolane runs on: none is missed where they are larger.
+/// Smallest page size of the supported systems, so that no page is missed.
 const PAGE_BYTES: usize = 4_096;
 
 impl Engine {
-    /// Writes to every page of every slot of histories and caches; what is in them stays. Before start
-    /// only: it takes as long as there is memory.
+    /// Writes to every page of all slots without changing their contents. Call it before start only; the time is
+    /// proportional to the memory.
     pub fn touch_slots(&mut self) {
         for index in 0..self.writers.end() {
             let writer = self.writers.get_mut(index);
@@ -35,11 +35,11 @@ impl Engine {
 
 fn touch(memory: &mut [u8]) {
     for page in memory.chunks_mut(PAGE_BYTES) {
-        // What it was, but the compiler cannot know that.
+        // The same value; `black_box` hides that from the compiler.
         page[0] = black_box(page[0]);
     }
     if let Some(last) = memory.last_mut() {
-        // The memory need not begin on a page.
+        // The memory need not begin at a page boundary.
         *last = black_box(*last);
     }
 }

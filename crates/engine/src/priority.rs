@@ -1,26 +1,25 @@
-//! The priorities of middleware work.
+//! Priorities of middleware work.
 //!
-//! A topic of level *l* has two: its samples run at 2·l + 1, what keeps them reliable (heartbeat,
-//! ACKNACK, repair, history) at 2·l, so that the repair of one level never delays samples of the
-//! same or a higher level by more than the activation already running.
+//! A topic of level *l* has two: samples run at 2·l + 1, their reliability protocol (HEARTBEAT, ACKNACK, repair,
+//! history) at 2·l. So a repair delays samples of the same or a higher level by at most the activation already running.
 
 use isolane_wire::level::Level;
 
-/// The priority of a job, 0 to 15; 15 is most urgent.
+/// Priority of a job, 0 to 15; 15 is most urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(u8);
 
 impl Priority {
-    /// How many priorities there are.
+    /// Number of priorities.
     pub const COUNT: usize = 16;
-    /// The most urgent.
+    /// Most urgent priority.
     pub const HIGHEST: Self = Self(Self::COUNT as u8 - 1);
-    /// Discovery of participants and endpoints.
+    /// Priority of participant and endpoint discovery.
     pub const DISCOVERY: Self = Self(1);
-    /// Statistics and other housekeeping.
+    /// Priority of statistics and other housekeeping.
     pub const STATISTICS: Self = Self(0);
 
-    /// The priority with this number, if it is one.
+    /// Creates a priority from its number; `None` above 15.
     #[must_use]
     pub const fn new(value: u8) -> Option<Self> {
         if (value as usize) < Self::COUNT {
@@ -30,25 +29,25 @@ impl Priority {
         }
     }
 
-    /// Receiving, sending and delivering samples of this level.
+    /// Returns the priority of receiving, sending and delivering samples of this level.
     #[must_use]
     pub const fn of_data(level: Level) -> Self {
         Self(2 * level.get() + 1)
     }
 
-    /// Heartbeats, ACKNACKs, repairs and history of this level.
+    /// Returns the priority of HEARTBEAT, ACKNACK, repair and history of this level.
     #[must_use]
     pub const fn of_protocol(level: Level) -> Self {
         Self(2 * level.get())
     }
 
-    /// The number, 0 to 15.
+    /// Returns the number, 0 to 15.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// All priorities, most urgent first.
+    /// Iterates over all priorities, most urgent first.
     pub fn descending() -> impl Iterator<Item = Self> {
         (0..Self::COUNT as u8).rev().map(Self)
     }

@@ -1,8 +1,8 @@
-//! From a writer to the first of the chain of its proxies, one a local reader.
+//! Lookup from a remote writer to its chain of proxies, one for each matched local reader.
 //!
-//! Every submessage of a writer asks for it. So what was found lies in a few places beside the index, told apart
-//! by the low bits of the entity's number, where it is compared and nothing is hashed. Writers that share a place
-//! cost each other the look-up in the index, no more: peers choose the numbers.
+//! Every submessage of a writer needs it. A small direct-mapped cache in front of the index, addressed by the low bits
+//! of the entity number, avoids hashing. Writers with the same cache entry cost each other only the index lookup, so it
+//! does not matter that peers choose the numbers.
 
 use isolane_wire::guid::Guid;
 
@@ -15,7 +15,7 @@ pub(crate) struct ProxyChains {
 }
 
 impl ProxyChains {
-    /// Room for so many writers; with `is_fixed` all of it is taken now.
+    /// Creates a table for `entries` writers; `is_fixed` allocates all of it now.
     pub(crate) fn new(entries: usize, is_fixed: bool, seed: u64) -> Self {
         Self {
             first: PeerIndex::new(entries, is_fixed, seed),
@@ -23,12 +23,12 @@ impl ProxyChains {
         }
     }
 
-    /// The first proxy of a writer.
+    /// Returns the first proxy of a writer.
     pub(crate) fn get(&self, writer: &Guid) -> Option<u16> {
         self.first.get(writer).copied()
     }
 
-    /// The same, of a writer of which something came: more will.
+    /// Returns the first proxy of a writer, through the cache.
     #[inline]
     pub(crate) fn recall(&mut self, writer: &Guid) -> Option<u16> {
         match self.remembered[place(writer)] {
@@ -44,13 +44,13 @@ impl ProxyChains {
         Some(first)
     }
 
-    /// Makes this proxy the first; returns which one was.
+    /// Sets the first proxy; returns the former one.
     pub(crate) fn insert(&mut self, writer: Guid, first: u16) -> Option<u16> {
         self.forget(&writer);
         self.first.insert(writer, first)
     }
 
-    /// The writer has no proxies any more.
+    /// Removes a writer without proxies.
     pub(crate) fn remove(&mut self, writer: &Guid) {
         self.forget(writer);
         self.first.remove(writer);
@@ -61,11 +61,11 @@ impl ProxyChains {
     }
 }
 
-/// Where a writer is remembered.
+/// Returns the cache entry of a writer.
 #[inline]
 fn place(writer: &Guid) -> usize {
-    // The last byte is the kind, which writers have in common. Participants of one program number theirs
-    // alike.
+    // The last byte is the entity kind, which writers share. Participants of the same program have the same numbers, so
+    // the prefix is mixed in.
     let [_, _, number, _] = writer.entity.0;
     let [.., participant] = writer.prefix.0;
     usize::from(number ^ participant) % REMEMBERED_WRITERS

@@ -1,4 +1,4 @@
-//! A local reader, what it has counted, and what it knows of each writer it is matched with.
+//! Local reader: configuration, cache, status and counters.
 
 mod jump;
 mod ledger;
@@ -31,37 +31,35 @@ pub use self::ledger::ReaderLedger;
 pub(crate) use self::parted::PartedMatches;
 pub(crate) use self::proxy::{Answer, WriterProxy, is_news};
 
-/// Returns the key of a serialised sample or of a serialised key, as a hash (RTPS 2.5 §9.6.4.8), or why the bytes
-/// are not of the type.
+/// Returns the key hash (RTPS 2.5 §9.6.4.8) of a serialised sample or key; an error if the bytes are not of the type.
 pub type KeyOf = fn(payload: &[u8], key_only: bool) -> Result<KeyHash, CdrError>;
 
-/// How samples reach the user.
+/// Delivery of samples to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryMode {
-    /// As a view of the received frame, while it is being received; nothing is kept. For best
-    /// effort only.
+    /// As a view of the received frame during reception; nothing is stored. Best effort only.
     View,
     /// Through the cache.
     Cache,
 }
 
 bitflags! {
-    /// What has changed at a reader since it was last asked (DDS 1.4 §2.2.4.1).
+    /// Status changes of a reader since they were last read (DDS 1.4 §2.2.4.1).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct ReaderStatus: u8 {
         /// Samples are available.
         const DATA_AVAILABLE = 1;
         /// The number of matched writers changed.
         const SUBSCRIPTION_MATCHED = 2;
-        /// A writer offers less than is requested.
+        /// A writer offers less than requested.
         const REQUESTED_INCOMPATIBLE_QOS = 4;
-        /// A sample will never come.
+        /// A sample will never arrive.
         const SAMPLE_LOST = 8;
-        /// A sample came and was not taken in.
+        /// A sample arrived and was rejected.
         const SAMPLE_REJECTED = 16;
         /// An instance was not updated for a whole period.
         const REQUESTED_DEADLINE_MISSED = 32;
-        /// Writers are no longer alive, or are again.
+        /// The number of writers alive changed.
         const LIVELINESS_CHANGED = 64;
     }
 }
@@ -77,30 +75,30 @@ pub(crate) struct Reader {
     pub(crate) volatile: bool,
     pub(crate) is_enabled: bool,
     pub(crate) max_payload_bytes: usize,
-    /// Bytes that its samples have.
+    /// Bytes of its sample memory.
     pub(crate) sample_bytes: usize,
-    /// `None`: samples are delivered as views.
+    /// `None` for a reader that takes views.
     pub(crate) cache: Option<Cache>,
-    /// Samples that come in fragments; `None`: there is no room for any.
+    /// Reassembly of fragments; `None` if no sample needs it.
     pub(crate) assemblies: Option<Assemblies>,
-    /// Of the last NACK_FRAG to any writer.
+    /// Count of the last NACK_FRAG to any writer.
     pub(crate) nack_count: i32,
     pub(crate) proxies: Vec<u16>,
     pub(crate) status: ReaderStatus,
-    /// It is on the list of endpoints with something to tell.
+    /// The reader is in the queue of status changes.
     pub(crate) noted: bool,
     pub(crate) incompatible: Option<Incompatible>,
-    /// What its policies of time need.
+    /// State of time-based policies.
     pub(crate) clock: Option<Box<ReaderClock>>,
     pub(crate) content_filter: Option<ContentFilter>,
     pub(crate) clock_filed: bool,
-    /// The group it belongs to.
+    /// Index of its group.
     pub(crate) subscriber: Option<u16>,
-    /// When it is looked at again how far others are that it waits for.
+    /// Next time to check the progress of the writers that the reader waits for.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) liveliness: LivelinessTally,
     pub(crate) matched: MatchTally,
-    /// What the user was told of the ledger's lost and rejected.
+    /// Values of the ledger when the user last took the status.
     pub(crate) told_lost: u64,
     pub(crate) told_rejected: u64,
     pub(crate) told_too_large: u64,
@@ -109,15 +107,15 @@ pub(crate) struct Reader {
     pub(crate) reject_reason: RejectReason,
     pub(crate) encapsulations_refused: Option<EncapsulationsRefused>,
     pub(crate) ledger: ReaderLedger,
-    /// A sample was refused for want of room: ask again when there is some.
+    /// A sample was refused for lack of room; to be requested when there is room.
     pub(crate) blocked: bool,
-    /// A sample was refused so that those of other writers find room.
+    /// A sample was refused to leave room for other writers.
     pub(crate) put_off: bool,
-    /// Less was asked for than is missing, for want of room: ask for more when what was asked for
-    /// has come and been taken.
+    /// For lack of room, fewer samples were requested than are missing; the rest is requested when those have arrived
+    /// and were taken.
     pub(crate) asked_for_less: bool,
-    /// Of the last ACKNACK to any writer. It outlives the proxies, so that a writer that was
-    /// forgotten and found again, and has forgotten nothing itself, sees it grow.
+    /// Count of the last ACKNACK to any writer. It outlives the proxies, so that it grows for a writer that was removed
+    /// and matched again.
     pub(crate) acknack_count: i32,
 }
 
@@ -127,14 +125,13 @@ impl Reader {
             .map_or(Priority::DISCOVERY, Priority::of_protocol)
     }
 
-    /// Whether what a submessage's reader is called means this one (RTPS 2.5 §8.3.8: an unknown reader means
-    /// all that match).
+    /// Returns whether a submessage's readerId addresses this reader (RTPS 2.5 §8.3.8: ENTITYID_UNKNOWN addresses all
+    /// matched readers).
     #[inline]
     pub(crate) fn is_meant(&self, reader: EntityId) -> bool {
         reader == EntityId::UNKNOWN || reader == self.guid.entity
     }
 
-    /// Counts a sample that came from `writer` and was not taken in.
     pub(crate) fn count_rejected(&mut self, writer: Guid, reason: RejectReason) {
         self.ledger.rejected += 1;
         self.reject_reason = reason;
@@ -148,7 +145,7 @@ impl Reader {
         }
     }
 
-    /// The next sample in order found no place; what then comes of it is worked out when one is free.
+    /// Notes why the next in-order sample was refused; it is processed again when there is room.
     pub(crate) fn refuse(&mut self, why: Refused) {
         match why {
             Refused::PutOff => self.put_off = true,

@@ -1,17 +1,13 @@
-//! The way in: from the bytes of a datagram to a sample handed over, or work filed.
+//! RTPS Receiver (RTPS 2.5 §8.3.4): from the bytes of a datagram to a delivered sample, or to filed work.
 //!
-//! [`MessageReceiver`] is the state of the same name in RTPS 2.5 §8.3.4: who sent what follows,
-//! to whom, when. It is the caller's, beside the datagram, so that [`Engine::receive`] can return
-//! in the middle of a message with a sample that is to be delivered as a view of the frame, and
-//! be called again for the rest.
+//! The caller keeps the [`MessageReceiver`] of each datagram. So [`Engine::receive`] can return a sample as a view of
+//! the frame in the middle of a message, and be called again for the rest.
 //!
-//! Nothing is answered here. A HEARTBEAT files an ACKNACK, an ACKNACK files a repair, an
-//! announcement goes to a box that the discovery job empties. The work done for a datagram is
-//! bounded by its length and by the local readers of the writers it names.
+//! Nothing is answered here. A HEARTBEAT files an ACKNACK, an ACKNACK files a repair, an announcement is queued for the
+//! discovery job. The work for a datagram is bounded by its length and the local readers of the writers it names.
 //!
-//! Here is DATA, and whom it is for; [`extension`] has what a message says of itself as a whole, [`sample`] what one
-//! reader does with a sample, [`fragment`] how it comes in parts and is asked for ([`nack_fragment`]), [`missing`]
-//! what a writer says of the numbers it has and no longer has, [`acknack`] what a reader says it has and lacks.
+//! This file has DATA and its addressing; [`extension`] the header extension, [`sample`] a sample at one reader,
+//! [`fragment`] fragments and [`nack_fragment`] their repair, [`missing`] HEARTBEAT and GAP, [`acknack`] ACKNACK.
 
 mod acknack;
 mod extension;
@@ -43,26 +39,25 @@ use crate::{
     reader::{ReaderStatus, Settled},
 };
 
-/// Where in a message the reading stands, and what the submessages so far have said.
+/// Position in a message, and the receiver state set by its submessages.
 #[derive(Debug, Clone)]
 pub struct MessageReceiver {
     source: Locator,
     offset: usize,
     prefix: GuidPrefix,
-    /// INFO_DST named another participant: what follows is not for us.
+    /// INFO_DST named another participant.
     for_others: bool,
     timestamp: Option<Timestamp>,
-    /// When the datagram arrived, where that is known better than by when it is read.
+    /// Arrival time of the datagram, if known better than by when it is read.
     arrived: Option<Instant>,
-    /// The DATA at `offset` was delivered to some readers, and may be to so many more. 0: it has
-    /// not been begun.
+    /// Maximum number of further readers of the DATA at `offset`, if some were served; 0 if it was not begun.
     further: u16,
-    /// The header was counted among the bytes that call for an answer.
+    /// The header was counted towards the anti-amplification limit.
     is_header_counted: bool,
 }
 
 impl MessageReceiver {
-    /// The state at the start of a datagram that came from `source`.
+    /// Creates the state at the start of a datagram from `source`.
     #[must_use]
     pub fn new(source: Locator) -> Self {
         Self {
@@ -77,23 +72,23 @@ impl MessageReceiver {
         }
     }
 
-    /// When the datagram arrived, as its stamp says: samples count as received then
-    /// ([`SampleInfo::received`]). Otherwise they count as received when they are read.
+    /// Sets the arrival time of the datagram, by its receive time stamp: the reception time of its samples
+    /// ([`SampleInfo::received`]). The default is the time of reading.
     #[must_use]
     pub fn arrived_at(mut self, arrived: Instant) -> Self {
         self.arrived = Some(arrived);
         self
     }
 
-    /// Whether all of a datagram of so many bytes has been read: there is nothing to call
-    /// [`Engine::receive`] again for.
+    /// Returns whether a datagram of this length was read to its end, and need not be passed to [`Engine::receive`]
+    /// again.
     #[inline]
     #[must_use]
     pub fn is_at_end(&self, datagram_bytes: usize) -> bool {
         self.offset == datagram_bytes && self.further == 0
     }
 
-    /// Bytes that came with a submessage of so many: its own, and the first time those of the header.
+    /// Returns the bytes that a submessage adds to the anti-amplification limit; the first one also adds the header.
     fn count(&mut self, submessage_bytes: usize) -> usize {
         match core::mem::replace(&mut self.is_header_counted, true) {
             false => HEADER_BYTES + submessage_bytes,
@@ -101,37 +96,36 @@ impl MessageReceiver {
         }
     }
 
-    /// Who says what follows.
+    /// Returns the GUID prefix of the sender of the following submessages.
     pub(crate) fn sender(&self) -> GuidPrefix {
         self.prefix
     }
 
-    /// Where the datagram came from.
+    /// Returns the source address of the datagram.
     #[must_use]
     pub fn source(&self) -> Locator {
         self.source
     }
 }
 
-/// A sample for a reader that takes views.
+/// Sample for a reader that takes views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// The reader.
+    /// Reader that gets the sample.
     pub reader: ReaderId,
-    /// Where the payload lies in the datagram, with its encapsulation header; empty where the change carries none.
+    /// Range of the payload in the datagram, with its encapsulation header; empty without a payload.
     pub payload: Range<usize>,
-    /// It came in fragments: the payload lies in memory of the reader ([`Engine::lend`]) instead.
+    /// The sample was fragmented: the payload is in memory of the reader instead ([`Engine::lend`]).
     pub is_assembled: bool,
-    /// What is known of the sample.
+    /// Metadata of the sample.
     pub info: SampleInfo,
 }
 
 impl Engine {
-    /// Reads on in a datagram.
+    /// Continues to read a datagram.
     ///
-    /// `Some`: a sample for a view reader; call again with the same arguments for the rest.
-    /// `None`: the datagram is done. What a peer sent can be anything: what cannot be read is
-    /// counted in [`Counters`](crate::Counters) and skipped.
+    /// Returns `Some` with a sample for a view reader; call again with the same arguments for the rest. Returns `None`
+    /// at the end. Malformed input is counted in [`Counters`](crate::Counters) and skipped.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -163,8 +157,7 @@ impl Engine {
                 message.offset = submessages.offset();
                 continue;
             };
-            // DATA and INFO_TS are what samples come as: read here, without the detour by a
-            // value that could be any kind.
+            // Samples come as DATA, DATA_FRAG and INFO_TS: parsed here, without the enum of all kinds.
             match found {
                 sample @ Undecoded {
                     id: SubmessageId::DATA,
@@ -172,7 +165,7 @@ impl Engine {
                 } => {
                     let delivery = self.receive_sample(now, message, sample);
                     if delivery.is_some() {
-                        // Come back to this DATA while it has further readers.
+                        // Resume at this DATA while it has further readers.
                         message.offset = if message.further > 0 {
                             start
                         } else {
@@ -214,8 +207,7 @@ impl Engine {
         self.counters.malformed_submessages += 1;
     }
 
-    /// DATA. Not a part of the loop over submessages: it has so much to keep at hand that the rest would
-    /// find no register.
+    /// Receives a DATA. Out of line: inlined, it would leave the submessage loop no registers.
     #[inline(never)]
     fn receive_sample(
         &mut self,
@@ -231,7 +223,6 @@ impl Engine {
         None
     }
 
-    /// Whatever is no sample.
     #[inline(never)]
     fn receive_other(&mut self, now: Instant, message: &mut MessageReceiver, found: Undecoded<'_>) {
         let Ok(submessage) = found.decode() else {
@@ -240,7 +231,7 @@ impl Engine {
         };
         match submessage {
             Submessage::InfoSource(source) => {
-                // RTPS 2.5 §8.3.8.10: it ends what INFO_TS said, too.
+                // RTPS 2.5 §8.3.8.10: INFO_SRC also resets the time stamp.
                 message.prefix = match self.is_nobodys(source.prefix) {
                     true => GuidPrefix::UNKNOWN,
                     false => source.prefix,
@@ -252,7 +243,7 @@ impl Engine {
                     && prefix != self.guid_prefix()
                     && !self.is_any_start_of_this(prefix);
             }
-            // It was looked at before anything else of its message.
+            // Checked before the rest of its message.
             Submessage::HeaderExtension(_) => {}
             _ if message.for_others => self.counters.for_others += 1,
             Submessage::Heartbeat(heartbeat) => self.receive_heartbeat(now, message, &heartbeat),
@@ -294,9 +285,9 @@ impl Engine {
             prefix: message.prefix,
             entity: data.writer,
         };
-        // In the midst of a DATA it begins again at the head of the chain: a callback may have
-        // deleted any reader, or made one. Those that were served have gone on and are passed by;
-        // should every callback make a reader, the number there can be ends it.
+        // A resumed DATA begins again at the head of the chain, because a callback may have deleted or created any
+        // reader. Readers already served have advanced and are skipped; `further` bounds the loop if every callback
+        // creates a reader.
         let further = core::mem::take(&mut message.further);
         let resumes = further > 0;
         let mut next = self.proxies_of_writer.recall(&writer);
@@ -400,7 +391,7 @@ impl Engine {
         None
     }
 
-    /// The first proxy of a writer that is known by a description and has now said its whole name.
+    /// Returns the first proxy of a writer of a static peer whose incarnation becomes known with this message.
     #[cold]
     #[inline(never)]
     fn recall_described(
@@ -417,8 +408,7 @@ impl Engine {
         }
     }
 
-    /// The first proxy from `at` on along a writer's chain whose reader a submessage is meant for,
-    /// and the one after it.
+    /// Returns the first proxy, from `at` on along a writer's chain, whose reader is addressed, and the one after it.
     fn meant_proxy(&self, mut at: Option<u16>, meant: EntityId) -> Option<(u16, Option<u16>)> {
         while let Some(index) = at {
             let proxy = self.writer_proxies.get(index)?;
@@ -430,8 +420,7 @@ impl Engine {
         None
     }
 
-    /// A sample that came and cannot be taken in, now or later: it counts, and is not asked for
-    /// again.
+    /// Counts a sample that can never be stored; it is not requested again.
     #[cold]
     fn refuse_for_good(&mut self, proxy_index: u16, sequence: SequenceNumber, unfit: Unfit) {
         let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
@@ -441,7 +430,7 @@ impl Engine {
         let Some(reader) = self.readers.get_mut(reader_index) else {
             return;
         };
-        // One out of order comes again when its turn has come, and is counted then.
+        // An out-of-order sample is requested again, and counted when it is next in order.
         if sequence == proxy.expected {
             proxy.begun = true;
             proxy.advance();
@@ -461,7 +450,7 @@ impl Engine {
                 }
             }
             if let Some(cache) = reader.cache.as_mut().filter(|cache| cache.groups()) {
-                // A set without it is not whole.
+                // The set is incomplete without the sample.
                 proxy.progress.lose();
                 reader.ledger.incomplete += cache.drop_open_set(proxy_index, &proxy.progress);
             }

@@ -1,13 +1,12 @@
-//! Registered instances of a keyed writer (DDS 1.4 §2.2.2.4.2.5), which it unregisters when it is deleted
-//! (§2.2.3.21).
+//! Registered instances of a keyed writer (DDS 1.4 §2.2.2.4.2.5), which it unregisters when it is deleted (§2.2.3.21).
 //!
-//! A writer keeps the serialised key of each instance that it writes, from the first sample of the instance until it
-//! unregisters the instance. [`Engine::next_unregister`] makes datagrams of those keys before
-//! [`Engine::delete_writer`]: DATA with the key, KEY_HASH and STATUS_INFO, as an unregister that the user writes. They
-//! are sent once. A reader that misses one of them learns from discovery that the writer is gone.
+//! A writer keeps the serialised key of each instance from its first sample until its unregister.
+//! [`Engine::next_unregister`] makes datagrams of those keys before [`Engine::delete_writer`]: DATA with key, KEY_HASH
+//! and STATUS_INFO, as for an unregister by the user. They are sent once. A reader that misses one learns from
+//! discovery that the writer is gone.
 //!
-//! The memory is taken when the writer is created. A sample of the instance that was written last costs a comparison
-//! of key hashes, one of another instance a look into an index.
+//! All memory is allocated in advance. A sample of the instance written last costs a comparison of key hashes, another
+//! one an index lookup.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -27,17 +26,16 @@ use crate::{
     write::{WriteSample, data_head},
 };
 
-/// Serialises the key of a sample's payload as the payload of the instance's end; returns its length. `None`: the
-/// payload cannot be read, or the key does not fit.
+/// Serialises the key of a payload; returns its length. `None` if the payload cannot be read, or the key does not fit.
 pub type KeyPayload = fn(payload: &[u8], out: &mut [u8]) -> Option<usize>;
 
-/// Instances that a writer has written and not unregistered, with their keys.
+/// Instances that a writer has registered, with their keys.
 #[derive(Debug)]
 pub(crate) struct RegisteredInstances {
     key_payload: KeyPayload,
     slots: Index<KeyHash, u16>,
     free: Vec<u16>,
-    /// The instance of the last sample, if it is registered.
+    /// Instance of the last sample, if it is registered.
     last: Option<KeyHash>,
     slot_bytes: usize,
     keys: Box<[u8]>,
@@ -58,13 +56,13 @@ impl RegisteredInstances {
         }
     }
 
-    /// Whether a sample leaves everything as it is: it is of the instance that was written last, and does not unregister it.
+    /// Returns whether a sample changes nothing: its instance was written last, and it does not unregister.
     #[inline]
     pub(crate) fn knows(&self, sample: &WriteSample) -> bool {
         sample.key_hash == self.last && !sample.kind.unregisters()
     }
 
-    /// A sample that is not [known](Self::knows), or the end of its instance, was written.
+    /// Applies a sample that is not [known](Self::knows).
     pub(crate) fn note(&mut self, sample: &WriteSample, payload: &[u8]) {
         let (kind, Some(key)) = (sample.kind, sample.key_hash) else {
             return;
@@ -84,7 +82,7 @@ impl RegisteredInstances {
         let room = &mut self.keys[usize::from(slot) * self.slot_bytes..][..self.slot_bytes];
         let length = match kind {
             ChangeKind::Alive => (self.key_payload)(payload, room),
-            // It is the key already.
+            // The payload of a dispose is the key.
             _ => room.get_mut(..payload.len()).map(|room| {
                 room.copy_from_slice(payload);
                 payload.len()
@@ -110,11 +108,11 @@ impl RegisteredInstances {
 }
 
 impl Engine {
-    /// Lets a keyed writer unregister its instances when it is deleted: it keeps their keys, of `key_bytes` at most with
-    /// the encapsulation header, from now on. Call it before the first sample.
+    /// Makes a keyed writer keep the keys of its instances, of at most `key_bytes` with the encapsulation header, and
+    /// unregister them when it is deleted. Call it before the first sample.
     ///
-    /// [`REGISTERED_INSTANCES`] and [`REGISTERED_KEY_BYTES`] bound what is kept. What of a writer belongs to coherent or
-    /// ordered sets has numbers in its group, so such a writer ends its instances by its own end alone.
+    /// [`REGISTERED_INSTANCES`] and [`REGISTERED_KEY_BYTES`] bound what is kept. No effect on a writer with coherent or
+    /// ordered access, whose samples are numbered in their group.
     pub fn keep_keys(&mut self, id: WriterId, key_payload: KeyPayload, key_bytes: usize) {
         let seed = self.config.seed;
         let Some(writer) = self.writers.get_mut(id.0) else {
@@ -131,9 +129,9 @@ impl Engine {
         writer.registered = Some(Box::new(registered));
     }
 
-    /// Writes the next datagram that unregisters instances of a writer that is about to be deleted; it is for
-    /// [all its readers](Self::destinations). Returns its length. `None`: nothing is left to unregister, or no
-    /// reader is matched. What was not sent before goes with the writer.
+    /// Writes the next datagram that unregisters instances of a writer about to be deleted, for
+    /// [all its readers](Self::destinations). Returns its length; `None` if nothing is left to unregister or no reader
+    /// is matched. Unsent samples are dropped with the writer.
     pub fn next_unregister(
         &mut self,
         now: Instant,

@@ -1,13 +1,13 @@
-//! Memory of the samples of a history or a cache, all of it taken when the endpoint is created.
+//! Sample memory of a history or a cache, all of it allocated when the endpoint is created.
 //!
-//! Each sample has a *slot* of a fixed size. Where some samples are longer than a slot they share *pages*: a long sample
-//! lies in a run of them. An endpoint whose samples are bounded has slots of that size and no pages. One whose samples
-//! are mostly short and may be long has slots of an Ethernet frame, and pages for a few long ones, so that the rare long
-//! sample does not multiply the memory of all.
+//! Each sample has a *slot* of a fixed size. Samples longer than a slot share *pages*; a long sample is in a run of
+//! them. An endpoint with bounded samples has slots of that size and no pages. An endpoint with mostly short samples
+//! has slots of an Ethernet frame and pages for a few long ones. So a rare long sample does not multiply the memory of
+//! all.
 //!
 //! A sample takes the first run that fits. A sample that waits for an earlier one takes a run of the upper half. So the
-//! lower half is free for the earlier one as soon as the user has taken what lies there. With TIME_BASED_FILTER there are
-//! twice as many pages: samples that it keeps back lie behind the lower half, too, and nothing else takes the new pages.
+//! lower half is free for the earlier one as soon as the user has taken the samples there. TIME_BASED_FILTER doubles
+//! the pages: samples that it defers are behind the lower half, too, and nothing else takes the new pages.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
@@ -17,32 +17,31 @@ use crate::{
     limits::{LONG_BYTES, USUAL_LONG_BYTES, WAITING_BYTES, WHOLE_BYTES},
 };
 
-/// Bytes of a page: a long sample wastes half of one on average.
+/// Page size in bytes; a long sample wastes half a page on average.
 const PAGE_BYTES: usize = 1_024;
 
-/// How much memory samples have.
+/// Layout of sample memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
-    /// Bytes of a slot.
+    /// Slot size in bytes.
     slot_bytes: usize,
-    /// The longest sample.
+    /// Maximum sample size in bytes.
     max_bytes: usize,
-    /// Bytes that samples longer than a slot share; 0: there are none.
+    /// Bytes shared by samples longer than a slot; 0 if there are none.
     long_bytes: usize,
-    /// The part of `long_bytes`, at the end, for samples that wait for others or are kept back.
+    /// Part of `long_bytes`, at the end, for waiting and deferred samples.
     waiting_bytes: usize,
-    /// The part of `waiting_bytes`, at the end, that no other samples take.
+    /// Part of `waiting_bytes`, at the end, that no other samples take.
     kept_bytes: usize,
     zeroed: Zeroed,
 }
 
 impl Sizes {
-    /// These sizes, with the memory taken by `zeroed`.
     pub(crate) fn taken_from(self, zeroed: Zeroed) -> Self {
         Self { zeroed, ..self }
     }
 
-    /// Sizes for slots of `max_bytes`, without pages.
+    /// Returns a layout with slots of `max_bytes` and no pages.
     pub(crate) fn fixed(max_bytes: usize) -> Self {
         Self {
             slot_bytes: max_bytes,
@@ -54,9 +53,9 @@ impl Sizes {
         }
     }
 
-    /// So many slots of an Ethernet frame, and pages for longer samples: four of the longest, of which one may be on its
-    /// way and lie in the middle, or as many as fit [`LONG_BYTES`]; where the longest is longer than
-    /// [`USUAL_LONG_BYTES`], [`WAITING_BYTES`].
+    /// Returns a layout with slots of an Ethernet frame, and pages for longer samples. There are pages for four of the
+    /// longest, one of which may be in transit in the middle, or as many as fit [`LONG_BYTES`] ([`WAITING_BYTES`] if
+    /// the longest exceeds [`USUAL_LONG_BYTES`]).
     pub(crate) fn shared(max_bytes: usize, slots: usize) -> Self {
         if max_bytes <= WHOLE_BYTES {
             return Self::fixed(max_bytes);
@@ -78,7 +77,7 @@ impl Sizes {
         }
     }
 
-    /// These sizes with twice the pages; the second half is for samples that TIME_BASED_FILTER keeps back.
+    /// Doubles the pages; the second half is for samples that TIME_BASED_FILTER defers.
     pub(crate) fn with_kept_back(self) -> Self {
         Self {
             long_bytes: self.long_bytes.saturating_mul(2),
@@ -88,12 +87,10 @@ impl Sizes {
         }
     }
 
-    /// Bytes of a slot.
     pub(crate) fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }
 
-    /// Bytes of memory with `slots` slots.
     pub(crate) fn bytes(&self, slots: usize) -> usize {
         slots
             .saturating_mul(self.slot_bytes)
@@ -101,35 +98,35 @@ impl Sizes {
     }
 }
 
-/// The slots of a history or a cache.
+/// Slots and pages of a history or a cache.
 #[derive(Debug)]
 pub(crate) struct SampleMemory {
     sizes: Sizes,
-    /// Bytes of the slots; grows, within its capacity, to the last slot that was used.
+    /// Bytes of the slots; grows, within its capacity, to the last slot in use.
     slots: Vec<u8>,
     count: u16,
     free: Vec<u16>,
     long: Option<Box<Long>>,
 }
 
-/// What samples longer than a slot share.
+/// Pages for samples longer than a slot.
 #[derive(Debug)]
 struct Long {
     bytes: Box<[u8]>,
-    /// Free runs of pages, ascending, adjacent ones joined: at most one more than there are slots.
+    /// Free runs of pages, ascending, adjacent ones joined: at most one more than slots.
     free: Vec<Range<u32>>,
     /// Pages of each slot's sample.
     runs: Box<[Range<u32>]>,
     /// Pages of the longest sample so far; 0 before the first.
     longest: usize,
-    /// The pages for samples that wait for others or are kept back.
+    /// Pages for waiting and deferred samples.
     waiting: Range<usize>,
-    /// The pages for all other samples.
+    /// Pages for all other samples.
     available: Range<usize>,
 }
 
 impl SampleMemory {
-    /// Takes memory for `slots` samples; `None` if the allocator has none left.
+    /// Allocates memory for `slots` samples; `None` if there is none left.
     pub(crate) fn try_new(slots: u16, sizes: Sizes) -> Option<Self> {
         let count = usize::from(slots);
         let long = match sizes.long_bytes {
@@ -152,26 +149,23 @@ impl SampleMemory {
         })
     }
 
-    /// All memory, to be touched before the start (`fixed_memory`).
+    /// Returns all memory, for prefaulting.
     pub(crate) fn pieces_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.grow(usize::from(self.count) * self.sizes.slot_bytes);
         let long = self.long.as_mut().map(|long| &mut long.bytes[..]);
         core::iter::once(&mut self.slots[..]).chain(long)
     }
 
-    /// The longest sample.
     #[inline]
     pub(crate) fn max_bytes(&self) -> usize {
         self.sizes.max_bytes
     }
 
-    /// A free slot.
     #[inline]
     pub(crate) fn claim(&mut self) -> Option<u16> {
         self.free.pop()
     }
 
-    /// Slots that are free.
     pub(crate) fn free_slots(&self) -> usize {
         self.free.len()
     }
@@ -185,8 +179,8 @@ impl SampleMemory {
         }
     }
 
-    /// Copies a sample into a slot; `waits` says that it waits for an earlier one. False if it is long and no run of pages
-    /// is free for it.
+    /// Copies a sample into a slot; `waits` says that it waits for an earlier one. Returns false if it is long and no
+    /// run of pages is free for it.
     #[inline]
     pub(crate) fn store(&mut self, slot: u16, payload: &[u8], waits: bool) -> bool {
         if payload.len() > self.sizes.slot_bytes {
@@ -196,7 +190,6 @@ impl SampleMemory {
         true
     }
 
-    /// The bytes of a slot.
     #[inline]
     fn slot_mut(&mut self, slot: u16) -> &mut [u8] {
         let start = usize::from(slot) * self.sizes.slot_bytes;
@@ -207,7 +200,7 @@ impl SampleMemory {
         &mut self.slots[start..end]
     }
 
-    /// Extends `slots`, within its capacity, to a slot that is used for the first time.
+    /// Extends `slots`, within its capacity, at the first use of a slot.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, end: usize) {
@@ -235,7 +228,7 @@ impl SampleMemory {
         true
     }
 
-    /// Whether a sample of so many bytes that waits for others would find pages.
+    /// Returns whether there are pages for a waiting sample of this size.
     #[cold]
     pub(crate) fn fits_waiting(&self, bytes: usize) -> bool {
         let long = self.long.as_ref().filter(|_| bytes > self.sizes.slot_bytes);
@@ -245,7 +238,7 @@ impl SampleMemory {
         })
     }
 
-    /// The sample of a slot, which has so many bytes.
+    /// Returns the sample of a slot, which has `length` bytes.
     #[inline]
     pub(crate) fn get(&self, slot: u16, length: usize) -> &[u8] {
         if length > self.sizes.slot_bytes {
@@ -262,7 +255,8 @@ impl SampleMemory {
         long.bytes.get(start..start + length).unwrap_or_default()
     }
 
-    /// Whether a sample of so many bytes could be lent room now. One that is longer than all may be is refused later.
+    /// Returns whether memory for a sample of this size can be lent now. True for a sample above the maximum, which is
+    /// refused later.
     #[inline]
     pub(crate) fn fits(&self, bytes: usize) -> bool {
         bytes <= self.sizes.slot_bytes || self.fits_long(bytes)
@@ -278,14 +272,14 @@ impl SampleMemory {
         }
     }
 
-    /// Lends a slot to fill: all of it, or for a sample of more bytes the largest run of pages that is free.
+    /// Lends a slot to be filled: all of it, or for a longer sample the largest free run of pages.
     #[inline]
     pub(crate) fn lend(&mut self, slot: u16, bytes: usize) -> &mut [u8] {
         if bytes > self.sizes.slot_bytes && self.long.is_some() {
             return self.lend_long(slot);
         }
         if let Some(long) = &mut self.long {
-            // A sample that was refused may have left pages lent.
+            // A refused sample may have left pages lent.
             long.release(slot);
         }
         self.slot_mut(slot)
@@ -304,7 +298,7 @@ impl SampleMemory {
         &mut long.bytes[start * PAGE_BYTES..][..bytes]
     }
 
-    /// What was lent holds a sample of so many bytes; the rest is free again.
+    /// Stores the length of the sample in lent memory; frees the rest.
     #[inline]
     pub(crate) fn settle(&mut self, slot: u16, length: usize) {
         if self.long.is_some() {
@@ -326,15 +320,14 @@ impl SampleMemory {
             long.note_length(pages);
             return;
         }
-        // It is shorter than was thought.
+        // The sample is shorter than announced, and fits the slot.
         self.slot_mut(slot);
         let Some(long) = &self.long else { return };
         let bytes = &long.bytes[run.start as usize * PAGE_BYTES..][..length];
         self.slots[usize::from(slot) * self.sizes.slot_bytes..][..length].copy_from_slice(bytes);
     }
 
-    /// The part of `slots` that a sample takes by its memory: a sample that takes half of the pages counts as half of the
-    /// slots.
+    /// Returns the number of `slots` that a sample counts as: one with half of the pages counts as half of the slots.
     #[inline]
     pub(crate) fn share(&self, bytes: usize, slots: usize) -> u32 {
         match self.long {
@@ -346,7 +339,7 @@ impl SampleMemory {
         }
     }
 
-    /// Samples there is room for where they are as long as the longest so far.
+    /// Returns how many samples as long as the longest so far have room.
     pub(crate) fn room(&self) -> usize {
         match &self.long {
             Some(long) if long.longest > 0 => {
@@ -361,7 +354,7 @@ impl SampleMemory {
 }
 
 impl Long {
-    /// All pages as one free run; the list's capacity suffices for any number of runs.
+    /// Returns all pages as one free run; the list has capacity for any number of runs.
     fn all_free(bytes: usize, samples: usize) -> Vec<Range<u32>> {
         let mut free = Vec::with_capacity(samples + 1);
         free.push(0..(bytes / PAGE_BYTES) as u32);
@@ -372,7 +365,7 @@ impl Long {
         self.longest = self.longest.max(pages);
     }
 
-    /// The start of the first free run of `pages` pages within a range.
+    /// Returns the start of the first free run of `pages` pages within a range.
     fn first_run(&self, within: &Range<usize>, pages: usize) -> Option<usize> {
         let start_of = |run: &Range<u32>| {
             let start = within.start.max(run.start as usize);
@@ -382,7 +375,7 @@ impl Long {
         self.free.iter().find_map(start_of)
     }
 
-    /// The first free run of so many pages, or the largest there is.
+    /// Returns start and length of the first free run of `most` pages, or of the largest one.
     fn largest_run(&self, most: usize) -> (usize, usize) {
         let mut largest = 0..0;
         for run in &self.free {
@@ -396,7 +389,7 @@ impl Long {
         (largest.start as usize, largest.len().min(most))
     }
 
-    /// Takes pages out of a free run for a slot.
+    /// Allocates pages of a free run to a slot.
     fn take(&mut self, slot: u16, start: usize, pages: usize) {
         let run = start as u32..(start + pages) as u32;
         let at = self.first_behind(run.start);
@@ -414,7 +407,6 @@ impl Long {
         self.runs[usize::from(slot)] = run;
     }
 
-    /// Frees a slot's pages.
     fn release(&mut self, slot: u16) {
         let run = core::mem::take(&mut self.runs[usize::from(slot)]);
         if run.is_empty() {
@@ -431,7 +423,7 @@ impl Long {
         }
     }
 
-    /// Index in the list of the first free run that ends behind a page.
+    /// Returns the index of the first free run that ends after a page.
     fn first_behind(&self, page: u32) -> usize {
         self.free.partition_point(|free| free.end <= page)
     }
@@ -441,7 +433,7 @@ impl Long {
 mod tests {
     use super::*;
 
-    /// Eight slots, and twelve pages for samples of up to 3,000 bytes.
+    /// Allocates eight slots, and twelve pages for samples of up to 3,000 bytes.
     fn memory() -> SampleMemory {
         let sizes = Sizes {
             slot_bytes: WHOLE_BYTES,
@@ -538,7 +530,7 @@ mod tests {
         let mut memory = memory();
         let slot = memory.claim().expect("there are eight");
         memory.lend(slot, WHOLE_BYTES + 1).fill(0xaa);
-        // It did not fit there either.
+        // The first sample did not fit the pages either.
         memory.lend(slot, 0)[..10].copy_from_slice(&sample(10));
         memory.settle(slot, 10);
         assert_eq!(memory.get(slot, 10), sample(10));

@@ -1,8 +1,8 @@
-//! What the user does with several samples of a reader at a time (DDS 1.4 §2.2.2.5.3).
+//! Read and take of several samples (DDS 1.4 §2.2.2.5.3).
 //!
-//! First samples are [selected](Engine::select), then looked at one by one ([`Engine::selected`]), then all of them
-//! are marked as read ([`Engine::read_selected`]) or taken ([`Engine::take_selected`]). Nothing else may be done with
-//! the reader in between. None of it allocates.
+//! The user [selects](Engine::select) samples, reads them one by one ([`Engine::selected`]), and marks all as read
+//! ([`Engine::read_selected`]) or takes them ([`Engine::take_selected`]). No other call on the reader is allowed in
+//! between. Nothing allocates.
 
 use isolane_wire::cdr::KeyHash;
 
@@ -23,36 +23,36 @@ impl Engine {
         self.readers.get(id.0)?.cache.as_ref()
     }
 
-    /// Selects samples of a reader; returns how many there are.
+    /// Selects samples of a reader; returns their number.
     pub fn select(&mut self, id: ReaderId, selection: &Selection<'_>) -> usize {
         let cache = self.cache_mut(id);
         cache.map_or(0, |cache| cache.select(selection))
     }
 
-    /// Whether a selection would have any sample.
+    /// Returns whether a selection has any sample.
     #[must_use]
     pub fn has_any(&self, id: ReaderId, selection: &Selection<'_>) -> bool {
         self.cache(id).is_some_and(|cache| cache.has_any(selection))
     }
 
-    /// The `nth` of the selected samples: those of an instance behind one another, in the order they came, and the
-    /// instance first whose oldest sample came first. Where PRESENTATION asks for ordered access of TOPIC or GROUP
-    /// scope, all in the order they came (DDS 1.4 §2.2.2.5.3.8).
+    /// Returns the `nth` selected sample: by instance in the order of their oldest samples, and in order of arrival
+    /// within an instance. With ordered access of TOPIC or GROUP scope (PRESENTATION), all are in order of arrival (DDS
+    /// 1.4 §2.2.2.5.3.8).
     #[must_use]
     pub fn selected(&self, id: ReaderId, nth: usize) -> Option<CachedSample<'_>> {
         let (info, payload) = self.cache(id)?.selected(nth)?;
         Some(CachedSample { info, payload })
     }
 
-    /// Marks what was selected as read; it stays.
+    /// Marks the selected samples as read; they stay in the cache.
     pub fn read_selected(&mut self, id: ReaderId) {
         if let Some(cache) = self.cache_mut(id) {
             cache.mark_selected();
         }
     }
 
-    /// Takes what was selected out of the cache, as delivered. What was refused for want of room is asked for
-    /// again.
+    /// Takes the selected samples out of the cache and counts them as delivered. Samples refused for lack of room are
+    /// requested again.
     pub fn take_selected(&mut self, id: ReaderId) {
         let Some(reader) = self.readers.get_mut(id.0) else {
             return;
@@ -64,7 +64,7 @@ impl Engine {
         self.go_on(id.0);
     }
 
-    /// What `find` finds in the samples of an instance, the oldest first, up to the first in which it finds something.
+    /// Applies `find` to the samples of an instance, oldest first, and returns its first result.
     pub fn find_in_instance<T>(
         &self,
         id: ReaderId,
@@ -76,7 +76,7 @@ impl Engine {
         samples.find_map(find)
     }
 
-    /// The oldest change of an instance that a writer keeps: a value, or with `false` a key.
+    /// Returns the oldest change of an instance that a writer keeps: `true` with a value, `false` with a key.
     #[must_use]
     pub fn kept_change(&self, id: WriterId, instance: KeyHash) -> Option<(bool, &[u8])> {
         let history = self.writers.get(id.0)?.history.as_ref()?;
@@ -84,7 +84,7 @@ impl Engine {
         Some((change.kind == ChangeKind::Alive, payload))
     }
 
-    /// Whether a reader knows an instance: it has samples of it, or had and has not forgotten it since.
+    /// Returns whether a reader knows an instance, with or without samples.
     #[must_use]
     pub fn knows_instance(&self, id: ReaderId, instance: KeyHash) -> bool {
         let cache = self.cache(id);

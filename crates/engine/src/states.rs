@@ -1,55 +1,54 @@
-//! Sample, view and instance states (DDS 1.4 §2.2.2.5.1), and what one asks for by them.
+//! Sample, view and instance states (DDS 1.4 §2.2.2.5.1), and masks of them.
 //!
-//! A sample was read before or not. A *view* says whether this reader's user has looked at an instance since it
-//! was born, or born again last: an instance that has ended is born again by the next sample of it, and each time
-//! it is, a count says which of the two ends it came back from. So samples of one instance tell of how many
-//! lives it has had between any two of them: their *ranks*.
+//! The *view state* says whether the user has seen an instance since it last became alive. An instance that was not
+//! alive becomes alive again with its next sample, and a generation count is incremented for the kind of end (disposed,
+//! or no writers). The *generation ranks* of samples are differences of these counts within one instance.
 
 use bitflags::bitflags;
 use isolane_wire::{guid::Guid, sequence::SequenceNumber, time::Instant};
 
 use crate::{cache::SampleInfo, history::ChangeKind, instance::InstanceState};
 
-/// Whether a sample was read before (DDS 1.4 §2.2.2.5.1.1).
+/// Sample state (DDS 1.4 §2.2.2.5.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SampleState {
-    /// Not yet.
+    /// The sample was not read.
     #[default]
     NotRead,
-    /// It was, and stayed.
+    /// The sample was read, and stayed in the cache.
     Read,
 }
 
-/// Whether samples of an instance were looked at before (§2.2.2.5.1.8).
+/// View state of an instance (§2.2.2.5.1.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ViewState {
-    /// Not since the instance was born, or born again last.
+    /// No sample was accessed since the instance last became alive.
     #[default]
     New,
-    /// They were.
+    /// Samples of the instance were accessed.
     NotNew,
 }
 
 bitflags! {
-    /// The states of samples that are asked for. Where none of a kind is named (sample, view or instance
-    /// state), all of that kind are meant: the empty mask asks for everything.
+    /// Mask of sample, view and instance states. A kind without any bit is not restricted, so the empty mask selects
+    /// everything.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct StateMask: u8 {
-        /// Samples that were read before.
+        /// Samples already read.
         const READ = 1;
-        /// Samples that were not.
+        /// Samples not read yet.
         const NOT_READ = 2;
-        /// Of instances that were not looked at before.
+        /// Samples of instances not accessed before.
         const NEW = 4;
-        /// Of instances that were.
+        /// Samples of instances accessed before.
         const NOT_NEW = 8;
-        /// Of instances that are written.
+        /// Samples of instances that are alive.
         const ALIVE = 16;
-        /// Of instances that were disposed.
+        /// Samples of disposed instances.
         const NOT_ALIVE_DISPOSED = 32;
-        /// Of instances that nobody writes any more.
+        /// Samples of instances without writers.
         const NOT_ALIVE_NO_WRITERS = 64;
-        /// Of instances that have ended either way.
+        /// Samples of instances that are not alive.
         const NOT_ALIVE = 32 | 64;
     }
 }
@@ -59,7 +58,6 @@ impl StateMask {
     const VIEWS: Self = Self::NEW.union(Self::NOT_NEW);
     const INSTANCES: Self = Self::ALIVE.union(Self::NOT_ALIVE);
 
-    /// The states that one sample has.
     fn of(info: &SampleInfo) -> Self {
         let sample = match info.sample_state {
             SampleState::Read => Self::READ,
@@ -77,7 +75,7 @@ impl StateMask {
         sample | view | instance
     }
 
-    /// Whether a sample with these states is asked for.
+    /// Returns whether the mask selects a sample with these states.
     #[must_use]
     pub fn takes(self, info: &SampleInfo) -> bool {
         let states = Self::of(info);
@@ -90,7 +88,7 @@ impl StateMask {
 }
 
 impl SampleInfo {
-    /// Of a sample that has come and that nobody has looked at: what is the same of all such.
+    /// Initial state of a received sample.
     pub(crate) const UNSEEN: Self = Self {
         writer: Guid::UNKNOWN,
         sequence: SequenceNumber::UNKNOWN,
@@ -109,7 +107,7 @@ impl SampleInfo {
         key_hash: None,
     };
 
-    /// Lives of its instance before the one it belongs to.
+    /// Returns the generation of the instance that the sample belongs to.
     pub(crate) fn generation(&self) -> u32 {
         self.disposed_generation_count
             .wrapping_add(self.no_writers_generation_count)

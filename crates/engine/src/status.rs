@@ -1,9 +1,8 @@
-//! What the user is told of endpoints, and in numbers (DDS 1.4 §2.2.4.1).
+//! Communication statuses (DDS 1.4 §2.2.4.1).
 //!
-//! [`Engine::next_status`] says that something has changed at an endpoint: each is on the list once,
-//! whatever happens to it, so the list has as many places as there are endpoints. What has changed is
-//! then *taken*: the total stays, the change since it was last taken begins at zero again. All of it lies
-//! in the endpoint's record, so that nothing is searched or allocated.
+//! [`Engine::next_status`] returns the endpoints with changes. Each is queued at most once, so the queue is as long as
+//! there are endpoints. The user then *takes* a status: totals stay, changes since the last take are reset. All of it
+//! is in the endpoint's record; nothing is searched or allocated.
 
 use isolane_wire::{
     cdr::{CdrError, EncapsulationId},
@@ -19,14 +18,14 @@ use crate::{
     writer::WriterStatus,
 };
 
-/// Something to tell the user.
+/// Status change to report to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusChange {
-    /// At a reader.
+    /// Changes at a reader.
     Reader(ReaderId, ReaderStatus),
-    /// At a writer.
+    /// Changes at a writer.
     Writer(WriterId, WriterStatus),
-    /// The participants or endpoints known have changed.
+    /// The set of known participants or endpoints changed.
     Discovery,
 }
 
@@ -37,68 +36,67 @@ pub(crate) enum Noted {
     Discovery,
 }
 
-/// Endpoints of the other kind that an endpoint is matched with (*PublicationMatchedStatus*,
-/// *SubscriptionMatchedStatus*).
+/// Match counts of an endpoint (*PublicationMatchedStatus*, *SubscriptionMatchedStatus*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Matched {
-    /// Matches that ever came about.
+    /// Total number of matches so far.
     pub total: u32,
-    /// Those since this was last taken.
+    /// Change of `total` since the last take.
     pub total_change: u32,
-    /// Matches that are so now.
+    /// Number of current matches.
     pub current: u32,
-    /// By how many more, or fewer, than when this was last taken.
+    /// Change of `current` since the last take.
     pub current_change: i32,
-    /// The other endpoint that joined or parted last.
+    /// Remote endpoint that was matched or unmatched last.
     pub last: Guid,
 }
 
-/// Samples that will never come to a reader (*SampleLostStatus*).
+/// Samples that a reader will never get (*SampleLostStatus*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleLost {
-    /// So many ever; what writers claim, so it may come round.
+    /// Total number so far. It depends on what writers claim, so it may wrap around.
     pub total: u64,
-    /// Those since this was last taken.
+    /// Change of `total` since the last take.
     pub change: u64,
-    /// Of `total`, samples that are larger than the reader takes.
+    /// Part of `total`: samples larger than the reader accepts.
     pub too_large: u64,
-    /// Why the last one is.
+    /// Reason of the last loss.
     pub reason: LostReason,
 }
 
-/// Why a sample will never come to a reader.
+/// Reason why a reader will never get a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LostReason {
-    /// It was lost on the way, or its writer no longer had it.
+    /// The sample was lost in transit, or its writer no longer had it.
     #[default]
     NotReceived,
-    /// It is larger than `max_bytes` of the reader.
+    /// The sample is larger than `max_bytes` of the reader.
     TooLarge {
-        /// Its payload, with the encapsulation header.
+        /// Payload size in bytes, with the encapsulation header.
         bytes: u32,
     },
 }
 
-/// The sample that was the last too large one of any reader.
+/// Last sample that was too large for its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLargeSample<'a> {
-    /// The topic.
+    /// Topic of the reader.
     pub topic: &'a str,
-    /// Payload of the sample, in bytes.
+    /// Payload size of the sample in bytes.
     pub bytes: u32,
-    /// The most bytes that the reader takes.
+    /// Maximum payload size of the reader in bytes.
     pub limit: usize,
 }
 
-/// Why a sample that came was not taken in.
+/// Reason why a received sample was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RejectReason {
-    /// Every slot is full of samples that were not taken; best effort only, a reliable sample comes again.
+    /// Every slot has a sample that was not taken. Best effort only; a reliable sample is sent again.
     #[default]
     NoRoom,
-    /// It is not of the type, or in a form of its vendor's own.
+    /// The payload is not of the type, or of a vendor-specific form.
     NotOfType,
-    /// Its encapsulation is one that the reader's type cannot have: the writer's type has another extensibility, or a
+    /// The reader's type cannot have this encapsulation: the writer's type has another extensibility, or a
     /// representation that isolane does not read. Declare both types alike.
     Encapsulation(EncapsulationId),
 }
@@ -130,18 +128,18 @@ pub struct EncapsulationsRefused {
     pub writer: Guid,
 }
 
-/// Samples that came to a reader and were not taken in (*SampleRejectedStatus*).
+/// Samples received and rejected by a reader (*SampleRejectedStatus*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleRejected {
-    /// So many ever.
+    /// Total number so far.
     pub total: u64,
-    /// Those since this was last taken.
+    /// Change of `total` since the last take.
     pub change: u64,
-    /// Why the last one was.
+    /// Reason of the last rejection.
     pub reason: RejectReason,
 }
 
-/// The matches of one endpoint, counted.
+/// Match counts of one endpoint.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MatchTally {
     total: u32,
@@ -187,7 +185,7 @@ impl MatchTally {
     }
 }
 
-/// What a total has grown by since it was told; `None`: nothing.
+/// Returns the growth of a total since the last take; `None` if there is none.
 fn change(total: u64, told: &mut u64) -> Option<u64> {
     let change = total.wrapping_sub(core::mem::replace(told, total));
     (change > 0).then_some(change)
@@ -201,14 +199,14 @@ fn take_incompatible(found: &mut Option<Incompatible>) -> Option<Incompatible> {
 }
 
 impl Engine {
-    /// Whether [`next_status`](Self::next_status) may have something.
+    /// Returns whether [`next_status`](Self::next_status) may have a change.
     #[inline]
     #[must_use]
     pub fn has_status(&self) -> bool {
         !self.noted.is_empty()
     }
 
-    /// The next thing the user may want to know; each endpoint once, with all that has changed.
+    /// Returns the next endpoint with status changes, with all its changes at once.
     pub fn next_status(&mut self) -> Option<StatusChange> {
         while let Some(noted) = self.noted.pop_front() {
             match noted {
@@ -241,13 +239,13 @@ impl Engine {
         None
     }
 
-    /// Remembers that a reader of the user has something to tell.
+    /// Queues the status changes of a reader of the user.
     pub(crate) fn note_reader(&mut self, index: u16) {
         let Some(reader) = self.readers.get_mut(index) else {
             return;
         };
         if reader.level.is_none() {
-            // Discovery's own: its samples are work. What messages say was taken note of.
+            // Samples of built-in readers are work; participant messages were processed on arrival.
             match index {
                 MESSAGES => self.forget_messages(),
                 _ => self.file_discovery(),
@@ -257,7 +255,7 @@ impl Engine {
         }
     }
 
-    /// Remembers that a writer of the user has something to tell.
+    /// Queues the status changes of a writer of the user.
     pub(crate) fn note_writer(&mut self, index: u16) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
@@ -275,40 +273,40 @@ impl Engine {
         }
     }
 
-    /// Forgets what was to be told of an endpoint that goes away.
+    /// Removes a deleted reader from the queue.
     pub(crate) fn forget_reader_notes(&mut self, index: u16) {
         self.noted.retain(|noted| *noted != Noted::Reader(index));
     }
 
-    /// As [`Self::forget_reader_notes`].
+    /// Removes a deleted writer from the queue.
     pub(crate) fn forget_writer_notes(&mut self, index: u16) {
         self.noted.retain(|noted| *noted != Noted::Writer(index));
     }
 
-    /// Takes what has changed in a writer's matches; `None`: nothing, or there is no such writer.
+    /// Takes the change of a writer's matches; `None` if there is none, or no such writer.
     ///
-    /// A reader counts from the match on (DDS 1.4 §2.2.4.1), whether or not it has answered:
+    /// A reader counts from its match (DDS 1.4 §2.2.4.1), even before it answers;
     /// [`matched_readers`](Self::matched_readers) counts those that have.
     pub fn take_publication_matched(&mut self, id: WriterId) -> Option<Matched> {
         self.writers.get_mut(id.0)?.matched.take()
     }
 
-    /// Takes what has changed in a reader's matches; `None`: nothing, or there is no such reader.
+    /// Takes the change of a reader's matches; `None` if there is none, or no such reader.
     pub fn take_subscription_matched(&mut self, id: ReaderId) -> Option<Matched> {
         self.readers.get_mut(id.0)?.matched.take()
     }
 
-    /// Takes which incompatible reader a writer has met; `None`: no further one.
+    /// Takes the incompatible readers of a writer; `None` if there is no further one.
     pub fn take_offered_incompatible(&mut self, id: WriterId) -> Option<Incompatible> {
         take_incompatible(&mut self.writers.get_mut(id.0)?.incompatible)
     }
 
-    /// Takes which incompatible writer a reader has met; `None`: no further one.
+    /// Takes the incompatible writers of a reader; `None` if there is no further one.
     pub fn take_requested_incompatible(&mut self, id: ReaderId) -> Option<Incompatible> {
         take_incompatible(&mut self.readers.get_mut(id.0)?.incompatible)
     }
 
-    /// Takes how many samples a reader has lost; `None`: no further one.
+    /// Takes the lost samples of a reader; `None` if there is no further one.
     pub fn take_sample_lost(&mut self, id: ReaderId) -> Option<SampleLost> {
         let reader = self.readers.get_mut(id.0)?;
         let too_large = reader.ledger.too_large;
@@ -328,7 +326,7 @@ impl Engine {
         })
     }
 
-    /// The sample that was the last too large one of any reader, unless that reader is gone.
+    /// Returns the last sample that was too large for its reader, unless that reader was deleted.
     #[must_use]
     pub fn last_too_large(&self) -> Option<TooLargeSample<'_>> {
         let reader = self.readers.get(self.last_too_large?)?;
@@ -339,7 +337,7 @@ impl Engine {
         })
     }
 
-    /// Takes how many samples a reader has not taken in; `None`: no further one.
+    /// Takes the rejected samples of a reader; `None` if there is no further one.
     pub fn take_sample_rejected(&mut self, id: ReaderId) -> Option<SampleRejected> {
         let reader = self.readers.get_mut(id.0)?;
         let total = reader.ledger.rejected;
@@ -351,26 +349,25 @@ impl Engine {
         })
     }
 
-    /// Takes how many periods have passed without a sample of an instance at a writer; `None`: no further
-    /// one.
+    /// Takes the deadlines missed by a writer's instances; `None` if there is no further one.
     pub fn take_offered_deadline_missed(&mut self, id: WriterId) -> Option<DeadlineMissed> {
         let clock = self.writers.get_mut(id.0)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
-    /// The same at a reader.
+    /// Takes the deadlines missed by a reader's instances; `None` if there is no further one.
     pub fn take_requested_deadline_missed(&mut self, id: ReaderId) -> Option<DeadlineMissed> {
         let clock = self.readers.get_mut(id.0)?.clock.as_mut()?;
         clock.deadline.as_mut()?.take()
     }
 
-    /// Takes how often a writer's user has not said in time that it is alive; `None`: no further time.
+    /// Takes the number of times a writer lost its liveliness; `None` if there is no further one.
     pub fn take_liveliness_lost(&mut self, id: WriterId) -> Option<LivelinessLost> {
         let clock = self.writers.get_mut(id.0)?.clock.as_mut()?;
         clock.signal.as_mut()?.take()
     }
 
-    /// Takes what has changed in how many of a reader's matched writers are alive; `None`: nothing.
+    /// Takes the change in the liveliness of a reader's writers; `None` if there is none.
     pub fn take_liveliness_changed(&mut self, id: ReaderId) -> Option<LivelinessChanged> {
         self.readers.get_mut(id.0)?.liveliness.take()
     }

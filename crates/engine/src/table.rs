@@ -1,39 +1,39 @@
-//! A table of records with stable indices and a limit, which takes its memory in blocks.
+//! Bounded table of records with stable indices, allocated in blocks.
 //!
-//! A record stays where it is until it is removed, and its index is used again. Nothing in the engine holds
-//! an index beyond the removal of its record, because removal goes through the one function
-//! that also withdraws filed work and unlinks neighbours.
+//! A record keeps its index until it is removed; then the index is reused. Nothing in the engine holds an index longer,
+//! because a record is removed by one function that also withdraws filed work and unlinks neighbours.
 //!
-//! Tables of peers have a limit that few participants reach, so a table takes a block of [`BLOCK`] records when the last
-//! one is full. Records are entered when an endpoint is created and by discovery's job, so no sample waits for that. With
-//! [`Limits::fixed_memory`](crate::Limits) all blocks are taken at the start. Blocks are kept until the table goes.
+//! Few participants reach the bounds of the tables of peers, so a table allocates a block of [`BLOCK`] records when the
+//! last one is full. Records are added when an endpoint is created and by the discovery job, so no sample waits for
+//! that. With [`Limits::fixed_memory`](crate::Limits) all blocks are allocated at the start. Blocks are freed with the
+//! table.
 
 use alloc::vec::Vec;
 
 use crate::limits::{COMMON_PLACES, KEPT_PART};
 
-/// Records of a block: few enough that a small participant has no unused memory to speak of, and enough that a thousand
-/// records take some sixty allocations. A power of two, so that an index is split by its bits.
+/// Records per block: few enough not to waste memory at a small participant, enough that a thousand records take some
+/// sixty allocations. A power of two, so that an index is split by its bits.
 const BLOCK: usize = 16;
 
-/// The table is full; the caller names and counts what did not fit.
+/// Error of a full table; the caller names and counts the refused record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
 #[derive(Debug)]
 pub(crate) struct Table<T> {
-    /// All but the last are full; none ever moves.
+    /// Blocks are full except for the last, and never move.
     blocks: Vec<Vec<Option<T>>>,
     free: Vec<u16>,
     room: usize,
-    /// Places beyond the limit, for the most critical.
+    /// Entries beyond the bound, reserved for the highest level in use.
     kept: usize,
     used: usize,
     end: usize,
 }
 
 impl<T> Table<T> {
-    /// A table for at most `room` records, at most 65,535; with `is_fixed` it takes the memory for all of them now.
+    /// Creates a table for at most `room` records (up to 65,535); `is_fixed` allocates all of them now.
     pub(crate) fn new(room: usize, is_fixed: bool) -> Self {
         let room = room.min(usize::from(u16::MAX));
         let mut table = Self {
@@ -52,7 +52,7 @@ impl<T> Table<T> {
         table
     }
 
-    /// The same with some places more, which are kept for topics of the highest level in use.
+    /// Creates a table with additional entries reserved for topics of the highest level in use.
     pub(crate) fn with_kept(room: usize, is_fixed: bool) -> Self {
         let kept = room.saturating_sub(COMMON_PLACES) / KEPT_PART;
         Self {
@@ -75,7 +75,7 @@ impl<T> Table<T> {
         let block = self.end / BLOCK;
         if block == self.blocks.len() {
             self.blocks.push(Vec::with_capacity(BLOCK));
-            // So that a removal takes no memory.
+            // Removals must not allocate.
             self.free.reserve(self.end + BLOCK);
         }
         self.blocks[block].push(Some(record));
@@ -113,7 +113,6 @@ impl<T> Table<T> {
         records.filter_map(|(index, record)| record.as_ref().map(|record| (index as u16, record)))
     }
 
-    /// The first record that is so.
     pub(crate) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<u16> {
         let mut records = self.iter();
         records
@@ -121,29 +120,27 @@ impl<T> Table<T> {
             .map(|(index, _)| index)
     }
 
-    /// One past the highest index ever used: `0..end()` with [`Self::get`] visits all records
-    /// while the table may change between visits.
+    /// Returns one past the highest index ever used: `0..end()` with [`Self::get`] visits all records while the table
+    /// may change between visits.
     pub(crate) fn end(&self) -> u16 {
         self.end as u16
     }
 
-    /// Records there are.
     pub(crate) fn len(&self) -> usize {
         self.used
     }
 
-    /// Records there is room for.
     pub(crate) fn free(&self) -> usize {
         self.room - self.used
     }
 
-    /// The same for records of topics of the highest level in use, or of those below it.
+    /// Returns the number of free entries for topics of the highest level in use, or of a lower one.
     pub(crate) fn free_for(&self, is_highest: bool) -> usize {
         let kept = if is_highest { 0 } else { self.kept };
         self.free().saturating_sub(kept)
     }
 
-    /// Records the table can have, those in kept places included.
+    /// Returns the capacity, with reserved entries.
     pub(crate) fn room(&self) -> usize {
         self.room
     }

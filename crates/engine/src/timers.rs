@@ -1,24 +1,23 @@
-//! Points in time at which work falls due, one for each subject.
+//! Timers of the engine, one for each subject.
 //!
-//! A flat array: the engine has three timers a writer, one a reader, one for each kind of liveliness that messages tell
-//! of, one for its own announcement and one a peer participant. Of each [`BLOCK`] of them the earliest is known, so that
-//! finding one that has fallen due among a thousand looks at one block and at those instants. The next instant is known
-//! without looking.
+//! A flat array: each local endpoint has some timers, each kind of liveliness message and each remote participant one,
+//! the own announcement one. The earliest instant of each [`BLOCK`] is cached, so finding an expired timer among a
+//! thousand scans one block and the block instants. The next instant is known without a scan.
 
 use alloc::{vec, vec::Vec};
 
 use isolane_wire::time::Instant;
 
-/// An instant that never comes.
+/// Instant that never comes.
 const NEVER: Instant = Instant::new(u64::MAX);
 
-/// Timers that are looked at together.
+/// Timers per block.
 const BLOCK: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Timers {
     due: Vec<Instant>,
-    /// No timer of each block is due before.
+    /// Lower bound of the instants of each block.
     of_blocks: Vec<Instant>,
     earliest: Instant,
 }
@@ -32,7 +31,7 @@ impl Timers {
         }
     }
 
-    /// Makes room for another timer, whose subject was just entered.
+    /// Adds room for a timer whose subject was just created.
     pub(crate) fn reserve(&mut self, timer: usize) {
         if timer >= self.due.len() {
             let count = (timer + 1).next_multiple_of(BLOCK);
@@ -48,12 +47,12 @@ impl Timers {
         self.earliest = at.min(self.earliest);
     }
 
-    /// Disarms. The earliest instant may now be too early; the next [`Self::expire`] finds out.
+    /// Disarms a timer. The cached earliest instant may now be too early; the next [`Self::expire`] corrects it.
     pub(crate) fn disarm(&mut self, timer: usize) {
         self.due[timer] = NEVER;
     }
 
-    /// Arms, if the timer is not due sooner anyway.
+    /// Arms a timer unless it is due sooner.
     pub(crate) fn bring_forward(&mut self, timer: usize, at: Instant) {
         if at < self.due[timer] {
             self.arm(timer, at);
@@ -64,13 +63,13 @@ impl Timers {
         self.due[timer] != NEVER
     }
 
-    /// When [`Self::expire`] is to be called next: never later than the first timer due.
+    /// Returns when to call [`Self::expire`] next: never later than the first timer.
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         (self.earliest != NEVER).then_some(self.earliest)
     }
 
-    /// Disarms and returns one timer that has fallen due.
+    /// Disarms and returns one expired timer.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<usize> {
         if now < self.earliest {
             return None;

@@ -1,22 +1,22 @@
-//! A token bucket: so many bytes a second, and so many at once.
+//! Token bucket: a rate in bytes per second, with a burst of one second.
 
 use core::time::Duration;
 
 use isolane_wire::time::Instant;
 
-/// What may be sent at a rate, with one second's worth at once.
+/// Token bucket, kept as the time up to which its rate is used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenBucket {
     ns_per_kib: u64,
-    /// When all that was sent so far would have left at the rate.
+    /// Time at which all bytes sent so far would have left at the rate.
     paid_until: Instant,
 }
 
-/// Time whose bytes may leave at once.
+/// Burst, as a time at the rate.
 const BURST: Duration = Duration::from_secs(1);
 
 impl TokenBucket {
-    /// A full bucket for a rate, of 1 KiB a second at least.
+    /// Creates a full bucket for a rate of at least 1 KiB per second.
     pub(crate) fn new(bytes_per_s: u64) -> Self {
         Self {
             ns_per_kib: (1024 * 1_000_000_000) / bytes_per_s.max(1024),
@@ -24,7 +24,7 @@ impl TokenBucket {
         }
     }
 
-    /// Takes the tokens of a datagram. False: there are too few, and none are taken.
+    /// Takes the tokens of a datagram. Returns false, and takes none, if there are too few.
     pub(crate) fn take(&mut self, now: Instant, bytes: usize) -> bool {
         let paid = self.paid_until.max(now) + self.time_of(bytes);
         let fits = paid <= now + BURST;
@@ -34,13 +34,13 @@ impl TokenBucket {
         fits
     }
 
-    /// Takes the tokens of what was sent, also those that are not there yet. False: none are left.
+    /// Takes the tokens of a datagram already sent, even if there are too few. Returns false if none are left.
     pub(crate) fn pay(&mut self, now: Instant, bytes: usize) -> bool {
         self.paid_until = self.paid_until.max(now) + self.time_of(bytes);
         self.paid_until < now + BURST
     }
 
-    /// When tokens for some datagrams will be there again: a sixteenth of a second's.
+    /// Returns when a sixteenth of the burst will be available again, enough for some datagrams.
     pub(crate) fn filled_again(&self) -> Instant {
         let until_ns = self.paid_until.as_nanos() + BURST.as_nanos() as u64 / 16;
         Instant::new(until_ns.saturating_sub(BURST.as_nanos() as u64))
@@ -57,7 +57,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Datagrams of 100 bytes that get tokens at a time, out of very many.
+    /// Returns how many datagrams of 100 bytes get tokens at this time.
     fn taken(bucket: &mut TokenBucket, at_ns: u64) -> usize {
         let all = 0..100_000;
         all.take_while(|_| bucket.take(Instant::new(at_ns), 100))
@@ -70,7 +70,7 @@ mod tests {
         assert!((635..=640).contains(&taken(&mut bucket, SECOND)));
         assert!((158..=161).contains(&taken(&mut bucket, SECOND + SECOND / 4)));
         assert_eq!(taken(&mut bucket, SECOND + SECOND / 4), 0);
-        // What was not used for a long time is not kept.
+        // Unused tokens do not accumulate beyond the burst.
         assert!((635..=640).contains(&taken(&mut bucket, 60 * SECOND)));
     }
 

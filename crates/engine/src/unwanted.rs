@@ -1,9 +1,9 @@
-//! What a writer knows of the samples that one of its readers does not want (RTPS 2.5 §8.7.4), from when the
-//! reader's filter was asked about them until the reader has acknowledged them.
+//! Samples filtered out by a writer for one reader (RTPS 2.5 §8.7.4), from the evaluation of the filter until the
+//! reader has acknowledged them.
 //!
-//! Not what the history has: a change may be pushed out of it, or expire, before the reader has heard that it was
-//! not for it, and must be called unwanted all the same, not gone. So what is noted here is no longer than one window
-//! of numbers behind the last acknowledged one. What lies further on is sent, wanted or not.
+//! This record is separate from the history: KEEP_LAST or LIFESPAN may remove a change before the reader has learnt
+//! that it was filtered out, and the GAP must say filtered, not gone. The record covers one window of numbers from the
+//! last acknowledged one. Samples further ahead are sent, filtered out or not.
 
 use core::ops::Range;
 
@@ -18,18 +18,18 @@ use crate::{
     window::{WORDS, words},
 };
 
-/// Numbers of one reader's window, by bit (number mod WINDOW).
+/// Filtered numbers of a reader's window, by bit (number mod WINDOW).
 #[derive(Debug)]
 pub(crate) struct Unwanted {
-    /// Numbers below are acknowledged, or nothing is known of them.
+    /// Numbers below are acknowledged, or unknown.
     base: i64,
-    /// The reader does not want these.
+    /// Numbers that the reader's filter rejects.
     judged: [u64; WORDS],
-    /// Of these, what was not sent to the reader, and what it was not told of yet.
+    /// Rejected numbers neither sent to the reader nor reported in a GAP.
     untold: [u64; WORDS],
 }
 
-/// The numbers of a range that have a bit, ascending.
+/// Iterates over the numbers of a range whose bit is set, ascending.
 fn numbers(bits: &[u64; WORDS], range: Range<i64>) -> impl Iterator<Item = i64> {
     let mut at = range.start;
     words(range).flat_map(move |(word, mask)| {
@@ -46,7 +46,7 @@ fn numbers(bits: &[u64; WORDS], range: Range<i64>) -> impl Iterator<Item = i64> 
 }
 
 impl Unwanted {
-    /// Of a reader that has acknowledged all below `base`.
+    /// Creates the record of a reader that has acknowledged all numbers below `base`.
     pub(crate) fn new(base: SequenceNumber) -> Self {
         Self {
             base: base.get(),
@@ -59,12 +59,12 @@ impl Unwanted {
         self.base..self.base.saturating_add(i64::from(WINDOW))
     }
 
-    /// Whether there is a place to note a number.
+    /// Returns whether a number is in the window.
     pub(crate) fn has_place(&self, sequence: SequenceNumber) -> bool {
         self.window().contains(&sequence.get())
     }
 
-    /// The reader does not want this number; `is_withheld`: and was not sent it.
+    /// Notes a number that the filter rejects; `is_withheld` if it is not sent.
     pub(crate) fn note(&mut self, sequence: SequenceNumber, is_withheld: bool) {
         let number = sequence.get();
         if !self.has_place(sequence) {
@@ -78,7 +78,7 @@ impl Unwanted {
         }
     }
 
-    /// The reader does not want these, and is told so.
+    /// Notes numbers that are filtered out and reported to the reader.
     pub(crate) fn note_told(&mut self, told: &Range<SequenceNumber>) {
         let window = self.window();
         let start = told.start.get().max(window.start);
@@ -88,7 +88,7 @@ impl Unwanted {
         }
     }
 
-    /// The reader has acknowledged all below `to`.
+    /// Advances the window: the reader has acknowledged all numbers below `to`.
     pub(crate) fn pass(&mut self, to: SequenceNumber) {
         let window = self.window();
         let to = to.get();
@@ -99,13 +99,12 @@ impl Unwanted {
         self.base = self.base.max(to);
     }
 
-    /// The lowest number that is noted.
     pub(crate) fn first(&self) -> Option<SequenceNumber> {
         let first = numbers(&self.judged, self.window()).next();
         first.map(SequenceNumber)
     }
 
-    /// The next number that is noted, from this one on.
+    /// Returns the next filtered number from `sequence` on.
     pub(crate) fn next_from(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
         let window = self.window();
         let start = sequence.get().max(window.start);
@@ -113,7 +112,7 @@ impl Unwanted {
         next.map(SequenceNumber)
     }
 
-    /// The run of numbers from this one on that are noted; none: this one is not.
+    /// Returns the run of filtered numbers from `sequence` on; empty if that one is not filtered.
     pub(crate) fn run_from(&self, sequence: SequenceNumber) -> Range<SequenceNumber> {
         let window = self.window();
         let mut end = sequence.get();
@@ -128,12 +127,12 @@ impl Unwanted {
         sequence..SequenceNumber(end)
     }
 
-    /// How many numbers the reader was not told of.
+    /// Returns the number of filtered samples not reported to the reader.
     pub(crate) fn untold(&self) -> u32 {
         self.untold.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// One GAP over all that the reader was not told of; it counts as told. `None`: there is nothing.
+    /// Returns one GAP for all numbers not yet reported, and marks them as reported; `None` if there are none.
     pub(crate) fn take_untold(&mut self, writer: EntityId, reader: EntityId) -> Option<Gap> {
         let mut untold = numbers(&self.untold, self.window()).peekable();
         let start = untold.next()?;
@@ -143,7 +142,7 @@ impl Unwanted {
         }
         let mut list = SequenceNumberSet::new(SequenceNumber(end));
         for number in untold {
-            // One window holds them all.
+            // One GAP covers the whole window.
             list.insert(SequenceNumber(number));
         }
         let count = self.untold();

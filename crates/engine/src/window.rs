@@ -1,5 +1,5 @@
-//! The numbers of a window as bits of words, a word at a time: what a peer says of a run of numbers
-//! costs the words it lies in, not the numbers.
+//! Bit window of sequence numbers, processed by words: a run of numbers in a message costs the words it spans, not the
+//! numbers.
 
 use core::{iter, ops::Range};
 
@@ -8,8 +8,8 @@ use crate::limits::WINDOW;
 /// Words of a window.
 pub(crate) const WORDS: usize = (WINDOW / 64) as usize;
 
-/// The words that these numbers lie in, each with the bits of those in it. Bit (number mod
-/// [`WINDOW`]) is the number's; a run is no longer than the window.
+/// Iterates over the words that a run of numbers spans, each with the bits of its numbers. The bit of a number is
+/// (number mod [`WINDOW`]); a run is no longer than the window.
 pub(crate) fn words(numbers: Range<i64>) -> impl Iterator<Item = (usize, u64)> {
     debug_assert!(numbers.end.saturating_sub(numbers.start) <= i64::from(WINDOW));
     let Range { mut start, end } = numbers;

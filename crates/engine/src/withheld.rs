@@ -1,10 +1,10 @@
-//! What a reliable reader's writers have held back because of the reader's content filter (RTPS 2.5 §8.3.8.4,
-//! `filteredCount` of GAP): such numbers are unwanted, not lost.
+//! Numbers that the writers of a reliable reader have filtered out (RTPS 2.5 §8.3.8.4, `filteredCount` of GAP): they
+//! count as filtered, not lost.
 //!
-//! A GAP need not have that count, and says without it no more than that its numbers are irrelevant to the reader
-//! (§8.4.12, `irrelevant_change_set`): they are filtered, or gone. Writers of isolane say which, so that what they
-//! do not call filtered is lost. What those of other implementations do not call so is counted as irrelevant; lost is of
-//! theirs what their HEARTBEATs no longer reach back to (`lost_changes_update`).
+//! Without `filteredCount` a GAP only says that its numbers are irrelevant to the reader (§8.4.12,
+//! `irrelevant_change_set`): filtered, or gone. Writers of isolane always set it, so their other GAP numbers are lost.
+//! For writers of other implementations these count as irrelevant; lost are only numbers below the first of their
+//! HEARTBEATs (`lost_changes_update`).
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -18,19 +18,19 @@ use crate::{
     window::{WORDS, words},
 };
 
-/// Bit (number mod WINDOW) for numbers of the proxy's window that the writer has held back.
+/// Filtered numbers of the proxy's window, by bit (number mod WINDOW).
 #[derive(Debug, Default)]
 pub(crate) struct HeldBack([u64; WORDS]);
 
 impl HeldBack {
-    /// For the writers of a reader that announces a filter.
+    /// Creates the record for a writer of a reader that announces a filter.
     pub(crate) fn of(reader: &Reader) -> Option<Box<Self>> {
         reader.filter_text().map(|_| Box::default())
     }
 }
 
 impl WriterProxy {
-    /// Takes note of a GAP all of whose numbers its writer holds back. `received` numbers have come all the same.
+    /// Notes a GAP whose `filteredCount` covers all its numbers, except for those received anyway.
     pub(crate) fn note_held_back(&mut self, gap: &Gap) {
         let (expected, base) = (self.expected.get(), gap.list.base().get());
         let numbers = base.saturating_sub(gap.start.get());
@@ -54,7 +54,7 @@ impl WriterProxy {
         }
     }
 
-    /// How many of these numbers, the first in the window, its writer holds back; they are forgotten.
+    /// Removes and counts the filtered numbers of `run`, which begins at the start of the window.
     pub(crate) fn take_held_back(&mut self, run: Range<i64>) -> u64 {
         let window_end = run.start.saturating_add(i64::from(WINDOW));
         let Some(held_back) = &mut self.held_back else {
@@ -68,7 +68,7 @@ impl WriterProxy {
         count
     }
 
-    /// Takes note of a GAP that begins no later than what is expected next.
+    /// Notes that a writer of another implementation declared the numbers below `to` irrelevant.
     #[inline]
     pub(crate) fn note_irrelevant(&mut self, to: SequenceNumber) {
         if self.is_foreign {
@@ -76,8 +76,8 @@ impl WriterProxy {
         }
     }
 
-    /// How many of these numbers, the first in the window, and none of which waits, a writer of another implementation
-    /// has said that they are irrelevant.
+    /// Returns how many numbers of `run`, which begins at the start of the window, a writer of another implementation
+    /// has declared irrelevant. None of them waits.
     #[cold]
     pub(crate) fn irrelevant_among(&self, run: Range<i64>) -> u64 {
         if !self.is_foreign {
@@ -92,7 +92,7 @@ impl WriterProxy {
 }
 
 impl Engine {
-    /// A reader announces another filter: from now on its writers may hold samples back.
+    /// Prepares the proxies of a reader that announces a new filter for filtered numbers.
     pub(crate) fn withhold_from(&mut self, reader_index: u16) {
         for at in 0.. {
             let Some(reader) = self.readers.get(reader_index) else {

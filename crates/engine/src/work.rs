@@ -1,9 +1,8 @@
-//! Work that waits for its turn, filed by priority.
+//! Queues of filed work, by priority.
 //!
-//! The engine answers nothing while it reads a datagram: it files what is to be done, here, and
-//! the executor takes it when nothing more urgent is ready. Each thing to do is filed at most
-//! once (the subject remembers that it is), so the board is bounded by the number of subjects, and takes its room when
-//! they are entered: at the priorities that are in use.
+//! The engine answers nothing while it reads a datagram: it files the work here, and the executor takes it when nothing
+//! more urgent is ready. Each subject files each kind of work at most once, which it records itself. So the number of
+//! subjects bounds the queues; their room is reserved when a subject is added, at the priorities in use.
 
 use alloc::collections::VecDeque;
 use core::array;
@@ -13,12 +12,12 @@ use isolane_wire::{level::Level, locator::Locator};
 
 use crate::{ids::WriterId, limits::MAX_DESTINATIONS, priority::Priority};
 
-/// What one step of [`Engine::next_work`](crate::Engine::next_work) did.
+/// Kind of work done by one step of [`Engine::next_work`](crate::Engine::next_work).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WorkKind {
-    /// Announced this participant (SPDP).
+    /// Announcement of this participant (SPDP).
     Announce,
-    /// Took in one announcement of a peer (SPDP or SEDP) and matched what it brought.
+    /// Processing of one announcement of a peer (SPDP or SEDP), with the matches that follow.
     Discovery,
     /// First transmission of a reliable writer's sample.
     Data,
@@ -26,20 +25,20 @@ pub enum WorkKind {
     Fragment,
     /// HEARTBEAT of a writer.
     Heartbeat,
-    /// What time has brought a writer: samples past their LIFESPAN, a DEADLINE, LIVELINESS. Nothing is sent.
+    /// Time-based policies of a writer: LIFESPAN, DEADLINE, LIVELINESS. Nothing is sent.
     WriterClock,
-    /// What time has brought a reader: the same, and what TIME_BASED_FILTER kept back. Nothing is sent.
+    /// Time-based policies of a reader: the same, and TIME_BASED_FILTER. Nothing is sent.
     ReaderClock,
     /// ACKNACK of a reader.
     AckNack,
-    /// A sample, or a GAP in its place, that a reader asked for.
+    /// Requested sample, or a GAP in its place.
     Repair,
-    /// A sample of the history for a reader that joined late.
+    /// Historical sample for a late joiner.
     History,
 }
 
 impl WorkKind {
-    /// Every kind, in the order of its number.
+    /// All kinds, by index.
     pub const ALL: [Self; 10] = [
         Self::Announce,
         Self::Discovery,
@@ -53,13 +52,13 @@ impl WorkKind {
         Self::History,
     ];
 
-    /// The kind's place in [`Self::ALL`].
+    /// Returns the index in [`Self::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// A word for tables.
+    /// Returns a short name for tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,17 +76,16 @@ impl WorkKind {
     }
 }
 
-/// Where a datagram goes.
+/// Destination of a datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destinations {
-    /// The addresses of a writer's matched readers,
-    /// [`Engine::destinations`](crate::Engine::destinations).
+    /// All addresses of a writer's matched readers, [`Engine::destinations`](crate::Engine::destinations).
     Writer(WriterId),
-    /// Where participants are announced, [`Engine::announce_to`](crate::Engine::announce_to).
+    /// Destinations of participant announcements, [`Engine::announce_to`](crate::Engine::announce_to).
     Announce,
-    /// Some of those of a writer, [`Engine::some_destinations`](crate::Engine::some_destinations).
+    /// Some addresses of a writer, [`Engine::some_destinations`](crate::Engine::some_destinations).
     Subset(WriterId, u64),
-    /// These.
+    /// Listed addresses.
     Listed(BoundedVec<Locator, 4>),
 }
 
@@ -96,44 +94,44 @@ const _: () = assert!(
     "a listed destination always fits a writer's list"
 );
 
-/// One bounded step that was done; what is left of it is to send.
+/// Result of one bounded step: a datagram to be sent, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
-    /// What it was.
+    /// Kind of the work.
     pub kind: WorkKind,
-    /// The level of the topic it belongs to; `None` for discovery.
+    /// Level of its topic; `None` for discovery.
     pub level: Option<Level>,
-    /// Bytes of the datagram now in the buffer; 0: there is nothing to send.
+    /// Length of the datagram in the buffer; 0 if there is nothing to send.
     pub bytes: usize,
-    /// Where that datagram goes.
+    /// Destination of the datagram.
     pub to: Destinations,
 }
 
-/// Something filed: the kind, and the table index of its subject.
+/// Filed work: kind, and table index of its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Filed {
     pub(crate) kind: WorkKind,
     pub(crate) subject: u16,
 }
 
-/// The queues, one a priority.
+/// Work queues, one for each priority.
 #[derive(Debug)]
 pub(crate) struct Board {
     queues: [VecDeque<Filed>; Priority::COUNT],
     ready: u16,
     room: usize,
-    /// Bit *p* is set where priority *p* is in use.
+    /// Set of priorities in use, as bit *p* for priority *p*.
     open: u16,
-    /// What of discovery's work sends, and is limited in rate.
+    /// Rate-limited work of discovery.
     limited: VecDeque<Filed>,
-    /// That waits: discovery has sent what it may.
+    /// The rate limit of discovery is used up.
     is_held: bool,
-    /// Of discovery's two queues this one is next, where both have work.
+    /// Round robin between the two queues of discovery.
     is_turn_of_limited: bool,
 }
 
 impl Board {
-    /// A board with room for discovery's work.
+    /// Creates the queues, with the room of discovery.
     pub(crate) fn new() -> Self {
         let mut board = Self {
             queues: array::from_fn(|_| VecDeque::new()),
@@ -144,15 +142,14 @@ impl Board {
             is_held: false,
             is_turn_of_limited: false,
         };
-        // What discovery has kept waiting for too long goes first.
+        // Discovery work delayed for too long runs at the highest priority.
         for priority in [Priority::DISCOVERY, Priority::HIGHEST] {
             board.open(priority);
         }
         board
     }
 
-    /// Takes room for `room` things to do at every priority in use. The sum of all subjects times
-    /// their kinds is always enough.
+    /// Reserves `room` items at every priority in use. The number of subjects times their kinds always suffices.
     pub(crate) fn reserve(&mut self, room: usize) {
         if room > self.room {
             self.room = room.next_power_of_two();
@@ -163,7 +160,7 @@ impl Board {
         }
     }
 
-    /// Takes room for what is to be done at a priority, which an endpoint uses from now on.
+    /// Reserves room at a priority that an endpoint begins to use.
     pub(crate) fn open(&mut self, priority: Priority) {
         self.open |= 1 << priority.get();
         self.take_room(priority.get().into());
@@ -176,14 +173,13 @@ impl Board {
         }
     }
 
-    /// Bit *p* is set where priority *p* has work.
+    /// Returns the set of priorities with work, as bit *p* for priority *p*.
     #[inline]
     pub(crate) fn ready(&self) -> u16 {
         self.ready
     }
 
-    /// Files `what` behind what waits at `priority`. The caller has made sure that it is not
-    /// filed already.
+    /// Files work at the end of the queue of `priority`. The caller ensures that it is not filed already.
     pub(crate) fn file(&mut self, priority: Priority, what: Filed) {
         let queue = &mut self.queues[usize::from(priority.get())];
         assert!(
@@ -194,20 +190,19 @@ impl Board {
         self.ready |= 1 << priority.get();
     }
 
-    /// Files discovery's work that is limited in rate.
     pub(crate) fn file_limited(&mut self, what: Filed) {
         self.limited.push_back(what);
         self.refresh_discovery();
     }
 
-    /// Holds what is limited in rate, or lets it go on. Returns whether there is any.
+    /// Holds or releases the rate-limited work; returns whether there is any.
     pub(crate) fn hold_limited(&mut self, is_held: bool) -> bool {
         self.is_held = is_held;
         self.refresh_discovery();
         !self.limited.is_empty()
     }
 
-    /// Whether what is limited in rate comes next at a priority.
+    /// Returns whether the rate-limited queue is next at a priority.
     fn takes_limited(&self, priority: Priority) -> bool {
         priority == Priority::DISCOVERY
             && !self.is_held
@@ -222,7 +217,7 @@ impl Board {
         self.ready = self.ready & !(1 << priority) | u16::from(has_work) << priority;
     }
 
-    /// What has waited longest at `priority`, and stays.
+    /// Returns the oldest work at `priority` without taking it.
     pub(crate) fn peek(&self, priority: Priority) -> Option<Filed> {
         match self.takes_limited(priority) {
             true => self.limited.front().copied(),
@@ -230,7 +225,7 @@ impl Board {
         }
     }
 
-    /// Takes what has waited longest at `priority`.
+    /// Takes the oldest work at `priority`.
     pub(crate) fn take(&mut self, priority: Priority) -> Option<Filed> {
         if priority == Priority::DISCOVERY {
             return self.take_at_discovery();
@@ -243,7 +238,7 @@ impl Board {
         what
     }
 
-    /// The same at discovery's priority: of both queues in turn.
+    /// Takes the oldest work of discovery, alternating between both queues.
     fn take_at_discovery(&mut self) -> Option<Filed> {
         let is_limited = self.takes_limited(Priority::DISCOVERY);
         self.is_turn_of_limited = !is_limited;
@@ -255,7 +250,7 @@ impl Board {
         what
     }
 
-    /// Removes everything filed for a subject that goes away.
+    /// Removes all work of these kinds for a subject that is deleted.
     pub(crate) fn withdraw(&mut self, kinds: &[WorkKind], subject: u16) {
         for (priority, queue) in self.queues.iter_mut().enumerate() {
             queue.retain(|filed| filed.subject != subject || !kinds.contains(&filed.kind));

@@ -1,8 +1,8 @@
-//! The way in from the user: samples to be written.
+//! Writing of samples by the user.
 //!
-//! Best effort: the payload is already in a frame, [`Engine::write_best_effort`] puts the heads in
-//! front of it. Reliable: [`Engine::reserve`] lends a slot of the history, [`Engine::commit`] makes
-//! it a change and files its transmission.
+//! Best effort: the payload is already in a frame, and [`Engine::write_best_effort`] adds the heads in front of it.
+//! Reliable: [`Engine::reserve`] lends a slot of the history, [`Engine::commit`] makes it a change and files its
+//! transmission.
 
 use core::ops::Range;
 
@@ -27,25 +27,25 @@ use crate::{
     writer::Writer,
 };
 
-/// A sample to be written, beside its payload.
+/// Metadata of a sample to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteSample {
-    /// A sample, or the end of its instance (then the payload is the key).
+    /// Value, or end of the instance (the payload is the key).
     pub kind: ChangeKind,
-    /// The instance; `None` for topics without a key.
+    /// Key hash of the instance; `None` for topics without a key.
     pub key_hash: Option<KeyHash>,
-    /// When it was written, by the wall clock: from then on LIFESPAN, DEADLINE and LIVELINESS count.
+    /// Wall-clock time of the write; LIFESPAN, DEADLINE and LIVELINESS count from it.
     pub timestamp: Timestamp,
 }
 
 impl WriteSample {
-    /// Whether something is to be sent along in inline QoS.
+    /// Returns whether the DATA has inline QoS.
     fn has_inline_qos(&self) -> bool {
         self.kind != ChangeKind::Alive || self.key_hash.is_some()
     }
 
-    /// The same, written no earlier than the last one: a wall clock can go back, and readers that go by time
-    /// stamps would drop what it says meanwhile (DDS 1.4 §2.2.3.17).
+    /// Returns the sample with a time stamp no earlier than the last one. After a wall clock step back, readers ordered
+    /// by source time stamp would drop samples (DDS 1.4 §2.2.3.17).
     fn not_before(&self, last: &mut Timestamp) -> Self {
         *last = self.timestamp.max(*last);
         Self {
@@ -55,35 +55,34 @@ impl WriteSample {
     }
 }
 
-/// Why a sample was not written.
+/// Reason why a sample was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum WriteError {
     /// The writer was deleted.
     #[error("the writer no longer exists")]
     NoSuchWriter,
-    /// KEEP_ALL: readers have not yet acknowledged what fills the history, or it is not yet sent. Write later, or
-    /// make `max_samples` larger.
+    /// KEEP_ALL: the history is full of samples that are unacknowledged or unsent. Write later, or raise `max_samples`.
     #[error(
         "the history is full of samples that are not sent yet, or that readers have not acknowledged; write later, or raise max_samples (where samples are long, max_bytes)"
     )]
     HistoryFull,
-    /// KEEP_LAST: a new instance, and every place belongs to another. Unregister instances, or
-    /// make `max_instances` larger.
+    /// KEEP_LAST: the instance is new, and every slot belongs to another. Unregister instances, or raise
+    /// `max_instances`.
     #[error("every place in the history belongs to another instance; raise max_instances")]
     InstancesFull,
-    /// Larger than `max_bytes` of the topic.
+    /// The sample is larger than `max_bytes` of the topic.
     #[error("the sample is larger than the {limit} bytes that this writer takes; raise max_bytes")]
     TooLarge {
-        /// The bound.
+        /// Maximum payload size in bytes.
         limit: usize,
     },
-    /// It is not enabled, or its participant is not (ENTITY_FACTORY): enable it first.
+    /// The writer or its participant is disabled (ENTITY_FACTORY): enable it first.
     #[error("the writer is not enabled: enable it, and its participant before it")]
     NotEnabled,
     /// The buffer has no room for the heads in front of the payload.
     #[error("the frame has no room for the RTPS heads")]
     NoHeadRoom,
-    /// The other kind of writer is meant: best effort or reliable.
+    /// The call is for the other kind of writer: best effort or reliable.
     #[error("this call is for the other kind of writer")]
     WrongKind,
 }
@@ -98,8 +97,8 @@ impl From<HistoryFull> for WriteError {
 }
 
 impl Engine {
-    /// Whether this writer keeps its samples, reliable or until they are sent: it is written by
-    /// [`Self::reserve`] and [`Self::commit`], else by [`Self::write_best_effort`].
+    /// Returns whether this writer keeps its samples, because it is reliable or until they are sent. It is then written
+    /// by [`Self::reserve`] and [`Self::commit`], otherwise by [`Self::write_best_effort`].
     #[must_use]
     pub fn keeps_history(&self, writer: WriterId) -> bool {
         self.writers
@@ -107,13 +106,13 @@ impl Engine {
             .is_some_and(|writer| writer.history.is_some())
     }
 
-    /// The largest payload this writer takes, with its encapsulation header.
+    /// Returns the maximum payload size in bytes, with the encapsulation header.
     #[must_use]
     pub fn max_payload_bytes(&self, writer: WriterId) -> usize {
         self.writers.get(writer.0).map_or(0, Writer::payload_limit)
     }
 
-    /// Where first transmissions of this writer go, in the order of the addresses.
+    /// Returns the destinations of first transmissions, sorted.
     #[inline]
     #[must_use]
     pub fn destinations(&self, writer: WriterId) -> &[Locator] {
@@ -122,17 +121,15 @@ impl Engine {
             .map_or(&[], |writer| &writer.destinations)
     }
 
-    /// Puts the heads of a datagram in front of a payload that already lies in
-    /// `buffer[payload]`, and returns where in the buffer the datagram lies.
+    /// Writes the heads of a datagram in front of the payload in `buffer[payload]`; returns the range of the datagram.
     ///
-    /// The payload's length must be a multiple of four, as
-    /// [`write_payload`](isolane_wire::cdr::write_payload) makes it, and there must be
-    /// [`MAX_HEAD_BYTES`](crate::limits::MAX_HEAD_BYTES) in front of it.
+    /// The payload length must be a multiple of four, as made by [`write_payload`](isolane_wire::cdr::write_payload).
+    /// There must be [`MAX_HEAD_BYTES`](crate::limits::MAX_HEAD_BYTES) in front of it.
     ///
     /// # Errors
-    /// [`WriteError::WrongKind`] for a writer with history, unless it [sends this one at
-    /// once](Self::sends_at_once); otherwise as named.
-    // Always: there is one place for it in a writer's path, and its arguments are all at hand there.
+    /// [`WriteError::WrongKind`] for a writer with history, unless it [sends this one at once](Self::sends_at_once);
+    /// otherwise as named.
+    // Always: the one call site in a writer's path has all arguments in registers.
     #[inline(always)]
     pub fn write_best_effort(
         &mut self,
@@ -180,7 +177,7 @@ impl Engine {
             SAMPLE_HEAD_BYTES
         };
         writer.last = sequence;
-        // Nothing is kept: it counts as sent, and nobody is waited for.
+        // Nothing is kept, so the sample counts as sent, and no acknowledgement is awaited.
         writer.next_unsent = sequence.next();
         if writer.destinations.is_empty() {
             writer.ledger.unmatched += 1;
@@ -193,32 +190,31 @@ impl Engine {
         Ok(payload.start - head_bytes..payload.end)
     }
 
-    /// Whether a best-effort writer that keeps its samples until they are sent would send this one at once,
-    /// by [`Self::write_best_effort`]: it fits a datagram, and none waits before it.
+    /// Returns whether a best-effort writer that keeps its samples until they are sent would send this one at once by
+    /// [`Self::write_best_effort`]: it fits a datagram, and no sample is queued.
     #[must_use]
     pub fn sends_at_once(&self, id: WriterId, payload_bytes: usize) -> bool {
         let writer = self.writers.get(id.0);
         writer.is_some_and(|writer| writer.history.is_none() || writer.sends_at_once(payload_bytes))
     }
 
-    /// Counts a sample that could not be written before it came to the engine.
+    /// Counts a sample that was refused before it reached the engine.
     pub fn note_refused(&mut self, id: WriterId) {
         if let Some(writer) = self.writers.get_mut(id.0) {
             writer.ledger.refused += 1;
         }
     }
 
-    /// A refused sample is tried again, and not counted.
+    /// Takes back the count of a refused sample that is tried again.
     pub fn forget_refused(&mut self, id: WriterId) {
         if let Some(writer) = self.writers.get_mut(id.0) {
             writer.ledger.refused = writer.ledger.refused.saturating_sub(1);
         }
     }
 
-    /// Lends room of the history to serialise the next sample of this instance into: at least so many bytes, or as many
-    /// as the longest sample has if that is fewer. Who does not know how many asks for 0, which is room for most, and
-    /// for one more than was lent when that was not enough. Under KEEP_LAST older samples give way where a long one
-    /// finds no room.
+    /// Lends room in the history to serialise the next sample of this instance. It has at least `bytes` bytes, or the
+    /// size of the longest sample if that is less. If the size is unknown, ask for 0, which is enough for most samples,
+    /// and then for one byte more than was lent. Under KEEP_LAST older samples make way for a long one.
     ///
     /// # Errors
     /// [`WriteError::HistoryFull`] or [`WriteError::InstancesFull`]: nothing was written.
@@ -239,7 +235,7 @@ impl Engine {
                 Err(full) => full,
                 Ok(()) if history.fits(bytes) => break,
                 Ok(()) if history.keeps_all() => HistoryFull::Unacknowledged,
-                // As if it had been replaced.
+                // Equivalent to a replacement.
                 Ok(()) if history.remove_oldest() => continue,
                 Ok(()) => HistoryFull::Unacknowledged,
             };
@@ -248,7 +244,7 @@ impl Engine {
             let is_replaced = writer.may_replace(lowest) || writer.fragmenter.replaces_unsent;
             match oldest.filter(|_| is_replaced) {
                 Some(oldest) if writer.fragmenter.replaces_unsent => {
-                    // It is counted when its turn would have come.
+                    // The sample is counted when it would have been sent.
                     if let Some(history) = &mut writer.history {
                         history.remove(oldest);
                     }
@@ -270,8 +266,7 @@ impl Engine {
         Ok(history.reserve(key_hash, bytes)?)
     }
 
-    /// Makes the reserved slot, filled with `length` bytes, the writer's next change, and files
-    /// its transmission.
+    /// Commits the reserved slot, filled with `length` bytes, as the writer's next change, and files its transmission.
     ///
     /// # Errors
     /// [`WriteError::TooLarge`] if `length` is larger than the slot.
@@ -328,12 +323,12 @@ impl Engine {
         if is_marked {
             self.mark_written(id.0, sequence);
         }
-        // Nothing is owed before it is sent: the heartbeat is armed then.
+        // The transmission arms the heartbeat: before it, nothing is owed.
         Ok(sequence)
     }
 }
 
-/// Writes header, INFO_TS and the head of a DATA to the end of `room`; returns how many bytes.
+/// Writes header, INFO_TS and the head of a DATA to the end of `room`; returns their length.
 #[inline(never)]
 fn put_heads(
     header: &Header,
@@ -346,7 +341,7 @@ fn put_heads(
     let start = room.len().checked_sub(head_bytes);
     let heads = start.and_then(|start| room.get_mut(start..));
     let heads = heads.ok_or(WriteError::NoHeadRoom)?;
-    // Of lengths that the compiler knows, so that what writes into them checks nothing.
+    // Constant lengths, so that the compiler removes bounds checks.
     let (header_room, rest) = heads
         .split_first_chunk_mut::<HEADER_BYTES>()
         .ok_or(WriteError::NoHeadRoom)?;
@@ -359,7 +354,6 @@ fn put_heads(
     Ok(head_bytes)
 }
 
-/// The head of a DATA for this sample.
 pub(crate) fn data_head(
     writer: EntityId,
     reader: EntityId,

@@ -1,9 +1,9 @@
-//! Questions to writers that others wait for: how far they are.
+//! Requests for the group progress of writers that other writers' samples wait for.
 //!
-//! A writer that is silent may have nothing to say, or what it says may be lost. It is asked by an ACKNACK that
-//! wants a HEARTBEAT, which says how far its group is (RTPS 2.5 §8.3.8.6), and asked again as long as it is waited for:
-//! after 20 ms, and then half as often each time, down to once a second. What is waited for and asked is kept with
-//! each proxy; one reader's clock keeps the time for a ring of them.
+//! A silent writer may have nothing to send, or its messages may be lost. An ACKNACK requests a HEARTBEAT, which
+//! carries the group sequence number (RTPS 2.5 §8.3.8.6). It is repeated as long as the writer is waited for, after 20
+//! ms and then with doubled periods up to one second. Each proxy has the state of its request; the clock of one reader
+//! has the timer of a ring.
 
 use isolane_wire::{sequence::SequenceNumber, time::Instant};
 
@@ -14,15 +14,15 @@ use crate::{
     reader::Reader,
 };
 
-/// What a writer is waited for.
+/// Request for the progress of one writer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Question {
-    /// Who waits has this number: all before it are to be known.
+    /// Number of the waiting sample: all numbers below it must be known.
     number: SequenceNumber,
     is_asked: bool,
-    /// How often it was asked in vain.
+    /// Number of unanswered requests.
     unanswered: u8,
-    /// When it is asked again; `None`: it is not waited for.
+    /// Time of the next request; `None` if the writer is not waited for.
     again_at: Option<Instant>,
 }
 
@@ -34,7 +34,7 @@ impl Question {
         again_at: None,
     };
 
-    /// A number is waited for at a writer that is known up to another. True: it is to be asked now.
+    /// Waits for `number` at a writer whose progress is `known`; returns true if a request is to be sent now.
     fn put(
         &mut self,
         number: SequenceNumber,
@@ -43,7 +43,7 @@ impl Question {
         asks_now: bool,
     ) -> bool {
         if known.next() >= self.number {
-            // The last one was answered.
+            // The last request was answered.
             *self = Self::NONE;
         }
         self.number = self.number.max(number);
@@ -60,15 +60,15 @@ impl Question {
         asks
     }
 
-    /// Whether its answers, that come, do not say what is asked.
+    /// Returns whether the writer answers without its group progress.
     pub(super) fn is_in_vain(&self) -> bool {
         self.unanswered >= UNANSWERED_QUESTIONS
     }
 }
 
 impl Engine {
-    /// Peers are not known to be past all before a number. They are asked how far they are: now, or when nothing has
-    /// come of them for a while.
+    /// Waits until the progress of all peers has reached `number`. Requests are sent now, or when nothing has arrived
+    /// for a while.
     pub(super) fn wait_for(&mut self, circle: &Circle, number: SequenceNumber, asks_now: bool) {
         let now = self.latest;
         let mut keeper = circle.first;
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// A reader looks again then whom it waits for.
+    /// Schedules the next check of a reader's waiting samples.
     pub(super) fn look_at(&mut self, index: u16, due: Instant) {
         let Some(reader) = self.readers.get_mut(index) else {
             return;
@@ -108,7 +108,7 @@ impl Engine {
         self.timers.bring_forward(timer, due);
     }
 
-    /// Asks again where a reader waits still.
+    /// Repeats the requests of a reader that still waits.
     pub(crate) fn ask_writers_again(&mut self, now: Instant, index: u16) {
         let reader = self.readers.get_mut(index);
         let is_due = |reader: &mut Reader| reader.ask_at.take_if(|at| *at <= now).is_some();
@@ -131,7 +131,7 @@ mod tests {
             .collect();
         assert_eq!(asked[..8], [0, 20, 60, 140, 300, 620, 1260, 2260]);
         assert_eq!(asked.len(), 15);
-        // An answer ends it: the next question is asked at once.
+        // An answer ends the request, so the next one is sent at once.
         let later = Instant::new(10_000_000_000);
         assert!(question.put(SequenceNumber(6), SequenceNumber(4), later, true));
         assert_eq!(question.unanswered, 0);

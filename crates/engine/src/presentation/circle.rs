@@ -1,9 +1,8 @@
-//! Who is seen together with whom: the proxies of one publisher's writers at the readers of one subscriber.
+//! Rings of proxies with group access: the proxies of one publisher's writers at the readers of one subscriber.
 //!
-//! They form a ring, in which each knows the next: what is looked for among them costs as many steps as there are,
-//! whoever else the readers are matched with. A proxy enters it when it is matched, and leaves it when its writer goes,
-//! or turns out not to number its samples among those of a group. Those of one reader follow one another. Without GROUP
-//! access each proxy is a ring by itself.
+//! Each proxy links to the next in its ring. So a walk costs one step per proxy, whatever else the readers are matched
+//! with. A proxy enters at its match. It leaves when its writer is removed, or turns out not to number its samples in a
+//! group. Proxies of one reader are adjacent. Without GROUP access each proxy is a ring by itself.
 
 use isolane_wire::guid::Guid;
 
@@ -14,19 +13,19 @@ use crate::{
     reader::{Reader, WriterProxy},
 };
 
-/// A ring of proxies, and what they have in common.
+/// Ring of proxies, and their common properties.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Circle {
-    /// The one it is walked from.
+    /// Proxy from which the ring is walked.
     pub(super) first: u16,
     pub(super) subscriber: Option<u16>,
-    /// Whose samples they number: a publisher, or a writer by itself.
+    /// Group that numbers the samples: a publisher, or a single writer.
     pub(super) publisher: Guid,
     pub(super) is_ordered: bool,
 }
 
 impl WriterProxy {
-    /// Whose samples its numbers are among.
+    /// Returns the group that numbers the writer's samples.
     pub(super) fn numbered_by(&self) -> Guid {
         Guid {
             prefix: self.guid.prefix,
@@ -36,7 +35,7 @@ impl WriterProxy {
 }
 
 impl Reader {
-    /// The subscriber whose other readers it sees together with.
+    /// Returns the subscriber whose readers share rings, with GROUP access.
     fn circles(&self) -> Option<u16> {
         let access = self.cache.as_ref()?.access()?;
         self.subscriber.filter(|_| access.is_group)
@@ -56,7 +55,7 @@ impl Engine {
         })
     }
 
-    /// The proxy behind this one; `None`: that is where the walk began.
+    /// Returns the proxy after this one; `None` at the end of the walk.
     pub(super) fn peer_after(&self, circle: &Circle, index: u16) -> Option<u16> {
         let next = self.writer_proxies.get(index)?.progress.next_peer;
         (next != circle.first).then_some(next)
@@ -66,7 +65,7 @@ impl Engine {
         core::iter::successors(Some(circle.first), |&at| self.peer_after(circle, at))
     }
 
-    /// The ring of a proxy, unless this look at all of them has come by it.
+    /// Returns the ring of a proxy, unless the current pass has visited it.
     pub(super) fn circle_to_look_at(&mut self, index: u16) -> Option<Circle> {
         let look = self.looks;
         let looked = self.writer_proxies.get(index)?.progress.looked;
@@ -75,7 +74,7 @@ impl Engine {
         Some(circle)
     }
 
-    /// Does something to each of them.
+    /// Applies `change` to each proxy of a ring.
     pub(super) fn for_each_peer(&mut self, circle: &Circle, mut change: impl FnMut(&mut Progress)) {
         let mut at = Some(circle.first);
         while let Some(peer) = at {
@@ -86,7 +85,7 @@ impl Engine {
         }
     }
 
-    /// Does something to each of their readers: once, or twice where the walk begins in the midst of its proxies.
+    /// Applies `act` to each reader of a ring: once, or twice if the walk begins between proxies of the same reader.
     pub(super) fn for_each_reader(&mut self, circle: &Circle, mut act: impl FnMut(&mut Self, u16)) {
         let (mut at, mut last) = (Some(circle.first), None);
         while let Some(peer) = at {
@@ -99,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// A writer was matched: its proxy enters the ring of those it is seen together with.
+    /// Adds the proxy of a newly matched writer to its ring.
     pub(crate) fn enter_circle(&mut self, index: u16) {
         let before = self.peer_to_follow(index);
         let next = before.and_then(|before| {
@@ -111,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// Of the same reader, if that has one.
+    /// Returns the proxy to be followed in the ring: one of the same reader, if there is one.
     fn peer_to_follow(&self, index: u16) -> Option<u16> {
         let proxy = self.writer_proxies.get(index)?;
         let reader = self.readers.get(proxy.reader)?;
@@ -125,7 +124,7 @@ impl Engine {
         })
     }
 
-    /// A proxy of the same publisher at a reader.
+    /// Returns a proxy of the same publisher at a reader.
     fn peer_at(&self, reader: &Reader, index: u16) -> Option<u16> {
         let publisher = self.writer_proxies.get(index)?.numbered_by();
         let is_peer = |&other: &u16| {
@@ -135,7 +134,7 @@ impl Engine {
         reader.proxies.iter().copied().find(is_peer)
     }
 
-    /// A proxy leaves the ring, and is one by itself. Returns another that was in it.
+    /// Removes a proxy from its ring, so that it forms its own; returns another proxy of the former ring.
     pub(super) fn leave_circle(&mut self, index: u16) -> Option<u16> {
         let circle = self.circle_of(index)?;
         let before = self.peers(&circle).last().filter(|&last| last != index)?;

@@ -1,23 +1,21 @@
-//! Sets that are given up: of which a writer has gone, and those there is no room for.
+//! Dropped coherent sets: for lack of room, and after the removal of a writer.
 //!
-//! **No slot is left** for a sample of a set. Where a set that is ready to be seen waits for the user, who takes too
-//! slowly, that sample waits for him, too, and is not acknowledged. Else what is held belongs to sets that go on: nothing
-//! the user does frees a slot. Others may end, and are waited for, for a while; then, or where all slots are of its own
-//! set, the set that holds most of them is dropped whole. So a set larger than all there is room for ends
-//! itself, and one that never ends does not keep smaller ones from being seen. That is done by the reader's clock, a set
-//! a step.
+//! **No slot** is left for a sample of a set. If a complete set waits because the user takes too slowly, the sample
+//! waits as well and is not acknowledged. Otherwise the held samples belong to sets in progress, and no action of the
+//! user frees a slot. The sample waits a while for other sets to end. Afterwards, or if its own set has all slots, the
+//! set that holds most of them is dropped as a whole. So a set larger than the room ends itself, and one that never
+//! ends does not block smaller ones. The reader's clock does this, one set a step.
 //!
-//! **A writer goes.** A set that has ended at all is shown, room or not. A set it has sent a part of is dropped at all
-//! readers. So is one that ended while it was there, and of which nothing has come of it: nobody can tell what it wrote.
-//! That is known by the ends of sets, which say which writers the group had (RTPS 2.5 §8.7.6,
-//! PID_WRITER_GROUP_INFO): where these are others than those that are known now, the one that has gone was
-//! among them ([`super::membership`]). Where it was parted from, and is still there, all that had not ended everywhere is
-//! dropped.
+//! **A writer is deleted.** A set that has ended everywhere becomes available, whatever the room. A set with a part of
+//! the writer is dropped at all readers. So is a set that ended while the writer existed without any message about it
+//! from the writer, because its part is unknown. The end of a set has a digest of the group's writers (RTPS 2.5 §8.7.6,
+//! PID_WRITER_GROUP_INFO); if it differs from the present writers, the deleted one was among them
+//! ([`super::membership`]). If the writer is only unmatched, all sets that had not ended everywhere are dropped.
 //!
-//! **A writer that does not number its samples** in its group (RTPS 2.5 §8.7.5, PID_GROUP_SEQ_NUM), though it offers GROUP
-//! access, says nothing by which its sets or its samples could be seen together with those of others. It counts as a
-//! group of its own: its sets are those of TOPIC scope (§8.7.6, PID_COHERENT_SET), its samples are seen as they come, and
-//! nobody waits for it. So does one that numbers them and never says in its HEARTBEATs how far its group is.
+//! **A writer without group sequence numbers** (RTPS 2.5 §8.7.5, PID_GROUP_SEQ_NUM), although it offers GROUP access,
+//! cannot be related to others. It is treated as a group by itself: its sets have TOPIC scope (§8.7.6,
+//! PID_COHERENT_SET), its samples become available as they arrive, and no other writer waits for it. So is a writer
+//! that numbers them and never has its group progress in HEARTBEATs.
 
 use core::ops::RangeInclusive;
 
@@ -27,7 +25,7 @@ use super::{circle::Circle, progress::Progress, showing::Step};
 use crate::{cache::Refused, engine::Engine, limits::SET_PATIENCE};
 
 impl Engine {
-    /// Slots for sets may be free again: who was refused one is looked at.
+    /// Schedules a reader whose set was refused; slots for sets may be free again.
     pub(crate) fn go_on_with_sets(&mut self, index: u16) {
         let cache = self.cache_of(index);
         if cache.is_some_and(|cache| cache.has_refused_set()) {
@@ -35,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// Where a sample of a set found no slot: others are shown or dropped meanwhile, or one is dropped now.
+    /// Handles a sample of a set that found no slot: waits, or drops the largest set.
     pub(crate) fn make_set_room(&mut self, now: Instant, index: u16) {
         let cache = self.cache_of(index);
         let Some(cache) = cache.filter(|cache| cache.has_refused_set()) else {
@@ -69,8 +67,8 @@ impl Engine {
         self.go_on(index);
     }
 
-    /// Whether a set of which a reader may hold a part is ready to be seen as soon as users have taken something, or have
-    /// looked: those of any reader that it is seen at.
+    /// Returns whether a complete set at this reader only waits for a user, who must take samples or end access. The
+    /// user may be that of another reader in the ring.
     fn waits_for_user(&mut self, index: u16) -> bool {
         self.looks += 1;
         for nth in 0.. {
@@ -102,7 +100,7 @@ impl Engine {
         has_room
     }
 
-    /// A set of a writer is dropped whole, though it may not have ended.
+    /// Drops a set as a whole, even before its end.
     fn tear_set(&mut self, index: u16, set: SequenceNumber) {
         if let Some(circle) = self.circle_of(index) {
             self.for_each_peer(&circle, |progress| progress.tear(set));
@@ -110,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// Nothing is held any more of some sets.
+    /// Drops the held samples of some sets.
     pub(super) fn drop_sets(&mut self, circle: &Circle, sets: RangeInclusive<SequenceNumber>) {
         self.for_each_reader(circle, |engine, index| {
             if let Some(reader) = engine.readers.get_mut(index)
@@ -122,8 +120,8 @@ impl Engine {
         });
     }
 
-    /// A writer goes from a reader: what it has sent of sets is shown or dropped, and it leaves the ring. Returns another
-    /// proxy of that, for which something may follow from it.
+    /// Removes a writer from a reader: its sets become available or are dropped, and it leaves its ring. Returns
+    /// another proxy of the ring, which may proceed now.
     pub(crate) fn part_sets(&mut self, index: u16) -> Option<u16> {
         let circle = self.circle_of(index)?;
         let progress = self.writer_proxies.get(index)?.progress;
@@ -151,7 +149,7 @@ impl Engine {
         self.leave_circle(index)
     }
 
-    /// Nothing is held any more of one writer.
+    /// Drops the held samples of one writer.
     fn drop_part(&mut self, index: u16) {
         let reader = self.writer_proxies.get(index).map(|proxy| proxy.reader);
         let Some(reader) = reader else { return };
@@ -163,7 +161,7 @@ impl Engine {
         self.go_on_with_sets(reader);
     }
 
-    /// A reader goes: others see without it what they would have seen together with it.
+    /// Removes a reader from its rings, so that other readers proceed without it.
     pub(crate) fn leave_circles(&mut self, reader: u16) {
         for nth in 0.. {
             let found = self.readers.get(reader);
@@ -180,7 +178,7 @@ impl Engine {
         }
     }
 
-    /// A writer turns out to be a group of its own. Returns the ring of those that go on without it.
+    /// Makes a writer a group by itself; returns the ring of the others.
     #[cold]
     pub(super) fn leave_group(&mut self, index: u16) -> Option<Circle> {
         let other = self.part_sets(index);
@@ -194,7 +192,7 @@ impl Engine {
         self.circle_of(other?)
     }
 
-    /// A HEARTBEAT of a writer all of whose samples have come says how far its group is, or nothing of that.
+    /// Processes the group progress in a HEARTBEAT of a writer whose samples have all arrived.
     pub(crate) fn hear_group(&mut self, index: u16, current: Option<SequenceNumber>) {
         let Some(proxy) = self.writer_proxies.get_mut(index) else {
             return;

@@ -1,4 +1,4 @@
-//! How the user of a group of readers looks at their samples: together, and in their order.
+//! Access to a group of readers: *begin_access*, *end_access*, and the order of their samples.
 
 use crate::{
     engine::Engine,
@@ -6,8 +6,8 @@ use crate::{
 };
 
 impl Engine {
-    /// The reader of a group whose oldest sample comes first of all that are available (DDS 1.4 §2.2.2.5.2.10): of a
-    /// publisher's samples the one written first, where the group's access is ordered.
+    /// Returns the reader of a group with the first available sample (DDS 1.4 §2.2.2.5.2.10): with ordered GROUP
+    /// access, the one that a publisher wrote first.
     #[must_use]
     pub fn next_in_order(&self, id: SubscriberId) -> Option<ReaderId> {
         let readers = self.subscribers.get(id.0)?.readers.iter();
@@ -16,16 +16,16 @@ impl Engine {
         Some(ReaderId(reader))
     }
 
-    /// The user begins to look at the samples of a group of readers: until it [ends](Self::end_access) no sets and
-    /// no ordered samples are added to them (DDS 1.4 §2.2.2.5.2.8).
+    /// Begins access to the samples of a group of readers. Until [`end_access`](Self::end_access) no sets and no
+    /// ordered samples become available (DDS 1.4 §2.2.2.5.2.8).
     ///
-    /// False: there is no such group, or it is looked at already.
+    /// Returns false if the group does not exist, or access has begun.
     pub fn begin_access(&mut self, id: SubscriberId) -> bool {
         let subscriber = self.subscribers.get_mut(id.0);
         subscriber.is_some_and(|it| !core::mem::replace(&mut it.is_accessed, true))
     }
 
-    /// The user has looked (§2.2.2.5.2.9). False: it had not begun.
+    /// Ends access to a group (§2.2.2.5.2.9); returns false if it had not begun.
     pub fn end_access(&mut self, id: SubscriberId) -> bool {
         let subscriber = self.subscribers.get_mut(id.0);
         let was_accessed =

@@ -1,6 +1,6 @@
-//! Which writers a group has: what the end of a set says of it, beside what discovery knows.
+//! Writers of a remote group: those named by the end of a set, compared with those known to discovery.
 //!
-//! It is looked at only once a writer of the group has gone, until a set has ended without it.
+//! The comparison is needed only from the removal of a writer of the group until a set has ended without it.
 
 use isolane_wire::{
     guid::{EntityId, Guid},
@@ -11,7 +11,7 @@ use super::{circle::Circle, progress::EndedSet};
 use crate::{discovery::EndpointKind, engine::Engine, limits::MAX_KNOWN_WRITERS};
 
 impl Engine {
-    /// A writer is deleted, or dead; its proxies are about to go.
+    /// Marks the proxies of a writer that is deleted or dead, before they are removed.
     pub(crate) fn note_deleted(&mut self, writer: Guid) {
         let mut at = self.proxies_of_writer.get(&writer);
         while let Some(proxy) = at.and_then(|index| self.writer_proxies.get_mut(index)) {
@@ -20,7 +20,7 @@ impl Engine {
         }
     }
 
-    /// Whether a writer that has gone since was there when a set ended.
+    /// Returns whether a writer removed since was in the group when a set ended.
     pub(super) fn has_lost_a_writer(&mut self, circle: &Circle, ended: &EndedSet) -> bool {
         let is_doubtful = |peer| {
             let proxy = self.writer_proxies.get(peer);
@@ -37,7 +37,7 @@ impl Engine {
         has_lost
     }
 
-    /// The writers of a group that are there now; `None`: not all may be known.
+    /// Returns the present writers of a group; `None` if some may be unknown.
     fn writers_now(&self, publisher: Guid) -> Option<GroupDigest> {
         if publisher.prefix == self.header.prefix {
             let mut own = self.publishers.iter().map(|(_, own)| own);
@@ -62,7 +62,7 @@ impl Engine {
         Some(group_digest(writers.iter().copied()))
     }
 
-    /// Some of its writers may be ignored, or have found no place.
+    /// Returns whether some writers of a group may be ignored, or were refused for lack of room.
     fn hides_writers_of(&self, publisher: Guid) -> bool {
         let participant = self.participant_by_prefix.get(&publisher.prefix);
         let participant = participant.and_then(|&index| self.participants.get(index));

@@ -1,23 +1,21 @@
-//! PRESENTATION (DDS 1.4 §2.2.3.6): which samples are seen together, and in which order.
+//! PRESENTATION (DDS 1.4 §2.2.3.6): coherent and ordered access.
 //!
-//! **Who belongs together.** A [`Publisher`] is a group of writers, a [`Subscriber`] one of readers, both of this
-//! participant; writers announce theirs, so that readers know which of them write together. An endpoint that is
-//! created by itself is a group of its own.
+//! **Groups.** A [`Publisher`] is a group of local writers, a [`Subscriber`] a group of local readers. Writers announce
+//! their group, so readers know which of them belong together. An endpoint created without one is a group by itself.
 //!
-//! **On the way out** ([`publishing`]): between the begin and the end of a coherent set each sample carries the
-//! number of the set's first one, and the end is a sample without a payload (RTPS 2.5 §8.7.6). With GROUP access
-//! a sample has a number among all samples of its publisher, too, and HEARTBEATs say how far those are
-//! (§8.7.5). Every writer of a publisher with GROUP access ends every set, also one it had no part in: so
-//! readers need not know who had.
+//! **Writer side** ([`publishing`]): each sample of a coherent set carries the number of the set's first sample; the
+//! end of the set is a DATA without payload (RTPS 2.5 §8.7.6). With GROUP access a sample also has a sequence number in
+//! its publisher, and HEARTBEATs carry the current group number (§8.7.5). Every writer of a publisher with GROUP access
+//! ends every set, even without samples in it, so readers need not know which writers had some.
 //!
-//! **On the way in** all samples of a reader that asks for more than each instance by itself wait for their turn,
-//! among those that wait for others ([`progress`]). A sample of a set is then *held*, in slots set aside for
-//! that, until its set has ended at every writer of the group ([`circle`]), and shown with it, or dropped with it where
-//! anything of it is missing ([`showing`]), or where there is no room for it ([`giving_up`]). A sample for which an order
-//! over several writers is asked stays where it waits, and is not acknowledged, until each of the others is known
-//! to have nothing before it: by a later sample, or by a HEARTBEAT, for which the reader asks ([`asking`]).
+//! **Reader side.** A reader with coherent or ordered access admits the samples of each writer one by one
+//! ([`progress`]). A sample of a set is then *held*, in slots reserved for that, until its set has ended at every
+//! writer of the group ([`circle`]). The set is made available as a whole ([`showing`]), or dropped if a part is
+//! missing or there is no room ([`giving_up`]). With ordered GROUP access a sample stays waiting and unacknowledged
+//! until no other writer can have an earlier one. A later sample or a HEARTBEAT shows that; the reader requests the
+//! HEARTBEAT ([`asking`]).
 //!
-//! Endpoints that ask for none of that have none of it: their samples pay a comparison.
+//! Other endpoints pay one comparison per sample.
 
 mod asking;
 mod circle;
@@ -52,24 +50,23 @@ use crate::{
     reader::DeliveryMode,
 };
 
-/// What an access scope asks for beyond what each instance, and each writer, does by itself.
+/// Effect of PRESENTATION beyond the order of each writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
-    /// Sets are seen whole or not at all.
+    /// Sets are available as a whole or not at all.
     pub(crate) is_coherent: bool,
-    /// Among all writers of a publisher; else among the samples of each.
+    /// Access scope GROUP: all writers of a publisher; otherwise each writer by itself.
     pub(crate) is_group: bool,
-    /// Samples are seen in the order in which the publisher's writers wrote them.
+    /// Samples become available in the order of writing across the publisher's writers.
     pub(crate) is_ordered: bool,
 }
 
 impl Access {
-    /// `None`: nothing. Samples of one writer are in their order always.
+    /// Derives the access from PRESENTATION. `None` if each writer's order suffices.
     ///
-    /// A coherent set of INSTANCE scope is one of TOPIC scope: each writer's part is seen whole. By DDS 1.4 §2.2.3.6 a
-    /// set has no effect there, since changes of several instances are independent; other implementations show it
-    /// whole all the same, and programs that run with them rely on that. A reader that sees more together than it asks
-    /// for still gets what the standard promises.
+    /// A coherent set of INSTANCE scope is treated like one of TOPIC scope: each writer's part is available as a whole.
+    /// By DDS 1.4 §2.2.3.6 a set has no effect there, because changes of several instances are independent. Other
+    /// implementations still present it as a whole, and programs rely on that. It also satisfies the standard.
     pub(crate) fn of(presentation: &Presentation) -> Option<Self> {
         let is_group = presentation.access_scope == PresentationAccessScope::Group;
         let is_ordered = presentation.ordered && is_group;
@@ -80,7 +77,7 @@ impl Access {
         })
     }
 
-    /// The access of an endpoint that is to be created. Of INSTANCE scope a best-effort one has no sets.
+    /// Derives the access of a new endpoint. A best-effort endpoint of INSTANCE scope has no sets.
     pub(crate) fn of_new(qos: &QosPolicies) -> Result<Option<Self>, CreateError> {
         let access = Self::of(&qos.presentation);
         let is_instance = qos.presentation.access_scope == PresentationAccessScope::Instance;
@@ -94,35 +91,35 @@ impl Access {
     }
 }
 
-/// A group of writers.
+/// Group of local writers.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     entity: EntityId,
     presentation: Presentation,
     writers: Vec<u16>,
     digest: GroupDigest,
-    /// Sets that were begun and not ended, one within the other: the outermost counts.
+    /// Depth of nested coherent sets; the outermost one counts.
     nested: u32,
-    /// The last number that one of its samples has got.
+    /// Last group sequence number given to a sample.
     sequence: SequenceNumber,
-    /// The number of the first sample of the set that is open, if it has one.
+    /// Group sequence number of the first sample of the open set, if it has one.
     set: Option<SequenceNumber>,
-    /// A writer with a part in the open set is gone.
+    /// A writer with a part in the open set was deleted.
     is_torn: bool,
 }
 
-/// A group of readers.
+/// Group of local readers.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     entity: EntityId,
     presentation: Presentation,
     readers: Vec<u16>,
-    /// Its user looks at samples: none is shown meanwhile.
+    /// True between `begin_access` and `end_access`: no sample becomes available.
     is_accessed: bool,
 }
 
 impl Engine {
-    /// Creates a group of writers, which share this policy (DDS 1.4 §2.2.2.4.1).
+    /// Creates a group of writers that share this policy (DDS 1.4 §2.2.2.4.1).
     ///
     /// # Errors
     /// [`CreateError::TooManyGroups`].
@@ -146,7 +143,7 @@ impl Engine {
         Ok(PublisherId(index))
     }
 
-    /// Creates a group of readers, which share this policy (DDS 1.4 §2.2.2.5.2).
+    /// Creates a group of readers that share this policy (DDS 1.4 §2.2.2.5.2).
     ///
     /// # Errors
     /// [`CreateError::TooManyGroups`].
@@ -166,24 +163,24 @@ impl Engine {
         Ok(SubscriberId(index))
     }
 
-    /// Deletes a group whose writers are deleted; false: it has some, or was deleted before.
+    /// Deletes an empty group of writers; returns false if it has writers or does not exist.
     pub fn delete_publisher(&mut self, id: PublisherId) -> bool {
         let found = self.publishers.get(id.0);
         let is_empty = found.is_some_and(|publisher| publisher.writers.is_empty());
         is_empty && self.publishers.remove(id.0).is_some()
     }
 
-    /// Deletes a group whose readers are deleted; false: it has some, or was deleted before.
+    /// Deletes an empty group of readers; returns false if it has readers or does not exist.
     pub fn delete_subscriber(&mut self, id: SubscriberId) -> bool {
         let found = self.subscribers.get(id.0);
         let is_empty = found.is_some_and(|subscriber| subscriber.readers.is_empty());
         is_empty && self.subscribers.remove(id.0).is_some()
     }
 
-    /// Creates a writer of a group, with the group's PRESENTATION.
+    /// Creates a writer in a group, with the group's PRESENTATION.
     ///
     /// # Errors
-    /// As of [`create_writer`](Self::create_writer); [`CreateError::NoSuchGroup`].
+    /// Errors of [`create_writer`](Self::create_writer), and [`CreateError::NoSuchGroup`].
     pub fn create_writer_in(
         &mut self,
         now: Instant,
@@ -198,10 +195,10 @@ impl Engine {
         Ok(writer)
     }
 
-    /// Creates a reader of a group, with the group's PRESENTATION, and with a filter if there is one.
+    /// Creates a reader in a group, with the group's PRESENTATION and an optional filter.
     ///
     /// # Errors
-    /// As of [`create_reader`](Self::create_reader); [`CreateError::NoSuchGroup`].
+    /// Errors of [`create_reader`](Self::create_reader), and [`CreateError::NoSuchGroup`].
     pub fn create_reader_in(
         &mut self,
         now: Instant,
@@ -220,21 +217,21 @@ impl Engine {
         Ok(reader)
     }
 
-    /// The `nth` writer of a group.
+    /// Returns the `nth` writer of a group.
     #[must_use]
     pub fn writer_in(&self, id: PublisherId, nth: usize) -> Option<WriterId> {
         let writer = self.publishers.get(id.0)?.writers.get(nth)?;
         Some(WriterId(*writer))
     }
 
-    /// The `nth` reader of a group.
+    /// Returns the `nth` reader of a group.
     #[must_use]
     pub fn reader_in(&self, id: SubscriberId, nth: usize) -> Option<ReaderId> {
         let reader = self.subscribers.get(id.0)?.readers.get(nth)?;
         Some(ReaderId(*reader))
     }
 
-    /// A reader goes from its group.
+    /// Removes a reader from its group.
     pub(crate) fn leave_subscriber(&mut self, reader: u16) {
         let group = self.readers.get(reader).and_then(|it| it.subscriber);
         if let Some(subscriber) = group.and_then(|group| self.subscribers.get_mut(group)) {

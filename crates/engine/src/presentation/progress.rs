@@ -1,5 +1,4 @@
-//! How far a reader is with one writer, in the sets and in the group that the writer's samples belong to; and what
-//! becomes of a sample whose turn it is among those of its writer.
+//! Progress of a reader in the sets and the group of one writer, and admission of the next sample in order.
 
 use isolane_wire::{
     discovery::EndpointData,
@@ -15,59 +14,59 @@ use crate::{
     reader::{Reader, ReaderLedger, WriterProxy},
 };
 
-/// A set of which a part has come.
+/// Set with at least one received sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpenSet {
-    /// The number of its first sample, as places are numbered.
+    /// Number of the set's first sample, in the numbering of `Place`.
     pub(crate) set: SequenceNumber,
-    /// Nothing of it is missing so far.
+    /// No sample of the set is missing so far.
     pub(crate) is_whole: bool,
 }
 
-/// A set that has ended at one writer, and is neither shown nor dropped.
+/// Set that has ended at one writer, and was neither made available nor dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EndedSet {
     pub(crate) set: SequenceNumber,
-    /// The number of its end.
+    /// Number of the end.
     pub(crate) end: SequenceNumber,
-    /// Which writers the group had then, if it says so.
+    /// Digest of the group's writers at the end, if given.
     pub(super) writers: Option<GroupDigest>,
     pub(crate) is_whole: bool,
 }
 
-/// What a writer's samples are numbered among.
+/// Numbering of a writer's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Numbering {
-    /// Those of its group.
+    /// In its group.
     Group,
-    /// Not those of its group, as it has turned out: it is yet to leave it.
+    /// By itself, contrary to its announcement; still to leave the group.
     Stranger,
-    /// Its own.
+    /// By itself.
     Alone,
 }
 
-/// How far a reader is with one writer.
+/// Progress of a reader with one writer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Progress {
-    /// The group of the writer.
+    /// Group of the writer.
     pub(crate) publisher: EntityId,
     numbering: Numbering,
-    /// All that the writer wrote up to this number has had its turn.
+    /// All that the writer wrote up to this number was processed.
     pub(crate) horizon: SequenceNumber,
     pub(crate) open: Option<OpenSet>,
     pub(crate) ended: Option<EndedSet>,
-    /// Something is missing, none of it beyond this number.
+    /// A sample is missing, with a number of at most this.
     hole: Option<SequenceNumber>,
     pub(super) question: Question,
-    /// The next ACKNACK asks for a HEARTBEAT.
+    /// The next ACKNACK requests a HEARTBEAT.
     pub(crate) asks: bool,
-    /// Its writer is deleted, or dead.
+    /// The writer is deleted or dead.
     pub(super) is_deleted: bool,
-    /// Another of its ring was: what comes of sets may be from before that.
+    /// Another writer of the ring was deleted: the sets that follow may have ended before that.
     pub(super) is_doubtful: bool,
-    /// The next proxy in its ring of those that are seen together.
+    /// Next proxy in the ring.
     pub(super) next_peer: u16,
-    /// The look at all rings that has come by this one last.
+    /// Last pass over all rings that has visited this proxy.
     pub(super) looked: u64,
 }
 
@@ -87,7 +86,7 @@ impl Progress {
         looked: 0,
     };
 
-    /// With a writer that has just been met.
+    /// Creates the progress with a newly matched writer.
     pub(crate) fn with(reader: &Reader, writer: &EndpointData) -> Self {
         let access = reader.cache.as_ref().and_then(Cache::access);
         let is_group = access.is_some_and(|access| access.is_group);
@@ -102,23 +101,23 @@ impl Progress {
         }
     }
 
-    /// Whether its samples are numbered among those of its group, for all that is known.
+    /// Returns whether the writer's samples are numbered in its group, as far as known.
     #[inline]
     pub(crate) fn is_numbered(&self) -> bool {
         self.numbering == Numbering::Group
     }
 
-    /// Whether it is to leave its group.
+    /// Returns whether the writer must leave its group.
     pub(super) fn is_stranger(&self) -> bool {
         self.numbering == Numbering::Stranger
     }
 
-    /// It turns out not to number its samples among those of its group.
+    /// Notes that the writer does not number its samples in its group.
     pub(super) fn note_stranger(&mut self) {
         self.numbering = Numbering::Stranger;
     }
 
-    /// It is a group of its own, of which all up to this number has had its turn.
+    /// Makes the writer a group by itself, processed up to `horizon`.
     pub(super) fn number_alone(&mut self, writer: EntityId, horizon: SequenceNumber) {
         *self = Self {
             publisher: writer,
@@ -132,12 +131,12 @@ impl Progress {
         };
     }
 
-    /// All up to this number has had its turn.
+    /// Advances the horizon to `number`.
     pub(crate) fn reach(&mut self, number: SequenceNumber) {
         self.horizon = self.horizon.max(number);
     }
 
-    /// The writer says that all it has sent, which has had its turn, was written up to this number.
+    /// Notes the group progress of the writer, all of whose sent samples were processed.
     pub(crate) fn hear(&mut self, number: SequenceNumber) {
         self.reach(number);
         if self.hole.is_some() {
@@ -145,7 +144,7 @@ impl Progress {
         }
     }
 
-    /// Something that the writer wrote will never come.
+    /// Notes a sample that will never arrive.
     pub(crate) fn lose(&mut self) {
         self.hole = Some(SequenceNumber(i64::MAX));
         if let Some(open) = &mut self.open {
@@ -153,7 +152,7 @@ impl Progress {
         }
     }
 
-    /// Its part in a set counts for nothing.
+    /// Marks the writer's part in a set as incomplete.
     pub(super) fn tear(&mut self, set: SequenceNumber) {
         if let Some(ended) = self.ended.as_mut().filter(|ended| ended.set == set) {
             ended.is_whole = false;
@@ -163,20 +162,20 @@ impl Progress {
         }
     }
 
-    /// The same of all sets that it has a part in.
+    /// Marks all sets that the writer has a part in as incomplete.
     pub(super) fn tear_all(&mut self) {
         for set in [self.open.map(|it| it.set), self.ended.map(|it| it.set)] {
             set.into_iter().for_each(|set| self.tear(set));
         }
     }
 
-    /// The writer says that a set has ended.
+    /// Processes the end of a set.
     fn end(&mut self, place: &Place) {
         self.reach(place.number);
         let open = self.open.take();
         let is_whole = match (open, place.set) {
             (Some(open), set) => open.is_whole && set.is_none_or(|set| set == open.set),
-            // It had no part in it, unless that is what is missing.
+            // The writer had no part in the set, unless that is what is missing.
             (None, Some(set)) => self.hole.is_none_or(|hole| hole < set),
             (None, None) => return,
         };
@@ -191,18 +190,18 @@ impl Progress {
     }
 }
 
-/// What becomes of the sample whose turn it is.
+/// Result of admitting the next sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It is shown.
+    /// Becomes available.
     Show,
-    /// It is held until its set has ended.
+    /// Is held until its set has ended.
     Hold,
-    /// It is done with, and counted.
+    /// Is finished and counted.
     Done,
 }
 
-/// Takes note of where a sample belongs that is about to be stored at a reader.
+/// Notes the place of a sample about to be stored at a reader.
 pub(crate) fn note_place(
     proxy: &WriterProxy,
     reader: &mut Reader,
@@ -235,7 +234,7 @@ fn place_of(
         shown: 0,
     };
     let group_set = mark.group_coherent_set.filter(|set| set.get() > 0);
-    // A set that says nothing of its group is none of that.
+    // A set without a group number is not one of the group.
     let is_alone = !proxy.progress.is_numbered() || (mark.set().is_some() && group_set.is_none());
     let number = mark.group_sequence.filter(|it| it.get() > 0 && !is_alone);
     number.map_or(by_itself, |number| Place {
@@ -247,7 +246,7 @@ fn place_of(
     })
 }
 
-/// Stores a sample, or the end of a set, until its turn has come, which is to be looked at then.
+/// Stores a sample, or the end of a set, until it is admitted.
 pub(crate) fn keep_in_turn(
     index: u16,
     proxy: &mut WriterProxy,
@@ -274,10 +273,10 @@ pub(crate) fn keep_in_turn(
     Ok(())
 }
 
-/// What becomes of the sample that a writer's proxy expects, which waits in the cache; `index` is the proxy's.
+/// Admits the next expected sample of a writer, which waits in the cache; `index` is the proxy's.
 ///
 /// # Errors
-/// Its turn has not come: others are before it, or there is no room.
+/// The sample must wait: others come first, or there is no room.
 pub(crate) fn admit(
     index: u16,
     proxy: &mut WriterProxy,
@@ -297,7 +296,7 @@ pub(crate) fn admit(
         return Ok(Turn::Done);
     }
     if let Some(open) = progress.open.filter(|open| place.set != Some(open.set)) {
-        // It has ended without a word.
+        // The set has ended without a message.
         progress.open = None;
         progress.ended = Some(EndedSet {
             set: open.set,
@@ -320,7 +319,7 @@ pub(crate) fn admit(
         is_whole: is_first,
     });
     progress.hole = None;
-    // What is not wanted takes no slot from what is, and pushes nothing of it out.
+    // A filtered sample takes no slot and replaces none.
     if open.is_whole && filter.is_some_and(|filter| drop_unwanted(filter, cache, index)) {
         progress.reach(place.number);
         ledger.unwanted += 1;
@@ -338,7 +337,7 @@ pub(crate) fn admit(
     Ok(Turn::Hold)
 }
 
-/// Where the sample belongs that waits for its turn; `None`: it waits still.
+/// Returns the place of the next sample; `None` if it must wait.
 fn place_in_turn(index: u16, proxy: &mut WriterProxy, cache: &mut Cache) -> Option<Place> {
     let place = cache.first_waiting_place(index)?;
     if proxy.progress.ended.is_some() {
@@ -351,7 +350,7 @@ fn place_in_turn(index: u16, proxy: &mut WriterProxy, cache: &mut Cache) -> Opti
         proxy.progress.note_stranger();
         return None;
     }
-    // It came before that turned out.
+    // The sample arrived before the writer became a group by itself.
     let place = place.alone(proxy.guid.entity, proxy.expected, cache.access()?);
     cache.move_first_waiting(index, place);
     Some(place)

@@ -1,4 +1,4 @@
-//! What writers say of the sets and the group their samples belong to.
+//! Writer side of coherent and ordered access: marks of samples, ends of sets, group progress in HEARTBEATs.
 
 use isolane_wire::{
     rtps::{DataHead, HeartbeatGroup, PayloadKind, SetMark, group_digest},
@@ -16,30 +16,30 @@ use crate::{
     writer::Writer,
 };
 
-/// Why a coherent set was not begun or ended.
+/// Reason why a coherent set was not begun or ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CoherentError {
-    /// It was deleted.
+    /// The publisher was deleted.
     #[error("the publisher no longer exists")]
     Gone,
-    /// There is none to be ended.
+    /// No set is open.
     #[error("no coherent set was begun: begin one, write, and then end it")]
     NotBegun,
-    /// Sets lie within each other without bound.
+    /// Too many nested sets are open.
     #[error("too many coherent sets were begun and not ended")]
     TooDeep,
-    /// The history of a writer has no room for the end: the set stays open.
+    /// The history of a writer has no room for the end; the set stays open.
     #[error(
         "the history of a writer has no room for the end of the set; end it later or raise max_samples"
     )]
     HistoryFull,
 }
 
-/// What a writer's access scope asks of it.
+/// State of a writer with coherent or ordered access.
 #[derive(Debug)]
 pub(crate) struct WriterPresents {
     pub(crate) access: Access,
-    /// The number of its first sample in the set that is open, if it has a part in one.
+    /// Number of its first sample in the open set, if it has one.
     set: Option<SequenceNumber>,
 }
 
@@ -48,7 +48,7 @@ impl WriterPresents {
         Self { access, set: None }
     }
 
-    /// What its next sample is to say.
+    /// Returns the mark of the next sample.
     fn mark(&mut self, sequence: SequenceNumber, publisher: Option<&mut Publisher>) -> SetMark {
         let is_open = publisher.as_ref().is_some_and(|it| it.nested > 0);
         let is_in_set = is_open && self.access.is_coherent;
@@ -76,7 +76,7 @@ impl Publisher {
     }
 }
 
-/// The head of a DATA with this mark: the end of a set is no change of an instance.
+/// Returns the head of a DATA with this mark; the end of a set is no change of an instance.
 pub(crate) fn head_of(head: DataHead, mark: &SetMark) -> DataHead {
     if mark.coherent_set != Some(SequenceNumber::UNKNOWN) {
         return head;
@@ -90,7 +90,7 @@ pub(crate) fn head_of(head: DataHead, mark: &SetMark) -> DataHead {
 }
 
 impl Engine {
-    /// A writer has got a new change.
+    /// Marks a new change of a writer.
     #[inline(never)]
     pub(crate) fn mark_written(&mut self, index: u16, sequence: SequenceNumber) {
         let Some(writer) = self.writers.get_mut(index) else {
@@ -111,10 +111,10 @@ impl Engine {
         self.refresh_digest(group);
     }
 
-    /// A writer goes from its group. A set it has a part in is incomplete.
+    /// Removes a writer from its group. An open set with a part of it becomes incomplete.
     pub(crate) fn leave_publisher(&mut self, index: u16) {
         let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
-        // Of TOPIC scope each writer's set stands by itself.
+        // With TOPIC scope the set of each writer is independent.
         let has_part =
             presents.is_some_and(|presents| presents.access.is_group && presents.set.is_some());
         let group = self.writers.get(index).and_then(|it| it.publisher);
@@ -140,10 +140,10 @@ impl Engine {
         publisher.digest = group_digest(entities);
     }
 
-    /// Begins a coherent set of all writers of a group (DDS 1.4 §2.2.2.4.1.10): readers with coherent access see
-    /// what is written until its [end](Self::end_coherent_changes) whole or not at all. Sets may lie within each
-    /// other; the outermost counts. Of INSTANCE scope each writer's part is seen
-    /// whole, as of TOPIC scope. It has no effect where the group's PRESENTATION is not coherent.
+    /// Begins a coherent set of all writers of a group (DDS 1.4 §2.2.2.4.1.10). Samples written until its
+    /// [end](Self::end_coherent_changes) become available to readers with coherent access as a whole or not at all.
+    /// Sets may be nested; the outermost one counts. INSTANCE scope is treated like TOPIC scope: each writer's part is
+    /// a set. It has no effect unless the group's PRESENTATION is coherent.
     ///
     /// # Errors
     /// [`CoherentError::Gone`], [`CoherentError::TooDeep`].
@@ -156,10 +156,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends it (DDS 1.4 §2.2.2.4.1.11).
+    /// Ends a coherent set (DDS 1.4 §2.2.2.4.1.11).
     ///
     /// # Errors
-    /// [`CoherentError`]; the set is open still then.
+    /// [`CoherentError`]; the set is still open then.
     pub fn end_coherent_changes(
         &mut self,
         id: PublisherId,
@@ -210,7 +210,7 @@ impl Engine {
         self.publishers.get(group)?.writers.get(at).copied()
     }
 
-    /// Whether a writer is to say that the set has ended: where it is one of the group, all do.
+    /// Returns whether a writer must send the end of the set; with GROUP access all writers must.
     fn owes_end(&self, index: u16, group_set: Option<SequenceNumber>) -> bool {
         let presents = self.writers.get(index).and_then(|it| it.presents.as_ref());
         presents.is_some_and(|presents| match presents.access {
@@ -234,7 +234,8 @@ impl Engine {
         history.has_room_for_set_end() || history.first_set_end().is_some_and(may_go)
     }
 
-    /// Where the set is torn a number before the end is left out: by it readers know that something is missing.
+    /// Writes the end of a set. If the set is incomplete, the number before the end is skipped, so that readers detect
+    /// the gap.
     fn write_end(&mut self, index: u16, mark: SetMark, is_torn: bool, timestamp: Timestamp) {
         let Some(writer) = self.writers.get_mut(index).filter(|it| it.is_enabled()) else {
             return;
@@ -271,8 +272,8 @@ impl Engine {
         }
     }
 
-    /// What a HEARTBEAT of a writer says of its group: how far all samples of the group are, of which this
-    /// writer's are sent (RTPS 2.5 §8.3.8.6).
+    /// Returns the group part of a HEARTBEAT: the group sequence number up to which this writer has sent all its
+    /// samples (RTPS 2.5 §8.3.8.6).
     pub(crate) fn heartbeat_group(&self, index: u16) -> Option<HeartbeatGroup> {
         let writer = self.writers.get(index)?;
         let presents = writer.presents.as_ref()?;
@@ -302,8 +303,8 @@ impl Engine {
 }
 
 impl Writer {
-    /// A full history may let ends of sets go below this number: KEEP_LAST any, others what all readers have
-    /// and only later ones would ask for.
+    /// Returns the number below which a full history may drop ends of sets: any under KEEP_LAST, otherwise those
+    /// acknowledged by all readers, which only late joiners would request.
     fn set_ends_may_go_below(&self) -> SequenceNumber {
         let keeps_all = self.history.as_ref().is_some_and(History::keeps_all);
         match (keeps_all, self.volatile) {
@@ -313,7 +314,7 @@ impl Writer {
         }
     }
 
-    /// The number in the group of its next sample to be sent.
+    /// Returns the group sequence number of the next sample to be sent.
     fn unsent_number(&self) -> Option<SequenceNumber> {
         let history: &History = self.history.as_ref()?;
         let unsent = history.at_or_after(self.next_unsent)?;

@@ -1,12 +1,12 @@
-//! When samples that belong together, or in an order, are shown.
+//! Release of held sets and ordered samples to the user.
 //!
-//! What decides is how far the *peers* are: the writers of one publisher that readers of one subscriber are matched
-//! with; for a reader without GROUP access each writer by itself. A set is shown when it has ended at all of them
-//! with nothing missing, and dropped when all are known to be past its end and one of them had no such end. A
-//! sample that has an order is shown when all others are known to have nothing before it.
+//! The decision depends on the progress of the *peers*: the writers of one publisher that readers of one subscriber are
+//! matched with; without GROUP access, a single writer. A set becomes available when it has ended at all peers with
+//! nothing missing. It is dropped when all are past its end and one of them had no such end. An ordered sample becomes
+//! available when no other peer can have an earlier one.
 //!
-//! What a set holds is judged when it is shown: which writer owns an instance, and which sample is the latest of one, is
-//! decided by what is seen. A set that is dropped has no say in it.
+//! Policies on the samples of a set (ownership of an instance, latest sample) are applied when it becomes available. A
+//! dropped set has no effect on them.
 
 use isolane_wire::{guid::Guid, sequence::SequenceNumber};
 
@@ -18,32 +18,32 @@ use crate::{
     reader::ReaderStatus,
 };
 
-/// What is known of the peers together.
+/// Common progress of the peers of a ring.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Survey {
-    /// Every peer has had its turn up to here, or has nothing up to here.
+    /// Number up to which every peer was processed, or has nothing.
     known: SequenceNumber,
-    /// The set that ends first of those that have ended somewhere.
+    /// Ended set with the lowest end.
     ended: Option<EndedSet>,
-    /// The sample that comes first of those that wait for their turn alone, and its proxy.
+    /// Lowest number of a sample that waits, and its proxy.
     candidate: Option<(SequenceNumber, u16)>,
-    /// A peer that does not number its samples among those of its group.
+    /// Peer that does not number its samples in its group.
     stranger: Option<u16>,
 }
 
 impl Survey {
-    /// The set whose end all peers are past.
+    /// Returns the set whose end all peers have passed.
     pub(super) fn settled(&self) -> Option<EndedSet> {
         self.ended.filter(|ended| self.known >= ended.end)
     }
 }
 
-/// What there was to be shown.
+/// Result of one step.
 pub(super) enum Step {
-    /// Something, and there may be more.
+    /// Something became available or was dropped; there may be more.
     Made,
     None,
-    /// Nothing as long as this peer counts as one.
+    /// Nothing happens until this peer leaves the ring.
     Without(u16),
 }
 
@@ -57,7 +57,7 @@ impl Step {
 }
 
 impl Engine {
-    /// Shows what can be shown since something has come of a writer; `index` is its proxy's.
+    /// Makes available what can be, after news of a writer; `index` is its proxy's.
     #[inline(never)]
     pub(crate) fn present(&mut self, index: u16) {
         self.forget_displaced(index);
@@ -79,13 +79,13 @@ impl Engine {
         subscriber.is_some_and(|subscriber| subscriber.is_accessed)
     }
 
-    /// The same for all writers that a reader is matched with, each ring of them once.
+    /// Makes available what can be for all writers of a reader, each ring once.
     pub(crate) fn present_all_of(&mut self, reader: u16) {
         self.looks += 1;
         self.present_rest_of(reader);
     }
 
-    /// The same of the rings that this look has not come by.
+    /// Continues the current pass for the rings of a reader that it has not visited.
     pub(super) fn present_rest_of(&mut self, reader: u16) {
         for nth in 0.. {
             let found = self.readers.get(reader);
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// The number of the sample of a peer that would be next, and waits.
+    /// Returns the number of a peer's next sample, if it has arrived and waits.
     fn next_number(&self, index: u16) -> Option<SequenceNumber> {
         let proxy = self.writer_proxies.get(index)?;
         let cache = self.cache_of(proxy.reader)?;
@@ -107,7 +107,7 @@ impl Engine {
         place.map(|place| place.number)
     }
 
-    /// Up to which number a peer is known to have nothing that has not had its turn.
+    /// Returns the number up to which a peer has nothing that is unprocessed.
     pub(super) fn known(&self, index: u16) -> SequenceNumber {
         let proxy = self.writer_proxies.get(index);
         let horizon = proxy.map_or(SequenceNumber(0), |proxy| proxy.progress.horizon);
@@ -141,7 +141,7 @@ impl Engine {
         survey
     }
 
-    /// Shows the next set or sample that can be shown.
+    /// Makes the next set or sample available, if possible.
     pub(super) fn present_next(&mut self, circle: &Circle) -> Step {
         let survey = self.survey(circle);
         if let Some(stranger) = survey.stranger {
@@ -151,7 +151,7 @@ impl Engine {
             return Step::of(self.settle(circle, settled));
         }
         if let Some(ended) = survey.ended {
-            // The other ends are on their way, and repaired if they are lost.
+            // The other ends are in transit, and repaired if lost.
             self.wait_for(circle, ended.end.next(), false);
         }
         let Some((number, peer)) = survey.candidate.filter(|_| circle.is_ordered) else {
@@ -160,8 +160,8 @@ impl Engine {
         if survey.ended.is_some_and(|ended| ended.set < number) {
             return Step::None;
         }
-        // No other sample has this number: who is past the one before has nothing that comes first. Another reader of
-        // the same writer has the same sample.
+        // Group numbers are unique, so a peer past the previous number has nothing earlier. Other readers of the same
+        // writer have the same sample.
         let comes_first = |other| other != peer && self.known(other).next() < number;
         if self.peers(circle).any(comes_first) {
             self.wait_for(circle, number, true);
@@ -170,7 +170,7 @@ impl Engine {
         Step::of(self.show_next(peer, number))
     }
 
-    /// Shows the sample of a peer whose turn is next; false: there is no room for it.
+    /// Makes the next sample of a peer available; returns false if there is no room.
     fn show_next(&mut self, index: u16, number: SequenceNumber) -> bool {
         let Some(proxy) = self.writer_proxies.get(index) else {
             return false;
@@ -191,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// All peers are past the end of a set: it is shown, or dropped. False: its readers have no room for it now.
+    /// Releases or drops a set whose end all peers have passed; returns false if its readers have no room now.
     fn settle(&mut self, circle: &Circle, ended: EndedSet) -> bool {
         let has_lost = self.has_lost_a_writer(circle, &ended);
         if !has_lost && self.is_whole_everywhere(circle, ended.set) {
@@ -221,7 +221,7 @@ impl Engine {
         })
     }
 
-    /// Whether a reader has room for a set; if not, it goes on when the user has taken something.
+    /// Returns whether a reader has room for a set; without it, the reader continues when the user has taken samples.
     fn makes_room_for(&mut self, index: u16, publisher: Guid, set: SequenceNumber) -> bool {
         let Some(reader) = self.readers.get_mut(index) else {
             return true;
@@ -252,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// Shows what one reader holds of a set, as far as its policies let the user see it; returns how many samples.
+    /// Releases the samples of a set at one reader, as far as its policies allow; returns their number.
     fn show_set_at(&mut self, index: u16, publisher: Guid, set: SequenceNumber) -> usize {
         let (shown, latest, proxies) = (self.shown, self.latest, &self.writer_proxies);
         let Some(reader) = self.readers.get_mut(index) else {
@@ -276,7 +276,7 @@ impl Engine {
         })
     }
 
-    /// Nothing is held any more of a set, nor of any before it.
+    /// Drops the held samples of a set and all before it.
     pub(super) fn drop_sets_to(&mut self, circle: &Circle, set: SequenceNumber) {
         self.drop_sets(circle, SequenceNumber(0)..=set);
         self.for_each_peer(circle, |progress| {
@@ -287,7 +287,7 @@ impl Engine {
         });
     }
 
-    /// What gave its place to a sample whose turn is next is asked for again.
+    /// Prepares the repeated request of a sample displaced by one that is next in order.
     fn forget_displaced(&mut self, index: u16) {
         let reader = self.writer_proxies.get(index).map(|proxy| proxy.reader);
         let Some(reader) = reader.and_then(|reader| self.readers.get_mut(reader)) else {
