@@ -24,7 +24,7 @@ impl Sweep {
         earliest: NEVER,
     };
 
-    /// Adjusts the index after the removal of a sample. If that was behind the index, one sample is checked twice.
+    /// Adjusts the index after the removal of a sample. If that was at or after the index, one sample is checked twice.
     #[inline]
     pub(super) fn note_removed(&mut self) {
         self.place = self.place.saturating_sub(1);

@@ -1,7 +1,8 @@
-//! Samples withheld from the user by policies: held back by TIME_BASED_FILTER, received and acknowledged but not
-//! available yet, and those of writers that do not own the instance.
+//! Samples withheld from the user by policies: those held back by TIME_BASED_FILTER, and those of writers that do not
+//! own the instance.
 //!
-//! Held-back samples use reserved slots, at most one an instance. They take no room from available or waiting samples.
+//! Held-back samples are received and acknowledged, but not available yet. They use reserved slots, at most one an
+//! instance, and take no room from available or waiting samples.
 
 use isolane_wire::cdr::KeyHash;
 
@@ -30,7 +31,6 @@ impl Cache {
         (slot.proxy == proxy).then_some(&slot.info)
     }
 
-    /// Returns a writer's first waiting sample.
     pub(crate) fn first_waiting_sample(&self, proxy: u16) -> Option<(&SampleInfo, &[u8])> {
         let index = *self.waiting.get(self.waiting_of(proxy).start)?;
         let slot = self.slot(index);
@@ -59,13 +59,11 @@ impl Cache {
         None
     }
 
-    /// Drops a writer's first waiting sample.
     pub(crate) fn forget_first_waiting(&mut self, proxy: u16) {
         let slot = self.waiting.remove(self.waiting_of(proxy).start);
         self.empty(slot);
     }
 
-    /// Drops a held-back sample.
     pub(crate) fn drop_held(&mut self, slot: u16) {
         self.held -= 1;
         self.empty(slot);

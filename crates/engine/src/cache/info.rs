@@ -29,9 +29,9 @@ pub struct SampleInfo {
     pub expires: Option<Instant>,
     /// Value, or end of the instance with only a key.
     pub kind: ChangeKind,
-    /// Whether the sample was read before.
+    /// Read state of the sample.
     pub sample_state: SampleState,
-    /// Whether samples of the instance's current generation were read before. Always new without a cache.
+    /// New until a sample of the instance's current generation is read. Always new without a cache.
     pub view_state: ViewState,
     /// Current state of the instance; without a cache the state this sample sets.
     pub instance_state: InstanceState,

@@ -84,7 +84,6 @@ impl Cache {
         }
     }
 
-    /// Returns the `nth` selected sample.
     pub(crate) fn selected(&self, nth: usize) -> Option<(SampleInfo, &[u8])> {
         let index = *self.selected.get(nth)?;
         let slot = self.slot(index);

@@ -89,7 +89,6 @@ pub(super) struct Sets {
     /// Scratch list of held samples sorted by instance, for counting.
     by_instance: Vec<u16>,
     room: usize,
-    /// First set of which a sample found no slot.
     refused: Option<Refusal>,
     /// Displaced sample of another writer: its proxy and sequence number.
     displaced: Option<(u16, SequenceNumber)>,
@@ -131,7 +130,6 @@ impl Cache {
         self.sets.is_some()
     }
 
-    /// Kind of sets and order.
     pub(crate) fn access(&self) -> Option<Access> {
         self.sets.as_ref().map(|sets| sets.access)
     }
@@ -167,7 +165,7 @@ impl Cache {
         }
     }
 
-    /// Gives an end without a sequence number its place, behind all samples available before.
+    /// Gives an end without a sequence number its place, after all samples available before.
     pub(super) fn note_end_shown(&mut self, slot: u16) {
         if let Some(sets) = &mut self.sets {
             sets.places[usize::from(slot)] = Place {

@@ -93,9 +93,9 @@ impl Engine {
                 self.wind_writer(now, index);
             }
         }
-        // An armed timer means that the last message is recent enough. Otherwise a message is due at once. The timer
-        // sends it and is re-armed by the engine's time, since `now` may here be a source timestamp that lies ahead of
-        // it, if the wall clock was set.
+        // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
+        // Only the timer uses the engine's time: `now` may be a source timestamp ahead of it, if the wall clock was
+        // set.
         let timer = Subject::message(1, &self.config.limits);
         if !self.timers.is_armed(timer) {
             self.timers.arm(timer, Instant::new(0));
@@ -165,7 +165,6 @@ impl Engine {
         self.timers.arm(timer, now + period);
     }
 
-    /// Writes a participant message for the matched readers.
     fn write_message(&mut self, now: Instant, kind: LivelinessKind) {
         let is_automatic = kind == LivelinessKind::Automatic;
         let message = ParticipantMessage {

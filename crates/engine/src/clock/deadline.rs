@@ -33,7 +33,6 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Starts monitoring up to `instances` instances.
     pub(crate) fn new(period: Duration, instances: u16, seed: u64) -> Self {
         Self {
             period: Some(period),

@@ -28,7 +28,6 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Creates a filter for up to `instances` instances.
     pub(crate) fn new(separation: Duration, instances: u16, seed: u64) -> Self {
         Self {
             separation,

@@ -1,16 +1,14 @@
 //! LIFESPAN (DDS 1.4 §2.2.3.16): a sample expires a fixed time after it was written.
 //!
 //! A writer measures from the time of writing by the monotonic clock, so setting the wall clock expires nothing.
-//! Expired samples leave its history: they are not sent, repaired or given to late joiners. A GAP or the next HEARTBEAT
-//! informs readers.
+//! Expired samples leave its history; a GAP or the next HEARTBEAT informs readers.
 //!
 //! A reader measures from the source timestamp by its own wall clock, with the LIFESPAN announced by the writer or sent
-//! inline. This needs synchronized clocks. Otherwise a reader measures from reception, as the standard allows:
-//! - without a source timestamp, or if it lies in the future;
-//! - if it lies implausibly far in the past. A writer sends no expired samples, so samples that all arrive older than
-//!   the LIFESPAN show that the writer's clock is behind. The measure is the least age of a writer's recent samples
-//!   ([`LeastAge`]). It is trusted at once if it exceeds the LIFESPAN by more than [`PLAUSIBLE_DELAY`], otherwise after
-//!   [`AGED_SAMPLES`] samples, and is then subtracted from each sample's age.
+//! inline. It measures from reception, as the standard allows, without a timestamp, with one in the future, or with one
+//! implausibly far in the past. A writer sends no expired samples, so if all samples arrive older than the LIFESPAN,
+//! its clock must be behind. The difference is the least age of its recent samples ([`LeastAge`]), which is then
+//! subtracted from every age. It is trusted at once if it exceeds the LIFESPAN by [`PLAUSIBLE_DELAY`], otherwise after
+//! [`AGED_SAMPLES`] samples.
 //!
 //! The remaining time is computed on arrival and then measured by the monotonic clock.
 //! [`Counters::expired_on_arrival`](crate::Counters) counts samples dropped on arrival. The end of an instance does not

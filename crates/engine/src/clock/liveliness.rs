@@ -8,8 +8,8 @@
 //! MANUAL_BY_PARTICIPANT; a sample, or a HEARTBEAT with the liveliness flag, for MANUAL_BY_TOPIC. A writer silent for
 //! longer is not alive and leaves its instances until it is heard again.
 //!
-//! An expired lease is checked again after [`LEASE_GRACE`] or an eighth of the lease, since a process that was stopped
-//! must first read what has arrived meanwhile.
+//! An expired lease is checked again after [`LEASE_GRACE`] or an eighth of the lease. A process that was stopped must
+//! first read what has arrived meanwhile.
 
 use core::time::Duration;
 
@@ -64,7 +64,6 @@ impl Signal {
         }
     }
 
-    /// Records an assertion by the user.
     pub(crate) fn assert(&mut self, at: Instant) {
         self.asserted = self.asserted.max(at);
         self.is_lost = false;
@@ -119,7 +118,6 @@ pub(super) enum Turn {
 }
 
 impl Lease {
-    /// Creates the lease of a writer heard now.
     pub(crate) fn new(kind: LivelinessKind, duration: Duration, now: Instant) -> Self {
         Self {
             kind,

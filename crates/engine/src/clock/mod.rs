@@ -98,7 +98,6 @@ fn period(asked: time::Duration) -> Option<Duration> {
     asked.to_core().map(|period| period.max(MIN_PERIOD))
 }
 
-/// Maximum number of instances monitored for an endpoint.
 fn watched_instances(qos: &QosPolicies, keyed: bool) -> u16 {
     if !keyed {
         return 1;
@@ -246,7 +245,6 @@ impl Engine {
         }
     }
 
-    /// Files a clock step for a writer.
     pub(crate) fn file_writer_clock(&mut self, index: u16) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
@@ -259,7 +257,6 @@ impl Engine {
         }
     }
 
-    /// Runs one clock step of a writer.
     pub(crate) fn run_writer_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
         let by_participant = self.assertions.at();
         let writer = self.writers.get_mut(index)?;
@@ -289,7 +286,6 @@ impl Engine {
         }
     }
 
-    /// Files a clock step for a reader.
     pub(crate) fn file_reader_clock(&mut self, index: u16) {
         let Some(reader) = self.readers.get_mut(index) else {
             return;
@@ -300,7 +296,6 @@ impl Engine {
         }
     }
 
-    /// Runs one clock step of a reader.
     pub(crate) fn run_reader_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
         self.readers.get_mut(index)?.clock_filed = false;
         self.expire_some(now, index);

@@ -34,7 +34,6 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// Creates a table of up to `instances` owners.
     pub(crate) fn new(instances: u16, seed: u64) -> Self {
         Self {
             instances: Periods::new(instances, seed),
@@ -72,7 +71,6 @@ impl Owners {
         }
     }
 
-    /// Updates the strength of a writer.
     pub(crate) fn set_strength(&mut self, proxy: u16, strength: i32) {
         for owner in self.instances.values_mut().flatten() {
             if owner.proxy == proxy {

@@ -34,7 +34,6 @@ pub(crate) struct Periods<V> {
 }
 
 impl<V: Default> Periods<V> {
-    /// Creates a list for up to `room` instances.
     pub(crate) fn new(room: u16, seed: u64) -> Self {
         let room = usize::from(room.min(NONE - 1));
         Self {
@@ -53,7 +52,6 @@ impl<V: Default> Periods<V> {
         Some((entry.since, &entry.value))
     }
 
-    /// Returns the value of an instance.
     pub(crate) fn get_mut(&mut self, key: KeyHash) -> Option<&mut V> {
         let &at = self.index.get(&key)?;
         Some(&mut self.entries[usize::from(at)].value)
@@ -96,7 +94,6 @@ impl<V: Default> Periods<V> {
         true
     }
 
-    /// Removes an instance and returns its value.
     pub(crate) fn remove(&mut self, key: KeyHash) -> Option<V> {
         let place = self.index.remove(&key)?;
         self.take_out(place);
@@ -105,7 +102,6 @@ impl<V: Default> Periods<V> {
         Some(core::mem::take(value))
     }
 
-    /// Values of all instances.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         // Values of free entries are defaults.
         self.entries.iter_mut().map(|entry| &mut entry.value)

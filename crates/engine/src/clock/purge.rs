@@ -12,7 +12,7 @@ use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 use super::{period, periods::Periods};
 use crate::{cache::Cache, engine::Engine, instance::InstanceState, limits::CLOCK_ITEMS};
 
-/// One of the two delays with its instances.
+/// Instances of one of the two delays.
 #[derive(Debug)]
 struct Purge {
     delay: Duration,
@@ -98,7 +98,6 @@ impl Purges {
         lists.into_iter().flatten().filter_map(Purge::next).min()
     }
 
-    /// Removes and returns an instance that is due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<KeyHash> {
         let lists = [&mut self.nowriter, &mut self.disposed];
         lists

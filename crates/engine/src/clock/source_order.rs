@@ -32,7 +32,6 @@ pub(crate) struct SourceOrder {
 }
 
 impl SourceOrder {
-    /// Creates a table of up to `instances` instances.
     pub(super) fn new(instances: u16, seed: u64) -> Self {
         Self {
             instances: Periods::new(instances, seed),

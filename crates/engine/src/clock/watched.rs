@@ -21,7 +21,6 @@ pub(crate) struct ProxyClock {
 }
 
 impl ProxyClock {
-    /// Creates the state for a writer with the given announced policies.
     pub(crate) fn of(reader: &Reader, offered: &QosPolicies, now: Instant) -> Self {
         let kind = offered.liveliness.kind;
         let lease = period(offered.liveliness.lease);

@@ -24,7 +24,6 @@ use crate::{
 };
 
 impl Engine {
-    /// Returns the SPDP data of this participant.
     fn participant_data(&self) -> ParticipantData {
         ParticipantData {
             guid: self.guid(EntityId::PARTICIPANT),
@@ -62,10 +61,9 @@ impl Engine {
 
     /// Returns the time until the next periodic announcement.
     ///
-    /// Participants that start together, for example when a machine is switched on, would announce themselves together
-    /// forever, and overflow each other's inboxes in the same order every time. After the initial announcements, each
-    /// participant therefore waits once for a part of the period that is derived from its GUID. From then on it
-    /// announces itself every period.
+    /// Participants that start together, as when a machine is switched on, would announce themselves together forever.
+    /// They would overflow each other's inboxes in the same order every time. Therefore each participant waits once,
+    /// after its initial announcements, for a part of the period derived from its GUID.
     pub(crate) fn announce_period(&mut self) -> Duration {
         let timing = self.config.timing;
         let (first, period) = (timing.announce_initial_period, timing.announce_period);

@@ -41,7 +41,7 @@ struct Piece {
 pub(crate) struct Kept {
     first: u16,
     length: u16,
-    /// Whether USER_DATA, TOPIC_DATA and GROUP_DATA were truncated.
+    /// Truncation flags of USER_DATA, TOPIC_DATA and GROUP_DATA.
     are_cut: [bool; 3],
 }
 
@@ -53,7 +53,6 @@ impl Kept {
         are_cut: [false; 3],
     };
 
-    /// Number of pieces it uses.
     pub(super) fn pieces(&self) -> usize {
         usize::from(self.length).div_ceil(PIECE_BYTES)
     }
@@ -84,7 +83,6 @@ impl Written {
         &self.bytes[..self.length]
     }
 
-    /// Number of pieces it needs.
     pub(super) fn pieces(&self) -> usize {
         self.length.div_ceil(PIECE_BYTES)
     }
@@ -184,7 +182,6 @@ pub(crate) struct EndpointRecord {
 }
 
 impl EndpointRecord {
-    /// Returns its announced content filter.
     pub(crate) fn filter(&self, announcements: &Announcements) -> Option<FilterText> {
         let mut scratch: Scratch = [0; DISCOVERY_SLOT_BYTES];
         match self.kind {

@@ -266,7 +266,6 @@ impl Engine {
         self.match_remote_changed(now, index, &former);
     }
 
-    /// Hash of a topic name, by which remote endpoints are compared.
     pub(crate) fn topic_hash(&self, topic_name: &str) -> u64 {
         self.reader_topics.hash(topic_name)
     }

@@ -37,7 +37,6 @@ pub enum IgnoreError {
     NameTooLong,
 }
 
-/// Ignored participants, endpoints and topics.
 #[derive(Debug)]
 pub(crate) struct Ignored {
     /// GUIDs of endpoints, and of participants with the entity [`EntityId::PARTICIPANT`].

@@ -140,9 +140,9 @@ impl Engine {
     }
 
     /// Renews a participant's lease by messages of its matched endpoints. These are received at their own priority
-    /// level, so they arrive even when a flood at the discovery ports hides the announcements. A participant without a
-    /// validated address, and a statically described one, is renewed by announcements alone: of a described participant
-    /// only the described address is trusted. Cost: one pass over all matches.
+    /// level, even when a flood at the discovery ports hides the announcements. A participant without a validated
+    /// address is renewed by announcements alone. So is a statically described one, of which only the described address
+    /// is trusted. Cost: one pass over all matches.
     pub(super) fn note_life_of_endpoints(&mut self, index: u16) {
         let participant = self.participants.get(index);
         let Some(participant) = participant.filter(|participant| participant.is_proven()) else {

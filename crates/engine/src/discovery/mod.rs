@@ -63,15 +63,15 @@ pub enum EndpointKind {
 pub struct RemoteParticipant {
     /// Data of its latest announcement.
     pub data: ParticipantData,
-    /// Time of its latest announcement. When the lease has expired, or another participant announces the same
-    /// addresses, messages of its matched endpoints count as well.
+    /// Time of its latest announcement. Messages of its matched endpoints count as well when its lease has expired, or
+    /// when another participant announces the same addresses.
     pub heard: Instant,
     pub(crate) announce_filed: bool,
     /// Addresses from which one of its readers has sent an ACKNACK.
     validated: Validated,
     /// Bytes that may still be sent to its addresses that are not validated.
     credit_bytes: u32,
-    /// Time of the last announcement that answered one of its own.
+    /// Time of the last announcement sent to it in answer.
     answered: Instant,
     /// Answers sent since the first one, up to `MAX_ANSWERS_AGAIN`.
     answers_again: u8,

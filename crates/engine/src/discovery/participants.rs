@@ -120,9 +120,9 @@ impl Engine {
         true
     }
 
-    /// Returns whether a new participant finds the table full and another one is removed for it. Removed is the oldest
-    /// participant without a validated address, so that forged announcements block no place for a whole lease.
-    /// Otherwise it is the new participant's former start.
+    /// Removes another participant if a new one finds the table full, and returns whether it did. The oldest one
+    /// without a validated address goes, so that forged announcements block no place for a whole lease. Otherwise the
+    /// new participant's former start goes.
     fn displaces(&mut self, now: Instant, sender: Sender, data: &ParticipantData) -> bool {
         let prefix = sender.prefix;
         let is_newcomer = !self.participant_by_prefix.contains_key(&prefix)
@@ -148,8 +148,8 @@ impl Engine {
         true
     }
 
-    /// Finds the former start of a participant that was restarted without a farewell: one with the same unicast
-    /// metatraffic addresses that has been silent for half of its lease. Both must be isolane's, because two running
+    /// Finds the former start of a participant that was restarted without a farewell. It has the same unicast
+    /// metatraffic addresses and has been silent for half of its lease. Both must be isolane's, because two running
     /// isolane participants never share an address; those of other vendors may. The announcement must come from one of
     /// these addresses.
     fn former_start(
@@ -278,10 +278,10 @@ impl Engine {
         }
     }
 
-    /// Sends ACKNACKs again to those writers of a participant that lack a first HEARTBEAT or have samples missing, and
-    /// HEARTBEATs to those readers that have not answered or whose address is not validated. An earlier message may be
-    /// lost, or the endpoint may have been unreachable for longer than periodic HEARTBEATs last. A writer that knew us
-    /// before we forgot it sends nothing by itself.
+    /// Repeats ACKNACKs to writers of a participant that lack a first HEARTBEAT or have samples missing. Repeats
+    /// HEARTBEATs to readers that have not answered or whose address is not validated. An earlier message may be lost,
+    /// or the endpoint may have been unreachable for longer than periodic HEARTBEATs last. A writer that knew us before
+    /// we forgot it sends nothing by itself.
     ///
     /// Without a validated address only the participant's SEDP endpoints are addressed.
     pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
@@ -319,7 +319,6 @@ impl Engine {
         }
     }
 
-    /// Updates the addresses of a participant's built-in endpoints.
     fn follow_participant(&mut self, index: u16) {
         let Some(participant) = self.participants.get(index) else {
             return;

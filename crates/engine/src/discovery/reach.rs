@@ -2,15 +2,13 @@
 //!
 //! Anybody can announce somebody else's address. An announced IPv4 address is therefore validated only by an ACKNACK
 //! that comes from it; the port is ignored, because implementations send from other ports than they receive on. An
-//! ACKNACK from the loopback address, or an address of this host, validates all addresses of its participant: its
-//! sender is a process of this host, which can send anywhere by itself. (Between two addresses of a host Linux uses the
-//! destination as source, and it drops datagrams from outside that carry its own source address.) The description
-//! validates the addresses of described participants.
+//! ACKNACK from the loopback address, or an address of this host, validates all addresses of its participant, since a
+//! local process can send anywhere by itself. (Linux drops datagrams from outside that carry an own source address.)
+//! Addresses of described participants are validated by their description.
 //!
-//! Samples are sent to validated addresses only, and a validated address of a peer is preferred. All other messages to
-//! addresses that are not validated (announcements, HEARTBEATs, ACKNACKs, repairs) are limited to [`ANSWER_FACTOR`]
-//! times the bytes received in the participant's name, and to [`UNVALIDATED_BYTES_PER_S`] for all such addresses
-//! together. Excess messages are counted and dropped, as if lost by the network.
+//! Samples are sent to validated addresses only, and a validated address of a peer is preferred. Other messages to
+//! addresses that are not validated are limited to [`ANSWER_FACTOR`] times the bytes received in the participant's
+//! name. All such addresses together get at most [`UNVALIDATED_BYTES_PER_S`]. Excess messages are counted and dropped.
 //!
 //! A host can forge a source address on its own network: see `docs/threats.md`.
 
@@ -138,8 +136,8 @@ impl Engine {
         }
     }
 
-    /// Returns how many bytes of a datagram may be sent to a participant's address: all of them, or 0 if the address is
-    /// not validated and the credit is used up.
+    /// Returns how many bytes of a datagram may be sent to a participant's address: all, or 0 if the address is not
+    /// validated and the credit is used up.
     pub(crate) fn spend(
         &mut self,
         prefix: GuidPrefix,

@@ -116,7 +116,6 @@ impl Engine {
         false
     }
 
-    /// Matches the built-in endpoints of a participant that were refused before.
     fn connect_refused(&mut self, now: Instant, index: u16) {
         self.connect_sedp(now, index);
         let Some(participant) = self.participants.get_mut(index) else {

@@ -17,7 +17,7 @@ use crate::limits::MIN_SET_ENDS;
 #[derive(Debug, Default)]
 pub(super) struct SetEnds {
     free: Vec<u16>,
-    /// Ends in the history, ascending: (sequence, slot).
+    /// (sequence, slot) of the ends in the history, ascending.
     order: VecDeque<(SequenceNumber, u16)>,
 }
 

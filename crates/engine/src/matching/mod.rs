@@ -1,8 +1,8 @@
 //! QoS matching (DDS 1.4 §2.2.3) and the proxies created by a match.
 //!
-//! A writer and reader match when topic and type names are equal, both are keyed or both keyless, their partitions
-//! meet, and every policy offered by the writer is at least what the reader requests. Endpoints of the same participant
-//! match in the same way and communicate by the same frames.
+//! Topic and type names must be equal, both endpoints keyed or keyless, and a partition shared. Every policy offered by
+//! the writer must be at least what the reader requests. Endpoints of the same participant match in the same way and
+//! communicate by the same frames.
 
 mod addresses;
 mod change;
@@ -42,11 +42,11 @@ pub(crate) use topics::Topics;
 /// Remote or local endpoint that a local one is compared with.
 struct Counterpart<'a> {
     data: &'a EndpointData,
-    /// Its unicast and multicast address.
+    /// Unicast and multicast address.
     address: Address,
     /// Earlier result for the pair.
     before: Before<'a>,
-    /// Its announced content filter.
+    /// Announced content filter.
     filter: Option<&'a FilterText>,
     /// True if statically described; `None` for an endpoint of this participant.
     is_described: Option<bool>,
@@ -167,7 +167,7 @@ impl Engine {
         proxy.progress = Progress::with(reader, writer.data);
         // An isolane writer answers with a GAP for samples written before the match. With other writers a VOLATILE
         // reader cannot tell history from samples written just after the match. It starts with the first sample not
-        // requested, or behind the first HEARTBEAT.
+        // requested, or after the first HEARTBEAT.
         proxy.skips_history =
             reader.volatile && writer.data.qos.durability > DurabilityKind::Volatile && is_foreign;
         proxy.reply_to = writer.address.0.or(writer.address.1);

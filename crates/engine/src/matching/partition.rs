@@ -48,7 +48,7 @@ fn has_wildcards(name: &str) -> bool {
 /// Returns whether a pattern matches a whole text.
 fn fits(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern, text);
-    // The pattern behind the last `*`, and the text it was last tried on. On a mismatch that `*` takes one more
+    // The pattern after the last `*`, and the text it was last tried on. On a mismatch that `*` takes one more
     // character. Earlier ones need no retry: the later `*` can take whatever they could.
     let mut again: Option<(&str, &str)> = None;
     let mut sets = Sets::default();
@@ -96,7 +96,7 @@ impl Sets {
             '[' if rest.as_str().len() > self.unclosed_bytes => {
                 match in_set(rest.as_str(), character) {
                     Some((is_in, behind)) => return is_in.then_some(behind),
-                    // A `[` without its `]` is literal, and so is every `[` behind it.
+                    // A `[` without its `]` is literal, and so is every later `[`.
                     None => {
                         self.unclosed_bytes = rest.as_str().len();
                         character == '['
@@ -111,8 +111,8 @@ impl Sets {
     }
 }
 
-/// Returns whether a character is in the set that starts behind a `[`, and the pattern behind its `]`; `None` if the
-/// set is not terminated.
+/// Returns whether a character is in the set that starts after a `[`, and the pattern after its `]`; `None` if the set
+/// is not terminated.
 fn in_set(set: &str, character: char) -> Option<(bool, &str)> {
     let (is_negated, set) = match set.strip_prefix(['!', '^']) {
         Some(rest) => (true, rest),

@@ -78,7 +78,6 @@ pub(crate) struct RefusedMatches {
 }
 
 impl RefusedMatches {
-    /// Adds reasons of further refusals.
     pub(crate) fn note(&mut self, readers: Refusal, writers: Refusal) {
         self.readers |= readers;
         self.writers |= writers;
@@ -444,7 +443,6 @@ impl Engine {
         }
     }
 
-    /// Returns a writer's proxy at one reader.
     pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
         let mut at = self.proxies_of_writer.get(&writer);
         while let Some(index) = at {

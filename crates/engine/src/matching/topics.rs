@@ -28,7 +28,6 @@ pub(crate) struct Topics {
 }
 
 impl Topics {
-    /// Creates an index for up to `endpoints` endpoints.
     pub(crate) fn new(endpoints: usize, seed: u64) -> Self {
         Self {
             chains: index(endpoints, seed),
@@ -36,7 +35,6 @@ impl Topics {
         }
     }
 
-    /// Hash of a topic name.
     pub(crate) fn hash(&self, topic_name: &str) -> u64 {
         self.chains.hasher().hash_one(topic_name)
     }

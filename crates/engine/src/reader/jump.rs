@@ -7,14 +7,14 @@
 //!   sends a non-final ACKNACK. Another HEARTBEAT of the writer's own confirms or refutes the jump (one round trip).
 //! - A GAP from another address beyond the window is ignored, and the numbers are requested again.
 //! - Both requests are sent at most once in [`Timing::nack_suppression`](crate::Timing::nack_suppression).
-//! - If the writer's own HEARTBEATs end below the window for [`JUMP_PATIENCE`], the reader returns to them: many short
+//! - If the writer's own HEARTBEATs end below the window for [`JUMP_PATIENCE`], the reader returns to them. Many short
 //!   steps of another sender have led it away.
 //!
 //! Best-effort reader:
 //! - A sample beyond the window is accepted, and the former position kept. The next sample there reverts the jump; a
 //!   second sample of the writer's own at the new position confirms it.
-//! - A sample in the window, but more than a window beyond the last one known as the writer's own, is accepted only
-//!   from an address of its participant. The hot path thus compares one number, and addresses once in 256 samples.
+//! - A sample more than a window beyond the last one known as the writer's own is accepted only from an address of its
+//!   participant. The hot path thus compares one number, and addresses once in 256 samples.
 //!
 //! If no address of the participant has ever sent, any address counts after [`JUMP_PATIENCE`], since a host may send
 //! from addresses it does not announce. A reader without any sample of the writer follows the latest HEARTBEAT in both
@@ -106,7 +106,7 @@ pub(crate) enum Verdict {
     Refuted,
     /// The jump is confirmed.
     Jump(SequenceNumber),
-    /// The writer is behind the window.
+    /// The writer is below the window.
     Back(SequenceNumber),
     /// The jump waits for another HEARTBEAT.
     Provisional,
@@ -308,7 +308,7 @@ impl WriterProxy {
         }
     }
 
-    /// Reverts a jump. Samples accepted behind it have numbers that the writer has not reached.
+    /// Reverts a jump. Samples accepted after it have numbers that the writer has not reached.
     fn return_to_former(&mut self) {
         if let Some(former) = self.former.take() {
             let numbers = (self.expected.get() - former.expected.get()).unsigned_abs();

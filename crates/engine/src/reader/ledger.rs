@@ -8,14 +8,14 @@ pub struct ReaderLedger {
     pub accounted: u64,
     /// Taken by the user.
     pub delivered: u64,
-    /// In the cache, not taken yet.
+    /// Available in the cache, not taken yet.
     pub available: u64,
     /// Lost in transit (best effort), or removed by the writer before they were received.
     pub lost: u64,
     /// Declared irrelevant by a GAP from a writer of another implementation. Such a GAP does not distinguish filtered
     /// samples from removed ones.
     pub irrelevant: u64,
-    /// Replaced by newer ones (KEEP_LAST) before they were taken. Includes ends of instances without room besides
+    /// Replaced by newer ones (KEEP_LAST) before they were taken. Includes ends of instances that found no room next to
     /// unread values, whose instance state shows the end.
     pub evicted: u64,
     /// Received and rejected: no room (best effort), or not of the type.
@@ -28,7 +28,7 @@ pub struct ReaderLedger {
     pub filtered: u64,
     /// Held back by TIME_BASED_FILTER until the separation has passed.
     pub held: u64,
-    /// From a writer that does not own the instance (OWNERSHIP EXCLUSIVE).
+    /// Written by a writer that does not own the instance (OWNERSHIP EXCLUSIVE).
     pub not_owner: u64,
     /// Rejected by the reader's content filter, at the reader or, as reported by the writer, at the writer.
     pub unwanted: u64,

@@ -87,7 +87,7 @@ pub(crate) struct WriterProxy {
     pub(super) astray_since: Option<Instant>,
     /// Time of the last request to confirm a jump.
     pub(super) confirm_asked_at: Option<Instant>,
-    /// Samples accepted behind jumps that were reverted.
+    /// Samples accepted after jumps that were reverted.
     pub(super) strays: u64,
     pub(crate) acknack_filed: bool,
     /// Base of the last ACKNACK.
@@ -143,7 +143,6 @@ impl WriterProxy {
         heard.fold(self.heard, Instant::max)
     }
 
-    /// Returns whether a sequence number is in the window.
     pub(crate) fn in_window(&self, sequence: SequenceNumber) -> bool {
         let ahead = sequence.get().wrapping_sub(self.expected.get());
         (0..i64::from(WINDOW)).contains(&ahead)
@@ -241,7 +240,7 @@ impl WriterProxy {
         (lowest <= self.window_last()).then_some(lowest)
     }
 
-    /// First number from `expected` on not received, or the one behind the window. Searches word by word, because every
+    /// First number from `expected` on not received, or the one after the window. Searches word by word, because every
     /// GAP calls it.
     pub(crate) fn first_unmarked(&self) -> SequenceNumber {
         let end = self.expected.get().saturating_add(i64::from(WINDOW));

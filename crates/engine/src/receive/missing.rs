@@ -80,7 +80,7 @@ impl Engine {
             let last = heartbeat.last.min(LAST_SEQUENCE);
             if !core::mem::replace(&mut proxy.started, true) {
                 proxy.history_end = last;
-                // The reader starts at the writer's first available sample, or behind the last one if it skips history.
+                // The reader starts at the writer's first available sample, or after the last one if it skips history.
                 // Earlier samples are not lost.
                 let begin = if proxy.skips_history && !proxy.begun {
                     last.next()

@@ -50,8 +50,8 @@ impl Writer {
         self.since_demand += 1;
     }
 
-    /// Number of withheld samples after which readers get a GAP: a quarter of the history, if the history waits for
-    /// acknowledgements, and at most half of the window of records.
+    /// Number of withheld samples after which readers get a GAP: a quarter of the history if that waits for
+    /// acknowledgements. It is at most half of the window of records.
     fn tell_after(&self) -> u32 {
         let history = self.history.as_ref();
         let waits = |history: &History| history.depth() < history.capacity();

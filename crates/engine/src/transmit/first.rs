@@ -37,7 +37,7 @@ pub(super) struct Unsent<'a> {
 }
 
 impl Unsent<'_> {
-    /// Maximum size in bytes, behind other samples in a message.
+    /// Maximum size in bytes, appended to other samples in a message.
     pub(super) fn bytes(&self) -> usize {
         let gap_bytes = self.gone.as_ref().map_or(0, Gap::buffer_len);
         let head_bytes = match self.mark {
@@ -107,7 +107,7 @@ impl Writer {
     }
 
     /// Maximum size in bytes of a datagram with the next sample and a HEARTBEAT. A sample to be fragmented is not
-    /// included: it may be found here once others before it are removed, and is then filed as a fragment.
+    /// included. It is found here when others before it were removed, and is then filed as a fragment.
     pub(super) fn next_bytes(&self) -> usize {
         let is_cut = |unsent: &Unsent<'_>| self.fragmenter.is_cut(unsent.payload.len());
         let whole = self.unsent().filter(|unsent| !is_cut(unsent));

@@ -28,7 +28,6 @@ use crate::{
     writer::Writer,
 };
 
-/// Fragment to send.
 struct Fragment<'a> {
     head: DataFragHead,
     mark: Option<&'a SetMark>,

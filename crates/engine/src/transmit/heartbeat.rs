@@ -45,7 +45,6 @@ impl Engine {
         })
     }
 
-    /// Files a HEARTBEAT to all readers.
     pub(crate) fn file_heartbeat(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;

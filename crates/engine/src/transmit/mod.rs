@@ -1,7 +1,4 @@
-//! Transmission of filed work, one bounded step at a time.
-//!
-//! [`Engine::next_work`] takes the oldest work item of one priority and runs one step of it, which writes at most one
-//! datagram into the caller's buffer. An unfinished item is filed again behind the others of that priority.
+//! Destination list with one address or none.
 
 mod filtered;
 mod first;
@@ -140,8 +137,8 @@ impl Engine {
         })
     }
 
-    /// Maximum size in bytes of the datagram that [`Self::next_work`] would write next at `priority`, for callers with
-    /// buffers of several sizes. 0 if there is nothing to do.
+    /// Maximum size in bytes of the next datagram at `priority`, for callers with buffers of several sizes. 0 if there
+    /// is nothing to do.
     #[must_use]
     pub fn next_bytes(&self, priority: Priority) -> usize {
         let Some(Filed { kind, subject }) = self.board.peek(priority) else {
@@ -150,7 +147,7 @@ impl Engine {
         let of_slots = |writer| {
             let writer = self.writers.get(writer)?;
             let max_bytes = writer.history.as_ref()?.max_bytes();
-            // One sample or fragment, behind an INFO_DST and a GAP that a first transmission does not have.
+            // One sample or fragment, preceded by an INFO_DST and a GAP that a first transmission does not have.
             let largest = max_bytes.min(writer.fragmenter.whole_bytes());
             Some(largest.max(FRAGMENT_BYTES.into()) + 2 * MAX_HEAD_BYTES)
         };
@@ -193,7 +190,6 @@ impl Engine {
     }
 }
 
-/// Builds a GAP over `start..end`.
 fn gap(writer: EntityId, reader: EntityId, start: SequenceNumber, end: SequenceNumber) -> Gap {
     Gap {
         reader,

@@ -278,7 +278,7 @@ impl Engine {
         })
     }
 
-    /// Writes a sample for one reader, behind a GAP for samples removed since `after`.
+    /// Writes a sample for one reader, preceded by a GAP for samples removed since `after`.
     fn emit_sample(
         &mut self,
         writer_index: u16,

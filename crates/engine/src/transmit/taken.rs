@@ -1,9 +1,9 @@
 //! ACKNACKs of samples taken, sent between two deliveries.
 //!
-//! A KEEP_ALL reader has as many slots as it promised, and its writer advances with its acknowledgements. If the reader
-//! acknowledged every received sample, the writer could send as many again while the slots are still in use, and all
-//! would be refused and repaired. Therefore, while samples wait for delivery, acknowledgements follow the user in steps
-//! of a part of the slots. The full ACKNACK, which may request missing samples, follows when none are left.
+//! A KEEP_ALL reader has as many slots as it promised, and its writer advances with its acknowledgements. If it
+//! acknowledged every received sample, the writer could send as many again while the slots are still in use. All would
+//! be refused and repaired. Therefore, while samples wait for delivery, acknowledgements follow the user in steps of a
+//! part of the slots. The full ACKNACK, which may request missing samples, follows when none are left.
 
 use isolane_wire::{
     rtps::AckNack,

@@ -129,8 +129,8 @@ impl Engine {
     }
 
     /// Returns the run of sequence numbers from `sequence` on that the reader's filter rejects, from the records or
-    /// else by evaluating the filter. Returns `None` if the reader wants that sample or has no filter, or if the sample
-    /// is gone or was fragmented, since fragments are sent to all readers.
+    /// else by evaluating the filter. Returns `None` if the reader has no filter or wants that sample, or if the sample
+    /// is gone. Fragmented samples are sent to all readers and are in no run.
     pub(super) fn unwanted_run(&self, index: u16, sequence: SequenceNumber) -> Option<Numbers> {
         let proxy = self.reader_proxies.get(index)?;
         let noted = proxy.unwanted.as_ref()?.run_from(sequence);
@@ -161,7 +161,7 @@ impl Engine {
         (end > sequence).then_some(sequence..end)
     }
 
-    /// Sends a GAP for filtered samples, behind one for samples from `gone_from` on that are gone.
+    /// Sends a GAP for filtered samples, preceded by one for removed samples from `gone_from` on.
     pub(super) fn emit_unwanted(
         &mut self,
         index: u16,

@@ -108,7 +108,6 @@ impl Cache {
         true
     }
 
-    /// Holds a writer's first waiting sample.
     pub(super) fn hold_in_set(&mut self, proxy: u16) {
         let slot = self.waiting.remove(self.waiting_of(proxy).start);
         let Some(sets) = &mut self.sets else { return };

@@ -16,7 +16,6 @@ impl Cache {
         }
     }
 
-    /// Returns the place of the next sample stored.
     pub(crate) fn next_place(&self) -> Option<Place> {
         self.sets.as_ref().map(|sets| sets.next)
     }
@@ -27,7 +26,6 @@ impl Cache {
         (self.slot(slot).proxy == proxy).then(|| self.place(slot))
     }
 
-    /// Changes the place of a writer's first waiting sample.
     pub(crate) fn move_first_waiting(&mut self, proxy: u16, place: Place) {
         let at = self.waiting_of(proxy).start;
         if let (Some(&slot), Some(sets)) = (self.waiting.get(at), &mut self.sets) {
@@ -43,7 +41,7 @@ impl Cache {
 
     /// Stores an out-of-order sample as [`wait`](Self::wait) does, with the slots shared by `writers` writers.
     ///
-    /// With `is_next`, other samples may wait for this one forever, so it always finds a slot: the last sample of the
+    /// With `is_next`, other samples may wait for this one forever, so it always finds a slot. The last sample of the
     /// writer with most of them is displaced, and [`take_displaced`](Self::take_displaced) returns it.
     pub(crate) fn wait_within_share(
         &mut self,

@@ -1,5 +1,5 @@
-//! Rejection of messages that impersonate a described participant. A prefix without a start is never valid as a sender,
-//! a participant that announces nothing sends no SPDP, and other source addresses are not trusted.
+//! Rejection of messages that impersonate a described participant. No valid sender has a prefix without a start. A
+//! participant that announces nothing sends no SPDP. Only the described source address is trusted.
 
 use isolane_wire::{guid::GuidPrefix, locator::Locator, time::Instant};
 

@@ -2,16 +2,16 @@
 //!
 //! A described participant ([`StaticParticipant`]) derives the GUIDs of its described endpoints from the description
 //! and does not announce them. A described peer ([`Engine::add_static_peer`]) is entered in the tables with its
-//! endpoints at once. Endpoints match on creation, and samples go to the described addresses.
+//! endpoints at once; samples go to the described addresses.
 //!
-//! A description cannot contain which start (incarnation) of the peer runs. The peer's GUID prefix ends in zeros until
-//! its first datagram arrives from the described address; that datagram supplies the prefix. A prefix of another start
-//! means a restart: the peer is removed as after a farewell and entered again, so no state of the reliable protocol
-//! outlives a start. All this happens only for unknown senders and costs the sample path nothing.
+//! The description cannot tell which start (incarnation) of the peer runs. The peer's GUID prefix ends in zeros until
+//! its first datagram, from the described address, supplies the rest. A prefix of another start means a restart. The
+//! peer is then removed as after a farewell and entered again, so that no protocol state outlives a start. All this
+//! concerns unknown senders only and costs the sample path nothing.
 //!
 //! A peer that announces itself by SPDP has a lease, which first counts from its description. After a farewell or an
 //! expired lease it is entered again when it sends something. A peer that announces nothing is assumed alive. SEDP data
-//! about described endpoints is ignored in favour of the description.
+//! about described endpoints is ignored.
 
 mod impostors;
 mod names;

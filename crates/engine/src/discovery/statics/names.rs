@@ -1,11 +1,11 @@
 //! GUIDs derived from a static description.
 //!
 //! All sides derive the same GUIDs from the same names, so they need not be announced. A participant's GUID prefix
-//! consists of the vendor id, six bytes hashed from its name, and four bytes that differ at every start, since a GUID
-//! must not be reused (RTPS 2.5 §8.2.4.2, §9.3.1.5). These four bytes are zero until a datagram of the participant
-//! arrives. An endpoint's entity key is hashed from its topic and type, never from its position in a list: where
-//! descriptions differ, endpoints stay unmatched rather than match wrong ones. The key's highest bit is set; numbered
-//! entity keys never reach it.
+//! consists of the vendor id, six bytes hashed from its name, and four bytes for its start. The start differs every
+//! time, since a GUID must not be reused (RTPS 2.5 §8.2.4.2, §9.3.1.5), and is zero until a datagram arrives. An
+//! endpoint's entity key is hashed from topic and type, never from a position in a list. Where descriptions differ,
+//! endpoints thus stay unmatched rather than match wrong ones. The key's highest bit is set; numbered entity keys never
+//! reach it.
 
 use heapless::String as BoundedString;
 use isolane_wire::{
@@ -67,7 +67,6 @@ pub(crate) fn start_of(named: GuidPrefix, prefix: GuidPrefix) -> Option<Start> {
     (other == named).then_some(start)
 }
 
-/// Returns the entity id of a described endpoint.
 pub(crate) fn entity_of(kind: EndpointKind, keyed: bool, topic: &str, type_name: &str) -> EntityId {
     let hash = Fingerprint::NEW
         .with(topic.as_bytes())
@@ -85,7 +84,6 @@ pub(crate) fn entity_of(kind: EndpointKind, keyed: bool, topic: &str, type_name:
     EntityId::user(key, kind)
 }
 
-/// Returns the kind of endpoint of an entity id.
 pub(crate) fn kind_of(entity: EntityId) -> EndpointKind {
     match entity.is_writer() {
         true => EndpointKind::Writer,
@@ -93,8 +91,8 @@ pub(crate) fn kind_of(entity: EntityId) -> EndpointKind {
     }
 }
 
-/// Digest of the endpoint data on which both sides must agree, independent of their order: the entity id for topic and
-/// type, the QoS that decides about a match, and the unicast locators.
+/// Digest of the endpoint data on which both sides must agree: entity id (topic and type), QoS relevant for a match,
+/// and unicast locators. The order of the endpoints does not matter.
 pub(crate) fn digest_of(endpoints: &[EndpointData]) -> u64 {
     let of_one = |endpoint: &EndpointData| {
         let qos = &endpoint.qos;

@@ -22,7 +22,6 @@ use crate::{
     table::Full,
 };
 
-/// Described peer.
 #[derive(Debug)]
 pub(crate) struct StaticPeer {
     pub(super) described: StaticParticipant,
@@ -239,7 +238,6 @@ impl Engine {
         self.statics.iter().map(missing).sum()
     }
 
-    /// Records that a described peer was removed from the tables.
     pub(in crate::discovery) fn note_static_gone(&mut self, index: u16) {
         let mut peers = self.statics.iter_mut();
         if let Some(peer) = peers.find(|peer| peer.place == Some(index)) {
@@ -350,7 +348,6 @@ impl Engine {
         !self.statics.is_empty() || self.config.described.is_some()
     }
 
-    /// Returns whether a remote endpoint is known by description.
     pub(in crate::discovery) fn is_known_by_description(&self, guid: Guid) -> bool {
         let found = self.endpoint_by_guid.get(&guid);
         let endpoint = found.and_then(|&index| self.endpoints.get(index));
