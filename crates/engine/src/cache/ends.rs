@@ -1,16 +1,15 @@
-//! Ends of instances: how they lie beside values, which of them are seen, and those that nobody sent, because writers
-//! left or fell silent.
+//! Ends of instances: which of them become samples, and synthetic ones for writers that left or are not alive.
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Instant};
 
 use super::{Cache, SampleInfo};
 use crate::{history::ChangeKind, instance::InstanceState};
 
-/// The writer of samples whose writer is gone.
+/// Proxy index in samples of removed writers.
 const NOBODY: u16 = u16::MAX;
 
 impl Cache {
-    /// Whether this is the end of an instance that ends nothing: it is taken note of then, and no sample.
+    /// Returns whether an end of an instance has no effect. It is then recorded, but is no sample.
     pub(super) fn is_word_only(&mut self, proxy: u16, info: &SampleInfo) -> bool {
         let key = info.key_hash.unwrap_or_default();
         if self.instances.is_seen(key, proxy, info.kind) {
@@ -22,8 +21,8 @@ impl Cache {
         true
     }
 
-    /// Takes note of what a writer says of an instance whose samples of this writer are not seen: it writes it, or
-    /// no longer does. Where it was the last one, that is seen.
+    /// Records that a writer writes or unregisters an instance whose sample is dropped. If it was the last writer, the
+    /// end becomes available.
     pub(crate) fn note_other_writer(&mut self, proxy: u16, info: &SampleInfo) {
         let (key, at) = (info.key_hash.unwrap_or_default(), info.received);
         if self.instances.note_other(key, proxy, info.kind, at) {
@@ -31,11 +30,11 @@ impl Cache {
         }
     }
 
-    /// Takes note that a writer is gone; see [`Self::writer_not_alive`].
+    /// Processes the removal of a writer; see [`Self::writer_not_alive`].
     pub(crate) fn writer_gone(&mut self, proxy: u16, writer: Guid, now: Instant) {
         self.forget_waiting(proxy);
         self.writer_not_alive(proxy, writer, now);
-        // The next writer may have its place: what this one leaves behind is not that one's.
+        // Another writer may reuse its proxy index and must not get these samples.
         for &index in &self.available {
             if let Some(slot) = &mut self.slots[usize::from(index)]
                 && slot.proxy == proxy
@@ -45,8 +44,8 @@ impl Cache {
         }
     }
 
-    /// Takes note that a writer writes no more; instances it was the last one of are no longer alive,
-    /// which becomes visible as a sample without data where there is room for one.
+    /// Unregisters a writer from all its instances. An instance that loses its last writer gets a sample without data
+    /// if there is room.
     pub(crate) fn writer_not_alive(&mut self, proxy: u16, writer: Guid, now: Instant) {
         for instance in 0..self.instances.end() {
             if let Some(key) = self.instances.unregister_gone(instance, proxy, now) {
@@ -56,12 +55,13 @@ impl Cache {
         }
     }
 
-    /// Instances that lost their last writer, and nobody was told for want of room, since this was asked last.
+    /// Returns the number of instances that lost their last writer without a sample for lack of room, since the last
+    /// call.
     pub(crate) fn take_unseen(&mut self) -> u64 {
         core::mem::take(&mut self.unseen)
     }
 
-    /// An instance has lost its last writer.
+    /// Adds the end of an instance without writers as a synthetic sample, if there is room.
     fn show_end(&mut self, proxy: u16, writer: Guid, key_hash: Option<KeyHash>, now: Instant) {
         let info = SampleInfo {
             writer,

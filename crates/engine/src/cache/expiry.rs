@@ -1,21 +1,20 @@
-//! Samples that outlive their LIFESPAN while they wait to be taken (DDS 1.4 §2.2.3.16).
+//! LIFESPAN expiry of samples in the cache (DDS 1.4 §2.2.3.16).
 //!
-//! Each sample carries the instant at which it is of no use any more. None is handed out after it: whoever
-//! looks into the cache lets go first of what has expired, which costs a comparison as long as nothing
-//! has. The endpoint's clock does the same when nobody looks, so that the room is free again: a bounded number
-//! of samples a step, where whoever looks pays once for each that waits.
+//! Each sample stores its expiry. Access to the cache first drops expired samples, in one pass over all, or at the cost
+//! of one comparison while none is due. The reader's clock drops them in steps of a bounded number, so that their room
+//! is freed without access.
 
 use isolane_wire::time::Instant;
 
 use super::{Cache, NEVER};
 use crate::limits::EXPIRY_ITEMS;
 
-/// How far the clock has looked through the available samples.
+/// Position of the clock's pass through the available samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sweep {
-    /// Those before this place are fresh.
+    /// Samples before this index are not expired.
     place: usize,
-    /// None of them expires before.
+    /// Earliest expiry among them.
     earliest: Instant,
 }
 
@@ -25,8 +24,7 @@ impl Sweep {
         earliest: NEVER,
     };
 
-    /// A sample was removed, and those behind it have moved up. Where it was not one before the place, one is looked
-    /// at twice.
+    /// Adjusts the index after the removal of a sample. If that was at or after the index, one sample is checked twice.
     #[inline]
     pub(super) fn note_removed(&mut self) {
         self.place = self.place.saturating_sub(1);
@@ -34,17 +32,17 @@ impl Sweep {
 }
 
 impl Cache {
-    /// Whether some available sample may expire at all.
+    /// Returns whether any available sample has an expiry.
     pub(crate) fn may_expire(&self) -> bool {
         self.earliest_expiry != NEVER
     }
 
-    /// No available sample expires before; `None`: none does.
+    /// Lower bound of the next expiry; `None` if no available sample expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
         self.may_expire().then_some(self.earliest_expiry)
     }
 
-    /// Lets go of all available samples that have expired, in one pass; returns how many.
+    /// Drops all expired available samples in one pass, and returns their number.
     pub(crate) fn expire(&mut self, now: Instant) -> u64 {
         if now < self.earliest_expiry {
             return 0;
@@ -69,8 +67,8 @@ impl Cache {
         expired
     }
 
-    /// The same of a bounded number of samples; the next time it goes on behind them. Some are left where
-    /// [`Self::next_expiry`] is not ahead.
+    /// Checks a bounded number of samples, continuing where the last call stopped. More may be due while
+    /// [`Self::next_expiry`] is not in the future.
     pub(crate) fn expire_some(&mut self, now: Instant) -> u64 {
         let mut expired = 0;
         for _ in 0..EXPIRY_ITEMS {
@@ -78,13 +76,13 @@ impl Cache {
                 break;
             }
             let Some(&index) = self.available.get(self.sweep.place) else {
-                // All were looked at.
+                // The pass is complete.
                 self.earliest_expiry = self.sweep.earliest;
                 self.sweep = Sweep::BEGIN;
                 break;
             };
             let expires = self.slot(index).info.expires.unwrap_or(NEVER);
-            // One that is let go counts as one before the place, as others that are taken do.
+            // A removed sample counts as one before the index, as samples taken by the user do.
             self.sweep.place += 1;
             if expires <= now {
                 self.available.remove(self.sweep.place - 1);
@@ -180,7 +178,7 @@ mod tests {
     #[test]
     fn what_is_taken_between_steps_hides_nothing_that_expires() {
         const ITEMS: i64 = EXPIRY_ITEMS as i64;
-        // Every third lives longer than the others, the last one least.
+        // Every third never expires, and the last one expires after the others.
         let last = 2 * ITEMS;
         let lives = |sequence| match sequence {
             sequence if sequence == last => Some(20),

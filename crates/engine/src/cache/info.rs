@@ -1,4 +1,4 @@
-//! What is said of a sample beside its value.
+//! Information about a sample.
 
 use isolane_wire::{
     cdr::KeyHash,
@@ -13,57 +13,56 @@ use crate::{
     states::{SampleState, ViewState},
 };
 
-/// What is known of a sample beside its value (DDS 1.4 §2.2.2.5.5).
+/// Information about a sample (DDS 1.4 §2.2.2.5.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleInfo {
-    /// The writer.
+    /// GUID of the writer.
     pub writer: Guid,
-    /// The writer's number for it.
+    /// Sequence number of the writer.
     pub sequence: SequenceNumber,
-    /// When the writer says it was written; `None` if it does not say.
+    /// Source timestamp; `None` if the writer sent none.
     pub source_timestamp: Option<Timestamp>,
-    /// When it came in, by this participant's clock: when its datagram arrived as the kernel stamps it, else when
-    /// it was read.
+    /// Reception time by this participant's clock: the kernel's timestamp of the datagram, or else the time at which it
+    /// was read.
     pub received: Instant,
-    /// When it outlives the LIFESPAN its writer gave it, by this participant's clock; `None`: never.
+    /// Expiry of its LIFESPAN by this participant's clock; `None` if it never expires.
     pub expires: Option<Instant>,
-    /// A sample, or the end of its instance: then there is no value, only a key.
+    /// Value, or end of the instance with only a key.
     pub kind: ChangeKind,
-    /// Whether it was read before.
+    /// Read state of the sample.
     pub sample_state: SampleState,
-    /// Whether samples of its instance were looked at before, since that was born again last. Without a
-    /// cache always new.
+    /// New until a sample of the instance's current generation is read. Always new without a cache.
     pub view_state: ViewState,
-    /// The state of its instance now; without a cache what this sample says of it.
+    /// Current state of the instance; without a cache the state this sample sets.
     pub instance_state: InstanceState,
-    /// How often its instance had been born again after it was disposed, when the sample came in.
+    /// Number of generations of the instance after a dispose, on reception of the sample.
     pub disposed_generation_count: u32,
-    /// How often after nobody wrote it any more.
+    /// Number of generations of the instance after the loss of all writers, on reception of the sample.
     pub no_writers_generation_count: u32,
-    /// Samples of its instance that follow it in the same [selection](crate::Selection).
+    /// Number of samples of the instance that follow in the same [selection](crate::Selection).
     pub sample_rank: u32,
-    /// Lives of its instance between it and the last sample of that in the same selection.
+    /// Generations between this sample and the last one of its instance in the same selection.
     pub generation_rank: u32,
-    /// Lives of its instance between it and now.
+    /// Generations between this sample and now.
     pub absolute_generation_rank: u32,
-    /// The instance; `None` for topics without a key.
+    /// Key hash of the instance; `None` for topics without a key.
     pub key_hash: Option<KeyHash>,
 }
 
 impl SampleInfo {
-    /// Whether there is a value (DDS 1.4: `valid_data`).
+    /// Returns whether the sample has a value (DDS 1.4: `valid_data`).
     #[must_use]
     pub fn valid_data(&self) -> bool {
         self.kind == ChangeKind::Alive
     }
 
-    /// What names its instance at the reader; zeros for topics without a key.
+    /// Handle of the instance at the reader; zeros for topics without a key.
     #[must_use]
     pub fn instance_handle(&self) -> KeyHash {
         self.key_hash.unwrap_or_default()
     }
 
-    /// What names its writer.
+    /// Handle of the writer.
     #[must_use]
     pub fn publication_handle(&self) -> Guid {
         self.writer

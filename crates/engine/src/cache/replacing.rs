@@ -1,4 +1,4 @@
-//! What makes way for what comes: KEEP_LAST's older samples, and ends of instances that lie beside them.
+//! Replacement of samples: older ones under KEEP_LAST, and extra ends of instances.
 
 use isolane_wire::cdr::KeyHash;
 
@@ -13,13 +13,12 @@ impl Cache {
         self.replaced_by_one(key, 0) > 0
     }
 
-    /// Samples of an instance that one more takes the place of, where it may have so many beside those that HISTORY
-    /// says.
+    /// Number of an instance's samples that one more would replace, with `beside` samples allowed beyond HISTORY depth.
     #[inline]
     fn replaced_by_one(&self, key: KeyHash, beside: u16) -> u16 {
         match self.keep {
             Keep::All => 0,
-            // Who takes what comes at once pays for no look-up.
+            // No look-up for readers that take each sample at once.
             Keep::Last { .. } if self.available.is_empty() => 0,
             Keep::Last { depth } => {
                 let most = depth.saturating_add(beside).saturating_sub(1);
@@ -28,7 +27,7 @@ impl Cache {
         }
     }
 
-    /// Lets go of what one more takes the place of; returns how many.
+    /// Removes the samples that one more replaces, and returns their number.
     #[inline]
     pub(super) fn evict_replaced(&mut self, key: KeyHash, beside: u16) -> u16 {
         let replaced = self.replaced_by_one(key, beside);
@@ -36,8 +35,8 @@ impl Cache {
         replaced
     }
 
-    /// Makes room for one available sample more, or says why there is none. False: it is none, but the word that a
-    /// writer writes an instance no longer that ends nothing, and was taken note of.
+    /// Makes room for one available sample. Returns `false` if it is an unregistration without effect, which is only
+    /// recorded.
     #[inline]
     pub(super) fn make_room(&mut self, proxy: u16, info: &SampleInfo) -> Result<bool, Refused> {
         if !info.valid_data() {
@@ -50,10 +49,9 @@ impl Cache {
         Ok(true)
     }
 
-    /// The end of an instance is no value, and pushes out none that the user has not seen. Where it finds no room beside
-    /// them it takes the place of an end that says no more than it does, or of something seen. Where there is nothing of
-    /// that it is taken note of, and no sample: samples tell the state of their instance as it is when they are looked
-    /// at (DDS 1.4 §2.2.2.5.1.3).
+    /// Makes room for the end of an instance, which carries no value and must not replace unread values. Without extra
+    /// room it replaces an equivalent end or a sample already read. Otherwise it is only recorded: samples show the
+    /// current state of their instance anyway (DDS 1.4 §2.2.2.5.1.3).
     #[cold]
     fn make_room_for_end(&mut self, proxy: u16, info: &SampleInfo) -> Result<bool, Refused> {
         let key = info.key_hash.unwrap_or_default();
@@ -79,7 +77,7 @@ impl Cache {
         Ok(replaced.is_some())
     }
 
-    /// Makes room for a long sample, under KEEP_LAST: the oldest sample gives way.
+    /// Makes room for a long sample under KEEP_LAST by removing the oldest sample.
     #[cold]
     pub(super) fn make_room_for_long(&mut self) -> Result<(), Refused> {
         match (self.keep, self.available.front()) {
@@ -91,7 +89,7 @@ impl Cache {
         }
     }
 
-    /// The oldest sample of an instance that is no value which the user has yet to see.
+    /// Returns the oldest sample of an instance that is read, or is no value.
     fn seen_or_end_of(&self, key: KeyHash) -> Option<u16> {
         let mut at = self.instances.oldest(key);
         while let Some(index) = at {
@@ -104,14 +102,14 @@ impl Cache {
         None
     }
 
-    /// The youngest sample of an instance, if it is an end that this one says again.
+    /// Returns the newest sample of an instance if it is an end that this one repeats.
     fn end_repeated_by(&self, key: KeyHash, kind: ChangeKind) -> Option<u16> {
         let youngest = self.instances.youngest(key)?;
         let former = self.slot(youngest).info.kind;
         kind.repeats(former).then_some(youngest)
     }
 
-    /// Room beside what is there; where it is full an end gives way.
+    /// Checks for room, and removes an extra end if the cache is full.
     #[inline]
     fn find_room(&mut self, proxy: u16) -> Result<(), Refused> {
         if self.available.len() >= self.available_room {
@@ -123,8 +121,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Where KEEP_LAST promises each instance its room, the first end that lies beside that: its instance tells the
-    /// state without it.
+    /// Returns the first end beyond the HISTORY depth of its instance under KEEP_LAST. The instance shows its state
+    /// without it.
     #[cold]
     pub(super) fn end_beside(&self) -> Option<u16> {
         let Keep::Last { depth } = self.keep else {
@@ -145,7 +143,7 @@ impl Cache {
     }
 
     pub(super) fn evict(&mut self, index: u16) {
-        // Without a key, or where all instances are written alike, it is the first.
+        // The index is 0 without a key, or if all instances are written equally often.
         let position = self.available.iter().position(|&there| there == index);
         position.and_then(|position| self.available.remove(position));
         if !self.release(index).synthetic {

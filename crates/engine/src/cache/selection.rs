@@ -1,50 +1,46 @@
-//! Several samples at a time: those of some states, of an instance, or of the next one, that a condition holds of
-//! (DDS 1.4 §2.2.2.5.3.8 and following).
+//! Selection of several samples by state, instance and query (DDS 1.4 §2.2.2.5.3.8 and following).
 //!
-//! Samples of an instance are behind one another, unless PRESENTATION asks for the order over all instances: the
-//! instance whose oldest sample came first is the first, so that none waits for ever behind others where few are asked
-//! for at a time.
+//! Samples of an instance are adjacent unless PRESENTATION requires an order over all instances. Instances are ordered
+//! by their oldest sample, so that small selections starve no instance.
 //!
-//! What is selected is remembered in a list whose room is taken with the cache, and looked at one by one; then all
-//! of it is marked as read, or goes. What is said of each sample is as of the selection: that of the first changes
-//! nothing for the second, and its ranks count what follows it in the same selection.
+//! A selection is a list allocated with the cache. Its samples are returned one by one, and then all marked as read or
+//! removed. Their states are those at the time of selection; ranks count later samples of the same selection.
 
 use isolane_wire::cdr::KeyHash;
 
 use super::{Cache, SampleInfo};
 use crate::{history::ChangeKind, states::StateMask};
 
-/// A question about a payload.
+/// Predicate on a payload.
 pub type Query<'a> = &'a dyn Fn(&[u8]) -> bool;
 
-/// Of which instances samples are asked for.
+/// Instances whose samples are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Which {
-    /// Of all.
+    /// All instances.
     #[default]
     Any,
-    /// Of this one.
+    /// The given instance.
     Instance(KeyHash),
-    /// Of the one with the lowest key hash behind this, of those that have such samples; `None`: with the lowest
-    /// of all.
+    /// The instance with the lowest key hash above this one that has matching samples; with `None` the lowest of all.
     After(Option<KeyHash>),
 }
 
-/// What samples are asked for.
+/// Criteria of a selection.
 #[derive(Clone, Copy)]
 pub struct Selection<'a> {
-    /// Of which instances.
+    /// Instances to select from.
     pub which: Which,
-    /// In which states.
+    /// States to select.
     pub mask: StateMask,
-    /// Which values; nothing is asked of what has none, and that is not selected then.
+    /// Query on values. Samples without a value do not match a query.
     pub query: Option<Query<'a>>,
-    /// How many at most.
+    /// Maximum number of samples.
     pub max_samples: usize,
 }
 
 impl Default for Selection<'_> {
-    /// All there is.
+    /// Selects all samples.
     fn default() -> Self {
         Self {
             which: Which::Any,
@@ -56,7 +52,7 @@ impl Default for Selection<'_> {
 }
 
 impl Cache {
-    /// Selects samples; returns how many there are.
+    /// Selects samples, and returns their number.
     pub(crate) fn select(&mut self, selection: &Selection<'_>) -> usize {
         self.selected.clear();
         let instance = match selection.which {
@@ -73,7 +69,7 @@ impl Cache {
         self.selected.len()
     }
 
-    /// Whether there is any such sample.
+    /// Returns whether any sample matches.
     pub(crate) fn has_any(&self, selection: &Selection<'_>) -> bool {
         match selection.which {
             Which::Any => {
@@ -88,7 +84,6 @@ impl Cache {
         }
     }
 
-    /// The `nth` selected sample.
     pub(crate) fn selected(&self, nth: usize) -> Option<(SampleInfo, &[u8])> {
         let index = *self.selected.get(nth)?;
         let slot = self.slot(index);
@@ -97,14 +92,14 @@ impl Cache {
         Some((info, self.payload_of(index)))
     }
 
-    /// The samples of an instance, the oldest first.
+    /// Samples of an instance, oldest first.
     pub(crate) fn of_instance(&self, key: KeyHash) -> impl Iterator<Item = (SampleInfo, &[u8])> {
         let oldest = self.instances.oldest(key);
         let slots = core::iter::successors(oldest, |&slot| self.links.younger(slot));
         slots.map(|index| (self.slot(index).info, self.payload_of(index)))
     }
 
-    /// What was selected was looked at, and stays.
+    /// Marks the selected samples as read.
     pub(crate) fn mark_selected(&mut self) {
         while let Some(index) = self.selected.pop() {
             if let Some(slot) = &mut self.slots[usize::from(index)] {
@@ -114,7 +109,7 @@ impl Cache {
         }
     }
 
-    /// What was selected was looked at, and goes; returns how much of it counts in the ledger.
+    /// Removes the selected samples. Returns the number to count in the ledger.
     pub(crate) fn take_selected(&mut self) -> u64 {
         for &index in &self.selected {
             let instance = self.slot(index).instance;
@@ -132,7 +127,7 @@ impl Cache {
         let slots = &self.slots;
         let leaves = |index: u16| slots[usize::from(index)].is_some_and(|slot| slot.leaves);
         let mut left = self.selected.len();
-        // Mostly it is what came first.
+        // Usually the selected samples are the oldest ones.
         while let Some(&first) = self.available.front()
             && leaves(first)
         {
@@ -149,7 +144,7 @@ impl Cache {
         counted
     }
 
-    /// Lets go of the samples of instances that were purged; returns how many there were.
+    /// Removes the samples of purged instances, and returns their number.
     pub(crate) fn drop_purged(&mut self) -> usize {
         let (slots, instances) = (&self.slots, &self.instances);
         let of_purged = |index: u16| {
@@ -164,7 +159,7 @@ impl Cache {
         count
     }
 
-    /// The states that a sample and its instance are in now.
+    /// Sets the current states of a sample and its instance.
     #[inline]
     pub(super) fn tell_states(&self, slot: &super::Slot, info: &mut SampleInfo) {
         if slot.read {
@@ -214,7 +209,7 @@ impl Cache {
         self.select_from(oldest, selection);
     }
 
-    /// Selects samples of an instance from this one on.
+    /// Selects samples of an instance from the given one on.
     fn select_from(&mut self, mut next: Option<u16>, selection: &Selection<'_>) {
         while let Some(index) = next
             && self.selected.len() < selection.max_samples
@@ -237,7 +232,7 @@ impl Cache {
         false
     }
 
-    /// The instance with the lowest key behind another that has such samples.
+    /// Returns the instance with the lowest key above another that has matching samples.
     fn next_instance(&self, previous: Option<KeyHash>, selection: &Selection<'_>) -> Option<u16> {
         let mut lowest = None;
         for instance in 0..self.instances.end() {
@@ -251,7 +246,7 @@ impl Cache {
         lowest.map(|(_, instance)| instance)
     }
 
-    /// Works out how many samples of its instance follow each one, and how many lives lie between it and the last.
+    /// Computes sample rank and generation rank of the selected samples.
     fn rank_selected(&mut self) {
         for &index in &self.selected {
             let instance = self.slot(index).instance;

@@ -1,8 +1,8 @@
-//! Samples that are shown together, or in an order over several writers: where each belongs, and those that are
-//! held until the set they belong to has ended (`presentation`).
+//! Samples in coherent sets or in an order over several writers (`presentation`): their places, and those held until
+//! their set has ended.
 //!
-//! What is held lies in slots set aside for it, as many as may be available: it takes no room from samples the
-//! user may see, nor from those that wait for others, and a set larger than that could never be shown whole.
+//! Held samples use reserved slots, as many as samples may be available. They take no room from available or waiting
+//! samples, and a larger set could never be available as a whole.
 
 mod holding;
 mod turns;
@@ -19,23 +19,24 @@ use isolane_wire::{
 use super::Cache;
 use crate::presentation::Access;
 
-/// Where a sample belongs.
+/// Place of a sample in its set and order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// Whose samples it is numbered among: a publisher, or a writer.
+    /// Publisher or writer whose samples are numbered.
     pub(crate) publisher: Guid,
+    /// Sequence number within the publisher or writer.
     pub(crate) number: SequenceNumber,
-    /// The number of the first sample of its set.
+    /// Number of the first sample of its set.
     pub(crate) set: Option<SequenceNumber>,
-    /// The same, as its writer numbers its own samples.
+    /// Writer sequence number of the first sample of its set.
     pub(crate) first: Option<SequenceNumber>,
-    /// It is shown when all before it are.
+    /// True if it becomes available only after all earlier samples.
     pub(crate) is_ordered: bool,
-    /// It is no sample, but the end of a set.
+    /// True for the end of a set, which is no sample.
     pub(crate) is_end: bool,
-    /// Which writers the group had when that was written.
+    /// Writers of the group when the sample was written.
     pub(crate) writers: Option<GroupDigest>,
-    /// When it was made available, among all that are shown in their order.
+    /// Position in the order in which samples of all readers became available.
     pub(crate) shown: u64,
 }
 
@@ -51,7 +52,7 @@ impl Place {
         shown: 0,
     };
 
-    /// The same among the samples of its writer alone.
+    /// Same place within the samples of its writer only.
     pub(crate) fn alone(self, writer: EntityId, sequence: SequenceNumber, access: Access) -> Self {
         Self {
             publisher: Guid {
@@ -66,47 +67,46 @@ impl Place {
     }
 }
 
-/// A sample of a set has found no slot.
+/// First set of which a sample found no slot.
 #[derive(Debug, Clone, Copy)]
 struct Refusal {
-    /// `None`: it has found one since. Others may have been refused meanwhile.
+    /// `None` once the sample has found a slot. Others may have been refused meanwhile.
     set: Option<(Guid, SequenceNumber)>,
-    /// Until when others may end; `None`: it was not looked at yet.
+    /// Limit of the wait for other sets to end; `None` before it is first checked.
     until: Option<Instant>,
 }
 
-/// What a cache has beside its slots where samples belong together.
+/// State of a cache with sets or order.
 #[derive(Debug)]
 pub(super) struct Sets {
     access: Access,
-    /// Of what lies in each slot.
+    /// Places of the samples in all slots.
     places: Vec<Place>,
-    /// Of the sample that is stored next.
+    /// Place of the next sample stored.
     next: Place,
-    /// What is held, ascending by publisher and number.
+    /// Held samples, ascending by publisher and number.
     held: Vec<u16>,
-    /// A part of that by instance, while it is counted.
+    /// Scratch list of held samples sorted by instance, for counting.
     by_instance: Vec<u16>,
     room: usize,
-    /// The set of a sample that was to be held and found no slot.
     refused: Option<Refusal>,
-    /// What gave its place to a sample of another writer: its proxy, and its number.
+    /// Displaced sample of another writer: its proxy and sequence number.
     displaced: Option<(u16, SequenceNumber)>,
-    /// Samples up to this number may be shown now.
+    /// Highest number that may become available now.
     permitted: SequenceNumber,
-    /// What is made available now counts as shown then.
+    /// Order position of samples that become available now.
     shown: u64,
 }
 
 impl Sets {
-    /// Slots that are set aside, and empty.
+    /// Number of free reserved slots.
     pub(super) fn set_aside(&self) -> usize {
         self.room - self.held.len()
     }
 }
 
 impl Cache {
-    /// Samples belong together from now on. As many of the slots for what is kept back hold sets.
+    /// Enables sets and order, with `room` of the held-back slots reserved for sets.
     pub(crate) fn group(&mut self, access: Access, room: u16) {
         let room = usize::from(room).min(self.held_room);
         self.held_room -= room;
@@ -124,30 +124,29 @@ impl Cache {
         }));
     }
 
-    /// Whether samples belong together.
+    /// Returns whether samples have sets or an order.
     #[inline]
     pub(crate) fn groups(&self) -> bool {
         self.sets.is_some()
     }
 
-    /// How they do.
     pub(crate) fn access(&self) -> Option<Access> {
         self.sets.as_ref().map(|sets| sets.access)
     }
 
-    /// Samples that are held.
+    /// Number of held samples.
     pub(crate) fn in_sets(&self) -> usize {
         self.sets.as_ref().map_or(0, |sets| sets.held.len())
     }
 
-    /// Up to which number samples with an order may be shown now, and as what they count.
+    /// Sets the highest number that may become available now, and the order position for these samples.
     pub(crate) fn permit(&mut self, number: SequenceNumber, shown: u64) {
         if let Some(sets) = &mut self.sets {
             (sets.permitted, sets.shown) = (number, shown);
         }
     }
 
-    /// What is made available from now on counts as shown then.
+    /// Sets the order position of samples that become available from now on.
     pub(crate) fn count_as_shown(&mut self, shown: u64) {
         if let Some(sets) = &mut self.sets {
             sets.shown = shown;
@@ -159,14 +158,14 @@ impl Cache {
         sets.map_or(SequenceNumber(0), |sets| sets.permitted)
     }
 
-    /// The sample that was just made available is shown now.
+    /// Records the order position of the sample that has just become available.
     fn note_shown(&mut self) {
         if let (Some(&slot), Some(sets)) = (self.available.back(), &mut self.sets) {
             sets.places[usize::from(slot)].shown = sets.shown;
         }
     }
 
-    /// What is about to be made available nobody numbered: it comes behind all that was shown before.
+    /// Gives an end without a sequence number its place, after all samples available before.
     pub(super) fn note_end_shown(&mut self, slot: u16) {
         if let Some(sets) = &mut self.sets {
             sets.places[usize::from(slot)] = Place {
@@ -177,7 +176,7 @@ impl Cache {
         }
     }
 
-    /// When the oldest available sample was shown, and its number.
+    /// Order position and number of the oldest available sample.
     pub(crate) fn first_shown(&self) -> Option<(u64, SequenceNumber)> {
         let place = self.place(*self.available.front()?);
         Some((place.shown, place.number))

@@ -1,4 +1,4 @@
-//! Samples out of order: each waits in a slot set aside for that until what lies before it has come.
+//! Out-of-order samples, each waiting in a reserved slot until all earlier ones were received.
 
 use core::ops::Range;
 
@@ -7,8 +7,8 @@ use isolane_wire::sequence::SequenceNumber;
 use super::{Cache, Refused, SampleInfo};
 
 impl Cache {
-    /// Stores a sample that others must come before. A sample of the same writer that lies
-    /// further ahead gives way: its number is returned, it counts as never received.
+    /// Stores an out-of-order sample. If there is no room, a later sample of the same writer is dropped; its number is
+    /// returned and counts as never received.
     pub(crate) fn wait(
         &mut self,
         proxy: u16,
@@ -25,7 +25,7 @@ impl Cache {
                 let slot = self.slot(self.waiting[at]);
                 slot.proxy == proxy && slot.info.sequence > info.sequence
             });
-            // None gives way to one that finds no pages then.
+            // No sample is dropped if the new one would still find no pages.
             let last = last.filter(|_| self.memory.fits_waiting(payload.len()));
             let last = last.ok_or(Refused::Full)?;
             displaced = Some(self.slot(self.waiting[last]).info.sequence);
@@ -40,15 +40,14 @@ impl Cache {
         Ok(displaced)
     }
 
-    /// The nearest sample of a writer that waits.
+    /// Sequence number of a writer's first waiting sample.
     pub(crate) fn first_waiting(&self, proxy: u16) -> Option<SequenceNumber> {
         let slot = self.slot(*self.waiting.get(self.waiting_of(proxy).start)?);
         (slot.proxy == proxy).then_some(slot.info.sequence)
     }
 
-    /// Makes a writer's waiting sample `sequence` available if there is room.
-    ///
-    /// `Ok(false)`: no such sample waits, or it is [no sample](Self::make_room).
+    /// Makes a writer's waiting sample `sequence` available if there is room. Returns `Ok(false)` if no such sample
+    /// waits, or if it is [no sample](Self::make_room).
     pub(crate) fn promote(
         &mut self,
         proxy: u16,
@@ -71,7 +70,7 @@ impl Cache {
         Ok(is_sample)
     }
 
-    /// Drops what waits for a writer that is gone.
+    /// Drops all waiting samples of a removed writer.
     pub(crate) fn forget_waiting(&mut self, proxy: u16) {
         for place in self.waiting_of(proxy).rev() {
             let slot = self.waiting.remove(place);
@@ -80,7 +79,7 @@ impl Cache {
         }
     }
 
-    /// The places in `waiting` of one writer's samples.
+    /// Range of a writer's samples in `waiting`.
     pub(super) fn waiting_of(&self, proxy: u16) -> Range<usize> {
         let start = self
             .waiting

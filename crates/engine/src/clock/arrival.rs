@@ -1,7 +1,7 @@
-//! What the policies of time say of a sample that has come.
+//! Timed policies applied to received samples.
 //!
-//! A sample is judged when its turn has come: in order where its reader is reliable, so that those that wait
-//! are judged as they follow. Only where reader or writer have such a policy is it asked for at all.
+//! A sample of a reliable reader is checked when its turn in the sequence comes, so waiting samples are checked in
+//! order. Only readers and writers with such policies, or a content filter, come here.
 
 use isolane_wire::{rtps::Data, time::Instant};
 
@@ -14,17 +14,17 @@ use crate::{
     reader::{Reader, ReaderLedger, WriterProxy},
 };
 
-/// What becomes of a sample.
+/// Decision about a received sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// It is taken in, and expires then.
+    /// Store it; it expires at this time.
     Take(Option<Instant>),
-    /// It is done with: counted, or kept back.
+    /// Finished: dropped and counted, or held back.
     Done,
 }
 
-/// Judges a sample of a DATA. `index` is the proxy's; the wall clock shows `wall_ns`; `expired` counts samples whose
-/// LIFESPAN was over when they arrived.
+/// Checks the sample of a DATA submessage. `index` is that of the proxy, `wall_ns` the time of the wall clock.
+/// `expired` counts samples whose LIFESPAN was over on arrival.
 #[inline(never)]
 pub(crate) fn judge(
     index: u16,
@@ -54,7 +54,7 @@ pub(crate) fn judge(
         note_place(proxy, reader, info.sequence, &data.set_mark(), false);
     }
     if is_in_turn || info.sequence != proxy.expected {
-        // It is judged further when its turn has come.
+        // The other policies are checked when its turn comes.
         return Judged::Take(info.expires);
     }
     let judged = if info.expires.is_some_and(|expires| expires <= info.received) {
@@ -80,13 +80,13 @@ pub(crate) fn judge(
 }
 
 impl Reader {
-    /// Whether it asks for more than what comes.
+    /// Returns whether the reader's own policies require checks of received samples.
     pub(super) fn judges(&self) -> bool {
         let is_in_turn = self.cache.as_ref().is_some_and(Cache::groups);
         self.clock.is_some() || self.content_filter.is_some() || is_in_turn
     }
 
-    /// Judges the next sample of a writer in order.
+    /// Checks the next sample of a writer in sequence order.
     fn judge_next(&mut self, writer: Claimant, info: SampleInfo, payload: &[u8]) -> Judged {
         let keeps_back = self.reliable;
         let (Some(clock), cache, ledger) = (&mut self.clock, &mut self.cache, &mut self.ledger)
@@ -115,16 +115,16 @@ impl Reader {
     }
 }
 
-/// A sample is not seen, but its writer writes the instance all the same, or no longer does: that is alive as long as
-/// somebody does, and where the last one leaves so it is seen.
+/// Records that a writer writes or unregisters an instance whose sample is dropped. The instance is alive as long as
+/// any writer writes it, and the end of its last writer is delivered.
 fn note_unseen(writer: Claimant, info: &SampleInfo, cache: Option<&mut Cache>) {
     if let Some(cache) = cache {
         cache.note_other_writer(writer.proxy, info);
     }
 }
 
-/// Judges the nearest sample of a writer that waits in a reliable reader's cache, and whose turn has come.
-/// True: it is done with.
+/// Checks the first waiting sample of a writer in a reliable reader's cache, whose turn has come. Returns `true` if it
+/// is finished.
 #[inline(never)]
 pub(crate) fn judge_waiting(
     clock: &mut ReaderClock,
@@ -157,7 +157,7 @@ pub(crate) fn judge_waiting(
     true
 }
 
-/// Judges a sample of a coherent set that is about to be shown. True: the user sees it; otherwise it is counted.
+/// Checks a sample of a coherent set that is about to be delivered. Returns whether it is; otherwise it is counted.
 #[inline(never)]
 pub(crate) fn judge_held(
     clock: &mut ReaderClock,
@@ -176,13 +176,13 @@ pub(crate) fn judge_held(
         return false;
     }
     let is_shown = clock.is_shown(writer.proxy, info, Some(cache), ledger);
-    // TIME_BASED_FILTER does not go with sets.
+    // TIME_BASED_FILTER does not hold back samples of sets.
     ledger.filtered += u64::from(!is_shown);
     is_shown
 }
 
 impl Reader {
-    /// A writer is not alive, or gone: it owns nothing.
+    /// Removes a writer's ownership of all instances, when it is not alive or removed.
     pub(crate) fn release_owner(&mut self, index: u16) {
         let owners = self.clock.as_mut().and_then(|clock| clock.owners.as_mut());
         if let Some(owners) = owners {
@@ -190,7 +190,7 @@ impl Reader {
         }
     }
 
-    /// A writer is gone: what was kept back of its samples is shown, or goes.
+    /// Delivers or drops the held samples of a removed writer.
     pub(crate) fn forget_held(&mut self, index: u16) {
         if let (Some(clock), Some(cache)) = (&mut self.clock, &mut self.cache)
             && let Some(filter) = &mut clock.filter
@@ -201,7 +201,7 @@ impl Reader {
 }
 
 impl Engine {
-    /// A sample was judged: what comes of it by the clock, and those that wait behind it.
+    /// Arms the reader's clock after a sample was checked, and processes the samples waiting for it.
     #[inline(never)]
     pub(crate) fn note_judged(&mut self, index: u16) {
         let Some(proxy) = self.writer_proxies.get(index) else {
@@ -209,7 +209,7 @@ impl Engine {
         };
         let (reader, is_alive) = (proxy.reader, proxy.clock.is_alive());
         if !is_alive {
-            // It was heard, which its lease does not know yet.
+            // The writer was heard, which a check of its lease must record.
             self.file_reader_clock(reader);
         }
         if let Some(judged) = self.readers.get_mut(reader) {
@@ -223,7 +223,7 @@ impl Engine {
 }
 
 impl ReaderClock {
-    /// Samples that are judged now were seen no earlier than this.
+    /// Raises the time at which samples checked now count as delivered.
     pub(crate) fn note_time(&mut self, at: Instant) {
         self.latest = self.latest.max(at);
     }
@@ -234,7 +234,7 @@ impl ReaderClock {
         of_filter + core::mem::take(&mut self.unwatched)
     }
 
-    /// Whether a sample in order is of its instance's owner, if one writer owns it alone.
+    /// Returns whether a sample comes from the owner of its instance; always true for shared ownership.
     fn is_of_owner(
         &mut self,
         writer: Claimant,
@@ -255,15 +255,15 @@ impl ReaderClock {
         true
     }
 
-    /// Whether a sample in order is older than the latest of its instance, which it is from now on if it is not:
-    /// unless it finds no room, comes again, and is judged then.
+    /// Returns whether a sample is older than the latest of its instance. Otherwise records it as the latest, unless it
+    /// finds no room and will be checked again when it is resent.
     fn is_outdated(&mut self, info: &SampleInfo, cache: Option<&Cache>) -> bool {
         let Some(order) = &mut self.source_order else {
             return false;
         };
         let key = info.key_hash.unwrap_or_default();
         let is_outdated = order.is_outdated(key, info);
-        // What waits for its turn with others comes again in any case.
+        // Members of a set are checked again in any case.
         let is_taken = |cache: &Cache| cache.groups() || cache.has_place(key);
         if !is_outdated && cache.is_none_or(is_taken) {
             order.note(key, info);
@@ -271,7 +271,7 @@ impl ReaderClock {
         is_outdated
     }
 
-    /// Takes note of a sample in order. True: the user may see it now; false: it comes too soon.
+    /// Records a sample for DEADLINE and TIME_BASED_FILTER. Returns `false` if it comes too soon to be delivered.
     fn is_shown(
         &mut self,
         proxy: u16,
@@ -288,7 +288,7 @@ impl ReaderClock {
                     self.unwatched += u64::from(!is_watched);
                 }
                 ChangeKind::Dispose | ChangeKind::DisposeAndUnregister => deadline.end(key),
-                // Another writer may still write it; without a cache nobody knows.
+                // Another writer may still write the instance; only a cache knows.
                 ChangeKind::Unregister if cache.is_some() => {}
                 ChangeKind::Unregister => deadline.end(key),
             }
@@ -303,10 +303,10 @@ impl ReaderClock {
             .as_ref()
             .is_some_and(|cache| !cache.instances.is_seen(key, proxy, info.kind))
         {
-            // Others write the instance: what is kept back of it stays so.
+            // Other writers still write the instance, so its held sample stays.
             return true;
         }
-        // What finds no room now is refused, comes again, and is judged then.
+        // Without room the sample is refused, resent and checked again.
         if cache.as_ref().is_none_or(|cache| cache.has_place(key)) {
             let replaced = match info.kind {
                 ChangeKind::Alive => filter.pass(key, self.latest),
@@ -320,7 +320,7 @@ impl ReaderClock {
         true
     }
 
-    /// What is kept back of an instance gives way.
+    /// Drops the held sample of an instance.
     fn drop_kept(&mut self, info: &SampleInfo, cache: &mut Cache, ledger: &mut ReaderLedger) {
         let key = info.key_hash.unwrap_or_default();
         if let Some(slot) = self.filter.as_mut().and_then(|filter| filter.end(key)) {
@@ -329,7 +329,7 @@ impl ReaderClock {
         }
     }
 
-    /// A sample came too soon, and is kept back in this slot, or in none.
+    /// Records the slot of a sample that came too soon, or counts it if it was not held.
     fn keep_back(&mut self, info: &SampleInfo, slot: Option<u16>, ledger: &mut ReaderLedger) {
         let key = info.key_hash.unwrap_or_default();
         match (slot, &mut self.filter) {

@@ -1,16 +1,16 @@
-//! How liveliness travels (RTPS 2.5 §8.4.13).
+//! Liveliness protocol (RTPS 2.5 §8.4.13).
 //!
-//! AUTOMATIC and MANUAL_BY_PARTICIPANT by messages of the participant: a writer and a reader that the
-//! standard defines (`BuiltinParticipantMessageWriter` and `-Reader`), reliable, TRANSIENT_LOCAL, KEEP_LAST
-//! 1, an instance a kind. MANUAL_BY_TOPIC by samples, and by HEARTBEATs with a flag.
+//! AUTOMATIC and MANUAL_BY_PARTICIPANT are asserted by participant messages, from `BuiltinParticipantMessageWriter` to
+//! `BuiltinParticipantMessageReader`: reliable, TRANSIENT_LOCAL, KEEP_LAST 1, one instance a kind. MANUAL_BY_TOPIC is
+//! asserted by samples and by HEARTBEATs with the liveliness flag.
 //!
-//! Nothing is sent for an infinite lease, which is the default. For AUTOMATIC a message leaves three times in
-//! the shortest lease of this participant's writers, so that two may be lost; for MANUAL_BY_PARTICIPANT when
-//! the user asserts or writes, at once after a silence and no more often than that. A message that is still
-//! unsent when the next one is due has been kept back by more urgent work, and leaves before all else.
+//! An infinite lease, the default, sends nothing. For AUTOMATIC a message is sent three times in the shortest lease of
+//! the local writers, so that two may be lost. For MANUAL_BY_PARTICIPANT one is sent when the user asserts or writes,
+//! at the same rate at most. A message still unsent when the next one is due was delayed by more urgent work, and is
+//! sent with highest priority.
 //!
-//! Two participants of isolane connect these endpoints only when a match of theirs has a lease. Others expect
-//! them to be connected as those of SEDP are, and ask for it again and again: with them they are.
+//! Between isolane participants these endpoints are matched only for a match with a lease. Other vendors expect them to
+//! be matched as those of SEDP are, and repeat their requests, so there they always are.
 
 use core::time::Duration;
 
@@ -36,21 +36,21 @@ use crate::{
     writer::ReaderProxy,
 };
 
-/// Index of the built-in writer, and of the built-in reader, of messages.
+/// Index of the built-in participant message writer and reader.
 pub(crate) const MESSAGES: u16 = 2;
 
-/// The kinds that messages tell of, in the order of their timers.
+/// Kinds asserted by participant messages, in the order of their timers.
 pub(crate) const TOLD: [LivelinessKind; 2] = [
     LivelinessKind::Automatic,
     LivelinessKind::ManualByParticipant,
 ];
 
-/// What the user of a participant has said for all its writers.
+/// Assertions of the user for the whole participant.
 #[derive(Debug, Default)]
 pub(crate) struct Assertions {
-    /// When, last.
+    /// Time of the last assertion.
     at: Option<Instant>,
-    /// It is yet to be told.
+    /// Set until a message is written for it.
     is_untold: bool,
 }
 
@@ -61,8 +61,8 @@ impl Assertions {
 }
 
 impl Engine {
-    /// The user says that a writer is alive (DDS 1.4 §2.2.2.4.2.22): as by writing, without a sample. For
-    /// AUTOMATIC, and for an infinite lease, there is nothing to say.
+    /// Asserts the liveliness of a writer (DDS 1.4 §2.2.2.4.2.22), as writing a sample does. No effect for AUTOMATIC or
+    /// an infinite lease.
     pub fn assert_liveliness(&mut self, now: Instant, id: WriterId) {
         let writer = self.writers.get_mut(id.0);
         let Some(clock) = writer.and_then(|writer| writer.clock.as_mut()) else {
@@ -79,7 +79,7 @@ impl Engine {
         }
     }
 
-    /// The user says that it is alive for all its writers with MANUAL_BY_PARTICIPANT (§2.2.2.2.1.21).
+    /// Asserts the liveliness of all writers with MANUAL_BY_PARTICIPANT (§2.2.2.2.1.21).
     pub fn assert_participant(&mut self, now: Instant) {
         self.assertions.at = self.assertions.at.max(Some(now));
         self.assertions.is_untold = true;
@@ -93,15 +93,16 @@ impl Engine {
                 self.wind_writer(now, index);
             }
         }
-        // Is the timer armed, the last message is younger than its share of the lease. Else it is due at once, by the
-        // clock that arms it again: here it may be a time stamp that lies ahead, where the wall clock has been set.
+        // An armed timer means that the last message is recent enough. Otherwise the timer fires at once and sends one.
+        // Only the timer uses the engine's time: `now` may be a source timestamp ahead of it, if the wall clock was
+        // set.
         let timer = Subject::message(1, &self.config.limits);
         if !self.timers.is_armed(timer) {
             self.timers.arm(timer, Instant::new(0));
         }
     }
 
-    /// A writer's user has asserted it, or written.
+    /// Asserts the liveliness of one writer, after a write or an assertion by the user.
     pub(super) fn assert_writer(&mut self, at: Instant, index: u16) {
         let writer = self.writers.get_mut(index);
         let signal = writer.and_then(|writer| writer.clock.as_mut()?.signal.as_mut());
@@ -115,7 +116,7 @@ impl Engine {
         self.timers.bring_forward(timer, ends);
     }
 
-    /// Files a HEARTBEAT that says that a writer is alive.
+    /// Files a HEARTBEAT that asserts a writer's liveliness.
     fn file_assertion(&mut self, index: u16) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
@@ -126,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Time between two messages of a kind; `None`: no writer needs them.
+    /// Time between two messages of a kind; `None` if no writer needs them.
     fn message_period(&self, kind: LivelinessKind) -> Option<Duration> {
         let of_kind = |writer: &crate::writer::Writer| {
             let liveliness = writer.data.qos.liveliness;
@@ -138,7 +139,7 @@ impl Engine {
         Some((shortest / ASSERTIONS_PER_LEASE).max(MIN_PERIOD))
     }
 
-    /// Arms the timer for messages, if a writer needs them.
+    /// Arms the timer of AUTOMATIC messages if the writer needs them.
     pub(super) fn wind_messages(&mut self, now: Instant, index: u16) {
         let writer = self.writers.get(index);
         if writer.is_some_and(|writer| writer.data.qos.liveliness.kind == TOLD[0]) {
@@ -149,7 +150,7 @@ impl Engine {
         }
     }
 
-    /// The time has come for the message of a kind, by its place in [`TOLD`].
+    /// Handles the timer of a message kind, given by its index in [`TOLD`].
     pub(crate) fn message_due(&mut self, now: Instant, which: u8) {
         let kind = TOLD[usize::from(which)];
         let Some(period) = self.message_period(kind) else {
@@ -164,7 +165,6 @@ impl Engine {
         self.timers.arm(timer, now + period);
     }
 
-    /// Writes a message to whoever is connected.
     fn write_message(&mut self, now: Instant, kind: LivelinessKind) {
         let is_automatic = kind == LivelinessKind::Automatic;
         let message = ParticipantMessage {
@@ -194,7 +194,7 @@ impl Engine {
             Ok(slot) => message.emit(slot).ok(),
             Err(_) => None,
         };
-        // KEEP_LAST 1 with a place for each of the two kinds has room always.
+        // KEEP_LAST 1 with a slot for each of the two kinds always has room.
         debug_assert!(emitted.is_some(), "a message fits its slot");
         if let Some(length) = emitted {
             let committed = self.commit(id, &sample, length);
@@ -206,8 +206,8 @@ impl Engine {
         }
     }
 
-    /// A message of a participant has come. Taken note of at once, since discovery's turn may come later than
-    /// leases run out; nothing but two times is written.
+    /// Processes a received participant message. It is handled at once because discovery may run later than leases
+    /// expire.
     pub(crate) fn hear_participant(&mut self, now: Instant, prefix: GuidPrefix, data: &Data<'_>) {
         let Ok(message) = ParticipantMessage::parse(data.bytes) else {
             self.counters.malformed_announcements += 1;
@@ -220,13 +220,13 @@ impl Engine {
         };
         let found = self.participant_by_prefix.get(&prefix);
         let participant = found.and_then(|&index| self.participants.get_mut(index));
-        // A participant speaks for itself.
+        // A participant asserts its own liveliness only.
         let Some(participant) = participant.filter(|_| message.participant == prefix) else {
             return;
         };
         let before = participant.asserted[which].replace(now);
         if before.is_some_and(|before| now.saturating_since(before) < MIN_PERIOD) {
-            // No lease is shorter: what that message has revived still lives.
+            // No lease is shorter: writers revived by the previous message are still alive.
             return;
         }
         for index in 0..self.readers.end() {
@@ -237,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// When a participant was last heard to say that its writers of a kind are alive.
+    /// Time of the last message in which a participant asserted its writers of a kind.
     pub(super) fn heard_of_participant(
         &self,
         now: Instant,
@@ -255,7 +255,7 @@ impl Engine {
         self.participants.get(index)?.asserted[which]
     }
 
-    /// Lets the messages that have come go: what they say was taken note of.
+    /// Discards received participant messages, which are processed on reception.
     pub(crate) fn forget_messages(&mut self) {
         let Some(reader) = self.readers.get_mut(MESSAGES) else {
             return;
@@ -265,7 +265,7 @@ impl Engine {
         }
     }
 
-    /// A writer is matched with a reader here, or has announced itself again.
+    /// Starts or updates the monitoring of a matched writer, after a match or another announcement.
     pub(crate) fn watch_writer(&mut self, now: Instant, index: u16, clock: ProxyClock) {
         let Some(proxy) = self.writer_proxies.get_mut(index) else {
             return;
@@ -274,7 +274,7 @@ impl Engine {
         proxy.clock = proxy.clock.followed_by(clock);
         let (reader, guid, lease) = (proxy.reader, proxy.guid, proxy.clock.lease);
         if !was_alive && lease.is_none() {
-            // Nobody looks at it any more: what has no lease is alive.
+            // Without a lease the writer counts as alive, and no check would change that.
             self.turn_writer(now, reader, index, guid, Turn::Back);
             self.note_reader(reader);
         }
@@ -283,14 +283,14 @@ impl Engine {
             owners.set_strength(index, clock.strength);
         }
         let Some(lease) = lease else { return };
-        // It looks when the lease ends.
+        // The clock step arms the timer for the end of the lease.
         self.file_reader_clock(reader);
         if TOLD.contains(&lease.kind) {
             self.connect_message_reader(guid.prefix);
         }
     }
 
-    /// A writer here is matched with a reader of this participant.
+    /// Matches the participant message writer with a participant whose reader needs assertions from this writer.
     pub(crate) fn tell_of_liveliness(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
         let liveliness = self.writers.get(index).map(|it| it.data.qos.liveliness);
         let is_told = liveliness.is_some_and(|liveliness| {
@@ -301,8 +301,8 @@ impl Engine {
         }
     }
 
-    /// Connects the reader of messages with a participant, for what a match needs. What finds no place is tried
-    /// again with the participant's endpoints of SEDP.
+    /// Matches the participant message reader with a participant. A refused match is retried together with those of the
+    /// participant's SEDP endpoints.
     pub(crate) fn connect_message_reader(&mut self, prefix: GuidPrefix) {
         let writer = Guid {
             prefix,
@@ -327,7 +327,7 @@ impl Engine {
         self.note_messages_refused(index, Refusal::empty(), writers);
     }
 
-    /// The same for the writer of messages.
+    /// Matches the participant message writer with a participant, as `connect_message_reader` does for the reader.
     pub(crate) fn connect_message_writer(&mut self, now: Instant, prefix: GuidPrefix) {
         let reader = Guid {
             prefix,
@@ -354,7 +354,7 @@ impl Engine {
         self.note_messages_refused(index, readers, Refusal::empty());
     }
 
-    /// Notes why the reader or the writer of messages found no place for a participant's.
+    /// Records why matches of the participant message endpoints were refused.
     fn note_messages_refused(&mut self, index: u16, readers: Refusal, writers: Refusal) {
         if let Some(participant) = self.participants.get_mut(index) {
             participant.messages_refused.note(readers, writers);

@@ -1,8 +1,7 @@
-//! DEADLINE (DDS 1.4 §2.2.3.7): each instance is updated once a period at least.
+//! DEADLINE (DDS 1.4 §2.2.3.7): each instance is updated at least once a period.
 //!
-//! A writer counts from what it writes, a reader from what it receives; an instance is watched from its
-//! first sample on, until it is disposed or nobody writes it any more. Each period that passes without a
-//! sample counts once.
+//! A writer measures from writing, a reader from reception. An instance is monitored from its first sample until it is
+//! disposed or has no writer. Each period without a sample counts once.
 
 use core::time::Duration;
 
@@ -11,21 +10,21 @@ use isolane_wire::{cdr::KeyHash, time::Instant};
 use super::periods::Periods;
 use crate::{history::ChangeKind, limits::CLOCK_ITEMS, write::WriteSample};
 
-/// Periods that passed without a sample (*OfferedDeadlineMissedStatus*, *RequestedDeadlineMissedStatus*).
+/// Number of missed deadlines (*OfferedDeadlineMissedStatus*, *RequestedDeadlineMissedStatus*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeadlineMissed {
-    /// So many ever, of all instances.
+    /// Total since creation, of all instances.
     pub total: u64,
-    /// Those since this was last taken.
+    /// Increase since the status was last taken.
     pub change: u64,
-    /// The instance whose period passed last; zeros for a topic without a key.
+    /// Instance that missed the last deadline; zeros for a topic without a key.
     pub last_instance: KeyHash,
 }
 
-/// What one endpoint knows of its deadlines.
+/// Deadline monitoring of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Deadline {
-    /// `None`: none is asked for any more, and what was counted is yet to be told.
+    /// `None` if the policy was removed and only the counts remain.
     period: Option<Duration>,
     instances: Periods<()>,
     total: u64,
@@ -34,7 +33,6 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Room for so many instances.
     pub(crate) fn new(period: Duration, instances: u16, seed: u64) -> Self {
         Self {
             period: Some(period),
@@ -45,8 +43,7 @@ impl Deadline {
         }
     }
 
-    /// The same with the period of another, or with none. What has been counted stays, and so do the instances,
-    /// unless for a while none was watched.
+    /// Applies another period, or none. Counts are kept. Instances are kept unless monitoring was suspended.
     pub(crate) fn followed_by(self, next: Option<Self>) -> Self {
         let period = next.as_ref().and_then(|next| next.period);
         let instances = match (self.period, next) {
@@ -61,7 +58,7 @@ impl Deadline {
         }
     }
 
-    /// A writer has written a sample, or the end of an instance. False: as [`Self::touch`].
+    /// Records a written sample or end of an instance. Returns `false` as [`Self::touch`] does.
     pub(crate) fn note_written(&mut self, sample: &WriteSample, at: Instant) -> bool {
         let key = sample.key_hash.unwrap_or_default();
         if sample.kind == ChangeKind::Alive {
@@ -71,24 +68,24 @@ impl Deadline {
         true
     }
 
-    /// A sample of an instance. False: there is no room to watch another one.
+    /// Records a sample of an instance. Returns `false` if there is no room to monitor another one.
     pub(crate) fn touch(&mut self, key: KeyHash, at: Instant) -> bool {
         self.period.is_none() || self.instances.touch(key, at)
     }
 
-    /// An instance has ended.
+    /// Stops monitoring an instance that has ended.
     pub(crate) fn end(&mut self, key: KeyHash) {
         self.instances.remove(key);
     }
 
-    /// When the next period ends.
+    /// Time at which the next period ends.
     pub(crate) fn next(&self) -> Option<Instant> {
         let (_, since) = self.instances.oldest()?;
         Some(since + self.period?)
     }
 
-    /// Counts periods that have passed, of a bounded number of instances, each of which `is_missed` is told of,
-    /// and forgets instances that have ended. True: some were missed.
+    /// Counts missed periods of a bounded number of instances, calling `is_missed` for each instance, and removes
+    /// instances that have ended. Returns whether any was missed.
     pub(crate) fn miss(
         &mut self,
         now: Instant,
@@ -113,8 +110,8 @@ impl Deadline {
             }
             let missed = silent.as_nanos() / period.as_nanos().max(1);
             let missed = u32::try_from(missed).unwrap_or(u32::MAX);
-            // The next period follows the one that was missed. Where this came late, others may lie
-            // before it that are due a little later: by as much as this came late.
+            // The next period starts at the end of the missed one. If this step is late, other instances may be due
+            // slightly before it, by at most that delay.
             self.instances.touch(key, since + period * missed);
             self.total += u64::from(missed);
             is_missed(key);

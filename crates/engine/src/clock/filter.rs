@@ -1,11 +1,11 @@
-//! TIME_BASED_FILTER (DDS 1.4 §2.2.3.12): a reader sees at most one sample of each instance in each
-//! `minimum_separation`, by the time they are received.
+//! TIME_BASED_FILTER (DDS 1.4 §2.2.3.12): at most one sample of each instance per `minimum_separation`, by reception
+//! time.
 //!
-//! What comes too soon was received all the same: it is acknowledged, not asked for again, and counted. A
-//! reliable reader keeps the last such sample of each instance back, and shows it when the separation is
-//! over: so it ends with the writer's last value, as the standard wants it once the writer rests. A younger
-//! sample takes its place before. The end of an instance is shown at once, and what was kept back of it goes.
-//! The pages of [`crate::sample_memory`] bound how many long samples are kept back.
+//! An early sample counts as received: it is acknowledged, not requested again, and counted. A reliable reader holds
+//! back the last early sample of each instance and delivers it when the separation has passed. It thus ends with the
+//! writer's last value, as the standard requires; a newer sample replaces the held one. The end of an instance is
+//! delivered at once and discards the held sample. The pages of [`crate::sample_memory`] bound the memory of long held
+//! samples.
 
 use core::time::Duration;
 
@@ -17,18 +17,17 @@ use crate::{
     limits::{CLOCK_ITEMS, MIN_PERIOD},
 };
 
+/// State of a reader's TIME_BASED_FILTER.
 #[derive(Debug)]
 pub(crate) struct Filter {
     separation: Duration,
-    /// Since when each instance was seen last, and the slot of the sample that is kept back.
+    /// Last delivery time of each instance, and the slot of its held sample.
     instances: Periods<Option<u16>>,
-    /// Samples that passed unfiltered because there was no room for another instance, and are yet to be
-    /// counted.
+    /// Samples that passed unfiltered for lack of room for their instance, not yet added to the counters.
     pub(crate) unwatched: u64,
 }
 
 impl Filter {
-    /// Room for so many instances.
     pub(crate) fn new(separation: Duration, instances: u16, seed: u64) -> Self {
         Self {
             separation,
@@ -37,8 +36,7 @@ impl Filter {
         }
     }
 
-    /// The filter with another separation; with none, what is kept back is shown as soon as there is
-    /// room.
+    /// Applies another separation. Without a filter, held samples are delivered as soon as there is room.
     pub(crate) fn followed_by(self, next: Option<Self>) -> Self {
         Self {
             separation: next.map_or(Duration::ZERO, |next| next.separation),
@@ -46,20 +44,18 @@ impl Filter {
         }
     }
 
-    /// Whether a sample of this instance comes too soon.
+    /// Returns whether a sample of an instance arrives before the separation has passed.
     pub(crate) fn is_too_soon(&self, key: KeyHash, at: Instant) -> bool {
         let seen = self.instances.get(key);
         seen.is_some_and(|(since, _)| at < since + self.separation)
     }
 
-    /// A sample of an instance is shown, or its end. Returns the slot of one that was kept back, whose place
-    /// it takes.
+    /// Records the delivery of a sample. Returns the slot of a held sample, which it replaces.
     pub(crate) fn pass(&mut self, key: KeyHash, at: Instant) -> Option<u16> {
         if self.instances.touch(key, at) {
             return self.instances.get_mut(key)?.take();
         }
-        // The separation of the oldest may be over, and nothing kept back of it: then it need not be
-        // remembered.
+        // The oldest instance can be forgotten if its separation has passed and nothing of it is held.
         if let Some((oldest, since)) = self.instances.oldest()
             && at >= since + self.separation
             && matches!(self.instances.get(oldest), Some((_, None)))
@@ -72,12 +68,12 @@ impl Filter {
         None
     }
 
-    /// The end of an instance: returns the slot of what was kept back of it.
+    /// Records the end of an instance. Returns the slot of its held sample.
     pub(crate) fn end(&mut self, key: KeyHash) -> Option<u16> {
         self.instances.get_mut(key)?.take()
     }
 
-    /// Keeps the sample in this slot back; nothing of its instance is kept back now.
+    /// Stores the slot of a held sample. Requires that none of the instance is held.
     pub(crate) fn keep_back(&mut self, key: KeyHash, slot: u16) {
         let kept = self.instances.get_mut(key);
         debug_assert_eq!(kept, Some(&mut None), "it came too soon after another");
@@ -86,25 +82,24 @@ impl Filter {
         }
     }
 
-    /// The slot of what is kept back of an instance.
     fn kept_back(&self, key: KeyHash) -> Option<u16> {
         *self.instances.get(key)?.1
     }
 
-    /// How long what is kept back waits: so long that to look for room again and again leaves time for all else.
+    /// Delay of held samples, at least `MIN_PERIOD` to bound the cost of retries without room.
     fn wait(&self) -> Duration {
         self.separation.max(MIN_PERIOD)
     }
 
-    /// When something kept back is to be shown, at the earliest.
+    /// Earliest time at which a held sample is due.
     pub(crate) fn next(&self, cache: Option<&Cache>) -> Option<Instant> {
         cache.filter(|cache| cache.held() > 0)?;
         let (_, since) = self.instances.oldest()?;
         Some(since + self.wait())
     }
 
-    /// Shows what was kept back of instances whose separation is over, a bounded number of them, where the
-    /// cache has room; true: there was some.
+    /// Delivers held samples whose separation has passed, of a bounded number of instances, while the cache has room.
+    /// Returns whether any was delivered.
     pub(crate) fn release(&mut self, now: Instant, cache: &mut Cache) -> bool {
         let mut is_any = false;
         for _ in 0..CLOCK_ITEMS {
@@ -117,7 +112,7 @@ impl Filter {
             match self.kept_back(key) {
                 None => drop(self.instances.remove(key)),
                 Some(slot) => {
-                    // Without room it is tried again when as much time has passed once more.
+                    // Without room the next attempt comes after another such delay.
                     self.instances.touch(key, now);
                     if cache.show_held(slot).is_ok() {
                         self.end(key);
@@ -129,8 +124,7 @@ impl Filter {
         is_any
     }
 
-    /// A writer is gone: what was kept back of its samples is shown, where there is room, or goes. Returns
-    /// how many went.
+    /// Delivers a removed writer's held samples where there is room, and drops the others. Returns the number dropped.
     pub(crate) fn writer_gone(&mut self, proxy: u16, cache: &mut Cache) -> u64 {
         let mut gone = 0;
         for kept in self.instances.values_mut() {

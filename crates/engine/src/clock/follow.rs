@@ -1,8 +1,8 @@
-//! An endpoint's clock as its policies want it: when it is created, and when they change (DDS 1.4 §2.2.3,
-//! *Changeable*). What has been counted stays, and so do the instances that are watched.
+//! Changes of an endpoint's timed policies, at creation and at run time (DDS 1.4 §2.2.3, *Changeable*). Counts and
+//! monitored instances are kept.
 //!
-//! A reader's slots for what TIME_BASED_FILTER keeps back are taken when it is created. One that is given its
-//! first filter later has none: it filters, and shows no last value.
+//! The slots for samples held back by TIME_BASED_FILTER are allocated when a reader is created. A reader that gets its
+//! first filter later has none: it filters without delivering the last value.
 
 use alloc::boxed::Box;
 
@@ -11,7 +11,7 @@ use isolane_wire::time::Instant;
 use super::{Purges, ReaderClock, WriterClock, deadline::Deadline};
 use crate::engine::Engine;
 
-/// The deadline with another period.
+/// Applies a new period to a deadline.
 fn follow(before: Option<Deadline>, next: Option<Deadline>) -> Option<Deadline> {
     match (before, next) {
         (Some(before), next) => Some(before.followed_by(next)),
@@ -46,7 +46,7 @@ impl ReaderClock {
 }
 
 impl Engine {
-    /// Sets a writer's clock as the policies it has now want it, and winds it.
+    /// Applies a writer's current policies to its clock and arms it.
     pub(crate) fn set_writer_clock(&mut self, now: Instant, index: u16) {
         let seed = self.config.seed;
         let Some(writer) = self.writers.get_mut(index) else {
@@ -62,7 +62,7 @@ impl Engine {
         self.wind_messages(now, index);
     }
 
-    /// The same for a reader, whose writers are compared with it afterwards.
+    /// Applies a reader's current policies to its clock and arms it. Its matched writers are checked afterwards.
     pub(crate) fn set_reader_clock(&mut self, now: Instant, index: u16) {
         let seed = self.config.seed;
         let Some(reader) = self.readers.get_mut(index) else {

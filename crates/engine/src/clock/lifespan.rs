@@ -1,24 +1,18 @@
-//! LIFESPAN (DDS 1.4 §2.2.3.16): a sample is of use for so long after it was written, and is delivered to
-//! nobody afterwards.
+//! LIFESPAN (DDS 1.4 §2.2.3.16): a sample expires a fixed time after it was written.
 //!
-//! A writer counts from the writing on, by the monotonic clock: the source time stamp, as the wall clock was then.
-//! Nothing expires because the wall clock is set. What has expired leaves its history: it is neither sent nor repaired, late joiners do not get it, and a GAP or the next HEARTBEAT tells readers
-//! that it is gone.
+//! A writer measures from the time of writing by the monotonic clock, so setting the wall clock expires nothing.
+//! Expired samples leave its history; a GAP or the next HEARTBEAT informs readers.
 //!
-//! A reader counts from the source time stamp by its own wall clock, with the LIFESPAN that the writer has
-//! announced, or sent along. That needs clocks that agree closely enough; where they do not, a reader counts from
-//! the reception, as the standard allows:
-//! - without a time stamp, and where it lies ahead: a sample cannot have been written after it was received.
-//! - where it is implausibly far behind. A writer does not send what has expired, so samples that are all
-//!   older than the LIFESPAN when they arrive show that the writer's clock is behind. The measure is the least
-//!   difference of reception and time stamp among the last samples of a writer ([`LeastAge`]). It is believed
-//!   at once if it exceeds the LIFESPAN by more than [`PLAUSIBLE_DELAY`], and otherwise after [`AGED_SAMPLES`]
-//!   samples. The age of a sample is then what it is older than that.
+//! A reader measures from the source timestamp by its own wall clock, with the LIFESPAN announced by the writer or sent
+//! inline. It measures from reception, as the standard allows, without a timestamp, with one in the future, or with one
+//! implausibly far in the past. A writer sends no expired samples, so if all samples arrive older than the LIFESPAN,
+//! its clock must be behind. The difference is the least age of its recent samples ([`LeastAge`]), which is then
+//! subtracted from every age. It is trusted at once if it exceeds the LIFESPAN by [`PLAUSIBLE_DELAY`], otherwise after
+//! [`AGED_SAMPLES`] samples.
 //!
-//! What is left is worked out when the sample arrives; after that only the monotonic clock counts, which nobody
-//! sets. [`Counters::expired_on_arrival`](crate::Counters) counts what is not delivered by this rule.
-//!
-//! The end of an instance does not expire: it is no value that could be stale.
+//! The remaining time is computed on arrival and then measured by the monotonic clock.
+//! [`Counters::expired_on_arrival`](crate::Counters) counts samples dropped on arrival. The end of an instance does not
+//! expire.
 
 use core::time::Duration;
 
@@ -35,9 +29,8 @@ use crate::{
     writer::WriterStatus,
 };
 
-/// Least difference of reception and source time stamp among the last samples of a writer: the shortest delay and
-/// the difference of the clocks. Of samples in the last [`LEAST_AGE_WINDOW`] and the window before it, so that it
-/// follows a clock that is set.
+/// Least age of a writer's recent samples on arrival: the shortest delay plus the clock difference. It covers the
+/// current [`LEAST_AGE_WINDOW`] and the previous one, and so follows a clock that is set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LeastAge {
     window_begin: Instant,
@@ -47,7 +40,7 @@ pub(crate) struct LeastAge {
 }
 
 impl LeastAge {
-    /// Takes note of a sample's age, and returns the least.
+    /// Records a sample's age and returns the least.
     fn note(&mut self, now: Instant, age_ns: u64) -> u64 {
         if self.samples == 0 || now >= self.window_begin + LEAST_AGE_WINDOW {
             self.former_least_ns = if self.samples == 0 {
@@ -63,7 +56,8 @@ impl LeastAge {
         self.least_ns.min(self.former_least_ns)
     }
 
-    /// How much of a sample's age is the difference of the clocks, if that is longer than samples live.
+    /// Part of a sample's age that is attributed to the clock difference; 0 unless all recent samples arrive older than
+    /// their lifespan.
     fn clock_difference_ns(&mut self, now: Instant, age_ns: u64, lifespan: Duration) -> u64 {
         let least = Duration::from_nanos(self.note(now, age_ns));
         let is_shown = least >= lifespan.saturating_add(PLAUSIBLE_DELAY)
@@ -72,7 +66,7 @@ impl LeastAge {
     }
 }
 
-/// When a sample expires that arrived at `now`, when the wall clock showed `wall_ns`.
+/// Returns the expiry of a sample received at `now`, when the wall clock showed `wall_ns`.
 pub(crate) fn expiry(
     now: Instant,
     wall_ns: u64,
@@ -88,18 +82,18 @@ pub(crate) fn expiry(
     now + lifespan.saturating_sub(Duration::from_nanos(age_ns))
 }
 
-/// What [`Engine::expire_history`] has found.
+/// Result of [`Engine::expire_history`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expired {
     Nothing,
-    /// Something has expired: what was to be sent next may be gone.
+    /// Samples expired: the next one to be sent may be gone.
     Some,
-    /// There is more, which the next step looks at.
+    /// The step's bound was reached; more may have expired.
     MoreThanThat,
 }
 
-/// When a change was written, by the monotonic clock: as it was then, whatever has become of the wall clock since.
-/// Of one that was written before its writer had a LIFESPAN only the time stamp tells.
+/// Time at which a change was written, by the monotonic clock at that time. If its writer had no LIFESPAN then, the
+/// time is derived from its timestamp.
 fn written_at(change: &Change, wall_offset_ns: u64) -> Instant {
     match change.written.as_nanos() {
         0 => Instant::new(change.timestamp.to_nanos().saturating_sub(wall_offset_ns)),
@@ -108,23 +102,21 @@ fn written_at(change: &Change, wall_offset_ns: u64) -> Instant {
 }
 
 impl Engine {
-    /// The instant at which the wall clock shows this time.
+    /// Converts a wall clock time to the monotonic clock.
     pub(crate) fn instant_of(&self, timestamp: Timestamp) -> Instant {
         let offset_ns = self.config.wall_offset_ns;
         Instant::new(timestamp.to_nanos().saturating_sub(offset_ns))
     }
 
-    /// When a sample with this time stamp was written. The stamp is what the wall clock showed, or what the user
-    /// says; so far ahead of the time that was told last that it would have been told again since, it is
-    /// neither.
+    /// Estimates when a sample with this source timestamp was written. The timestamp is the wall clock's or the user's.
+    /// A time more than two announcement periods after the engine's latest time is neither, and is limited to that.
     pub(super) fn written_about(&self, timestamp: Timestamp) -> Instant {
         let ahead = self.config.timing.announce_period.saturating_mul(2);
         self.instant_of(timestamp).min(self.latest + ahead)
     }
 
-    /// Removes from a writer's history what has expired, up to the first sample that has not: samples are written
-    /// one after the other. It looks at a bounded number of changes; where others are left behind those nothing
-    /// of the history may be sent yet.
+    /// Removes expired changes from a writer's history, up to the first one not expired, since changes are stored in
+    /// writing order. A bounded number is checked. While more remain, nothing of the history may be sent.
     pub(crate) fn expire_history(&mut self, now: Instant, index: u16) -> Expired {
         let offset_ns = self.config.wall_offset_ns;
         let Some(writer) = self.writers.get_mut(index) else {
@@ -140,7 +132,7 @@ impl Engine {
         let (Some(lifespan), Some(history)) = (clock.lifespan, &mut writer.history) else {
             return Expired::Nothing;
         };
-        // Of that the rest still leaves, and it counts as sent.
+        // The remaining fragments of this sample are still sent, and it counts as sent.
         let under_way = writer.fragmenter.under_way.map(|at| at.sequence);
         let (mut removed, mut looked_at) = (0, 0);
         while let Some(change) = history.next_from(clock.mortal_from) {
@@ -172,7 +164,7 @@ impl Engine {
                 writer.status |= WriterStatus::ROOM;
             }
             self.note_writer(index);
-            // Readers learn by it that what they have not is gone.
+            // The HEARTBEAT informs readers that the removed changes are gone.
             self.arm_heartbeat(now, index);
         }
         match (is_more, removed) {
@@ -182,8 +174,8 @@ impl Engine {
         }
     }
 
-    /// Whether samples of a reader may expire before they are taken: then
-    /// [`drop_expired`](Self::drop_expired) comes before a look at them.
+    /// Returns whether samples of a reader may expire before they are taken. If so, call
+    /// [`drop_expired`](Self::drop_expired) before reading them.
     #[must_use]
     pub fn may_expire(&self, id: ReaderId) -> bool {
         let reader = self.readers.get(id.0);
@@ -191,8 +183,7 @@ impl Engine {
         cache.is_some_and(|cache| cache.may_expire())
     }
 
-    /// Lets go of a reader's samples that have outlived their LIFESPAN. What [`sample`](Self::sample) shows
-    /// afterwards is of use at `now`.
+    /// Drops a reader's expired samples. [`sample`](Self::sample) then returns only samples valid at `now`.
     pub fn drop_expired(&mut self, now: Instant, id: ReaderId) {
         let reader = self.readers.get_mut(id.0);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
@@ -201,7 +192,7 @@ impl Engine {
         }
     }
 
-    /// The same of a bounded number of samples; the cache says when it has others that are due.
+    /// Drops a bounded number of a reader's expired samples. The cache reports further ones as due.
     pub(super) fn expire_some(&mut self, now: Instant, index: u16) {
         let reader = self.readers.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());
@@ -217,7 +208,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// For how long samples of these ages, a second apart, live with a LIFESPAN of two seconds.
+    /// Remaining times of samples with these ages, received a second apart, with a LIFESPAN of two seconds.
     fn left_after<const N: usize>(ages: [Option<i64>; N]) -> [u64; N] {
         let mut least_age = LeastAge::default();
         let mut second = 5;
@@ -257,13 +248,13 @@ mod tests {
         assert_eq!(left_after([Some(day); 3]), [2 * SECOND; 3]);
         let late = [Some(day), Some(day + S), Some(day + 3 * S), Some(day)];
         assert_eq!(left_after(late), [2 * SECOND, SECOND, 0, 2 * SECOND]);
-        // Barely behind: it takes some samples.
+        // Barely behind: takes several samples.
         let barely = left_after([Some(2 * S + S / 10); 10]);
         assert_eq!(
             barely.map(|left| left > 0).iter().filter(|it| **it).count(),
             3
         );
-        // A first sample that was late shows a difference until the next one.
+        // A late first sample suggests a clock difference until the next one.
         assert_eq!(
             left_after([Some(day), Some(0), Some(day)]),
             [2 * SECOND, 2 * SECOND, 0]

@@ -1,16 +1,15 @@
-//! LIVELINESS (DDS 1.4 §2.2.3.11): whether writers are alive, as they promise and as readers see it.
+//! LIVELINESS (DDS 1.4 §2.2.3.11): asserted by writers, monitored by readers.
 //!
-//! A writer whose kind is manual must say that it is alive once a lease at least: by writing, or by
-//! asserting. If it does not, it has lost its liveliness until it does again, and its user is told once.
+//! A writer of a manual kind must assert its liveliness once a lease, by writing or explicitly. Otherwise its
+//! liveliness is lost until the next assertion, and the user is notified once.
 //!
-//! A reader counts for each matched writer from the last that was heard of it, with the lease that the writer
-//! has announced. What counts as hearing depends on the kind: for AUTOMATIC anything of the writer, or of its
-//! participant's message; for MANUAL_BY_PARTICIPANT a sample of the writer, or the participant's message of
-//! that kind; for MANUAL_BY_TOPIC a sample, or a HEARTBEAT with the flag. A writer that is silent for longer
-//! is not alive, and its instances have lost it, until it is heard again.
+//! A reader measures the announced lease of each matched writer from its last sign of life. Anything from the writer,
+//! or its participant's message, counts for AUTOMATIC. A sample, or the participant's message of that kind, counts for
+//! MANUAL_BY_PARTICIPANT; a sample, or a HEARTBEAT with the liveliness flag, for MANUAL_BY_TOPIC. A writer silent for
+//! longer is not alive and leaves its instances until it is heard again.
 //!
-//! A lease that has run out is looked at once more a little later ([`LEASE_GRACE`], or an eighth of the lease):
-//! a process that was stopped reads first what has come meanwhile.
+//! An expired lease is checked again after [`LEASE_GRACE`] or an eighth of the lease. A process that was stopped must
+//! first read what has arrived meanwhile.
 
 use core::time::Duration;
 
@@ -18,31 +17,31 @@ use isolane_wire::{guid::Guid, qos::LivelinessKind, rtps::Heartbeat, time::Insta
 
 use crate::{engine::Engine, limits::LEASE_GRACE, reader::ReaderStatus};
 
-/// Times a writer did not say that it is alive (*LivelinessLostStatus*).
+/// Number of times a writer has lost its liveliness (*LivelinessLostStatus*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LivelinessLost {
-    /// So many ever.
+    /// Total since creation.
     pub total: u32,
-    /// Those since this was last taken.
+    /// Increase since the status was last taken.
     pub change: u32,
 }
 
-/// Matched writers of a reader, alive or not (*LivelinessChangedStatus*).
+/// Numbers of a reader's matched writers that are alive and not alive (*LivelinessChangedStatus*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LivelinessChanged {
-    /// Alive now.
+    /// Writers now alive.
     pub alive: u32,
-    /// Matched and not alive now.
+    /// Matched writers now not alive.
     pub not_alive: u32,
-    /// By how many more, or fewer, are alive than when this was last taken.
+    /// Change of `alive` since the status was last taken.
     pub alive_change: i32,
-    /// By how many more, or fewer, are not.
+    /// Change of `not_alive` since the status was last taken.
     pub not_alive_change: i32,
-    /// The writer of the last change.
+    /// Writer of the last change.
     pub last: Guid,
 }
 
-/// How a writer with a manual kind says that it is alive.
+/// Assertion state of a writer with a manual kind.
 #[derive(Debug)]
 pub(crate) struct Signal {
     pub(crate) kind: LivelinessKind,
@@ -65,20 +64,20 @@ impl Signal {
         }
     }
 
-    /// The writer's user says that it is alive.
     pub(crate) fn assert(&mut self, at: Instant) {
         self.asserted = self.asserted.max(at);
         self.is_lost = false;
     }
 
-    /// When the lease ends, if nothing is said; `by_participant`: when the participant's user said so.
+    /// End of the lease; `None` if liveliness is already lost. `by_participant` is the time of the participant's last
+    /// assertion.
     pub(crate) fn ends(&self, by_participant: Option<Instant>) -> Option<Instant> {
         let for_all = self.kind == LivelinessKind::ManualByParticipant;
         let said = by_participant.filter(|_| for_all).max(Some(self.asserted));
         said.filter(|_| !self.is_lost).map(|said| said + self.lease)
     }
 
-    /// Whether liveliness is lost by this look at it.
+    /// Checks the lease, and returns whether liveliness is lost by this check.
     pub(crate) fn is_lost_now(&mut self, now: Instant, by_participant: Option<Instant>) -> bool {
         let is_lost = self.ends(by_participant).is_some_and(|ends| ends <= now);
         if is_lost {
@@ -98,20 +97,20 @@ impl Signal {
     }
 }
 
-/// The lease of a matched writer, as a reader sees it.
+/// Lease of a matched writer, as monitored by a reader.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lease {
     pub(crate) kind: LivelinessKind,
     pub(crate) duration: Duration,
     heard: Instant,
-    /// When it was found to have run out.
+    /// Time at which a check found it expired.
     missed: Option<Instant>,
     pub(crate) is_alive: bool,
-    /// It has run out, and nothing was heard since.
+    /// True if it has expired and the writer has not been heard since.
     pub(crate) is_silent: bool,
 }
 
-/// What becomes of a writer by a look at its lease.
+/// Change of a writer's liveliness found by a check of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     Lost,
@@ -119,7 +118,6 @@ pub(super) enum Turn {
 }
 
 impl Lease {
-    /// That of a writer that is heard now.
     pub(crate) fn new(kind: LivelinessKind, duration: Duration, now: Instant) -> Self {
         Self {
             kind,
@@ -131,7 +129,7 @@ impl Lease {
         }
     }
 
-    /// The same with the terms of another.
+    /// Replaces kind and duration by those of another lease.
     pub(crate) fn changed_to(self, terms: Self) -> Self {
         Self {
             kind: terms.kind,
@@ -140,7 +138,7 @@ impl Lease {
         }
     }
 
-    /// The writer was heard.
+    /// Records a sign of life.
     pub(crate) fn hear(&mut self, at: Instant) {
         if at > self.heard {
             self.heard = at;
@@ -148,12 +146,12 @@ impl Lease {
         }
     }
 
-    /// Whether a HEARTBEAT says that the writer is alive (RTPS 2.5 §8.4.13.4).
+    /// Returns whether a HEARTBEAT asserts liveliness (RTPS 2.5 §8.4.13.4).
     pub(crate) fn is_heard_by(&self, heartbeat: &Heartbeat) -> bool {
         heartbeat.liveliness || self.kind == LivelinessKind::Automatic
     }
 
-    /// Looks whether the lease has run out; returns what has changed by that, and when to look again.
+    /// Checks the lease. Returns the change, and the time of the next check.
     fn look(&mut self, now: Instant) -> (Option<Turn>, Option<Instant>) {
         let ends = self.heard + self.duration;
         if now < ends {
@@ -178,7 +176,7 @@ impl Lease {
     }
 }
 
-/// The matched writers of a reader, counted.
+/// Counts of a reader's matched writers, alive and not alive.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LivelinessTally {
     alive: u32,
@@ -239,7 +237,7 @@ impl LivelinessTally {
 }
 
 impl Engine {
-    /// Looks at the leases of all writers a reader is matched with. Returns when to look again.
+    /// Checks the leases of all writers matched with a reader. Returns the time of the next check.
     pub(super) fn look_at_leases(&mut self, now: Instant, reader_index: u16) -> Option<Instant> {
         let mut next = None;
         for at in 0.. {
@@ -267,7 +265,7 @@ impl Engine {
         next
     }
 
-    /// A matched writer is no longer alive, or is again.
+    /// Processes a change of a matched writer's liveliness.
     pub(super) fn turn_writer(
         &mut self,
         now: Instant,
@@ -287,8 +285,8 @@ impl Engine {
         }
     }
 
-    /// A sample of a writer that has been silent for long was shown, because it waited for something else until now. Its
-    /// instance is alive by it no longer than the writer was.
+    /// Ends the instances of a writer that is not alive, after a delayed sample of it was delivered. Such a sample must
+    /// not keep its instance alive.
     pub(crate) fn end_if_silent(&mut self, proxy: u16) {
         let found = self.writer_proxies.get(proxy);
         if let Some(found) = found.filter(|found| found.clock.is_silent()) {
@@ -337,7 +335,7 @@ mod tests {
         lease.hear(at(200));
         assert!(!lease.is_silent && !lease.is_alive, "it is looked at first");
         assert_eq!(lease.look(at(200)), (Some(Turn::Back), Some(at(280))));
-        // Whoever was stopped meanwhile looks once more.
+        // A check that comes late, after a stop of the process, waits once more.
         assert_eq!(lease.look(at(1_000)), (None, Some(at(1_010))));
         assert_eq!(lease.look(at(2_000)), (None, Some(at(2_010))));
         lease.hear(at(1_990));

@@ -1,14 +1,14 @@
-//! The clock of an endpoint: the policies by which time alone brings something about.
+//! Timed QoS policies of an endpoint.
 //!
-//! LIFESPAN ([`lifespan`]), TIME_BASED_FILTER ([`filter`]), DEADLINE ([`deadline`]) and LIVELINESS
-//! ([`liveliness`], [`assertion`]), OWNERSHIP ([`ownership`]), which passes on when time does, and READER_DATA_LIFECYCLE
-//! ([`purge`]). A writer or reader that has one of them has a clock: one timer, armed for
-//! whatever falls due first. When it runs out a step of work is filed at the priority of the topic's protocol
-//! work (*WriterClock*, *ReaderClock*), which looks at a bounded number of instances, or at all writers that
-//! a reader is matched with, and files itself again while more are due. Neither the number of instances nor that of samples makes a timer more.
+//! LIFESPAN ([`lifespan`]), TIME_BASED_FILTER ([`filter`]), DEADLINE ([`deadline`]), LIVELINESS ([`liveliness`],
+//! [`assertion`]), READER_DATA_LIFECYCLE ([`purge`]), OWNERSHIP ([`ownership`]), which a missed deadline or lease
+//! releases, and DESTINATION_ORDER. An endpoint with any of them has a clock: one timer, armed for whatever is due
+//! first, however many instances and samples there are. On expiry it files a step of work (*WriterClock*,
+//! *ReaderClock*) at the priority of the topic's protocol work. A step handles a bounded number of instances, or all
+//! matched writers of a reader, and files itself again while more are due.
 //!
-//! An endpoint without such policies has no clock, and its samples pay one comparison: whether there is one.
-//! What comes in is judged in [`arrival`].
+//! An endpoint without such policies has no clock; its samples cost one comparison. [`arrival`] applies the policies to
+//! received samples.
 
 mod arrival;
 mod assertion;
@@ -58,47 +58,46 @@ pub use self::{
     liveliness::{LivelinessChanged, LivelinessLost},
 };
 
-/// What a writer's policies of time need.
+/// State of a writer's timed policies.
 #[derive(Debug)]
 pub(crate) struct WriterClock {
     pub(crate) lifespan: Option<Duration>,
-    /// Nothing in the history expires before; `None`: nothing is known to.
+    /// Lower bound of the next expiry in the history; `None` if nothing is known to expire.
     next_expiry: Option<Instant>,
-    /// Changes below this number do not expire: they are ends of instances, or gone.
+    /// First sequence number that may expire. Lower ones are removed or end an instance.
     mortal_from: SequenceNumber,
-    /// Samples that expired before they were sent, and whose numbers lie ahead.
+    /// Samples that expired before transmission, with sequence numbers not sent yet.
     pub(crate) expired_unsent: u64,
     pub(crate) deadline: Option<Deadline>,
-    /// How its user says that it is alive.
+    /// State of a manual LIVELINESS kind.
     pub(crate) signal: Option<Signal>,
-    /// The next HEARTBEAT says that it is.
+    /// Set if the next HEARTBEAT must assert liveliness.
     pub(crate) asserts: bool,
     is_filed: bool,
 }
 
-/// What a reader's own policies of time need.
+/// State of a reader's own timed policies.
 #[derive(Debug)]
 pub(crate) struct ReaderClock {
     pub(crate) filter: Option<Filter>,
     pub(crate) deadline: Option<Deadline>,
-    /// Who owns each instance, where ownership is exclusive.
+    /// Owner of each instance for OWNERSHIP EXCLUSIVE.
     pub(crate) owners: Option<Owners>,
-    /// The latest sample of each instance, where that counts by its writer's clock.
+    /// Latest sample of each instance for DESTINATION_ORDER BY_SOURCE_TIMESTAMP.
     pub(crate) source_order: Option<SourceOrder>,
-    /// Its cache lets samples go of instances that have ended.
+    /// Set if READER_DATA_LIFECYCLE purges samples of ended instances.
     purges: bool,
-    /// When the last sample came.
+    /// Latest reception time of a sample.
     latest: Instant,
-    /// Samples of instances that found no room to be watched, and are yet to be counted.
+    /// Samples of instances that could not be monitored for lack of room, not yet added to the counters.
     unwatched: u64,
 }
 
-/// A period that a policy asks for; `None`: none.
+/// Period of a policy, at least `MIN_PERIOD`; `None` if infinite.
 fn period(asked: time::Duration) -> Option<Duration> {
     asked.to_core().map(|period| period.max(MIN_PERIOD))
 }
 
-/// Instances of an endpoint that are watched at most.
 fn watched_instances(qos: &QosPolicies, keyed: bool) -> u16 {
     if !keyed {
         return 1;
@@ -109,12 +108,11 @@ fn watched_instances(qos: &QosPolicies, keyed: bool) -> u16 {
         .unwrap_or(WATCHED_INSTANCES)
 }
 
-/// Whether TIME_BASED_FILTER lets anything wait.
 fn is_filtered(qos: &QosPolicies) -> bool {
     qos.time_based_filter > time::Duration::ZERO
 }
 
-/// Samples that a reader with these policies may keep back at a time: the last one of each instance.
+/// Maximum number of samples that TIME_BASED_FILTER holds back at a time: the last one of each instance.
 pub(crate) fn kept_back(qos: &QosPolicies, keyed: bool) -> u16 {
     let is_reliable = qos.reliability.kind == ReliabilityKind::Reliable;
     match is_reliable && is_filtered(qos) {
@@ -124,7 +122,6 @@ pub(crate) fn kept_back(qos: &QosPolicies, keyed: bool) -> u16 {
 }
 
 impl WriterClock {
-    /// What the policies ask for.
     fn of(qos: &QosPolicies, keyed: bool, seed: u64, now: Instant) -> Self {
         let instances = watched_instances(qos, keyed);
         let kind = qos.liveliness.kind;
@@ -132,7 +129,7 @@ impl WriterClock {
         let lease = period(qos.liveliness.lease).filter(|_| is_manual);
         Self {
             lifespan: qos.lifespan.to_core(),
-            // Looked for: a history that is there already has no lifespan, or another one.
+            // Due now, because an existing history was written with no lifespan or another one.
             next_expiry: qos.lifespan.to_core().map(|_| now),
             mortal_from: SequenceNumber(0),
             expired_unsent: 0,
@@ -149,7 +146,6 @@ impl WriterClock {
 }
 
 impl ReaderClock {
-    /// What the policies ask for.
     fn of(qos: &QosPolicies, keyed: bool, seed: u64) -> Self {
         let instances = watched_instances(qos, keyed);
         let separation = qos.time_based_filter.to_core();
@@ -174,7 +170,7 @@ impl ReaderClock {
 }
 
 impl Reader {
-    /// When something falls due by samples that came, at the earliest.
+    /// Earliest time at which a received sample makes something due.
     fn next_due(&self) -> Option<Instant> {
         let cache = self.cache.as_ref();
         let clock = self.clock.as_ref();
@@ -190,7 +186,7 @@ impl Reader {
 }
 
 impl Engine {
-    /// A writer has written a sample.
+    /// Applies the timed policies to a sample just written.
     #[inline(never)]
     pub(crate) fn note_written(&mut self, index: u16, sample: &WriteSample) {
         let (at, latest) = (self.written_about(sample.timestamp), self.latest);
@@ -200,7 +196,7 @@ impl Engine {
         let Some(clock) = &mut writer.clock else {
             return;
         };
-        // What is not kept is gone already.
+        // Samples that are not stored need no expiry.
         if let (Some(lifespan), Some(history)) = (clock.lifespan, &mut writer.history) {
             history.note_written(at);
             clock.next_expiry.get_or_insert(at + lifespan);
@@ -221,7 +217,7 @@ impl Engine {
         }
     }
 
-    /// Arms the clock of a writer for what falls due first.
+    /// Arms a writer's clock for whatever is due first.
     pub(crate) fn wind_writer(&mut self, now: Instant, index: u16) {
         let by_participant = self.assertions.at();
         let Some(clock) = self
@@ -249,7 +245,6 @@ impl Engine {
         }
     }
 
-    /// Something has fallen due at a writer.
     pub(crate) fn file_writer_clock(&mut self, index: u16) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
@@ -262,7 +257,6 @@ impl Engine {
         }
     }
 
-    /// One step of what time has brought a writer.
     pub(crate) fn run_writer_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
         let by_participant = self.assertions.at();
         let writer = self.writers.get_mut(index)?;
@@ -283,7 +277,7 @@ impl Engine {
         Some(silent(WorkKind::WriterClock, level))
     }
 
-    /// Arms the clock of a reader for what falls due first by the samples that came.
+    /// Arms a reader's clock for whatever received samples make due first.
     pub(crate) fn wind_reader(&mut self, index: u16) {
         let due = self.readers.get(index).and_then(Reader::next_due);
         if let Some(due) = due {
@@ -292,7 +286,6 @@ impl Engine {
         }
     }
 
-    /// Something has fallen due at a reader.
     pub(crate) fn file_reader_clock(&mut self, index: u16) {
         let Some(reader) = self.readers.get_mut(index) else {
             return;
@@ -303,7 +296,6 @@ impl Engine {
         }
     }
 
-    /// One step of what time has brought a reader.
     pub(crate) fn run_reader_clock(&mut self, now: Instant, index: u16) -> Option<Work> {
         self.readers.get_mut(index)?.clock_filed = false;
         self.expire_some(now, index);
@@ -321,14 +313,14 @@ impl Engine {
             }
             let has_ended = |key| cache.as_ref().is_some_and(|cache| cache.has_ended(key));
             let owners = &mut clock.owners;
-            // Whoever writes it next owns it: the owner has not kept to what it offers.
+            // The owner missed its deadline: the next writer of the instance becomes the owner.
             let is_missed = |key| owners.iter_mut().for_each(|owners| owners.release(key));
             let deadline = clock.deadline.as_mut();
             if deadline.is_some_and(|deadline| deadline.miss(now, has_ended, is_missed)) {
                 reader.status |= ReaderStatus::REQUESTED_DEADLINE_MISSED;
             }
         }
-        // Peers choose the leases: all are looked at together, and not more often than any can be.
+        // Peers choose the leases. All are checked together, at most once a minimum period.
         let of_leases = self.look_at_leases(now, index);
         let of_leases = of_leases.map(|due| due.max(now + MIN_PERIOD));
         self.note_reader(index);
@@ -345,7 +337,7 @@ impl Engine {
     }
 }
 
-/// A step of which nothing is to be sent.
+/// Work item that sends nothing.
 fn silent(kind: WorkKind, level: Option<isolane_wire::level::Level>) -> Work {
     Work {
         kind,

@@ -1,18 +1,19 @@
-//! OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9, §2.2.3.10): of the writers of an instance the strongest one is seen.
+//! OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9, §2.2.3.10): a reader accepts an instance's samples from its strongest writer
+//! only.
 //!
-//! A reader takes an instance's samples from its owner alone. A writer becomes the owner with its first sample
-//! where there is none, or where it is stronger than the owner is; of equals the one with the lower GUID,
-//! so that all readers decide alike. What others write is received, acknowledged and counted.
+//! A writer becomes the owner with its first sample if there is none, or if it is stronger than the owner. Of equal
+//! strengths the lower GUID wins, so that all readers decide alike. Samples of other writers are received, acknowledged
+//! and counted.
 //!
-//! An instance is without owner again when its owner unregisters it, is not alive, is gone, or lets the
-//! reader's DEADLINE pass: then the next one to write owns it, until a stronger one does. Where more
-//! instances are written than are watched, the owner that has been silent for longest is forgotten.
+//! An instance loses its owner when that unregisters it, is not alive, is removed, or misses the reader's DEADLINE. The
+//! next writer then owns it, until a stronger one writes. If more instances are written than can be monitored, the
+//! owner that has been silent longest is forgotten.
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Instant};
 
 use super::periods::Periods;
 
-/// A writer that may own an instance.
+/// Writer that may own an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Claimant {
     pub(crate) proxy: u16,
@@ -33,14 +34,13 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// Room for so many instances.
     pub(crate) fn new(instances: u16, seed: u64) -> Self {
         Self {
             instances: Periods::new(instances, seed),
         }
     }
 
-    /// Whether a sample of this writer is one of the owner, which the writer may become by it.
+    /// Returns whether the writer of a sample is the owner, or has become it by this sample.
     pub(crate) fn is_owner(&mut self, key: KeyHash, claimant: Claimant, at: Instant) -> bool {
         let owner = self.instances.get(key).and_then(|(_, owner)| *owner);
         let is_other = owner.is_some_and(|owner| owner.proxy != claimant.proxy);
@@ -59,19 +59,18 @@ impl Owners {
         true
     }
 
-    /// An instance is without owner.
+    /// Removes the owner of an instance.
     pub(crate) fn release(&mut self, key: KeyHash) {
         self.instances.remove(key);
     }
 
-    /// A writer owns nothing any more.
+    /// Removes a writer as owner of all instances.
     pub(crate) fn release_all(&mut self, proxy: u16) {
         for owner in self.instances.values_mut() {
             owner.take_if(|owner| owner.proxy == proxy);
         }
     }
 
-    /// A writer has announced another strength.
     pub(crate) fn set_strength(&mut self, proxy: u16, strength: i32) {
         for owner in self.instances.values_mut().flatten() {
             if owner.proxy == proxy {
@@ -119,7 +118,6 @@ mod tests {
         assert!(owners.is_owner([1; 16], claimant(3, 0), at));
         owners.set_strength(3, 5);
         assert!(!owners.is_owner([1; 16], claimant(2, 1), at));
-        // Another instance takes its place.
         assert!(owners.is_owner([2; 16], claimant(2, 1), at));
         assert!(owners.is_owner([1; 16], claimant(2, 1), at));
     }

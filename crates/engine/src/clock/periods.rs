@@ -1,9 +1,8 @@
-//! Instances in the order in which something last happened to them.
+//! List of instances ordered by the time of their last event.
 //!
-//! Policies of time have one period for all instances of an endpoint. So the instance that is due next is
-//! the one to which nothing has happened for longest, and a list in that order is all it takes: entering
-//! an instance, moving it to the end, and finding the next one due cost the same however many there are.
-//! All memory is taken when the list is made.
+//! A timed policy has one period for all instances of an endpoint, so the instance due next is the one with the oldest
+//! event. Insertion, moving to the end and finding the next one due take constant time. All memory is allocated on
+//! creation.
 
 use alloc::vec::Vec;
 
@@ -11,7 +10,7 @@ use isolane_wire::{cdr::KeyHash, time::Instant};
 
 use crate::index::{Index, index};
 
-/// No entry.
+/// End of the list.
 const NONE: u16 = u16::MAX;
 
 #[derive(Debug)]
@@ -23,6 +22,7 @@ struct Entry<V> {
     after: u16,
 }
 
+/// Instances with a value each, linked from oldest to youngest event.
 #[derive(Debug)]
 pub(crate) struct Periods<V> {
     entries: Vec<Entry<V>>,
@@ -34,7 +34,6 @@ pub(crate) struct Periods<V> {
 }
 
 impl<V: Default> Periods<V> {
-    /// Room for so many instances.
     pub(crate) fn new(room: u16, seed: u64) -> Self {
         let room = usize::from(room.min(NONE - 1));
         Self {
@@ -47,25 +46,24 @@ impl<V: Default> Periods<V> {
         }
     }
 
-    /// Since when nothing has happened to an instance, and what is kept of it.
+    /// Returns the last event and value of an instance.
     pub(crate) fn get(&self, key: KeyHash) -> Option<(Instant, &V)> {
         let entry = &self.entries[usize::from(*self.index.get(&key)?)];
         Some((entry.since, &entry.value))
     }
 
-    /// What is kept of an instance.
     pub(crate) fn get_mut(&mut self, key: KeyHash) -> Option<&mut V> {
         let &at = self.index.get(&key)?;
         Some(&mut self.entries[usize::from(at)].value)
     }
 
-    /// The instance to which nothing has happened for longest.
+    /// Returns the instance with the oldest event.
     pub(crate) fn oldest(&self) -> Option<(KeyHash, Instant)> {
         let entry = self.entries.get(usize::from(self.oldest))?;
         Some((entry.key, entry.since))
     }
 
-    /// Something happens to an instance, which is entered if it is new. False: it is, and there is no room.
+    /// Records an event of an instance, inserting it if new. Returns `false` if it is new and there is no room.
     pub(crate) fn touch(&mut self, key: KeyHash, at: Instant) -> bool {
         if let Some(&there) = self.index.get(&key) {
             let since = self.entries[usize::from(there)].since;
@@ -96,7 +94,6 @@ impl<V: Default> Periods<V> {
         true
     }
 
-    /// Forgets an instance; returns what was kept of it.
     pub(crate) fn remove(&mut self, key: KeyHash) -> Option<V> {
         let place = self.index.remove(&key)?;
         self.take_out(place);
@@ -105,9 +102,8 @@ impl<V: Default> Periods<V> {
         Some(core::mem::take(value))
     }
 
-    /// What is kept of every instance.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        // Those of free places are as new.
+        // Values of free entries are defaults.
         self.entries.iter_mut().map(|entry| &mut entry.value)
     }
 

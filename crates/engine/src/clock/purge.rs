@@ -1,8 +1,8 @@
-//! READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.22): what is kept of an instance that has ended goes some time after its end.
+//! READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.22): samples of an ended instance are purged after a delay.
 //!
-//! There is a time for instances that were disposed and one for those that nobody writes any more; each has a list of
-//! the instances it counts for, in the order of their ends, so that the first is the next one due. An instance enters
-//! when it ends and leaves when it is born again. Samples that go so, taken note of or not, are counted (`purged`).
+//! Disposed instances and instances without writers have separate delays. Each has a list of its instances in the order
+//! of their ends, so the first entry is due first. An instance enters when it ends and leaves when it is alive again.
+//! Purged samples are counted (`purged`).
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -12,7 +12,7 @@ use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 use super::{period, periods::Periods};
 use crate::{cache::Cache, engine::Engine, instance::InstanceState, limits::CLOCK_ITEMS};
 
-/// One of the two times, and the instances it counts for.
+/// Instances of one of the two delays.
 #[derive(Debug)]
 struct Purge {
     delay: Duration,
@@ -25,7 +25,7 @@ impl Purge {
         Some(since + self.delay)
     }
 
-    /// Takes an instance out that is due.
+    /// Removes and returns an instance that is due.
     fn take_due(&mut self, now: Instant) -> Option<KeyHash> {
         let (key, since) = self.instances.oldest()?;
         if now < since + self.delay {
@@ -36,17 +36,17 @@ impl Purge {
     }
 }
 
-/// Instances that have ended and of which samples are to go.
+/// Ended instances whose samples are to be purged.
 #[derive(Debug)]
 pub(crate) struct Purges {
     nowriter: Option<Purge>,
     disposed: Option<Purge>,
-    /// Ends are entered in this order, whatever the samples' own times are.
+    /// Latest end. Times of later ends are raised to it, to keep the lists ordered.
     latest: Instant,
 }
 
 impl Purges {
-    /// What the policy asks for, with room for so many instances; `None`: nothing goes.
+    /// Creates the lists of a policy for up to `instances` instances; `None` if nothing is purged.
     pub(crate) fn of(policy: &ReaderDataLifecycle, instances: u16, seed: u64) -> Option<Box<Self>> {
         let purge = |delay| {
             period(delay).map(|delay| Purge {
@@ -63,19 +63,19 @@ impl Purges {
         is_any.then(|| Box::new(purges))
     }
 
-    /// Whether the policy asks for anything.
+    /// Returns whether the policy purges anything.
     pub(super) fn is_asked_for(policy: &ReaderDataLifecycle) -> bool {
         *policy != ReaderDataLifecycle::default()
     }
 
-    /// Whether an instance's time runs.
+    /// Returns whether an instance waits to be purged.
     pub(crate) fn counts_for(&self, key: KeyHash) -> bool {
         let lists = [&self.nowriter, &self.disposed];
         let mut lists = lists.into_iter().flatten();
         lists.any(|list| list.instances.get(key).is_some())
     }
 
-    /// An instance is in another state since `at`.
+    /// Records a change of an instance's state at time `at`.
     pub(crate) fn turn(&mut self, key: KeyHash, state: InstanceState, at: Instant) {
         self.latest = self.latest.max(at);
         let lists = [
@@ -86,19 +86,18 @@ impl Purges {
             let Some(list) = list else { continue };
             list.instances.remove(key);
             if state == counts_for {
-                // There are as many places as instances.
+                // Each list has a place for every instance.
                 list.instances.touch(key, self.latest);
             }
         }
     }
 
-    /// When an instance is due next.
+    /// Time at which the next instance is due.
     pub(crate) fn next(&self) -> Option<Instant> {
         let lists = [&self.nowriter, &self.disposed];
         lists.into_iter().flatten().filter_map(Purge::next).min()
     }
 
-    /// An instance that is due, which is in no list any more.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<KeyHash> {
         let lists = [&mut self.nowriter, &mut self.disposed];
         lists
@@ -109,7 +108,7 @@ impl Purges {
 }
 
 impl Cache {
-    /// Lets go of the samples of instances whose time is over, a bounded number of them; returns how many went.
+    /// Purges the samples of a bounded number of due instances. Returns the number of samples.
     pub(super) fn purge(&mut self, now: Instant) -> usize {
         let mut is_any = false;
         for _ in 0..CLOCK_ITEMS {
@@ -126,7 +125,7 @@ impl Cache {
 }
 
 impl Engine {
-    /// Lets go of a reader's samples that are kept no longer, and asks for what there is room for now.
+    /// Purges a reader's due samples, and requests samples that now have room.
     pub(super) fn purge_cache(&mut self, now: Instant, index: u16) {
         let reader = self.readers.get_mut(index);
         let cache = reader.and_then(|reader| reader.cache.as_mut());

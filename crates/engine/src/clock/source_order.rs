@@ -1,19 +1,18 @@
-//! DESTINATION_ORDER BY_SOURCE_TIMESTAMP (DDS 1.4 §2.2.3.17): of the writers of an instance the one that wrote last has
-//! the last word, whichever way its sample took.
+//! DESTINATION_ORDER BY_SOURCE_TIMESTAMP (DDS 1.4 §2.2.3.17): the latest source timestamp of an instance wins, whatever
+//! the order of arrival.
 //!
-//! A reader takes in no sample that is older than one it has taken in of the same instance, by the writers' time
-//! stamps; of equal ones of two writers that of the lower GUID is the later. So all readers that get the
-//! same samples end with the same value, in whatever order they get them. A sample without a time stamp has no
-//! place in that order, and is taken in as it comes. What has been dropped for that is counted.
+//! A reader drops and counts samples older than the latest accepted one of the same instance. Of equal timestamps of
+//! two writers, the lower GUID counts as later. Readers that receive the same samples thus end with the same value.
+//! Samples without a timestamp are accepted on arrival.
 //!
-//! Where more instances are written than are watched, the one that was written least lately is forgotten.
+//! If more instances are written than can be monitored, the one not written for longest is forgotten.
 
 use isolane_wire::{cdr::KeyHash, guid::Guid, time::Timestamp};
 
 use super::periods::Periods;
 use crate::cache::SampleInfo;
 
-/// The latest sample of an instance.
+/// Latest sample of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Latest {
     timestamp: Timestamp,
@@ -33,14 +32,13 @@ pub(crate) struct SourceOrder {
 }
 
 impl SourceOrder {
-    /// Room for so many instances.
     pub(super) fn new(instances: u16, seed: u64) -> Self {
         Self {
             instances: Periods::new(instances, seed),
         }
     }
 
-    /// Whether a sample is older than one of its instance that was taken in.
+    /// Returns whether a sample is older than the latest accepted one of its instance.
     pub(super) fn is_outdated(&self, key: KeyHash, info: &SampleInfo) -> bool {
         let latest = self.instances.get(key).and_then(|(_, latest)| *latest);
         let sample = sample_of(info);
@@ -49,7 +47,7 @@ impl SourceOrder {
             .is_some_and(|(latest, sample)| sample.is_before(&latest))
     }
 
-    /// A sample is taken in.
+    /// Records an accepted sample.
     pub(super) fn note(&mut self, key: KeyHash, info: &SampleInfo) {
         let Some(sample) = sample_of(info) else {
             return;
@@ -123,7 +121,7 @@ mod tests {
         latest.note([1; 16], &sample(1, 9));
         assert!(latest.is_outdated([1; 16], &sample(2, 8)));
         assert!(!latest.is_outdated([2; 16], &sample(2, 8)));
-        // It takes the place of the other.
+        // Replaces the other instance.
         latest.note([2; 16], &sample(2, 8));
         assert!(!latest.is_outdated([1; 16], &sample(2, 8)));
     }

@@ -1,4 +1,4 @@
-//! What a reader watches at one matched writer: what the writer has announced, and what was heard of it.
+//! Timed policies of one matched writer, as a reader monitors them.
 
 use core::time::Duration;
 
@@ -7,13 +7,13 @@ use isolane_wire::{qos::QosPolicies, time::Instant};
 use super::{lifespan::LeastAge, liveliness::Lease, period};
 use crate::reader::Reader;
 
-/// What a reader watches at one matched writer.
+/// State of a matched writer's timed policies.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ProxyClock {
-    /// Its samples are judged when they come.
+    /// True if its samples are checked against policies on arrival.
     pub(crate) is_watched: bool,
     pub(crate) lifespan: Option<Duration>,
-    /// How old its samples with a LIFESPAN are at least when they arrive.
+    /// Minimum age of its samples with a LIFESPAN on arrival.
     pub(crate) least_age: LeastAge,
     pub(crate) lease: Option<Lease>,
     /// OWNERSHIP_STRENGTH.
@@ -21,7 +21,6 @@ pub(crate) struct ProxyClock {
 }
 
 impl ProxyClock {
-    /// What a reader watches at a writer that announces these policies, heard of now.
     pub(crate) fn of(reader: &Reader, offered: &QosPolicies, now: Instant) -> Self {
         let kind = offered.liveliness.kind;
         let lease = period(offered.liveliness.lease);
@@ -36,7 +35,7 @@ impl ProxyClock {
         }
     }
 
-    /// The same after the writer has announced itself again.
+    /// Applies the policies of a later announcement.
     pub(crate) fn followed_by(self, next: Self) -> Self {
         let lease = next.lease.map(|next| match self.lease {
             Some(lease) => lease.changed_to(next),
@@ -53,7 +52,7 @@ impl ProxyClock {
         self.lease.is_none_or(|lease| lease.is_alive)
     }
 
-    /// Whether the writer is not alive, and was not heard since.
+    /// Returns whether the writer is not alive and has not been heard since.
     pub(crate) fn is_silent(&self) -> bool {
         self.lease.is_some_and(|lease| lease.is_silent)
     }

@@ -1,7 +1,7 @@
-//! SPDP, the way out: this participant says that it is there (RTPS 2.5 §8.5.3), and that it goes.
+//! SPDP announcements sent by this participant (RTPS 2.5 §8.5.3), and its farewell.
 //!
-//! An announcement is a datagram made on the spot. It goes to all by the clock, and to each participant
-//! that this does not reach; a newcomer is answered at once.
+//! An announcement is a datagram built on demand. It goes periodically to all configured addresses, and to each
+//! participant that these do not reach. A newly discovered participant is answered at once.
 
 use core::time::Duration;
 
@@ -24,7 +24,6 @@ use crate::{
 };
 
 impl Engine {
-    /// This participant, as it is announced.
     fn participant_data(&self) -> ParticipantData {
         ParticipantData {
             guid: self.guid(EntityId::PARTICIPANT),
@@ -60,12 +59,11 @@ impl Engine {
         }
     }
 
-    /// The time to the next announcement to all.
+    /// Returns the time until the next periodic announcement.
     ///
-    /// Participants that start in one instant, as those of a machine do that is switched on, would announce
-    /// themselves in one instant for ever, and find each other's boxes full in the same order every time. So behind
-    /// the first announcements each waits for a part of the period that follows from its GUID, and then announces
-    /// itself by the period: never later than without that, and each at a time of its own.
+    /// Participants that start together, as when a machine is switched on, would announce themselves together forever.
+    /// They would overflow each other's inboxes in the same order every time. Therefore each participant waits once,
+    /// after its initial announcements, for a part of the period derived from its GUID.
     pub(crate) fn announce_period(&mut self) -> Duration {
         let timing = self.config.timing;
         let (first, period) = (timing.announce_initial_period, timing.announce_period);
@@ -81,7 +79,7 @@ impl Engine {
         first + Duration::from_nanos(waits_ns as u64)
     }
 
-    /// Files an announcement: to all (0), or to the participant with the index below.
+    /// Files an announcement: for all addresses if `subject` is 0, or for the participant with index `subject - 1`.
     pub(crate) fn file_announcement(&mut self, subject: u16) {
         if self.announces() == Announces::Nothing {
             return;
@@ -97,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// Files an announcement to everybody.
+    /// Files an announcement for all addresses, and for each participant that these do not reach.
     pub(crate) fn announce_now(&mut self) {
         self.file_announcement(0);
         for index in 0..self.participants.end() {
@@ -108,7 +106,8 @@ impl Engine {
         }
     }
 
-    /// Whether what is sent to all does not reach a participant: it lists us, and we do not list it.
+    /// Returns whether announcements to the configured addresses do not reach a participant: it lists this participant,
+    /// but is not listed here.
     fn is_unlisted(&self, peer: &RemoteParticipant) -> bool {
         let listed = &self.config.announce_to;
         let is_reached = |locator: &Locator| listed.binary_search(locator).is_ok();
@@ -116,8 +115,9 @@ impl Engine {
             && !peer.data.metatraffic_multicast.iter().any(is_reached)
     }
 
-    /// Files announcements to the participants that those to all do not reach. One that still waits has
-    /// waited for a whole period: it goes out before all else, as that to all does, for the same reason.
+    /// Files announcements for the participants that the configured addresses do not reach. An announcement that is
+    /// still filed has waited for a whole period. For a validated participant it then gets the highest priority, as the
+    /// periodic announcement does.
     pub(crate) fn file_announcements_to_unlisted(&mut self) {
         for index in 0..self.participants.end() {
             let peer = self.participants.get(index);
@@ -135,7 +135,7 @@ impl Engine {
         }
     }
 
-    /// Makes the SPDP announcement, for all (0) or for one newly found.
+    /// Writes the SPDP announcement for all addresses (0), or for the participant with index `subject - 1`.
     pub(crate) fn announce(&mut self, subject: u16, buffer: &mut [u8]) -> Option<Work> {
         let mut only = None;
         let to = match subject.checked_sub(1) {
@@ -167,8 +167,8 @@ impl Engine {
         })
     }
 
-    /// Says good-bye: the datagram that tells every peer that this participant is gone, to be sent
-    /// [to all](Self::farewell_to) as the last thing. Returns its length.
+    /// Writes the farewell, which disposes this participant at every peer, and returns its length in bytes. It must be
+    /// the last datagram sent, [to all](Self::farewell_to) addresses.
     pub fn farewell(&mut self, buffer: &mut [u8]) -> usize {
         if self.announces() == Announces::Nothing {
             return 0;
@@ -185,8 +185,8 @@ impl Engine {
         self.emit_announcement(buffer, PayloadKind::Key, status, &payload[..length])
     }
 
-    /// Where the good-bye goes: where participants are announced, and to each known one that this
-    /// does not reach.
+    /// Returns the addresses of the farewell: the configured ones, and one of each known participant that these do not
+    /// reach.
     pub fn farewell_to(&self) -> impl Iterator<Item = Locator> {
         let unlisted = self
             .remote_participants()

@@ -1,9 +1,8 @@
-//! The endpoints of peers, as they were announced.
+//! Announcements of remote endpoints in compact form.
 //!
-//! Ten thousand of them may be known, and an announcement that is read takes two kilobytes. So a record keeps the
-//! announcement as it would be sent, most often three or four hundred bytes, in pieces of a table that has a limit of its
-//! own; it is read again when a match is to be judged, or somebody asks. What is compared with every endpoint, its topic,
-//! lies beside it as a hash.
+//! Ten thousand remote endpoints may be known, and a parsed announcement takes two kilobytes. A record therefore stores
+//! the serialized announcement, typically 300 to 400 bytes, in chained pieces of a bounded table. It is parsed again
+//! for matching and for queries. The topic, which is compared with every endpoint, is stored as a hash in the record.
 
 use isolane_wire::{
     discovery::EndpointData,
@@ -20,29 +19,29 @@ use crate::{
     table::{Full, Table},
 };
 
-/// Bytes of a piece: with the index of the next one two cache lines.
+/// Payload of a piece in bytes: with the index of the next piece it fills two cache lines.
 const PIECE_BYTES: usize = 126;
 
-/// Pieces for each endpoint that there is room for: on average its announcement takes no more. With fewer it counts as so
-/// many in the share of its participant.
+/// Pieces allocated per endpoint; the average announcement takes no more. A shorter announcement is charged to its
+/// participant's share as this number.
 pub(super) const PIECES_PER_ENDPOINT: usize = 4;
 
-/// No piece.
+/// End of a chain of pieces.
 const NONE: u16 = u16::MAX;
 
-/// A part of an announcement.
+/// Piece of a serialized announcement.
 #[derive(Debug)]
 struct Piece {
     next: u16,
     bytes: [u8; PIECE_BYTES],
 }
 
-/// An announcement that is kept.
+/// Stored announcement.
 #[derive(Debug)]
 pub(crate) struct Kept {
     first: u16,
     length: u16,
-    /// USER_DATA, TOPIC_DATA and GROUP_DATA are the first octets of more.
+    /// Truncation flags of USER_DATA, TOPIC_DATA and GROUP_DATA.
     are_cut: [bool; 3],
 }
 
@@ -54,13 +53,12 @@ impl Kept {
         are_cut: [false; 3],
     };
 
-    /// Pieces that it takes.
     pub(super) fn pieces(&self) -> usize {
         usize::from(self.length).div_ceil(PIECE_BYTES)
     }
 }
 
-/// An announcement as it is kept, before it has a place.
+/// Serialized announcement before it is stored.
 #[derive(Debug)]
 pub(super) struct Written {
     bytes: Scratch,
@@ -69,7 +67,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// What is announced of an endpoint and its content filter. All that is known of one is bounded below a slot.
+    /// Serializes an endpoint's data and content filter. All parts are bounded, so that the result fits a slot.
     pub(super) fn of(data: &EndpointData, filter: Option<&FilterText>) -> Result<Self, Full> {
         let mut bytes: Scratch = [0; DISCOVERY_SLOT_BYTES];
         let emitted = data.emit_filtered(filter.map(FilterText::value), &mut bytes);
@@ -85,13 +83,12 @@ impl Written {
         &self.bytes[..self.length]
     }
 
-    /// Pieces that it takes.
     pub(super) fn pieces(&self) -> usize {
         self.length.div_ceil(PIECE_BYTES)
     }
 }
 
-/// The announcements of all endpoints of peers.
+/// Stored announcements of all remote endpoints.
 #[derive(Debug)]
 pub(crate) struct Announcements {
     pieces: Table<Piece>,
@@ -101,29 +98,29 @@ fn octets(qos: &QosPolicies) -> [&Octets; 3] {
     [&qos.user_data, &qos.topic_data, &qos.group_data]
 }
 
-/// Where an announcement is written, or put together, to be compared and read.
+/// Scratch buffer in which an announcement is serialized or reassembled.
 type Scratch = [u8; DISCOVERY_SLOT_BYTES];
 
 impl Announcements {
-    /// Room for those of so many endpoints, and some more for topics of the highest level in use.
+    /// Reserves pieces for `endpoints` announcements, plus some for topics of the highest level in use.
     pub(crate) fn new(endpoints: usize, is_fixed: bool) -> Self {
         Self {
             pieces: Table::with_kept(endpoints * PIECES_PER_ENDPOINT, is_fixed),
         }
     }
 
-    /// Pieces there is room for, where the topic has the highest level in use or not.
+    /// Free pieces for a topic; with `is_highest` including those reserved for topics of the highest level in use.
     pub(super) fn free_for(&self, is_highest: bool) -> usize {
         self.pieces.free_for(is_highest)
     }
 
-    /// Keeps what is announced of an endpoint.
+    /// Stores a serialized announcement.
     pub(super) fn keep(&mut self, written: &Written) -> Result<Kept, Full> {
         if written.pieces() > self.pieces.free() {
             return Err(Full);
         }
         let mut first = NONE;
-        // From the last piece to the first, so that each knows the next.
+        // Insertion starts from the last piece, since each piece stores the index of the next.
         for part in written.bytes().chunks(PIECE_BYTES).rev() {
             let mut bytes = [0; PIECE_BYTES];
             bytes[..part.len()].copy_from_slice(part);
@@ -136,7 +133,7 @@ impl Announcements {
         })
     }
 
-    /// Lets an announcement go.
+    /// Frees the pieces of an announcement.
     pub(crate) fn release(&mut self, kept: &Kept) {
         let mut at = kept.first;
         while let Some(piece) = self.pieces.remove(at) {
@@ -157,35 +154,34 @@ impl Announcements {
         bytes
     }
 
-    /// Whether an announcement says what is kept.
+    /// Returns whether a serialized announcement equals the stored one.
     pub(super) fn says(&self, kept: &Kept, written: &Written) -> bool {
         let mut scratch: Scratch = [0; DISCOVERY_SLOT_BYTES];
         written.are_cut == kept.are_cut && self.put_together(kept, &mut scratch) == written.bytes()
     }
 }
 
-/// An endpoint of a peer in its table.
+/// Remote endpoint in its table.
 #[derive(Debug)]
 pub(crate) struct EndpointRecord {
     pub(crate) guid: Guid,
     pub(crate) kind: EndpointKind,
     pub(crate) participant: u16,
-    /// Sequence number of its announcement; none: it is described.
+    /// Sequence number of its SEDP announcement; `None` if statically described.
     pub(crate) announced_by: Option<SequenceNumber>,
-    /// Why matches of it found no place.
+    /// Reason why matches of it were refused.
     pub(crate) refused: Refusal,
-    /// It is known by a description, which holds whatever is announced of it.
+    /// True for a statically described endpoint, whose announcements are ignored.
     pub(crate) is_described: bool,
-    /// The hash of its topic's name.
+    /// Hash of its topic name.
     pub(crate) topic: u64,
-    /// The publisher or subscriber that it belongs to, in its participant.
+    /// Entity id of its publisher or subscriber.
     pub(crate) group: Option<EntityId>,
-    /// What was announced of it, and of its content filter.
+    /// Stored announcement with its content filter.
     pub(crate) kept: Kept,
 }
 
 impl EndpointRecord {
-    /// What was announced of its content filter.
     pub(crate) fn filter(&self, announcements: &Announcements) -> Option<FilterText> {
         let mut scratch: Scratch = [0; DISCOVERY_SLOT_BYTES];
         match self.kind {
@@ -196,7 +192,7 @@ impl EndpointRecord {
         }
     }
 
-    /// What was announced of it.
+    /// Parses its stored announcement.
     pub(crate) fn data(&self, announcements: &Announcements) -> EndpointData {
         let mut scratch: Scratch = [0; DISCOVERY_SLOT_BYTES];
         let bytes = announcements.put_together(&self.kept, &mut scratch);
@@ -206,7 +202,7 @@ impl EndpointRecord {
         };
         debug_assert!(parsed.is_ok(), "it was emitted by this program");
         let mut data = parsed.unwrap_or_else(|_| EndpointData::new(self.guid));
-        // A described one has another name since it was heard.
+        // The prefix of a described endpoint changes when its first datagram arrives.
         data.guid = self.guid;
         let QosPolicies {
             user_data,

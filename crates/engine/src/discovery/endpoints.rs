@@ -1,8 +1,7 @@
-//! SEDP: what endpoints there are, of peers and to peers (RTPS 2.5 §8.5.4).
+//! SEDP: announcements of endpoints, received and sent (RTPS 2.5 §8.5.4).
 //!
-//! Going out it is two writers like any other, reliable and TRANSIENT_LOCAL, whose instances are this
-//! participant's endpoints. Coming in it is two readers like any other, whose caches are emptied one
-//! announcement a step.
+//! Two ordinary reliable TRANSIENT_LOCAL writers send, with this participant's endpoints as instances. Two ordinary
+//! readers receive; their caches are emptied one announcement a step.
 
 use isolane_wire::{
     discovery::{EndpointData, EndpointKey, emit_key_guid, parse_key_guid},
@@ -64,7 +63,6 @@ impl Engine {
         self.discard_oldest(reader);
         self.earn(prefix, bytes);
         match announced {
-            // A participant announces its own endpoints only.
             Ok(Some(data)) if data.guid.prefix == prefix => {
                 self.update_endpoint(now, data, kind, filter, number);
             }
@@ -125,8 +123,9 @@ impl Engine {
         self.match_remote(now, index);
     }
 
-    /// Whether there is room for so many further endpoints and pieces of announcements, for a topic of the highest level in
-    /// use or for others. What described peers need that are gone is kept for them.
+    /// Returns whether there is room for `endpoints` more endpoints and `pieces` more announcement pieces. Topics of
+    /// the highest level in use may use reserved places. Room for described peers that are currently gone stays
+    /// reserved.
     pub(super) fn has_endpoint_room(
         &self,
         is_highest: bool,
@@ -139,7 +138,7 @@ impl Engine {
             && self.announcements.free_for(is_highest) >= pieces + kept_pieces
     }
 
-    /// Whether a participant has less than its share of endpoints and of what their announcements take.
+    /// Returns whether a participant uses less than its share of endpoints and announcement pieces.
     pub(super) fn is_in_share(&self, participant: u16) -> bool {
         let participant = self.participants.get(participant);
         let has = participant.map_or(0, |participant| participant.pieces);
@@ -148,8 +147,8 @@ impl Engine {
         has < share_of(free) * PIECES_PER_ENDPOINT
     }
 
-    /// Counts an endpoint, or a change of one, that is refused because it needs more pieces than are free. Its participant
-    /// is asked for it again when there may be room.
+    /// Counts an endpoint, or a change of one, that is refused for lack of room. The announcement is requested again
+    /// when there may be room.
     fn note_refused_endpoint(
         &mut self,
         participant: u16,
@@ -167,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// Gives an endpoint of a peer a place in the table.
+    /// Enters a remote endpoint in the table.
     pub(super) fn enter_endpoint(
         &mut self,
         data: &EndpointData,
@@ -198,7 +197,7 @@ impl Engine {
         Ok(index)
     }
 
-    /// Takes an endpoint of a peer out of the table; nothing is matched with it any more.
+    /// Removes a remote endpoint without matches from the table.
     pub(super) fn forget_endpoint(&mut self, index: u16) {
         if let Some(endpoint) = self.endpoints.remove(index) {
             self.announcements.release(&endpoint.kept);
@@ -212,7 +211,7 @@ impl Engine {
         }
     }
 
-    /// An endpoint is announced that is known already, perhaps with other policies.
+    /// Processes another announcement of a known endpoint, perhaps with changed QoS.
     fn change_endpoint(
         &mut self,
         now: Instant,
@@ -239,7 +238,7 @@ impl Engine {
             let is_highest = self.is_most_critical(&data.topic_name);
             let refused = Refusal::of(fits, is_highest, self.is_in_share(participant));
             if !refused.is_empty() {
-                // It stays as it was known.
+                // The known version remains valid.
                 self.note_refused_endpoint(participant, kind, refused, false, after - before);
                 return;
             }
@@ -267,12 +266,11 @@ impl Engine {
         self.match_remote_changed(now, index, &former);
     }
 
-    /// The hash of a topic's name by which endpoints of peers are told apart.
     pub(crate) fn topic_hash(&self, topic_name: &str) -> u64 {
         self.reader_topics.hash(topic_name)
     }
 
-    /// Announces a local endpoint, or its end.
+    /// Announces a local endpoint, or disposes it.
     pub(crate) fn announce_endpoint(
         &mut self,
         now: Instant,
@@ -289,14 +287,13 @@ impl Engine {
         if !self.has_room(id, key_hash)
             && let Some(writer) = self.writers.get_mut(builtin)
         {
-            // The end of an endpoint is kept as long as there is room, for a peer that has not
-            // heard of us for a while and still knows it; of those all others know the oldest goes.
+            // Disposed endpoints stay in the history while there is room, for peers that were out of reach. The oldest
+            // one that all peers have acknowledged goes first.
             let lowest = writer.lowest_unacknowledged();
             if let Some(history) = &mut writer.history {
                 history.remove_oldest_end_below(lowest);
                 if history.room_for(key_hash).is_err() {
-                    // A peer that acknowledges nothing must not keep the user from creating
-                    // endpoints; it will not learn of that end.
+                    // A peer that acknowledges nothing must not block new endpoints; it misses this dispose.
                     history.remove_oldest_end_below(SequenceNumber(i64::MAX));
                 }
             }
@@ -324,7 +321,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The address of an endpoint: its own locator, or its participant's default.
+    /// Returns the unicast and multicast addresses of an endpoint: its own, or its participant's defaults.
     pub(crate) fn address_of(
         &self,
         data: &EndpointData,
@@ -348,7 +345,7 @@ impl Engine {
     }
 }
 
-/// Pieces that an announcement counts as in the share of its participant.
+/// Pieces charged to a participant's share for an announcement.
 fn counted(pieces: usize) -> usize {
     pieces.max(PIECES_PER_ENDPOINT)
 }
@@ -394,7 +391,7 @@ mod tests {
         data.topic_name = "Other".try_into().expect("short");
         let written = Written::of(&data, None).expect("it fits");
         let entered = engine.enter_endpoint(&data, &written, EndpointKind::Reader, peer);
-        // Its announcement is not there: reading it is a broken assertion.
+        // The piece is missing: reading the announcement would fail a debug assertion.
         let endpoint = engine.endpoints.get_mut(entered.expect("there is room"));
         endpoint.expect("it is there").kept = Kept::NONE;
         let mut qos = config.qos.clone();

@@ -1,9 +1,8 @@
-//! What was discovered, changed or went, in the order it happened, for who wants to be told of each
-//! (the built-in topics of DDS 1.4 §2.2.5).
+//! Queue of discovery events for the built-in topics (DDS 1.4 §2.2.5).
 //!
-//! Events are kept only from [`Engine::watch_discovery`] on, which takes the room for them. Where nobody
-//! fetches them fast enough they are told to be [`Missed`](DiscoveryEvent::Missed): then the lists
-//! of participants and endpoints say what there is.
+//! Events are queued from [`Engine::watch_discovery`] on, which allocates the queue. When the queue is full, its last
+//! event becomes [`Missed`](DiscoveryEvent::Missed). The lists of participants and endpoints then give the current
+//! state.
 
 use alloc::collections::VecDeque;
 
@@ -12,27 +11,27 @@ use isolane_wire::guid::Guid;
 use super::EndpointKind;
 use crate::{engine::Engine, limits::MAX_DISCOVERY_EVENTS};
 
-/// What has become of a participant or an endpoint of somebody else.
+/// Change of a remote participant or endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DiscoveryChange {
-    /// It was not known before.
+    /// Newly discovered.
     Found,
-    /// It announces something else of itself.
+    /// Announced with different data.
     Changed,
-    /// It is known no more: by its own word, because its lease ran out, or because it is ignored.
+    /// Removed: disposed, lease expired, or ignored.
     Gone,
 }
 
-/// Something that discovery has brought.
+/// Discovery event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DiscoveryEvent {
-    /// A participant (*DCPSParticipant*).
+    /// Participant (*DCPSParticipant*).
     Participant(Guid, DiscoveryChange),
-    /// A writer (*DCPSPublication*).
+    /// Writer (*DCPSPublication*).
     Writer(Guid, DiscoveryChange),
-    /// A reader (*DCPSSubscription*).
+    /// Reader (*DCPSSubscription*).
     Reader(Guid, DiscoveryChange),
-    /// More than was kept: what there is now is to be looked up.
+    /// Overflow of the queue: the current state must be looked up in the lists.
     Missed,
 }
 
@@ -45,10 +44,10 @@ impl DiscoveryEvent {
     }
 }
 
-/// Events that nobody has fetched yet.
+/// Events not fetched yet.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    /// Without room: nobody watches.
+    /// Queue with a capacity of 0 until discovery is watched.
     kept: VecDeque<DiscoveryEvent>,
 }
 
@@ -64,23 +63,23 @@ impl Events {
 }
 
 impl Engine {
-    /// Keeps what discovery brings from now on, for [`Self::next_discovery_event`]; takes the room for it.
+    /// Starts queuing events for [`Self::next_discovery_event`], and allocates the queue.
     pub fn watch_discovery(&mut self) {
         self.events.kept.reserve_exact(MAX_DISCOVERY_EVENTS);
     }
 
-    /// The oldest event that was not fetched yet.
+    /// Removes and returns the oldest event.
     pub fn next_discovery_event(&mut self) -> Option<DiscoveryEvent> {
         self.events.kept.pop_front()
     }
 
-    /// Whether there is one.
+    /// Returns whether an event is queued.
     #[must_use]
     pub fn has_discovery_event(&self) -> bool {
         !self.events.kept.is_empty()
     }
 
-    /// Tells the user that what is known of others has changed.
+    /// Queues an event and notifies the user of the change.
     pub(super) fn note_event(&mut self, event: DiscoveryEvent) {
         self.events.put(event);
         self.note_discovery();

@@ -1,12 +1,12 @@
-//! Whom this participant does not want to know of (DDS 1.4 §2.2.2.2.1.14 to §2.2.2.2.1.17).
+//! Ignored participants, topics and endpoints (DDS 1.4 §2.2.2.2.1.14 to §2.2.2.2.1.17).
 //!
-//! What is ignored is as if it did not exist: it goes from the tables, with its matches (a participant one
-//! match a step, as if it had said good-bye), and what it announces later is taken in no more, only counted. So nothing asks for it on the way of a sample. There is
-//! no way back, as in the standard. Peers are not told: a reliable writer that had matched a reader here goes on
-//! waiting for it, until that reader or this participant is gone.
+//! An ignored entity is removed from the tables with its matches (a participant one match a step, as after a farewell).
+//! Its later announcements are counted and dropped, so the sample path needs no check. As in the standard, ignoring
+//! cannot be undone. Peers do not learn of it: a reliable writer that matched a reader here waits for that reader until
+//! it or this participant is gone.
 //!
-//! Endpoints of this participant can be ignored as well, and all of them together by its own name: then its
-//! readers do not hear its writers.
+//! Endpoints of this participant can be ignored as well. Ignoring this participant itself unmatches its own writers and
+//! readers.
 
 use alloc::vec::Vec;
 
@@ -24,23 +24,22 @@ use crate::{
     limits::{MAX_IGNORED, MAX_IGNORED_TOPICS},
 };
 
-/// Why something is not ignored.
+/// Reason why an entity cannot be ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum IgnoreError {
-    /// The list is full, and what is on it stays.
+    /// The list is full. Entries are never removed.
     #[error(
         "{0} of these are ignored already, which is the limit; keep others away by PARTITION, a domain of their own, or peers by name"
     )]
     ListFull(usize),
-    /// No topic has such a name.
+    /// The topic name is longer than any topic name can be.
     #[error("the name of a topic is longer than {MAX_NAME_BYTES} bytes")]
     NameTooLong,
 }
 
-/// Participants, endpoints and topics that are ignored.
 #[derive(Debug)]
 pub(crate) struct Ignored {
-    /// Of a participant the entity is [`EntityId::PARTICIPANT`].
+    /// GUIDs of endpoints, and of participants with the entity [`EntityId::PARTICIPANT`].
     entities: Vec<Guid>,
     topics: Vec<BoundedString<MAX_NAME_BYTES>>,
 }
@@ -79,8 +78,8 @@ impl Ignored {
 }
 
 impl Engine {
-    /// Ignores a participant from now on, with all its endpoints; this one itself, too: then its own
-    /// endpoints do not meet each other.
+    /// Ignores a participant and all its endpoints from now on. With this participant's own prefix, its endpoints no
+    /// longer match each other.
     ///
     /// # Errors
     /// [`IgnoreError::ListFull`].
@@ -99,7 +98,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ignores a writer or a reader from now on.
+    /// Ignores a writer or reader from now on.
     ///
     /// # Errors
     /// [`IgnoreError::ListFull`].
@@ -110,7 +109,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ignores all endpoints of a topic from now on, and so everything that comes by it.
+    /// Ignores all endpoints of a topic from now on.
     ///
     /// # Errors
     /// [`IgnoreError`].
@@ -128,36 +127,36 @@ impl Engine {
         Ok(())
     }
 
-    /// Participants, by the entity [`EntityId::PARTICIPANT`], and endpoints that are ignored.
+    /// Returns the ignored endpoints, and the ignored participants with the entity [`EntityId::PARTICIPANT`].
     pub fn ignored_entities(&self) -> impl Iterator<Item = Guid> {
         self.ignored.entities.iter().copied()
     }
 
-    /// Topics that are ignored.
+    /// Returns the names of the ignored topics.
     pub fn ignored_topics(&self) -> impl Iterator<Item = &str> {
         self.ignored.topics.iter().map(|name| name.as_str())
     }
 
-    /// Whether announcements of a participant are not taken in.
+    /// Returns whether a participant is ignored, and counts its announcement if so.
     pub(super) fn is_ignored_participant(&mut self, prefix: GuidPrefix) -> bool {
         let is_ignored = self.ignored.has_participant(prefix);
         self.counters.announcements_ignored += u64::from(is_ignored);
         is_ignored
     }
 
-    /// Whether what is announced of an endpoint is not taken in.
+    /// Returns whether an endpoint is ignored, and counts its announcement if so.
     pub(super) fn is_ignored_endpoint(&mut self, data: &EndpointData) -> bool {
         let is_ignored = self.ignored.has_endpoint(data);
         self.counters.announcements_ignored += u64::from(is_ignored);
         is_ignored
     }
 
-    /// Whether an endpoint of this participant meets none of its others.
+    /// Returns whether an endpoint of this participant may not match local endpoints.
     pub(crate) fn is_ignored_here(&self, data: &EndpointData) -> bool {
         self.ignored.has_participant(data.guid.prefix) || self.ignored.has_endpoint(data)
     }
 
-    /// Peers' endpoints that are ignored now go. One that is on its way out goes by itself.
+    /// Removes remote endpoints that are now ignored. An endpoint already being removed is left alone.
     fn part_ignored(&mut self, now: Instant) {
         for index in 0..self.endpoints.end() {
             let Some(endpoint) = self.endpoints.get(index) else {
@@ -173,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// Endpoints of this participant that are ignored now part from its others.
+    /// Unmatches local endpoints that are now ignored from each other.
     fn part_ignored_here(&mut self, now: Instant) {
         for writer_index in 0..self.writers.end() {
             for reader_index in 0..self.readers.end() {

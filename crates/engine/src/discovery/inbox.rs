@@ -1,9 +1,9 @@
-//! The box in which SPDP announcements wait for the discovery job.
+//! Inbox of received SPDP announcements.
 //!
-//! It fills when the discovery job gets no time, or when peers announce faster than one a step. No peer can
-//! fill it for the others: of a participant only its newest word waits, besides its good-bye, and those that
-//! are not known yet share half of the places, so that a crowd of them (or one that makes up names) keeps no
-//! known participant's lease from being renewed. What finds no place is counted and comes again by itself.
+//! It fills up when the discovery job gets no time, or when peers announce faster than one a step. No peer can fill it
+//! alone: of each participant only its latest announcement and its farewell wait. Unknown participants share half of
+//! the slots, so that a crowd of them, real or forged, cannot block the lease renewals of known ones. Announcements
+//! that find no slot are counted; they are periodic and arrive again.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -11,7 +11,7 @@ use isolane_wire::{guid::GuidPrefix, locator::Locator};
 
 use crate::{config::Zeroed, limits::DISCOVERY_SLOT_BYTES};
 
-/// SPDP announcements that wait for the discovery job, oldest first.
+/// Ring of SPDP announcements that wait for the discovery job, oldest first.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     bytes: Box<[u8]>,
@@ -20,7 +20,7 @@ pub(crate) struct Inbox {
     used: usize,
 }
 
-/// One that waits.
+/// Slot in use.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     sender: Sender,
@@ -28,29 +28,29 @@ struct Waiting {
     is_farewell: bool,
 }
 
-/// Who announces.
+/// Sender of an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sender {
     pub(super) prefix: GuidPrefix,
-    /// Where the announcement came from.
+    /// Source address of the datagram.
     pub(super) source: Locator,
-    /// It was known when this came.
+    /// True if the participant was known on arrival.
     pub(super) is_known: bool,
 }
 
-/// What became of an announcement.
+/// Result of `Inbox::put`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It waits.
+    /// Stored in a free slot.
     Kept,
-    /// It waits in the place of an older one of its participant.
+    /// Stored in place of an older announcement of the same participant.
     Replaced,
-    /// There is no place for it.
+    /// Dropped: no slot is free for it.
     Refused,
 }
 
 impl Inbox {
-    /// An inbox for `slots` announcements; `None` if there is no memory left.
+    /// Creates an inbox with `slots` slots; `None` if memory is exhausted.
     pub(crate) fn try_new(slots: usize, zeroed: Zeroed) -> Option<Self> {
         let empty = Waiting {
             sender: Sender {
@@ -69,12 +69,12 @@ impl Inbox {
         })
     }
 
-    /// The places in use, oldest first.
+    /// Indices of the slots in use, oldest first.
     fn places(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
         (0..self.used).map(|nth| (self.first + nth) % self.slots.len())
     }
 
-    /// Puts an announcement aside.
+    /// Stores an announcement.
     pub(super) fn put(&mut self, sender: Sender, payload: &[u8], is_farewell: bool) -> Put {
         if payload.len() > DISCOVERY_SLOT_BYTES {
             return Put::Refused;
@@ -123,7 +123,7 @@ impl Inbox {
         self.used -= 1;
     }
 
-    /// Whether something of this participant waits.
+    /// Returns whether an announcement of a participant waits.
     pub(super) fn has(&self, prefix: GuidPrefix) -> bool {
         self.places()
             .any(|at| self.slots[at].sender.prefix == prefix)

@@ -1,7 +1,7 @@
-//! How peers and their endpoints go: by their own word, or because a lease ran out.
+//! Removal of participants and endpoints, after a farewell, a dispose or the end of a lease.
 //!
-//! What goes may have hundreds of matches, so it is only marked, and parted from one match a step, before
-//! anything else that discovery does. Until then it is shown to nobody and matched with nothing new.
+//! A participant may have hundreds of matches. It is only marked here and then removed one match a step, before any
+//! other discovery work. While marked it is not listed and gets no new matches.
 
 use isolane_wire::{guid::Guid, time::Instant};
 
@@ -16,14 +16,14 @@ use crate::{
 };
 
 impl Engine {
-    /// Whether a peer's endpoint is on its way out.
+    /// Returns whether a remote endpoint is being removed.
     pub(crate) fn is_leaving(&self, index: u16, endpoint: &EndpointRecord) -> bool {
         let participant = self.participants.get(endpoint.participant);
         self.leaving_endpoint == Some(index)
             || participant.is_none_or(|participant| participant.leave_from.is_some())
     }
 
-    /// A peer has ended an endpoint.
+    /// Starts the removal of an endpoint that its participant has disposed.
     pub(super) fn remove_endpoint(&mut self, guid: Guid) {
         if let Some(index) = self.endpoint_by_guid.remove(&guid) {
             self.doubt(index);
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// A participant is gone: by its own word, or because its lease ran out.
+    /// Starts the removal of a participant, after its farewell or the end of its lease.
     pub(super) fn remove_participant(&mut self, index: u16) {
         let Some(participant) = self.participants.get_mut(index) else {
             return;
@@ -52,7 +52,7 @@ impl Engine {
         self.file_discovery();
     }
 
-    /// One step of parting from what goes: one match, or one record.
+    /// Removes one match or one record of an entity that is being removed.
     pub(super) fn part_one(&mut self, now: Instant) -> bool {
         if let Some(index) = self.leaving_endpoint {
             self.part_endpoint(now, index);
@@ -85,7 +85,8 @@ impl Engine {
         true
     }
 
-    /// Remembers how far the next reader is that parts from a writer, unless the whole participant goes.
+    /// Records the reception state of the next reader to be unmatched from a writer, unless the whole participant is
+    /// being removed.
     fn note_parted(&mut self, index: u16, guid: Guid) {
         let endpoint = self.endpoints.get(index);
         let participant = endpoint.and_then(|it| self.participants.get(it.participant));
@@ -112,7 +113,8 @@ impl Engine {
         self.forget_endpoint(index);
     }
 
-    /// All its endpoints have gone: its SEDP endpoints follow, and then the participant itself.
+    /// Removes the matches of a participant's built-in endpoints, and then the participant, once all its other
+    /// endpoints are removed.
     fn part_participant(&mut self, now: Instant, index: u16) {
         let Some(participant) = self.participants.get(index) else {
             return;
@@ -131,16 +133,16 @@ impl Engine {
         self.note_discovery();
     }
 
-    /// A lease timer has run out. That decides nothing yet: announcements may wait to be read.
+    /// Handles an expired lease timer. Announcements may still wait to be read, so nothing is removed yet.
     pub(crate) fn lease_due(&mut self) {
         self.leases_due = true;
         self.file_discovery();
     }
 
-    /// Renews a participant's lease by what its matched endpoints sent, as its announcements do. Endpoints' messages are
-    /// read at their own level, so they arrive when a flood at discovery's ports hides the announcements. A participant
-    /// without a validated address, and a described one, live by their announcements alone: of a described participant only
-    /// the described address is believed. Cost: one look at each match.
+    /// Renews a participant's lease by messages of its matched endpoints. These are received at their own priority
+    /// level, even when a flood at the discovery ports hides the announcements. A participant without a validated
+    /// address is renewed by announcements alone. So is a statically described one, of which only the described address
+    /// is trusted. Cost: one pass over all matches.
     pub(super) fn note_life_of_endpoints(&mut self, index: u16) {
         let participant = self.participants.get(index);
         let Some(participant) = participant.filter(|participant| participant.is_proven()) else {
@@ -164,8 +166,8 @@ impl Engine {
         }
     }
 
-    /// Forgets one participant whose lease has run out (RTPS 2.5 §8.5.3.2), [`LEASE_GRACE`] after
-    /// that was found out at this same priority, all announcements that came until then taken in.
+    /// Removes one participant whose lease has expired (RTPS 2.5 §8.5.3.2). It is removed [`LEASE_GRACE`] after the
+    /// expiry was found at this same priority, when all announcements received until then are processed.
     pub(super) fn forget_silent_participant(&mut self, now: Instant) -> bool {
         if !self.leases_due {
             return false;
@@ -183,7 +185,7 @@ impl Engine {
             }
             let subject = Subject::lease(index, &self.config.limits);
             if is_heard {
-                // What it announced may turn out to be malformed.
+                // The waiting announcement may turn out to be malformed.
                 self.timers.arm(subject, now + LEASE_GRACE);
                 continue;
             }

@@ -1,12 +1,11 @@
 //! Discovery: SPDP for participants, SEDP for their endpoints (RTPS 2.5 §8.5).
 //!
-//! Both are work at the lowest but one priority. What comes in is only put aside: SPDP
-//! announcements in a small box, SEDP announcements in the caches of the two built-in readers,
-//! which are readers like any other, reliable ones. [`take_in_announcement`] takes one of them a
-//! step, so that a burst of peers delays nothing more urgent by more than one.
+//! Both run at the second-lowest priority. Received SPDP announcements wait in an `Inbox`, SEDP announcements in the
+//! caches of the two built-in readers, which are ordinary reliable readers. [`take_in_announcement`] processes one of
+//! them a step, so a burst of peers delays more urgent work by one step at most.
 //!
-//! Going out, SPDP is a datagram made on the spot; SEDP is two writers like any other, reliable
-//! and TRANSIENT_LOCAL, whose instances are this participant's endpoints.
+//! SPDP announcements are sent as datagrams built on demand. SEDP is sent by two ordinary reliable TRANSIENT_LOCAL
+//! writers whose instances are this participant's endpoints.
 //!
 //! [`take_in_announcement`]: Engine::take_in_announcement
 
@@ -50,7 +49,7 @@ pub(crate) use refused::RefusedEndpoints;
 pub(crate) use statics::StaticPeer;
 pub use statics::{Announces, StaticError, StaticParticipant, StaticPeerState};
 
-/// Which end an endpoint is.
+/// Kind of an endpoint: writer or reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EndpointKind {
     /// A DataWriter.
@@ -59,47 +58,49 @@ pub enum EndpointKind {
     Reader,
 }
 
-/// A participant of somebody else.
+/// Remote participant.
 #[derive(Debug, Clone)]
 pub struct RemoteParticipant {
-    /// What it announced.
+    /// Data of its latest announcement.
     pub data: ParticipantData,
-    /// When its announcement was last heard. Once the lease is over, or when another participant announces the same
-    /// addresses, messages of its matched endpoints count, too.
+    /// Time of its latest announcement. Messages of its matched endpoints count as well when its lease has expired, or
+    /// when another participant announces the same addresses.
     pub heard: Instant,
     pub(crate) announce_filed: bool,
-    /// Addresses from which its readers have answered.
+    /// Addresses from which one of its readers has sent an ACKNACK.
     validated: Validated,
-    /// Bytes that may be sent to its other addresses.
+    /// Bytes that may still be sent to its addresses that are not validated.
     credit_bytes: u32,
-    /// When it was answered last by an announcement, and how often again until then.
+    /// Time of the last announcement sent to it in answer.
     answered: Instant,
+    /// Answers sent since the first one, up to `MAX_ANSWERS_AGAIN`.
     answers_again: u8,
-    /// When it was entered.
+    /// Time of its entry in the table.
     since: Instant,
-    /// Pieces that the announcements of its endpoints count as, and matches of those.
+    /// Announcement pieces charged to its share.
     pieces: usize,
+    /// Matches of its endpoints, charged to its share.
     pub(crate) matches: u16,
-    /// When a discovery step found its lease run out.
+    /// Time of the discovery step that found its lease expired.
     missed: Option<Instant>,
-    /// It is reached elsewhere, or reached at all, now; this of all endpoints is the next to follow it.
+    /// Index of the next endpoint whose proxies get a new address, set when an address of the participant has changed
+    /// or was validated.
     follow_from: Option<u16>,
-    /// It is gone; this of all endpoints is the next to go with it.
+    /// Index of the next endpoint to unmatch, set when the participant is being removed.
     leave_from: Option<u16>,
-    /// Why its SEDP endpoints found no place among the matches.
+    /// Reasons why matches of its SEDP endpoints were refused.
     refused: RefusedMatches,
-    /// The same of its endpoints for messages.
+    /// Reasons why matches of its participant message endpoints were refused.
     pub(crate) messages_refused: RefusedMatches,
-    /// When its messages last said that its writers of a kind are alive, in the order of
-    /// [`TOLD`](crate::clock::TOLD).
+    /// Times of its latest liveliness assertions, by kind in the order of [`TOLD`](crate::clock::TOLD).
     pub(crate) asserted: [Option<Instant>; 2],
-    /// Why endpoints it announced found no place, or no room for a change: its writers, its readers.
+    /// Reasons why endpoints it announced, or changes of them, were refused: writers, then readers.
     pub(crate) refused_endpoints: [RefusedEndpoints; 2],
-    /// Lowest number of an announcement that a later one in its name took back: its writers, its readers.
+    /// Lowest sequence number of an announcement that a later one replaced or disposed: writers, then readers.
     doubted: [Option<SequenceNumber>; 2],
-    /// It is described, and announces nothing.
+    /// True for a statically described participant that announces nothing.
     is_assumed_alive: bool,
-    /// It is described, and has not announced itself yet.
+    /// True for a statically described participant that has not announced itself yet.
     awaits_first_word: bool,
 }
 
@@ -129,12 +130,11 @@ impl RemoteParticipant {
         }
     }
 
-    /// When its lease ends.
     fn lease_ends(&self) -> Instant {
         self.heard + self.data.lease.min(MAX_LEASE)
     }
 
-    /// Whether it has been silent for half of its lease.
+    /// Returns whether no announcement has arrived for half of its lease.
     fn is_silent(&self, now: Instant) -> bool {
         now.saturating_since(self.heard) >= self.data.lease.min(MAX_LEASE) / 2
     }
@@ -143,28 +143,29 @@ impl RemoteParticipant {
         self.leave_from.is_some()
     }
 
-    /// Whether one of its addresses is validated: its readers have answered from there. Until then its announcement can
-    /// be anybody's.
+    /// Returns whether one of its addresses is validated: one of its readers has answered from there. Until then
+    /// anybody can have sent its announcement.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.validated.is_any()
     }
 }
 
-/// An endpoint of somebody else.
+/// Remote endpoint.
 #[derive(Debug, Clone)]
 pub struct RemoteEndpoint {
-    /// What was announced of it.
+    /// Announced data.
     pub data: EndpointData,
-    /// Which end it is.
+    /// Writer or reader.
     pub kind: EndpointKind,
 }
 
-/// Index of the built-in writer, and of the built-in reader, for publications and subscriptions.
+/// Index of the built-in writer and reader for publications.
 pub(crate) const PUBLICATIONS: u16 = 0;
+/// Index of the built-in writer and reader for subscriptions.
 pub(crate) const SUBSCRIPTIONS: u16 = 1;
 
-/// What [`Engine::take_in_next`] chooses from.
+/// Number of tasks among which [`Engine::take_in_next`] alternates.
 const DISCOVERY_SOURCES: u8 = 6;
 
 impl Engine {
@@ -174,13 +175,12 @@ impl Engine {
         }
     }
 
-    /// One step: part of a farewell, one announcement, or what comes of one.
+    /// Processes one discovery step: part of a removal, one announcement, or one consequence of an announcement.
     pub(crate) fn take_in_announcement(&mut self, now: Instant) -> Option<Work> {
         self.discovery_filed = false;
-        // What goes, goes before anything comes: so nothing comes back while it is half gone.
+        // Removal comes first, so that nothing is entered again while it is half removed.
         let took = self.part_one(now) || self.enter_static(now) || self.take_in_next(now);
         if took {
-            // There may be more.
             self.file_discovery();
         }
         let to = Destinations::Listed(BoundedVec::new());
@@ -192,8 +192,8 @@ impl Engine {
         })
     }
 
-    /// One step of one of the things discovery does, each in its turn: a peer that announces without
-    /// end must keep neither another's endpoints nor the end of a lease from being seen.
+    /// Runs one step of the next discovery task that has work, round-robin. A peer that announces without end must not
+    /// delay another peer's endpoints or the end of a lease.
     fn take_in_next(&mut self, now: Instant) -> bool {
         (0..DISCOVERY_SOURCES).any(|_| {
             self.discovery_turn = (self.discovery_turn + 1) % DISCOVERY_SOURCES;

@@ -1,9 +1,8 @@
-//! This host's addresses that change while the participant runs, by DHCP or roaming for example.
+//! Address changes of this host while the participant runs, for example by DHCP or roaming.
 //!
-//! Ports stay, so the unicast locators of an endpoint are its port at each of the new addresses. SPDP announces the
-//! participant again at once, and as often as at its start (RTPS 2.5 §8.5.3). SEDP announces the endpoints again
-//! (§8.5.4), one a step of discovery. Endpoints that peers know by a description are not announced: their locators
-//! stay as described.
+//! Ports stay, so an endpoint's new unicast locators are its port at each new address. SPDP announces the participant
+//! again at once and repeats this as often as at its start (RTPS 2.5 §8.5.3). SEDP announces the endpoints again
+//! (§8.5.4), one a discovery step. Statically described endpoints are not announced and keep their described locators.
 
 use alloc::vec::Vec;
 
@@ -22,8 +21,8 @@ use crate::{
 };
 
 impl Engine {
-    /// Replaces the networks this host is on, where its addresses have changed: announces the new locators, and
-    /// chooses again which address of each peer is used.
+    /// Replaces the networks of this host after a change of its addresses. Announces the new locators and selects each
+    /// peer's address again.
     pub fn set_networks(&mut self, now: Instant, networks: Vec<Network>) {
         if self.config.networks == networks {
             return;
@@ -50,8 +49,8 @@ impl Engine {
         }
     }
 
-    /// Announces the next endpoint of the user with its new locators. False: there is none, or SEDP's history has no
-    /// room, and the step is tried again after the next announcement of the participant.
+    /// Announces the next user endpoint with its new locators. Returns `false` if none is left, or if the SEDP history
+    /// is full; the step is then retried after the participant's next announcement.
     pub(super) fn move_own_endpoint(&mut self, now: Instant) -> bool {
         let Some(from) = self.move_from else {
             return false;
@@ -96,7 +95,7 @@ impl Engine {
         false
     }
 
-    /// An endpoint of the user, and whether it is enabled.
+    /// Returns a user endpoint and whether it is enabled.
     fn own_endpoint(&self, kind: u16, index: u16) -> Option<(&EndpointData, bool)> {
         match kind {
             PUBLICATIONS => {
@@ -111,7 +110,7 @@ impl Engine {
     }
 }
 
-/// The port of some locators at all of this host's addresses, as many as are announced.
+/// Replaces the addresses of `locators` by this host's current ones, with the port kept, up to the list's capacity.
 fn moved(locators: &LocatorList, networks: &[Network]) -> LocatorList {
     let Some(port) = locators.first().map(|locator| locator.port) else {
         return LocatorList::new();

@@ -1,7 +1,7 @@
-//! SPDP, the way in: who is there, where they are reached, and until when they are believed.
+//! SPDP announcements received: discovery of participants, their addresses and leases.
 //!
-//! A participant is known from its first announcement on, and forgotten at its farewell or when its lease has
-//! run out. With it come and go the pairs of SEDP endpoints, which are not announced by themselves.
+//! A participant is known from its first announcement until its farewell or the end of its lease. Its SEDP endpoints,
+//! which are never announced, are matched and unmatched with it.
 
 use isolane_wire::{
     discovery::{BuiltinEndpoints, ParticipantData},
@@ -25,7 +25,7 @@ use crate::{
     writer::ReaderProxy,
 };
 
-/// The SEDP endpoints: ours, and the peer's bits and entities that go with them.
+/// Pair of SEDP endpoints with the peer's flags for them in `BuiltinEndpoints`.
 pub(super) struct Sedp {
     pub(super) writer: EntityId,
     pub(super) reader: EntityId,
@@ -48,12 +48,12 @@ pub(super) const SEDP: [Sedp; 2] = [
     },
 ];
 
-/// The endpoints for a participant's messages, which are matched where they are needed.
+/// Participant message endpoints, matched on demand.
 pub(super) const MESSAGE_ENDPOINTS: [EntityId; 2] =
     [EntityId::P2P_MESSAGE_READER, EntityId::P2P_MESSAGE_WRITER];
 
 impl Engine {
-    /// Puts an SPDP announcement into the box.
+    /// Puts a received SPDP announcement or farewell into the inbox.
     pub(crate) fn file_participant_announcement(
         &mut self,
         now: Instant,
@@ -88,7 +88,7 @@ impl Engine {
         let prefix = sender.prefix;
         let parsed = (!is_farewell).then(|| ParticipantData::parse(payload));
         let bytes = payload.len() + AROUND_ANNOUNCEMENT_BYTES;
-        // A participant speaks for itself: the sender's prefix is its own.
+        // A participant announces itself only: the sender's prefix must be its own.
         let domain = self.config.domain;
         let is_meant = |data: &ParticipantData| {
             data.guid.prefix == prefix && data.domain_id.is_none_or(|it| it == domain)
@@ -97,7 +97,7 @@ impl Engine {
             && is_meant(data)
             && self.displaces(now, sender, data)
         {
-            // It is taken in when the place is free.
+            // Processed by a later step, when the place is free.
             return true;
         }
         self.inbox.remove_oldest();
@@ -120,9 +120,9 @@ impl Engine {
         true
     }
 
-    /// Whether a newcomer finds the table full and gets the place of another participant, which goes: the one entered first
-    /// of those that have not shown that they hear this one, so that announcements that somebody has made up keep nobody out
-    /// for as long as a lease; else its own former start.
+    /// Removes another participant if a new one finds the table full, and returns whether it did. The oldest one
+    /// without a validated address goes, so that forged announcements block no place for a whole lease. Otherwise the
+    /// new participant's former start goes.
     fn displaces(&mut self, now: Instant, sender: Sender, data: &ParticipantData) -> bool {
         let prefix = sender.prefix;
         let is_newcomer = !self.participant_by_prefix.contains_key(&prefix)
@@ -148,10 +148,10 @@ impl Engine {
         true
     }
 
-    /// The former start of a newcomer that was restarted without a farewell: a participant with the same unicast addresses
-    /// for discovery that has been silent for half of its lease. Both are isolane's, whose living participants never have the
-    /// same address; those of other vendors may share one. A newcomer whose announcement came from none of these addresses
-    /// has no former start.
+    /// Finds the former start of a participant that was restarted without a farewell. It has the same unicast
+    /// metatraffic addresses and has been silent for half of its lease. Both must be isolane's, because two running
+    /// isolane participants never share an address; those of other vendors may. The announcement must come from one of
+    /// these addresses.
     fn former_start(
         &mut self,
         now: Instant,
@@ -215,7 +215,7 @@ impl Engine {
             }
             None => {
                 if !self.is_stranger(prefix) {
-                    // It is entered by its description, and heard then.
+                    // The description enters it in a later step.
                     return;
                 }
                 self.counters.octets_cut += octets_cut;
@@ -238,7 +238,7 @@ impl Engine {
         }
     }
 
-    /// A participant has a place in the table.
+    /// Registers a participant that has a place in the table.
     pub(super) fn enter_participant(&mut self, prefix: GuidPrefix, index: u16) {
         self.participant_by_prefix.insert(prefix, index);
         self.timers
@@ -246,23 +246,23 @@ impl Engine {
         self.make_room_to_file();
     }
 
-    /// A participant has announced itself for the first time: it is answered, and its built-in endpoints are matched.
+    /// Answers the first announcement of a participant and matches its built-in endpoints.
     fn connect_newcomer(&mut self, now: Instant, index: u16, prefix: GuidPrefix) {
-        // It may have started after our last announcement.
+        // The participant may have started after our last announcement.
         self.file_announcement(index + 1);
         self.connect_sedp(now, index);
         let is_described = !self.is_stranger(prefix);
         if is_described || !self.is_isolane(prefix) {
-            // Others take it for granted, and ask until they are answered; what is described was matched before
-            // these could be reached.
+            // Other vendors assume that these endpoints are matched, and ask until they are answered. A described peer
+            // was matched before its endpoints could be reached.
             self.connect_message_reader(prefix);
             self.connect_message_writer(now, prefix);
         }
     }
 
-    /// Answers a participant again that goes on announcing itself and has not shown that it hears us: the
-    /// answer may have been lost, and to one that does not know us the questions of SEDP say nothing. At
-    /// most as often as we announce ourselves at first, since the peer may do the same.
+    /// Answers a participant again that keeps announcing itself without having acknowledged anything. The first answer
+    /// may be lost, and a peer that does not know us ignores our SEDP messages. Answers are at least one initial
+    /// announcement period apart, since the peer may do the same.
     fn answer_again(&mut self, now: Instant, index: u16) {
         let period = self.config.timing.announce_initial_period;
         let Some(participant) = self.participants.get_mut(index) else {
@@ -278,13 +278,12 @@ impl Engine {
         }
     }
 
-    /// Asks writers of a participant again for their first heartbeat, or for what is missing: the
-    /// question may have been lost, and a writer that thinks we have all it has, because we had it
-    /// before we forgot the writer, says nothing by itself. Asks its readers that have not answered
-    /// likewise, and those whose address is not validated: they may have been out of reach for longer than they are asked
-    /// by the clock.
+    /// Repeats ACKNACKs to writers of a participant that lack a first HEARTBEAT or have samples missing. Repeats
+    /// HEARTBEATs to readers that have not answered or whose address is not validated. An earlier message may be lost,
+    /// or the endpoint may have been unreachable for longer than periodic HEARTBEATs last. A writer that knew us before
+    /// we forgot it sends nothing by itself.
     ///
-    /// Of a participant without a validated address only the endpoints of SEDP are asked.
+    /// Without a validated address only the participant's SEDP endpoints are addressed.
     pub(super) fn ask_again(&mut self, index: u16, prefix: GuidPrefix) {
         self.ask_for_refused(index);
         self.ask_for_doubted(index);
@@ -320,7 +319,6 @@ impl Engine {
         }
     }
 
-    /// The SEDP endpoints of a participant that has moved follow it.
     fn follow_participant(&mut self, index: u16) {
         let Some(participant) = self.participants.get(index) else {
             return;
@@ -335,8 +333,8 @@ impl Engine {
         }
     }
 
-    /// One endpoint of a participant that has moved, or is reachable now, follows it; before the first
-    /// those of SEDP.
+    /// Updates the addresses of one endpoint of a participant that has moved or become reachable. Its built-in
+    /// endpoints come first.
     pub(super) fn follow_endpoint(&mut self) -> bool {
         if !self.has_following {
             return false;
@@ -367,7 +365,7 @@ impl Engine {
         true
     }
 
-    /// Matches the built-in endpoints with a participant's, as far as they are not.
+    /// Matches the local SEDP endpoints with those of a participant, where not yet matched.
     pub(super) fn connect_sedp(&mut self, now: Instant, index: u16) {
         if self.announces() != Announces::All {
             return;
@@ -404,7 +402,7 @@ impl Engine {
     }
 }
 
-/// Whether two announcements of a participant name the same addresses.
+/// Returns whether two announcements of a participant list the same addresses.
 fn is_reached_alike(one: &ParticipantData, other: &ParticipantData) -> bool {
     one.metatraffic_unicast == other.metatraffic_unicast
         && one.metatraffic_multicast == other.metatraffic_multicast

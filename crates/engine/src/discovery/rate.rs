@@ -1,8 +1,8 @@
-//! The rate of discovery's sending.
+//! Rate limit of discovery traffic.
 //!
 //! SEDP sends at most [`discovery_bytes_per_s`](crate::EngineConfig::discovery_bytes_per_s): data, history, repairs,
-//! HEARTBEATs and ACKNACKs alike. What exceeds it stays filed until a timer lets it go on. SPDP and the messages of
-//! liveliness renew leases and are not limited.
+//! HEARTBEATs and ACKNACKs together. Work beyond the limit stays filed until a timer releases it. SPDP and liveliness
+//! messages renew leases and are exempt.
 
 use isolane_wire::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Engine {
-    /// Whether filed work is limited by the rate of discovery: it is SEDP's, and sends.
+    /// Returns whether filed work is subject to the rate limit: it sends on a SEDP endpoint.
     pub(crate) fn is_limited(&self, Filed { kind, subject }: Filed) -> bool {
         let endpoint = match kind {
             WorkKind::Data | WorkKind::Heartbeat => Some(subject),
@@ -26,7 +26,7 @@ impl Engine {
         endpoint.is_some_and(|endpoint| endpoint <= SUBSCRIPTIONS)
     }
 
-    /// Counts what discovery sends; holds the rest where that is as much as it may.
+    /// Charges sent bytes to the rate limit. When the limit is exceeded, limited work is held until the timer fires.
     pub(crate) fn pay_for_discovery(&mut self, now: Instant, work: &Work) {
         let copies = match &work.to {
             Destinations::Writer(writer) => self.destinations(*writer).len(),

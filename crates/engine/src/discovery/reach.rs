@@ -1,18 +1,16 @@
-//! Which addresses of a participant are validated, and what is sent to the others (anti-amplification).
+//! Address validation and anti-amplification.
 //!
-//! An announcement proves nothing: anybody can send one that names somebody else's address. An IPv4 address that a
-//! participant announces is validated by an ACKNACK that comes from it (the port is ignored: implementations send from
-//! other ports than they receive on). An ACKNACK from the loopback address, or from an address of
-//! this host, validates all addresses of its participant: it comes from a process of this host, which can send anywhere by
-//! itself. (Between two addresses of a host Linux sends from the one that is sent to, and it takes no datagram from outside
-//! whose source is its own.) Addresses of described participants are validated by their description.
+//! Anybody can announce somebody else's address. An announced IPv4 address is therefore validated only by an ACKNACK
+//! that comes from it; the port is ignored, because implementations send from other ports than they receive on. An
+//! ACKNACK from the loopback address, or an address of this host, validates all addresses of its participant, since a
+//! local process can send anywhere by itself. (Linux drops datagrams from outside that carry an own source address.)
+//! Addresses of described participants are validated by their description.
 //!
-//! Samples are sent to validated addresses alone; of several addresses of a peer a validated one is used. Everything else
-//! that is meant for an address that is not validated (announcements, HEARTBEATs, ACKNACKs, repairs) comes to at most
-//! [`ANSWER_FACTOR`] times the bytes received in the participant's name, and for all such addresses together to at most
-//! [`UNVALIDATED_BYTES_PER_S`]. What exceeds that is dropped and counted, as if the network had lost it.
+//! Samples are sent to validated addresses only, and a validated address of a peer is preferred. Other messages to
+//! addresses that are not validated are limited to [`ANSWER_FACTOR`] times the bytes received in the participant's
+//! name. All such addresses together get at most [`UNVALIDATED_BYTES_PER_S`]. Excess messages are counted and dropped.
 //!
-//! A source address can be forged by a host on its network: see `docs/threats.md`.
+//! A host can forge a source address on its own network: see `docs/threats.md`.
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
@@ -31,11 +29,10 @@ use crate::{
     work::Work,
 };
 
-/// Bytes of a message around one announcement: RTPS header, and DATA without inline QoS (RTPS 2.5
-/// §9.4.5.4).
+/// Bytes of a message around one announcement: RTPS header and DATA submessage without inline QoS (RTPS 2.5 §9.4.5.4).
 pub(super) const AROUND_ANNOUNCEMENT_BYTES: usize = HEADER_BYTES + 24;
 
-/// The addresses of a participant that are validated.
+/// Validated addresses of a participant.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Validated {
     addresses: BoundedVec<[u8; 4], MAX_VALIDATED_ADDRESSES>,
@@ -43,7 +40,7 @@ pub(crate) struct Validated {
 }
 
 impl Validated {
-    /// Every address, of a participant that is described at this one.
+    /// All addresses of a described participant.
     pub(super) fn described(address: [u8; 4]) -> Self {
         Self {
             addresses: BoundedVec::from_iter([address]),
@@ -51,13 +48,13 @@ impl Validated {
         }
     }
 
-    /// Whether there is a validated address.
+    /// Returns whether any address is validated.
     pub(crate) fn is_any(&self) -> bool {
         self.are_all || !self.addresses.is_empty()
     }
 
-    /// Whether what is sent to a locator goes to a validated address; a group counts as one where the participant has
-    /// any.
+    /// Returns whether a locator is a validated address. A multicast group counts as validated if any unicast address
+    /// is.
     pub(crate) fn covers(&self, locator: &Locator) -> bool {
         match locator.ipv4() {
             _ if self.are_all => true,
@@ -67,7 +64,8 @@ impl Validated {
         }
     }
 
-    /// Enters an address. Where all places are taken it gets that of one which is no longer announced, or none.
+    /// Adds an address. When the list is full it replaces an address that is no longer announced; returns `false` if
+    /// there is none.
     fn enter(&mut self, address: [u8; 4], is_announced: impl Fn([u8; 4]) -> bool) -> bool {
         match self.addresses.push(address) {
             Ok(()) => true,
@@ -80,26 +78,26 @@ impl Validated {
     }
 }
 
-/// Whether a participant announces an address for discovery, or as its default.
+/// Returns whether a participant lists an address among its metatraffic or default unicast locators.
 fn announces(data: &ParticipantData, address: [u8; 4]) -> bool {
     let is_it = |locator: &Locator| locator.ipv4() == Some(address);
     data.metatraffic_unicast.iter().any(is_it) || data.default_unicast.iter().any(is_it)
 }
 
-/// Whether an address is one of this host, so that a process of this host sends from it.
+/// Returns whether an address belongs to this host, so that only a process of this host sends from it.
 fn is_of_this_host(networks: &[Network], address: [u8; 4]) -> bool {
     address[0] == 127 || networks.iter().any(|network| network.address == address)
 }
 
 impl Engine {
-    /// Whether a datagram in the name of a participant came from one of its addresses.
+    /// Returns whether a datagram of a participant came from one of its addresses.
     pub(crate) fn is_own_address(&self, prefix: GuidPrefix, source: Locator) -> bool {
         let Some(address) = source.ipv4() else {
             return false;
         };
         let networks = &self.config.networks;
         let Some(&index) = self.participant_by_prefix.get(&prefix) else {
-            // This participant itself.
+            // The prefix is that of this participant.
             return networks.is_empty() || is_of_this_host(networks, address);
         };
         let participant = self.participants.get(index).filter(|peer| peer.is_proven());
@@ -116,7 +114,7 @@ impl Engine {
         self.participants.get(index)
     }
 
-    /// Of several addresses of a participant the one that is used: a validated one if there is any.
+    /// Selects the address used among several of a participant, a validated one if there is any.
     pub(crate) fn choose_of(
         &self,
         participant: &RemoteParticipant,
@@ -126,7 +124,7 @@ impl Engine {
         choose(locators, &self.config.networks, is_validated)
     }
 
-    /// Notes bytes that came in the name of a participant and call for an answer.
+    /// Credits a participant with [`ANSWER_FACTOR`] times the bytes received from it that call for an answer.
     pub(crate) fn earn(&mut self, prefix: GuidPrefix, bytes: usize) {
         let Some(&index) = self.participant_by_prefix.get(&prefix) else {
             return;
@@ -138,8 +136,8 @@ impl Engine {
         }
     }
 
-    /// Bytes of a datagram for a participant that are sent to an address: all of them, or 0 where the address is not
-    /// validated and has had its share.
+    /// Returns how many bytes of a datagram may be sent to a participant's address: all, or 0 if the address is not
+    /// validated and the credit is used up.
     pub(crate) fn spend(
         &mut self,
         prefix: GuidPrefix,
@@ -148,7 +146,7 @@ impl Engine {
     ) -> usize {
         let found = self.participant_by_prefix.get(&prefix);
         let Some(participant) = found.and_then(|&index| self.participants.get_mut(index)) else {
-            // This one itself.
+            // The prefix is that of this participant.
             return bytes;
         };
         if to.is_none_or(|to| participant.validated.covers(to)) {
@@ -166,7 +164,8 @@ impl Engine {
         bytes
     }
 
-    /// What is sent to one matched reader: nothing where its address is not validated and has had its share.
+    /// Charges work for one matched reader to its participant's credit; its bytes become 0 if the address is not
+    /// validated and the credit is used up.
     pub(crate) fn spend_on_reader(&mut self, index: u16, work: Option<Work>) -> Option<Work> {
         let proxy = self.reader_proxies.get(index)?;
         if proxy.is_reachable {
@@ -184,8 +183,8 @@ impl Engine {
         Some(work)
     }
 
-    /// Whether an address of a participant is validated; without an address, whether the participant has any. Addresses of
-    /// this participant are.
+    /// Returns whether an address of a participant is validated; without an address, whether the participant has any
+    /// validated one. All addresses of this participant are validated.
     pub(crate) fn is_validated(&self, prefix: GuidPrefix, to: Option<Locator>) -> bool {
         let Some(participant) = self.participant(prefix) else {
             return prefix == self.guid_prefix();
@@ -196,15 +195,16 @@ impl Engine {
         }
     }
 
-    /// Whether a participant has a validated address, but this one is not.
+    /// Returns whether a participant has a validated address other than this one.
     pub(crate) fn answers_elsewhere(&self, prefix: GuidPrefix, to: Option<Locator>) -> bool {
         let participant = self.participant(prefix);
         participant.is_some_and(|participant| participant.is_proven())
             && !self.is_validated(prefix, to)
     }
 
-    /// Takes note of an ACKNACK of a matched reader whose address is not validated, or that came from another address than
-    /// the last one: that is validated if the participant announces it. Its endpoints follow, one a step.
+    /// Processes an ACKNACK of a matched reader whose address is not validated, or that came from another address than
+    /// the last one. If the participant announces that address, it is validated, and the participant's endpoints are
+    /// updated one a step.
     #[cold]
     pub(crate) fn note_answer(&mut self, index: u16, source: Locator) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
@@ -234,7 +234,7 @@ impl Engine {
             if !is_entered {
                 self.counters.answers_elsewhere += u64::from(!was_reachable);
                 if let Some(proxy) = self.reader_proxies.get_mut(index).filter(|_| was_reachable) {
-                    // The next one from there costs a comparison.
+                    // The next ACKNACK from there costs one comparison only.
                     proxy.answered_from = source.ipv4();
                 }
                 return;

@@ -1,8 +1,8 @@
-//! What found a table full, and is tried again when there is room.
+//! Endpoints and matches refused because a table was full, retried when there is room.
 //!
-//! What was refused remembers why by itself: an endpoint or a participant that its matches found no place,
-//! a participant that some of its endpoints did. So nothing is kept beside the tables, and what goes away
-//! takes its note along. It is tried again when its reason is over.
+//! The refused entity itself stores the reason: an endpoint or participant for its matches, a participant for its
+//! endpoints. No further table is needed, and a removed entity takes its record along. An entity is retried when its
+//! reason no longer holds.
 
 use isolane_wire::{
     guid::{Guid, GuidPrefix},
@@ -19,16 +19,16 @@ use crate::{
     reader::WriterProxy,
 };
 
-/// A participant's writers, or its readers, that were refused for want of room.
+/// Refused writers, or refused readers, of one participant.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RefusedEndpoints {
-    /// For each reason of [`Refusal`], the pieces that the shortest refused announcement needs; `None` if none was refused.
-    /// First those of changes, which need no place of an endpoint, then those of new endpoints.
+    /// Pieces needed by the shortest refused announcement, for each reason of [`Refusal`]; `None` if none was refused.
+    /// Changes, which need no place for an endpoint, come first, then new endpoints.
     pieces: [[Option<u16>; 3]; 2],
 }
 
 impl RefusedEndpoints {
-    /// Notes an announcement that needs `pieces`, of a new endpoint or of a known one.
+    /// Records an announcement that needs `pieces`, of a new or a known endpoint.
     pub(super) fn note(&mut self, why: Refusal, is_new: bool, pieces: usize) {
         let pieces = u16::try_from(pieces).unwrap_or(u16::MAX);
         let noted = &mut self.pieces[usize::from(is_new)];
@@ -39,8 +39,8 @@ impl RefusedEndpoints {
         }
     }
 
-    /// Whether one of them may find room now. `fits` says whether that many endpoints and pieces are free, for a topic of
-    /// the highest level in use or for any other.
+    /// Returns whether one of them may find room now. `fits` returns whether that many endpoints and pieces are free,
+    /// for a topic of the highest level in use or for any other.
     fn is_over(&self, fits: impl Fn(bool, usize, usize) -> bool, is_in_share: bool) -> bool {
         (0..).zip(&self.pieces).any(|(endpoints, noted)| {
             let mut reasons = noted.iter().zip(Refusal::all().iter());
@@ -59,7 +59,7 @@ impl RefusedEndpoints {
 }
 
 impl Engine {
-    /// A match has ended: matches that were refused are tried again by discovery.
+    /// Schedules a retry of refused matches after a match has ended.
     pub(crate) fn note_place(&mut self) {
         if self.has_refused {
             self.has_place = true;
@@ -67,15 +67,15 @@ impl Engine {
         }
     }
 
-    /// Tries again the matches of one that was refused, if there is room for it now: an attempt makes a match, or finds
-    /// another reason against it.
+    /// Retries the refused matches of one entity if there may be room. An attempt creates a match or finds another
+    /// reason for refusal.
     pub(super) fn join_refused(&mut self, now: Instant) -> bool {
         if !self.has_place {
             return false;
         }
         let of_readers = |why: Refusal, has| why.is_over_in(&self.reader_proxies, has);
         let of_writers = |why: Refusal, has| why.is_over_in(&self.writer_proxies, has);
-        // Matches here, and those of discovery, are no part of a share.
+        // Local matches and those of discovery belong to no share.
         let of_both =
             |why: RefusedMatches| of_readers(why.readers, 0) || of_writers(why.writers, 0);
         let participant = self
@@ -116,14 +116,13 @@ impl Engine {
         false
     }
 
-    /// Connects the built-in endpoints of a participant that found no place.
     fn connect_refused(&mut self, now: Instant, index: u16) {
         self.connect_sedp(now, index);
         let Some(participant) = self.participants.get_mut(index) else {
             return;
         };
         let prefix = participant.data.guid.prefix;
-        // What finds no place again is noted again.
+        // Repeated refusals are recorded again.
         let refused = core::mem::take(&mut participant.messages_refused);
         if !refused.writers.is_empty() {
             self.connect_message_reader(prefix);
@@ -133,8 +132,8 @@ impl Engine {
         }
     }
 
-    /// Notes that an announcement is taken back. Anybody can have said that, so the participant is asked for it once more
-    /// with its own next announcement.
+    /// Records that an announcement was replaced or disposed. This may have been forged, so the announcement is
+    /// requested once more after the participant's own next announcement.
     pub(super) fn doubt(&mut self, endpoint: u16) {
         let Some(endpoint) = self.endpoints.get(endpoint) else {
             return;
@@ -147,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// Asks a participant once more for what it announced since the oldest announcement that was taken back.
+    /// Requests all announcements of a participant again, from the oldest one that was replaced or disposed.
     pub(super) fn ask_for_doubted(&mut self, index: u16) {
         let Some(participant) = self.participants.get_mut(index) else {
             return;
@@ -161,7 +160,7 @@ impl Engine {
         }
     }
 
-    /// Has the proxy of a participant's SEDP writer forget what has come, and asks for that.
+    /// Resets the proxy of a participant's SEDP writer with `forget`, and requests the missing announcements.
     fn ask_sedp_again(
         &mut self,
         reader: u16,
@@ -183,10 +182,10 @@ impl Engine {
         self.file_acknack(index);
     }
 
-    /// Asks a participant for all its endpoints once more, if some were refused and there is room for one of these now.
+    /// Requests all endpoints of a participant again, if some were refused and there is room for one of them now.
     ///
-    /// That is at most once for each of its own announcements: else one peer that gives up a place and
-    /// takes it again could make all the others repeat themselves.
+    /// This happens at most once for each of the participant's own announcements. Otherwise one peer that repeatedly
+    /// frees and takes a place could make all others repeat theirs.
     pub(super) fn ask_for_refused(&mut self, index: u16) {
         for (reader, sedp) in (0u16..).zip(&SEDP) {
             let Some(participant) = self.participants.get(index) else {
@@ -203,7 +202,7 @@ impl Engine {
             if let Some(participant) = self.participants.get_mut(index) {
                 participant.refused_endpoints[usize::from(reader)] = RefusedEndpoints::default();
             }
-            // It has acknowledged them all: it begins again as one that knows nothing.
+            // All of them were acknowledged, so the proxy must start from nothing.
             self.ask_sedp_again(reader, sedp, prefix, WriterProxy::restart);
         }
     }

@@ -1,11 +1,11 @@
-//! Ends of coherent sets in a writer's history: changes with a number and nothing else.
+//! Ends of coherent sets in a writer's history: changes with only a sequence number.
 //!
-//! They lie in slots without a payload, apart from those of samples: a history that is full of samples has room for the
-//! end of their set, and ends take no room from samples. There is room for as many as for samples, since each of those may
-//! be a set. Where more are needed, under KEEP_LAST, an end goes first of whose set no sample is left.
+//! They use separate slots without payload. A history full of samples thus has room for the end of its set, and ends
+//! take no room from samples. There are as many slots as for samples, since each sample may be a set. If more are
+//! needed under KEEP_LAST, an end whose set has no sample left is removed first.
 //!
-//! They have a queue of their own, too: the oldest sample is found, and goes, at the same cost however many ends there are
-//! before it.
+//! A separate queue keeps the cost of finding and removing the oldest sample independent of the number of ends before
+//! it.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -17,29 +17,29 @@ use crate::limits::MIN_SET_ENDS;
 #[derive(Debug, Default)]
 pub(super) struct SetEnds {
     free: Vec<u16>,
-    /// Those in the history: (sequence, slot), ascending.
+    /// (sequence, slot) of the ends in the history, ascending.
     order: VecDeque<(SequenceNumber, u16)>,
 }
 
 impl SetEnds {
-    /// The number of the oldest.
+    /// Sequence number of the oldest end.
     pub(super) fn first(&self) -> Option<SequenceNumber> {
         self.order.front().map(|&(sequence, _)| sequence)
     }
 
-    /// The first at or above this number, and its slot.
+    /// First end at or above a sequence number, with its slot.
     pub(super) fn from(&self, sequence: SequenceNumber) -> Option<(SequenceNumber, u16)> {
         let at = self.order.partition_point(|&(there, _)| there < sequence);
         self.order.get(at).copied()
     }
 
-    /// The slot of the one with this number.
+    /// Slot of the end with a sequence number.
     pub(super) fn slot_of(&self, sequence: SequenceNumber) -> Option<u16> {
         let found = self.from(sequence).filter(|&(there, _)| there == sequence);
         found.map(|(_, slot)| slot)
     }
 
-    /// Lets go of the one with this number, if there is one.
+    /// Removes the end with a sequence number, if there is one.
     #[cold]
     pub(super) fn remove(&mut self, sequence: SequenceNumber) {
         let found = self.order.binary_search_by_key(&sequence, |&(at, _)| at);
@@ -50,7 +50,7 @@ impl SetEnds {
 }
 
 impl History {
-    /// Takes memory for what changes say of their sets and group, and for ends of sets if there are to be any.
+    /// Allocates memory for marks of sets and groups, and for ends of sets if `has_ends`.
     pub(crate) fn keep_marks(&mut self, has_ends: bool) {
         let slots = self.changes.len() as u16;
         let ends = match has_ends {
@@ -68,22 +68,22 @@ impl History {
         };
     }
 
-    /// Whether the end of a set could be committed now.
+    /// Returns whether the end of a set could be committed now.
     pub(crate) fn has_room_for_set_end(&self) -> bool {
         !self.set_ends.free.is_empty()
     }
 
-    /// The oldest change that is a sample, or the end of an instance.
+    /// Sequence number of the oldest sample or end of an instance.
     pub(crate) fn first_sample(&self) -> Option<SequenceNumber> {
         self.order.front().map(|&(sequence, _)| sequence)
     }
 
-    /// The number of the oldest.
+    /// Sequence number of the oldest end of a set.
     pub(crate) fn first_set_end(&self) -> Option<SequenceNumber> {
         self.set_ends.first()
     }
 
-    /// Makes room for the end of a set, if one below `sequence` can go.
+    /// Makes room for the end of a set, by removing one below `sequence` if necessary. Returns whether there is room.
     pub(crate) fn make_room_for_set_end(&mut self, sequence: SequenceNumber) -> bool {
         if self.has_room_for_set_end() {
             return true;
@@ -98,7 +98,7 @@ impl History {
         true
     }
 
-    /// Whether no sample of a set lies right before this end of one.
+    /// Returns whether no sample of its set directly precedes an end.
     fn is_end_of_nothing(&self, end: SequenceNumber) -> bool {
         let last_below = |order: &VecDeque<(SequenceNumber, u16)>| {
             let at = order.partition_point(|&(there, _)| there < end);
@@ -111,7 +111,7 @@ impl History {
         sample.is_none_or(|(_, slot)| self.marks[usize::from(slot)].set().is_none())
     }
 
-    /// Enters the end of a set, for which there is room.
+    /// Adds the end of a set, for which there must be room.
     pub(crate) fn commit_set_end(&mut self, change: Change, mark: SetMark) {
         let Some(slot) = self.set_ends.free.pop() else {
             return;
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(history.first(), Some(SequenceNumber(2)));
     }
 
-    /// A full KEEP_ALL history of a TRANSIENT_LOCAL writer gives up its oldest sample with each that is written.
+    /// A full KEEP_ALL history of a TRANSIENT_LOCAL writer removes its oldest sample with each one written.
     #[test]
     fn the_oldest_sample_is_the_first_of_its_queue_however_many_ends_lie_before_it() {
         let mut history = a_history(Keep::All, 100);

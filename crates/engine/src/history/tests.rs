@@ -1,4 +1,4 @@
-//! What a history keeps and what it gives up.
+//! Tests of replacement and release in a history.
 
 use super::*;
 

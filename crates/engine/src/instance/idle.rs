@@ -1,17 +1,16 @@
-//! Instances of which there is no sample: what makes way when the table is full.
+//! Instances without samples, which are replaced first when the table is full.
 //!
-//! An instance is listed when its last sample goes, among those that have ended or among those that are alive,
-//! and looked at when a place is needed: one that has samples again is passed by, since it is listed anew
-//! when those have gone. One that had samples again meanwhile, and has none now, keeps its place in the list: the order
-//! is that in which they were first without samples, not that in which their last ones went. So nothing is paid for while instances come and go within the table, and each entry that is
-//! passed by was paid for by the sample that went. An instance is in each list once at most; both have
-//! their room from the beginning.
+//! An instance is listed when its last sample is removed, as ended or as alive. The lists are examined only when a
+//! place is needed. An entry whose instance has samples again is skipped, and listed again when these are gone. An
+//! instance that had samples meanwhile and has none now keeps its place, so the order is that of first becoming empty.
+//! Listing costs nothing while instances fit the table, and each skipped entry is paid for by the removed sample. An
+//! instance is in each list at most once; the lists are allocated on creation.
 
 use alloc::collections::VecDeque;
 
 use super::{InstanceState, Instances};
 
-/// In which lists an instance is.
+/// Lists that contain an instance.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Listed {
     ended: bool,
@@ -20,13 +19,13 @@ pub(super) struct Listed {
 
 #[derive(Debug)]
 pub(super) struct Idle {
-    /// Those that had ended when their last sample went: nothing is lost with them that matters.
+    /// Instances that had ended when their last sample was removed; forgetting them loses nothing relevant.
     ended: VecDeque<u16>,
     alive: VecDeque<u16>,
 }
 
 impl Idle {
-    /// Room for so many instances.
+    /// Allocates lists for up to `room` instances.
     pub(super) fn new(room: usize) -> Self {
         Self {
             ended: VecDeque::with_capacity(room),
@@ -39,7 +38,7 @@ impl Idle {
         [self.ended.capacity(), self.alive.capacity()]
     }
 
-    /// An instance has no sample any more.
+    /// Lists an instance whose last sample was removed.
     #[inline]
     pub(super) fn note(&mut self, index: u16, state: InstanceState, listed: &mut Listed) {
         let (list, is_listed) = match state {
@@ -53,8 +52,7 @@ impl Idle {
 }
 
 impl Instances {
-    /// The instance that is forgotten for a new one: of those without samples one that has ended, else one that is
-    /// alive; of these the one that was without samples first since it was listed.
+    /// Selects the instance to replace by a new one: without samples, ended before alive, in the order of listing.
     pub(super) fn take_idle(&mut self) -> Option<u16> {
         while let Some(index) = self.idle.ended.pop_front() {
             let instance = &mut self.records[usize::from(index)];

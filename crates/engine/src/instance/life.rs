@@ -1,28 +1,29 @@
-//! The lives of an instance (DDS 1.4 §2.2.2.5.1.3 and following, figure 2.11): it ends by being disposed, or when nobody
-//! writes it any more, and the next sample of it begins another life. What was looked at in one life is new in
-//! the next.
+//! Generations of an instance (DDS 1.4 §2.2.2.5.1.3 and following, figure 2.11). An instance ends when it is disposed
+//! or has no writer; its next sample starts a new generation, in which the instance is new to the user again.
 
 use isolane_wire::{cdr::KeyHash, qos::ReaderDataLifecycle, time::Instant};
 
 use super::{InstanceState, Instances};
 use crate::{cache::SampleInfo, chain::Chain, clock::Purges, states::ViewState};
 
-/// What is known of an instance's lives.
+/// Generation state of an instance.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Life {
-    /// Its samples were looked at in this life.
+    /// True once samples of this generation were read.
     is_seen: bool,
-    /// Lives that came after it was disposed, and after nobody wrote it.
+    /// Generations after a dispose.
     disposed_generations: u32,
+    /// Generations after the loss of all writers.
     no_writers_generations: u32,
-    /// Samples of it are to go.
+    /// True if its samples must be purged.
     is_to_empty: bool,
-    /// Its end is so long ago that nothing is known of it; the next life is the first.
+    /// True if its samples were purged after the loss of all writers; the next generation counts as the first.
     is_forgotten: bool,
-    /// For the ranks of samples that were selected together: how many of it follow, and the life of the last.
+    /// Samples that follow in the current selection, for the sample rank.
     following: u32,
+    /// Generation of the last of these, for the generation rank.
     latest_generation: u32,
-    /// The last selection that it was part of.
+    /// Number of the last selection that included it.
     selection: u64,
 }
 
@@ -45,7 +46,7 @@ impl Life {
 }
 
 impl Instances {
-    /// An instance that had ended is alive again.
+    /// Starts a new generation of an ended instance.
     #[cold]
     pub(super) fn revive(&mut self, index: u16, at: Instant) {
         let instance = &mut self.records[usize::from(index)];
@@ -63,15 +64,15 @@ impl Instances {
         self.note_turn(index, at);
     }
 
-    /// An instance has ended.
+    /// Ends the current generation of an instance.
     pub(super) fn end_life(&mut self, index: u16, state: InstanceState, at: Instant) {
         let instance = &mut self.records[usize::from(index)];
         if instance.life.is_forgotten {
-            // What comes after its samples were let go begins anew.
+            // A sample after the purge starts from the first generation.
             instance.life = Life::NEW;
         }
         let is_repeated = core::mem::replace(&mut instance.state, state) == state;
-        // Where it had ended before, this end is a sample that is to go some day, too.
+        // A repeated end is itself a sample that must be purged later.
         let key = instance.key;
         let purges = self.purges.as_ref();
         if !is_repeated || purges.is_some_and(|purges| !purges.counts_for(key)) {
@@ -86,13 +87,13 @@ impl Instances {
         }
     }
 
-    /// Samples of an instance were looked at.
+    /// Records that samples of an instance were read.
     #[inline]
     pub(crate) fn note_look(&mut self, index: u16) {
         self.records[usize::from(index)].life.is_seen = true;
     }
 
-    /// Says of a sample that comes in now in which life of its instance it does.
+    /// Sets the generation counts of a received sample.
     #[inline]
     pub(crate) fn tell_generation(&self, index: u16, info: &mut SampleInfo) {
         let life = &self.records[usize::from(index)].life;
@@ -100,7 +101,7 @@ impl Instances {
         info.no_writers_generation_count = life.no_writers_generations;
     }
 
-    /// Says of a sample what is so of its instance now.
+    /// Sets the instance state, view state and absolute generation rank of a sample.
     #[inline]
     pub(crate) fn tell(&self, index: u16, info: &mut SampleInfo) {
         let instance = &self.records[usize::from(index)];
@@ -113,7 +114,7 @@ impl Instances {
         info.absolute_generation_rank = generation.wrapping_sub(info.generation());
     }
 
-    /// The place of an instance that is known.
+    /// Returns the index of a known instance.
     pub(crate) fn known(&self, key: KeyHash) -> Option<u16> {
         let &index = self.index.get(&key)?;
         let is_known = !self.records[usize::from(index)].life.is_forgotten;
@@ -128,28 +129,28 @@ impl Instances {
         &self.records[usize::from(index)].chain
     }
 
-    /// A selection begins: no instance is part of it yet.
+    /// Starts a new, empty selection.
     pub(crate) fn begin_selection(&mut self) {
         self.selection += 1;
     }
 
-    /// Whether an instance is part of the selection that is made.
+    /// Returns whether an instance is part of the current selection.
     pub(crate) fn is_selected(&self, index: u16) -> bool {
         self.records[usize::from(index)].life.selection == self.selection
     }
 
-    /// It is from now on.
+    /// Adds an instance to the current selection.
     pub(crate) fn note_selected(&mut self, index: u16) {
         self.records[usize::from(index)].life.selection = self.selection;
     }
 
-    /// Before samples of an instance are ranked among those that were selected with them.
+    /// Prepares the ranking of an instance's selected samples.
     pub(crate) fn begin_rank(&mut self, index: u16) {
         self.records[usize::from(index)].life.following = 0;
     }
 
-    /// The rank of a sample of this generation, the last one first: how many of its instance follow, and the
-    /// generation of the last of these.
+    /// Ranks the next selected sample of an instance, from last to first. Returns the number of samples that follow it,
+    /// and the generation of the last one.
     pub(crate) fn rank(&mut self, index: u16, generation: u32) -> (u32, u32) {
         let life = &mut self.records[usize::from(index)].life;
         if life.following == 0 {
@@ -160,7 +161,7 @@ impl Instances {
         (rank, life.latest_generation)
     }
 
-    /// Sets what is to go after instances have ended; those that have, count from now.
+    /// Applies READER_DATA_LIFECYCLE. The delays of instances that have already ended start now.
     pub(crate) fn set_purges(&mut self, policy: &ReaderDataLifecycle, seed: u64, now: Instant) {
         let instances = u16::try_from(self.room).unwrap_or(u16::MAX);
         self.purges = Purges::of(policy, instances, seed);
@@ -168,12 +169,12 @@ impl Instances {
         records.for_each(|index| self.note_turn(index, now));
     }
 
-    /// When samples of an instance are to go next.
+    /// Time of the next purge.
     pub(crate) fn next_purge(&self) -> Option<Instant> {
         self.purges.as_ref()?.next()
     }
 
-    /// Marks an instance whose samples are to go; false: there is none yet.
+    /// Marks the next due instance for purging. Returns `false` if none is due.
     pub(crate) fn purge_next(&mut self, now: Instant) -> bool {
         let due = self.purges.as_mut().and_then(|it| it.take_due(now));
         let Some(key) = due else { return false };
@@ -187,12 +188,12 @@ impl Instances {
         true
     }
 
-    /// Whether samples of an instance are to go.
+    /// Returns whether an instance's samples must be purged.
     pub(crate) fn is_to_empty(&self, index: u16) -> bool {
         self.records[usize::from(index)].life.is_to_empty
     }
 
-    /// What was to go has gone.
+    /// Clears all purge marks.
     pub(crate) fn note_emptied(&mut self) {
         for instance in &mut self.records {
             instance.life.is_to_empty = false;

@@ -1,4 +1,4 @@
-//! Which of a peer's addresses are used, and where a writer's first transmissions go.
+//! Selection of a peer's address, and the destinations of a writer's first transmissions.
 
 use isolane_wire::{discovery::LocatorList, guid::GuidPrefix, locator::Locator};
 
@@ -10,11 +10,11 @@ use crate::{
     writer::ReaderProxy,
 };
 
-/// A unicast and a multicast address.
+/// Unicast and multicast address.
 pub(crate) type Address = (Option<Locator>, Option<Locator>);
 
-/// Of several addresses the one to use: of those that are validated, else of all, the first in a network of ours, else
-/// the first of IPv4.
+/// Selects one of several addresses: validated ones before others, then those in a local network, then the first. Only
+/// IPv4 is used.
 pub(crate) fn choose(
     locators: &LocatorList,
     networks: &[Network],
@@ -27,19 +27,18 @@ pub(crate) fn choose(
     };
     let usable = || locators.iter().filter(|locator| locator.ipv4().is_some());
     let rank = |locator: &&Locator| (is_validated(locator), is_near(locator));
-    // Of equals the first.
+    // `max_by_key` returns the last maximum, so this finds the first one.
     usable().rev().max_by_key(rank).copied()
 }
 
-/// The same of addresses of this participant.
+/// Selects one of this participant's own addresses.
 pub(crate) fn choose_own(locators: &LocatorList, networks: &[Network]) -> Option<Locator> {
     choose(locators, networks, |_| true)
 }
 
 impl Engine {
-    /// The group by which a peer is reached: the first that is one we can use, where groups can be
-    /// sent to and the peer is near. They are sent to with a TTL of 1, so that one behind a router,
-    /// on none of our networks, hears only what is sent to its own address.
+    /// Selects the multicast group of a peer: the first IPv4 group, if multicast is enabled and the peer is in a local
+    /// network. Groups are sent to with a TTL of 1, so a peer behind a router needs unicast.
     pub(crate) fn group_of(
         &self,
         groups: &LocatorList,
@@ -60,15 +59,15 @@ impl Engine {
             .copied()
     }
 
-    /// Works out where first transmissions go: one datagram to a group that two or more of the
-    /// readers share, one to each other address, in the order of the addresses. Readers of participants that are not
-    /// known to hear this one are left out, silent ones, and addresses of one participant beyond [`MAX_DESTINATIONS`].
+    /// Computes the destinations of first transmissions, sorted by address: a multicast group that two or more
+    /// addresses share, otherwise each address. Silent readers, readers at addresses not validated, and addresses of
+    /// one participant beyond [`MAX_DESTINATIONS`] are left out.
     pub(crate) fn refresh_destinations(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
-        // A group pays when it saves a datagram: two addresses listen to it. Each with the first of
-        // its listeners, and whether there is another.
+        // A group saves datagrams only if at least two addresses listen. Entries: group, first listener, and whether
+        // there is a second.
         let mut groups = heapless::Vec::<(Locator, Option<Locator>, bool), MAX_DESTINATIONS>::new();
         let proxies = |proxy: &u16| self.reader_proxies.get(*proxy);
         for proxy in writer.proxies.iter().filter_map(proxies) {
@@ -77,7 +76,7 @@ impl Engine {
             };
             match groups.iter_mut().find(|(group, ..)| *group == multicast) {
                 Some((_, first, is_shared)) => *is_shared |= *first != proxy.unicast,
-                // More groups than destinations: their listeners are reached one by one.
+                // Beyond the limit on groups, listeners are reached by unicast.
                 None => drop(groups.push((multicast, proxy.unicast, false))),
             }
         }
@@ -93,7 +92,7 @@ impl Engine {
         };
         let found = writer.proxies.iter().filter_map(proxies);
         let mut of_participants = core::mem::take(&mut self.reached);
-        // A match brings room for its address, so that an ACKNACK takes no memory.
+        // Reserved at the match, so that an ACKNACK never allocates.
         of_participants.reserve(writer.proxies.len());
         of_participants
             .extend(found.filter_map(|proxy| Some((proxy.guid.prefix, address(proxy)?))));
@@ -125,7 +124,7 @@ impl Engine {
         self.refresh_filters(writer_index);
     }
 
-    /// Some of the addresses of a writer's matched readers: those whose bit is set, by their place among
+    /// Returns the destinations of a writer whose bit is set in `places`, by their index in
     /// [`destinations`](Self::destinations).
     #[must_use]
     pub fn some_destinations(

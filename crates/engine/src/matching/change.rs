@@ -1,9 +1,9 @@
-//! Policies that change while an endpoint lives (DDS 1.4 §2.2.3, the table's column "Changeable").
+//! QoS changes of an existing endpoint (DDS 1.4 §2.2.3, column "Changeable").
 //!
-//! An endpoint with other policies is announced again, and compared again with all it could meet: what no
-//! longer fits is parted, what now fits is joined, on both sides. A pair that goes on fitting goes on
-//! without a gap. TRANSPORT_PRIORITY is changeable in the standard and not here: it is the level, and with
-//! it the lane, the port and the jobs that an endpoint was created with.
+//! A changed endpoint is announced and compared again with all others. Incompatible pairs are unmatched and newly
+//! compatible ones matched on both sides; a pair that remains compatible continues without a gap. Unlike in the
+//! standard, TRANSPORT_PRIORITY cannot change: it is the level, which determines the lane, port and jobs assigned at
+//! creation.
 
 use isolane_wire::{
     discovery::EndpointData,
@@ -21,10 +21,10 @@ use crate::{
     presentation::Access,
 };
 
-/// Why policies were not changed.
+/// Reason why a QoS change was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SetQosError {
-    /// The policy holds for as long as the endpoint lives.
+    /// The policy is immutable.
     #[error(
         "{0} cannot be changed once an endpoint is created; leave it as it is, or create another endpoint"
     )]
@@ -34,20 +34,20 @@ pub enum SetQosError {
         "{0} contradicts another policy: a DEADLINE cannot be kept below the separation of a TIME_BASED_FILTER, nor can coherent sets or the order of a group where it keeps samples back"
     )]
     InconsistentPolicy(PolicyId),
-    /// Discovery has no room for what is to be announced.
+    /// The SEDP history has no room for the announcement.
     #[error("the change cannot be announced now: discovery's history is full; try again later")]
     AnnouncementFull,
-    /// Peers know the endpoint by a description, and are told of no change.
+    /// The endpoint is statically described, so peers cannot learn of a change.
     #[error(
         "the endpoint is known by a description and not announced, so nobody would learn of the change; describe it so on all sides"
     )]
     Described,
-    /// There is no such endpoint.
+    /// No such endpoint exists.
     #[error("the endpoint no longer exists")]
     Gone,
 }
 
-/// The first policy that differs and must not; `None`: the change is allowed.
+/// Returns the first immutable policy that differs; `None` if the change is allowed.
 #[must_use]
 pub fn immutable_policy(before: &QosPolicies, after: &QosPolicies) -> Option<PolicyId> {
     let checks = [
@@ -87,8 +87,7 @@ pub fn immutable_policy(before: &QosPolicies, after: &QosPolicies) -> Option<Pol
     first_failed(&checks)
 }
 
-/// The first policy of an endpoint that another of its policies makes impossible (DDS 1.4 §2.2.3.12);
-/// `None`: they go together.
+/// Returns the first policy that contradicts another one (DDS 1.4 §2.2.3.12); `None` if all are consistent.
 #[must_use]
 pub fn inconsistent_policy(qos: &QosPolicies) -> Option<PolicyId> {
     let is_filtered = qos.time_based_filter > Duration::ZERO;
@@ -104,7 +103,7 @@ fn first_failed(checks: &[(bool, PolicyId)]) -> Option<PolicyId> {
     failed.map(|&(_, policy)| policy)
 }
 
-/// What an endpoint with other policies is like; `None`: as before.
+/// Returns the endpoint data with other policies; `None` if nothing changes.
 fn changed(data: &EndpointData, qos: &QosPolicies) -> Result<Option<EndpointData>, SetQosError> {
     if data.qos == *qos {
         return Ok(None);
@@ -123,10 +122,10 @@ fn changed(data: &EndpointData, qos: &QosPolicies) -> Result<Option<EndpointData
 }
 
 impl Engine {
-    /// Changes the policies of a writer, announces them, and matches it anew.
+    /// Changes the policies of a writer, announces them and matches it again.
     ///
     /// # Errors
-    /// [`SetQosError`]; nothing was changed then.
+    /// [`SetQosError`]; nothing is changed then.
     pub fn set_writer_qos(
         &mut self,
         now: Instant,
@@ -142,7 +141,7 @@ impl Engine {
             return Err(SetQosError::Described);
         }
         if !self.is_writer_enabled(id) {
-            // Nobody knows it yet.
+            // Not announced yet.
             if let Some(writer) = self.writers.get_mut(id.0) {
                 writer.data = data;
             }
@@ -159,7 +158,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Changes the policies of a reader, announces them, and matches it anew.
+    /// Changes the policies of a reader, announces them and matches it again.
     ///
     /// # Errors
     /// As [`Self::set_writer_qos`].

@@ -1,8 +1,8 @@
-//! Who talks with whom: QoS matching (DDS 1.4 §2.2.3), and the proxies that come of a match.
+//! QoS matching (DDS 1.4 §2.2.3) and the proxies created by a match.
 //!
-//! A pair matches when topic and type names are equal, both have a key or neither, and each
-//! policy of the writer's offers at least what the reader's requests. Endpoints of this
-//! participant match each other in the same way: they talk through the same frames.
+//! Topic and type names must be equal, both endpoints keyed or keyless, and a partition shared. Every policy offered by
+//! the writer must be at least what the reader requests. Endpoints of the same participant match in the same way and
+//! communicate by the same frames.
 
 mod addresses;
 mod change;
@@ -39,21 +39,21 @@ pub use policies::{Incompatible, incompatible_policies, incompatible_policy};
 pub(crate) use proxies::{Refusal, RefusedMatches, share_of};
 pub(crate) use topics::Topics;
 
-/// The other side of a possible match.
+/// Remote or local endpoint that a local one is compared with.
 struct Counterpart<'a> {
     data: &'a EndpointData,
-    /// Its unicast and its multicast address.
+    /// Unicast and multicast address.
     address: Address,
-    /// What is known of the pair.
+    /// Earlier result for the pair.
     before: Before<'a>,
-    /// What it announces of its content filter.
+    /// Announced content filter.
     filter: Option<&'a FilterText>,
-    /// Whether it is known by a description; `None`: it is of this participant.
+    /// True if statically described; `None` for an endpoint of this participant.
     is_described: Option<bool>,
 }
 
 impl Engine {
-    /// Compares a local writer with a reader; joins or parts them. Gives why there is no place for a pair that fits.
+    /// Compares a local writer with a reader, and matches or unmatches them. Returns why a compatible pair was refused.
     fn match_writer(
         &mut self,
         now: Instant,
@@ -69,7 +69,7 @@ impl Engine {
             return Refusal::empty();
         };
         if writer.level.is_none() || !writer.is_enabled() {
-            // Discovery's own is matched with participants.
+            // Built-in endpoints are matched with participants instead.
             return Refusal::empty();
         }
         let entity = writer.guid.entity;
@@ -88,7 +88,7 @@ impl Engine {
         }
         if found != Comparison::Fit {
             self.note_writer(writer_index);
-            // They may have met before one of them changed its PARTITION, or another policy.
+            // A known pair stops matching when one side changes PARTITION or another policy.
             if let Some(proxy) = known {
                 self.remove_reader_proxy(now, proxy);
             }
@@ -117,7 +117,7 @@ impl Engine {
         refused
     }
 
-    /// Compares a local reader with a writer; joins or parts them. Gives why there is no place for a pair that fits.
+    /// Compares a local reader with a writer, and matches or unmatches them. Returns why a compatible pair was refused.
     fn match_reader(
         &mut self,
         now: Instant,
@@ -160,14 +160,14 @@ impl Engine {
             self.watch_writer(now, proxy, clock);
             return Refusal::empty();
         }
-        // A best-effort reader of a reliable writer is told nothing and asks for nothing.
+        // A best-effort reader of a reliable writer ignores HEARTBEATs and sends no ACKNACKs.
         let mut proxy = WriterProxy::new(reader_index, guid, reader.reliable);
         proxy.held_back = HeldBack::of(reader);
         proxy.is_foreign = is_foreign;
         proxy.progress = Progress::with(reader, writer.data);
-        // A writer of isolane answers with a GAP what was written before it knew of the reader.
-        // Of others a VOLATILE reader cannot tell history from what was written just after the
-        // match: it begins with the first sample that comes unasked, or behind the first heartbeat.
+        // An isolane writer answers with a GAP for samples written before the match. With other writers a VOLATILE
+        // reader cannot tell history from samples written just after the match. It starts with the first sample not
+        // requested, or after the first HEARTBEAT.
         proxy.skips_history =
             reader.volatile && writer.data.qos.durability > DurabilityKind::Volatile && is_foreign;
         proxy.reply_to = writer.address.0.or(writer.address.1);
@@ -179,13 +179,13 @@ impl Engine {
         refused
     }
 
-    /// Whether an endpoint here may be matched with another one: of another participant only with one that is known in
-    /// the same way, since a described one is announced to nobody.
+    /// Returns whether a local endpoint may match another one. A described endpoint is never announced, so across
+    /// participants both must be described or neither.
     fn may_meet(&self, own: EntityId, other_is_described: Option<bool>) -> bool {
         other_is_described.is_none_or(|other| other == self.is_described(own))
     }
 
-    /// Whether a participant is this one, or one of isolane.
+    /// Returns whether a participant is this one or another of isolane.
     pub(crate) fn is_isolane(&self, prefix: GuidPrefix) -> bool {
         let found = self.participant_by_prefix.get(&prefix);
         let participant = found.and_then(|&index| self.participants.get(index));
@@ -194,17 +194,17 @@ impl Engine {
         })
     }
 
-    /// Matches a peer's new endpoint with the user's.
+    /// Matches a new remote endpoint with the user's endpoints.
     pub(crate) fn match_remote(&mut self, now: Instant, index: u16) {
         self.compare_remote(now, index, Before::Strangers);
     }
 
-    /// The same of one that was matched before, and found no place for some of it then.
+    /// Retries the refused matches of a remote endpoint.
     pub(crate) fn match_remote_again(&mut self, now: Instant, index: u16) {
         self.compare_remote(now, index, Before::Unchanged);
     }
 
-    /// The same of one that has changed: what no longer fits is parted, what now fits is joined.
+    /// Compares a changed remote endpoint again, and matches or unmatches accordingly.
     pub(crate) fn match_remote_changed(&mut self, now: Instant, index: u16, former: &EndpointData) {
         self.compare_remote(now, index, Before::Was(former));
     }
@@ -218,7 +218,7 @@ impl Engine {
         let mut refused = Refusal::empty();
         let is_new = matches!(before, Before::Strangers);
         match kind {
-            // One that is new is matched with none of another topic.
+            // A new endpoint can only match its own topic.
             EndpointKind::Reader if is_new => {
                 let mut next = self.writer_topics.first(&data.topic_name);
                 while let Some(writer) = next {
@@ -250,7 +250,7 @@ impl Engine {
         }
     }
 
-    /// The topic of an endpoint of the user that is matched with peers' of this kind.
+    /// Topic of a user endpoint that matches remote endpoints of this kind.
     fn topic_of(&self, kind: EndpointKind, own: u16) -> Option<&str> {
         let data = match kind {
             EndpointKind::Reader => &self.writers.get(own)?.data,
@@ -259,14 +259,14 @@ impl Engine {
         Some(&data.topic_name)
     }
 
-    /// Matches an endpoint of the user with those of peers of the other kind.
+    /// Compares a user endpoint with all remote endpoints of the given kind.
     fn match_remotes(&mut self, now: Instant, kind: EndpointKind, own: u16, before: Before<'_>) {
         let topic = self.topic_of(kind, own).map(|name| self.topic_hash(name));
         for index in 0..self.endpoints.end() {
             let Some(endpoint) = self.endpoints.get(index) else {
                 continue;
             };
-            // An endpoint here keeps its topic.
+            // A local endpoint never changes its topic.
             let is_other_topic = topic != Some(endpoint.topic);
             if endpoint.kind != kind || is_other_topic || self.is_leaving(index, endpoint) {
                 continue;
@@ -284,12 +284,12 @@ impl Engine {
         }
     }
 
-    /// Matches a new writer of the user with all readers known.
+    /// Matches a new user writer with all known readers.
     pub(crate) fn match_new_writer(&mut self, now: Instant, writer_index: u16) {
         self.compare_writer(now, writer_index, Before::Strangers);
     }
 
-    /// Matches a new reader of the user with all writers known.
+    /// Matches a new user reader with all known writers.
     pub(crate) fn match_new_reader(&mut self, now: Instant, reader_index: u16) {
         self.compare_reader(now, reader_index, Before::Strangers);
     }
@@ -306,13 +306,12 @@ impl Engine {
         }
     }
 
-    /// Matches a writer of the user again with the readers of this participant, some of which found no
-    /// place before.
+    /// Retries a user writer's refused matches with readers of this participant.
     pub(crate) fn match_local_readers_again(&mut self, now: Instant, writer_index: u16) {
         self.match_local_readers(now, writer_index, Before::Unchanged);
     }
 
-    /// Matches a writer of the user with the readers of this participant.
+    /// Compares a user writer with the readers of this participant.
     fn match_local_readers(&mut self, now: Instant, writer_index: u16, before: Before<'_>) {
         if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.refused = RefusedMatches::default();
@@ -322,7 +321,7 @@ impl Engine {
         }
     }
 
-    /// Matches two endpoints of this participant.
+    /// Compares two endpoints of this participant.
     fn match_local(
         &mut self,
         now: Instant,
@@ -371,7 +370,7 @@ impl Engine {
         }
     }
 
-    /// What is known of an endpoint of a peer, apart from its record.
+    /// Announced data of a remote endpoint.
     fn as_announced(
         &self,
         endpoint: &EndpointRecord,

@@ -1,22 +1,21 @@
-//! PARTITION (DDS 1.4 §2.2.3.13): where endpoints of a topic meet, and names with wildcards.
+//! PARTITION names and wildcards (DDS 1.4 §2.2.3.13).
 //!
-//! A name with wildcards stands for every name it fits, as POSIX `fnmatch` reads it without flags:
-//! `*` any characters, `?` one, `[abc]`, `[a-z]` and `[!a-z]` one of (or none of) a set, and a backslash
-//! takes the character behind it for itself. Either side may use them, not both: two names with wildcards
-//! never meet, not even equal ones. A name without wildcards is compared as it is, backslashes included.
-//! Named classes of characters (`[:digit:]`) are not known.
+//! A wildcard name matches as POSIX `fnmatch` without flags: `*` any characters, `?` one, `[abc]`, `[a-z]` and `[!a-z]`
+//! one character in or outside a set; a backslash quotes the next character. Two wildcard names never match, not even
+//! equal ones. Names without wildcards are compared literally, backslashes included. Character classes (`[:digit:]`)
+//! are not supported.
 //!
-//! Names come from peers, so their cost is bounded: of several `*` only the last one seen is ever tried
-//! again, and what is no set is found out once. So a comparison looks at no more than twice the product of the
-//! two lengths, 8,192 characters, and two endpoints make no more than 64 of them.
+//! Names come from peers, so the cost is bounded: only the last `*` is retried, and an unterminated set is searched
+//! once. A comparison examines at most twice the product of the two lengths, 8,192 characters. Two endpoints need at
+//! most 64 comparisons.
 
 use isolane_wire::qos::Partition;
 
-/// Whether two endpoints share a partition. No partition is the one without a name. Not to meet is no
-/// incompatibility, and nobody is told.
+/// Returns whether two endpoints share a partition. An empty list is the partition with the empty name. A mismatch is
+/// not an incompatibility and changes no status.
 #[must_use]
 pub fn partitions_meet(own: &Partition, other: &Partition) -> bool {
-    // Most endpoints name none.
+    // Most endpoints use the default partition.
     if own.is_empty() && other.is_empty() {
         return true;
     }
@@ -26,7 +25,7 @@ pub fn partitions_meet(own: &Partition, other: &Partition) -> bool {
     has_name(own, &|one| has_name(other, &|it| name_meets(one, it)))
 }
 
-/// Whether two names stand for one partition.
+/// Returns whether two names denote a common partition.
 fn name_meets(one: &str, other: &str) -> bool {
     match (has_wildcards(one), has_wildcards(other)) {
         (false, false) => one == other,
@@ -36,7 +35,7 @@ fn name_meets(one: &str, other: &str) -> bool {
     }
 }
 
-/// Whether a name has a wildcard that no backslash takes for itself.
+/// Returns whether a name contains an unquoted wildcard.
 fn has_wildcards(name: &str) -> bool {
     let mut is_quoted = false;
     name.chars().any(|it| {
@@ -46,11 +45,11 @@ fn has_wildcards(name: &str) -> bool {
     })
 }
 
-/// Whether a pattern fits all of a text.
+/// Returns whether a pattern matches a whole text.
 fn fits(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern, text);
-    // Behind the last `*`, and the text from which on that was tried: if it fails, the `*` takes one
-    // character more. An earlier `*` need not: whatever it could take, the later one can.
+    // The pattern after the last `*`, and the text it was last tried on. On a mismatch that `*` takes one more
+    // character. Earlier ones need no retry: the later `*` can take whatever they could.
     let mut again: Option<(&str, &str)> = None;
     let mut sets = Sets::default();
     loop {
@@ -68,7 +67,7 @@ fn fits(pattern: &str, text: &str) -> bool {
                     continue;
                 }
             }
-            // The text has ended, and a `*` can only take more of it.
+            // The text is used up, and a `*` could only take more of it.
             None => return false,
         }
         let Some((behind, from)) = again else {
@@ -81,15 +80,15 @@ fn fits(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// What is known of a pattern's sets.
+/// Cached knowledge of a pattern's sets.
 #[derive(Default)]
 struct Sets {
-    /// In so many bytes at the pattern's end no set ends: they are not looked through again.
+    /// Number of bytes at the pattern's end that contain no end of a set, to avoid a second search.
     unclosed_bytes: usize,
 }
 
 impl Sets {
-    /// What is left of a pattern whose first element is one character; `None`: the character is another.
+    /// Matches the first element of a pattern with a character. Returns the rest of the pattern; `None` on a mismatch.
     fn step<'a>(&mut self, pattern: &'a str, character: char) -> Option<&'a str> {
         let mut rest = pattern.chars();
         let is_it = match rest.next()? {
@@ -97,14 +96,14 @@ impl Sets {
             '[' if rest.as_str().len() > self.unclosed_bytes => {
                 match in_set(rest.as_str(), character) {
                     Some((is_in, behind)) => return is_in.then_some(behind),
-                    // A set that does not end is none, and neither is one that begins behind it.
+                    // A `[` without its `]` is literal, and so is every later `[`.
                     None => {
                         self.unclosed_bytes = rest.as_str().len();
                         character == '['
                     }
                 }
             }
-            // One at the end quotes nothing, and fits nothing.
+            // A backslash at the end matches nothing.
             '\\' => rest.next()? == character,
             itself => itself == character,
         };
@@ -112,8 +111,8 @@ impl Sets {
     }
 }
 
-/// Whether a character is in the set that begins behind a `[`, and what is behind its `]`; `None`: it has
-/// none.
+/// Returns whether a character is in the set that starts after a `[`, and the pattern after its `]`; `None` if the set
+/// is not terminated.
 fn in_set(set: &str, character: char) -> Option<(bool, &str)> {
     let (is_negated, set) = match set.strip_prefix(['!', '^']) {
         Some(rest) => (true, rest),

@@ -1,5 +1,5 @@
-//! What must agree for two endpoints to be a pair (DDS 1.4 §2.2.3): topic, type, key, partition, and each
-//! policy's offer and request.
+//! Compatibility of two endpoints (DDS 1.4 §2.2.3): topic, type, key, partition, and offered against requested
+//! policies.
 
 use isolane_wire::{
     discovery::EndpointData,
@@ -9,22 +9,22 @@ use isolane_wire::{
 
 use super::partition::partitions_meet;
 
-/// A pair that shares a topic and does not match (DDS 1.4 §2.2.4.1, *IncompatibleQosStatus*).
+/// Endpoints of the same topic with incompatible QoS (DDS 1.4 §2.2.4.1, *IncompatibleQosStatus*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Incompatible {
-    /// The other endpoint found last.
+    /// Last incompatible endpoint.
     pub other: Guid,
-    /// The first policy on which the two differ.
+    /// First policy on which it differs.
     pub policy: PolicyId,
-    /// How many such endpoints were found.
+    /// Total number of incompatible endpoints.
     pub total: u32,
-    /// Those since this was last taken
+    /// Increase since the status was last taken
     /// ([`take_offered_incompatible`](crate::Engine::take_offered_incompatible)).
     pub total_change: u32,
 }
 
 impl Incompatible {
-    /// What is known after one more was found.
+    /// Adds another incompatible endpoint to the status.
     pub(super) fn after(before: Option<Self>, other: Guid, policy: PolicyId) -> Self {
         let (total, change) = before.map_or((0, 0), |before| (before.total, before.total_change));
         Self {
@@ -36,13 +36,13 @@ impl Incompatible {
     }
 }
 
-/// The first policy of which less is offered than requested; `None`: they are compatible.
+/// Returns the first policy that offers less than requested; `None` if all are compatible.
 #[must_use]
 pub fn incompatible_policy(offered: &QosPolicies, requested: &QosPolicies) -> Option<PolicyId> {
     incompatible_policies(offered, requested).next()
 }
 
-/// All policies of which less is offered than requested.
+/// Returns all policies that offer less than requested.
 pub fn incompatible_policies(
     offered: &QosPolicies,
     requested: &QosPolicies,
@@ -90,8 +90,8 @@ pub fn incompatible_policies(
         .filter_map(|(compatible, policy)| (!compatible).then_some(policy))
 }
 
-/// A writer sends in the first representation it offers; the reader must take that one
-/// (DDS-XTypes 1.3 §7.6.3.1.2). An empty list means XCDR1.
+/// Returns whether the reader accepts the first representation offered, in which the writer sends (DDS-XTypes 1.3
+/// §7.6.3.1.2). An empty list means XCDR1.
 fn representations_meet(offered: &QosPolicies, requested: &QosPolicies) -> bool {
     let sent = offered
         .data_representation
@@ -102,14 +102,14 @@ fn representations_meet(offered: &QosPolicies, requested: &QosPolicies) -> bool 
     taken.contains(&sent) || (taken.is_empty() && sent == DataRepresentationId::XCDR1)
 }
 
-/// What a writer and a reader are to each other.
+/// Result of comparing a writer with a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
-    /// Of another topic, type or partition, or one of them without a key: nobody is told.
+    /// Different topic, type, key kind or partition: not an incompatibility.
     Strangers,
-    /// Of one topic, and less of this is offered than requested.
+    /// Same topic, but this policy offers less than requested.
     Differ(PolicyId),
-    /// A pair.
+    /// Compatible.
     Fit,
 }
 
@@ -124,19 +124,19 @@ pub(super) fn compare(writer: &EndpointData, reader: &EndpointData) -> Compariso
     incompatible_policy(&writer.qos, &reader.qos).map_or(Comparison::Fit, Comparison::Differ)
 }
 
-/// What is known of a pair from before.
+/// Earlier result for a pair.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Before<'a> {
-    /// They meet for the first time.
+    /// Compared for the first time.
     Strangers,
-    /// Neither has changed since they were compared.
+    /// Unchanged since the last comparison.
     Unchanged,
-    /// The one of them that has changed was like this.
+    /// Former data of the endpoint that has changed.
     Was(&'a EndpointData),
 }
 
 impl Before<'_> {
-    /// Whether what is found of a pair is news.
+    /// Returns whether the result differs from the earlier one.
     pub(super) fn is_news(
         self,
         found: Comparison,

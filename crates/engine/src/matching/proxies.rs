@@ -1,7 +1,7 @@
-//! The proxies that come of a match: entered, moved, and taken out again.
+//! Proxies of matched endpoints: creation, change of address and removal.
 //!
-//! A [`ReaderProxy`] is a matched reader at its writer, a [`WriterProxy`] a matched writer at its reader. Each
-//! lies in one table with all others of its kind; what finds no place there is counted.
+//! A [`ReaderProxy`] represents a matched reader at its writer, a [`WriterProxy`] a matched writer at its reader. All
+//! proxies of a kind share a bounded table; refused matches are counted.
 
 use bitflags::bitflags;
 use isolane_wire::{
@@ -22,20 +22,21 @@ use crate::{
 };
 
 bitflags! {
-    /// Why something finds no place in a table of peers; empty: it has one.
+    /// Reasons why a table has no place for an entry of a peer; empty if it has one.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub(crate) struct Refusal: u8 {
-        /// Only places are free that are kept for the highest level in use.
+        /// Only places reserved for the highest level in use are free.
         const COMMON = 1 << 0;
         /// No place is free.
         const FULL = 1 << 1;
-        /// The participant has its share.
+        /// The participant has used up its share.
         const SHARE = 1 << 2;
     }
 }
 
 impl Refusal {
-    /// Why there is no place: `fits` says whether there is one for a topic of the highest level in use, or for others.
+    /// Determines the reason. `fits` returns whether a place is free for a topic of the highest level in use, or for
+    /// others.
     pub(crate) fn of(fits: impl Fn(bool) -> bool, is_highest: bool, is_in_share: bool) -> Self {
         if !fits(true) {
             Self::FULL
@@ -48,36 +49,35 @@ impl Refusal {
         }
     }
 
-    /// Whether there may be a place now for what was refused.
+    /// Returns whether a refused entry may have a place now.
     pub(crate) fn is_over(self, fits: impl Fn(bool) -> bool, is_in_share: bool) -> bool {
         self.contains(Self::COMMON) && fits(false)
             || self.contains(Self::FULL) && fits(true)
             || self.contains(Self::SHARE) && fits(true) && is_in_share
     }
 
-    /// The same of matches of a participant that has so many.
+    /// Returns whether a refused match of a participant that has `has` matches may have a place now.
     pub(crate) fn is_over_in<T>(self, matches: &Table<T>, has: usize) -> bool {
         let fits = |is_highest| matches.free_for(is_highest) > 0;
         self.is_over(fits, has < share_of(matches.free()))
     }
 }
 
-/// Places that one participant may have where so many are free.
+/// Number of places that one participant may use when `free` are free.
 pub(crate) fn share_of(free: usize) -> usize {
     free.max(FREE_SHARE)
 }
 
-/// Why matches found no place.
+/// Reasons why matches were refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RefusedMatches {
-    /// Readers at a writer here.
+    /// Refused readers of a local writer.
     pub(crate) readers: Refusal,
-    /// Writers at a reader here.
+    /// Refused writers of a local reader.
     pub(crate) writers: Refusal,
 }
 
 impl RefusedMatches {
-    /// Notes why further ones found none.
     pub(crate) fn note(&mut self, readers: Refusal, writers: Refusal) {
         self.readers |= readers;
         self.writers |= writers;
@@ -89,10 +89,10 @@ impl RefusedMatches {
 }
 
 impl Engine {
-    /// Enters a matched reader at its writer, or says why there is no place.
+    /// Adds a matched reader to its writer, or returns why it is refused.
     ///
-    /// A reliable one is asked to answer before it is sent any history: what a peer says of itself costs
-    /// a HEARTBEAT, not all that was ever written.
+    /// A reliable reader must answer a HEARTBEAT before it gets any history. A forged announcement thus costs one
+    /// HEARTBEAT instead of the whole history.
     pub(crate) fn add_reader_proxy(
         &mut self,
         now: Instant,
@@ -106,7 +106,7 @@ impl Engine {
         let (guid, reliable, is_ready) = (proxy.guid, proxy.reliable, proxy.is_ready());
         let gets_history = reliable && wants_history && !writer.volatile;
         proxy.wants_history = gets_history;
-        // What is not yet sent goes to this reader with the others.
+        // Samples not sent yet reach this reader by their first transmission.
         proxy.start = if gets_history {
             writer.first_kept().min(writer.next_unsent)
         } else {
@@ -140,13 +140,13 @@ impl Engine {
         if is_ready {
             self.join_reader(index);
         }
-        // Tells the reader where it begins, and disturbs no other.
+        // Sends a HEARTBEAT to this reader only, with the number at which it starts.
         self.file_repair(index);
         self.arm_heartbeat(now, writer_index);
         Refusal::empty()
     }
 
-    /// Why a match of an endpoint here with one of a participant finds no place.
+    /// Returns why a match with a peer's endpoint is refused.
     fn refusal_of<T>(&self, peer: Guid, level: Option<Level>, matches: &Table<T>) -> Refusal {
         let participant = self.participant_by_prefix.get(&peer.prefix);
         let participant = participant.and_then(|&index| self.participants.get(index));
@@ -163,8 +163,7 @@ impl Engine {
         self.counters.matches_refused += u64::from(!is_share && !why.is_empty());
     }
 
-    /// Counts a match of an endpoint here with one of a participant, or with -1 its end. Those of discovery are no part of
-    /// a participant's share.
+    /// Adds `change` to a participant's number of matches. Matches of built-in endpoints do not count.
     fn count_match(&mut self, peer: Guid, level: Option<Level>, change: i16) {
         let participant = self.participant_by_prefix.get(&peer.prefix);
         let participant = participant.and_then(|&index| self.participants.get_mut(index));
@@ -173,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// A matched reader is known to hear the writer.
+    /// Marks a matched reader as known to receive from the writer.
     pub(crate) fn join_reader(&mut self, index: u16) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
@@ -187,7 +186,7 @@ impl Engine {
         }
     }
 
-    /// Enters a matched writer at its reader, or says why there is no place.
+    /// Adds a matched writer to its reader, or returns why it is refused.
     pub(crate) fn add_writer_proxy(&mut self, proxy: WriterProxy) -> Refusal {
         let (reader_index, guid, reliable) = (proxy.reader, proxy.guid, proxy.reliable);
         let level = self
@@ -217,13 +216,13 @@ impl Engine {
         self.enter_circle(index);
         self.note_reader(reader_index);
         if reliable {
-            // Asks the writer for a heartbeat, so that what it wrote before is known at once.
+            // Preemptive ACKNACK: requests a HEARTBEAT, to learn the available samples at once.
             self.file_acknack(index);
         }
         Refusal::empty()
     }
 
-    /// A matched reader is reached elsewhere now, or reached at all.
+    /// Changes the address of a matched reader, or whether that is validated.
     pub(super) fn move_reader_proxy(&mut self, index: u16, address: Address) {
         let Some(proxy) = self.reader_proxies.get(index) else {
             return;
@@ -249,7 +248,7 @@ impl Engine {
         if begins_history {
             self.file_history(index);
         } else if was_reachable && !is_reachable {
-            // By its answer the new address is validated.
+            // The reader's answer validates the new address.
             self.file_repair(index);
         }
     }
@@ -260,7 +259,7 @@ impl Engine {
         }
     }
 
-    /// An endpoint of a peer is reached elsewhere now: whoever is matched with it follows.
+    /// Changes the address of a remote endpoint in all its proxies.
     pub(crate) fn follow(&mut self, guid: Guid, address: Address) {
         let mut at = self.proxies_of_writer.get(&guid);
         while let Some(index) = at {
@@ -277,7 +276,7 @@ impl Engine {
         }
     }
 
-    /// All that is matched of a participant under one name is matched under another one.
+    /// Replaces the GUID prefix of a participant's endpoints in all proxies.
     pub(crate) fn rename_proxies(&mut self, from: GuidPrefix, to: GuidPrefix) {
         for index in 0..self.writer_proxies.end() {
             let Some(proxy) = self.writer_proxies.get_mut(index) else {
@@ -287,7 +286,7 @@ impl Engine {
                 let before = proxy.guid;
                 proxy.guid.prefix = to;
                 let now = proxy.guid;
-                // The first of a chain stands for all.
+                // The chain is indexed by its first proxy only.
                 if self.proxies_of_writer.get(&before) == Some(index) {
                     self.proxies_of_writer.remove(&before);
                     self.proxies_of_writer.insert(now, index);
@@ -307,7 +306,7 @@ impl Engine {
         }
     }
 
-    /// Parts an endpoint that is gone from everyone here.
+    /// Removes all matches of an endpoint.
     pub(crate) fn unmatch(&mut self, now: Instant, guid: Guid) {
         while let Some(proxy) = self.proxies_of_writer.get(&guid) {
             self.remove_writer_proxy(now, proxy);
@@ -319,7 +318,7 @@ impl Engine {
         }
     }
 
-    /// Parts an endpoint that goes from one that it is matched with here; false: there is none.
+    /// Removes one match of an endpoint. Returns `false` if it has none.
     pub(crate) fn unmatch_one(&mut self, now: Instant, guid: Guid) -> bool {
         if let Some(proxy) = self.proxies_of_writer.get(&guid) {
             self.note_deleted(guid);
@@ -339,7 +338,7 @@ impl Engine {
             return;
         };
         self.refresh_destinations(writer);
-        // What only this reader had not acknowledged is free now.
+        // Samples that only this reader had not acknowledged can now be released.
         self.refresh_lowest(writer);
         self.release_acknowledged(writer);
         self.arm_heartbeat(now, writer);
@@ -347,7 +346,7 @@ impl Engine {
         self.note_place();
     }
 
-    /// Parts a writer that goes from all its readers.
+    /// Removes all reader proxies of a writer that is being deleted.
     pub(crate) fn remove_reader_proxies(&mut self, writer: u16) {
         while let Some(&index) = self.writers.get(writer).and_then(|it| it.proxies.last()) {
             self.take_reader_proxy(index);
@@ -355,7 +354,7 @@ impl Engine {
         self.note_place();
     }
 
-    /// Takes a reader's proxy out of the tables; what its writer knew through it is to be worked out again.
+    /// Removes a reader proxy from the tables and returns its writer, whose derived state the caller must refresh.
     fn take_reader_proxy(&mut self, index: u16) -> Option<u16> {
         let proxy = self.reader_proxies.remove(index)?;
         if proxy.repair_filed || proxy.history_filed {
@@ -410,16 +409,16 @@ impl Engine {
         }
         self.note_reader(proxy.reader);
         if let Some(other) = other {
-            // Nobody waits for it any longer.
+            // Its samples no longer wait for the removed writer.
             self.present(other);
         }
         if proxy.clock.is_watched {
-            // What is kept of its instances may be kept for a while only.
+            // Samples of its ended instances may have a purge delay.
             self.wind_reader(proxy.reader);
         }
     }
 
-    /// Takes a proxy out of its writer's chain.
+    /// Removes a proxy from the chain of its writer.
     fn unlink(&mut self, proxy: &WriterProxy, index: u16) {
         let first = self.proxies_of_writer.get(&proxy.guid);
         if first == Some(index) {
@@ -444,7 +443,6 @@ impl Engine {
         }
     }
 
-    /// The proxy of a writer at one reader.
     pub(crate) fn proxy_of_writer_at(&self, writer: Guid, reader: u16) -> Option<u16> {
         let mut at = self.proxies_of_writer.get(&writer);
         while let Some(index) = at {
@@ -457,16 +455,16 @@ impl Engine {
         None
     }
 
-    /// Matched readers that are known to hear a writer, and get all that is written from now on. A reliable one
-    /// counts from its first answer on, a best-effort one from the validation of its address on.
-    /// PUBLICATION_MATCHED counts both from the match on.
+    /// Number of matched readers known to receive from a writer. A reliable reader counts from its first ACKNACK, a
+    /// best-effort one from the validation of its address. PUBLICATION_MATCHED counts both from the match.
     #[must_use]
     pub fn matched_readers(&self, writer: WriterId) -> usize {
         let writer = self.writers.get(writer.0);
         writer.map_or(0, |writer| writer.joined as usize)
     }
 
-    /// Matched reliable readers that have never answered a writer's HEARTBEATs and get no samples until they do.
+    /// Number of matched reliable readers that have never answered the writer's HEARTBEATs. They get no samples until
+    /// they do.
     #[must_use]
     pub fn silent_readers(&self, writer: WriterId) -> usize {
         let proxies = self.writers.get(writer.0).map_or(&[][..], |it| &it.proxies);

@@ -1,34 +1,33 @@
-//! Endpoints of the user by their topic: which of them an endpoint of a peer may fit, without a look at the others.
+//! Index of user endpoints by topic.
 //!
-//! What is announced is of one topic, and a participant may have thousands: comparing each with all would make
-//! discovery cost the square of their number. Endpoints of a topic lie in a chain, in the order of their creation.
-//! Two names of one hash share a chain, which costs a comparison: names are compared in any case.
+//! A participant may have thousands of topics; comparing every announcement with all endpoints would make discovery
+//! quadratic. Endpoints of a topic form a chain in the order of creation. Names with equal hashes share a chain, which
+//! is harmless because names are compared anyway.
 
 use alloc::{vec, vec::Vec};
 use core::hash::BuildHasher;
 
 use crate::index::{Index, index};
 
-/// No endpoint.
+/// End of a chain.
 const NONE: u16 = u16::MAX;
 
-/// The ends of a chain.
+/// First and last endpoint of a chain.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     first: u16,
     last: u16,
 }
 
-/// The user's writers, or readers, by their topics.
+/// User writers, or readers, by topic.
 #[derive(Debug)]
 pub(crate) struct Topics {
     chains: Index<u64, Ends>,
-    /// The next one of its topic, of each endpoint.
+    /// Next endpoint in the chain of each endpoint.
     next: Vec<u16>,
 }
 
 impl Topics {
-    /// Room for so many endpoints.
     pub(crate) fn new(endpoints: usize, seed: u64) -> Self {
         Self {
             chains: index(endpoints, seed),
@@ -36,12 +35,11 @@ impl Topics {
         }
     }
 
-    /// The hash of a topic's name.
     pub(crate) fn hash(&self, topic_name: &str) -> u64 {
         self.chains.hasher().hash_one(topic_name)
     }
 
-    /// An endpoint of a topic that is in no chain.
+    /// Appends an endpoint to the chain of its topic. It must not be in any chain.
     pub(crate) fn insert(&mut self, topic_name: &str, endpoint: u16) {
         let key = self.hash(topic_name);
         let alone = Ends {
@@ -57,7 +55,7 @@ impl Topics {
         }
     }
 
-    /// Takes an endpoint out of the chain of its topic.
+    /// Removes an endpoint from the chain of its topic.
     pub(crate) fn remove(&mut self, topic_name: &str, endpoint: u16) {
         let key = self.hash(topic_name);
         let after = core::mem::replace(&mut self.next[usize::from(endpoint)], NONE);
@@ -85,13 +83,13 @@ impl Topics {
         }
     }
 
-    /// The endpoint of a topic that was made first.
+    /// Returns the first endpoint of a topic.
     pub(crate) fn first(&self, topic_name: &str) -> Option<u16> {
         let ends = self.chains.get(&self.hash(topic_name))?;
         Some(ends.first)
     }
 
-    /// The one that was made next.
+    /// Returns the next endpoint in the same chain.
     pub(crate) fn next(&self, endpoint: u16) -> Option<u16> {
         let next = self.next.get(usize::from(endpoint)).copied();
         next.filter(|&next| next != NONE)

@@ -1,23 +1,24 @@
-//! Sequence numbers far ahead. They are provisional, so that no datagram in a writer's name ends the writer's flow.
+//! Verification of sequence numbers far ahead, so that no forged datagram ends a writer's flow.
 //!
-//! A datagram counts as the writer's own if it comes from an address of the writer's participant.
+//! A datagram counts as the writer's own if it comes from an address of its participant.
 //!
 //! Reliable reader:
-//! - A HEARTBEAT, or a GAP of the writer's own, that calls for a jump beyond the window: the reader keeps its position and
-//!   sends a non-final ACKNACK. A further HEARTBEAT of the writer's own confirms the jump or refutes it (one round trip).
-//! - A GAP from another address beyond the window: the reader ignores the GAP and asks for the numbers again.
-//! - Both are asked for at most once in [`Timing::nack_suppression`](crate::Timing::nack_suppression).
-//! - HEARTBEATs of the writer's own that end below the window for [`JUMP_PATIENCE`]: the reader goes back to them. Many short
-//!   steps of another sender led away from the writer.
+//! - A HEARTBEAT, or the writer's own GAP, that requires a jump beyond the window: the reader keeps its position and
+//!   sends a non-final ACKNACK. Another HEARTBEAT of the writer's own confirms or refutes the jump (one round trip).
+//! - A GAP from another address beyond the window is ignored, and the numbers are requested again.
+//! - Both requests are sent at most once in [`Timing::nack_suppression`](crate::Timing::nack_suppression).
+//! - If the writer's own HEARTBEATs end below the window for [`JUMP_PATIENCE`], the reader returns to them. Many short
+//!   steps of another sender have led it away.
 //!
 //! Best-effort reader:
-//! - A sample beyond the window is taken. The reader keeps its former position: the next sample that belongs there leads back,
-//!   and a second sample of the writer's own at the new position confirms the jump.
-//! - A sample in the window, but more than the window beyond the last sample that the reader knows as the writer's own, is taken
-//!   only from an address of the writer's participant. So the hot path compares one number, and addresses once in 256 samples.
+//! - A sample beyond the window is accepted, and the former position kept. The next sample there reverts the jump; a
+//!   second sample of the writer's own at the new position confirms it.
+//! - A sample more than a window beyond the last one known as the writer's own is accepted only from an address of its
+//!   participant. The hot path thus compares one number, and addresses once in 256 samples.
 //!
-//! Where no address of the participant has ever sent, any address counts after [`JUMP_PATIENCE`]: a host may send from addresses
-//! that the host does not announce. A reader that has taken no sample of a writer yet follows the latest HEARTBEAT in both directions.
+//! If no address of the participant has ever sent, any address counts after [`JUMP_PATIENCE`], since a host may send
+//! from addresses it does not announce. A reader without any sample of the writer follows the latest HEARTBEAT in both
+//! directions.
 
 use core::time::Duration;
 
@@ -26,16 +27,16 @@ use isolane_wire::{rtps::Heartbeat, sequence::SequenceNumber, time::Instant};
 use super::{ReaderLedger, WriterProxy};
 use crate::limits::{JUMP_PATIENCE, WINDOW};
 
-/// A jump that a HEARTBEAT or GAP calls for, not yet confirmed.
+/// Jump required by a HEARTBEAT or GAP, not confirmed yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claim {
     to: SequenceNumber,
-    /// Count of the HEARTBEAT; none: a GAP.
+    /// Count of the HEARTBEAT; `None` for a GAP.
     count: Option<i32>,
     since: Instant,
 }
 
-/// Position of a best-effort reader before a jump that is not confirmed.
+/// Position of a best-effort reader before an unconfirmed jump.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Former {
     expected: SequenceNumber,
@@ -44,28 +45,28 @@ pub(crate) struct Former {
     since: Instant,
 }
 
-/// The last sample of a best-effort writer that came from an address of its participant.
+/// Last sample of a best-effort writer that came from an address of its participant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Anchor {
-    /// Number of the sample; [`Self::CHECK_NEXT`]: the origin of the next sample is checked.
+    /// Sequence number of the sample; [`Self::CHECK_NEXT`] if the origin of the next sample is checked.
     sequence: i64,
-    /// The participant has sent from an address that it announces.
+    /// True once the participant has sent from an address that it announces.
     is_set: bool,
-    /// First refusal since the last sample of the writer's own.
+    /// Time of the first refusal since the last sample of the writer's own.
     refused_since: Option<Instant>,
 }
 
 impl Anchor {
     const CHECK_NEXT: i64 = i64::MIN;
 
-    /// Before the first sample.
+    /// State before the first sample.
     pub(crate) const NONE: Self = Self {
         sequence: Self::CHECK_NEXT,
         is_set: false,
         refused_since: None,
     };
 
-    /// Whether a sample near the position is taken.
+    /// Returns whether a sample near the position is accepted.
     fn admits(&mut self, sequence: SequenceNumber, origin: Origin) -> bool {
         if origin.is_own {
             *self = Self {
@@ -89,45 +90,45 @@ impl Anchor {
     }
 }
 
-/// Fate of a sample of a best-effort writer whose position is checked.
+/// Result of checking the position of a best-effort reader for a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
     Taken,
-    /// It is taken, and confirms a jump: what the jump passed is lost.
+    /// Accepted. It confirms a jump, and the numbers passed are lost.
     Confirmed,
     Refused,
 }
 
-/// Consequence of a HEARTBEAT for a reader with a claim, or that calls for a far jump.
+/// Result of a HEARTBEAT that requires a far jump, or that follows one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing is claimed any more.
+    /// No jump is claimed any more.
     Refuted,
     /// The jump is confirmed.
     Jump(SequenceNumber),
-    /// The writer is behind the window.
+    /// The writer is below the window.
     Back(SequenceNumber),
-    /// The jump waits for a further HEARTBEAT.
+    /// The jump waits for another HEARTBEAT.
     Provisional,
 }
 
-/// Origin of a datagram, as far as it matters for jumps.
+/// Time and origin of a datagram.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
     pub(crate) now: Instant,
-    /// It came from an address of the writer's participant.
+    /// True if it came from an address of the writer's participant.
     pub(crate) is_own: bool,
 }
 
 impl WriterProxy {
-    /// Whether a number is so far ahead that it needs confirmation.
+    /// Returns whether a number is so far ahead that it needs confirmation.
     #[inline]
     pub(crate) fn is_far(&self, to: SequenceNumber) -> bool {
         let ahead = to.get().saturating_sub(self.expected.get());
         self.begun && ahead > i64::from(WINDOW)
     }
 
-    /// Whether a HEARTBEAT is to be judged before it is followed.
+    /// Returns whether a HEARTBEAT must be checked before it is followed.
     #[inline]
     pub(crate) fn may_jump(&self, heartbeat: &Heartbeat) -> bool {
         self.reliable
@@ -137,13 +138,13 @@ impl WriterProxy {
                 || self.is_astray(heartbeat))
     }
 
-    /// Whether the position is more than the window beyond what the writer says to have written.
+    /// Returns whether the position is more than a window beyond the writer's last sample.
     fn is_astray(&self, heartbeat: &Heartbeat) -> bool {
         let beyond = self.expected.get().saturating_sub(heartbeat.last.get());
         self.begun && beyond > i64::from(WINDOW) + 1
     }
 
-    /// Whether a GAP that ends far ahead, before this number, is followed at once.
+    /// Returns whether a GAP that ends far ahead, before this number, is followed at once.
     #[cold]
     pub(crate) fn follows_gap(&mut self, to: SequenceNumber, origin: Origin) -> bool {
         let is_known = to <= self.last.next();
@@ -166,7 +167,7 @@ impl WriterProxy {
         is_old && is_known
     }
 
-    /// Whether to ask the writer to confirm a jump now: not if it was asked within the suppression time.
+    /// Returns whether to request a confirmation now, at most once in the suppression time.
     pub(crate) fn asks_to_confirm(&mut self, now: Instant, suppression: Duration) -> bool {
         let asked_at = self.confirm_asked_at;
         let asks = asked_at.is_none_or(|at| now.saturating_since(at) >= suppression);
@@ -176,7 +177,7 @@ impl WriterProxy {
         asks
     }
 
-    /// Judges a HEARTBEAT where a jump is claimed, or where it calls for one.
+    /// Checks a HEARTBEAT that requires a jump, or arrives while one is claimed.
     pub(crate) fn judge_jump(&mut self, heartbeat: &Heartbeat, origin: Origin) -> Verdict {
         let first = heartbeat.first;
         let is_far = self.is_far(first);
@@ -224,7 +225,7 @@ impl WriterProxy {
         }
     }
 
-    /// Goes back to a position of the writer. The numbers from there on were never the writer's.
+    /// Returns to a position of the writer. The numbers from there on were never the writer's.
     pub(crate) fn go_back(&mut self, to: SequenceNumber, ledger: &mut ReaderLedger) {
         let passed = (self.expected.get() - to.get()).unsigned_abs();
         match self.begun {
@@ -237,19 +238,19 @@ impl WriterProxy {
         self.nacked_until = SequenceNumber(0);
     }
 
-    /// Position without a jump that is not confirmed.
+    /// Position without an unconfirmed jump.
     pub(crate) fn settled_position(&self) -> SequenceNumber {
         self.former.map_or(self.expected, |former| former.expected)
     }
 
-    /// Whether the position of a best-effort reader is checked before a sample with this number is taken.
+    /// Returns whether the position of a best-effort reader must be checked before this sample is accepted.
     #[inline]
     pub(crate) fn strays(&self, sequence: SequenceNumber) -> bool {
         let ahead = sequence.get().saturating_sub(self.anchor.sequence);
         self.former.is_some() || ahead > i64::from(WINDOW)
     }
 
-    /// Moves a best-effort reader to the position that a sample of this number belongs to.
+    /// Moves a best-effort reader to the position to which a sample belongs.
     #[cold]
     pub(crate) fn settle(
         &mut self,
@@ -268,7 +269,7 @@ impl WriterProxy {
                 });
                 self.expected = sequence;
             } else if sequence < self.expected {
-                // A duplicate. If it is the writer's own, the writer is still there.
+                // Duplicate. If it is the writer's own, the writer is still there.
                 let since = &mut self.anchor.refused_since;
                 *since = since.filter(|_| !origin.is_own);
             } else if !self.anchor.admits(sequence, origin) {
@@ -284,11 +285,11 @@ impl WriterProxy {
         if sequence < self.expected {
             let behind = (self.expected.get() - sequence.get()).unsigned_abs();
             if sequence > former.expected && behind > u64::from(WINDOW) {
-                // At a third position: the second was no better.
+                // At a third position: the second one is not confirmed either.
                 self.return_to_former();
                 return self.settle(sequence, origin, ledger);
             }
-            // A duplicate at either position.
+            // Duplicate at either position.
             return Settled::Taken;
         }
         former.passed += ahead(self.expected);
@@ -307,7 +308,7 @@ impl WriterProxy {
         }
     }
 
-    /// Takes back a jump. Samples that were taken in behind it have numbers that the writer has not reached.
+    /// Reverts a jump. Samples accepted after it have numbers that the writer has not reached.
     fn return_to_former(&mut self) {
         if let Some(former) = self.former.take() {
             let numbers = (self.expected.get() - former.expected.get()).unsigned_abs();
@@ -316,7 +317,7 @@ impl WriterProxy {
         }
     }
 
-    /// Whether fragments of this number belong to the position before a jump, which is taken back then.
+    /// Returns whether fragments of this number belong to the position before a jump, which is then reverted.
     pub(crate) fn returns_for(&mut self, sequence: SequenceNumber) -> bool {
         let is_former = self.former.is_some_and(|former| {
             let ahead = sequence.get().saturating_sub(former.expected.get());
@@ -328,7 +329,7 @@ impl WriterProxy {
         is_former
     }
 
-    /// Numbers that this reader is done with.
+    /// Number of finished sequence numbers.
     pub(crate) fn done(&self) -> u64 {
         let passed = self.former.map_or(0, |former| former.passed);
         let done = (self.expected.get() - 1).unsigned_abs();

@@ -1,68 +1,66 @@
-//! Where a reader's samples went: each number it is done with is in exactly one count.
+//! Accounting of a reader's samples: each finished sequence number is in exactly one count.
 
-/// Where a reader's samples went. `accounted` = the sum of the others but the last four, at
-/// every moment; see [`Self::balances`].
+/// Counts of a reader's samples. `accounted` always equals the sum of the other counts except the last four; see
+/// [`Self::balances`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReaderLedger {
-    /// Sequence numbers this reader is done with.
+    /// Sequence numbers this reader is finished with.
     pub accounted: u64,
-    /// Handed to the user.
+    /// Taken by the user.
     pub delivered: u64,
-    /// In the cache, not yet taken.
+    /// Available in the cache, not taken yet.
     pub available: u64,
-    /// Never came: best effort lost them on the way, or the writer no longer had them.
+    /// Lost in transit (best effort), or removed by the writer before they were received.
     pub lost: u64,
-    /// Never came, because a writer of another implementation said by a GAP that they are not for this reader. It
-    /// need not say why: what its filter holds back, and what its history no longer has, look alike.
+    /// Declared irrelevant by a GAP from a writer of another implementation. Such a GAP does not distinguish filtered
+    /// samples from removed ones.
     pub irrelevant: u64,
-    /// Pushed out of the cache by younger ones (KEEP_LAST) before they were taken; and ends of instances that found no
-    /// room beside values that were not seen yet, which tell them.
+    /// Replaced by newer ones (KEEP_LAST) before they were taken. Includes ends of instances that found no room next to
+    /// unread values, whose instance state shows the end.
     pub evicted: u64,
-    /// Came and were not taken in: no room (best effort), or not of the type.
+    /// Received and rejected: no room (best effort), or not of the type.
     pub rejected: u64,
-    /// Came and are larger than the reader's `max_bytes`: acknowledged, and reported by SAMPLE_LOST.
+    /// Received with a payload larger than the reader's `max_bytes`: acknowledged, and reported by SAMPLE_LOST.
     pub too_large: u64,
-    /// Outlived their LIFESPAN before they were taken, or before they came.
+    /// LIFESPAN expired before they were taken or received.
     pub expired: u64,
-    /// Came sooner after another of their instance than TIME_BASED_FILTER lets through.
+    /// Dropped by TIME_BASED_FILTER.
     pub filtered: u64,
-    /// Came so, and are kept back until it does.
+    /// Held back by TIME_BASED_FILTER until the separation has passed.
     pub held: u64,
-    /// Came of writers that do not own their instance (OWNERSHIP EXCLUSIVE).
+    /// Written by a writer that does not own the instance (OWNERSHIP EXCLUSIVE).
     pub not_owner: u64,
-    /// Did not pass the reader's content filter, here or, of what a writer said that it held them back for it,
-    /// there.
+    /// Rejected by the reader's content filter, at the reader or, as reported by the writer, at the writer.
     pub unwanted: u64,
-    /// Older than what was taken in of their instance (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).
+    /// Older than an accepted sample of the same instance (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).
     pub outdated: u64,
-    /// Of coherent sets of which something is missing, or that are larger than there is room for.
+    /// Part of a coherent set that was incomplete or too large.
     pub incomplete: u64,
-    /// Came and are held until their coherent set has ended.
+    /// Received, and held until their coherent set has ended.
     pub in_sets: u64,
-    /// Ends of coherent sets: no samples, and yet numbers.
+    /// Ends of coherent sets, which take a sequence number but are no samples.
     pub set_ends: u64,
-    /// Said that a writer writes an instance no longer which others write, which had ended, or which is not known: taken
-    /// note of, and no samples.
+    /// Unregistrations without effect on the instance, which other writers still write, which had ended, or which is
+    /// unknown. They are recorded but are no samples.
     pub unregistered: u64,
-    /// Were not taken for so long after the end of their instance that READER_DATA_LIFECYCLE let them go.
+    /// Purged by READER_DATA_LIFECYCLE.
     pub purged: u64,
-    /// Came and wait for earlier ones; not yet accounted.
+    /// Received out of order, waiting for earlier ones. Not in `accounted`.
     pub waiting: u64,
-    /// Came again, or out of order at a best-effort reader; counted beside the balance.
+    /// Received again, or out of order by a best-effort reader. Not in `accounted`.
     pub duplicates: u64,
-    /// Came and were refused for now, to be asked for again; counted beside the balance.
+    /// Received and refused for now, to be requested again. Not in `accounted`.
     pub deferred: u64,
-    /// Numbers before the first sample of a writer that came: history that is gone, or was never
-    /// for this reader. Counted beside the balance; `accounted` + `skipped` is the sum over all
-    /// matches of the numbers this reader is done with.
+    /// Sequence numbers before a writer's first received sample: history that is gone or was never for this reader. Not
+    /// in `accounted`; `accounted` + `skipped` is the sum of finished sequence numbers over all matches.
     pub skipped: u64,
 }
 
 impl ReaderLedger {
-    /// Whether every sample is accounted for exactly once.
+    /// Returns whether every sample is in exactly one count.
     #[must_use]
     pub fn balances(&self) -> bool {
-        // What is lost is what writers say they have written, and so can be anything.
+        // `lost` depends on sequence numbers that writers claim, so it can have any value.
         let came = self.delivered + self.available + self.evicted + self.rejected + self.too_large;
         let timed = self.expired + self.filtered + self.held + self.purged;
         let not_for_it = self.not_owner + self.unwanted + self.outdated;
@@ -72,19 +70,18 @@ impl ReaderLedger {
         self.accounted == never_came.wrapping_add(came + timed + not_for_it + not_samples)
     }
 
-    /// Counts one number this reader is done with. Like what is lost, the sum is made of what
-    /// writers say, and may come round.
+    /// Counts one finished sequence number. Like `lost` it depends on claims of writers, and may wrap.
     pub(crate) fn account(&mut self) {
         self.accounted = self.accounted.wrapping_add(1);
     }
 
-    /// Counts numbers that the writer has held back because of the reader's filter.
+    /// Counts samples withheld by the writer's filter for this reader.
     pub(crate) fn withhold(&mut self, count: u64) {
         self.unwanted = self.unwanted.wrapping_add(count);
         self.accounted = self.accounted.wrapping_add(count);
     }
 
-    /// Counts numbers that will never come; the user is to be told if `true`.
+    /// Counts sequence numbers that will never arrive. Returns `true` if SAMPLE_LOST must be raised.
     pub(crate) fn lose(&mut self, count: u64, has_begun: bool) -> bool {
         if has_begun {
             self.lost = self.lost.wrapping_add(count);
@@ -95,8 +92,8 @@ impl ReaderLedger {
         has_begun && count > 0
     }
 
-    /// Takes back numbers that were counted as lost and that the writer has not reached. Returns how many of them were
-    /// counted otherwise, as samples of another sender.
+    /// Reverts the count of numbers counted as lost that the writer has not reached. Returns how many were counted
+    /// otherwise, as samples of another sender.
     #[cold]
     pub(crate) fn take_back_lost(&mut self, count: u64) -> u64 {
         let lost = count.min(self.lost);
@@ -105,7 +102,7 @@ impl ReaderLedger {
         count - lost
     }
 
-    /// Counts numbers that a writer says are not for this reader.
+    /// Counts sequence numbers that a writer declared irrelevant for this reader.
     #[cold]
     pub(crate) fn pass_irrelevant(&mut self, count: u64, has_begun: bool) {
         if has_begun {

@@ -1,5 +1,5 @@
-//! Memory of how far readers were with writers whose ends were announced. Anybody can announce an end in a
-//! participant's name; when the writer is announced again, its readers go on where they were.
+//! Positions of readers at writers whose end was announced. Such an announcement can be forged; when the writer is
+//! announced again, its readers continue at these positions.
 
 use isolane_wire::{
     guid::{Guid, GuidPrefix},
@@ -16,14 +16,14 @@ struct Parted {
     expected: SequenceNumber,
 }
 
-/// The matches that ended last, the oldest first to be forgotten.
+/// Most recent ended matches. The oldest is replaced first.
 #[derive(Debug, Default)]
 pub(crate) struct PartedMatches {
     matches: heapless::Vec<Parted, PARTED_REMEMBERED>,
 }
 
 impl PartedMatches {
-    /// Remembers how far a reader is with a writer that ends.
+    /// Records a reader's position when its match with a writer ends.
     pub(crate) fn note(&mut self, proxy: &WriterProxy, reader: Guid) {
         if !proxy.begun {
             return;
@@ -39,12 +39,12 @@ impl PartedMatches {
         let _ = self.matches.push(parted);
     }
 
-    /// Forgets the writers of a participant that is gone: another start of it may have its name and number anew.
+    /// Drops the records of a removed participant, since another start of it may reuse GUIDs and sequence numbers.
     pub(crate) fn forget(&mut self, prefix: GuidPrefix) {
         self.matches.retain(|it| it.writer.prefix != prefix);
     }
 
-    /// Sets a new proxy to where the former one was, if there was one.
+    /// Sets a new proxy to the recorded position, if there is one.
     pub(crate) fn resume(&self, proxy: &mut WriterProxy, reader: Guid) {
         let mut matches = self.matches.iter().rev();
         let is_it = |it: &&Parted| it.writer == proxy.guid && it.reader == reader;

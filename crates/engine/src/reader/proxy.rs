@@ -1,7 +1,7 @@
-//! What a reader knows of one writer: the reader's side of the reliable protocol (RTPS 2.5 §8.4.10.4).
+//! Reader-side proxy of a matched writer, with the reliable protocol's state (RTPS 2.5 §8.4.10.4).
 //!
-//! Which sequence numbers have come, which are known to exist, and so which to ask for. All of it is one window of
-//! [`WINDOW`](crate::limits::WINDOW) bits behind the lowest number that is missing.
+//! Received and available sequence numbers are tracked in one window of [`WINDOW`](crate::limits::WINDOW) bits from the
+//! lowest missing number on.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -27,74 +27,74 @@ use crate::{
     withheld::HeldBack,
 };
 
-/// What a HEARTBEAT or GAP calls for.
+/// Response required by a HEARTBEAT or GAP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Nothing,
     AckNack,
 }
 
-/// A matched writer, as one reader sees it.
+/// Matched writer, as one reader sees it.
 #[derive(Debug)]
 pub(crate) struct WriterProxy {
     pub(crate) reader: u16,
     pub(crate) guid: Guid,
-    /// Where ACKNACKs go.
+    /// Destination address of ACKNACKs.
     pub(crate) reply_to: Option<Locator>,
     pub(crate) reliable: bool,
-    /// The writer keeps history this reader does not want (it is VOLATILE), and cannot be relied
-    /// upon to say where that ends. It does not hold any more once a sample has come unasked: the
-    /// reader begins with that one.
+    /// Set while the VOLATILE reader skips the writer's history, whose end the writer does not reliably announce.
+    /// Cleared by the first sample that arrives without a request, at which the reader starts.
     pub(crate) skips_history: bool,
-    /// What is watched at it by the clock.
+    /// State of the timed policies.
     pub(crate) clock: ProxyClock,
-    /// How far it is with sets and the order of a group.
+    /// Progress in coherent sets and group order.
     pub(crate) progress: Progress,
-    /// The next proxy of the same writer, at another reader.
+    /// Next proxy of the same writer, at another reader.
     pub(crate) next_of_writer: Option<u16>,
-    /// The lowest number that has not come.
+    /// Lowest sequence number not received.
     pub(crate) expected: SequenceNumber,
-    /// Bit (number mod WINDOW) for numbers in `expected..expected + WINDOW` that need not be
-    /// asked for.
+    /// Bit (number mod WINDOW) for numbers in `expected..expected + WINDOW` that need not be requested.
     pub(crate) received: [u64; WORDS],
-    /// What of them the writer has held back because of the reader's content filter.
+    /// Numbers among them that the writer has filtered for this reader.
     pub(crate) held_back: Option<Box<HeldBack>>,
-    /// The writer is of another implementation.
+    /// True for a writer of another implementation.
     pub(crate) is_foreign: bool,
-    /// What has not come below this number, such a writer has said, is not for this reader.
+    /// Numbers below this that such a writer has declared irrelevant if they are missing.
     pub(crate) irrelevant_to: SequenceNumber,
-    /// The highest number known to exist.
+    /// Highest sequence number known to exist.
     pub(crate) last: SequenceNumber,
-    /// A first heartbeat has come.
+    /// True once a HEARTBEAT has arrived.
     pub(crate) started: bool,
-    /// The last number that it told of.
+    /// Last sequence number in the first HEARTBEAT.
     pub(crate) history_end: SequenceNumber,
-    /// A first sample was taken in, or rejected: what is missing from here on is lost.
+    /// True once a sample was accepted or rejected. Missing samples from then on count as lost.
     pub(crate) begun: bool,
-    /// When its last sample, or fragment of one, came.
+    /// Reception time of its last sample or fragment.
     pub(crate) heard: Instant,
-    /// Of the last heartbeat that was news, and when that was; and of the last HEARTBEAT_FRAG.
+    /// Count and time of the last new HEARTBEAT.
     heartbeat_count: Option<(i32, Instant)>,
+    /// Count and time of the last new HEARTBEAT_FRAG.
     fragments_count: Option<(i32, Instant)>,
-    /// A far jump that is not confirmed: of a reliable reader the target, of another the former position.
+    /// Unconfirmed far jump of a reliable reader.
     pub(super) claim: Option<Claim>,
+    /// Position before an unconfirmed far jump of a best-effort reader.
     pub(super) former: Option<Former>,
-    /// Last known sample of the writer's own, at a best-effort reader.
+    /// Last sample of a best-effort reader known to be the writer's own.
     pub(super) anchor: Anchor,
-    /// First GAP beyond the window from an address that is not the writer's, which was ignored.
+    /// Time of the first ignored GAP beyond the window from another address than the writer's.
     pub(super) gap_doubted_since: Option<Instant>,
-    /// First HEARTBEAT of the writer's own that ended below the window.
+    /// Time of the writer's first own HEARTBEAT that ended below the window.
     pub(super) astray_since: Option<Instant>,
-    /// When the writer was last asked to confirm a jump.
+    /// Time of the last request to confirm a jump.
     pub(super) confirm_asked_at: Option<Instant>,
-    /// Samples taken in behind jumps that were taken back.
+    /// Samples accepted after jumps that were reverted.
     pub(super) strays: u64,
     pub(crate) acknack_filed: bool,
-    /// The base of the last ACKNACK.
+    /// Base of the last ACKNACK.
     pub(crate) acknowledged: SequenceNumber,
     pub(super) nacked_until: SequenceNumber,
     nacked_at: Instant,
-    /// When fragments were asked for last.
+    /// Time of the last request for fragments.
     pub(crate) fragments_asked_at: Instant,
 }
 
@@ -136,14 +136,13 @@ impl WriterProxy {
         }
     }
 
-    /// When its last sample, new HEARTBEAT or new HEARTBEAT_FRAG came.
+    /// Reception time of its last sample, new HEARTBEAT or new HEARTBEAT_FRAG.
     pub(crate) fn last_heard(&self) -> Instant {
         let counts = [self.heartbeat_count, self.fragments_count];
         let heard = counts.into_iter().flatten().map(|(_, at)| at);
         heard.fold(self.heard, Instant::max)
     }
 
-    /// Whether this number lies in the window.
     pub(crate) fn in_window(&self, sequence: SequenceNumber) -> bool {
         let ahead = sequence.get().wrapping_sub(self.expected.get());
         (0..i64::from(WINDOW)).contains(&ahead)
@@ -154,7 +153,7 @@ impl WriterProxy {
         self.received[(bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
-    /// Whether this number has come, or never will.
+    /// Returns whether a sequence number was received or will never arrive.
     #[inline(never)]
     pub(crate) fn is_done_with(&self, sequence: SequenceNumber) -> bool {
         sequence < self.expected || (self.in_window(sequence) && self.has(sequence))
@@ -177,13 +176,13 @@ impl WriterProxy {
         self.received[(bit / 64) as usize] &= !(1 << (bit % 64));
     }
 
-    /// Moves past `expected`: it has come, or never will.
+    /// Advances past `expected`, which was received or will never arrive.
     pub(crate) fn advance(&mut self) {
         self.unmark(self.expected);
         self.expected = self.expected.next();
     }
 
-    /// Moves to `sequence` at once, forgetting the window.
+    /// Moves to `sequence` and clears the window.
     pub(crate) fn jump(&mut self, sequence: SequenceNumber) {
         self.expected = sequence;
         self.received = [0; WORDS];
@@ -192,7 +191,7 @@ impl WriterProxy {
         }
     }
 
-    /// Moves to `sequence`, which is ahead: what was marked before it is forgotten.
+    /// Advances to `sequence` and clears the marks before it.
     pub(crate) fn pass(&mut self, sequence: SequenceNumber) {
         let ahead = sequence.get() - self.expected.get();
         if ahead >= i64::from(WINDOW) {
@@ -205,14 +204,14 @@ impl WriterProxy {
         self.expected = sequence;
     }
 
-    /// Forgets what has come: the writer is asked for all it has once more.
+    /// Resets the reception state, so that all of the writer's samples are requested again.
     pub(crate) fn restart(&mut self) {
         self.restart_from(SequenceNumber(1));
         (self.last, self.irrelevant_to) = (SequenceNumber(0), SequenceNumber(0));
         self.started = false;
     }
 
-    /// Forgets what has come from a number on: the writer is asked for that once more.
+    /// Resets the reception state from a sequence number on, so that samples from there are requested again.
     pub(crate) fn restart_from(&mut self, sequence: SequenceNumber) {
         self.jump(sequence);
         (self.begun, self.claim) = (false, None);
@@ -225,12 +224,12 @@ impl WriterProxy {
         self.lowest_missing().is_some()
     }
 
-    /// Whether something has come since the last ACKNACK.
+    /// Returns whether samples were received since the last ACKNACK.
     pub(crate) fn has_unacknowledged(&self) -> bool {
         self.acknowledged < self.expected
     }
 
-    /// The last number known to exist that lies in the window.
+    /// Last number in the window that is known to exist.
     fn window_last(&self) -> SequenceNumber {
         let window_last = self.expected.get().saturating_add(i64::from(WINDOW) - 1);
         SequenceNumber(self.last.get().min(window_last))
@@ -241,8 +240,8 @@ impl WriterProxy {
         (lowest <= self.window_last()).then_some(lowest)
     }
 
-    /// The first number from `expected` on that has not come; the one behind the window if all
-    /// have. Looks at a word of the window at a time, because every GAP asks.
+    /// First number from `expected` on not received, or the one after the window. Searches word by word, because every
+    /// GAP calls it.
     pub(crate) fn first_unmarked(&self) -> SequenceNumber {
         let end = self.expected.get().saturating_add(i64::from(WINDOW));
         let mut at = self.expected.get();
@@ -257,12 +256,12 @@ impl WriterProxy {
         SequenceNumber(end)
     }
 
-    /// Whether all that was asked for has come, and more is missing.
+    /// Returns whether all requested samples were received and others are missing.
     pub(crate) fn may_ask_for_more(&self) -> bool {
         self.reliable && self.expected > self.nacked_until && self.is_missing_any()
     }
 
-    /// Whether this heartbeat is news (RTPS 2.5 §8.3.8.6.4: `count` increases), or the last that was is long
+    /// Returns whether a HEARTBEAT is new: its count has increased (RTPS 2.5 §8.3.8.6.4), or the last new one is long
     /// ago.
     pub(crate) fn accept_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> bool {
         let is_new = is_news(self.heartbeat_count, heartbeat.count, now);
@@ -272,7 +271,7 @@ impl WriterProxy {
         is_new
     }
 
-    /// The same of a HEARTBEAT_FRAG (§8.3.8.7).
+    /// Returns whether a HEARTBEAT_FRAG is new (§8.3.8.7).
     pub(crate) fn accept_fragments(&mut self, now: Instant, count: i32) -> bool {
         let is_new = is_news(self.fragments_count, count, now);
         if is_new {
@@ -281,8 +280,8 @@ impl WriterProxy {
         is_new
     }
 
-    /// Whether to answer a heartbeat (§8.4.12.2: a final one only when something is missing, and
-    /// the same thing not again within the suppression time).
+    /// Decides whether to answer a HEARTBEAT (§8.4.12.2): a final one only if samples are missing, and not for the same
+    /// samples within the suppression time.
     pub(crate) fn answer(&self, is_final: bool, now: Instant, suppression_ns: u64) -> Answer {
         if !is_final {
             return Answer::AckNack;
@@ -299,11 +298,10 @@ impl WriterProxy {
         }
     }
 
-    /// The ACKNACK for what is missing now; a blocked reader asks for nothing, because it could not
-    /// be kept.
+    /// Builds the ACKNACK for currently missing samples. A blocked reader requests none, since it could not store them.
     ///
-    /// What has begun to come in fragments is not asked for by it, but by
-    /// [`nack_frag`](Self::nack_frag); `index` is this proxy's.
+    /// Samples partly received in fragments are requested by [`nack_frag`](Self::nack_frag) instead. `index` is that of
+    /// this proxy.
     pub(crate) fn acknack(&mut self, index: u16, reader: &mut Reader, now: Instant) -> AckNack {
         let mut state = SequenceNumberSet::new(self.expected);
         self.acknowledged = self.expected;
@@ -312,7 +310,7 @@ impl WriterProxy {
             let mut room = reader.cache.as_ref().map_or(usize::MAX, Cache::room);
             room = room.min(reader.room_beside_assemblies(index, now));
             if room == 0 {
-                // Nothing is asked for, so there is nothing to wait for but room.
+                // Nothing is requested, so only room is awaited.
                 self.nacked_until = SequenceNumber(self.expected.get() - 1);
             }
             for sequence in (self.expected.get()..=end.get()).map(SequenceNumber) {
@@ -333,7 +331,7 @@ impl WriterProxy {
                 }
             }
         }
-        // Before the first heartbeat, and where one is to confirm a jump, an ACKNACK asks for one: not final.
+        // A non-final ACKNACK requests a HEARTBEAT: before the first one, and to confirm a jump.
         let asks = core::mem::take(&mut self.progress.asks) || self.claim.is_some();
         let is_final = self.started && !asks;
         reader.acknack_count = reader.acknack_count.wrapping_add(1);
@@ -348,8 +346,8 @@ impl WriterProxy {
 }
 
 impl WriterProxy {
-    /// The NACK_FRAG for what is missing of the nearest sample that has begun to come; `index` is this
-    /// proxy's. None, where it could not be kept once it is whole.
+    /// Builds the NACK_FRAG for the first incomplete sample; `None` if the complete sample could not be stored. `index`
+    /// is that of this proxy.
     pub(crate) fn nack_frag(&self, index: u16, reader: &mut Reader) -> Option<NackFrag> {
         let has_room = reader.cache.as_ref().is_none_or(|cache| cache.room() > 0);
         let assemblies = reader.assemblies.as_ref().filter(|_| has_room)?;
@@ -366,21 +364,22 @@ impl WriterProxy {
 }
 
 impl Reader {
-    /// Whether a part of a sample has come, and not so long ago that its writer may not know NACK_FRAG.
+    /// Returns whether a sample is partly received and still making progress. Otherwise its writer may not support
+    /// NACK_FRAG.
     fn has_begun(&self, subject: (u16, SequenceNumber), now: Instant) -> bool {
         let assemblies = self.assemblies.as_ref();
         assemblies.is_some_and(|assemblies| assemblies.gets_on(subject, now))
     }
 
-    /// How many samples more of a writer may begin to come in fragments, where some have: all of those that are
-    /// asked for may be such.
+    /// Number of further samples of a writer that may start arriving in fragments. All requested samples may be
+    /// fragmented.
     fn room_beside_assemblies(&self, writer: u16, now: Instant) -> usize {
         let assemblies = self.assemblies.as_ref();
         assemblies.map_or(usize::MAX, |assemblies| assemblies.room(writer, now))
     }
 }
 
-/// Whether a count is higher than the last one, or that is too long ago to tell.
+/// Returns whether a count is higher than the last one, or the last one is too old to compare.
 pub(crate) fn is_news(last: Option<(i32, Instant)>, count: i32, now: Instant) -> bool {
     last.is_none_or(|(last, at)| {
         count.wrapping_sub(last) > 0 || now.saturating_since(at) > COUNT_MEMORY

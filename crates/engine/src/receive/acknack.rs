@@ -1,4 +1,4 @@
-//! ACKNACK (RTPS 2.5 §8.3.8.1): what a reader has of a writer here, and what it asks for.
+//! ACKNACK reception (RTPS 2.5 §8.3.8.1).
 
 use isolane_wire::{
     guid::Guid,
@@ -44,7 +44,8 @@ impl Engine {
             return;
         }
         let is_news = proxy.accept_acknack(now, acknack);
-        // A peer with several interfaces may send each ACKNACK from all of them: each copy validates its source address.
+        // A peer with several interfaces may send each ACKNACK from all of them; each copy validates its source
+        // address.
         if proxy.answered_from != message.source.ipv4() || !proxy.is_reachable {
             let bytes = message.count(acknack.buffer_len());
             self.earn(message.prefix, bytes);
@@ -59,7 +60,7 @@ impl Engine {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
         };
-        // A peer cannot acknowledge what was not sent.
+        // A peer cannot acknowledge samples not sent yet.
         let base = acknack.state.base().min(writer.next_unsent);
         let begins = proxy.begins(acknack);
         let before = proxy.done_to();
@@ -70,11 +71,11 @@ impl Engine {
         writer.highest_acknowledged = writer.highest_acknowledged.max(base);
         self.file_what_is_asked(index, !was_ready, acknack);
         if was_silent || before != after && (before <= lowest || after < lowest) {
-            // It was this reader that all the others wait for, or is now.
+            // This reader was, or is now, the one with the lowest acknowledgement.
             self.refresh_lowest(writer_index);
         }
         if was_silent {
-            // Samples are sent to it again.
+            // Its address is a destination again.
             self.refresh_destinations(writer_index);
         }
         if had_unwanted {
@@ -87,14 +88,14 @@ impl Engine {
             self.release_acknowledged(writer_index);
             self.note_writer(writer_index);
         }
-        // Always, since a reader may also have gone back to the beginning.
+        // Unconditional, since a reader may also have restarted from the beginning.
         self.arm_heartbeat(now, writer_index);
         if progress {
             self.hasten_heartbeat(now, writer_index);
         }
     }
 
-    /// Files what a reader asks for; and with its first word the history that has waited for that.
+    /// Files the requested samples, and after a reader's first ACKNACK also the history.
     fn file_what_is_asked(&mut self, index: u16, is_first: bool, acknack: &AckNack) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
@@ -102,7 +103,7 @@ impl Engine {
         let Some(writer) = self.writers.get(proxy.writer) else {
             return;
         };
-        // What it has got meanwhile is not sent again.
+        // Requests for samples received meanwhile are dropped.
         let base = acknack.state.base();
         for had in proxy.requested.iter().take_while(|&had| had < base) {
             proxy.requested.remove(had);
@@ -111,7 +112,7 @@ impl Engine {
         let begins_history = is_first && proxy.is_reachable && proxy.history_next.is_some();
         let mut requested = SequenceNumberSet::new(base.max(SequenceNumber(1)));
         for sequence in acknack.state.iter() {
-            // What is history comes in its order, and once.
+            // History is sent once and in order, without requests.
             let is_history = begins_history && sequence < proxy.history_end;
             let comes = proxy.fragments.comes(sequence);
             if sequence < writer.next_unsent && !is_history && !comes {
@@ -126,7 +127,7 @@ impl Engine {
             self.file_history(index);
         }
         if asks || !acknack.is_final {
-            // Where nothing is asked for it answers with a HEARTBEAT.
+            // Without requests the answer is a HEARTBEAT.
             self.file_repair(index);
         }
     }

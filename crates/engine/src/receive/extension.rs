@@ -1,12 +1,12 @@
-//! Whether a message is what its header extension says it is (RTPS 2.5 §8.3.7).
+//! Validation of a message by its header extension (RTPS 2.5 §8.3.7).
 //!
-//! Looked at before anything else of a message, since one that was damaged on its way must not be believed in
-//! any part. The time of sending is not used: source time stamps are believed as they are, and clocks that
-//! differ are not corrected for. A checksum costs a pass over the datagram, and only where a peer sends one.
+//! It comes before any other processing, since a damaged message must not be trusted in any part. The send timestamp is
+//! not used: source timestamps are not corrected for clock differences. A checksum costs one pass over the datagram,
+//! only if the peer sends one.
 
 use isolane_wire::rtps::{HEADER_BYTES, Submessage, SubmessageId, Submessages};
 
-/// Whether nothing in the message's extension speaks against it; without one, nothing does.
+/// Returns whether the message is consistent with its header extension; true without one.
 #[inline]
 pub(super) fn is_true(message: &[u8]) -> bool {
     message.get(HEADER_BYTES) != Some(&SubmessageId::HEADER_EXTENSION) || holds(message)

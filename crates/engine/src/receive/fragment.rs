@@ -1,11 +1,8 @@
-//! DATA_FRAG and HEARTBEAT_FRAG (RTPS 2.5 §8.3.8.3, §8.3.8.7): samples that come in parts.
+//! DATA_FRAG and HEARTBEAT_FRAG reception (RTPS 2.5 §8.3.8.3, §8.3.8.7).
 //!
-//! A submessage that holds a whole sample is read as a DATA is. Of any other each reader puts the fragments
-//! where they belong ([`Assemblies`](crate::assembly::Assemblies)); when none is missing, the sample goes the
-//! way of a DATA from there on, so that nothing that holds for samples has to be said twice.
-//!
-//! Until then the books know nothing of it: a sample of which parts have come is missing. What is asked for of
-//! it, and what it is counted as when it never gets whole, follows from that.
+//! A submessage with all fragments of a sample is processed as DATA. Otherwise each reader collects the fragments
+//! ([`Assemblies`](crate::assembly::Assemblies)), and the complete sample is processed as DATA. Until then the proxy
+//! treats an incomplete sample as missing, for requests and for counters.
 
 use alloc::vec::Vec;
 
@@ -28,7 +25,7 @@ use crate::{
     status::RejectReason,
 };
 
-/// Whether fragments of this number are of any use to a reader.
+/// Returns whether a reader needs fragments of this sequence number.
 fn is_wanted(proxy: &mut WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
     if sequence < proxy.expected && !proxy.returns_for(sequence) {
         return false;
@@ -37,7 +34,7 @@ fn is_wanted(proxy: &mut WriterProxy, reader: &mut Reader, sequence: SequenceNum
     !proxy.reliable || proxy.in_window(sequence) && !proxy.has(sequence)
 }
 
-/// Why a reader can never take a sample in.
+/// Returns why a reader can never accept a sample; `None` if it can.
 fn why_never(reader: &Reader, fragment: &DataFrag<'_>) -> Option<Unfit> {
     if fragment.non_standard {
         return Some(RejectReason::NotOfType.into());
@@ -48,7 +45,7 @@ fn why_never(reader: &Reader, fragment: &DataFrag<'_>) -> Option<Unfit> {
     };
     match fits(fragment) {
         true => None,
-        // Fragments are shorter than any writer that follows the limits sends them.
+        // The fragments are shorter than the limits allow.
         false if fragment.sample_size as usize <= reader.max_payload_bytes => {
             Some(RejectReason::NotOfType.into())
         }
@@ -56,7 +53,7 @@ fn why_never(reader: &Reader, fragment: &DataFrag<'_>) -> Option<Unfit> {
     }
 }
 
-/// A sample all of whose fragments lie in one submessage.
+/// Converts a submessage with all fragments of a sample to a DATA.
 fn whole<'a>(fragment: &DataFrag<'a>) -> Option<Data<'a>> {
     let is_whole = u32::from(fragment.fragments) == fragment.total_fragments();
     is_whole.then_some(Data {
@@ -97,8 +94,8 @@ impl Engine {
         }
     }
 
-    /// Gives the fragments to each reader. As with DATA, one whose reader has just been shown a view is
-    /// read again for the others: those that have had it are done with its number.
+    /// Passes fragments to each matched reader. After a delivery to a view reader the same submessage is read again for
+    /// the others, as for DATA; readers that are finished ignore the sequence number.
     fn receive_part(
         &mut self,
         now: Instant,
@@ -136,7 +133,7 @@ impl Engine {
         None
     }
 
-    /// Puts fragments where they belong at one reader. `None`: the sample is refused, and that is counted.
+    /// Stores fragments at one reader. Returns `None` if the sample is refused and counted.
     fn put_fragment(
         &mut self,
         now: Instant,
@@ -176,7 +173,7 @@ impl Engine {
                 .as_ref()
                 .is_some_and(|cache| is_reliable && cache.room() == 0) =>
             {
-                // It would find no room when it is whole. It is asked for again when there is some.
+                // The complete sample would find no room. It is requested again when there is some.
                 reader.blocked |= is_next;
                 reader.ledger.deferred += u64::from(fragment.first_fragment == 1);
                 return None;
@@ -211,7 +208,7 @@ impl Engine {
         Some(put)
     }
 
-    /// A writer lives that sends what is new, though the sample may take longer than its lease to be whole.
+    /// Records new fragments as a sign of life, since a sample may take longer than the lease to complete.
     fn hear_by_fragment(&mut self, now: Instant, index: u16) {
         let Some(proxy) = self.writer_proxies.get_mut(index) else {
             return;
@@ -227,7 +224,7 @@ impl Engine {
         }
     }
 
-    /// All of a sample has come: it goes on as a DATA for this one reader.
+    /// Processes a complete sample as DATA for this reader.
     fn finish_sample(
         &mut self,
         now: Instant,
@@ -263,7 +260,7 @@ impl Engine {
         let asked_for_less = reader.asked_for_less;
         let proxy = self.writer_proxies.get(index)?;
         if asked_for_less && proxy.may_ask_for_more() {
-            // There is a place again.
+            // A place for another sample has become free.
             self.file_acknack(index);
         }
         delivery.map(|delivery| {
@@ -276,7 +273,7 @@ impl Engine {
         })
     }
 
-    /// What a writer has sent of a sample by now. What is missing of that is asked for.
+    /// Processes a HEARTBEAT_FRAG, and requests fragments that were sent but not received.
     pub(super) fn receive_heartbeat_frag(
         &mut self,
         now: Instant,
@@ -306,9 +303,9 @@ impl Engine {
             let Some(assemblies) = &mut reader.assemblies else {
                 continue;
             };
-            // A sample of which nothing has come is a matter of HEARTBEAT and ACKNACK.
+            // A sample of which nothing has arrived is requested by ACKNACK instead.
             let is_news = assemblies.note_sent((index, sequence), heartbeat.last_fragment);
-            // What was asked for came, and was of no use: to ask for it at once would never end.
+            // The last requested fragments brought nothing new. Requesting them again at once could repeat forever.
             let asked_at = proxy.fragments_asked_at;
             let is_in_vain = !is_news
                 && assemblies.has_stood_still_since((index, sequence), asked_at)
@@ -325,7 +322,7 @@ impl Engine {
         }
     }
 
-    /// Frees the places of samples that are done with, at the reader of a proxy.
+    /// Frees assemblies of finished samples at a proxy's reader.
     pub(crate) fn release_assemblies(&mut self, index: u16) {
         let proxies = &self.writer_proxies;
         let reader = proxies.get(index).map(|proxy| proxy.reader);
@@ -338,7 +335,7 @@ impl Engine {
         }
     }
 
-    /// The payload of a sample for a view reader, wherever it lies.
+    /// Payload of a delivered sample, in the datagram or in the reader's assembly memory.
     #[must_use]
     pub fn payload<'a>(&'a self, delivery: &Delivery, datagram: &'a [u8]) -> &'a [u8] {
         let bytes = match delivery.is_assembled {
@@ -352,9 +349,8 @@ impl Engine {
         bytes.get(delivery.payload.clone()).unwrap_or_default()
     }
 
-    /// Lends the memory out in which a sample lies that came in fragments: its payload is the part that the
-    /// delivery names. So it can be shown while the engine is free. It is to be
-    /// [given back](Self::give_back) before more is received.
+    /// Lends the memory of a reassembled sample, so that it can be read while the engine is in use. The delivery gives
+    /// the range of the payload. The memory must be [returned](Self::give_back) before more is received.
     #[must_use]
     pub fn lend(&mut self, delivery: &Delivery) -> Option<Vec<u8>> {
         let reader = self.readers.get_mut(delivery.reader.0)?;
@@ -364,7 +360,7 @@ impl Engine {
             .map(Assemblies::lend)
     }
 
-    /// Takes lent memory back. Where the reader is gone meanwhile it is let go.
+    /// Returns lent memory. It is freed if the reader no longer exists.
     pub fn give_back(&mut self, delivery: &Delivery, memory: Vec<u8>) {
         let reader = self.readers.get_mut(delivery.reader.0);
         if let Some(assemblies) = reader.and_then(|reader| reader.assemblies.as_mut()) {

@@ -1,7 +1,6 @@
-//! HEARTBEAT and GAP (RTPS 2.5 §8.3.8.6, §8.3.8.4): what a writer has, and what it no longer has.
+//! HEARTBEAT and GAP reception (RTPS 2.5 §8.3.8.6, §8.3.8.4).
 //!
-//! Both move the proxies of the writer past what will never come, and file an ACKNACK where
-//! something is missing that may.
+//! Both advance the writer's proxies past samples that will never arrive, and file an ACKNACK for those that may.
 
 use isolane_wire::{
     guid::Guid,
@@ -77,19 +76,19 @@ impl Engine {
             if !proxy.reliable || !proxy.accept_heartbeat(now, heartbeat) {
                 continue;
             }
-            // A number behind the last could not be asked for: no set holds it.
+            // Later sequence numbers would not fit any sequence number set.
             let last = heartbeat.last.min(LAST_SEQUENCE);
             if !core::mem::replace(&mut proxy.started, true) {
                 proxy.history_end = last;
-                // Where this reader begins: at what the writer still has, or, where that is history
-                // the reader does not want, behind it. Nothing before was ever for it.
+                // The reader starts at the writer's first available sample, or after the last one if it skips history.
+                // Earlier samples are not lost.
                 let begin = if proxy.skips_history && !proxy.begun {
                     last.next()
                 } else {
                     heartbeat.first
                 };
                 if begin > proxy.expected && reader.cache.is_some() {
-                    // What came unasked meanwhile is kept, whether the writer still has it or not.
+                    // Samples received before the first HEARTBEAT are kept, even if the writer has removed them.
                     self.advance_to(index, begin);
                 }
             } else if heartbeat.first > proxy.expected {
@@ -121,7 +120,7 @@ impl Engine {
         }
     }
 
-    /// Judges a HEARTBEAT by which a reader would jump far ahead, or that follows such a one.
+    /// Checks a HEARTBEAT that advances a reader far ahead, or follows one that does.
     #[cold]
     fn judge_heartbeat(
         &mut self,
@@ -139,8 +138,8 @@ impl Engine {
         verdict
     }
 
-    /// Asks a writer to confirm a jump; returns false if it was asked within the suppression time. A writer that sends from
-    /// an address that it does not announce answers at once, and its answer confirms nothing.
+    /// Requests a confirmation of a far jump. Returns `false` within the suppression time. A writer that sends from an
+    /// unannounced address answers at once, and its answer confirms nothing.
     #[cold]
     fn ask_to_confirm(&mut self, now: Instant, index: u16) -> bool {
         let suppression = self.timing().nack_suppression;
@@ -152,7 +151,7 @@ impl Engine {
         asks
     }
 
-    /// Goes back to a position of the writer from one that no sample of the writer led to.
+    /// Returns to a position of the writer, after an advance that no sample of it has confirmed.
     #[cold]
     fn return_to_writer(&mut self, index: u16, to: SequenceNumber) {
         if let Some(proxy) = self.writer_proxies.get_mut(index)
@@ -225,29 +224,27 @@ impl Engine {
             }
         }
         if is_answered {
-            // The shortest GAP is as long.
+            // The shortest GAP has the same length.
             let bytes = message.count(HEARTBEAT_BYTES);
             self.earn(message.prefix, bytes);
         }
     }
 
-    /// Moves a reliable proxy past everything that has come, and makes it available.
+    /// Advances a reliable proxy past all received samples and makes them available.
     pub(crate) fn advance_proxy(&mut self, proxy_index: u16) {
         self.advance_to(proxy_index, SequenceNumber(0));
     }
 
-    /// Moves a reliable proxy to `to`, because the writer says that what has not come below never
-    /// will, and on past everything that has come.
-    ///
-    /// A run of numbers without a waiting sample is one step, however long.
+    /// Advances a reliable proxy to `to`, since missing samples below it will never arrive, and on past all received
+    /// samples. A run without a waiting sample is one step, whatever its length.
     fn advance_to(&mut self, proxy_index: u16, to: SequenceNumber) {
         if self.advance_alone(proxy_index, to) {
             self.present(proxy_index);
         }
     }
 
-    /// The same, whatever it means for samples that are seen together with those of others. True: it may mean
-    /// something.
+    /// Advances a proxy without presenting samples in a coherent set or group order. Returns whether the reader uses
+    /// these and `present` must follow.
     pub(crate) fn advance_alone(&mut self, proxy_index: u16, to: SequenceNumber) -> bool {
         let Some(proxy) = self.writer_proxies.get_mut(proxy_index) else {
             return false;
@@ -278,13 +275,13 @@ impl Engine {
                     };
                     let is_left = groups && turn != Turn::Done;
                     let number = is_left.then(|| cache.first_waiting_number(proxy_index));
-                    // Of what is held it was asked before there was room made for it.
+                    // Samples held for a set were filtered before they were stored.
                     let is_unwanted = turn == Turn::Show
                         && filter.is_some_and(|filter| drop_unwanted(filter, cache, proxy_index));
                     reader.ledger.unwanted += u64::from(is_unwanted);
                     let is_done_with = is_unwanted
                         || turn == Turn::Done
-                        // What is held is judged when it is shown.
+                        // Samples held for a set are checked when they are delivered.
                         || reader.clock.as_mut().filter(|_| turn == Turn::Show).is_some_and(|clock| {
                             clock.note_time(self.latest);
                             let writer = Claimant {
@@ -321,7 +318,7 @@ impl Engine {
                 let held_back = proxy.take_held_back(proxy.expected.get()..end.get());
                 reader.ledger.withhold(held_back);
                 let missing = passed - held_back;
-                // What its writer holds back was written since the match.
+                // Samples filtered by the writer were written after the match.
                 proxy.begun |= held_back > 0;
                 let mut lost = missing;
                 if missing > 0 && proxy.is_foreign {
@@ -347,7 +344,7 @@ impl Engine {
         let has_passed = proxy.expected > before;
         let has_dropped = reader.ledger.incomplete > incomplete;
         if let Some(why) = refused {
-            // The rest goes on when the user has taken one.
+            // Continues when the user takes a sample.
             reader.refuse(why);
         }
         if refused == Some(Refused::Sets) || has_dropped {

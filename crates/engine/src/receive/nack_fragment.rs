@@ -1,4 +1,4 @@
-//! NACK_FRAG (RTPS 2.5 §8.3.8.12): which fragments of a sample a reader lacks.
+//! NACK_FRAG reception (RTPS 2.5 §8.3.8.12).
 
 use isolane_wire::{guid::Guid, rtps::NackFrag, time::Instant};
 
@@ -6,8 +6,8 @@ use super::MessageReceiver;
 use crate::engine::Engine;
 
 impl Engine {
-    /// Files the repair. One NACK_FRAG a reader is kept, the last: what it lacks beside that it says again when
-    /// it has been told that it got this.
+    /// Files the repair of the requested fragments. Only the latest NACK_FRAG of a reader is stored; the reader
+    /// requests other missing fragments later.
     pub(super) fn receive_nack_frag(
         &mut self,
         now: Instant,
@@ -31,20 +31,20 @@ impl Engine {
         let Some(writer) = self.writers.get(writer_index) else {
             return;
         };
-        // Whoever has never acknowledged anything is sent nothing on its word alone.
+        // A reader that never acknowledged anything gets no repair.
         let is_ready = proxy.reliable && proxy.is_ready() && writer.fragmenter.cuts();
         if !is_ready || !proxy.fragments.accept(now, nack.count) {
             return;
         }
         let under_way = writer.fragmenter.under_way.map(|at| at.sequence);
         let is_sent = nack.sequence < writer.next_unsent || under_way == Some(nack.sequence);
-        // What went in one piece has no fragments: one would be longer than its sample.
+        // A sample sent as one DATA has no fragments.
         if !is_sent || nack.state.is_empty() || writer.goes_whole(nack.sequence) {
             return;
         }
         proxy.fragments.ask_for(nack.sequence, &nack.state);
         self.file_repair(index);
-        // It lives, and gets on.
+        // The NACK_FRAG shows progress of the reader.
         self.hasten_heartbeat(now, writer_index);
     }
 }

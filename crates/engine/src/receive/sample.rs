@@ -1,4 +1,4 @@
-//! One DATA at one reader: whether its number is due, what it says, and how it goes into a cache.
+//! Acceptance of one DATA by one reader: sequence number, instance and cache entry.
 
 use isolane_wire::{
     cdr::{CdrError, KeyHash},
@@ -18,8 +18,8 @@ use crate::{
     status::RejectReason,
 };
 
-/// Whether this number is to be taken in, and then whether that shows that samples before it are lost. `None`: it
-/// is counted, and that is all.
+/// Checks whether a reader accepts this sequence number. Returns `Some(true)` if it shows earlier samples as lost, and
+/// `None` if the sample is dropped and counted.
 #[inline]
 pub(super) fn is_due(
     proxy: &mut WriterProxy,
@@ -49,8 +49,8 @@ pub(super) fn is_due(
 }
 
 impl Engine {
-    /// Checks the position of a best-effort reader before a sample whose number is far from it, or from the last number
-    /// that is known as the writer's own; `index` is the proxy's.
+    /// Checks the position of a best-effort reader before a sample far from it, or far from the last number confirmed
+    /// as the writer's own. `index` is that of the proxy.
     #[cold]
     #[inline(never)]
     pub(super) fn settle_position(
@@ -77,7 +77,7 @@ impl Engine {
     }
 }
 
-/// A reader that skips history begins with the first sample, or fragment of one, that comes unasked.
+/// Starts a reader that skips history at the first sample or fragment that arrives without a request.
 #[inline]
 pub(super) fn begin_unasked(
     proxy: &mut WriterProxy,
@@ -85,32 +85,32 @@ pub(super) fn begin_unasked(
     sequence: SequenceNumber,
 ) {
     if proxy.skips_history && !proxy.started && !proxy.begun {
-        // It came unasked, so it is no history: this reader begins with it.
+        // Not requested, therefore not history.
         let missing = (sequence.get() - proxy.expected.get()) as u64;
         reader.ledger.lose(missing, false);
         proxy.jump(sequence);
-        // Also if there is no room for it now: then it is asked for again.
+        // Even without room for it now: it is then requested again.
         proxy.skips_history = false;
     }
 }
 
-/// The same at a reliable reader, which may have had it out of order.
+/// Returns whether a reliable reader, which may have received it out of order, still needs this sequence number.
 #[inline(never)]
 fn is_asked_for(proxy: &WriterProxy, reader: &mut Reader, sequence: SequenceNumber) -> bool {
     let is_within = proxy.in_window(sequence);
     if is_within && !proxy.has(sequence) {
         return true;
     }
-    // Beyond the window: it will be asked for when its turn has come.
+    // A number beyond the window is requested later.
     reader.ledger.duplicates += u64::from(is_within);
     reader.ledger.deferred += u64::from(!is_within);
     false
 }
 
-/// Why a reader can never take a sample in.
+/// Reason why a reader can never accept a sample.
 pub(super) enum Unfit {
     Rejected(RejectReason),
-    /// Its payload has so many bytes.
+    /// The payload is too large, with its size in bytes.
     TooLarge(u32),
 }
 
@@ -120,18 +120,18 @@ impl From<RejectReason> for Unfit {
     }
 }
 
-/// What a DATA says of its instance.
+/// Instance and change kind of a DATA.
 pub(super) struct Content {
     pub(super) kind: ChangeKind,
     pub(super) key_hash: Option<KeyHash>,
 }
 
 impl Content {
-    /// Reads it as far as a reader must know it before the user looks at the payload.
+    /// Parses what a reader needs before the user reads the payload.
     #[inline]
     pub(super) fn of(reader: &Reader, data: &Data<'_>) -> Result<Self, Unfit> {
         if data.non_standard {
-            // RTPS 2.5 §8.3.8.2: its payload is in a form of the vendor's own.
+            // RTPS 2.5 §8.3.8.2: the payload has a vendor-specific format.
             return Err(RejectReason::NotOfType.into());
         }
         let kind = match data.status_info() {
@@ -165,7 +165,7 @@ impl Content {
     }
 }
 
-/// The key of a sample of a topic with a key, if its payload, or else its writer, says it.
+/// Returns the key hash of a sample, from its payload if possible, else from its inline QoS.
 #[inline]
 fn key_hash(reader: &Reader, data: &Data<'_>) -> Result<KeyHash, RejectReason> {
     let from_payload = match (reader.key_of, data.payload) {
@@ -176,8 +176,8 @@ fn key_hash(reader: &Reader, data: &Data<'_>) -> Result<KeyHash, RejectReason> {
     from_payload.or_else(|error| without_key(data, error))
 }
 
-/// The key that the writer says of a payload in which it cannot be read. A sample whose encapsulation the type cannot
-/// have is of no use with it.
+/// Returns the writer's key hash for a payload whose key cannot be read. A sample with an encapsulation that the type
+/// cannot use is rejected nevertheless.
 #[cold]
 #[inline(never)]
 fn without_key(data: &Data<'_>, error: CdrError) -> Result<KeyHash, RejectReason> {
@@ -187,17 +187,17 @@ fn without_key(data: &Data<'_>, error: CdrError) -> Result<KeyHash, RejectReason
     }
 }
 
-/// What became of a sample for a cache.
+/// Result of storing a sample in a cache.
 pub(super) enum Kept {
-    /// Those that waited for it may follow.
+    /// Stored in order; samples waiting for it may follow.
     InOrder,
-    /// It waits for others, or will come again.
+    /// Waits for earlier samples, or will be resent.
     Aside,
-    /// It cannot be taken in.
+    /// Never acceptable.
     Never(Unfit),
 }
 
-/// Puts a sample into the reader's cache; `index` is the proxy's.
+/// Stores a sample in the reader's cache. `index` is that of the proxy.
 #[inline(never)]
 pub(super) fn keep(
     index: u16,
@@ -215,7 +215,7 @@ pub(super) fn keep(
             Err(Refused::TooLarge) => Kept::Never(Unfit::TooLarge(payload.len() as u32)),
             Err(_) => {
                 reader.ledger.deferred += 1;
-                // Others may have waited for its number.
+                // Other samples may have waited for this number.
                 Kept::InOrder
             }
         };
@@ -246,8 +246,8 @@ pub(super) fn keep(
         Err(Refused::TooLarge) => Kept::Never(Unfit::TooLarge(payload.len() as u32)),
         Err(refused) if proxy.reliable => {
             reader.ledger.deferred += 1;
-            // Only for the next sample in order is there nothing to ask for until the user
-            // has taken one; one that found no place to wait comes when its turn has come.
+            // Only the next sample in order blocks further requests until the user takes one. Later samples are
+            // requested when their turn comes.
             if is_next {
                 reader.refuse(refused);
             }

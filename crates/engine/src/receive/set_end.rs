@@ -1,4 +1,4 @@
-//! The end of a coherent set: a DATA without a payload, which takes a number and is no sample (RTPS 2.5 §8.7.6).
+//! End of a coherent set: a DATA without payload that takes a sequence number but is no sample (RTPS 2.5 §8.7.6).
 
 use isolane_wire::{
     rtps::{Data, SetMark},
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Engine {
-    /// One reader is told that a set has ended; `index` is the proxy's. Where sets mean nothing to it, it is done
-    /// with that number when all before it have come.
+    /// Processes the end of a set at one reader; `index` is that of the proxy. A reader without sets only advances past
+    /// the number when all earlier ones have arrived.
     #[cold]
     pub(super) fn receive_set_end(
         &mut self,
@@ -50,7 +50,7 @@ impl Engine {
             reader.ledger.account();
             reader.ledger.set_ends += 1;
         } else {
-            // It comes again.
+            // Resent later.
             reader.ledger.deferred += 1;
         }
         self.advance_proxy(index);

@@ -1,17 +1,16 @@
-//! First transmissions of a writer that knows what some of its readers do not want (RTPS 2.5 §8.7.4).
+//! First transmissions with writer-side content filters (RTPS 2.5 §8.7.4).
 //!
-//! A step asks the filters about a run of samples: as many as one datagram holds. Each address gets those that any of
-//! its readers wants, and all addresses that get the same share one datagram. So readers without a filter share one as
-//! they would without the others, and readers of the same filter share theirs. The first datagram leaves with the
-//! step that asks, the others one a step: readers without a filter, some of which may be best effort, come first.
+//! A step evaluates the filters for a run of samples, as many as one datagram holds. Each address gets the samples that
+//! any of its readers wants, and addresses with the same samples share a datagram. The first datagram is sent by the
+//! step that evaluates, the others one a step. Readers without a filter, some of which may be best effort, come first.
 //!
-//! What an address does not get its readers are told by a GAP (`told.rs`), with the next sample that they want, or,
-//! where none comes, when a quarter of the history waits to be acknowledged, or when they ask. So a run of samples
-//! that nobody wants costs one GAP a reader. Each is noted until it is acknowledged (`unwanted.rs`), so that it
-//! is called unwanted also when KEEP_LAST or LIFESPAN has taken it from the history meanwhile.
+//! Withheld samples are covered by a GAP (`told.rs`): with the next wanted sample, when a quarter of the history awaits
+//! acknowledgement, or on request. A run of samples that no reader wants thus costs one GAP a reader. Filtered numbers
+//! are recorded until acknowledged (`unwanted.rs`), so that they count as filtered even after KEEP_LAST or LIFESPAN has
+//! removed the samples.
 //!
-//! What is longer than a frame goes to all. Filters come from peers: how many are asked, and what they may cost, is
-//! bounded (`limits`, and whoever compiles them).
+//! Samples longer than a frame are sent to all. Filters come from peers, so their number and cost are bounded (by
+//! `limits` and the filter compiler).
 
 use heapless::Vec as BoundedVec;
 use isolane_wire::{
@@ -33,17 +32,17 @@ use crate::{
     writer::{ReaderProxy, Writer},
 };
 
-/// What each address gets of a run, by its place.
+/// Samples of a run for each destination, by its index.
 type Gets = [SampleBits; MAX_FILTERED_ADDRESSES];
 
-/// What a datagram of a run has beside its samples, and the GAPs that tell what is not among them.
+/// Size in bytes of a datagram without its samples and GAPs.
 const AROUND_BYTES: usize = HEADER_BYTES + INFO_DESTINATION_BYTES + HEARTBEAT_BYTES;
 
-/// The filters that hold back each sample of a run.
+/// Filters that reject each sample of a run.
 type Asked = BoundedVec<FilterBits, FILTERED_RUN>;
 
 impl Writer {
-    /// Nobody wants the sample: it counts as done.
+    /// Counts a sample that no reader wants as done.
     fn note_unwanted(&mut self, sequence: SequenceNumber) {
         self.pass_unsent(sequence);
         self.next_unsent = sequence.next();
@@ -51,8 +50,8 @@ impl Writer {
         self.since_demand += 1;
     }
 
-    /// Samples after which readers are told what was not sent to them: a quarter of the history, as far as it waits
-    /// for them to acknowledge, but never more than half of what can be noted.
+    /// Number of withheld samples after which readers get a GAP: a quarter of the history if that waits for
+    /// acknowledgements. It is at most half of the window of records.
     fn tell_after(&self) -> u32 {
         let history = self.history.as_ref();
         let waits = |history: &History| history.depth() < history.capacity();
@@ -63,14 +62,14 @@ impl Writer {
         }
     }
 
-    /// Whether something is still to be sent of a run.
+    /// Returns whether datagrams of the current run are still to be sent.
     pub(crate) fn has_part(&self) -> bool {
         let filters = self.filters.as_ref();
         filters.is_some_and(|filters| !filters.run.parts.is_empty())
     }
 
-    /// Bytes of the next datagram of a run, if one is still to be sent: as much as its samples take, and a GAP in front of
-    /// them where there is room in a frame that others have as well.
+    /// Maximum size in bytes of the next datagram of a run, at least one frame to leave room for GAPs; `None` if none
+    /// is to be sent.
     pub(super) fn next_part_bytes(&self) -> Option<usize> {
         let run = &self.filters.as_ref()?.run;
         let samples = self.samples_of(run, *run.parts.last()?);
@@ -78,16 +77,16 @@ impl Writer {
         Some((AROUND_BYTES + bytes).max(BATCH_BYTES))
     }
 
-    /// What is still there of the samples of a part. What was pushed out since it was asked about is asked for, and told
-    /// then.
+    /// Samples of a part that are still in the history. Samples removed since the evaluation are requested by the
+    /// readers and then covered by a GAP.
     fn samples_of(&self, run: &Run, part: Part) -> impl Iterator<Item = Unsent<'_>> + Clone {
         let samples = run.samples.iter().enumerate();
         let samples = samples.filter(move |(at, _)| part.samples >> at & 1 == 1);
         samples.filter_map(|(_, of)| self.sample(of.gone_from, of.sequence))
     }
 
-    /// Where first transmissions for this reader go, by its place among the destinations; `None`: it is reached by
-    /// none of them, is served alone, and asks.
+    /// Index of the destination that serves a reader; `None` if none does, so that the reader is served alone on
+    /// request.
     pub(super) fn place_of(&self, proxy: &ReaderProxy) -> Option<usize> {
         if !proxy.is_reachable || !proxy.is_reached {
             return None;
@@ -97,8 +96,8 @@ impl Writer {
         group.or_else(|| place(proxy.address()?))
     }
 
-    /// The samples that wait, as many as a datagram of so many bytes holds and may be asked about in a step; which
-    /// filters hold each back.
+    /// Returns the next run of waiting samples, bounded by the datagram and the step, and the filters that reject each
+    /// sample.
     fn next_run(
         &self,
         buffer_bytes: usize,
@@ -121,7 +120,7 @@ impl Writer {
                 true => filters.holding_back(next.kind, next.payload),
                 false => 0,
             };
-            // Both are as long as a run can be.
+            // Both have room for a whole run.
             let _ = asked.push(held_back);
             let _ = samples.push(SampleOfRun {
                 sequence,
@@ -135,7 +134,7 @@ impl Writer {
 }
 
 impl ReaderProxy {
-    /// Which samples of a run the reader wants.
+    /// Returns the samples of a run that the reader wants.
     fn wants(&self, samples: &[SampleOfRun], asked: &Asked) -> SampleBits {
         let all = all_of(samples.len());
         let Some((filter, unwanted)) = self.filter.zip(self.unwanted.as_ref()) else {
@@ -152,7 +151,7 @@ impl ReaderProxy {
     }
 }
 
-/// The bits of so many samples.
+/// Bit set of the first `samples` samples.
 fn all_of(samples: usize) -> SampleBits {
     SampleBits::MAX
         .checked_shr(SampleBits::BITS.saturating_sub(samples as u32))
@@ -160,7 +159,7 @@ fn all_of(samples: usize) -> SampleBits {
 }
 
 impl Engine {
-    /// First transmission of the next samples to those that want them. `None`: as by a writer without filters.
+    /// Sends the next samples to the readers that want them. `None` if the unfiltered path applies.
     #[inline(never)]
     pub(super) fn send_filtered(
         &mut self,
@@ -172,7 +171,7 @@ impl Engine {
         writer.data_filed = false;
         if !writer.has_part() {
             if writer.clock.is_some() && self.expire_history(now, index) != Expired::Nothing {
-                // What comes first now may be longer than the buffer was chosen for.
+                // The next sample may be larger than the buffer was chosen for.
                 self.file_first(index);
                 return Some(self.data_work(index, 0, Destinations::Writer(WriterId(index))));
             }
@@ -213,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// Asks about the next samples, notes who does not want them, and divides them among the addresses.
+    /// Evaluates the filters for the next run, records filtered samples, and assigns the others to destinations.
     fn begin_run(&mut self, index: u16, buffer_bytes: usize) {
         let Some(writer) = self.writers.get(index) else {
             return;
@@ -256,7 +255,7 @@ impl Engine {
         self.tell_in_time(index, &gets);
     }
 
-    /// Counts the samples of a run, and files what each address gets of it.
+    /// Counts the samples of a run, and sets up its parts.
     fn enter_run(&mut self, index: u16, samples: &[SampleOfRun], gets: &Gets, begins: bool) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
@@ -279,12 +278,12 @@ impl Engine {
             heartbeat: (has_reliable_reader && (demands || is_last)).then_some(!demands),
             begins,
         };
-        // Whoever gets all is sent to first.
+        // A part with all samples is sent first.
         let all = all_of(samples.len());
         run.parts.sort_unstable_by_key(|part| part.samples == all);
     }
 
-    /// Files what readers were not sent, where it is time that they acknowledge it, and no part tells them.
+    /// Files GAPs for withheld samples of readers that get no part of this run, when an acknowledgement is due.
     fn tell_in_time(&mut self, index: u16, gets: &Gets) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
@@ -313,8 +312,7 @@ impl Engine {
         }
     }
 
-    /// Writes what some addresses get of a run: in front of it what their readers were not sent, behind it a
-    /// HEARTBEAT where one is due.
+    /// Writes one part of a run: GAPs for withheld samples, the samples, and a HEARTBEAT where one is due.
     fn emit_part(&mut self, index: u16, part: Part, buffer: &mut [u8]) -> usize {
         let header = self.header;
         let Some(writer) = self.writers.get(index) else {
@@ -331,7 +329,7 @@ impl Engine {
         let written = MessageWriter::new(buffer, &header).and_then(|mut message| {
             let told = writer.tell(&mut self.reader_proxies, part.to, room, &mut message)?;
             if told > 0 {
-                // What follows is for everybody again (RTPS 2.5 §8.3.8.8).
+                // The following submessages are for all participants again (RTPS 2.5 §8.3.8.8).
                 message.info_destination(GuidPrefix::UNKNOWN)?;
             }
             let mut last = None;
@@ -351,14 +349,14 @@ impl Engine {
         writer.ledger.gaps += told;
         if let Some(is_final) = heartbeat {
             let heartbeat = writer.heartbeat(is_final);
-            // Where it finds no room the timer's heartbeat follows.
+            // If it does not fit, the timer's HEARTBEAT follows.
             let _ = message.heartbeat(&heartbeat);
         }
         message.len()
     }
 }
 
-/// Addresses that get the same share a part.
+/// Groups destinations with the same samples into parts.
 fn parts_of(gets: &Gets) -> BoundedVec<Part, MAX_FILTERED_ADDRESSES> {
     let mut parts = BoundedVec::<Part, MAX_FILTERED_ADDRESSES>::new();
     for (place, &samples) in gets.iter().enumerate() {
@@ -368,7 +366,7 @@ fn parts_of(gets: &Gets) -> BoundedVec<Part, MAX_FILTERED_ADDRESSES> {
         }
         match parts.iter_mut().find(|part| part.samples == samples) {
             Some(part) => part.to |= to,
-            // No more parts than addresses.
+            // There are at most as many parts as addresses.
             None => drop(parts.push(Part { samples, to })),
         }
     }

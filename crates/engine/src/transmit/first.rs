@@ -1,7 +1,7 @@
 //! First transmissions: each sample of a reliable writer once, to all its readers.
 //!
-//! Samples that wait leave together, as many as fit into one Ethernet frame: a step takes what waits when it
-//! runs. None is held back for that, unless LATENCY_BUDGET lets it be (`batch.rs`).
+//! Waiting samples share a datagram, as many as fit into one Ethernet frame. No sample is delayed for that unless
+//! LATENCY_BUDGET allows it (`batch.rs`).
 
 use isolane_wire::{
     BufferTooSmall,
@@ -25,7 +25,7 @@ use crate::{
     writer::Writer,
 };
 
-/// The next sample to send, and what of the numbers before it is gone.
+/// Next sample to send, with a GAP for removed samples before it.
 pub(super) struct Unsent<'a> {
     gone: Option<Gap>,
     pub(super) sequence: SequenceNumber,
@@ -37,7 +37,7 @@ pub(super) struct Unsent<'a> {
 }
 
 impl Unsent<'_> {
-    /// Bytes it takes at most, behind other samples.
+    /// Maximum size in bytes, appended to other samples in a message.
     pub(super) fn bytes(&self) -> usize {
         let gap_bytes = self.gone.as_ref().map_or(0, Gap::buffer_len);
         let head_bytes = match self.mark {
@@ -48,7 +48,7 @@ impl Unsent<'_> {
         gap_bytes + INFO_TIMESTAMP_BYTES + data_bytes
     }
 
-    /// Appends it. `last` is the time stamp that holds so far.
+    /// Appends the sample. `last` is the timestamp currently in force in the message.
     pub(super) fn emit(
         &self,
         message: &mut MessageWriter<'_>,
@@ -69,20 +69,20 @@ impl Unsent<'_> {
 }
 
 impl Writer {
-    /// The next sample that was not sent yet and is still there.
+    /// Next unsent sample that is still in the history.
     #[inline]
     pub(super) fn unsent(&self) -> Option<Unsent<'_>> {
         self.unsent_from(self.next_unsent)
     }
 
-    /// The same from a number on; what is gone before it is gone from there.
+    /// Next sample from a sequence number on, with a GAP for removed samples since that number.
     #[inline]
     pub(super) fn unsent_from(&self, skipped: SequenceNumber) -> Option<Unsent<'_>> {
         let sequence = self.history.as_ref()?.at_or_after(skipped)?;
         self.sample(skipped, sequence)
     }
 
-    /// A sample for all; from `skipped` on to it, all is gone.
+    /// Sample `sequence` for all readers, with a GAP for all numbers from `skipped` up to it.
     #[inline]
     pub(super) fn sample(
         &self,
@@ -106,8 +106,8 @@ impl Writer {
         })
     }
 
-    /// Bytes of a datagram with the next sample and a HEARTBEAT. One that leaves in fragments is in none:
-    /// where others before it are gone it is found here, and filed elsewhere.
+    /// Maximum size in bytes of a datagram with the next sample and a HEARTBEAT. A sample to be fragmented is not
+    /// included. It is found here when others before it were removed, and is then filed as a fragment.
     pub(super) fn next_bytes(&self) -> usize {
         let is_cut = |unsent: &Unsent<'_>| self.fragmenter.is_cut(unsent.payload.len());
         let whole = self.unsent().filter(|unsent| !is_cut(unsent));
@@ -115,7 +115,7 @@ impl Writer {
         HEADER_BYTES + bytes + HEARTBEAT_BYTES
     }
 
-    /// A sample of so many bytes counts as sent for the first time, or as nobody's.
+    /// Records a sample as sent for the first time, or as unmatched if there are no readers.
     pub(super) fn note_first(&mut self, sequence: SequenceNumber, bytes: usize, is_sent: bool) {
         self.pass_unsent(sequence);
         self.next_unsent = sequence.next();
@@ -130,7 +130,7 @@ impl Writer {
         }
     }
 
-    /// Appends what waits and still fits into a shared datagram, and a HEARTBEAT where one is due.
+    /// Appends waiting samples that fit into the datagram, and a HEARTBEAT where one is due.
     pub(super) fn complete(&mut self, message: &mut MessageWriter<'_>, mut timestamp: Timestamp) {
         let batch_bytes = self.batch_bytes();
         while let Some(next) = self.unsent() {
@@ -147,20 +147,20 @@ impl Writer {
 
     /// Appends a HEARTBEAT where one is due.
     pub(super) fn add_heartbeat(&mut self, message: &mut MessageWriter<'_>) {
-        // The last of a run tells what there is, so that a loss before it shows at once; a quarter
-        // of the history sent demands an acknowledgement.
+        // The last sample of a run carries one, so that a loss before it is noticed at once. One with a response
+        // request follows whenever a quarter of the history has been sent.
         let is_last = self.next_unsent > self.last;
         let demands = self.since_demand >= self.demand_after();
         if self.has_reliable_reader() && (is_last || demands) {
             let heartbeat = self.heartbeat(!demands);
-            // Where it finds no room the timer's heartbeat follows.
+            // If it does not fit, the timer's HEARTBEAT follows.
             let _ = message.heartbeat(&heartbeat);
         }
     }
 }
 
 impl Engine {
-    /// First transmission of the next unsent sample, and of those that fit into its datagram.
+    /// Sends the next unsent sample, and others that fit into its datagram.
     pub(super) fn send_data(
         &mut self,
         now: Instant,
@@ -176,7 +176,7 @@ impl Engine {
         if self.writers.get(index)?.clock.is_some()
             && self.expire_history(now, index) != Expired::Nothing
         {
-            // What comes first now may be longer than the buffer was chosen for.
+            // The next sample may be larger than the buffer was chosen for.
             self.writers.get_mut(index)?.data_filed = false;
             self.file_first(index);
             return None;
@@ -187,13 +187,13 @@ impl Engine {
         let begins_run = writer.highest_acknowledged >= writer.next_unsent;
         let level = writer.level;
         let Some(first) = writer.unsent() else {
-            // All that was unsent has been pushed out, or has expired.
+            // All unsent samples have been replaced or have expired.
             writer.pass_unsent(writer.last.next());
             self.arm_heartbeat(now, index);
             return None;
         };
         if writer.fragmenter.is_cut(first.payload.len()) {
-            // Others before it were pushed out since this was filed.
+            // Samples before it were removed since this step was filed.
             self.file_first(index);
             return None;
         }
@@ -225,7 +225,7 @@ impl Engine {
         })
     }
 
-    /// Files what is due after a first transmission: the next one, and the HEARTBEAT of all.
+    /// Files the work due after a first transmission: the next one, and a HEARTBEAT to all readers.
     pub(super) fn file_after_first(&mut self, now: Instant, index: u16, begins_run: bool) {
         self.file_first(index);
         self.release_acknowledged(index);

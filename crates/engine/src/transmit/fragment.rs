@@ -1,13 +1,12 @@
-//! Samples in fragments: their first transmission, their repair, and as history for late joiners (RTPS 2.5
-//! §8.3.8.3, §8.4.14).
+//! Fragmented samples: first transmission, repair, and history for late joiners (RTPS 2.5 §8.3.8.3, §8.4.14).
 //!
-//! A step is one fragment: one datagram that fits an Ethernet frame. First transmissions too run at the
-//! protocol priority of their topic's level, below the samples of that level: so a sample of a topic as
-//! critical as the large one waits for one activation and one frame, however large that is. They do
-//! not starve: a level's protocol work has a share of its data work. They take turns there with repairs,
-//! heartbeats and the fragments of other writers.
+//! A step sends one fragment, in one datagram that fits an Ethernet frame. First transmissions, too, run at the
+//! protocol priority of their topic's level, below the samples of that level. A sample of an equally critical topic
+//! thus waits for one activation and one frame at most, however large the fragmented sample is. Fragments do not
+//! starve, since protocol work has a share of its level's data work. They alternate with repairs, HEARTBEATs and other
+//! writers' fragments.
 //!
-//! Samples of the same writer keep their order: what is written behind a large one waits for it.
+//! Samples of one writer stay in order: later ones wait for a fragmented one.
 
 use isolane_wire::{
     BufferTooSmall,
@@ -29,7 +28,6 @@ use crate::{
     writer::Writer,
 };
 
-/// One fragment, as it is sent.
 struct Fragment<'a> {
     head: DataFragHead,
     mark: Option<&'a SetMark>,
@@ -39,14 +37,14 @@ struct Fragment<'a> {
 }
 
 impl Writer {
-    /// Whether a change is sent in fragments.
+    /// Returns whether a change is sent in fragments.
     pub(super) fn is_cut(&self, sequence: SequenceNumber) -> bool {
         let history = self.history.as_ref().filter(|_| self.fragmenter.cuts());
         let found = history.and_then(|history| history.get_pinned(sequence));
         found.is_some_and(|(_, payload)| self.fragmenter.is_cut(payload.len()))
     }
 
-    /// Whether a change is kept that is sent in one piece.
+    /// Returns whether a change in the history is sent as one DATA.
     pub(crate) fn goes_whole(&self, sequence: SequenceNumber) -> bool {
         let found = self
             .history
@@ -55,14 +53,14 @@ impl Writer {
         found.is_some_and(|(_, payload)| !self.fragmenter.is_cut(payload.len()))
     }
 
-    /// Whether what is to be sent next for the first time is a fragment.
+    /// Returns whether the next first transmission is a fragment.
     fn is_next_cut(&self) -> bool {
         let unsent = || self.history.as_ref()?.at_or_after(self.next_unsent);
         self.fragmenter.under_way.is_some()
             || self.fragmenter.cuts() && unsent().is_some_and(|sequence| self.is_cut(sequence))
     }
 
-    /// A fragment for one reader or for all; `None`: the sample, or the fragment, is not there.
+    /// Builds a fragment for one reader or all; `None` if the sample or fragment does not exist.
     fn fragment(&self, of: FragmentOf, reader: EntityId) -> Option<Fragment<'_>> {
         let (change, payload) = self.history.as_ref()?.get_pinned(of.sequence)?;
         let fragment_size = self.fragmenter.fragment_bytes;
@@ -80,7 +78,7 @@ impl Writer {
             fragments: 1,
             fragment_size,
             sample_size: payload.len() as u32,
-            // With both, a fragment would not fit an Ethernet frame; the key is in the payload, too.
+            // Both together would exceed an Ethernet frame; the payload contains the key as well.
             key_hash: whole.key_hash.filter(|_| mark.is_none()),
             status: whole.status,
             is_key: whole.payload == PayloadKind::Key,
@@ -94,7 +92,7 @@ impl Writer {
         })
     }
 
-    /// How many fragments of a change were sent by now.
+    /// Number of fragments of a change sent so far.
     fn fragments_sent(&self, sequence: SequenceNumber) -> Option<u32> {
         if let Some(at) = self.fragmenter.under_way
             && at.sequence == sequence
@@ -105,7 +103,7 @@ impl Writer {
         (sequence < self.next_unsent).then(|| self.fragmenter.fragments_of(payload.len()))
     }
 
-    /// HEARTBEAT_FRAG (RTPS 2.5 §8.3.8.7): so many fragments of a change were sent.
+    /// Builds a HEARTBEAT_FRAG (RTPS 2.5 §8.3.8.7) for fragments up to `last`.
     fn heartbeat_frag(
         &mut self,
         reader: EntityId,
@@ -123,8 +121,8 @@ impl Writer {
 }
 
 impl Engine {
-    /// Files the first transmission of what is written and not sent, if any: of a sample in one piece at
-    /// the priority of samples, of a fragment below it.
+    /// Files the first transmission of the next unsent sample: a whole sample at data priority, a fragment at protocol
+    /// priority.
     pub(crate) fn file_first(&mut self, index: u16) {
         let Some(writer) = self.writers.get_mut(index) else {
             return;
@@ -141,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// The next fragment of a first transmission, to all readers; or a GAP over what is gone before it.
+    /// Sends the next fragment of a first transmission to all readers, or a GAP for removed samples before it.
     pub(super) fn send_fragment(
         &mut self,
         now: Instant,
@@ -167,7 +165,7 @@ impl Engine {
             match writer.fragmenter.under_way {
                 Some(at) => self.send_first_fragment(now, index, at, buffer),
                 None => {
-                    // Nobody is there, or all that was unsent has been pushed out, or has expired.
+                    // There are no readers, or all unsent samples were replaced or have expired.
                     self.arm_heartbeat(now, index);
                     0
                 }
@@ -195,7 +193,6 @@ impl Engine {
             return 0;
         };
         if writer.destinations.is_empty() {
-            // Nobody is left to send the rest to.
             writer.end_fragments(at.sequence, false);
             return 0;
         }
@@ -223,7 +220,7 @@ impl Engine {
                 {
                     let heartbeat =
                         writer.heartbeat_frag(EntityId::UNKNOWN, at.sequence, at.number);
-                    // Where it finds no room the HEARTBEAT behind the last follows.
+                    // If it does not fit, a HEARTBEAT follows the last fragment.
                     let _ = message.heartbeat_frag(&heartbeat);
                 }
                 message.len()
@@ -242,7 +239,7 @@ impl Engine {
         bytes
     }
 
-    /// The next fragment that a reader asked for, or a GAP where the sample is gone.
+    /// Sends the next fragment that a reader requested, or a GAP if the sample is gone.
     pub(super) fn send_fragment_repair(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
         let proxy = self.reader_proxies.get(index)?;
         let Some(at) = proxy.fragments.next_repair() else {
@@ -261,9 +258,9 @@ impl Engine {
                 let is_last = proxy.fragments.note_repaired(at, total);
                 let told = is_last.then_some(total);
                 if is_last && guid.prefix.0[..2] != VENDOR_ID {
-                    // A HEARTBEAT goes behind it. Our readers answer the HEARTBEAT_FRAG; others ask for the fragments
-                    // of one sample at a time, and for those of the next when they hear a HEARTBEAT (Cyclone DDS):
-                    // they would lag by a heartbeat period a sample.
+                    // A HEARTBEAT follows. isolane readers answer the HEARTBEAT_FRAG. Others request fragments of one
+                    // sample at a time, and those of the next after a HEARTBEAT (Cyclone DDS); they would lag by a
+                    // heartbeat period a sample.
                     self.file_repair(index);
                 }
                 match at.number <= total {
@@ -279,7 +276,7 @@ impl Engine {
         Some(self.repaired(index, level, bytes, to))
     }
 
-    /// A reader is owed all fragments of a sample that it has asked for whole.
+    /// Starts the repair of all fragments of a sample that a reader requested by ACKNACK.
     pub(super) fn begin_fragment_repair(
         &mut self,
         index: u16,
@@ -293,8 +290,7 @@ impl Engine {
         self.send_fragment_repair(index, buffer)
     }
 
-    /// The next fragment of a sample of the history, for a reader that joined late; a GAP over what is gone
-    /// before it goes ahead of the first.
+    /// Sends the next fragment of a history sample to a late joiner. A GAP for removed samples precedes the first one.
     pub(super) fn send_history_fragment(
         &mut self,
         index: u16,
@@ -339,8 +335,8 @@ impl Engine {
         })
     }
 
-    /// A fragment for one reader alone, and behind it, with `told`, how many there are: so the reader knows
-    /// at once what of them it lacks still.
+    /// Writes a fragment for one reader. With `told`, the total number of fragments, a HEARTBEAT_FRAG follows, so that
+    /// the reader can request missing ones at once.
     fn emit_fragment(
         &mut self,
         writer_index: u16,
@@ -385,9 +381,9 @@ impl Fragment<'_> {
     }
 }
 
-/// First transmissions, at the writer.
+/// Steps of a first transmission in fragments.
 impl Writer {
-    /// Passes over what is gone before the next sample. Returns the GAP that tells readers who wait for it.
+    /// Passes removed samples before the next one. Returns the GAP for readers that wait for them.
     fn skip_gone(&mut self) -> Option<Gap> {
         if self.fragmenter.under_way.is_some() {
             return None;
@@ -406,7 +402,7 @@ impl Writer {
         is_told.then(|| gap(self.guid.entity, EntityId::UNKNOWN, skipped, next))
     }
 
-    /// The next sample, if it is one to be cut, is under way from now on.
+    /// Starts sending the next sample in fragments, if it is to be fragmented.
     fn begin_fragments(&mut self) {
         if self.fragmenter.under_way.is_some() || !self.is_next_cut() {
             return;
@@ -420,7 +416,7 @@ impl Writer {
         }
     }
 
-    /// All fragments of a sample have left, or the rest of them will not.
+    /// Finishes a fragmented sample: all fragments are sent, or the rest will not be.
     fn end_fragments(&mut self, sequence: SequenceNumber, is_sent: bool) {
         self.fragmenter.under_way = None;
         let mut bytes = 0;

@@ -1,5 +1,4 @@
-//! HEARTBEATs to all readers of a writer, the timer that asks for acknowledgements, and what becomes of the
-//! history once they have come (RTPS 2.5 §8.4.9.2).
+//! HEARTBEATs to all readers of a writer, their timer, and the release of acknowledged changes (RTPS 2.5 §8.4.9.2).
 
 use core::time::Duration;
 
@@ -22,13 +21,13 @@ impl Engine {
         let clock = writer.clock.as_mut();
         let liveliness = clock.is_some_and(|clock| core::mem::take(&mut clock.asserts));
         if writer.destinations.is_empty() || !liveliness && !writer.has_reliable_reader() {
-            // The reliable readers that it was filed for have gone.
+            // The reliable readers it was filed for were removed.
             return None;
         }
         let heartbeat = Heartbeat {
             liveliness,
             group,
-            // A best-effort writer has nothing to be answered.
+            // A best-effort writer needs no response.
             ..writer.heartbeat(!writer.reliable)
         };
         let level = writer.level;
@@ -46,7 +45,6 @@ impl Engine {
         })
     }
 
-    /// Files a HEARTBEAT to all readers.
     pub(crate) fn file_heartbeat(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;
@@ -70,8 +68,8 @@ impl Engine {
         }
     }
 
-    /// Whether something sent is not acknowledged by all, or a reader has not yet answered and is still
-    /// waited for.
+    /// Returns whether a reliable reader has not acknowledged all sent samples, or is still awaited to answer for the
+    /// first time.
     fn owes_heartbeat(&self, writer: &Writer) -> bool {
         writer.reliable
             && writer.has_reliable_reader()
@@ -84,8 +82,7 @@ impl Engine {
             })
     }
 
-    /// Starts the heartbeat timer if a heartbeat is owed. One that runs is left alone: when it has
-    /// run out it is seen whether one is owed still.
+    /// Starts the heartbeat timer if a HEARTBEAT is owed. A running timer stays as it is; on expiry it checks again.
     pub(crate) fn arm_heartbeat(&mut self, now: Instant, writer_index: u16) {
         let timer = Subject::heartbeat(writer_index, &self.config.limits);
         if self.timers.is_armed(timer) {
@@ -100,8 +97,8 @@ impl Engine {
         }
     }
 
-    /// Shortest time between two HEARTBEATs of a writer that wait for an answer. That of the built-in writers grows with the
-    /// number of participants ([`PARTICIPANTS_PER_HEARTBEAT_PERIOD`]).
+    /// Minimum time between two HEARTBEATs of a writer that await a response. For the built-in writers it grows with
+    /// the number of participants ([`PARTICIPANTS_PER_HEARTBEAT_PERIOD`]).
     fn shortest_heartbeat_period_ns(&self, writer_index: u16) -> u64 {
         let timing = &self.config.timing;
         let period_ns = timing.heartbeat_period.as_nanos() as u64;
@@ -114,7 +111,7 @@ impl Engine {
         period_ns.max(spread_ns)
     }
 
-    /// Stops the heartbeat timer when all is acknowledged, so that nobody is woken for nothing.
+    /// Stops the heartbeat timer when everything is acknowledged, to avoid needless wakeups.
     fn rest_heartbeat(&mut self, writer_index: u16) {
         let timer = Subject::heartbeat(writer_index, &self.config.limits);
         let writer = self.writers.get(writer_index);
@@ -124,8 +121,8 @@ impl Engine {
         }
     }
 
-    /// Some reader lives: what is owed is asked for after the shortest period again. One that is
-    /// dead and has let the period grow must not make the others wait for what they have lost.
+    /// Resets the heartbeat period to the minimum after a sign of life of a reader. A dead reader that has let the
+    /// period grow must not delay repairs for the others.
     pub(crate) fn hasten_heartbeat(&mut self, now: Instant, writer_index: u16) {
         let period_ns = self.shortest_heartbeat_period_ns(writer_index);
         let timer = Subject::heartbeat(writer_index, &self.config.limits);
@@ -138,7 +135,7 @@ impl Engine {
         }
     }
 
-    /// The heartbeat timer has run out: ask, and wait twice as long for the next answer.
+    /// Handles the heartbeat timer: files a HEARTBEAT and doubles the period.
     pub(crate) fn heartbeat_due(&mut self, now: Instant, writer_index: u16) {
         let max_ns = self.config.timing.heartbeat_period_max.as_nanos() as u64;
         let writer = self.writers.get(writer_index);
@@ -157,8 +154,8 @@ impl Engine {
         self.arm_heartbeat(now, writer_index);
     }
 
-    /// One heartbeat more that readers have not answered which never did. Those that have let pass all
-    /// they get are waited for no longer.
+    /// Counts another HEARTBEAT for readers that have never answered. Readers that have used up their number are no
+    /// longer waited for.
     fn count_unanswered(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get(writer_index) else {
             return;
@@ -186,14 +183,14 @@ impl Engine {
         }
     }
 
-    /// Works out again how far all reliable readers have come: one has come, gone or moved.
+    /// Recomputes the lowest sequence number acknowledged by all reliable readers.
     pub(crate) fn refresh_lowest(&mut self, writer_index: u16) {
         if let Some(writer) = self.writers.get_mut(writer_index) {
             writer.lowest_acknowledged = writer.lowest_of(&self.reader_proxies);
         }
     }
 
-    /// Removes from the history what all reliable readers have and no late joiner will ask for.
+    /// Removes changes that all reliable readers have acknowledged and no late joiner will request.
     pub(crate) fn release_acknowledged(&mut self, writer_index: u16) {
         let Some(writer) = self.writers.get_mut(writer_index) else {
             return;

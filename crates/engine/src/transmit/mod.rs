@@ -1,8 +1,4 @@
-//! The way out: one bounded step of filed work at a time.
-//!
-//! [`Engine::next_work`] takes what has waited longest at one priority and does one step of it: at
-//! most one datagram comes of it, written into the caller's buffer. What is not done after one
-//! step files itself again, behind what else waits at that priority.
+//! Destination list with one address or none.
 
 mod filtered;
 mod first;
@@ -31,7 +27,7 @@ use crate::{
     write::WriteSample,
 };
 
-/// One place to send to, or none.
+/// Destination list with one address or none.
 fn to_one(locator: Option<Locator>) -> Destinations {
     Destinations::Listed(locator.into_iter().collect::<BoundedVec<Locator, 4>>())
 }
@@ -47,10 +43,10 @@ impl Change {
 }
 
 impl Engine {
-    /// Does one step of the work filed at `priority`; `None` if there is none.
+    /// Runs one step of the work filed at `priority`; `None` if there is none.
     ///
-    /// A datagram that comes of it is written to the start of `buffer`, which should hold
-    /// [`MAX_DATAGRAM_BYTES`](crate::limits::MAX_DATAGRAM_BYTES); what does not fit is counted
+    /// A resulting datagram is written to the start of `buffer`, which should hold
+    /// [`MAX_DATAGRAM_BYTES`](crate::limits::MAX_DATAGRAM_BYTES). A datagram that does not fit is counted
     /// ([`Counters::buffer_too_small`](crate::Counters)) and not sent.
     pub fn next_work(
         &mut self,
@@ -61,10 +57,9 @@ impl Engine {
         self.step(now, priority, buffer, false)
     }
 
-    /// The same for a step that runs although more urgent things of its level wait: between samples
-    /// that are handed out. A reader that keeps all then acknowledges only what the user has taken,
-    /// and the rest stays filed: what it has not taken stands for the room that the writer would
-    /// fill next.
+    /// Runs one step between two samples that are delivered to the user, although more urgent work of the level waits.
+    /// A KEEP_ALL reader then acknowledges only the samples taken by the user, since the writer would fill the slots of
+    /// all others at once. The full ACKNACK stays filed.
     pub fn next_work_between(
         &mut self,
         now: Instant,
@@ -109,7 +104,7 @@ impl Engine {
         if is_limited && let Some(work) = &work {
             self.pay_for_discovery(now, work);
         }
-        // A step whose subject has gone meanwhile sends nothing, but it was one.
+        // A step whose subject no longer exists sends nothing, but counts as a step.
         Some(work.unwrap_or(Work {
             kind,
             level: None,
@@ -118,9 +113,9 @@ impl Engine {
         }))
     }
 
-    /// The level of what [`Self::next_work`] would do next at `priority`: whose frame it is to be
-    /// given (`Some(None)`: discovery's). `None`: there is nothing to do. Level 0 shares its
-    /// priorities with discovery, so the priority alone does not say.
+    /// Level of the step that [`Self::next_work`] would run next at `priority`, which determines the frame to use
+    /// (`Some(None)`: discovery's). Returns `None` if there is nothing to do. The priority alone is ambiguous, since
+    /// level 0 shares its priorities with discovery.
     #[must_use]
     pub fn next_level(&self, priority: Priority) -> Option<Option<Level>> {
         let Filed { kind, subject } = self.board.peek(priority)?;
@@ -142,8 +137,8 @@ impl Engine {
         })
     }
 
-    /// Bytes that a datagram of what [`Self::next_work`] would do next at `priority` takes at most, for
-    /// callers whose buffers are not all of the largest size. 0: there is nothing to do.
+    /// Maximum size in bytes of the next datagram at `priority`, for callers with buffers of several sizes. 0 if there
+    /// is nothing to do.
     #[must_use]
     pub fn next_bytes(&self, priority: Priority) -> usize {
         let Some(Filed { kind, subject }) = self.board.peek(priority) else {
@@ -152,12 +147,12 @@ impl Engine {
         let of_slots = |writer| {
             let writer = self.writers.get(writer)?;
             let max_bytes = writer.history.as_ref()?.max_bytes();
-            // One sample or fragment, and in front of it what a first sending has not: a destination, a GAP.
+            // One sample or fragment, preceded by an INFO_DST and a GAP that a first transmission does not have.
             let largest = max_bytes.min(writer.fragmenter.whole_bytes());
             Some(largest.max(FRAGMENT_BYTES.into()) + 2 * MAX_HEAD_BYTES)
         };
         match kind {
-            // The frames of discovery's lane are all of the largest size.
+            // All frames of discovery's lane have the largest size.
             WorkKind::Announce | WorkKind::Discovery => MAX_DATAGRAM_BYTES,
             WorkKind::WriterClock | WorkKind::ReaderClock => 0,
             WorkKind::Fragment | WorkKind::Heartbeat | WorkKind::AckNack => BATCH_BYTES,
@@ -177,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// Writes one message; counts one that does not fit, as 0 bytes.
+    /// Writes one message. A message that does not fit is counted, and its length is 0.
     pub(crate) fn finish(
         &mut self,
         buffer: &mut [u8],
@@ -195,7 +190,6 @@ impl Engine {
     }
 }
 
-/// A GAP over `start..end`.
 fn gap(writer: EntityId, reader: EntityId, start: SequenceNumber, end: SequenceNumber) -> Gap {
     Gap {
         reader,

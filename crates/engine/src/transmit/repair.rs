@@ -1,4 +1,4 @@
-//! What one reader asks for, and what one reader lacks: repairs, the history for late joiners, ACKNACKs.
+//! Transmission to one reader or writer: repairs, history for late joiners, HEARTBEATs and ACKNACKs.
 
 use isolane_wire::{
     guid::Guid,
@@ -56,7 +56,7 @@ impl Engine {
         })
     }
 
-    /// The lowest number a reader asked for: the sample, or a GAP where it is gone.
+    /// Sends the lowest requested sample, or a GAP if it is no longer available.
     pub(super) fn send_repair(
         &mut self,
         now: Instant,
@@ -84,7 +84,7 @@ impl Engine {
         };
         proxy.requested.remove(sequence);
         let (start, guid, to) = (proxy.start, proxy.guid, proxy.address());
-        // What was never for it is no matter of its filter.
+        // Samples before its start are irrelevant for its filter.
         let is_asked = proxy.unwanted.is_some() && sequence >= start;
         if is_asked && let Some(numbers) = self.unwanted_run(index, sequence) {
             return self.answer_unwanted(index, &numbers, buffer);
@@ -93,13 +93,13 @@ impl Engine {
         let next_unwanted = proxy.next_unwanted(sequence);
         let writer = self.writers.get_mut(writer_index)?;
         let level = writer.level;
-        // The next number there is for this reader: everything up to it is gone, asked for or not.
+        // Next sample available for this reader. All before it are gone, requested or not.
         let kept = writer
             .history
             .as_ref()
             .and_then(|history| history.at_or_after(sequence.max(start)))
             .map_or(writer.next_unsent, |kept| kept.min(writer.next_unsent));
-        // What is gone of what it did not want is not lost to it.
+        // Filtered samples are excluded from the GAP, since they must not count as lost.
         let kept = next_unwanted.map_or(kept, |unwanted| kept.min(unwanted));
         if kept == sequence && writer.is_cut(sequence) {
             return self.begin_fragment_repair(index, sequence, buffer);
@@ -108,7 +108,7 @@ impl Engine {
             writer.ledger.repaired += 1;
             self.emit_sample(writer_index, None, sequence, guid, buffer)
         } else {
-            // One GAP for the whole run, however long.
+            // One GAP covers the whole run, whatever its length.
             let requested = proxy.requested.iter();
             for gone in requested.take_while(|&gone| gone < kept) {
                 proxy.requested.remove(gone);
@@ -118,7 +118,7 @@ impl Engine {
         Some(self.repaired(index, level, bytes, to))
     }
 
-    /// Part of a repair, to one reader; what it is owed besides is filed.
+    /// Builds the work item of a repair to one reader, and files what the reader is still owed.
     pub(super) fn repaired(
         &mut self,
         index: u16,
@@ -135,7 +135,7 @@ impl Engine {
         }
     }
 
-    /// Files what a reader has asked for and is still owed.
+    /// Files a reader's remaining requests.
     pub(super) fn file_rest_of_repair(&mut self, index: u16) {
         let proxy = self.reader_proxies.get(index);
         let is_owed =
@@ -145,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// A GAP in place of a sample that is gone, or not for this reader, up to the next that is there.
+    /// Sends a GAP in place of a sample that is gone or not for this reader, up to the next available one.
     pub(super) fn emit_gone(
         &mut self,
         writer_index: u16,
@@ -170,14 +170,14 @@ impl Engine {
         self.emit_gap(writer_index, sequence, end, reader, buffer)
     }
 
-    /// A HEARTBEAT for one reader alone, that is new, has asked for one, or is reached by none of the
-    /// writer's destinations: by it the reader learns what to ask for.
+    /// Sends a HEARTBEAT to one reader that is new, has requested one, or is at none of the writer's destinations. It
+    /// tells the reader which samples to request.
     fn send_heartbeat_to(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
         let header = self.header;
         let proxy = self.reader_proxies.get(index)?;
         let (guid, to, writer_index) = (proxy.guid, proxy.address(), proxy.writer);
         let is_reachable = proxy.is_reachable;
-        // What is sent to an address that is not validated is kept short.
+        // Messages to an address that is not validated are kept short.
         let group = self.heartbeat_group(writer_index).filter(|_| is_reachable);
         let writer = self.writers.get_mut(writer_index)?;
         let level = writer.level;
@@ -203,8 +203,8 @@ impl Engine {
         })
     }
 
-    /// The next sample of the history for a reader that joined late; then a HEARTBEAT, so that it
-    /// learns at once what it missed.
+    /// Sends the next history sample to a late joiner; at the end files a HEARTBEAT, so that the reader detects losses
+    /// at once.
     pub(super) fn send_history(
         &mut self,
         now: Instant,
@@ -223,7 +223,7 @@ impl Engine {
         let proxy = self.reader_proxies.get_mut(index)?;
         proxy.history_filed = false;
         let (writer_index, guid) = (proxy.writer, proxy.guid);
-        // What it has asked for and got meanwhile need not be sent again.
+        // Samples requested and acknowledged meanwhile are skipped.
         let cursor = proxy.history_next?.max(proxy.acknowledged);
         let end = proxy.history_end;
         let writer = self.writers.get_mut(writer_index)?;
@@ -241,7 +241,7 @@ impl Engine {
         let unwanted = self.reader_proxies.get(index)?.next_unwanted(cursor);
         let unwanted = unwanted.map_or(sequence, |unwanted| unwanted.min(sequence));
         if let Some(numbers) = self.unwanted_run(index, unwanted) {
-            // Before it there may be some that are gone: those are not the filter's.
+            // Samples before it may be gone, which is not due to the filter.
             let bytes = self.emit_unwanted(index, cursor, &numbers, buffer);
             return self.go_on_with_history(index, numbers.end, bytes);
         }
@@ -256,7 +256,7 @@ impl Engine {
         self.go_on_with_history(index, sequence.next(), bytes)
     }
 
-    /// A step of the history was made, and the next one, from `next` on, is filed.
+    /// Files the next step of the history, from `next` on.
     fn go_on_with_history(
         &mut self,
         index: u16,
@@ -278,7 +278,7 @@ impl Engine {
         })
     }
 
-    /// A sample for one reader alone; in front of it a GAP over what is gone since `after`.
+    /// Writes a sample for one reader, preceded by a GAP for samples removed since `after`.
     fn emit_sample(
         &mut self,
         writer_index: u16,
@@ -347,7 +347,7 @@ impl Engine {
         )
     }
 
-    /// Files the history that a reader which joined late has waited for.
+    /// Files the history for a late joiner.
     pub(crate) fn file_history(&mut self, index: u16) {
         let Some(proxy) = self.reader_proxies.get_mut(index) else {
             return;
@@ -361,7 +361,7 @@ impl Engine {
         }
     }
 
-    /// Files what one reader has asked for; a HEARTBEAT if that is nothing.
+    /// Files the repair of a reader's requests, or a HEARTBEAT if there are none.
     pub(crate) fn file_repair(&mut self, proxy_index: u16) {
         let Some(proxy) = self.reader_proxies.get_mut(proxy_index) else {
             return;

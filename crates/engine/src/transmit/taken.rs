@@ -1,10 +1,9 @@
-//! ACKNACKs between samples that are handed out: what the user has taken, and no more.
+//! ACKNACKs of samples taken, sent between two deliveries.
 //!
-//! A reader that keeps all has as many slots as it promised, and its writer goes on as far as it is
-//! acknowledged. Were all acknowledged that has come in, a writer could send as much again, find the
-//! slots still taken, and have it all refused and repaired. So as long as there are samples to hand
-//! out, the acknowledgement follows the user, a part of the slots at a time; the answer to what was
-//! asked, which may name what is missing, comes when none are left.
+//! A KEEP_ALL reader has as many slots as it promised, and its writer advances with its acknowledgements. If it
+//! acknowledged every received sample, the writer could send as many again while the slots are still in use. All would
+//! be refused and repaired. Therefore, while samples wait for delivery, acknowledgements follow the user in steps of a
+//! part of the slots. The full ACKNACK, which may request missing samples, follows when none are left.
 
 use isolane_wire::{
     rtps::AckNack,
@@ -20,7 +19,7 @@ use crate::{
 };
 
 impl Engine {
-    /// The cache and the oldest sample of a writer that a reader which keeps all has not handed out.
+    /// Returns the cache, and the oldest sample of a writer that a KEEP_ALL reader has not delivered.
     fn untaken(&self, index: u16) -> Option<(&Cache, SequenceNumber)> {
         let proxy = self.writer_proxies.get(index)?;
         let cache = self.readers.get(proxy.reader)?.cache.as_ref()?;
@@ -31,7 +30,7 @@ impl Engine {
         self.untaken(index).is_some()
     }
 
-    /// Acknowledges what was taken, if that is worth a datagram, and leaves the whole answer filed.
+    /// Acknowledges the samples taken if they are worth a datagram. The full ACKNACK stays filed.
     pub(super) fn send_taken(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
         let header = self.header;
         let (cache, untaken) = self.untaken(index)?;

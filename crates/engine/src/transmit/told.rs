@@ -1,6 +1,6 @@
-//! How readers are told of the samples that were not sent to them because they do not want them: by GAPs all of whose
-//! numbers count as filtered (RTPS 2.5 §8.3.8.4), each for one reader alone, since another at the same address may be
-//! new, and its filter not yet known.
+//! GAPs for samples that the writer's content filters have withheld from readers, with all numbers counted as filtered
+//! (RTPS 2.5 §8.3.8.4). Each GAP is for one reader: another reader at the same address may be new, its filter not yet
+//! known.
 
 use isolane_wire::{
     BufferTooSmall,
@@ -20,13 +20,13 @@ use crate::{
     writer::{ReaderProxy, Writer},
 };
 
-/// Bytes of the longest GAP for one reader alone: INFO_DST, and a GAP with a full list and a count.
+/// Size in bytes of the longest GAP to one reader: INFO_DST, and GAP with full list and filteredCount.
 const GAP_TO_ONE_BYTES: usize = INFO_DESTINATION_BYTES + 4 + 16 + 12 + 32 + 8;
 
-/// Numbers that a reader does not want.
+/// Sequence numbers that a reader's filter rejects.
 pub(super) type Numbers = core::ops::Range<SequenceNumber>;
 
-/// A GAP over numbers all of which a filter holds back.
+/// Builds a GAP over filtered sequence numbers.
 fn filtered_gap(writer: &Writer, reader: Guid, numbers: &Numbers) -> Gap {
     Gap {
         filtered: Some(numbers.end.get() - numbers.start.get()),
@@ -40,8 +40,8 @@ fn filtered_gap(writer: &Writer, reader: Guid, numbers: &Numbers) -> Gap {
 }
 
 impl Writer {
-    /// Appends, in so many bytes, what the readers at some of its addresses were not sent; how many numbers. What finds
-    /// no room waits for the next datagram, or to be asked for.
+    /// Appends GAPs for samples withheld from the readers at some of the writer's addresses, in at most `room` bytes.
+    /// Returns the count of sequence numbers. GAPs that do not fit wait for the next datagram or a request.
     pub(super) fn tell(
         &self,
         proxies: &mut Table<ReaderProxy>,
@@ -75,23 +75,23 @@ impl Writer {
 }
 
 impl ReaderProxy {
-    /// Whether there is something that it was not sent, and not told of.
+    /// Returns whether samples were withheld from the reader without a GAP so far.
     pub(super) fn has_untold(&self) -> bool {
         self.unwanted.as_ref().is_some_and(|it| it.untold() > 0)
     }
 
-    /// A GAP over all of that.
+    /// Returns a GAP over all withheld samples not yet covered by one.
     fn take_untold(&mut self, writer: &Writer) -> Option<Gap> {
         let unwanted = self.unwanted.as_mut()?;
         unwanted.take_untold(writer.guid.entity, self.guid.entity)
     }
 
-    /// The next number from `sequence` on that is noted as unwanted.
+    /// Next sequence number from `sequence` on that is recorded as filtered for this reader.
     pub(super) fn next_unwanted(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
         self.unwanted.as_ref()?.next_from(sequence)
     }
 
-    /// It has acknowledged so much; true: it may be that nothing is noted of it any more.
+    /// Drops records of filtered samples that the reader has acknowledged. Returns whether it has a filter.
     pub(crate) fn pass_unwanted(&mut self) -> bool {
         let done_to = self.done_to();
         let unwanted = self.unwanted.as_mut();
@@ -103,8 +103,7 @@ impl ReaderProxy {
 }
 
 impl Engine {
-    /// A GAP over what a reader was not sent, and a HEARTBEAT that demands its acknowledgement. `None`: there is
-    /// nothing like that.
+    /// Sends a GAP for withheld samples, and a HEARTBEAT that demands a response. `None` if no such samples exist.
     pub(super) fn send_untold(&mut self, index: u16, buffer: &mut [u8]) -> Option<Work> {
         let header = self.header;
         let proxy = self.reader_proxies.get_mut(index)?;
@@ -129,9 +128,9 @@ impl Engine {
         Some(self.repaired(index, level, bytes, to))
     }
 
-    /// The run of numbers from `sequence` on that a reader asks for, or is due to get, and does not want: as was noted,
-    /// else as its filter says of what is kept. `None`: it wants that one, or it is gone, or the reader has no filter. One
-    /// that leaves in fragments was sent to all, and is none.
+    /// Returns the run of sequence numbers from `sequence` on that the reader's filter rejects, from the records or
+    /// else by evaluating the filter. Returns `None` if the reader has no filter or wants that sample, or if the sample
+    /// is gone. Fragmented samples are sent to all readers and are in no run.
     pub(super) fn unwanted_run(&self, index: u16, sequence: SequenceNumber) -> Option<Numbers> {
         let proxy = self.reader_proxies.get(index)?;
         let noted = proxy.unwanted.as_ref()?.run_from(sequence);
@@ -162,8 +161,7 @@ impl Engine {
         (end > sequence).then_some(sequence..end)
     }
 
-    /// A GAP over numbers that a reader does not want, in front of it one over those from `gone_from` on, which are
-    /// gone.
+    /// Sends a GAP for filtered samples, preceded by one for removed samples from `gone_from` on.
     pub(super) fn emit_unwanted(
         &mut self,
         index: u16,
@@ -199,7 +197,7 @@ impl Engine {
         )
     }
 
-    /// A GAP over what a reader asks for and does not want.
+    /// Answers a request for filtered samples with a GAP.
     pub(super) fn answer_unwanted(
         &mut self,
         index: u16,

@@ -1,4 +1,4 @@
-//! Samples that are held until their set has ended.
+//! Samples held until their set has ended.
 
 use core::{
     ops::{Range, RangeInclusive},
@@ -15,14 +15,14 @@ use crate::{
 };
 
 impl Cache {
-    /// Whether one more sample can be held.
+    /// Returns whether another sample can be held.
     pub(crate) fn has_set_room(&self) -> bool {
         let sets = self.sets.as_ref();
         sets.is_some_and(|sets| sets.set_aside() > 0)
     }
 
-    /// The same for the nearest sample of a writer that waits. Where KEEP_LAST would push out one of its set when that is
-    /// seen, it does now.
+    /// Returns whether a writer's first waiting sample can be held. If KEEP_LAST will make it replace a sample of its
+    /// set, that is removed now.
     pub(crate) fn makes_set_room(&mut self, proxy: u16) -> bool {
         if self.has_set_room() || self.evict_within_set(proxy) {
             return true;
@@ -40,21 +40,21 @@ impl Cache {
         false
     }
 
-    /// A sample that was to be held found no slot, and waits.
+    /// Returns whether a sample to be held has found no slot.
     pub(crate) fn has_refused_set(&self) -> bool {
         self.sets
             .as_ref()
             .is_some_and(|sets| sets.refused.is_some())
     }
 
-    /// Whether the one that was refused first waits still.
+    /// Returns whether the sample refused first still waits.
     pub(crate) fn is_still_refused(&self) -> bool {
         let refusal = self.sets.as_ref().and_then(|sets| sets.refused.as_ref());
         refusal.is_some_and(|refusal| refusal.set.is_some())
     }
 
-    /// Until when it waits for others to end, as long as there are others: from `now` on for so long as it was told
-    /// first. `None`: there is none to wait for.
+    /// Returns how long the refused sample waits for other sets to end: `patience` from the first call; `None` if there
+    /// are no other sets.
     pub(crate) fn refused_until(&mut self, now: Instant, patience: Duration) -> Option<Instant> {
         let sets = self.sets.as_mut()?;
         let refusal = sets.refused.as_mut()?;
@@ -67,14 +67,15 @@ impl Cache {
         sets.held.iter().any(is_other).then_some(until)
     }
 
-    /// It is looked at again.
+    /// Clears the refusal, so that it is checked again.
     pub(crate) fn forget_refused_set(&mut self) {
         if let Some(sets) = &mut self.sets {
             sets.refused = None;
         }
     }
 
-    /// What is to come would push out the oldest sample of its instance that the same writer wrote in the same set.
+    /// Removes the oldest held sample that a writer's first waiting one would replace: of the same instance, writer and
+    /// set.
     #[cold]
     fn evict_within_set(&mut self, proxy: u16) -> bool {
         let (Keep::Last { depth }, Some(sets)) = (self.keep, &self.sets) else {
@@ -107,7 +108,6 @@ impl Cache {
         true
     }
 
-    /// Holds the nearest sample of a writer that waits.
     pub(super) fn hold_in_set(&mut self, proxy: u16) {
         let slot = self.waiting.remove(self.waiting_of(proxy).start);
         let Some(sets) = &mut self.sets else { return };
@@ -120,12 +120,12 @@ impl Cache {
         let place = &sets.places[usize::from(slot)];
         let set = place.set.map(|set| (place.publisher, set));
         if let Some(refusal) = sets.refused.as_mut().filter(|it| it.set == set) {
-            // How long others are waited for is told anew by the next refusal.
+            // The next refusal starts another wait.
             refusal.set = None;
         }
     }
 
-    /// The set that most of the slots hold, and the proxy of one of its writers.
+    /// Returns the set with most held samples, and the proxy of one of its writers.
     pub(crate) fn largest_set(&self) -> Option<(u16, SequenceNumber)> {
         let sets = self.sets.as_ref()?;
         let of = |slot: u16| {
@@ -138,18 +138,18 @@ impl Cache {
         Some((self.slot(first).proxy, of(first).1?))
     }
 
-    /// Lets go of what is held of one writer; returns how many.
+    /// Drops all held samples of a writer. Returns their number.
     pub(crate) fn drop_sets_of(&mut self, proxy: u16) -> u64 {
         self.drop_held_sets(|of, _| of == proxy)
     }
 
-    /// Lets go of what is held of the set that goes on at one writer; returns how many samples.
+    /// Drops the held samples of a writer's open set. Returns their number.
     pub(crate) fn drop_open_set(&mut self, proxy: u16, progress: &Progress) -> u64 {
         let open = progress.open.map(|open| open.set);
         self.drop_held_sets(|of, place| of == proxy && place.set == open)
     }
 
-    /// Lets go of sets; returns how many samples.
+    /// Drops sets of a publisher. Returns the number of samples.
     pub(crate) fn drop_sets(
         &mut self,
         publisher: Guid,
@@ -178,7 +178,7 @@ impl Cache {
         (before - sets.held.len()) as u64
     }
 
-    /// Where in what is held a set lies.
+    /// Range of a set among the held samples.
     fn held_set(&self, publisher: Guid, set: SequenceNumber) -> Range<usize> {
         let Some(sets) = &self.sets else { return 0..0 };
         let place = |slot: u16| &sets.places[usize::from(slot)];
@@ -193,15 +193,15 @@ impl Cache {
         start..start + count
     }
 
-    /// Whether all of a set finds room among the samples the user may see. Where it is more than there can be
-    /// while others are there, it does when those are taken.
+    /// Returns whether a whole set finds room among the available samples. A set larger than that room fits when none
+    /// are available.
     pub(crate) fn has_room_for_set(&mut self, publisher: Guid, set: SequenceNumber) -> bool {
         let range = self.held_set(publisher, set);
         let available = self.available.len();
         available == 0 || available + self.new_of(range) <= self.available_room
     }
 
-    /// How many of them would push out no other: of an instance as many as HISTORY leaves room for.
+    /// Number of held samples that would replace no other, as limited by HISTORY for each instance.
     fn new_of(&mut self, range: Range<usize>) -> usize {
         let Some(sets) = &mut self.sets else { return 0 };
         let Keep::Last { depth } = self.keep else {
@@ -225,8 +225,7 @@ impl Cache {
         new.sum()
     }
 
-    /// Makes a set available that was held, as far as `is_seen` says so of each sample and the proxy of its writer; returns
-    /// how many samples.
+    /// Makes a held set available, except samples for which `is_seen` returns `false`. Returns the number of samples.
     pub(crate) fn show_set(
         &mut self,
         publisher: Guid,
@@ -247,7 +246,7 @@ impl Cache {
                 self.empty(slot);
                 continue;
             }
-            // The set as a whole has found room, or is seen without: its writer has gone.
+            // There is room for the whole set, or its writer is removed and it is shown without.
             if self.make_room(proxy, &info) == Ok(false) {
                 self.empty(slot);
                 continue;

@@ -1,4 +1,4 @@
-//! Samples that wait for their turn, of several writers in the same slots.
+//! Waiting samples of several writers that share slots.
 
 use isolane_wire::sequence::SequenceNumber;
 
@@ -9,25 +9,23 @@ use crate::{
 };
 
 impl Cache {
-    /// Where the sample belongs that is stored next.
+    /// Sets the place of the next sample stored.
     pub(crate) fn note_place(&mut self, place: Place) {
         if let Some(sets) = &mut self.sets {
             sets.next = place;
         }
     }
 
-    /// The same, as it was noted.
     pub(crate) fn next_place(&self) -> Option<Place> {
         self.sets.as_ref().map(|sets| sets.next)
     }
 
-    /// Where the nearest sample of a writer belongs that waits.
+    /// Returns the place of a writer's first waiting sample.
     pub(crate) fn first_waiting_place(&self, proxy: u16) -> Option<Place> {
         let slot = *self.waiting.get(self.waiting_of(proxy).start)?;
         (self.slot(slot).proxy == proxy).then(|| self.place(slot))
     }
 
-    /// It belongs elsewhere.
     pub(crate) fn move_first_waiting(&mut self, proxy: u16, place: Place) {
         let at = self.waiting_of(proxy).start;
         if let (Some(&slot), Some(sets)) = (self.waiting.get(at), &mut self.sets) {
@@ -35,17 +33,16 @@ impl Cache {
         }
     }
 
-    /// Its number; `None`: samples do not belong together.
+    /// Returns the number of a writer's first waiting sample; `None` without sets or order.
     pub(crate) fn first_waiting_number(&self, proxy: u16) -> Option<SequenceNumber> {
         self.sets.as_ref()?;
         self.first_waiting_place(proxy).map(|place| place.number)
     }
 
-    /// As [`wait`](Self::wait), of so many writers that share what there is room for.
+    /// Stores an out-of-order sample as [`wait`](Self::wait) does, with the slots shared by `writers` writers.
     ///
-    /// Where it `is_next`, others may wait for it for ever: it finds a place however many writers there are, and
-    /// whenever they came. What gives it that is the furthest sample of the writer that has most;
-    /// [`take_displaced`](Self::take_displaced) tells which.
+    /// With `is_next`, other samples may wait for this one forever, so it always finds a slot. The last sample of the
+    /// writer with most of them is displaced, and [`take_displaced`](Self::take_displaced) returns it.
     pub(crate) fn wait_within_share(
         &mut self,
         writers: usize,
@@ -81,7 +78,8 @@ impl Cache {
         Ok(further.or(displaced))
     }
 
-    /// Of writers that have as many the one gives way whose sample has the highest number: all wait for it the least.
+    /// Displaces the last sample of the writer with most waiting ones. Among equals the highest number goes, since it
+    /// is needed last.
     fn displace_another(&mut self) {
         let mut most = None;
         let mut start = 0;
@@ -102,12 +100,12 @@ impl Cache {
         }
     }
 
-    /// The proxy and the number of a sample that gave its place to another writer's: it counts as never received.
+    /// Returns the proxy and sequence number of a sample displaced by another writer's. It counts as never received.
     pub(crate) fn take_displaced(&mut self) -> Option<(u16, SequenceNumber)> {
         self.sets.as_mut()?.displaced.take()
     }
 
-    /// The nearest sample of a writer that waits is made available if there is room, or held.
+    /// Makes a writer's first waiting sample available if there is room, or holds it.
     #[inline]
     pub(crate) fn take_turn(
         &mut self,

@@ -1,5 +1,5 @@
-//! Who speaks in the name of a described participant, and is not it: nobody has a name without a start, one that
-//! announces nothing neither comes nor goes by SPDP, and what another address announces is not believed.
+//! Rejection of messages that impersonate a described participant. No valid sender has a prefix without a start. A
+//! participant that announces nothing sends no SPDP. Only the described source address is trusted.
 
 use isolane_wire::{guid::GuidPrefix, locator::Locator, time::Instant};
 
@@ -10,8 +10,8 @@ use super::{
 use crate::engine::Engine;
 
 impl Engine {
-    /// Whether a prefix is that of a described participant of which nothing has come. Everybody can work it out, and
-    /// until then it is in the tables, but nobody has it: whoever speaks in it has read the description, no more.
+    /// Returns whether a prefix is that of a described participant without a start. It is in the tables until the first
+    /// datagram arrives, but no real sender has it: anybody who knows the description can compute it.
     #[inline]
     pub(crate) fn is_nobodys(&mut self, prefix: GuidPrefix) -> bool {
         split(prefix).1 == NOT_HEARD && self.is_described_name(prefix)
@@ -25,9 +25,9 @@ impl Engine {
         is_described
     }
 
-    /// Whether an announcement is to be looked at: not one in the name of a described participant that comes from
-    /// elsewhere, or that is described to make none, and none of strangers where this participant announces nothing
-    /// itself.
+    /// Returns whether an SPDP announcement is accepted. Announcements in the name of a described participant are
+    /// rejected if they come from another address, or if the participant is described to announce nothing.
+    /// Announcements of other participants are rejected if this one announces nothing itself.
     pub(in crate::discovery) fn admits(
         &mut self,
         now: Instant,
@@ -37,7 +37,7 @@ impl Engine {
     ) -> bool {
         let is_described = self.config.described.is_some();
         if is_described && start_of(self.guid_prefix(), prefix).is_some() {
-            // Somebody else has our name.
+            // Another participant uses our own name.
             self.counters.static_impostors += 1;
             return false;
         }
@@ -47,7 +47,7 @@ impl Engine {
         let Some(peer) = self.statics.get_mut(which) else {
             return false;
         };
-        // A good-bye of one that announces nothing would never be taken back.
+        // Nothing would ever revoke a forged farewell of a participant that announces nothing.
         let is_silent = peer.described.announces == Announces::Nothing;
         if is_silent || source.ipv4() != Some(peer.described.address) {
             self.counters.static_impostors += 1;

@@ -1,19 +1,17 @@
-//! Static discovery: participants and endpoints that are described on all sides, and so need not be found.
+//! Static discovery: participants and endpoints that all sides know by description.
 //!
-//! A participant that is described ([`StaticParticipant`]) gives its described endpoints the names that follow from the
-//! description, and announces none of them. One that is described as a peer
-//! ([`Engine::add_static_peer`]) lies in the tables from then on, with its endpoints, as if it had been discovered:
-//! they match when they are created, and samples go where the description says.
+//! A described participant ([`StaticParticipant`]) derives the GUIDs of its described endpoints from the description
+//! and does not announce them. A described peer ([`Engine::add_static_peer`]) is entered in the tables with its
+//! endpoints at once; samples go to the described addresses.
 //!
-//! What no description can say is which start of the peer it is. Its GUID prefix ends in zeros until the first
-//! datagram of it comes from the address that is described; from then on it has that datagram's. A prefix of another
-//! start means that it has started again: it is parted from, like one that says good-bye, and entered anew under
-//! that name, so that nothing of the reliable protocol outlives a start. All this begins where a sender is known to
-//! nobody, and so costs nothing on the way of a sample.
+//! The description cannot tell which start (incarnation) of the peer runs. The peer's GUID prefix ends in zeros until
+//! its first datagram, from the described address, supplies the rest. A prefix of another start means a restart. The
+//! peer is then removed as after a farewell and entered again, so that no protocol state outlives a start. All this
+//! concerns unknown senders only and costs the sample path nothing.
 //!
-//! A peer that announces itself by SPDP lives as long as its lease, the first one counted from when it was described;
-//! one that is gone, by its word or by its silence, is entered again as soon as something comes of it. One that
-//! announces nothing is taken to be alive. What SEDP brings of described endpoints is not believed: the description holds.
+//! A peer that announces itself by SPDP has a lease, which first counts from its description. After a farewell or an
+//! expired lease it is entered again when it sends something. A peer that announces nothing is assumed alive. SEDP data
+//! about described endpoints is ignored.
 
 mod impostors;
 mod names;
@@ -38,19 +36,19 @@ use crate::{
 
 pub(crate) use self::peers::StaticPeer;
 
-/// What a described participant says of itself.
+/// Discovery announcements made by a described participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Announces {
-    /// Itself, and its endpoints that are not described (SPDP and SEDP).
+    /// SPDP and SEDP: announces itself and its endpoints that are not described.
     #[default]
     All,
-    /// Itself alone (SPDP): it lives as long as its lease. All its endpoints are described.
+    /// SPDP only: announces itself and has a lease. All its endpoints are described.
     Itself,
-    /// Nothing, and it hears nobody that is not described: it is taken to be alive.
+    /// No announcements. It is assumed alive, and it ignores participants that are not described.
     Nothing,
 }
 
-/// A participant as it is described, the same on all sides.
+/// Static description of a participant, identical on all sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StaticParticipant {
     name: BoundedString<64>,
@@ -60,7 +58,8 @@ pub struct StaticParticipant {
 }
 
 impl StaticParticipant {
-    /// One without endpoints. Its name is its GUID, but for the start; its datagrams come from `address`.
+    /// Creates a description without endpoints. The name determines the GUID prefix except for the start; datagrams
+    /// come from `address`.
     #[must_use]
     pub fn new(name: &str, address: [u8; 4], announces: Announces) -> Self {
         Self {
@@ -71,16 +70,16 @@ impl StaticParticipant {
         }
     }
 
-    /// Its name.
+    /// Name of the participant.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Describes an endpoint of it: names, key, policies and locators count.
+    /// Adds a described endpoint. Its names, key, policies and locators are used.
     ///
     /// # Errors
-    /// [`StaticError`]; nothing was added then.
+    /// [`StaticError`]; nothing is added then.
     pub fn add(
         &mut self,
         kind: EndpointKind,
@@ -103,19 +102,19 @@ impl StaticParticipant {
         Ok(())
     }
 
-    /// What stands for all of its endpoints in its announcement.
+    /// Digest of all its described endpoints, which its SPDP announcement carries.
     #[must_use]
     pub fn digest(&self) -> u64 {
         digest_of(&self.endpoints)
     }
 
-    /// Its GUID prefix as long as nothing is known of its start.
+    /// GUID prefix while its start is unknown.
     #[must_use]
     pub fn prefix_of_none(&self) -> GuidPrefix {
         prefix_of(&self.name, NOT_HEARD)
     }
 
-    /// Its GUID prefix at a start, which no other start of it may have had.
+    /// GUID prefix at a given start. No two starts of it may use the same value.
     #[must_use]
     pub fn prefix(&self, start: [u8; 4]) -> GuidPrefix {
         let start = if start == NOT_HEARD {
@@ -127,45 +126,45 @@ impl StaticParticipant {
     }
 }
 
-/// Why a description is not taken.
+/// Reason why a description is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StaticError {
-    /// There are as many as there can be.
+    /// The maximum number of peers is described.
     #[error(
         "{MAX_STATIC_PEERS} participants are described already: describe those that talk with this one"
     )]
     TooManyPeers,
-    /// It has as many endpoints as it can have.
+    /// The maximum number of endpoints is described.
     #[error(
         "a described participant has at most {MAX_STATIC_ENDPOINTS} endpoints: leave others to discovery"
     )]
     TooManyEndpoints,
-    /// Two participants, or two endpoints of one, could not be told apart.
+    /// Two participants, or two endpoints of one, would have the same GUID.
     #[error(
         "two described participants, or two endpoints of one, would have the same GUID: give one another name"
     )]
     SameName,
-    /// The participant's own table is full.
+    /// The table of participants or remote endpoints is full.
     #[error(
         "there is no room for what is described: raise limits.participants or limits.remote_endpoints"
     )]
     NoRoom,
-    /// As for any endpoint.
+    /// The endpoint itself is invalid.
     #[error(transparent)]
     Endpoint(#[from] CreateError),
 }
 
-/// What is known of a described peer now.
+/// Current state of a described peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StaticPeerState<'a> {
-    /// Its name.
+    /// Name of the peer.
     pub name: &'a str,
-    /// Its GUID prefix; the last four bytes are zeros as long as nothing has come of it.
+    /// GUID prefix; the last four bytes are zero until a datagram of the peer arrives.
     pub prefix: GuidPrefix,
-    /// It counts as alive, and its endpoints are matched.
+    /// True while it counts as alive and its endpoints are matched.
     pub is_present: bool,
-    /// What it announces of its description is not what is described here.
+    /// True if it announces another digest than that of the local description.
     pub disagrees: bool,
-    /// Times that it was found to have started again.
+    /// Number of restarts detected.
     pub restarts: u32,
 }

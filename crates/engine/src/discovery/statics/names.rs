@@ -1,10 +1,11 @@
-//! Names that follow from a description: who a described participant is, and what its endpoints are called.
+//! GUIDs derived from a static description.
 //!
-//! All sides work them out of the same words, so nothing has to be told. A participant's GUID prefix is the vendor, six
-//! bytes of its name, and four that differ at every start, since a GUID is not to come again (RTPS 2.5 §8.2.4.2,
-//! §9.3.1.5); as long as nothing has come of it these are zeros. An endpoint's key is made of its topic and type,
-//! never of its place in a list: where descriptions differ, endpoints do not find each other, rather than others. Its
-//! highest bit is set, which those of endpoints that are numbered never get to.
+//! All sides derive the same GUIDs from the same names, so they need not be announced. A participant's GUID prefix
+//! consists of the vendor id, six bytes hashed from its name, and four bytes for its start. The start differs every
+//! time, since a GUID must not be reused (RTPS 2.5 §8.2.4.2, §9.3.1.5), and is zero until a datagram arrives. An
+//! endpoint's entity key is hashed from topic and type, never from a position in a list. Where descriptions differ,
+//! endpoints thus stay unmatched rather than match wrong ones. The key's highest bit is set; numbered entity keys never
+//! reach it.
 
 use heapless::String as BoundedString;
 use isolane_wire::{
@@ -15,22 +16,22 @@ use isolane_wire::{
 
 use crate::{discovery::EndpointKind, fingerprint::Fingerprint};
 
-/// Bytes of a GUID prefix that are the same at every start.
+/// Number of GUID prefix bytes that are the same at every start.
 const NAMED: usize = 8;
 
-/// What tells the starts of a described participant apart.
+/// Number of a start (incarnation) of a described participant.
 pub(crate) type Start = [u8; 4];
 
-/// Nothing has come of it yet.
+/// Value before any datagram has arrived.
 pub(crate) const NOT_HEARD: Start = [0; 4];
 
-/// The GUID prefix of a described participant at one of its starts.
+/// Returns the GUID prefix of a described participant at a given start.
 pub(crate) fn prefix_of(name: &str, start: Start) -> GuidPrefix {
     Named::new(name).at(start)
 }
 
-/// What the GUID prefixes of all starts begin with: worked out once, since whoever is unknown is compared with every
-/// described peer.
+/// Leading bytes common to the GUID prefixes of all starts. Cached, because every unknown sender is compared with all
+/// described peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Named(u64);
 
@@ -41,11 +42,11 @@ impl Named {
             .number()
             .to_be_bytes();
         let [v, w] = VENDOR_ID;
-        // Two bytes more than there is room for are folded into the others.
+        // The two bytes that do not fit are folded into the others.
         Self(u64::from_be_bytes([v, w, a ^ g, b ^ h, c, d, e, f]))
     }
 
-    /// The GUID prefix at a start.
+    /// Returns the GUID prefix at a given start.
     pub(crate) fn at(self, start: Start) -> GuidPrefix {
         let mut prefix = [0; 12];
         prefix[..NAMED].copy_from_slice(&self.0.to_be_bytes());
@@ -54,19 +55,18 @@ impl Named {
     }
 }
 
-/// What a prefix begins with, and the start that it ends in.
+/// Splits a prefix into the bytes derived from the name, and the start.
 pub(crate) fn split(prefix: GuidPrefix) -> (Named, Start) {
     let [a, b, c, d, e, f, g, h, start @ ..] = prefix.0;
     (Named(u64::from_be_bytes([a, b, c, d, e, f, g, h])), start)
 }
 
-/// The start that a prefix tells of, if it is of the same name as `named`.
+/// Returns the start in `prefix` if it has the same name as `named`.
 pub(crate) fn start_of(named: GuidPrefix, prefix: GuidPrefix) -> Option<Start> {
     let ((named, _), (other, start)) = (split(named), split(prefix));
     (other == named).then_some(start)
 }
 
-/// The entity of a described endpoint.
 pub(crate) fn entity_of(kind: EndpointKind, keyed: bool, topic: &str, type_name: &str) -> EntityId {
     let hash = Fingerprint::NEW
         .with(topic.as_bytes())
@@ -84,7 +84,6 @@ pub(crate) fn entity_of(kind: EndpointKind, keyed: bool, topic: &str, type_name:
     EntityId::user(key, kind)
 }
 
-/// Which end an entity is.
 pub(crate) fn kind_of(entity: EntityId) -> EndpointKind {
     match entity.is_writer() {
         true => EndpointKind::Writer,
@@ -92,8 +91,8 @@ pub(crate) fn kind_of(entity: EntityId) -> EndpointKind {
     }
 }
 
-/// A number for all that both sides must know alike of a participant's endpoints, in whatever order they are listed:
-/// name and type by the entity, what decides about a match, and where they are reached.
+/// Digest of the endpoint data on which both sides must agree: entity id (topic and type), QoS relevant for a match,
+/// and unicast locators. The order of the endpoints does not matter.
 pub(crate) fn digest_of(endpoints: &[EndpointData]) -> u64 {
     let of_one = |endpoint: &EndpointData| {
         let qos = &endpoint.qos;
@@ -112,7 +111,7 @@ pub(crate) fn digest_of(endpoints: &[EndpointData]) -> u64 {
     endpoints.iter().map(of_one).fold(0, u64::wrapping_add)
 }
 
-/// As much of a name as fits.
+/// Truncates a name to the capacity of its buffer.
 pub(crate) fn bounded(name: &str) -> BoundedString<64> {
     let mut bounded = BoundedString::new();
     for character in name.chars() {
@@ -148,7 +147,7 @@ mod tests {
             entity_of(EndpointKind::Writer, false, "Brakes", "t::Brake"),
             entity_of(EndpointKind::Writer, true, "Brake", "t::Brake"),
             entity_of(EndpointKind::Reader, false, "Brake", "t::Brake"),
-            // What separates topic and type counts.
+            // The separator between topic and type counts.
             entity_of(EndpointKind::Writer, false, "Braket::", "Brake"),
         ] {
             assert_ne!(writer, other);

@@ -1,4 +1,4 @@
-//! This participant as it is described to its peers: what it announces, and what its endpoints are called.
+//! Static description of this participant: its announcements and the GUIDs of its endpoints.
 
 use isolane_wire::guid::{EntityId, GuidPrefix};
 
@@ -13,20 +13,20 @@ use crate::{
 };
 
 impl Engine {
-    /// What this participant says of itself.
+    /// Returns which announcements this participant makes.
     #[must_use]
     pub fn announces(&self) -> Announces {
         let described = self.config.described.as_ref();
         described.map_or(Announces::All, |described| described.announces)
     }
 
-    /// Whether peers may know this participant by a description.
+    /// Returns whether peers may know this participant by a description.
     #[must_use]
     pub fn has_description(&self) -> bool {
         self.config.described.is_some()
     }
 
-    /// The digest of its own description, to be announced.
+    /// Digest of this participant's own description, for its announcement.
     pub(in crate::discovery) fn own_digest(&self) -> Option<u64> {
         self.config
             .described
@@ -34,7 +34,7 @@ impl Engine {
             .map(StaticParticipant::digest)
     }
 
-    /// Whether an endpoint of this participant is described, and so not announced.
+    /// Returns whether an endpoint of this participant is described, and therefore not announced.
     pub(crate) fn is_described(&self, entity: EntityId) -> bool {
         let described = self.config.described.as_ref();
         described.is_some_and(|described| {
@@ -43,7 +43,7 @@ impl Engine {
         })
     }
 
-    /// The entity of a new endpoint of this participant, if it is described; `None`: it is to be numbered.
+    /// Returns the entity id of a new endpoint if it is described; `None` if it gets a number.
     pub(crate) fn described_entity(
         &self,
         kind: EndpointKind,
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// Whether what is sent to this name is meant for this participant, whichever start of it.
+    /// Returns whether a destination prefix means this participant at any start.
     pub(crate) fn is_any_start_of_this(&self, prefix: GuidPrefix) -> bool {
         self.config.described.is_some() && start_of(self.guid_prefix(), prefix) == Some(NOT_HEARD)
     }

@@ -1,5 +1,5 @@
-//! Peers that are known by a description: entered, recognised by their first datagram, parted from when they are gone or
-//! have started again, and entered anew.
+//! Described peers: entered from the description, identified by their first datagram, removed when gone or restarted,
+//! and entered again.
 
 use core::time::Duration;
 
@@ -22,23 +22,22 @@ use crate::{
     table::Full,
 };
 
-/// A described peer.
 #[derive(Debug)]
 pub(crate) struct StaticPeer {
     pub(super) described: StaticParticipant,
     named: Named,
-    /// Which start of it is in the tables, or was last; [`NOT_HEARD`]: nothing came of any.
+    /// Start that is in the tables, or was last; [`NOT_HEARD`] before any datagram has arrived.
     pub(super) start: Start,
-    /// Starts that are over, and since when: what is late of them is nobody's for a while.
+    /// Former starts and when they ended. Late datagrams of these are ignored for `START_MEMORY`.
     retired: [(Start, Instant); RETIRED_STARTS],
     next_retired: usize,
-    /// The start that has said good-bye, which only an announcement takes back.
+    /// Start that has sent a farewell, which only an announcement revokes.
     pub(super) left: Option<Start>,
-    /// Where it lies in the table of participants; `None`: it is gone.
+    /// Index in the table of participants; `None` while the peer is removed.
     place: Option<u16>,
-    /// So many of its endpoints were entered.
+    /// Number of its endpoints entered so far.
     entered: usize,
-    /// The start to enter when it is gone.
+    /// Start to enter next, once the peer is removed.
     heard: Option<Start>,
     changed: Instant,
     disagrees: bool,
@@ -50,8 +49,8 @@ impl StaticPeer {
         self.named.at(self.start)
     }
 
-    /// Whether what comes of a start is not to bring it back. Who announces itself is there, whatever was believed of
-    /// it: another start may have been forged.
+    /// Returns whether a message of a start is ignored instead of entering the peer again. An announcement is never
+    /// ignored: the start that replaced it may have been forged.
     fn is_over(&self, now: Instant, start: Start, announces: bool) -> bool {
         let is_retired = || {
             let mut retired = self.retired.iter();
@@ -60,7 +59,7 @@ impl StaticPeer {
         start == NOT_HEARD || !announces && (self.left == Some(start) || is_retired())
     }
 
-    /// Whether a step is to be made to enter it.
+    /// Returns whether the participant or an endpoint of it still has to be entered.
     fn is_entering(&self) -> bool {
         match self.place {
             None => self.heard.is_some(),
@@ -70,10 +69,10 @@ impl StaticPeer {
 }
 
 impl Engine {
-    /// Describes a peer, which lies in the tables from now on, its endpoints matched.
+    /// Adds a described peer, which is entered in the tables at once and its endpoints matched.
     ///
     /// # Errors
-    /// [`StaticError`]; nothing was described then.
+    /// [`StaticError`]; nothing is added then.
     pub fn add_static_peer(
         &mut self,
         now: Instant,
@@ -108,7 +107,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The peers that are described, in the order of their description.
+    /// Returns the state of the described peers, in the order in which they were added.
     pub fn static_peers(&self) -> impl Iterator<Item = StaticPeerState<'_>> {
         self.statics.iter().map(|peer| StaticPeerState {
             name: &peer.described.name,
@@ -122,7 +121,7 @@ impl Engine {
         })
     }
 
-    /// The peer of this name at whichever start, and the start.
+    /// Finds the described peer to which a prefix belongs at any start, and returns its index and the start.
     pub(super) fn static_named(&self, prefix: GuidPrefix) -> Option<(usize, Start)> {
         let (named, start) = split(prefix);
         let mut peers = self.statics.iter();
@@ -130,7 +129,8 @@ impl Engine {
         Some((which, start))
     }
 
-    /// Something came of a participant that is in no table. True: it is, under that name, from now on.
+    /// Processes a datagram of a participant that is in no table. Returns true if a described peer has now got that
+    /// prefix.
     #[cold]
     pub(crate) fn meet_static(
         &mut self,
@@ -171,7 +171,7 @@ impl Engine {
             return false;
         };
         match peer.place {
-            // Of that start everything is known, and this belongs to nothing of it.
+            // All endpoints of this start are known, and the message belongs to none of them.
             Some(_) if peer.start == start => false,
             Some(index) if peer.start == NOT_HEARD && peer.heard.is_none() => {
                 let before = peer.prefix();
@@ -193,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// The first datagram of a described peer has told its whole name.
+    /// Replaces the prefix of a described peer, its endpoints and proxies by the one in its first datagram.
     fn name_static(&mut self, index: u16, before: GuidPrefix, prefix: GuidPrefix) {
         if let Some(participant) = self.participants.get_mut(index) {
             participant.data.guid.prefix = prefix;
@@ -220,25 +220,24 @@ impl Engine {
         }
     }
 
-    /// Whether a participant that is not in the tables may be entered by what it announces. A described one is entered
-    /// by its description alone.
+    /// Returns whether a participant is not described, and may therefore be entered by its SPDP announcement.
     pub(in crate::discovery) fn is_stranger(&self, prefix: GuidPrefix) -> bool {
         self.static_named(prefix).is_none()
     }
 
-    /// Whether there is a place for a stranger: those of described peers that are gone are kept for them.
+    /// Returns whether there is a place for a participant that is not described. Places of described peers that are
+    /// currently gone stay reserved.
     pub(in crate::discovery) fn has_participant_place(&self) -> bool {
         let gone = self.statics.iter().filter(|peer| peer.place.is_none());
         self.participants.free() > gone.count()
     }
 
-    /// Endpoints of described peers that are gone, whose places are kept for them.
+    /// Number of endpoints of described peers that are currently gone, whose places stay reserved.
     pub(in crate::discovery) fn missing_static_endpoints(&self) -> usize {
         let missing = |peer: &StaticPeer| peer.described.endpoints.len() - peer.entered;
         self.statics.iter().map(missing).sum()
     }
 
-    /// A described peer is out of the tables.
     pub(in crate::discovery) fn note_static_gone(&mut self, index: u16) {
         let mut peers = self.statics.iter_mut();
         if let Some(peer) = peers.find(|peer| peer.place == Some(index)) {
@@ -246,8 +245,7 @@ impl Engine {
         }
     }
 
-    /// Enters a described peer that has been heard of: the participant, or one of its endpoints. False: there is
-    /// none.
+    /// Enters the next described participant or endpoint. Returns `false` if there is none to enter.
     pub(in crate::discovery) fn enter_static(&mut self, now: Instant) -> bool {
         let Some(which) = self.statics.iter().position(StaticPeer::is_entering) else {
             return false;
@@ -288,7 +286,7 @@ impl Engine {
         };
         let guid = data.guid;
         let mut participant = RemoteParticipant::new(data, now);
-        // Where it is reached is not its own word.
+        // The description, not an announcement, supplies the address.
         participant.validated = Validated::described(peer.described.address);
         participant.is_assumed_alive = is_assumed_alive;
         participant.awaits_first_word = true;
@@ -329,8 +327,8 @@ impl Engine {
         }
     }
 
-    /// Asks described peers that announce nothing by the clock for what those that do are asked for when they announce
-    /// themselves: the first question may have been lost, or have come before they were there.
+    /// Requests missing samples from described peers that announce nothing. Other peers are asked at each of their
+    /// announcements; here the first request may be lost or have come before the peer started.
     pub(crate) fn ask_silent_peers(&mut self) {
         for which in 0..self.statics.len() {
             let Some(index) = self.statics.get(which).and_then(|peer| peer.place) else {
@@ -344,20 +342,19 @@ impl Engine {
         }
     }
 
-    /// Whether anything here is known by a description.
+    /// Returns whether static discovery is in use, for this participant or a peer.
     #[inline]
     pub(crate) fn uses_descriptions(&self) -> bool {
         !self.statics.is_empty() || self.config.described.is_some()
     }
 
-    /// Whether an endpoint of a peer is known by its description, whatever is announced of it.
     pub(in crate::discovery) fn is_known_by_description(&self, guid: Guid) -> bool {
         let found = self.endpoint_by_guid.get(&guid);
         let endpoint = found.and_then(|&index| self.endpoints.get(index));
         endpoint.is_some_and(|endpoint| endpoint.is_described)
     }
 
-    /// A described endpoint is announced as well.
+    /// Counts a disagreement if a described endpoint is announced with different data.
     pub(in crate::discovery) fn compare_described(&mut self, data: &EndpointData) {
         let found = self.endpoint_by_guid.get(&data.guid);
         let endpoint = found.and_then(|&index| self.endpoints.get(index));
@@ -370,7 +367,7 @@ impl Engine {
         self.counters.static_disagreements += u64::from(disagrees);
     }
 
-    /// Compares what a participant announces of its description with what is described here.
+    /// Compares the digest that a participant announces with that of the local description.
     pub(in crate::discovery) fn compare_digest(&mut self, index: u16) {
         let Some(participant) = self.participants.get(index) else {
             return;
