@@ -14,8 +14,8 @@ pub(crate) struct Running {
     pub(crate) id: JobId,
     begin: Instant,
     look: Option<Look>,
-    /// One more than the highest priority of the items handled so far; 0 if none was reported, and the job's own
-    /// priority applies.
+    /// Highest priority of the items handled so far, plus one; 0 if none was reported, and the job's priority
+    /// applies.
     handled: u8,
     /// Number of items handled.
     items: u16,

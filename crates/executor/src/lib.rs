@@ -29,7 +29,7 @@
 //! * Releasing a job by time takes time logarithmic in the number of jobs.
 //! * A job waits for at most **one** activation of lower priority (*blocking*), which began before the release: the
 //!   longest activation of lower priority, bounded by the item limits. It also waits for every activation of higher
-//!   priority released meanwhile (*interference*), and for those of its own priority that were ready before.
+//!   priority released meanwhile (*interference*), and for those of the same priority that were ready before.
 //! * If a priority has a *share* of the next higher one ([`Executor::grant_share`]), jobs of the higher one also wait
 //!   for one activation of the lower one per granted number of items, if one is ready. It counts as an activation of
 //!   the higher priority.

@@ -11,8 +11,8 @@ struct Line {
 }
 
 pub(crate) struct Table {
-    /// Entries used so far. The capacity suffices for all, but memory is written at first use, because most participants
-    /// have few jobs.
+    /// Entries used so far. The capacity suffices for all, but memory is written at first use, because most
+    /// participants have few jobs.
     lines: Vec<Line>,
     /// Free entries; the last one is used next.
     free: Vec<u16>,

@@ -26,8 +26,8 @@ pub struct Topic {
     pub keyed: Sourced<bool>,
     /// Criticality: TRANSPORT_PRIORITY, executor priority, port, lane, PCP and DSCP.
     pub level: Sourced<Level>,
-    /// Minimum time between samples of one sender; `None` if unknown, in which case no bound can be computed for topics
-    /// that it can delay.
+    /// Minimum time between samples of one sender; `None` if unknown, in which case no bound can be computed for
+    /// topics that it can delay.
     pub period: Sourced<Option<Duration>>,
     /// Maximum time from a sample's arrival at the reader's host until its callback returns, or until it is taken. With a
     /// period, QoS DEADLINE of writers and readers is the sum of both. A deadline above the period gives a warning.
@@ -40,7 +40,7 @@ pub struct Topic {
     pub durability: Sourced<Durability>,
     /// HISTORY (DDS 1.4 §2.2.3.18).
     pub history: Sourced<History>,
-    /// RESOURCE_LIMITS (DDS 1.4 §2.2.3.19): samples reserved before start at each end, at least the depth of the history.
+    /// RESOURCE_LIMITS (DDS 1.4 §2.2.3.19): samples reserved before start at each end, at least the history depth.
     pub max_samples: Sourced<NonZeroU32>,
     /// Sending hosts: at least one, each once, each described.
     pub from: Sourced<Vec<String>>,
