@@ -185,8 +185,8 @@ impl TransmitBurst {
         std::iter::from_fn(|| self.frames.pop())
     }
 
-    /// Removes the messages that `keep` rejects. A frame that thereby loses its last message returns to its pool; frames
-    /// without any message stay.
+    /// Removes the messages that `keep` rejects. A frame that thereby loses its last message returns to its pool;
+    /// frames without any message stay.
     pub(crate) fn retain(&mut self, keep: impl FnMut(&Message) -> bool) {
         let before = self.addressed();
         self.messages.retain(keep);

@@ -24,8 +24,8 @@ impl Generator {
         self.0
     }
 
-    /// Returns true with a probability of `per_million` in a million. A probability of zero draws no number, so disabled
-    /// faults do not change the sequence of others.
+    /// Returns true with a probability of `per_million` in a million. A probability of zero draws no number, so
+    /// disabled faults do not change the sequence of others.
     pub(crate) fn happens(&mut self, per_million: u32) -> bool {
         per_million > 0 && self.next() % MILLION < u64::from(per_million)
     }

@@ -85,8 +85,8 @@ impl ArrivalClock {
         self.take(Reading::now);
     }
 
-    /// Detects a step. An interrupt between the two readings also changes the offset, but not repeatedly, so a step must
-    /// show in several readings.
+    /// Detects a step. An interrupt between the two readings also changes the offset, but not repeatedly, so a step
+    /// must show in several readings.
     fn take(&mut self, mut read: impl FnMut() -> Reading) {
         let known = self.last.distance_ns();
         for _ in 0..CLOCK_READINGS {

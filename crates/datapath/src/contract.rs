@@ -87,15 +87,15 @@ pub trait Datapath {
     fn multicast(&self, lane: Lane) -> &[Locator];
 
     /// Takes at most `limit` datagrams from the lane, no more than the burst has room for, and appends them to `burst`.
-    /// Returns the number taken, including dropped ones, so each call is bounded. Fewer than `limit` means that the lane
-    /// is empty, or that no frame was free.
+    /// Returns the number taken, including dropped ones, so each call is bounded. Fewer than `limit` means that the
+    /// lane is empty, or that no frame was free.
     fn receive_burst(&mut self, lane: Lane, limit: usize, burst: &mut ReceiveBurst) -> usize;
 
     /// Sends the burst in order and empties it. Refused datagrams are counted in the ledger by reason, and not retried.
     fn send_burst(&mut self, lane: Lane, burst: &mut TransmitBurst) -> SendReport;
 
-    /// Records which [`descriptors`](Self::descriptors) of the lane a poll has found readable: bit *i* is the *i*-th. The
-    /// next `receive_burst` may skip the others. Without a preceding call it skips none.
+    /// Records which [`descriptors`](Self::descriptors) of the lane a poll has found readable: bit *i* is the *i*-th.
+    /// The next `receive_burst` may skip the others. Without a preceding call it skips none.
     fn seen_readable(&mut self, _lane: Lane, _readable: u8) {}
 
     /// Descriptors of open lanes, readable when a datagram waits, or another event that `receive_burst` handles: route
@@ -106,8 +106,8 @@ pub trait Datapath {
     /// open lanes.
     fn ready_lanes(&mut self) -> u16;
 
-    /// Lanes ([`Lane::bit`]) whose first descriptor is readable, found in shared memory without a system call (except one
-    /// that drives the device, with busy polling). A spinning loop calls this, and occasionally checks all
+    /// Lanes ([`Lane::bit`]) whose first descriptor is readable, found in shared memory without a system call (except
+    /// one that drives the device, with busy polling). A spinning loop calls this, and occasionally checks all
     /// [`descriptors`](Self::descriptors). `None` if unsupported.
     fn peek_lanes(&mut self) -> Option<u16> {
         None
@@ -127,9 +127,9 @@ pub trait Datapath {
         false
     }
 
-    /// Checks for removed, returned and readdressed interfaces, and adapts. Returns true if lanes have new addresses, and
-    /// [`unicast`](Self::unicast) and [`flow_unicast`](Self::flow_unicast) must be announced again. Call when idle, about
-    /// once a second; takes a few system calls, or none if nothing can change.
+    /// Checks for removed, returned and readdressed interfaces, and adapts. Returns true if lanes have new addresses,
+    /// and [`unicast`](Self::unicast) and [`flow_unicast`](Self::flow_unicast) must be announced again. Call when idle,
+    /// about once a second; takes a few system calls, or none if nothing can change.
     fn look_after_interfaces(&mut self) -> bool {
         false
     }

@@ -3,8 +3,8 @@
 //! A *flow* is the traffic to one port (or one group and port) of this host. Each lane has the flows of its level. A
 //! topic with a separate budget has a separate flow in the lane: a port, which its reader announces.
 //!
-//! A *budget* is a deferrable server (Strosnider, Lehoczky, Sha 1995): it serves `capacity` datagrams at any time within
-//! each `period`, and is then replenished completely. Excess datagrams are dropped or demoted before they cost a
+//! A *budget* is a deferrable server (Strosnider, Lehoczky, Sha 1995): it serves `capacity` datagrams at any time
+//! within each `period`, and is then replenished completely. Excess datagrams are dropped or demoted before they cost a
 //! buffer or a wake-up.
 
 use std::num::NonZeroU32;

@@ -15,9 +15,9 @@
 //!
 //! # Lanes
 //!
-//! A [`Lane`] is an independent path through the host with its own sockets (or rings), frames and counters. There is one
-//! for each level, and one for discovery. Lanes share nothing in this crate: flooding a lane costs the others only the
-//! processor time that the caller spends on it.
+//! A [`Lane`] is an independent path through the host with its own sockets (or rings), frames and counters. There is
+//! one for each level, and one for discovery. Lanes share nothing in this crate: flooding a lane costs the others only
+//! the processor time that the caller spends on it.
 //!
 //! # Guarantees
 //!

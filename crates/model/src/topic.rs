@@ -29,8 +29,8 @@ pub struct Topic {
     /// Minimum time between samples of one sender; `None` if unknown, in which case no bound can be computed for
     /// topics that it can delay.
     pub period: Sourced<Option<Duration>>,
-    /// Maximum time from a sample's arrival at the reader's host until its callback returns, or until it is taken. With a
-    /// period, QoS DEADLINE of writers and readers is the sum of both. A deadline above the period gives a warning.
+    /// Maximum time from a sample's arrival at the reader's host until its callback returns, or until it is taken. With
+    /// a period, QoS DEADLINE of writers and readers is the sum of both. A deadline above the period gives a warning.
     pub deadline: Sourced<Option<Duration>>,
     /// Maximum serialized size of a sample, without the encapsulation header.
     pub max_bytes: Sourced<SampleBytes>,

@@ -7,10 +7,10 @@
 //!   transmit:  offered = sent + refusals by reason
 //! ```
 //!
-//! which [`Ledger::balance`] checks. Over a hop with both ends known, `sent = arrived + bounced` if each datagram has one
-//! receiver. *Arrived* counts what the datapath can know to have reached the host: for sockets, datagrams received and
-//! those that the kernel reports as dropped. *Pending* datagrams wait in a queue that the datapath can inspect, which
-//! a kernel socket is not.
+//! which [`Ledger::balance`] checks. Over a hop with both ends known, `sent = arrived + bounced` if each datagram has
+//! one receiver. *Arrived* counts what the datapath can know to have reached the host: for sockets, datagrams received
+//! and those that the kernel reports as dropped. *Pending* datagrams wait in a queue that the datapath can inspect,
+//! which a kernel socket is not.
 
 mod count;
 mod reason;

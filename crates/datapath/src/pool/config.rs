@@ -9,17 +9,18 @@ use crate::limits::{FRAME_BYTES, RECEIVE_FRAMES, TRANSMIT_FRAMES};
 pub struct PoolConfig {
     /// Size of each frame in bytes, including head room; at most [`FRAME_BYTES`].
     pub frame_bytes: usize,
-    /// Bytes reserved at the front of a transmit frame for the datapath's headers (none for sockets). With a device, only
-    /// in lanes of the device.
+    /// Bytes reserved at the front of a transmit frame for the datapath's headers (none for sockets). With a device,
+    /// only in lanes of the device.
     pub head_room_bytes: usize,
-    /// Bytes at the front of each frame to prefault on allocation, so that its first use causes no page fault; 0 for none.
-    /// Only opened lanes have frames.
+    /// Bytes at the front of each frame to prefault on allocation, so that its first use causes no page fault; 0 for
+    /// none. Only opened lanes have frames.
     pub prefault_bytes: usize,
     /// Receive frames of each lane, by [`Lane::index`].
     pub receive_frames: [usize; Lane::COUNT],
     /// Transmit frames of each lane, by [`Lane::index`].
     pub transmit_frames: [usize; Lane::COUNT],
-    /// Oversize frames of `frame_bytes` for each lane, by [`Lane::index`]. Not needed if transmit frames have this size.
+    /// Oversize frames of `frame_bytes` for each lane, by [`Lane::index`]. Not needed if transmit frames have this
+    /// size.
     pub oversize_frames: [usize; Lane::COUNT],
     /// Memory shared with a device, whose chunks are frames of some classes.
     pub device: Option<DeviceConfig>,

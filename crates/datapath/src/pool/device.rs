@@ -58,8 +58,8 @@ impl DeviceMemory {
         self.chunk_bytes
     }
 
-    /// Owner of the memory. When the last share is dropped the memory is unmapped, not returned to an allocator, so no other
-    /// code gets memory that a device may still write to.
+    /// Owner of the memory. When the last share is dropped the memory is unmapped, not returned to an allocator, so no
+    /// other code gets memory that a device may still write to.
     #[must_use]
     pub fn owner(&self) -> Box<dyn Any + Send + Sync> {
         Box::new(Arc::clone(&self.region))

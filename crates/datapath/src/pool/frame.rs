@@ -50,8 +50,8 @@ fn refuse_range(range: Range<usize>, capacity: usize) -> ! {
 ///   | head room | filled part (what the frame derefs to) | tail room |
 /// ```
 ///
-/// Headers are written before a payload already in place, so a writer leaves head room. Bytes outside of the filled part
-/// have unspecified earlier contents.
+/// Headers are written before a payload already in place, so a writer leaves head room. Bytes outside of the filled
+/// part have unspecified earlier contents.
 pub struct Frame {
     home: Rc<Shared>,
     /// Index of the class, needed when the frame is returned.

@@ -2,9 +2,9 @@
 //!
 //! # Classes
 //!
-//! A class is the frames of one lane in one direction. Classes do not lend frames to each other: a bulk lane that is not
-//! drained, or a writer faster than its lane, exhausts only its own frames. A common pool with a reserve would depend on
-//! every holder to keep to its share.
+//! A class is the frames of one lane in one direction. Classes do not lend frames to each other: a bulk lane that is
+//! not drained, or a writer faster than its lane, exhausts only its own frames. A common pool with a reserve would
+//! depend on every holder to keep to its share.
 //!
 //! # Memory layout
 //!
@@ -12,7 +12,8 @@
 //! shared with a device (AF_XDP's UMEM, a DMA mapping) is one region of small chunks, from which the classes that the
 //! device fills or sends take their frames ([`DeviceConfig`]). Regions are fresh zeroed pages of the system, not of the
 //! allocator (see `pages`). A frame costs only address space until it is written, page by page, so frames of 64 KiB are
-//! cheap when datagrams are small. [`Pool::prefault`] and [`PoolConfig::prefault_bytes`] avoid page faults at first use.
+//! cheap when datagrams are small. [`Pool::prefault`] and [`PoolConfig::prefault_bytes`] avoid page faults at first
+//! use.
 //!
 //! Free frames are a stack: the frame returned last, still in the cache, is taken next. The stack's memory is reserved
 //! when the class grows, so taking and dropping frames never allocates.
@@ -20,8 +21,8 @@
 //! # Threads
 //!
 //! The pool and its [`Frame`]s belong to the executor's thread (not `Send`), so no locks are needed. A publisher on
-//! another thread uses [`LeasedFrame`]s. Each owns its bytes and a share of its region, which may outlive the pool. A ring
-//! between the threads carries it back to [`Pool::adopt`].
+//! another thread uses [`LeasedFrame`]s. Each owns its bytes and a share of its region, which may outlive the pool. A
+//! ring between the threads carries it back to [`Pool::adopt`].
 
 mod class;
 mod config;
@@ -192,8 +193,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Creates `count` more frames of a class, up to [`MAX_CLASS_FRAMES`], or assigns as many device chunks. Returns the
-    /// number obtained. Allocates, so only before start.
+    /// Creates `count` more frames of a class, up to [`MAX_CLASS_FRAMES`], or assigns as many device chunks. Returns
+    /// the number obtained. Allocates, so only before start.
     ///
     /// # Errors
     /// [`NoMemory`]; nothing was reserved.
@@ -249,8 +250,8 @@ impl Pool {
         })
     }
 
-    /// Prefaults the first `bytes` of each free frame of the class, and returns the number of bytes faulted in. Contents are
-    /// unchanged. A class without frames costs nothing.
+    /// Prefaults the first `bytes` of each free frame of the class, and returns the number of bytes faulted in.
+    /// Contents are unchanged. A class without frames costs nothing.
     pub fn prefault(&self, class: impl Into<Class>, bytes: usize) -> usize {
         let mut state = self.shared.class(class.into()).borrow_mut();
         let free = state.free.iter_mut();
@@ -293,8 +294,8 @@ impl Pool {
         Frame::new(home, class, slot, head_room..head_room)
     }
 
-    /// Passes up to `most` free chunks of a queue to `give`, to be armed for receiving, and returns their number. Borrows the
-    /// class once for all of them.
+    /// Passes up to `most` free chunks of a queue to `give`, to be armed for receiving, and returns their number.
+    /// Borrows the class once for all of them.
     ///
     /// # Panics
     /// If `give` drops a chunk, which would return to the borrowed class.
@@ -389,8 +390,8 @@ impl Pool {
     }
 
     /// Leases frames of the class to another thread, in addition to the class's own, so a publisher takes none from the
-    /// executor. Frames returned by earlier publishers are reused. Further ones are created: from device chunks if available,
-    /// otherwise as frames of the same size unknown to the device. Allocates, so only before start.
+    /// executor. Frames returned by earlier publishers are reused. Further ones are created: from device chunks if
+    /// available, otherwise as frames of the same size unknown to the device. Allocates, so only before start.
     ///
     /// # Errors
     /// [`NoMemory`]; nothing was leased.

@@ -1,9 +1,9 @@
 //! Zeroed pages of the system for frames.
 //!
 //! The allocator is not used, because freed memory is reused, while a device may still access it. The kernel pins the
-//! pages of shared memory until the last copy of a socket's descriptor is closed, including those of child processes, and
-//! revokes a device's access some time after that. Unmapped pages that are still pinned belong to the kernel alone, so
-//! late writes do no harm.
+//! pages of shared memory until the last copy of a socket's descriptor is closed, including those of child processes,
+//! and revokes a device's access some time after that. Unmapped pages that are still pinned belong to the kernel alone,
+//! so late writes do no harm.
 
 use std::io;
 use std::ptr::{self, NonNull};

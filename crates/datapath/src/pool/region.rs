@@ -2,8 +2,8 @@
 //! mapping is in `pages`.
 //!
 //! Invariant: for each frame of a region there is at most one [`Slot`] at any time, and slots are neither `Clone` nor
-//! `Copy`. The holder of the slot has exclusive access to the frame's bytes. The slot of a frame given to a device stays
-//! with the code that keeps it until the device has completed the frame.
+//! `Copy`. The holder of the slot has exclusive access to the frame's bytes. The slot of a frame given to a device
+//! stays with the code that keeps it until the device has completed the frame.
 //! device is done.
 
 use std::ptr::NonNull;
@@ -26,7 +26,8 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Allocates zeroed memory for `frames` frames, each on separate pages. `number` is the region's index in its class.
+    /// Allocates zeroed memory for `frames` frames, each on separate pages. `number` is the region's index in its
+    /// class.
     pub(crate) fn new(
         number: usize,
         frames: usize,
@@ -51,8 +52,8 @@ impl Region {
     }
 
     fn allocate(frames: usize, frame_bytes: usize, stride: usize) -> Result<Region, NoMemory> {
-        // Checked: with 32-bit addresses the maximum number of frames overflows, and a wrapped size would give memory too
-        // small for the slots.
+        // Checked: with 32-bit addresses the maximum number of frames overflows, and a wrapped size would give memory
+        // too small for the slots.
         let bytes = stride.checked_mul(frames);
         let bytes = bytes.expect("a class's frames fit into the address space");
         Ok(Region {
@@ -128,8 +129,8 @@ impl Slot {
     /// The slot's region is alive for as long as the result is used.
     #[inline]
     pub(crate) unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: `bytes` points to `capacity` initialised (zeroed) bytes of the region, which the caller keeps alive. Only
-        // the slot's holder accesses them, and the slot is borrowed.
+        // SAFETY: `bytes` points to `capacity` initialised (zeroed) bytes of the region, which the caller keeps alive.
+        // Only the slot's holder accesses them, and the slot is borrowed.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.capacity()) }
     }
 

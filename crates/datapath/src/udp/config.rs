@@ -30,18 +30,20 @@ pub struct UdpConfig {
     /// Unicast ports of the levels; `None` lets the kernel choose.
     pub level_ports: [Option<u16>; 8],
     /// Level of discovery datagrams: their SO_PRIORITY and DSCP class selector. `None`: one less than the highest open
-    /// level, at least 1. So announcements and lease renewals pass bulk traffic, and wait for the most critical samples.
+    /// level, at least 1. So announcements and lease renewals pass bulk traffic, and wait for the most critical
+    /// samples.
     pub discovery_level: Option<Level>,
-    /// SO_RCVBUF of each socket, in bytes; `None` leaves the system's default. The kernel grants twice as much of its memory,
-    /// of which a small datagram may take about 2 KiB. More than `net.core.rmem_max` needs CAP_NET_ADMIN (SO_RCVBUFFORCE
-    /// is tried first); otherwise there is a [`Note::SmallReceiveBuffer`](crate::Note::SmallReceiveBuffer).
+    /// SO_RCVBUF of each socket, in bytes; `None` leaves the system's default. The kernel grants twice as much of its
+    /// memory, of which a small datagram may take about 2 KiB. More than `net.core.rmem_max` needs CAP_NET_ADMIN
+    /// (SO_RCVBUFFORCE is tried first); otherwise there is a
+    /// [`Note::SmallReceiveBuffer`](crate::Note::SmallReceiveBuffer).
     /// [`Udp::receive_buffer`](super::Udp::receive_buffer) returns the granted size.
     pub receive_buffer_bytes: Option<usize>,
     /// SO_BUSY_POLL of each socket, in microseconds.
     pub busy_poll_us: Option<u32>,
-    /// True for kernel receive stamps (SO_TIMESTAMPNS), taken when the driver passes a datagram to the network stack, before
-    /// it waits in the socket's queue. They cost the kernel a clock reading for each packet of the host, and this program
-    /// 32 bytes of control data a datagram and two clock readings (vDSO) a burst. Default off.
+    /// True for kernel receive stamps (SO_TIMESTAMPNS), taken when the driver passes a datagram to the network stack,
+    /// before it waits in the socket's queue. They cost the kernel a clock reading for each packet of the host, and
+    /// this program 32 bytes of control data a datagram and two clock readings (vDSO) a burst. Default off.
     pub timestamps: bool,
     /// Frame pool.
     pub pool: PoolConfig,

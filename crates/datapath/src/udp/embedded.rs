@@ -44,8 +44,8 @@ impl Udp {
         self.ledger.lane_mut(lane)
     }
 
-    /// Sends selected messages of a burst without changing the burst: bit *i* of `which` selects message *i*. Multicast is
-    /// sent on all interfaces except `beside`.
+    /// Sends selected messages of a burst without changing the burst: bit *i* of `which` selects message *i*. Multicast
+    /// is sent on all interfaces except `beside`.
     pub fn send_messages(
         &mut self,
         lane: Lane,
@@ -89,9 +89,9 @@ impl Udp {
         report
     }
 
-    /// Sends selected multicast messages to readers on this host only, as if received on `interface`: TTL 0 keeps them from
-    /// leaving the host. Not counted in a ledger, because the network copies are sent by other means. Returns how many
-    /// the kernel accepted.
+    /// Sends selected multicast messages to readers on this host only, as if received on `interface`: TTL 0 keeps them
+    /// from leaving the host. Not counted in a ledger, because the network copies are sent by other means. Returns how
+    /// many the kernel accepted.
     pub fn send_to_this_host(
         &mut self,
         lane: Lane,

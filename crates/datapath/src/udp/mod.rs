@@ -29,14 +29,14 @@
 //! | reading the ledger | 1 getsockopt a socket |
 //! | checking the interfaces | 1 recv, 1 ioctl for each multicast interface, a few more after a change |
 //!
-//! A datagram counts once for each destination, and for a group once for each interface. With receive stamps, the clocks
-//! are read once a burst, without a system call.
+//! A datagram counts once for each destination, and for a group once for each interface. With receive stamps, the
+//! clocks are read once a burst, without a system call.
 //!
 //! # Losses
 //!
-//! The kernel drops datagrams that exceed a socket's buffer, and reports the count with the next datagram (SO_RXQ_OVFL);
-//! [`Datapath::ledger`] also reads the count after the last one. With IP_RECVERR, a full device queue is reported as an
-//! error instead of dropping silently. ICMP port unreachable counts as `bounced`.
+//! The kernel drops datagrams that exceed a socket's buffer, and reports the count with the next datagram
+//! (SO_RXQ_OVFL); [`Datapath::ledger`] also reads the count after the last one. With IP_RECVERR, a full device queue is
+//! reported as an error instead of dropping silently. ICMP port unreachable counts as `bounced`.
 //!
 //! # Removed interfaces
 //!
@@ -50,9 +50,9 @@
 //!
 //! # Changed addresses
 //!
-//! The next check reads the interface's new addresses (DHCP, roaming), joins groups again, and reports new locators; ports
-//! stay. An interface without any address keeps its former ones until it has another. Interfaces not in use at the start
-//! are not followed, nor is one that returns under another name.
+//! The next check reads the interface's new addresses (DHCP, roaming), joins groups again, and reports new locators;
+//! ports stay. An interface without any address keeps its former ones until it has another. Interfaces not in use at
+//! the start are not followed, nor is one that returns under another name.
 
 mod address_changes;
 mod config;

@@ -37,8 +37,8 @@ pub(super) struct OpenLane {
     pub(super) hops: u8,
     /// Index of the socket to receive from first; rotates to prevent starvation.
     pub(super) first: usize,
-    /// Sockets that the last poll found readable, until the next receive; in the order of [`sources`](Self::sources), then
-    /// the flows' descriptor. All bits set without a poll.
+    /// Sockets that the last poll found readable, until the next receive; in the order of [`sources`](Self::sources),
+    /// then the flows' descriptor. All bits set without a poll.
     pub(super) readable: u8,
 }
 
@@ -123,8 +123,8 @@ impl Opener<'_> {
         Ok(socket)
     }
 
-    /// Binds the port of the configured participant id, or of the first free one, or a port chosen by the kernel if all are in
-    /// use: the port is announced. Without SO_REUSEADDR, because the exclusive port reserves the participant id.
+    /// Binds the port of the configured participant id, or of the first free one, or a port chosen by the kernel if all
+    /// are in use: the port is announced. Without SO_REUSEADDR, because the exclusive port reserves the participant id.
     fn bind_metatraffic(&mut self, socket: &Socket) -> Result<(), OpenError> {
         const PURPOSE: &str = "metatraffic unicast";
         let domain = self.config.domain;
@@ -158,8 +158,8 @@ impl Opener<'_> {
         })
     }
 
-    /// Opens the group's socket, unless no interface supports multicast. Bound to the group's address, because groups of
-    /// several levels share a port.
+    /// Opens the group's socket, unless no interface supports multicast. Bound to the group's address, because groups
+    /// of several levels share a port.
     fn open_group(
         &mut self,
         lane: Lane,

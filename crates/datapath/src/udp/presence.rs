@@ -15,8 +15,8 @@ use crate::lane::Lane;
 
 type Lanes = [Option<Box<OpenLane>>; Lane::COUNT];
 
-/// Checks with one system call that an egress interface exists and has the same index. Joins the groups again on one that
-/// returned with its address; a failure is retried at the next check.
+/// Checks with one system call that an egress interface exists and has the same index. Joins the groups again on one
+/// that returned with its address; a failure is retried at the next check.
 pub(super) fn look_after(interface: &mut Interface, egress: &mut Egress, lanes: &Lanes) {
     let mut open = lanes.iter().flatten();
     let Some(socket) = open.next().map(|lane| &lane.own.socket) else {

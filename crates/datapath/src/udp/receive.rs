@@ -140,8 +140,8 @@ impl Receiver {
         (source.steps_settled == clock.steps()).then_some(*clock)
     }
 
-    /// Arms up to `limit` frames at the front and returns their number. Only unprepared places are visited: those that the
-    /// last call filled.
+    /// Arms up to `limit` frames at the front and returns their number. Only unprepared places are visited: those that
+    /// the last call filled.
     fn arm(&mut self, limit: usize, pool: &Pool) -> usize {
         let wanted = (1 << limit) - 1;
         loop {

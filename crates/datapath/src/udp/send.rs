@@ -1,7 +1,7 @@
 //! Burst transmission: sendmmsg directly from frames.
 //!
-//! A frame with several destinations becomes several messages with the same bytes. A multicast message becomes one message
-//! for each interface, given in its control data (IP_PKTINFO), so one socket and one call suffice.
+//! A frame with several destinations becomes several messages with the same bytes. A multicast message becomes one
+//! message for each interface, given in its control data (IP_PKTINFO), so one socket and one call suffice.
 
 use std::io;
 use std::mem;
@@ -140,8 +140,8 @@ impl<'a> Batch<'a> {
         self.report.refused += count as u32;
     }
 
-    /// Sends the collected messages. Each system call settles at least one message, or is the one retry after the error of an
-    /// earlier datagram.
+    /// Sends the collected messages. Each system call settles at least one message, or is the one retry after the error
+    /// of an earlier datagram.
     pub(super) fn flush(&mut self) {
         let count = mem::take(&mut self.count);
         let mut next = 0;
@@ -152,8 +152,8 @@ impl<'a> Batch<'a> {
                     self.note_sent(next, sent);
                     next += sent;
                     if next < count {
-                        // The call does not report what stopped it. The error of an earlier datagram is now cleared, but still in
-                        // the error queue.
+                        // The call does not report what stopped it. The error of an earlier datagram is now cleared,
+                        // but still in the error queue.
                         self.ledger.bounced += self.socket.take_errors();
                     }
                     continue;

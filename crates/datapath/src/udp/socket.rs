@@ -134,8 +134,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Requests a receive buffer of `bytes` bytes and returns the granted size. The kernel doubles the requested size for its
-    /// overhead, and reports the doubled number.
+    /// Requests a receive buffer of `bytes` bytes and returns the granted size. The kernel doubles the requested size
+    /// for its overhead, and reports the doubled number.
     pub(super) fn set_receive_buffer(&self, bytes: usize) -> io::Result<usize> {
         let wanted = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         let forced = self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted);
@@ -164,9 +164,9 @@ impl Socket {
         complete.then_some(answer[SK_MEMINFO_DROPS])
     }
 
-    /// Takes errors of earlier datagrams from the error queue, at most [`MAX_BOUNCES`], and returns how many other hosts
-    /// reported (ICMP). Called after an unexplained failure: the kernel reports such an error once, as the result of the
-    /// next call.
+    /// Takes errors of earlier datagrams from the error queue, at most [`MAX_BOUNCES`], and returns how many other
+    /// hosts reported (ICMP). Called after an unexplained failure: the kernel reports such an error once, as the result
+    /// of the next call.
     pub(super) fn take_errors(&self) -> u64 {
         let mut bounced = 0;
         for _ in 0..MAX_BOUNCES {
