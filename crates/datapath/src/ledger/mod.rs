@@ -268,9 +268,9 @@ impl Ledger {
 /// Direction of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Towards this host.
+    /// Received by this host.
     Receive,
-    /// From this host.
+    /// Sent by this host.
     Transmit,
 }
 
